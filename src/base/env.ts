@@ -1,0 +1,85 @@
+/**
+ * The environment: the only file that touches the runtime's own clock, timers, randomness and ids.
+ *
+ * Everything else in `src/` is handed an {@link Environment}, so that a simulator can run the whole engine on a
+ * virtual clock and replay it from a seed. Clocks here are never trusted for safety (docs/protocol.md): they only
+ * decide who tries.
+ */
+import { randomFillSync } from 'node:crypto';
+
+/** A pending timer, as returned by {@link Environment.setTimer}. */
+export interface Timer {
+  /** Stops the timer; a no-op once it has fired. */
+  cancel(): void;
+}
+
+export interface TimerOptions {
+  /** A background timer does not keep the process alive. Default false. */
+  readonly background?: boolean;
+}
+
+export interface Environment {
+  /** Wall clock, milliseconds since 1970. May jump in either direction. */
+  now(): number;
+  /** Monotonic clock in milliseconds with a fraction, for deadlines and durations. */
+  monotonicMs(): number;
+  /** Calls `callback` once, `delayMs` milliseconds from now. */
+  setTimer(callback: () => void, delayMs: number, options?: TimerOptions): Timer;
+  /** `length` cryptographically random bytes. */
+  randomBytes(length: number): Uint8Array;
+  /** A random number in [0, 1), for jitter and sampling; never for ids. */
+  random(): number;
+  /** Resolves once pending I/O callbacks had a chance to run: long work calls it to stay polite. */
+  yieldToEventLoop(): Promise<void>;
+}
+
+class RealEnvironment implements Environment {
+  now(): number {
+    return Date.now();
+  }
+  monotonicMs(): number {
+    return performance.now();
+  }
+  setTimer(callback: () => void, delayMs: number, options?: TimerOptions): Timer {
+    const handle = setTimeout(callback, delayMs);
+    if (options?.background === true) handle.unref();
+    return {
+      cancel(): void {
+        clearTimeout(handle);
+      },
+    };
+  }
+  randomBytes(length: number): Uint8Array {
+    return randomFillSync(new Uint8Array(length));
+  }
+  random(): number {
+    return Math.random();
+  }
+  yieldToEventLoop(): Promise<void> {
+    return new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+  }
+}
+
+/** The runtime's own clock, timers and randomness. */
+export const realEnvironment: Environment = new RealEnvironment();
+
+/** Resolves after `delayMs` milliseconds, or rejects with the signal's reason as soon as it is aborted. */
+export function sleep(environment: Environment, delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) {
+      reject(signal.reason as Error);
+      return;
+    }
+    const onAbort = (): void => {
+      timer.cancel();
+      reject(signal?.reason as Error);
+    };
+    const timer = environment.setTimer(() => {
+      signal?.removeEventListener('abort', onAbort);
+      resolve();
+    }, delayMs);
+    signal?.addEventListener('abort', onAbort, { once: true });
+  });
+}

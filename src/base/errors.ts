@@ -1,0 +1,259 @@
+/**
+ * Every error that StoreDb raises. The `code` is part of the API and never changes; messages may.
+ * A class of its own exists only where a caller would act differently.
+ */
+
+/** Base class of all errors raised by StoreDb. */
+export class StoreDbError extends Error {
+  /** Stable, machine-readable name of the kind of error, for instance `DUPLICATE_KEY`. */
+  readonly code: string;
+
+  constructor(code: string, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.code = code;
+    this.name = new.target.name;
+  }
+}
+
+/** An option of `StoreDb()` or of a driver is missing, of the wrong kind or out of range. */
+export class InvalidOptionError extends StoreDbError {
+  readonly option: string;
+  constructor(option: string, message: string) {
+    super('INVALID_OPTION', message);
+    this.option = option;
+  }
+}
+
+/** The database was used before `start()` resolved or after `stop()` was called. */
+export class NotStartedError extends StoreDbError {
+  constructor(what: string) {
+    super('NOT_STARTED', `${what} needs a started database: call and await db.start() first (and not after db.stop()).`);
+  }
+}
+
+/** A table was read or written before its schema was registered. */
+export class SchemaNotFoundError extends StoreDbError {
+  readonly table: string;
+  constructor(table: string) {
+    super('SCHEMA_NOT_FOUND', `Schema not found for table ${table}`);
+    this.table = table;
+  }
+}
+
+/** A schema definition that cannot be registered. */
+export class InvalidSchemaError extends StoreDbError {
+  readonly table: string;
+  constructor(table: string, message: string) {
+    super('INVALID_SCHEMA', message);
+    this.table = table;
+  }
+}
+
+/** A value does not fit the field that it was given for. Nothing was written. */
+export class EncodeError extends StoreDbError {
+  readonly table: string;
+  readonly field: string;
+  readonly value: unknown;
+  constructor(table: string, field: string, value: unknown, message: string) {
+    super('ENCODE', message);
+    this.table = table;
+    this.field = field;
+    this.value = value;
+  }
+}
+
+/** A query that makes no sense: an unknown field, a value of the wrong kind, a negative limit. */
+export class InvalidQueryError extends StoreDbError {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('INVALID_QUERY', message, options);
+  }
+}
+
+/** An unknown operator, or one that the field does not take. */
+export class InvalidOperatorError extends StoreDbError {
+  readonly operator: unknown;
+  constructor(operator: unknown, message: string) {
+    super('INVALID_OPERATOR', message);
+    this.operator = operator;
+  }
+}
+
+/** A registered function threw, or returned a promise. */
+export class FunctionError extends StoreDbError {
+  readonly functionName: string;
+  readonly primaryKey: unknown;
+  constructor(functionName: string, primaryKey: unknown, message: string, options?: { cause?: unknown }) {
+    super('FUNCTION', message, options);
+    this.functionName = functionName;
+    this.primaryKey = primaryKey;
+  }
+}
+
+/** An insert of a primary key that exists already. The whole flush was rejected; the batch keeps its operations. */
+export class DuplicateKeyError extends StoreDbError {
+  readonly table: string;
+  readonly primaryKey: unknown;
+  constructor(table: string, primaryKey: unknown, message: string) {
+    super('DUPLICATE_KEY', message);
+    this.table = table;
+    this.primaryKey = primaryKey;
+  }
+}
+
+/** An update of a row that does not exist. The whole flush was rejected; the batch keeps its operations. */
+export class RowNotFoundError extends StoreDbError {
+  readonly table: string;
+  readonly primaryKey: unknown;
+  constructor(table: string, primaryKey: unknown, message: string) {
+    super('ROW_NOT_FOUND', message);
+    this.table = table;
+    this.primaryKey = primaryKey;
+  }
+}
+
+/** A batch was used in a way it does not allow, for instance flushed twice at once. */
+export class BatchStateError extends StoreDbError {
+  constructor(message: string) {
+    super('BATCH_STATE', message);
+  }
+}
+
+/** Other writers won every attempt. The commit was definitely not applied: flush again. */
+export class ContentionError extends StoreDbError {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('CONTENTION', message, options);
+  }
+}
+
+/** The commit may or may not have been applied, and the store can no longer tell. Never a plain failure. */
+export class CommitOutcomeUnknownError extends StoreDbError {
+  readonly commitId: string;
+  readonly slot: number;
+  constructor(commitId: string, slot: number, message: string, options?: { cause?: unknown }) {
+    super('COMMIT_OUTCOME_UNKNOWN', message, options);
+    this.commitId = commitId;
+    this.slot = slot;
+  }
+}
+
+/** Stored bytes are damaged, missing or not what their name says. No row was made from them. */
+export class CorruptionError extends StoreDbError {
+  /** Name of the damaged object, or of what holds it. */
+  readonly key: string;
+  constructor(key: string, message: string, options?: { cause?: unknown }) {
+    super('CORRUPTION', `${message} (object ${key})`, options);
+    this.key = key;
+  }
+}
+
+/** The stored data was written by a version of StoreDb that this one cannot read. */
+export class UnknownFormatError extends StoreDbError {
+  readonly key: string;
+  constructor(key: string, message: string) {
+    super('UNKNOWN_FORMAT', `${message} (object ${key})`);
+    this.key = key;
+  }
+}
+
+/** What is stored is no longer the database that was opened: another id, or an older state that was restored. */
+export class DatabaseReplacedError extends StoreDbError {
+  constructor(message: string) {
+    super('DATABASE_REPLACED', message);
+  }
+}
+
+/** The prefix holds objects but no Block 0: refused rather than overwritten. */
+export class NotADatabaseError extends StoreDbError {
+  constructor(message: string) {
+    super('NOT_A_DATABASE', message);
+  }
+}
+
+/** The store does not honour the conditions that safety rests on. */
+export class UnsafeStoreError extends StoreDbError {
+  constructor(message: string) {
+    super('UNSAFE_STORE', message);
+  }
+}
+
+/** Whether a request that failed may have had an effect. */
+export type RequestOutcome = 'unknown' | 'none';
+
+/** A request to the store failed. */
+export class StorageError extends StoreDbError {
+  readonly key: string;
+  /** `none`: the request definitely had no effect. `unknown`: it may have had, or may still have. */
+  readonly outcome: RequestOutcome;
+  constructor(key: string, outcome: RequestOutcome, message: string, options?: { cause?: unknown }) {
+    super('STORAGE', message, options);
+    this.key = key;
+    this.outcome = outcome;
+  }
+}
+
+/** A call did not finish before its deadline. */
+export class DeadlineExceededError extends StoreDbError {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('DEADLINE_EXCEEDED', message, options);
+  }
+}
+
+/** A call was given up because its `signal` was aborted. */
+export class AbortedError extends StoreDbError {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('ABORTED', message, options);
+  }
+}
+
+/** This instance only reads (`role: 'replica'`). */
+export class ReadOnlyError extends StoreDbError {
+  constructor(message: string) {
+    super('READ_ONLY', message);
+  }
+}
+
+/** The state that a snapshot or stream showed is gone from the store. Run the query again. */
+export class SnapshotExpiredError extends StoreDbError {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('SNAPSHOT_EXPIRED', message, options);
+  }
+}
+
+/** Triggers fired each other more than 32 levels deep. */
+export class TriggerDepthError extends StoreDbError {
+  constructor(message: string) {
+    super('TRIGGER_DEPTH', message);
+  }
+}
+
+/** A blob reference that belongs to another row. */
+export class BlobReferenceError extends StoreDbError {
+  readonly reference: string;
+  constructor(reference: string, message: string) {
+    super('BLOB_REFERENCE', message);
+    this.reference = reference;
+  }
+}
+
+/** No blob has this reference. */
+export class BlobNotFoundError extends StoreDbError {
+  readonly reference: string;
+  constructor(reference: string, message: string) {
+    super('BLOB_NOT_FOUND', message);
+    this.reference = reference;
+  }
+}
+
+/** The driver, or this runtime, cannot do what was asked. */
+export class NotSupportedError extends StoreDbError {
+  constructor(message: string) {
+    super('NOT_SUPPORTED', message);
+  }
+}
+
+/** A promise that the code makes to itself was broken: a defect in StoreDb. Nothing further is written. */
+export class InvariantError extends StoreDbError {
+  constructor(message: string) {
+    super('INVARIANT', `${message}. This is a defect in StoreDb: please report it.`);
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * The contract of a storage driver: the narrowest thing on which the protocol (docs/protocol.md) works.
+ *
+ * Three rules hold for every call:
+ * - A lost race is a value (`lost`), never an error.
+ * - A failure says whether it may have had an effect: drivers reject with `StorageError`, whose `outcome` is `none`
+ *   only where the request definitely had no effect, now or later. Anything else is `unknown`.
+ * - A condition is checked and the write made in one atomic step; a driver that reads first and then writes is unsafe.
+ *
+ * Keys are non-empty strings of at most 1,024 UTF-8 bytes; `/` separates folders only by convention.
+ */
+
+/** Options that every request takes. */
+export interface RequestOptions {
+  /** Gives the request up. Whether it had an effect is then unknown. */
+  readonly signal?: AbortSignal;
+}
+
+export interface GetOptions extends RequestOptions {
+  /** Bytes to read: `start` inclusive, `end` exclusive, both offsets in the object; clipped to its size. */
+  readonly range?: { readonly start: number; readonly end: number };
+  /** Answer `unchanged` if the object still has this ETag. */
+  readonly ifNoneMatch?: string;
+}
+
+/** An object, or the range of it that was asked for. */
+export interface FoundObject {
+  readonly status: 'found';
+  readonly bytes: Uint8Array;
+  /** Opaque name of this version of the object. */
+  readonly etag: string;
+  /** Size of the whole object in bytes, whatever range was read. */
+  readonly sizeBytes: number;
+  /** When the store says the object was written, in milliseconds since 1970, by the store's clock. */
+  readonly lastModifiedMs: number;
+}
+
+export type GetResult = FoundObject | { readonly status: 'missing' } | { readonly status: 'unchanged' };
+
+/** What must hold for a put to happen: nothing, no object of that key, or an object with exactly this ETag. */
+export type PutCondition = 'any' | 'absent' | { readonly etag: string };
+
+/** Whole bytes, or a stream of them whose size need not be known. A stream is consumed once. */
+export type PutBody = Uint8Array | AsyncIterable<Uint8Array>;
+
+export interface PutOptions extends RequestOptions {
+  readonly if: PutCondition;
+  /** Media type that a download of the object should carry. Drivers that cannot keep it may ignore it. */
+  readonly contentType?: string;
+}
+
+/** `lost`: the condition did not hold (also when the object to replace is missing), and nothing was written. */
+export type PutResult = { readonly status: 'written'; readonly etag: string } | { readonly status: 'lost' };
+
+export interface DeleteResult {
+  /** Keys that could not be deleted; deleting a missing key is no failure. */
+  readonly failed: readonly { readonly key: string; readonly message: string }[];
+}
+
+export interface ListOptions extends RequestOptions {
+  /** Only keys after this one. */
+  readonly after?: string;
+  /** Most entries in one page, 1 to 1000. Default 1000. */
+  readonly limit?: number;
+}
+
+export interface ListEntry {
+  readonly key: string;
+  readonly sizeBytes: number;
+  readonly lastModifiedMs: number;
+}
+
+/** One page of keys in the order of their UTF-8 bytes. */
+export interface ListPage {
+  readonly entries: readonly ListEntry[];
+  /** Whether keys follow; ask again with `after` set to the last entry's key. */
+  readonly more: boolean;
+}
+
+export interface PresignOptions {
+  /** How long the URL works, in seconds, 1 to 604,800. */
+  readonly expiresInSeconds: number;
+}
+
+export interface StorageDriver {
+  /** Short name for logs, for instance `memory`. */
+  readonly name: string;
+  /** Reads an object or a range of it. Never answers with bytes of two versions. */
+  get(key: string, options?: GetOptions): Promise<GetResult>;
+  /** Writes a whole object atomically: readers see the old bytes or all of the new ones. Durable once resolved. */
+  put(key: string, body: PutBody, options: PutOptions): Promise<PutResult>;
+  /** Deletes objects. Not atomic across keys. */
+  delete(keys: readonly string[], options?: RequestOptions): Promise<DeleteResult>;
+  /** One page of the keys that begin with `prefix`. Every put that was answered before the call is in it. */
+  list(prefix: string, options?: ListOptions): Promise<ListPage>;
+  /** A URL from which anyone can download the object for a while, where the store can do that. */
+  presign?(key: string, options: PresignOptions): Promise<string>;
+  /** Releases sockets and handles. The driver may be used again afterwards. */
+  close?(): Promise<void>;
+}
