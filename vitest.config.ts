@@ -1,0 +1,22 @@
+import { defineConfig } from 'vitest/config';
+
+// Where CI asks for it, the results are also written as JSON, so that they need not be read off the screen.
+const resultsFile = process.env['TEST_RESULTS_FILE'];
+
+export default defineConfig({
+  test: {
+    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    teardownTimeout: 10_000,
+    reporters: resultsFile === undefined ? ['default'] : ['default', ['json', { outputFile: resultsFile }]],
+    coverage: {
+      provider: 'v8',
+      include: ['src/**/*.ts'],
+      exclude: ['src/**/*.test.ts'],
+      reporter: ['text-summary', 'html'],
+    },
+  },
+});
