@@ -1,0 +1,154 @@
+/** Bytes: comparison, hexadecimal, and a growable writer. Nothing here knows what the bytes mean. */
+
+/** Compares two ranges of bytes as unsigned values; a prefix sorts first. Negative, zero or positive. */
+export function compareRanges(
+  a: Uint8Array,
+  aStart: number,
+  aEnd: number,
+  b: Uint8Array,
+  bStart: number,
+  bEnd: number,
+): number {
+  const aLength = aEnd - aStart;
+  const bLength = bEnd - bStart;
+  const shared = aLength < bLength ? aLength : bLength;
+  for (let i = 0; i < shared; i++) {
+    const difference = (a[aStart + i] as number) - (b[bStart + i] as number);
+    if (difference !== 0) return difference;
+  }
+  return aLength - bLength;
+}
+
+/** Compares two byte strings as unsigned values; a prefix sorts first. */
+export function compareBytes(a: Uint8Array, b: Uint8Array): number {
+  return compareRanges(a, 0, a.length, b, 0, b.length);
+}
+
+/** Copies a short range; for a few bytes a loop is several times faster than `TypedArray.set`. */
+export function copyRange(from: Uint8Array, start: number, end: number, to: Uint8Array, at: number): void {
+  if (end - start > 48) {
+    to.set(from.subarray(start, end), at);
+    return;
+  }
+  for (let i = start, j = at; i < end; i++, j++) to[j] = from[i] as number;
+}
+
+/** The smallest byte string greater than every string that begins with `prefix`, or undefined if there is none. */
+export function prefixEnd(prefix: Uint8Array): Uint8Array | undefined {
+  let length = prefix.length;
+  while (length > 0 && prefix[length - 1] === 0xff) length--;
+  if (length === 0) return undefined;
+  const end = prefix.slice(0, length);
+  end[length - 1] = (end[length - 1] as number) + 1;
+  return end;
+}
+
+/** Lower-case hexadecimal. */
+export function toHex(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
+}
+
+/** Bytes of a hexadecimal string; undefined unless it is one. */
+export function fromHex(text: string): Uint8Array | undefined {
+  if (text.length % 2 !== 0 || !/^[0-9a-f]*$/.test(text)) return undefined;
+  return new Uint8Array(Buffer.from(text, 'hex'));
+}
+
+const encoder = new TextEncoder();
+const strictDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+export function encodeUtf8(text: string): Uint8Array {
+  return encoder.encode(text);
+}
+
+/** Decodes UTF-8, throwing a TypeError on anything that is not well-formed. */
+export function decodeUtf8(bytes: Uint8Array): string {
+  return strictDecoder.decode(bytes);
+}
+
+/** A buffer that grows. `bytes` is replaced when it does: never keep a reference to it across a write. */
+export class ByteWriter {
+  bytes: Uint8Array;
+  view: DataView;
+  length = 0;
+
+  constructor(capacity = 256) {
+    this.bytes = new Uint8Array(capacity);
+    this.view = new DataView(this.bytes.buffer);
+  }
+
+  /** Makes room for `extra` more bytes. */
+  ensure(extra: number): void {
+    const needed = this.length + extra;
+    if (needed <= this.bytes.length) return;
+    const grown = new Uint8Array(Math.max(needed, this.bytes.length * 2));
+    grown.set(this.bytes.subarray(0, this.length));
+    this.bytes = grown;
+    this.view = new DataView(grown.buffer);
+  }
+
+  u8(value: number): void {
+    this.ensure(1);
+    this.bytes[this.length++] = value;
+  }
+
+  u16(value: number): void {
+    this.ensure(2);
+    this.view.setUint16(this.length, value, true);
+    this.length += 2;
+  }
+
+  u32(value: number): void {
+    this.ensure(4);
+    this.view.setUint32(this.length, value, true);
+    this.length += 4;
+  }
+
+  append(bytes: Uint8Array): void {
+    this.ensure(bytes.length);
+    copyRange(bytes, 0, bytes.length, this.bytes, this.length);
+    this.length += bytes.length;
+  }
+
+  appendRange(from: Uint8Array, start: number, end: number): void {
+    this.ensure(end - start);
+    copyRange(from, start, end, this.bytes, this.length);
+    this.length += end - start;
+  }
+
+  /** Appends `count` zero bytes. The buffer is reused, so they are written, not assumed. */
+  zeros(count: number): void {
+    this.ensure(count);
+    this.bytes.fill(0, this.length, this.length + count);
+    this.length += count;
+  }
+
+  /** Appends a well-formed string as UTF-8 and returns how many bytes it took. */
+  utf8(text: string): number {
+    const units = text.length;
+    this.ensure(units * 3);
+    const { bytes } = this;
+    const start = this.length;
+    let at = start;
+    if (units <= 32) {
+      let i = 0;
+      for (; i < units; i++) {
+        const unit = text.charCodeAt(i);
+        if (unit >= 0x80) break;
+        bytes[at++] = unit;
+      }
+      if (i === units) {
+        this.length = at;
+        return units;
+      }
+    }
+    const { written } = encoder.encodeInto(text, bytes.subarray(start));
+    this.length = start + written;
+    return written;
+  }
+
+  /** A copy of what was written. */
+  finish(): Uint8Array {
+    return this.bytes.slice(0, this.length);
+  }
+}

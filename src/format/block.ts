@@ -1,0 +1,74 @@
+/**
+ * The envelope around every stored block and commit:
+ *
+ *   0  4 bytes  "SDB" and the format version
+ *   4  u8       kind
+ *   5  u8       codec (0: none)
+ *   6  u8       encryption (0: none)
+ *   7  u8       zero
+ *   8  u32      length of the body in bytes
+ *  12  u32      CRC-32 of the object's name, of the bytes 0 to 11 and of the body
+ *  16  body
+ *
+ * The name (without the database's prefix) is part of the checksum, so that a block that turns up under another name
+ * is noticed. Bytes that are not what they should be are a `CorruptionError`, never a guess.
+ */
+import { encodeUtf8 } from '../base/bytes.ts';
+import { checksum } from '../base/checksum.ts';
+import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
+import { blockFormatVersion } from './version.ts';
+
+export const envelopeBytes = 16;
+
+export const BlockKind = { table: 1, index: 2, inner: 3, commit: 4 } as const;
+export type BlockKind = (typeof BlockKind)[keyof typeof BlockKind];
+
+const magic = [0x53, 0x44, 0x42] as const;
+const codecNone = 0;
+const encryptionNone = 0;
+
+function envelopeChecksum(name: string, block: Uint8Array): number {
+  const named = checksum(block.subarray(0, 12), checksum(encodeUtf8(name)));
+  return checksum(block.subarray(envelopeBytes), named);
+}
+
+/** Fills in the envelope of a block whose body already stands behind {@link envelopeBytes} free bytes. */
+export function sealBlock(name: string, kind: BlockKind, block: Uint8Array): void {
+  const view = new DataView(block.buffer, block.byteOffset, block.byteLength);
+  block.set(magic, 0);
+  block[3] = blockFormatVersion;
+  block[4] = kind;
+  block[5] = codecNone;
+  block[6] = encryptionNone;
+  block[7] = 0;
+  view.setUint32(8, block.length - envelopeBytes, true);
+  view.setUint32(12, envelopeChecksum(name, block), true);
+}
+
+/** Checks a block's envelope and checksum and returns its kind. */
+export function openBlock(name: string, block: Uint8Array): BlockKind {
+  if (block.length < envelopeBytes || magic.some((byte, i) => block[i] !== byte)) {
+    throw new CorruptionError(name, 'This is not a StoreDb block');
+  }
+  if (block[3] !== blockFormatVersion) {
+    throw new UnknownFormatError(
+      name,
+      `The block has format version ${block[3]}, and this version of store-db reads ${blockFormatVersion}: upgrade it`,
+    );
+  }
+  const view = new DataView(block.buffer, block.byteOffset, block.byteLength);
+  if (view.getUint32(8, true) !== block.length - envelopeBytes) {
+    throw new CorruptionError(name, `The block is ${block.length} bytes long, which is not what it says`);
+  }
+  if (view.getUint32(12, true) !== envelopeChecksum(name, block)) {
+    throw new CorruptionError(name, 'The block does not match its checksum');
+  }
+  if (block[5] !== codecNone || block[6] !== encryptionNone) {
+    throw new UnknownFormatError(name, 'The block is compressed or encrypted in a way that this version cannot read');
+  }
+  const kind = block[4] as number;
+  if (kind < BlockKind.table || kind > BlockKind.commit) {
+    throw new UnknownFormatError(name, `The block is of kind ${kind}, which this version does not know`);
+  }
+  return kind as BlockKind;
+}

@@ -1,0 +1,167 @@
+/**
+ * Block 0, the root of the database: small, readable JSON, the only object that is ever replaced.
+ *
+ * The text begins with the CRC-32 of all that follows it, so that a damaged root is noticed before it is believed.
+ * What each field means is in docs/format.md; the rules by which they change are in docs/protocol.md.
+ */
+import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
+import { checksum } from '../base/checksum.ts';
+import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
+import type { BlockRef } from './child-ref.ts';
+import { block0Name } from './keys.ts';
+import { isStoredSchema } from './stored-schema.ts';
+import type { StoredSchema } from './stored-schema.ts';
+import { block0FormatVersion } from './version.ts';
+
+/** Root of a tree, null while the tree is empty. */
+export type StoredRoot = (BlockRef & { readonly level: number }) | null;
+
+/** One table in one schema version. */
+export interface StoredTableVersion {
+  readonly schema: StoredSchema;
+  readonly root: StoredRoot;
+  readonly indexes: readonly { readonly name: string; readonly root: StoredRoot }[];
+}
+
+export interface StoredTable {
+  readonly name: string;
+  readonly versions: readonly StoredTableVersion[];
+}
+
+export interface AppliedCommit {
+  readonly seq: number;
+  readonly id: string;
+}
+
+export interface Block0 {
+  readonly format: number;
+  readonly databaseId: string;
+  /** One more with every write. */
+  readonly revision: number;
+  /** One more with every write that changes a tree root. */
+  readonly generation: number;
+  /** Random with every write, so that a writer recognises its own. */
+  readonly nonce: string;
+  /** Every commit up to this slot is in the blocks. */
+  readonly appliedSeq: number;
+  /** Slots up to this one decide nothing any more and may be deleted. */
+  readonly logFloor: number;
+  /** The commits that were applied last, ascending and without gaps up to `appliedSeq`. */
+  readonly applied: readonly AppliedCommit[];
+  readonly tables: readonly StoredTable[];
+  /** Root blocks that are held here instead of in an object of their own, as base64. */
+  readonly inlined: readonly { readonly name: string; readonly block: string }[];
+  readonly snapshots: readonly unknown[];
+  readonly migrations: readonly unknown[];
+  /** Ids of the nodes that share write authority. */
+  readonly nodes: readonly number[];
+  readonly writer: { readonly nodeId: number; readonly atMs: number };
+}
+
+const checksumPrefix = '{"crc32":"';
+const checksumDigits = 8;
+
+export function encodeBlock0(block0: Block0): Uint8Array {
+  const rest = `",${JSON.stringify(block0).slice(1)}`;
+  const crc = checksum(encodeUtf8(rest)).toString(16).padStart(checksumDigits, '0');
+  return encodeUtf8(checksumPrefix + crc + rest);
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function isRoot(value: unknown): value is StoredRoot {
+  if (value === null) return true;
+  if (typeof value !== 'object') return false;
+  const { birth, id, count, sizeBytes, level } = value as Record<string, unknown>;
+  return [birth, count, sizeBytes, level].every(isCount) && typeof id === 'string' && /^[0-9a-f]{16}$/.test(id);
+}
+
+function isTableVersion(value: unknown): value is StoredTableVersion {
+  if (typeof value !== 'object' || value === null) return false;
+  const { schema, root, indexes } = value as Record<string, unknown>;
+  if (!isStoredSchema(schema) || !isRoot(root) || !Array.isArray(indexes)) return false;
+  return (
+    indexes.length === schema.indexes.length &&
+    indexes.every((index: { name?: unknown; root?: unknown } | null, i) => {
+      return index !== null && index.name === schema.indexes[i]?.name && isRoot(index.root);
+    })
+  );
+}
+
+function isTable(value: unknown): value is StoredTable {
+  if (typeof value !== 'object' || value === null) return false;
+  const { name, versions } = value as Record<string, unknown>;
+  if (typeof name !== 'string' || !Array.isArray(versions) || versions.length === 0) return false;
+  return versions.every((version) => isTableVersion(version) && version.schema.name === name);
+}
+
+function isApplied(value: unknown): value is AppliedCommit {
+  if (typeof value !== 'object' || value === null) return false;
+  const { seq, id } = value as Record<string, unknown>;
+  return isCount(seq) && typeof id === 'string';
+}
+
+function isInlined(value: unknown): value is { name: string; block: string } {
+  if (typeof value !== 'object' || value === null) return false;
+  const { name, block } = value as Record<string, unknown>;
+  return typeof name === 'string' && typeof block === 'string';
+}
+
+function isWriter(value: unknown): value is Block0['writer'] {
+  if (typeof value !== 'object' || value === null) return false;
+  const { nodeId, atMs } = value as Record<string, unknown>;
+  return isCount(nodeId) && typeof atMs === 'number';
+}
+
+function everyOf<T>(value: unknown, check: (item: unknown) => item is T): value is T[] {
+  return Array.isArray(value) && value.every(check);
+}
+
+/** Whether parsed JSON has the shape of Block 0, and its counters go together. */
+function isBlock0(value: Record<string, unknown>): boolean {
+  const { revision, generation, appliedSeq, logFloor, applied, databaseId, nonce } = value;
+  if (![revision, generation, appliedSeq, logFloor].every(isCount)) return false;
+  if (typeof databaseId !== 'string' || typeof nonce !== 'string') return false;
+  if ((logFloor as number) > (appliedSeq as number) || !everyOf(applied, isApplied)) return false;
+  const first = (appliedSeq as number) - applied.length + 1;
+  if (!applied.every((commit, i) => commit.seq === first + i)) return false;
+  return (
+    everyOf(value['tables'], isTable) &&
+    everyOf(value['inlined'], isInlined) &&
+    Array.isArray(value['snapshots']) &&
+    Array.isArray(value['migrations']) &&
+    everyOf(value['nodes'], isCount) &&
+    isWriter(value['writer'])
+  );
+}
+
+/** Checks and decodes Block 0. Throws `CorruptionError`, or `UnknownFormatError` for a version from the future. */
+export function decodeBlock0(bytes: Uint8Array): Block0 {
+  const digitsAt = checksumPrefix.length;
+  const restAt = digitsAt + checksumDigits;
+  let parsed: unknown;
+  let crc: string;
+  try {
+    const text = decodeUtf8(bytes);
+    if (!text.startsWith(checksumPrefix)) throw new SyntaxError('it does not begin with its checksum');
+    crc = text.slice(digitsAt, restAt);
+    parsed = JSON.parse(text);
+  } catch (cause) {
+    throw new CorruptionError(block0Name, 'Block 0 is not what StoreDb writes', { cause });
+  }
+  if (checksum(bytes.subarray(restAt)) !== Number.parseInt(crc, 16)) {
+    throw new CorruptionError(block0Name, 'Block 0 does not match its checksum');
+  }
+  const value = parsed as Record<string, unknown>;
+  if (value['format'] !== block0FormatVersion) {
+    throw new UnknownFormatError(
+      block0Name,
+      `Block 0 has format ${String(value['format'])}, and this version of store-db reads ${block0FormatVersion}: upgrade it`,
+    );
+  }
+  if (!isBlock0(value)) throw new CorruptionError(block0Name, 'Block 0 lacks something, or holds what it should not');
+  const { crc32: _, ...block0 } = value;
+  return block0 as unknown as Block0;
+}

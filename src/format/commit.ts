@@ -1,0 +1,145 @@
+/**
+ * A commit: what one or several flushes of one process changed, in one object. Inside the envelope:
+ *
+ *   u32 length of the header | header, JSON, padded to 4 bytes | blocks
+ *
+ * The header names the database, the commit and its members: one flush each, applied in order, all or none of them
+ * with the commit. For each table a member has the sorted rows as they are after the change, as a table leaf within
+ * the commit, or, where they are too many, a tree whose blocks lie in staged runs.
+ */
+import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
+import { CorruptionError } from '../base/errors.ts';
+import { BlockKind, envelopeBytes, openBlock, sealBlock } from './block.ts';
+import { commitName } from './keys.ts';
+import { Node, openNode, padTo4 } from './node.ts';
+import { isStoredSchema } from './stored-schema.ts';
+import type { StoredSchema } from './stored-schema.ts';
+
+/** A change too large for one object: the root block travels in the commit, its blocks in objects under `staged/`. */
+export interface StagedRuns {
+  /** UUIDs of the objects, in the order in which block references count them. */
+  readonly runs: readonly string[];
+}
+
+/** What one member changed in one table. */
+export interface TableChange {
+  readonly schema: StoredSchema;
+  /** A table leaf, or the root of a staged tree. */
+  readonly node: Node;
+  readonly staged?: StagedRuns;
+}
+
+export interface CommitMember {
+  readonly changes: readonly TableChange[];
+}
+
+export interface Commit {
+  readonly databaseId: string;
+  readonly commitId: string;
+  readonly nodeId: number;
+  /** When it was written by its writer's clock. For people; nothing depends on it. */
+  readonly atMs: number;
+  readonly members: readonly CommitMember[];
+}
+
+interface HeaderChange {
+  readonly schema: StoredSchema;
+  readonly offset: number;
+  readonly length: number;
+  readonly staged?: StagedRuns;
+}
+
+/** Name under which a block inside a commit is sealed: it does not depend on the slot that the commit wins. */
+export function commitBlockName(commitId: string, table: string): string {
+  return `commit/${commitId}/${table}`;
+}
+
+/** The commit as the object of a slot. */
+export function encodeCommit(slot: number, commit: Commit): Uint8Array {
+  let offset = 0;
+  const blocks: Uint8Array[] = [];
+  const members = commit.members.map((member) => ({
+    changes: member.changes.map(({ schema, node, staged }): HeaderChange => {
+      const at = offset;
+      blocks.push(node.rows);
+      offset += padTo4(node.rows.length);
+      return { schema, offset: at, length: node.rows.length, ...(staged === undefined ? {} : { staged }) };
+    }),
+  }));
+  const { databaseId, commitId, nodeId, atMs } = commit;
+  const header = encodeUtf8(JSON.stringify({ databaseId, commitId, nodeId, atMs, members }));
+  const blocksAt = envelopeBytes + 4 + padTo4(header.length);
+  const bytes = new Uint8Array(blocksAt + offset);
+  new DataView(bytes.buffer).setUint32(envelopeBytes, header.length, true);
+  bytes.set(header, envelopeBytes + 4);
+  let at = blocksAt;
+  for (const block of blocks) {
+    bytes.set(block, at);
+    at += padTo4(block.length);
+  }
+  sealBlock(commitName(slot), BlockKind.commit, bytes);
+  return bytes;
+}
+
+function isStaged(value: unknown): value is StagedRuns {
+  if (typeof value !== 'object' || value === null) return false;
+  const { runs } = value as Record<string, unknown>;
+  return Array.isArray(runs) && runs.every((run) => typeof run === 'string' && /^[0-9a-f-]{36}$/.test(run));
+}
+
+function isHeaderChange(value: unknown): value is HeaderChange {
+  if (typeof value !== 'object' || value === null) return false;
+  const { schema, offset, length, staged } = value as Record<string, unknown>;
+  if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(length)) return false;
+  if ((offset as number) < 0 || (length as number) < 0) return false;
+  return isStoredSchema(schema) && (staged === undefined || isStaged(staged));
+}
+
+interface Header {
+  readonly databaseId: string;
+  readonly commitId: string;
+  readonly nodeId: number;
+  readonly atMs: number;
+  readonly members: readonly { readonly changes: readonly HeaderChange[] }[];
+}
+
+function isHeader(value: unknown): value is Header {
+  if (typeof value !== 'object' || value === null) return false;
+  const { databaseId, commitId, nodeId, atMs, members } = value as Record<string, unknown>;
+  if (typeof databaseId !== 'string' || typeof commitId !== 'string' || !Number.isInteger(nodeId)) return false;
+  if (typeof atMs !== 'number' || !Array.isArray(members)) return false;
+  return members.every((member: { changes?: unknown } | null) => {
+    return member !== null && Array.isArray(member.changes) && member.changes.every(isHeaderChange);
+  });
+}
+
+/** Checks and decodes the object of a slot. Throws `CorruptionError` or `UnknownFormatError`. */
+export function decodeCommit(slot: number, bytes: Uint8Array): Commit {
+  const name = commitName(slot);
+  if (openBlock(name, bytes) !== BlockKind.commit) throw new CorruptionError(name, 'This is a block, not a commit');
+  const fail = (cause?: unknown): never => {
+    throw new CorruptionError(name, "The commit's header is malformed", { cause });
+  };
+  if (bytes.length < envelopeBytes + 4) fail();
+  const headerBytes = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(envelopeBytes, true);
+  const headerAt = envelopeBytes + 4;
+  const blocksAt = headerAt + padTo4(headerBytes);
+  if (headerBytes > bytes.length - headerAt || blocksAt > bytes.length) fail();
+  let header: unknown;
+  try {
+    header = JSON.parse(decodeUtf8(bytes.subarray(headerAt, headerAt + headerBytes)));
+  } catch (cause) {
+    fail(cause);
+  }
+  if (!isHeader(header)) return fail();
+  const { commitId } = header;
+  const members = header.members.map((member) => ({
+    changes: member.changes.map(({ schema, offset, length, staged }): TableChange => {
+      const start = blocksAt + offset;
+      if (start + length > bytes.length) fail();
+      const node = openNode(commitBlockName(commitId, schema.name), bytes.subarray(start, start + length));
+      return { schema, node, ...(staged === undefined ? {} : { staged }) };
+    }),
+  }));
+  return { databaseId: header.databaseId, commitId, nodeId: header.nodeId, atMs: header.atMs, members };
+}

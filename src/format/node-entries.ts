@@ -1,0 +1,205 @@
+/** Entries on their way into nodes: collected in key order, measured, and encoded as one or several nodes. */
+import { ByteWriter, copyRange } from '../base/bytes.ts';
+import { BlockKind, envelopeBytes, sealBlock } from './block.ts';
+import { childRefBytes, writeChildRef } from './child-ref.ts';
+import type { BlockRef } from './child-ref.ts';
+import { flagVariable, flagWide, nodeHeaderBytes, padTo4 } from './node.ts';
+import { copyRow } from './row-encode.ts';
+import { inlineBytes, nonAsciiFlag } from './row-layout.ts';
+import type { RowLayout, RowSource } from './row-layout.ts';
+
+/** What the entries of a node carry beside their keys. */
+export interface EntryShape {
+  readonly kind: BlockKind;
+  readonly level: number;
+  /** Layout and schema version of the rows, for leaves of a table. */
+  readonly layout?: RowLayout;
+  readonly schemaVersion?: number;
+}
+
+/** Bytes that a row holds outside its fixed part. */
+export function rowHeapBytes(layout: RowLayout, source: RowSource, base: number): number {
+  let total = 0;
+  const { variableFields } = layout;
+  for (let i = 0; i < variableFields.length; i++) {
+    const length = source.rowsView.getUint32(base + (variableFields[i] as { offset: number }).offset, true) & ~nonAsciiFlag;
+    if (length > inlineBytes) total += length;
+  }
+  return total;
+}
+
+export class NodeEntries {
+  readonly shape: EntryShape;
+  readonly #keys = new ByteWriter(4096);
+  /** `#keyEnds[i]`: where the key of entry i ends; likewise the heap bytes of entries 0 to i. */
+  readonly #keyEnds: number[] = [];
+  readonly #heapEnds: number[] = [];
+  readonly #sources: RowSource[] = [];
+  readonly #bases: number[] = [];
+  readonly #children: BlockRef[] = [];
+  #uniform = true;
+
+  constructor(shape: EntryShape) {
+    this.shape = shape;
+  }
+
+  get count(): number {
+    return this.#keyEnds.length;
+  }
+
+  #addKey(from: Uint8Array, start: number, end: number): void {
+    const previous = this.#keyEnds.length;
+    this.#keys.appendRange(from, start, end);
+    this.#keyEnds.push(this.#keys.length);
+    if (previous > 0 && end - start !== this.#keyLength(previous - 1)) this.#uniform = false;
+  }
+
+  /** Adds an entry without a value. */
+  addKey(key: Uint8Array, start = 0, end: number = key.length): void {
+    this.#addKey(key, start, end);
+    this.#heapEnds.push(0);
+  }
+
+  /** Adds a key and the row at `base` of `source`, which must stay as it is until the node is encoded. */
+  addRow(key: Uint8Array, start: number, end: number, source: RowSource, base: number): void {
+    this.#addKey(key, start, end);
+    const before = this.#heapEnds.length === 0 ? 0 : (this.#heapEnds[this.#heapEnds.length - 1] as number);
+    this.#heapEnds.push(before + rowHeapBytes(this.shape.layout as RowLayout, source, base));
+    this.#sources.push(source);
+    this.#bases.push(base);
+  }
+
+  addChild(separator: Uint8Array, child: BlockRef): void {
+    this.#addKey(separator, 0, separator.length);
+    this.#heapEnds.push(0);
+    this.#children.push(child);
+  }
+
+  #keyStart(i: number): number {
+    return i === 0 ? 0 : (this.#keyEnds[i - 1] as number);
+  }
+
+  #keyLength(i: number): number {
+    return (this.#keyEnds[i] as number) - this.#keyStart(i);
+  }
+
+  key(i: number): Uint8Array {
+    return this.#keys.bytes.slice(this.#keyStart(i), this.#keyEnds[i]);
+  }
+
+  child(i: number): BlockRef {
+    return this.#children[i] as BlockRef;
+  }
+
+  /** Appends entries `from` to `to` of another list. */
+  addFrom(other: NodeEntries, from: number, to: number): void {
+    for (let i = from; i < to; i++) {
+      const start = other.#keyStart(i);
+      const end = other.#keyEnds[i] as number;
+      if (other.#children.length > 0) this.addChild(other.key(i), other.child(i));
+      else if (other.#sources.length > 0) {
+        this.addRow(other.#keys.bytes, start, end, other.#sources[i] as RowSource, other.#bases[i] as number);
+      } else this.addKey(other.#keys.bytes, start, end);
+    }
+  }
+
+  #sharedPrefix(from: number, to: number): number {
+    if (to - from < 2) return 0;
+    const { bytes } = this.#keys;
+    const a = this.#keyStart(from);
+    const b = this.#keyStart(to - 1);
+    const limit = Math.min(this.#keyLength(from), this.#keyLength(to - 1), 0xffff);
+    let shared = 0;
+    while (shared < limit && bytes[a + shared] === bytes[b + shared]) shared++;
+    return shared;
+  }
+
+  get #valueBytes(): number {
+    if (this.shape.kind === BlockKind.inner) return childRefBytes;
+    return this.shape.layout?.stride ?? 0;
+  }
+
+  /** About how long the node of entries `from` to `to` would be, in bytes; never less than it will be by much. */
+  sizeOf(from: number, to: number): number {
+    const n = to - from;
+    if (n <= 0) return 0;
+    const keyBytes = (this.#keyEnds[to - 1] as number) - this.#keyStart(from) - n * this.#sharedPrefix(from, to);
+    const heap = (this.#heapEnds[to - 1] as number) - (from === 0 ? 0 : (this.#heapEnds[from - 1] as number));
+    return envelopeBytes + nodeHeaderBytes + keyBytes + n * (this.#valueBytes + (this.#uniform ? 0 : 2)) + heap;
+  }
+
+  /** How many entries from `from` on make a node of at most `sizeBytes`; at least one. */
+  fitting(from: number, sizeBytes: number): number {
+    let low = from + 1;
+    let high = this.count;
+    while (low < high) {
+      const middle = (low + high + 1) >>> 1;
+      if (this.sizeOf(from, middle) <= sizeBytes) low = middle;
+      else high = middle - 1;
+    }
+    return low - from;
+  }
+
+  /** Rows in the entries `from` to `to` and below them. */
+  rowCount(from: number, to: number): number {
+    if (this.#children.length === 0) return to - from;
+    let total = 0;
+    for (let i = from; i < to; i++) total += this.child(i).count;
+    return total;
+  }
+
+  /** Encodes entries `from` to `to` as the sealed block `name`. */
+  encode(name: string, from: number, to: number): Uint8Array {
+    const n = to - from;
+    const prefixLength = this.#sharedPrefix(from, to);
+    const suffixBytes = (this.#keyEnds[to - 1] as number) - this.#keyStart(from) - n * prefixLength;
+    let variable = false;
+    for (let i = from + 1; i < to && !variable; i++) variable = this.#keyLength(i) !== this.#keyLength(from);
+    const wide = variable && suffixBytes > 0xffff;
+    const values = n * this.#valueBytes;
+    const offsetsStart = envelopeBytes + nodeHeaderBytes + padTo4(prefixLength);
+    const suffixStart = offsetsStart + (variable ? padTo4((n + 1) * (wide ? 4 : 2)) : 0);
+    const out = new ByteWriter(suffixStart + padTo4(suffixBytes) + padTo4(values) + 64);
+    out.length = suffixStart;
+    out.bytes.fill(0, 0, suffixStart);
+    const keyStart = n === 0 ? 0 : this.#keyStart(from);
+    copyRange(this.#keys.bytes, keyStart, keyStart + prefixLength, out.bytes, envelopeBytes + nodeHeaderBytes);
+    for (let i = from; i < to; i++) {
+      out.appendRange(this.#keys.bytes, this.#keyStart(i) + prefixLength, this.#keyEnds[i] as number);
+      if (!variable) continue;
+      const at = i - from + 1;
+      if (wide) out.view.setUint32(offsetsStart + at * 4, out.length - suffixStart, true);
+      else out.view.setUint16(offsetsStart + at * 2, out.length - suffixStart, true);
+    }
+    out.zeros(padTo4(suffixBytes) - suffixBytes);
+    const heap = this.#appendValues(out, from, to);
+    out.zeros(padTo4(values) - values);
+    out.append(heap);
+    const { view } = out;
+    view.setUint8(envelopeBytes, this.shape.level);
+    view.setUint8(envelopeBytes + 1, (variable ? flagVariable : 0) | (wide ? flagWide : 0));
+    view.setUint16(envelopeBytes + 2, prefixLength, true);
+    view.setUint32(envelopeBytes + 4, n, true);
+    view.setUint32(envelopeBytes + 8, suffixBytes, true);
+    view.setUint32(envelopeBytes + 12, this.#valueBytes, true);
+    view.setUint32(envelopeBytes + 16, heap.length, true);
+    view.setUint32(envelopeBytes + 20, this.shape.schemaVersion ?? 0, true);
+    const block = out.finish();
+    sealBlock(name, this.shape.kind, block);
+    return block;
+  }
+
+  #appendValues(out: ByteWriter, from: number, to: number): Uint8Array {
+    const { layout } = this.shape;
+    const heap = new ByteWriter(layout === undefined ? 0 : 4096);
+    for (let i = from; i < to; i++) {
+      if (layout !== undefined) copyRow(layout, this.#sources[i] as RowSource, this.#bases[i] as number, out, heap);
+      else if (this.shape.kind === BlockKind.inner) {
+        const at = out.length;
+        out.zeros(childRefBytes);
+        writeChildRef(out.bytes, out.view, at, this.child(i));
+      }
+    }
+    return heap.bytes.subarray(0, heap.length);
+  }
+}

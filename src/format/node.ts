@@ -1,0 +1,270 @@
+/**
+ * A B+Tree node: sorted keys, and beside each key a row (table leaf), nothing (index leaf) or a child (inner node).
+ * The body, all numbers little-endian, every section padded to 4 bytes:
+ *
+ *   0 u8 level (0: leaf)   1 u8 flags   2 u16 length of the prefix that all keys share   4 u32 entries
+ *   8 u32 bytes of suffixes   12 u32 bytes of a value   16 u32 bytes of heap   20 u32 schema version (leaf of a table)
+ *  24 prefix | offsets of the suffixes (only where their lengths differ) | suffixes | values | heap
+ *
+ * Flag 1: suffixes differ in length, so n + 1 offsets stand before them; flag 2: those are u32 and not u16.
+ * A node is read in place: searching compares bytes, and nothing is decoded until a row is returned.
+ */
+import { copyRange } from '../base/bytes.ts';
+import { CorruptionError } from '../base/errors.ts';
+import { readLatin1 } from '../base/text.ts';
+import { BlockKind, envelopeBytes, openBlock } from './block.ts';
+import { childRefBytes, readChildCount, readChildRef } from './child-ref.ts';
+import type { BlockRef } from './child-ref.ts';
+import type { RowSource } from './row-layout.ts';
+
+export const nodeHeaderBytes = 24;
+export const flagVariable = 1;
+export const flagWide = 2;
+
+export function padTo4(length: number): number {
+  return (length + 3) & ~3;
+}
+
+/** How often strings are read from a node one by one before its text is kept as a whole. */
+const textAfterReads = 24;
+
+/** A node of a tree, its bytes checked. Immutable but for what it remembers to be faster. */
+export class Node implements RowSource {
+  readonly name: string;
+  readonly kind: BlockKind;
+  readonly rows: Uint8Array;
+  readonly rowsView: DataView;
+  readonly level: number;
+  readonly count: number;
+  readonly schemaVersion: number;
+  readonly prefixStart: number;
+  readonly prefixLength: number;
+  /** Length of each suffix, or -1 where they differ. */
+  readonly #suffixLength: number;
+  readonly #wide: boolean;
+  readonly #offsetsStart: number;
+  readonly #suffixStart: number;
+  readonly #suffixBytes: number;
+  readonly rowsStart: number;
+  readonly stride: number;
+  readonly heapStart: number;
+  readonly heapEnd: number;
+  text: string | undefined = undefined;
+  /** For inner nodes: whatever the block cache wants to remember for each child. */
+  slots: unknown[] | undefined = undefined;
+  /** Told how many bytes of memory the node has taken up beyond those of its block. */
+  onGrow: ((bytes: number) => void) | undefined = undefined;
+  #heads: Uint32Array | undefined = undefined;
+  #reads = 0;
+
+  constructor(name: string, kind: BlockKind, bytes: Uint8Array) {
+    const fail = (what: string): never => {
+      throw new CorruptionError(name, `The node is malformed: ${what}`);
+    };
+    const body = envelopeBytes;
+    if (bytes.length < body + nodeHeaderBytes) fail('too short');
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.name = name;
+    this.kind = kind;
+    this.rows = bytes;
+    this.rowsView = view;
+    this.level = view.getUint8(body);
+    const flags = view.getUint8(body + 1);
+    this.prefixLength = view.getUint16(body + 2, true);
+    this.count = view.getUint32(body + 4, true);
+    this.#suffixBytes = view.getUint32(body + 8, true);
+    this.stride = view.getUint32(body + 12, true);
+    const heapBytes = view.getUint32(body + 16, true);
+    this.schemaVersion = view.getUint32(body + 20, true);
+    const variable = (flags & flagVariable) !== 0;
+    this.#wide = (flags & flagWide) !== 0;
+    if (flags > (flagVariable | flagWide)) fail('unknown flags');
+    if ((this.level > 0) !== (kind === BlockKind.inner)) fail('its level does not go with its kind');
+    if (kind === BlockKind.inner ? this.stride !== childRefBytes : kind === BlockKind.index && this.stride !== 0) {
+      fail('wrong length of values');
+    }
+    if (kind === BlockKind.table && this.stride === 0) fail('rows without bytes');
+    this.prefixStart = body + nodeHeaderBytes;
+    this.#offsetsStart = this.prefixStart + padTo4(this.prefixLength);
+    const offsetBytes = variable ? padTo4((this.count + 1) * (this.#wide ? 4 : 2)) : 0;
+    this.#suffixStart = this.#offsetsStart + offsetBytes;
+    this.rowsStart = this.#suffixStart + padTo4(this.#suffixBytes);
+    this.heapStart = this.rowsStart + padTo4(this.count * this.stride);
+    this.heapEnd = this.heapStart + heapBytes;
+    // Every section lies within the block and nothing else does; the sums are exact up to 2^53.
+    if (this.heapEnd !== bytes.length) fail('its sections do not fill it');
+    if (variable) {
+      this.#suffixLength = -1;
+      this.#checkOffsets(fail);
+    } else {
+      this.#suffixLength = this.count === 0 ? 0 : this.#suffixBytes / this.count;
+      if (!Number.isInteger(this.#suffixLength)) fail('its suffixes are not equally long');
+    }
+  }
+
+  #checkOffsets(fail: (what: string) => never): void {
+    let previous = 0;
+    for (let i = 0; i <= this.count; i++) {
+      const offset = this.#offset(i);
+      if (offset < previous || (i === 0 && offset !== 0)) fail('its key offsets do not ascend');
+      previous = offset;
+    }
+    if (previous !== this.#suffixBytes) fail('its key offsets do not end where its keys do');
+  }
+
+  #offset(i: number): number {
+    return this.#wide
+      ? this.rowsView.getUint32(this.#offsetsStart + i * 4, true)
+      : this.rowsView.getUint16(this.#offsetsStart + i * 2, true);
+  }
+
+  get heap(): Uint8Array {
+    return this.rows;
+  }
+
+  get sizeBytes(): number {
+    return this.rows.length;
+  }
+
+  /** Where the row (or child) of entry `i` begins in {@link rows}. */
+  rowBase(i: number): number {
+    return this.rowsStart + i * this.stride;
+  }
+
+  /** Start of entry `i`'s suffix in {@link rows}: its key is the prefix and these bytes. */
+  suffixStart(i: number): number {
+    return this.#suffixStart + (this.#suffixLength < 0 ? this.#offset(i) : i * this.#suffixLength);
+  }
+
+  suffixEnd(i: number): number {
+    return this.#suffixStart + (this.#suffixLength < 0 ? this.#offset(i + 1) : (i + 1) * this.#suffixLength);
+  }
+
+  keyLength(i: number): number {
+    return this.prefixLength + this.suffixEnd(i) - this.suffixStart(i);
+  }
+
+  /** A copy of the key of entry `i`. */
+  key(i: number): Uint8Array {
+    const key = new Uint8Array(this.keyLength(i));
+    this.copyKey(i, key, 0);
+    return key;
+  }
+
+  /** Copies the key of entry `i` to `to`, which must have room for it. */
+  copyKey(i: number, to: Uint8Array, at: number): void {
+    copyRange(this.rows, this.prefixStart, this.prefixStart + this.prefixLength, to, at);
+    copyRange(this.rows, this.suffixStart(i), this.suffixEnd(i), to, at + this.prefixLength);
+  }
+
+  /** Compares the key of entry `i` with the first `length` bytes of `key`. */
+  compareKey(i: number, key: Uint8Array, length: number): number {
+    const shared = Math.min(this.prefixLength, length);
+    for (let j = 0; j < shared; j++) {
+      const difference = (this.rows[this.prefixStart + j] as number) - (key[j] as number);
+      if (difference !== 0) return difference;
+    }
+    if (length < this.prefixLength) return 1;
+    return this.#compareSuffix(i, key, length, 0);
+  }
+
+  /** Compares from byte `skip` of the suffix on; what comes before is known to be equal. */
+  #compareSuffix(i: number, key: Uint8Array, length: number, skip: number): number {
+    const { rows } = this;
+    const end = this.suffixEnd(i);
+    let at = this.suffixStart(i) + skip;
+    let k = this.prefixLength + skip;
+    while (at < end && k < length) {
+      const difference = (rows[at++] as number) - (key[k++] as number);
+      if (difference !== 0) return difference;
+    }
+    return end - at - (length - k);
+  }
+
+  /** The first four bytes of every suffix as a number: most comparisons of a search need no more. */
+  #loadHeads(): Uint32Array {
+    const heads = new Uint32Array(this.count);
+    const { rows } = this;
+    for (let i = 0; i < heads.length; i++) {
+      const start = this.suffixStart(i);
+      const end = Math.min(this.suffixEnd(i), start + 4);
+      let head = 0;
+      for (let at = start; at < end; at++) head = (head << 8) | (rows[at] as number);
+      heads[i] = head << ((4 - (end - start)) * 8);
+      if (end === start) heads[i] = 0;
+    }
+    this.#heads = heads;
+    this.onGrow?.(heads.byteLength);
+    return heads;
+  }
+
+  /** Index of the first entry whose key is not below the first `length` bytes of `key`; `count` if there is none. */
+  lowerBound(key: Uint8Array, length: number = key.length): number {
+    const prefixLength = this.prefixLength;
+    const shared = prefixLength < length ? prefixLength : length;
+    for (let j = 0; j < shared; j++) {
+      const difference = (this.rows[this.prefixStart + j] as number) - (key[j] as number);
+      if (difference !== 0) return difference > 0 ? 0 : this.count;
+    }
+    if (length <= prefixLength) return 0;
+    const heads = this.#heads ?? this.#loadHeads();
+    let head = 0;
+    for (let j = 0; j < 4; j++) {
+      head = (head << 8) | (prefixLength + j < length ? (key[prefixLength + j] as number) : 0);
+    }
+    head >>>= 0;
+    let low = 0;
+    let high = heads.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const other = heads[middle] as number;
+      if (other < head || (other === head && this.#compareSuffix(middle, key, length, 0) < 0)) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** Index of the entry with exactly this key, or -1. */
+  find(key: Uint8Array, length: number = key.length): number {
+    const i = this.lowerBound(key, length);
+    return i < this.count && this.compareKey(i, key, length) === 0 ? i : -1;
+  }
+
+  /** Index of the child under which a key belongs: the last whose separator is not above it, or the first. */
+  childFor(key: Uint8Array, length: number = key.length): number {
+    const i = this.lowerBound(key, length);
+    if (i < this.count && this.compareKey(i, key, length) === 0) return i;
+    return i === 0 ? 0 : i - 1;
+  }
+
+  child(i: number): BlockRef {
+    return readChildRef(this.rows, this.rowsView, this.rowBase(i));
+  }
+
+  childCount(i: number): number {
+    return readChildCount(this.rowsView, this.rowBase(i));
+  }
+
+  /** Rows in this node and below it. */
+  totalCount(): number {
+    if (this.level === 0) return this.count;
+    let total = 0;
+    for (let i = 0; i < this.count; i++) total += this.childCount(i);
+    return total;
+  }
+
+  /** Says that `rows` rows are about to be decoded, so that it pays to hold the text as one string. */
+  expectReads(rows: number): void {
+    this.#reads += rows;
+    if (this.text !== undefined || this.#reads < textAfterReads) return;
+    this.text = readLatin1(this.rows, this.rowsStart, this.heapEnd);
+    this.onGrow?.(this.text.length);
+  }
+}
+
+/** Checks a stored block and opens it as a node. */
+export function openNode(name: string, bytes: Uint8Array): Node {
+  const kind = openBlock(name, bytes);
+  if (kind === BlockKind.commit) throw new CorruptionError(name, 'A commit stands where a tree node should');
+  return new Node(name, kind, bytes);
+}

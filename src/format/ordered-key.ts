@@ -1,0 +1,233 @@
+/**
+ * Order-preserving keys: bytes whose unsigned order is the order of base/order.ts.
+ *
+ * A key is a sequence of components. Each begins with a tag (0 null, 1 value) and delimits itself, so that a compound
+ * key is the concatenation of its components, and an index entry is [indexed value][primary key]. Numbers are
+ * big-endian with the sign bit flipped; strings and bytes escape 0x00 as 0x00 0xFF and end with 0x00 0x01, or with
+ * 0x00 0x02 where only the first {@link maxKeyBytes} bytes are held. docs/format.md has the layout to the byte.
+ */
+import type { ByteWriter } from '../base/bytes.ts';
+import { encodeUtf8, decodeUtf8 } from '../base/bytes.ts';
+import type { OrderedValue } from '../base/order.ts';
+import { Types, maxTimestampMs, typeName, widthOf } from './types.ts';
+import type { TypeId } from './types.ts';
+import { maxKeyBytes, readUuid, writeUuid } from './values.ts';
+
+const tagNull = 0;
+const tagValue = 1;
+const escape = 0x00;
+const escapedZero = 0xff;
+const endWhole = 0x01;
+const endTruncated = 0x02;
+
+/** Malformed key bytes; whoever knows the object's name turns it into a `CorruptionError`. */
+export class MalformedKey extends Error {}
+
+function writeText(writer: ByteWriter, bytes: Uint8Array): void {
+  const whole = bytes.length <= maxKeyBytes;
+  const length = whole ? bytes.length : maxKeyBytes;
+  writer.ensure(length * 2 + 2);
+  const out = writer.bytes;
+  let at = writer.length;
+  for (let i = 0; i < length; i++) {
+    const byte = bytes[i] as number;
+    out[at++] = byte;
+    if (byte === escape) out[at++] = escapedZero;
+  }
+  out[at++] = escape;
+  out[at++] = whole ? endWhole : endTruncated;
+  writer.length = at;
+}
+
+/** ASCII text without zeros, the common case, goes in without a detour through an encoder. */
+function writeShortAscii(writer: ByteWriter, text: string): boolean {
+  const length = text.length;
+  if (length > 64) return false;
+  writer.ensure(length + 2);
+  const out = writer.bytes;
+  let at = writer.length;
+  for (let i = 0; i < length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit === 0 || unit > 0x7f) return false;
+    out[at++] = unit;
+  }
+  out[at++] = escape;
+  out[at++] = endWhole;
+  writer.length = at;
+  return true;
+}
+
+function flipFloat64(view: DataView, at: number): void {
+  // Negative: invert all bits; positive: set the sign bit. Then bytes sort as numbers do.
+  const high = view.getUint32(at, false);
+  if (high >= 0x80000000) {
+    view.setUint32(at, ~high >>> 0, false);
+    view.setUint32(at + 4, ~view.getUint32(at + 4, false) >>> 0, false);
+  } else view.setUint32(at, (high | 0x80000000) >>> 0, false);
+}
+
+function unflipFloat64(high: number, low: number): number {
+  const scratch = new DataView(new ArrayBuffer(8));
+  const negative = high < 0x80000000;
+  scratch.setUint32(0, negative ? ~high >>> 0 : (high & 0x7fffffff) >>> 0, false);
+  scratch.setUint32(4, negative ? ~low >>> 0 : low, false);
+  return scratch.getFloat64(0, false);
+}
+
+const timestampBias = 0x8000_0000_0000_0000n;
+
+/** Appends one component. The value is null or was normalized (values.ts). */
+export function writeKeyComponent(writer: ByteWriter, typeId: TypeId, value: OrderedValue): void {
+  writer.ensure(18);
+  if (value === null) {
+    writer.bytes[writer.length++] = tagNull;
+    return;
+  }
+  writer.bytes[writer.length++] = tagValue;
+  const at = writer.length;
+  const { view, bytes } = writer;
+  switch (typeId) {
+    case Types.varchar:
+      if (!writeShortAscii(writer, value as string)) writeText(writer, encodeUtf8(value as string));
+      return;
+    case Types.bytes:
+      writeText(writer, value as Uint8Array);
+      return;
+    case Types.uint8:
+      bytes[at] = value as number;
+      break;
+    case Types.boolean:
+      bytes[at] = value === true ? 1 : 0;
+      break;
+    case Types.int8:
+      bytes[at] = (value as number) + 0x80;
+      break;
+    case Types.uint16:
+      view.setUint16(at, value as number, false);
+      break;
+    case Types.int16:
+      view.setUint16(at, (value as number) + 0x8000, false);
+      break;
+    case Types.uint32:
+      view.setUint32(at, value as number, false);
+      break;
+    case Types.int32:
+      view.setUint32(at, (value as number) + 0x80000000, false);
+      break;
+    case Types.uint64:
+      view.setBigUint64(at, value as bigint, false);
+      break;
+    case Types.int64:
+      view.setBigUint64(at, (value as bigint) + timestampBias, false);
+      break;
+    case Types.float64:
+      view.setFloat64(at, value === 0 ? 0 : (value as number), false);
+      flipFloat64(view, at);
+      break;
+    case Types.float32: {
+      view.setFloat32(at, value === 0 ? 0 : (value as number), false);
+      const raw = view.getUint32(at, false);
+      view.setUint32(at, (raw >= 0x80000000 ? ~raw : raw | 0x80000000) >>> 0, false);
+      break;
+    }
+    case Types.timestamp:
+      view.setBigUint64(at, BigInt((value as Date).getTime()) + timestampBias, false);
+      break;
+    case Types.uuid:
+      writeUuid(value as string, bytes, at);
+      break;
+    default:
+      throw new MalformedKey(`a ${typeName(typeId)} field cannot be a key`);
+  }
+  writer.length = at + widthOf(typeId);
+}
+
+/** Where the component that begins at `at` ends. Throws {@link MalformedKey} if it does not end within the key. */
+export function skipKeyComponent(key: Uint8Array, at: number, typeId: TypeId): number {
+  const tag = key[at];
+  if (tag === tagNull) return at + 1;
+  if (tag !== tagValue) throw new MalformedKey(`unknown key tag ${tag}`);
+  if (typeId !== Types.varchar && typeId !== Types.bytes) {
+    const end = at + 1 + widthOf(typeId);
+    if (end > key.length) throw new MalformedKey('key ends within a component');
+    return end;
+  }
+  for (let i = at + 1; i + 1 < key.length; i++) {
+    if (key[i] !== escape) continue;
+    const next = key[i + 1];
+    if (next === endWhole || next === endTruncated) return i + 2;
+    if (next !== escapedZero) throw new MalformedKey(`unknown escape ${next} in a key`);
+    i++;
+  }
+  throw new MalformedKey('key ends within a component');
+}
+
+/** Whether a text component that ends at `end` holds only the first bytes of its value. */
+export function isTruncatedComponent(key: Uint8Array, end: number, typeId: TypeId): boolean {
+  return (typeId === Types.varchar || typeId === Types.bytes) && end >= 3 && key[end - 1] === endTruncated && key[end - 2] === escape;
+}
+
+function readText(key: Uint8Array, start: number, end: number): Uint8Array {
+  const bytes = new Uint8Array(end - start);
+  let length = 0;
+  for (let i = start; i < end; i++) {
+    bytes[length++] = key[i] as number;
+    if (key[i] === escape) i++;
+  }
+  return bytes.subarray(0, length);
+}
+
+/**
+ * Value of the component that begins at `at` and ends at `end` (from {@link skipKeyComponent}). A truncated text is
+ * returned as far as it is held. Throws {@link MalformedKey}.
+ */
+export function readKeyComponent(key: Uint8Array, at: number, end: number, typeId: TypeId): OrderedValue {
+  if (key[at] === tagNull) return null;
+  const start = at + 1;
+  const view = new DataView(key.buffer, key.byteOffset + start, end - start);
+  switch (typeId) {
+    case Types.varchar:
+      try {
+        return decodeUtf8(readText(key, start, end - 2));
+      } catch (cause) {
+        throw new MalformedKey('key holds text that is not UTF-8', { cause });
+      }
+    case Types.bytes:
+      return Buffer.from(readText(key, start, end - 2));
+    case Types.uint8:
+      return view.getUint8(0);
+    case Types.boolean:
+      return view.getUint8(0) !== 0;
+    case Types.int8:
+      return view.getUint8(0) - 0x80;
+    case Types.uint16:
+      return view.getUint16(0, false);
+    case Types.int16:
+      return view.getUint16(0, false) - 0x8000;
+    case Types.uint32:
+      return view.getUint32(0, false);
+    case Types.int32:
+      return view.getUint32(0, false) - 0x80000000;
+    case Types.uint64:
+      return view.getBigUint64(0, false);
+    case Types.int64:
+      return view.getBigUint64(0, false) - timestampBias;
+    case Types.float64:
+      return unflipFloat64(view.getUint32(0, false), view.getUint32(4, false));
+    case Types.float32: {
+      const raw = view.getUint32(0, false);
+      const scratch = new DataView(new ArrayBuffer(4));
+      scratch.setUint32(0, (raw >= 0x80000000 ? raw & 0x7fffffff : ~raw) >>> 0, false);
+      return scratch.getFloat32(0, false);
+    }
+    case Types.timestamp: {
+      const time = Number(view.getBigUint64(0, false) - timestampBias);
+      if (Math.abs(time) > maxTimestampMs) throw new MalformedKey('key holds a time that no Date can hold');
+      return new Date(time);
+    }
+    case Types.uuid:
+      return readUuid(key, start);
+    default:
+      throw new MalformedKey(`a ${typeName(typeId)} field cannot be a key`);
+  }
+}

@@ -1,0 +1,206 @@
+/** Documents to row bytes: every value is checked here, before anything is written anywhere. */
+import type { ByteWriter } from '../base/bytes.ts';
+import { copyRange, encodeUtf8 } from '../base/bytes.ts';
+import { inlineBytes, nonAsciiFlag } from './row-layout.ts';
+import type { LayoutField, RowLayout, RowSource } from './row-layout.ts';
+import { Types } from './types.ts';
+import { describeValue, maxValueBytes, normalizeValue, ValueProblem, writeUuid } from './values.ts';
+
+/** A document's field cannot be encoded; whoever knows the table turns it into an `EncodeError`. */
+export class FieldProblem extends Error {
+  readonly field: string;
+  readonly value: unknown;
+  constructor(field: string, value: unknown, message: string) {
+    super(message);
+    this.field = field;
+    this.value = value;
+  }
+}
+
+/** Value of a field in a document; undefined if the document does not have it. Inherited values do not count. */
+export function documentValue(document: object, field: LayoutField): unknown {
+  if (field.inherited && !Object.hasOwn(document, field.name)) return undefined;
+  return (document as Record<string, unknown>)[field.name];
+}
+
+/** Refuses what is not a document: an object whose own enumerable keys are all fields. */
+export function checkDocument(layout: RowLayout, document: unknown): asserts document is object {
+  if (typeof document !== 'object' || document === null || Array.isArray(document)) {
+    throw new FieldProblem('', document, `a row is an object of fields, not ${describeValue(document)}`);
+  }
+  for (const name of Object.keys(document)) {
+    if (layout.field(name) === undefined) {
+      const known = layout.declared.map((field) => field.name).join(', ');
+      throw new FieldProblem(
+        name,
+        (document as Record<string, unknown>)[name],
+        `the schema has no field '${name}' (it has ${known}): register it, or leave it out`,
+      );
+    }
+  }
+}
+
+/** Appends a row of nulls to `rows` and returns its offset. */
+export function appendNullRow(layout: RowLayout, rows: ByteWriter): number {
+  const base = rows.length;
+  rows.zeros(layout.stride);
+  for (const field of layout.fields) setNull(rows.bytes, base, field);
+  return base;
+}
+
+function setNull(rows: Uint8Array, base: number, field: LayoutField): void {
+  const at = base + field.nullByte;
+  rows[at] = (rows[at] as number) | field.nullMask;
+}
+
+/** Writes a value that is not null into the row at `base`, which holds null there. */
+export function writeField(rows: ByteWriter, base: number, heap: ByteWriter, field: LayoutField, value: unknown): void {
+  try {
+    writeValue(rows, base + field.offset, heap, field, value);
+  } catch (error) {
+    if (error instanceof ValueProblem) throw new FieldProblem(field.name, value, error.message);
+    throw error;
+  }
+  const at = base + field.nullByte;
+  rows.bytes[at] = (rows.bytes[at] as number) & ~field.nullMask;
+}
+
+function writeValue(rows: ByteWriter, at: number, heap: ByteWriter, field: LayoutField, value: unknown): void {
+  const { typeId } = field;
+  if (typeId === Types.varchar && typeof value === 'string' && writeInlineAscii(rows, at, value)) return;
+  const normal = normalizeValue(typeId, value);
+  const { view } = rows;
+  switch (typeId) {
+    case Types.varchar:
+    case Types.json:
+      return writeText(rows, at, heap, normal as string);
+    case Types.bytes:
+      return writeView(rows, at, heap, normal as Uint8Array);
+    case Types.uint8:
+    case Types.int8:
+      return view.setUint8(at, normal as number);
+    case Types.boolean:
+      return view.setUint8(at, normal === true ? 1 : 0);
+    case Types.uint16:
+    case Types.int16:
+      return view.setUint16(at, normal as number, true);
+    case Types.uint32:
+    case Types.int32:
+      return view.setUint32(at, normal as number, true);
+    case Types.uint64:
+    case Types.int64:
+      return view.setBigUint64(at, normal as bigint, true);
+    case Types.float32:
+      return view.setFloat32(at, normal as number, true);
+    case Types.float64:
+      return view.setFloat64(at, normal as number, true);
+    case Types.timestamp:
+      return view.setFloat64(at, (normal as Date).getTime(), true);
+    case Types.uuid:
+    case Types.blob:
+      return writeUuid(normal as string, rows.bytes, at);
+  }
+}
+
+function writeInlineAscii(rows: ByteWriter, at: number, text: string): boolean {
+  const length = text.length;
+  if (length > inlineBytes) return false;
+  const { bytes } = rows;
+  for (let i = 0; i < length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit > 0x7f) {
+      bytes.fill(0, at + 4, at + 16);
+      return false;
+    }
+    bytes[at + 4 + i] = unit;
+  }
+  bytes[at] = length;
+  return true;
+}
+
+function writeText(rows: ByteWriter, at: number, heap: ByteWriter, text: string): void {
+  if (text.length <= inlineBytes) {
+    const bytes = encodeUtf8(text);
+    writeView(rows, at, heap, bytes);
+    if (bytes.length !== text.length) markNonAscii(rows.view, at);
+    return;
+  }
+  if (text.length > maxValueBytes) throw new ValueProblem(`${text.length} characters are more than a row can hold`);
+  const place = heap.length;
+  const length = heap.utf8(text);
+  checkHeap(heap, length);
+  rows.view.setUint32(at, length, true);
+  copyRange(heap.bytes, place, place + 4, rows.bytes, at + 4);
+  rows.view.setUint32(at + 8, place, true);
+  if (length !== text.length) markNonAscii(rows.view, at);
+}
+
+function markNonAscii(view: DataView, at: number): void {
+  view.setUint32(at, (view.getUint32(at, true) | nonAsciiFlag) >>> 0, true);
+}
+
+function writeView(rows: ByteWriter, at: number, heap: ByteWriter, bytes: Uint8Array): void {
+  if (bytes.length > maxValueBytes) throw new ValueProblem(`${bytes.length} bytes are more than a row can hold`);
+  rows.view.setUint32(at, bytes.length, true);
+  if (bytes.length <= inlineBytes) {
+    copyRange(bytes, 0, bytes.length, rows.bytes, at + 4);
+    return;
+  }
+  const place = heap.length;
+  heap.append(bytes);
+  checkHeap(heap, bytes.length);
+  copyRange(bytes, 0, 4, rows.bytes, at + 4);
+  rows.view.setUint32(at + 8, place, true);
+}
+
+function checkHeap(heap: ByteWriter, valueBytes: number): void {
+  // Places are 32 bits. A batch flushes (or fails) long before its heap comes near that.
+  if (valueBytes > maxValueBytes || heap.length > 0xf0000000) {
+    throw new ValueProblem(`the value and the rows before it hold more than fits (${heap.length} bytes): use a blob`);
+  }
+}
+
+/**
+ * Appends a copy of a row to `rows` and what its views point to onto `heap`, whose offset 0 the copies' places count
+ * from. Returns the copy's offset.
+ */
+export function copyRow(layout: RowLayout, from: RowSource, fromBase: number, rows: ByteWriter, heap: ByteWriter): number {
+  const base = rows.length;
+  rows.appendRange(from.rows, fromBase, fromBase + layout.stride);
+  for (const field of layout.variableFields) copyHeapValue(field, from, fromBase, rows, base, heap);
+  return base;
+}
+
+/** Overwrites one field of the row at `base` with that of another row. */
+export function copyField(
+  field: LayoutField,
+  width: number,
+  from: RowSource,
+  fromBase: number,
+  rows: ByteWriter,
+  base: number,
+  heap: ByteWriter,
+): void {
+  copyRange(from.rows, fromBase + field.offset, fromBase + field.offset + width, rows.bytes, base + field.offset);
+  const isNull = (from.rows[fromBase + field.nullByte] as number) & field.nullMask;
+  const at = base + field.nullByte;
+  rows.bytes[at] = ((rows.bytes[at] as number) & ~field.nullMask) | isNull;
+  if (field.variable) copyHeapValue(field, from, fromBase, rows, base, heap);
+}
+
+function copyHeapValue(
+  field: LayoutField,
+  from: RowSource,
+  fromBase: number,
+  rows: ByteWriter,
+  base: number,
+  heap: ByteWriter,
+): void {
+  const at = fromBase + field.offset;
+  const length = from.rowsView.getUint32(at, true) & ~nonAsciiFlag;
+  if (length <= inlineBytes) return;
+  const start = from.heapStart + from.rowsView.getUint32(at + 8, true);
+  if (start + length > from.heapEnd) throw new RangeError(`a value's place lies outside the heap of ${from.name}`);
+  rows.view.setUint32(base + field.offset + 8, heap.length, true);
+  heap.appendRange(from.heap, start, start + length);
+}

@@ -1,0 +1,103 @@
+/**
+ * Where each field lies in a row. Rows of a table are all equally long, so a row is found by multiplying and one
+ * field is read without touching the others.
+ *
+ *   [flags and null bitmap][field][field]...
+ *
+ * Bit 0 of the bitmap marks a deletion and bit 1 an update; both occur in commits only. Bit 2 + i says that field i
+ * is null, its bytes then being zero. Fields stand in the order of their names' code points, whatever order the
+ * definition listed them in. Text, json and bytes are 16-byte views:
+ *
+ *   [u32 length, bit 31 set unless all ASCII] and up to 12 bytes of it, zero-padded, if it has no more than 12;
+ *   otherwise [4 bytes of it][u32 place in the block's heap][4 zero bytes].
+ */
+import { compareStrings } from '../base/order.ts';
+import { isVariable, widthOf } from './types.ts';
+import type { TypeId } from './types.ts';
+
+/** Bit of the first bitmap byte: this row image says that the row is gone. */
+export const rowDeletedFlag = 1;
+/** Bit of the first bitmap byte: this row image came from an update, so fields that it does not know carry over. */
+export const rowUpdatedFlag = 2;
+const flagBits = 2;
+
+/** Bytes of a value that fit in its view. */
+export const inlineBytes = 12;
+/** Set in a view's length where the value has a byte above 0x7F. */
+export const nonAsciiFlag = 0x80000000;
+
+export interface FieldShape {
+  readonly name: string;
+  readonly typeId: TypeId;
+}
+
+export interface LayoutField extends FieldShape {
+  /** Position in the row, by code-point order of the names. */
+  readonly index: number;
+  /** Offset of the value in the row, in bytes. */
+  readonly offset: number;
+  readonly nullByte: number;
+  readonly nullMask: number;
+  readonly variable: boolean;
+  /** `Object.prototype` has a property of this name, so an inherited value must not be taken for one. */
+  readonly inherited: boolean;
+}
+
+/** The layout of one table version's rows. */
+export class RowLayout {
+  /** In row order. */
+  readonly fields: readonly LayoutField[];
+  /** In the order of the definition, which is the order of properties in decoded rows. */
+  readonly declared: readonly LayoutField[];
+  readonly variableFields: readonly LayoutField[];
+  readonly bitmapBytes: number;
+  /** Length of every row in bytes. */
+  readonly stride: number;
+  readonly #byName: ReadonlyMap<string, LayoutField>;
+
+  constructor(fields: readonly FieldShape[]) {
+    const sorted = fields.toSorted((a, b) => compareStrings(a.name, b.name));
+    this.bitmapBytes = (sorted.length + flagBits + 7) >> 3;
+    let offset = this.bitmapBytes;
+    this.fields = sorted.map(({ name, typeId }, index) => {
+      const bit = index + flagBits;
+      const field: LayoutField = {
+        name,
+        typeId,
+        index,
+        offset,
+        nullByte: bit >> 3,
+        nullMask: 1 << (bit & 7),
+        variable: isVariable(typeId),
+        inherited: name in Object.prototype,
+      };
+      offset += widthOf(typeId);
+      return field;
+    });
+    this.stride = offset;
+    this.#byName = new Map(this.fields.map((field) => [field.name, field]));
+    this.declared = fields.map(({ name }) => this.#byName.get(name) as LayoutField);
+    this.variableFields = this.fields.filter((field) => field.variable);
+  }
+
+  field(name: string): LayoutField | undefined {
+    return this.#byName.get(name);
+  }
+}
+
+/**
+ * Rows lying somewhere: in a block, in a commit, in a batch. Row `i` begins at `rowsStart + i * stride`; the heap that
+ * its views point into is `heap[heapStart .. heapEnd)`.
+ */
+export interface RowSource {
+  readonly rows: Uint8Array;
+  readonly rowsView: DataView;
+  readonly rowsStart: number;
+  readonly heap: Uint8Array;
+  readonly heapStart: number;
+  readonly heapEnd: number;
+  /** Name of the object that the bytes came from, for messages. */
+  readonly name: string;
+  /** Latin-1 text of `rows` from `rowsStart` on, if many strings were read from it: slicing that is faster. */
+  readonly text: string | undefined;
+}

@@ -1,0 +1,167 @@
+/**
+ * What each type holds: the check that every value passes before it is encoded, as a row's field or as a key.
+ * A value that a type cannot hold is refused, never bent: nothing is truncated, wrapped or coerced. (float32 is the
+ * one type that rounds, to the nearest float32, since that is what it is for.)
+ */
+import type { OrderedValue } from '../base/order.ts';
+import { bigintBounds, integerBounds, typeName, Types } from './types.ts';
+import type { TypeId } from './types.ts';
+
+/** Longest primary key, and longest prefix of an indexed value that the index holds, in bytes. */
+export const maxKeyBytes = 1024;
+
+/** Longest single value, and longest row, in bytes: what fits in a block's 32-bit places with room to spare. */
+export const maxValueBytes = 256 * 1024 * 1024;
+
+/** Why a value does not fit its type. Caught and turned into an `EncodeError` by whoever knows table and field. */
+export class ValueProblem extends Error {}
+
+/** A short, safe rendering of any value for a message. */
+export function describeValue(value: unknown): string {
+  if (typeof value === 'string') return value.length > 60 ? `'${value.slice(0, 57)}...'` : `'${value}'`;
+  if (typeof value === 'bigint') return `${value}n`;
+  if (typeof value === 'symbol') return 'a symbol';
+  if (typeof value === 'function') return 'a function';
+  if (value instanceof Date) {
+    return Number.isNaN(value.getTime()) ? 'an invalid Date' : `the Date ${value.toISOString()}`;
+  }
+  if (value instanceof Uint8Array) return `${value.length} bytes`;
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value === 'object' && value !== null) return 'an object';
+  return String(value);
+}
+
+function problem(typeId: TypeId, value: unknown, allowed: string): never {
+  throw new ValueProblem(`${describeValue(value)} does not fit type ${typeName(typeId)}, which takes ${allowed}`);
+}
+
+const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+function checkNumber(typeId: TypeId, value: unknown): number {
+  const bounds = integerBounds(typeId);
+  if (bounds !== undefined) {
+    if (typeof value !== 'number' || !Number.isInteger(value) || value < bounds.min || value > bounds.max) {
+      problem(typeId, value, `integers from ${bounds.min} to ${bounds.max}`);
+    }
+    return value;
+  }
+  if (typeof value !== 'number' || Number.isNaN(value)) problem(typeId, value, 'numbers other than NaN');
+  if (typeId !== Types.float32) return value;
+  const rounded = Math.fround(value);
+  if (Number.isFinite(value) && !Number.isFinite(rounded)) problem(typeId, value, 'numbers up to about 3.4e38');
+  return rounded;
+}
+
+function checkBigint(typeId: TypeId, value: unknown): bigint {
+  const bounds = bigintBounds(typeId) as { min: bigint; max: bigint };
+  const allowed = `bigints from ${bounds.min} to ${bounds.max} and safe integers`;
+  if (typeof value === 'number') {
+    if (!Number.isSafeInteger(value)) problem(typeId, value, allowed);
+    return checkBigint(typeId, BigInt(value));
+  }
+  if (typeof value !== 'bigint' || value < bounds.min || value > bounds.max) problem(typeId, value, allowed);
+  return value;
+}
+
+function checkText(typeId: TypeId, value: unknown): string {
+  if (typeof value !== 'string') problem(typeId, value, 'strings');
+  if (!value.isWellFormed()) {
+    throw new ValueProblem(`${describeValue(value)} has a lone surrogate, which UTF-8 cannot hold`);
+  }
+  return value;
+}
+
+/**
+ * Checks a value that is not null and returns it in the form that is encoded: float32 rounded, 64-bit integers as
+ * bigint, UUIDs in lower case, JSON as its text. Throws {@link ValueProblem}.
+ */
+export function normalizeValue(typeId: TypeId, value: unknown): Exclude<OrderedValue, null> {
+  switch (typeId) {
+    case Types.uint64:
+    case Types.int64:
+      return checkBigint(typeId, value);
+    case Types.varchar:
+      return checkText(typeId, value);
+    case Types.boolean:
+      return typeof value === 'boolean' ? value : problem(typeId, value, 'true and false');
+    case Types.timestamp:
+      if (!(value instanceof Date) || Number.isNaN(value.getTime())) problem(typeId, value, 'valid Dates');
+      return value;
+    case Types.json:
+      return encodeJson(value);
+    case Types.uuid:
+    case Types.blob:
+      if (typeof value !== 'string' || !uuidPattern.test(value)) problem(typeId, value, 'UUID strings');
+      return value.toLowerCase();
+    case Types.bytes:
+      return value instanceof Uint8Array ? value : problem(typeId, value, 'a Buffer or Uint8Array');
+    default:
+      return checkNumber(typeId, value);
+  }
+}
+
+const maxJsonDepth = 512;
+
+function checkJson(value: unknown, depth: number): void {
+  if (value === null || typeof value === 'boolean' || typeof value === 'string') return;
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw new ValueProblem(`JSON cannot hold ${value}`);
+    return;
+  }
+  if (typeof value !== 'object') throw new ValueProblem(`JSON cannot hold ${describeValue(value)}`);
+  if (depth > maxJsonDepth) {
+    throw new ValueProblem(`JSON that is nested deeper than ${maxJsonDepth} levels, or refers to itself`);
+  }
+  if (Array.isArray(value)) {
+    // By index, so that holes are seen: JSON would turn them into null.
+    for (let i = 0; i < value.length; i++) {
+      if (!Object.hasOwn(value, i)) throw new ValueProblem('JSON cannot hold an array with holes');
+      checkJson(value[i], depth + 1);
+    }
+    if (Object.keys(value).length !== value.length) throw new ValueProblem('JSON cannot hold an array with named fields');
+    return;
+  }
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) {
+    throw new ValueProblem('JSON holds plain objects only: an instance of a class would not read back as it was');
+  }
+  if (Object.getOwnPropertySymbols(value).length > 0) throw new ValueProblem('JSON cannot hold symbol keys');
+  for (const key of Object.keys(value)) {
+    const inner = (value as Record<string, unknown>)[key];
+    if (inner === undefined) throw new ValueProblem(`JSON cannot hold undefined (at '${key}'): leave the key out`);
+    if (key === 'toJSON' && typeof inner === 'function') throw new ValueProblem('JSON cannot hold a function');
+    checkJson(inner, depth + 1);
+  }
+}
+
+/** JSON text of a value that reads back exactly as it is; anything else is a {@link ValueProblem}. */
+function encodeJson(value: unknown): string {
+  checkJson(value, 0);
+  return JSON.stringify(value);
+}
+
+/** Writes the 16 bytes of a UUID string that was normalized. */
+export function writeUuid(text: string, bytes: Uint8Array, at: number): void {
+  let out = at;
+  for (let i = 0; i < 36; i++) {
+    if (text.charCodeAt(i) === 45) continue;
+    bytes[out++] = (hexDigit(text.charCodeAt(i)) << 4) | hexDigit(text.charCodeAt(++i));
+  }
+}
+
+function hexDigit(unit: number): number {
+  return unit < 58 ? unit - 48 : unit - 87;
+}
+
+const hexPairs: readonly string[] = Array.from({ length: 256 }, (_, value) => value.toString(16).padStart(2, '0'));
+
+/** The UUID string of 16 bytes. */
+export function readUuid(bytes: Uint8Array, at: number): string {
+  let text = '';
+  for (let i = 0; i < 16; i++) {
+    if (i === 4 || i === 6 || i === 8 || i === 10) text += '-';
+    text += hexPairs[bytes[at + i] as number] as string;
+  }
+  return text;
+}
+
