@@ -1,0 +1,133 @@
+/**
+ * Checks the package as its users will get it: packs what was built, has the tarball looked over, installs it in an
+ * empty project, and there imports, requires, type-checks and uses it. Run `npm run build` first.
+ *
+ *   check-package.ts [another node binary to use the installed package with]...
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const repository = fileURLToPath(new URL('../', import.meta.url));
+const consumer = mkdtempSync(join(tmpdir(), 'store-db-consumer-'));
+
+function run(folder: string, command: string, ...args: string[]): string {
+  return execFileSync(command, args, {
+    cwd: folder,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+    shell: process.platform === 'win32',
+    // A script that uses the package must end by itself; one that does not is stopped, and so fails.
+    timeout: 300_000,
+  });
+}
+
+function tool(name: string): string {
+  return join(repository, 'node_modules', '.bin', name);
+}
+
+/** One use of the database from end to end, in a script that then has to end by itself. */
+const exercise = `
+async function exercise() {
+  if (StoreDb !== defaultExport) throw new Error('The default export is not StoreDb');
+  for (const [name, value] of Object.entries({ StoreDb, ...storage, ...testing })) {
+    if (value === undefined) throw new Error(name + ' is undefined');
+  }
+  if (Object.keys(testing).length === 0) throw new Error('store-db/testing exports nothing');
+  for (const name of ['FileDriver', 'MemoryDriver', 'ObjectStoreDriver']) {
+    if (typeof storage[name] !== 'function') throw new Error('store-db/lib/storage does not export ' + name);
+  }
+  const db = StoreDb({ dbPrefix: 'smoke', nodeId: 1, driver: new storage.MemoryDriver(), logLevel: 'silent' });
+  const fields = { id: { typeId: 1 }, name: { typeId: 10, maxLength: 20 } };
+  db.registerSchema({ name: 'cities', version: 1, fields, primaryKey: 'id', indexes: ['name'] });
+  await db.start();
+  const batch = db.batch();
+  batch.insert('cities', { id: 1, name: 'Turku' });
+  await batch.flush();
+  const rows = await db.query('cities').where('name', '=', 'Turku').execute();
+  await db.stop();
+  if (JSON.stringify(rows) !== '[{"id":1,"name":"Turku"}]') throw new Error('Read ' + JSON.stringify(rows));
+  console.log(process.version, 'works');
+}
+exercise();
+`;
+
+const consumers: Readonly<Record<string, string>> = {
+  'use.mjs': `
+import defaultExport, { StoreDb } from 'store-db';
+import * as storage from 'store-db/lib/storage';
+import * as testing from 'store-db/testing';
+${exercise}`,
+  'use.cjs': `
+const { StoreDb, default: defaultExport } = require('store-db');
+const storage = require('store-db/lib/storage');
+const testing = require('store-db/testing');
+if (require('store-db/package.json').name !== 'store-db') throw new Error('package.json cannot be required');
+${exercise}`,
+};
+
+const typedConsumer = `
+import defaultExport, { StoreDb } from 'store-db';
+import type { StorageDriver } from 'store-db/lib/storage';
+import { MemoryDriver } from 'store-db/lib/storage';
+import * as testing from 'store-db/testing';
+const driver: StorageDriver = new MemoryDriver();
+export const db: ReturnType<typeof defaultExport> = StoreDb({ dbPrefix: 'typed', nodeId: 0, driver });
+export const kit: object = testing;
+`;
+
+function packAndInstall(): string {
+  // Not rebuilt here: what is checked is what the build step made.
+  const packed = run(repository, 'npm', 'pack', '--json', '--ignore-scripts', '--pack-destination', consumer);
+  const [{ filename, files }] = JSON.parse(packed) as [{ filename: string; files: { path: string }[] }];
+  const stray = files.filter(({ path }) => /\.test\.|^(src|test|scripts|bench|examples)\//.test(path));
+  if (stray.length > 0) throw new Error(`The package has files that nobody needs: ${JSON.stringify(stray)}`);
+  console.log(`${filename}: ${files.length} files`);
+  writeFileSync(join(consumer, 'package.json'), '{ "private": true }');
+  run(consumer, 'npm', 'install', '--no-audit', '--no-fund', '--ignore-scripts', join(consumer, filename));
+  return join(consumer, filename);
+}
+
+function checkTypes(): void {
+  writeFileSync(join(consumer, 'use.mts'), typedConsumer);
+  writeFileSync(
+    join(consumer, 'tsconfig.json'),
+    JSON.stringify({
+      compilerOptions: {
+        target: 'ES2023',
+        lib: ['ES2023', 'ESNext.Disposable'],
+        module: 'NodeNext',
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        // Our declarations are checked too, not only how they are used.
+        skipLibCheck: false,
+        noEmit: true,
+        types: ['node'],
+        typeRoots: [join(repository, 'node_modules', '@types')],
+      },
+      files: ['use.mts'],
+    }),
+  );
+  console.log(run(consumer, tool('tsc'), '-p', consumer));
+}
+
+try {
+  const tarball = packAndInstall();
+  console.log(run(repository, tool('publint'), 'run', tarball, '--strict'));
+  console.log(run(repository, tool('attw'), tarball, '--profile', 'esm-only', '--no-color'));
+  for (const [name, text] of Object.entries(consumers)) {
+    writeFileSync(join(consumer, name), text);
+    for (const node of [process.execPath, ...process.argv.slice(2)])
+      console.log(name, run(consumer, node, name).trim());
+  }
+  checkTypes();
+} catch (error) {
+  // The output of a tool that failed is what says why.
+  const { stdout } = error as { stdout?: unknown };
+  if (typeof stdout === 'string') console.error(stdout);
+  throw error;
+} finally {
+  rmSync(consumer, { recursive: true, force: true });
+}
