@@ -1,1 +1,20 @@
-export {};
+/** What `store-db/lib/storage` exports: the contract of a driver, and the drivers that come with StoreDb. */
+export type {
+  DeleteResult,
+  FoundObject,
+  GetOptions,
+  GetResult,
+  ListEntry,
+  ListOptions,
+  ListPage,
+  PresignOptions,
+  PutBody,
+  PutCondition,
+  PutOptions,
+  PutResult,
+  RequestOptions,
+  StorageDriver,
+} from './driver.ts';
+export { MemoryDriver, type MemoryDriverOptions } from './memory.ts';
+export { ObservedDriver, type ObservedDriverOptions, type ObservedRequest, type RequestCounts } from './observed.ts';
+export { StorageError, type RequestOutcome } from '../base/errors.ts';

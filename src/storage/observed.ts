@@ -1,0 +1,212 @@
+/** A driver around another one that counts what passes through: for tests, for statistics and for metrics hooks. */
+import type {
+  DeleteResult,
+  GetOptions,
+  GetResult,
+  ListOptions,
+  ListPage,
+  PresignOptions,
+  PutBody,
+  PutOptions,
+  PutResult,
+  RequestOptions,
+  StorageDriver,
+} from './driver.ts';
+import { realEnvironment, type Environment } from '../base/env.ts';
+
+/** How many requests of each kind there were, and what they moved. */
+export interface RequestCounts {
+  /** Reads that returned bytes. */
+  get: number;
+  /** Reads that were answered `unchanged`. */
+  getUnchanged: number;
+  /** Reads of a key that does not exist. */
+  getMissing: number;
+  /** Writes that were made. */
+  put: number;
+  /** Writes whose condition did not hold. */
+  putLost: number;
+  /** Delete requests, whatever number of keys they named. */
+  delete: number;
+  /** Keys named by delete requests. */
+  deletedKeys: number;
+  list: number;
+  presign: number;
+  /** Requests that failed. They are in no other count. */
+  errors: number;
+  bytesRead: number;
+  bytesWritten: number;
+}
+
+/** One finished request, as told to a hook. */
+export interface ObservedRequest {
+  readonly kind: 'get' | 'put' | 'delete' | 'list' | 'presign';
+  /** The key; for `list` the prefix, for `delete` the first key. */
+  readonly key: string;
+  readonly status: 'found' | 'missing' | 'unchanged' | 'written' | 'lost' | 'done' | 'error';
+  /** Bytes of content read or written; 0 for everything else. */
+  readonly bytes: number;
+  readonly durationMs: number;
+  readonly error?: unknown;
+}
+
+export interface ObservedDriverOptions {
+  /** Clock for durations. Default: the runtime's own. */
+  readonly environment?: Environment;
+  /** Called after every request. It should not throw: what it throws rejects the request. */
+  readonly onRequest?: (request: ObservedRequest) => void;
+}
+
+type Outcome = Pick<ObservedRequest, 'status' | 'bytes'>;
+
+function zero(): RequestCounts {
+  return {
+    get: 0,
+    getUnchanged: 0,
+    getMissing: 0,
+    put: 0,
+    putLost: 0,
+    delete: 0,
+    deletedKeys: 0,
+    list: 0,
+    presign: 0,
+    errors: 0,
+    bytesRead: 0,
+    bytesWritten: 0,
+  };
+}
+
+/** Passes every request on to `inner` and counts it. */
+export class ObservedDriver implements StorageDriver {
+  readonly name: string;
+  readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
+  readonly #inner: StorageDriver;
+  readonly #environment: Environment;
+  readonly #onRequest: ((request: ObservedRequest) => void) | undefined;
+  #counts = zero();
+
+  constructor(inner: StorageDriver, options: ObservedDriverOptions = {}) {
+    this.#inner = inner;
+    this.name = inner.name;
+    this.#environment = options.environment ?? realEnvironment;
+    this.#onRequest = options.onRequest;
+    // Only there if the driver inside can do it: callers ask by looking.
+    if (inner.presign !== undefined) {
+      this.presign = (key, presignOptions) => this.#presign(key, presignOptions);
+    }
+  }
+
+  /** A copy of the counts since construction or the last {@link reset}. */
+  snapshot(): Readonly<RequestCounts> {
+    return { ...this.#counts };
+  }
+
+  /** Sets every count to zero. */
+  reset(): void {
+    this.#counts = zero();
+  }
+
+  get(key: string, options?: GetOptions): Promise<GetResult> {
+    return this.#observe(
+      'get',
+      key,
+      () => this.#inner.get(key, options),
+      (result) => {
+        if (result.status === 'found') this.#counts.get++;
+        else if (result.status === 'missing') this.#counts.getMissing++;
+        else this.#counts.getUnchanged++;
+        const bytes = result.status === 'found' ? result.bytes.length : 0;
+        this.#counts.bytesRead += bytes;
+        return { status: result.status, bytes };
+      },
+    );
+  }
+
+  put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+    let streamed = 0;
+    async function* countChunks(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+      for await (const chunk of stream) {
+        streamed += chunk.length;
+        yield chunk;
+      }
+    }
+    const counted = body instanceof Uint8Array ? body : countChunks(body);
+    return this.#observe(
+      'put',
+      key,
+      () => this.#inner.put(key, counted, options),
+      (result) => {
+        if (result.status === 'lost') {
+          this.#counts.putLost++;
+          return { status: 'lost', bytes: 0 };
+        }
+        const bytes = body instanceof Uint8Array ? body.length : streamed;
+        this.#counts.put++;
+        this.#counts.bytesWritten += bytes;
+        return { status: 'written', bytes };
+      },
+    );
+  }
+
+  delete(keys: readonly string[], options?: RequestOptions): Promise<DeleteResult> {
+    return this.#observe(
+      'delete',
+      keys[0] ?? '',
+      () => this.#inner.delete(keys, options),
+      () => {
+        this.#counts.delete++;
+        this.#counts.deletedKeys += keys.length;
+        return { status: 'done', bytes: 0 };
+      },
+    );
+  }
+
+  list(prefix: string, options?: ListOptions): Promise<ListPage> {
+    return this.#observe(
+      'list',
+      prefix,
+      () => this.#inner.list(prefix, options),
+      () => {
+        this.#counts.list++;
+        return { status: 'done', bytes: 0 };
+      },
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.#inner.close?.();
+  }
+
+  #presign(key: string, options: PresignOptions): Promise<string> {
+    return this.#observe(
+      'presign',
+      key,
+      async () => (await this.#inner.presign?.(key, options)) as string,
+      () => {
+        this.#counts.presign++;
+        return { status: 'done', bytes: 0 };
+      },
+    );
+  }
+
+  async #observe<T>(
+    kind: ObservedRequest['kind'],
+    key: string,
+    request: () => Promise<T>,
+    count: (result: T) => Outcome,
+  ): Promise<T> {
+    const startedMs = this.#environment.monotonicMs();
+    let result: T;
+    try {
+      result = await request();
+    } catch (error) {
+      this.#counts.errors++;
+      const durationMs = this.#environment.monotonicMs() - startedMs;
+      this.#onRequest?.({ kind, key, status: 'error', bytes: 0, durationMs, error });
+      throw error;
+    }
+    const outcome = count(result);
+    this.#onRequest?.({ kind, key, ...outcome, durationMs: this.#environment.monotonicMs() - startedMs });
+    return result;
+  }
+}
