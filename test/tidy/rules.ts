@@ -226,6 +226,39 @@ const focusedTests: Rule = (tree) =>
     return narrows ? `.${name} leaves tests out` : undefined;
   });
 
+interface LockedPackage {
+  readonly version?: string;
+  readonly resolved?: string;
+  readonly link?: boolean;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Every package that another one names is locked, also those for other platforms: npm leaves out what its registry did
+ * not offer when the file was made, and then refuses the file that it wrote. And none says where to get it from.
+ */
+const lockFile: Rule = (tree) => {
+  const path = 'package-lock.json';
+  const locked =
+    (JSON.parse(tree.texts.get(path) ?? '{}') as { packages?: Record<string, LockedPackage> }).packages ?? {};
+  const findings: string[] = [];
+  for (const [place, entry] of Object.entries(locked)) {
+    if (place !== '' && entry.link !== true && entry.version === undefined) findings.push(`${place} has no version`);
+    if (entry.resolved !== undefined) findings.push(`${place} says where to get it from`);
+    for (const name of Object.keys({ ...entry.dependencies, ...entry.optionalDependencies })) {
+      // Looked up as Node does: beside the package, then ever further out.
+      const folders = place
+        .split('/node_modules/')
+        .map((_, depth, parts) => parts.slice(0, depth + 1).join('/node_modules/'));
+      const places = [`node_modules/${name}`, ...folders.map((folder) => `${folder}/node_modules/${name}`)];
+      if (!places.some((candidate) => candidate in locked))
+        findings.push(`${place} needs ${name}, which is not locked`);
+    }
+  }
+  return findings.map((message) => ({ path, line: 1, message }));
+};
+
 /** A rule that no line of any text file may match. */
 function forbiddenText(pattern: RegExp, message: string): Rule {
   return (tree) =>
@@ -252,6 +285,7 @@ export const rules = {
   castsToAny,
   deadFiles,
   focusedTests,
+  lockFile,
   // Installing must work from any mirror, so nothing names a host to install from.
   registryHosts: forbiddenText(
     /https?:\/\/[\w.-]*registry|registry\.(npmjs|yarnpkg|npmmirror)|npm\.pkg\./i,

@@ -28,6 +28,10 @@ const backslash = '\\';
 const hash = '#';
 const registry = 'registry';
 
+function lock(packages: Readonly<Record<string, object>>): Files {
+  return { 'package-lock.json': JSON.stringify({ packages }) };
+}
+
 /** For each rule, trees that break it, by what is wrong with them, and what the finding begins with. */
 const broken: Record<RuleName, readonly (readonly [what: string, files: Files, finding: string])[]> = {
   importDirection: [
@@ -178,6 +182,28 @@ const broken: Record<RuleName, readonly (readonly [what: string, files: Files, f
     ['skip, further in', { 'test/a.test.ts': `\nit.concurrent.skip('a', f)` }, 'test/a.test.ts:2 .skip leaves'],
     ['skip, with cases', { 'test/a.test.ts': `it.skip.each([])('a', f)` }, 'test/a.test.ts:1 .skip leaves'],
   ],
+  lockFile: [
+    ['no version', lock({ 'node_modules/a': { optional: true } }), 'package-lock.json:1 node_modules/a has no version'],
+    [
+      'a missing package for another platform',
+      lock({ 'node_modules/a': { version: '1.0.0', optionalDependencies: { 'a-windows': '1.0.0' } } }),
+      'package-lock.json:1 node_modules/a needs a-windows, which is not locked',
+    ],
+    [
+      'a package that lies out of reach',
+      lock({
+        'node_modules/a': { version: '1.0.0', dependencies: { c: '1.0.0' } },
+        'node_modules/b': { version: '1.0.0' },
+        'node_modules/b/node_modules/c': { version: '1.0.0' },
+      }),
+      'package-lock.json:1 node_modules/a needs c, which is not locked',
+    ],
+    [
+      'a place to get it from',
+      lock({ 'node_modules/a': { version: '1.0.0', resolved: 'https://example.org/a.tgz' } }),
+      'package-lock.json:1 node_modules/a says where',
+    ],
+  ],
   registryHosts: [
     ['in the lock file', { 'package-lock.json': `\n"https://${registry}.example/a.tgz"` }, 'package-lock.json:2 names'],
     ['in prose', { 'README.md': `from ${registry}.npmjs.org` }, 'README.md:1 names a registry'],
@@ -218,6 +244,12 @@ const tidy: Files = {
   'src/base/order.test.ts': lines(600),
   'src/cli/main.ts': `import open from '../index.ts';\nDate.now();`,
   'package.json': '{ "exports": { ".": "./dist/index.js" }, "bin": { "a": "dist/cli/main.js" } }',
+  ...lock({
+    '': { dependencies: { a: '1' } },
+    'node_modules/a': { version: '1', dependencies: { b: '1', c: '1' } },
+    'node_modules/a/node_modules/b': { version: '1', dependencies: { c: '1' } },
+    'node_modules/c': { version: '1' },
+  }),
   'docs/layout.md': 'src/root/ and ../root/a.ts and ${folder}/tmp/a and and/or the /rooted tissue #',
 };
 
