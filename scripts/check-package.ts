@@ -124,10 +124,11 @@ try {
   }
   checkTypes();
 } catch (error) {
-  // The output of a tool that failed is what says why.
-  const { stdout } = error as { stdout?: unknown };
+  // What a failed command printed says more than where it was called.
+  const { message, stdout } = error as Error & { stdout?: unknown };
+  console.error(message);
   if (typeof stdout === 'string') console.error(stdout);
-  throw error;
+  process.exitCode = 1;
 } finally {
   rmSync(consumer, { recursive: true, force: true });
 }
