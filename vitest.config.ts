@@ -4,6 +4,8 @@ import { defineConfig } from 'vitest/config';
 const resultsFile = process.env['TEST_RESULTS_FILE'];
 
 export default defineConfig({
+  // The package's own name stands for its sources.
+  resolve: { tsconfigPaths: true },
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     pool: 'forks',
