@@ -15,6 +15,7 @@ export type {
   RequestOptions,
   StorageDriver,
 } from './driver.ts';
+export { FileDriver, type FileDriverOptions } from './file.ts';
 export { MemoryDriver, type MemoryDriverOptions } from './memory.ts';
 export { ObservedDriver, type ObservedDriverOptions, type ObservedRequest, type RequestCounts } from './observed.ts';
 export { StorageError, type RequestOutcome } from '../base/errors.ts';

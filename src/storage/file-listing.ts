@@ -1,0 +1,113 @@
+/**
+ * Listing the keys of a `FileDriver`: a walk over the folders that can hold keys of the page, in the order of keys.
+ *
+ * The names of a folder are sorted as the keys they stand for, so that whole folders can be passed over. Every name
+ * stands for one key or for all keys with one beginning, and none of these beginnings is that of another.
+ */
+import type { ListEntry, ListPage } from './driver.ts';
+import { compareStrings } from '../base/order.ts';
+import { folderOfPrefix, fromByteString, parseName, TEMPORARY_MARK, toByteString } from './file-names.ts';
+import type { FileContext } from './file-versions.ts';
+import { TRAILER_BYTES, type StoredFile } from './stored-file.ts';
+
+interface Item {
+  readonly kind: 'object' | 'versions' | 'folder' | 'continued';
+  /** The key as a byte string, or what all keys in the folder begin with. */
+  readonly bytes: string;
+  /** The name in the folder. */
+  readonly name: string;
+}
+
+/** One page. Made for one call. */
+export class FileListing {
+  readonly #context: FileContext;
+  readonly #root: string;
+  readonly #openObject: (key: string) => Promise<StoredFile | undefined>;
+  readonly #entries: ListEntry[] = [];
+  #prefix = '';
+  #after: string | undefined;
+  #wanted = 0;
+
+  constructor(context: FileContext, root: string, openObject: (key: string) => Promise<StoredFile | undefined>) {
+    this.#context = context;
+    this.#root = root;
+    this.#openObject = openObject;
+  }
+
+  async page(prefix: string, after: string | undefined, limit: number): Promise<ListPage> {
+    this.#prefix = toByteString(prefix);
+    this.#after = after === undefined ? undefined : toByteString(after);
+    // One more than the page holds tells whether more follow.
+    this.#wanted = limit + 1;
+    const start = folderOfPrefix(prefix);
+    await this.#visit(this.#root + start.folder, start.bytes);
+    const more = this.#entries.length > limit;
+    return { entries: more ? this.#entries.slice(0, limit) : this.#entries, more };
+  }
+
+  get #isFull(): boolean {
+    return this.#entries.length >= this.#wanted;
+  }
+
+  /** Adds what the folder holds; all its keys begin with `beginning`. */
+  async #visit(folder: string, beginning: string): Promise<void> {
+    const names = await this.#context.system.readFolder(folder);
+    if (names === undefined) return;
+    const items: Item[] = [];
+    const temporaries: string[] = [];
+    for (const name of names) {
+      if (name.startsWith(TEMPORARY_MARK)) temporaries.push(name);
+      const parsed = parseName(name);
+      if (parsed === undefined) continue;
+      const item = { kind: parsed.kind, bytes: beginning + parsed.bytes, name };
+      if (this.#concerns(item)) items.push(item);
+    }
+    if (temporaries.length > 0) await this.#context.temporaries.sweep(folder, temporaries);
+    items.sort((a, b) => compareStrings(a.bytes, b.bytes));
+    let settled = false;
+    for (let i = 0; i < items.length && !this.#isFull; i++) {
+      const item = items[i] as Item;
+      if (item.kind === 'folder' || item.kind === 'continued') {
+        await this.#visit(`${folder}${item.name}/`, item.bytes);
+        continue;
+      }
+      // An object with versions has two names here.
+      const isVersioned = item.kind === 'versions' || items[i + 1]?.bytes === item.bytes;
+      if (items[i + 1]?.bytes === item.bytes) i++;
+      const isUnsettled = await this.#add(item, folder, isVersioned);
+      if (!isUnsettled || settled) continue;
+      // A write whose author may not have made it durable yet: nobody is told of it before it is.
+      await this.#context.folders.sync(folder);
+      settled = true;
+    }
+  }
+
+  /** Whether keys of the page can be behind this name. */
+  #concerns(item: Item): boolean {
+    const { bytes } = item;
+    const after = this.#after;
+    if (item.kind === 'object' || item.kind === 'versions') {
+      return bytes.startsWith(this.#prefix) && (after === undefined || compareStrings(bytes, after) > 0);
+    }
+    if (!bytes.startsWith(this.#prefix) && !this.#prefix.startsWith(bytes)) return false;
+    return after === undefined || compareStrings(bytes, after) > 0 || after.startsWith(bytes);
+  }
+
+  /** Adds the object if it (still) exists. True if its write may not be durable yet. */
+  async #add(item: Item, folder: string, isVersioned: boolean): Promise<boolean> {
+    const key = fromByteString(item.bytes);
+    if (key === undefined) return false;
+    const status = isVersioned ? undefined : await this.#context.system.status(folder + item.name);
+    // A file of the trailer's size is an empty object, or the mark of one that was replaced a moment ago.
+    if (status !== undefined && status.sizeBytes > TRAILER_BYTES) {
+      const { lastModifiedMs } = status;
+      this.#entries.push({ key, sizeBytes: status.sizeBytes - TRAILER_BYTES, lastModifiedMs });
+      return status.linkCount > 1;
+    }
+    const file = await this.#openObject(key);
+    if (file === undefined) return false;
+    await file.close();
+    this.#entries.push({ key, sizeBytes: file.sizeBytes, lastModifiedMs: file.lastModifiedMs });
+    return false;
+  }
+}

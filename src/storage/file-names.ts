@@ -1,0 +1,136 @@
+/**
+ * Every name in a `FileDriver`'s folder is built and parsed here.
+ *
+ * A key is cut at its slashes; each segment becomes a name. Names hold only `a-z 0-9 _ - .`; every other byte of the
+ * key's UTF-8 is written `%xx`, capitals included, so that no file system that ignores case, normalises Unicode or
+ * reserves names can take two keys for one. What an entry is, its last character says:
+ *
+ *     committed@/        the folder of the keys `committed/…`
+ *     committed@/12      the object `committed/12`
+ *     block0             the object `block0`, and once it was ever replaced a mark that says so
+ *     block0+/           the versions of the object `block0`: `1`, `2`, …
+ *     <80 bytes>=/       the rest of a segment of 80 bytes or more
+ *     %                  an empty segment, as in `a//b` or `a/`
+ *     #…                 a file that is being written
+ *
+ * In here keys are *byte strings*: one character (U+0000 to U+00FF) per byte of UTF-8. Their order as strings is the
+ * order of keys, and they can be cut anywhere.
+ */
+
+/** Bytes of a segment that one name holds: three characters each at most, and 255 is what file systems allow. */
+const PIECE_BYTES = 80;
+
+const PLAIN = /^(?:[a-z0-9_-]|[a-z0-9_-][a-z0-9_.-]*[a-z0-9_-])$/;
+/** Devices on Windows, whatever follows the first dot. */
+const RESERVED = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)/;
+const ESCAPED = /%([0-9a-f]{2})/g;
+const EMPTY_PIECE = '%';
+
+/** First character of names of files that are being written. */
+export const TEMPORARY_MARK = '#';
+/** Last character of a folder with the versions of one object. */
+export const VERSIONS_MARK = '+';
+const FOLDER_MARK = '@';
+const CONTINUED_MARK = '=';
+
+/** Where an object lies: its folder, relative to the root (`''` or ending with a slash), and its name in there. */
+export interface Place {
+  readonly folder: string;
+  readonly name: string;
+}
+
+/** What a name in a folder stands for, and which bytes it adds to the key. */
+export interface ParsedName {
+  readonly kind: 'object' | 'versions' | 'folder' | 'continued';
+  readonly bytes: string;
+}
+
+/** The UTF-8 of a string, one character per byte. */
+export function toByteString(text: string): string {
+  for (let i = 0; i < text.length; i++) {
+    if (text.charCodeAt(i) >= 0x80) return Buffer.from(text, 'utf8').toString('latin1');
+  }
+  return text;
+}
+
+/** The string whose UTF-8 this is; undefined if it is none. */
+export function fromByteString(bytes: string): string | undefined {
+  for (let i = 0; i < bytes.length; i++) {
+    if (bytes.charCodeAt(i) < 0x80) continue;
+    const text = Buffer.from(bytes, 'latin1').toString('utf8');
+    return toByteString(text) === bytes ? text : undefined;
+  }
+  return bytes;
+}
+
+function escapeByte(byte: string): string {
+  return `%${byte.charCodeAt(0).toString(16).padStart(2, '0')}`;
+}
+
+function encodePiece(piece: string): string {
+  if (piece === '') return EMPTY_PIECE;
+  let name = piece;
+  if (!PLAIN.test(piece)) {
+    name = '';
+    for (let i = 0; i < piece.length; i++) {
+      const byte = piece[i] as string;
+      const isEnd = i === 0 || i === piece.length - 1;
+      name += /[a-z0-9_-]/.test(byte) || (byte === '.' && !isEnd) ? byte : escapeByte(byte);
+    }
+  }
+  return RESERVED.test(name) ? escapeByte(name) + name.slice(1) : name;
+}
+
+/** Only what {@link encodePiece} makes is a name: anything else in the folder is not ours. */
+function decodePiece(name: string): string | undefined {
+  if (PLAIN.test(name)) return RESERVED.test(name) ? undefined : name;
+  if (name === EMPTY_PIECE) return '';
+  const bytes = name.replace(ESCAPED, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return encodePiece(bytes) === name && bytes !== '' ? bytes : undefined;
+}
+
+/** Folders for as many whole pieces as `segment` has, and what is left of it (less than a piece). */
+function splitSegment(segment: string): { readonly folders: string; readonly rest: string } {
+  let folders = '';
+  let rest = segment;
+  for (; rest.length >= PIECE_BYTES; rest = rest.slice(PIECE_BYTES)) {
+    folders += `${encodePiece(rest.slice(0, PIECE_BYTES))}${CONTINUED_MARK}/`;
+  }
+  return { folders, rest };
+}
+
+/** Where the object of this key lies. */
+export function placeOf(key: string): Place {
+  const segments = toByteString(key).split('/');
+  let folder = '';
+  for (let i = 0; i < segments.length - 1; i++) {
+    const { folders, rest } = splitSegment(segments[i] as string);
+    folder += `${folders}${encodePiece(rest)}${FOLDER_MARK}/`;
+  }
+  const { folders, rest } = splitSegment(segments.at(-1) as string);
+  return { folder: folder + folders, name: encodePiece(rest) };
+}
+
+/** The innermost folder that holds every key with this prefix, and the bytes that those keys share through it. */
+export function folderOfPrefix(prefix: string): { readonly folder: string; readonly bytes: string } {
+  const bytes = toByteString(prefix);
+  // The rest of the last segment, shorter than a piece, may be only the beginning of names.
+  const { folder } = placeOf(prefix);
+  const lastSegment = bytes.length - (bytes.lastIndexOf('/') + 1);
+  return { folder, bytes: bytes.slice(0, bytes.length - (lastSegment % PIECE_BYTES)) };
+}
+
+/** What a name found in a folder stands for; undefined for temporary files and whatever is not ours. */
+export function parseName(name: string): ParsedName | undefined {
+  const mark = name.at(-1);
+  const stem = name.slice(0, -1);
+  let kind: ParsedName['kind'] = 'object';
+  if (mark === VERSIONS_MARK) kind = 'versions';
+  else if (mark === FOLDER_MARK) kind = 'folder';
+  else if (mark === CONTINUED_MARK) kind = 'continued';
+  const piece = decodePiece(kind === 'object' ? name : stem);
+  if (piece === undefined) return undefined;
+  if (kind === 'continued') return piece.length === PIECE_BYTES ? { kind, bytes: piece } : undefined;
+  if (piece.length >= PIECE_BYTES) return undefined;
+  return { kind, bytes: kind === 'folder' ? `${piece}/` : piece };
+}
