@@ -11,7 +11,8 @@ import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { BlockKind, envelopeBytes, openBlock, sealBlock } from './block.ts';
 import { commitName } from './keys.ts';
-import { Node, openNode, padTo4 } from './node.ts';
+import { openNode, padTo4 } from './node.ts';
+import type { Node } from './node.ts';
 import { isStoredSchema } from './stored-schema.ts';
 import type { StoredSchema } from './stored-schema.ts';
 
@@ -49,9 +50,9 @@ interface HeaderChange {
   readonly staged?: StagedRuns;
 }
 
-/** Name under which a block inside a commit is sealed: it does not depend on the slot that the commit wins. */
-export function commitBlockName(commitId: string, table: string): string {
-  return `commit/${commitId}/${table}`;
+/** Name under which a table's block inside a commit is sealed: it does not depend on the slot that the commit wins. */
+export function commitBlockName(table: string): string {
+  return `commit/${table}`;
 }
 
 /** The commit as the object of a slot. */
@@ -137,7 +138,7 @@ export function decodeCommit(slot: number, bytes: Uint8Array): Commit {
     changes: member.changes.map(({ schema, offset, length, staged }): TableChange => {
       const start = blocksAt + offset;
       if (start + length > bytes.length) fail();
-      const node = openNode(commitBlockName(commitId, schema.name), bytes.subarray(start, start + length));
+      const node = openNode(commitBlockName(schema.name), bytes.subarray(start, start + length));
       return { schema, node, ...(staged === undefined ? {} : { staged }) };
     }),
   }));

@@ -4,8 +4,9 @@ import { BlockKind, envelopeBytes, sealBlock } from './block.ts';
 import { childRefBytes, writeChildRef } from './child-ref.ts';
 import type { BlockRef } from './child-ref.ts';
 import { flagVariable, flagWide, nodeHeaderBytes, padTo4 } from './node.ts';
+import type { Node } from './node.ts';
 import { copyRow } from './row-encode.ts';
-import { inlineBytes, nonAsciiFlag } from './row-layout.ts';
+import { inlineBytes, nonAsciiFlag, rowMarks } from './row-layout.ts';
 import type { RowLayout, RowSource } from './row-layout.ts';
 
 /** What the entries of a node carry beside their keys. */
@@ -15,6 +16,8 @@ export interface EntryShape {
   /** Layout and schema version of the rows, for leaves of a table. */
   readonly layout?: RowLayout;
   readonly schemaVersion?: number;
+  /** Whether rows keep the marks of deletions and updates (row-layout.ts): in commits, not in tables. */
+  readonly keepsMarks?: boolean;
 }
 
 /** Bytes that a row holds outside its fixed part. */
@@ -48,10 +51,21 @@ export class NodeEntries {
   }
 
   #addKey(from: Uint8Array, start: number, end: number): void {
-    const previous = this.#keyEnds.length;
     this.#keys.appendRange(from, start, end);
+    this.#keyAdded(end - start);
+  }
+
+  #keyAdded(length: number): void {
+    const previous = this.#keyEnds.length;
     this.#keyEnds.push(this.#keys.length);
-    if (previous > 0 && end - start !== this.#keyLength(previous - 1)) this.#uniform = false;
+    if (previous > 0 && length !== this.#keyLength(previous - 1)) this.#uniform = false;
+  }
+
+  #rowAdded(source: RowSource, base: number): void {
+    const before = this.#heapEnds.length === 0 ? 0 : (this.#heapEnds[this.#heapEnds.length - 1] as number);
+    this.#heapEnds.push(before + rowHeapBytes(this.shape.layout as RowLayout, source, base));
+    this.#sources.push(source);
+    this.#bases.push(base);
   }
 
   /** Adds an entry without a value. */
@@ -63,10 +77,23 @@ export class NodeEntries {
   /** Adds a key and the row at `base` of `source`, which must stay as it is until the node is encoded. */
   addRow(key: Uint8Array, start: number, end: number, source: RowSource, base: number): void {
     this.#addKey(key, start, end);
-    const before = this.#heapEnds.length === 0 ? 0 : (this.#heapEnds[this.#heapEnds.length - 1] as number);
-    this.#heapEnds.push(before + rowHeapBytes(this.shape.layout as RowLayout, source, base));
-    this.#sources.push(source);
-    this.#bases.push(base);
+    this.#rowAdded(source, base);
+  }
+
+  /** Adds entry `i` of a node as it is, row or child included. */
+  addNodeEntry(node: Node, i: number): void {
+    if (node.kind === BlockKind.inner) {
+      this.addChild(node.key(i), node.child(i));
+      return;
+    }
+    const keys = this.#keys;
+    const length = node.keyLength(i);
+    keys.ensure(length);
+    node.copyKey(i, keys.bytes, keys.length);
+    keys.length += length;
+    this.#keyAdded(length);
+    if (node.kind === BlockKind.table) this.#rowAdded(node, node.rowBase(i));
+    else this.#heapEnds.push(0);
   }
 
   addChild(separator: Uint8Array, child: BlockRef): void {
@@ -140,6 +167,12 @@ export class NodeEntries {
     return low - from;
   }
 
+  /** Bytes of the entries before sharing a prefix: a cheap upper bound of {@link sizeOf}. */
+  get roughBytes(): number {
+    const n = this.count;
+    return n === 0 ? 0 : this.#keys.length + n * (this.#valueBytes + 2) + (this.#heapEnds[n - 1] as number);
+  }
+
   /** Rows in the entries `from` to `to` and below them. */
   rowCount(from: number, to: number): number {
     if (this.#children.length === 0) return to - from;
@@ -193,8 +226,10 @@ export class NodeEntries {
     const { layout } = this.shape;
     const heap = new ByteWriter(layout === undefined ? 0 : 4096);
     for (let i = from; i < to; i++) {
-      if (layout !== undefined) copyRow(layout, this.#sources[i] as RowSource, this.#bases[i] as number, out, heap);
-      else if (this.shape.kind === BlockKind.inner) {
+      if (layout !== undefined) {
+        const base = copyRow(layout, this.#sources[i] as RowSource, this.#bases[i] as number, out, heap);
+        if (this.shape.keepsMarks !== true) out.bytes[base] = (out.bytes[base] as number) & ~rowMarks;
+      } else if (this.shape.kind === BlockKind.inner) {
         const at = out.length;
         out.zeros(childRefBytes);
         writeChildRef(out.bytes, out.view, at, this.child(i));

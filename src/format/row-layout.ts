@@ -19,6 +19,8 @@ import type { TypeId } from './types.ts';
 export const rowDeletedFlag = 1;
 /** Bit of the first bitmap byte: this row image came from an update, so fields that it does not know carry over. */
 export const rowUpdatedFlag = 2;
+/** Both of them. */
+export const rowMarks = 3;
 const flagBits = 2;
 
 /** Bytes of a value that fit in its view. */

@@ -1,0 +1,36 @@
+/** Deadlines for calls that reach the store: after a time, or when the caller's signal says so, the call is given up. */
+import type { Environment, Timer } from './env.ts';
+import { AbortedError, DeadlineExceededError } from './errors.ts';
+
+export class Deadline {
+  /** Aborted with the error to reject with: `DeadlineExceededError` or `AbortedError`. */
+  readonly signal: AbortSignal;
+  readonly #timer: Timer;
+  readonly #outer: AbortSignal | undefined;
+  readonly #onAbort: () => void;
+
+  /** `what` names the call in the error, for instance `flush()`. Release it with {@link clear}. */
+  constructor(environment: Environment, what: string, timeoutMs: number, outer?: AbortSignal) {
+    const controller = new AbortController();
+    this.signal = controller.signal;
+    this.#outer = outer;
+    this.#onAbort = () => {
+      controller.abort(new AbortedError(`${what} was given up because its signal was aborted`, { cause: outer?.reason }));
+    };
+    this.#timer = environment.setTimer(() => {
+      controller.abort(new DeadlineExceededError(`${what} did not finish within ${timeoutMs} ms: is the store reachable?`));
+    }, timeoutMs);
+    if (outer?.aborted === true) this.#onAbort();
+    else outer?.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  /** Throws the reason if the time is up. */
+  check(): void {
+    if (this.signal.aborted) throw this.signal.reason as Error;
+  }
+
+  clear(): void {
+    this.#timer.cancel();
+    this.#outer?.removeEventListener('abort', this.#onAbort);
+  }
+}

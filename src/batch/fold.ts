@@ -1,0 +1,155 @@
+/**
+ * Folds a batch's operations on one table into one row per key, as it is after them, on top of a table's state: an
+ * update is resolved to the whole row, and operations that contradict what is there are rejected.
+ */
+import { DuplicateKeyError, RowNotFoundError } from '../base/errors.ts';
+import { appendNullRow, copyField, copyRow } from '../format/row-encode.ts';
+import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
+import type { RowSource } from '../format/row-layout.ts';
+import { widthOf } from '../format/types.ts';
+import { describeValue } from '../format/values.ts';
+import type { TableState } from '../table/table-state.ts';
+import type { RowHit } from '../tree/tree.ts';
+import type { ChangeStream } from '../tree/write.ts';
+import { Operation } from './operations.ts';
+import type { TableOperations } from './operations.ts';
+import { RowArena } from './row-arena.ts';
+
+/** The folded rows in key order. Deletions are rows that are marked so; nothing is ever removed from a commit. */
+export class FoldedChanges implements ChangeStream {
+  readonly #operations: TableOperations;
+  readonly #state: TableState;
+  readonly #order: Uint32Array;
+  /** For an overlay: what contradicts the state is shown as far as it can be, and flush() will reject it. */
+  readonly #lenient: boolean;
+  /** Rows that are neither in the batch nor in the state: updates resolved, and marks of deletions. */
+  readonly #resolved = new RowArena();
+  #next = 0;
+  done = false;
+  keyStart = 0;
+  keyEnd = 0;
+  readonly remove = false;
+  source: RowSource | undefined = undefined;
+  base = 0;
+
+  private constructor(operations: TableOperations, state: TableState, order: Uint32Array, lenient: boolean) {
+    this.#operations = operations;
+    this.#state = state;
+    this.#order = order;
+    this.#lenient = lenient;
+  }
+
+  static async of(
+    operations: TableOperations,
+    state: TableState,
+    order: Uint32Array,
+    lenient = false,
+  ): Promise<FoldedChanges> {
+    const folded = new FoldedChanges(operations, state, order, lenient);
+    await folded.advance();
+    return folded;
+  }
+
+  get key(): Uint8Array {
+    return this.#operations.keys.bytes;
+  }
+
+  /** Moves to the next key. Without a promise where what it must look up is in memory. */
+  advance(): void | Promise<void> {
+    const { keys } = this.#operations;
+    while (this.#next < this.#order.length) {
+      const from = this.#next;
+      const first = this.#order[from] as number;
+      let to = from + 1;
+      while (to < this.#order.length && keys.compare(first, this.#order[to] as number) === 0) to++;
+      this.#next = to;
+      this.keyStart = keys.start(first);
+      this.keyEnd = keys.endOf(first);
+      if (!this.#needsLookup(first)) {
+        if (this.#fold(from, to, undefined)) return undefined;
+        continue;
+      }
+      const found = this.#state.lookup(keys.bytes.subarray(this.keyStart, this.keyEnd));
+      if (found instanceof Promise) {
+        return found.then((hit) => (this.#fold(from, to, hit) ? undefined : this.advance()));
+      }
+      if (this.#fold(from, to, found)) return undefined;
+    }
+    this.done = true;
+    return undefined;
+  }
+
+  /** Only the first operation on a key depends on what is stored. */
+  #needsLookup(first: number): boolean {
+    const kind = this.#operations.kind(first);
+    return kind === Operation.insert || kind === Operation.update;
+  }
+
+  /** Applies the operations of one key to its row. False if nothing of them is to be committed. */
+  #fold(from: number, to: number, stored: RowHit | undefined): boolean {
+    const operations = this.#operations;
+    let row = stored;
+    for (let at = from; at < to; at++) {
+      const i = this.#order[at] as number;
+      switch (operations.kind(i)) {
+        case Operation.insert:
+          if (row !== undefined && !this.#lenient) throw this.#duplicate(i);
+          row = { source: operations.arena, base: operations.base(i) };
+          break;
+        case Operation.upsert:
+          row = { source: operations.arena, base: operations.base(i) };
+          break;
+        case Operation.update:
+          if (row !== undefined) row = this.#update(i, row, row === stored);
+          else if (!this.#lenient) throw this.#notFound(i);
+          break;
+        case Operation.delete:
+          row = undefined;
+          break;
+      }
+    }
+    if (row === undefined && stored === undefined && this.#needsLookup(this.#order[from] as number)) return false;
+    const hit = row ?? this.#deletion();
+    this.source = hit.source;
+    this.base = hit.base;
+    return true;
+  }
+
+  #update(i: number, row: RowHit, wasStored: boolean): RowHit {
+    const operations = this.#operations;
+    const { layout } = operations.shape;
+    const { writer, heapWriter } = this.#resolved;
+    const base = copyRow(layout, row.source, row.base, writer, heapWriter);
+    for (const field of layout.fields) {
+      if (!operations.names(i, field)) continue;
+      copyField(field, widthOf(field.typeId), operations.arena, operations.base(i), writer, base, heapWriter);
+    }
+    if (wasStored) writer.bytes[base] = (writer.bytes[base] as number) | rowUpdatedFlag;
+    return { source: this.#resolved, base };
+  }
+
+  #deletion(): RowHit {
+    const { writer } = this.#resolved;
+    const base = appendNullRow(this.#operations.shape.layout, writer);
+    writer.bytes[base] = (writer.bytes[base] as number) | rowDeletedFlag;
+    return { source: this.#resolved, base };
+  }
+
+  #keyValue(i: number): unknown {
+    return this.#operations.shape.keyValue(this.#operations.keys.key(i));
+  }
+
+  #duplicate(i: number): DuplicateKeyError {
+    const { name } = this.#operations.shape;
+    const value = this.#keyValue(i);
+    const message = `Table '${name}' has a row with primary key ${describeValue(value)} already. Nothing was written.`;
+    return new DuplicateKeyError(name, value, message);
+  }
+
+  #notFound(i: number): RowNotFoundError {
+    const { name } = this.#operations.shape;
+    const value = this.#keyValue(i);
+    const message = `Table '${name}' has no row with primary key ${describeValue(value)} to update. Nothing was written.`;
+    return new RowNotFoundError(name, value, message);
+  }
+}

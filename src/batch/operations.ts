@@ -1,0 +1,182 @@
+/**
+ * The operations that a batch holds for one table, encoded as they come: what a document holds is captured by the call
+ * and checked by it, so that nothing can fail later for a bad value.
+ */
+import { ByteWriter, encodeUtf8 } from '../base/bytes.ts';
+import type { Environment } from '../base/env.ts';
+import { EncodeError } from '../base/errors.ts';
+import { timeOrderedUuid } from '../base/ids.ts';
+import type { Pacer } from '../base/pacer.ts';
+import type { OrderedValue } from '../base/order.ts';
+import { KeyList } from '../format/key-list.ts';
+import { appendNullRow, checkDocument, copyRow, documentValue, FieldProblem, writeField } from '../format/row-encode.ts';
+import type { LayoutField } from '../format/row-layout.ts';
+import { Types } from '../format/types.ts';
+import { describeValue, maxKeyBytes, normalizeValue, ValueProblem } from '../format/values.ts';
+import type { TableShape } from '../table/table-shape.ts';
+import { RowArena } from './row-arena.ts';
+
+export const Operation = { insert: 1, update: 2, upsert: 3, delete: 4 } as const;
+export type Operation = (typeof Operation)[keyof typeof Operation];
+
+export class TableOperations {
+  readonly shape: TableShape;
+  readonly keys = new KeyList();
+  readonly arena = new RowArena();
+  readonly #environment: Environment;
+  readonly #kinds: Operation[] = [];
+  /** Offset of each operation's row in the arena; -1 for deletions. */
+  readonly #bases: number[] = [];
+  /** One bit a field and operation: whether an update names the field. */
+  readonly #named = new ByteWriter(64);
+  readonly #namedBytes: number;
+  #order: Uint32Array | undefined;
+
+  constructor(shape: TableShape, environment: Environment) {
+    this.shape = shape;
+    this.#environment = environment;
+    this.#namedBytes = (shape.layout.fields.length + 7) >> 3;
+  }
+
+  get count(): number {
+    return this.#kinds.length;
+  }
+
+  /** Bytes that the operations take. */
+  get sizeBytes(): number {
+    return this.arena.sizeBytes + this.keys.sizeBytes + this.count * 16;
+  }
+
+  kind(i: number): Operation {
+    return this.#kinds[i] as Operation;
+  }
+
+  base(i: number): number {
+    return this.#bases[i] as number;
+  }
+
+  /** Whether update `i` names a field. */
+  names(i: number, field: LayoutField): boolean {
+    return ((this.#named.bytes[i * this.#namedBytes + (field.index >> 3)] as number) & (1 << (field.index & 7))) !== 0;
+  }
+
+  /** Positions of the operations by key, those of one key in the order in which they came. */
+  async order(pacer: Pacer): Promise<Uint32Array> {
+    if (this.#order?.length !== this.count) this.#order = await this.keys.sort(pacer);
+    return this.#order;
+  }
+
+  /** Adds an insert, update or upsert. Throws `EncodeError`, and then nothing was added. */
+  addDocument(kind: Operation, document: unknown): void {
+    const { arena, keys } = this;
+    const rows = arena.writer.length;
+    const heap = arena.heapWriter.length;
+    const named = this.#named.length;
+    try {
+      const base = this.#encode(kind, document);
+      this.#bases.push(base);
+      this.#kinds.push(kind);
+    } catch (error) {
+      arena.rewind(rows, heap);
+      keys.rewind(this.count);
+      this.#named.length = named;
+      throw this.#encodeError(error);
+    }
+  }
+
+  /** Adds a deletion. Throws `EncodeError`, and then nothing was added. */
+  addDelete(primaryKey: unknown): void {
+    try {
+      this.#writeKey(primaryKey);
+    } catch (error) {
+      this.keys.rewind(this.count);
+      throw this.#encodeError(error);
+    }
+    this.#named.zeros(this.#namedBytes);
+    this.#bases.push(-1);
+    this.#kinds.push(Operation.delete);
+  }
+
+  #encode(kind: Operation, document: unknown): number {
+    const { layout, primaryKey, defaults } = this.shape;
+    checkDocument(layout, document);
+    const { writer, heapWriter } = this.arena;
+    const base = appendNullRow(layout, writer);
+    const named = this.#named.length;
+    this.#named.zeros(this.#namedBytes);
+    let key: unknown;
+    for (const field of layout.fields) {
+      const value = documentValue(document, field);
+      if (value === undefined) continue;
+      const at = named + (field.index >> 3);
+      this.#named.bytes[at] = (this.#named.bytes[at] as number) | (1 << (field.index & 7));
+      if (value !== null) writeField(writer, base, heapWriter, field, value);
+      if (field === primaryKey) key = value;
+    }
+    if (kind !== Operation.update) {
+      for (const { field, stored, constant } of defaults) {
+        if (documentValue(document, field) !== undefined) continue;
+        const value = 'generated' in stored ? timeOrderedUuid(this.#environment) : constant;
+        writeField(writer, base, heapWriter, field, value);
+        if (field === primaryKey) key = value;
+      }
+    }
+    this.#writeKey(key);
+    return base;
+  }
+
+  #writeKey(value: unknown): void {
+    const { primaryKey } = this.shape;
+    if (value === undefined || value === null) {
+      throw new FieldProblem(primaryKey.name, value, `the primary key is missing, or null: every row needs one`);
+    }
+    const normal = normalizeKey(primaryKey, value);
+    this.shape.writeKey(this.keys.writer, normal);
+    this.keys.end();
+  }
+
+  #encodeError(error: unknown): unknown {
+    if (!(error instanceof FieldProblem)) return error;
+    const { name } = this.shape;
+    const where = error.field === '' ? `table '${name}'` : `field '${error.field}' of table '${name}'`;
+    return new EncodeError(name, error.field, error.value, `Cannot store ${where}: ${error.message}.`);
+  }
+
+  /** Appends the operations of another batch, in their order. */
+  append(other: TableOperations): void {
+    for (let i = 0; i < other.count; i++) {
+      const { keys } = other;
+      this.keys.writer.appendRange(keys.bytes, keys.start(i), keys.endOf(i));
+      this.keys.end();
+      const kind = other.kind(i);
+      const base = other.base(i);
+      const { writer, heapWriter } = this.arena;
+      this.#bases.push(base < 0 ? -1 : copyRow(this.shape.layout, other.arena, base, writer, heapWriter));
+      this.#kinds.push(kind);
+      const named = i * other.#namedBytes;
+      this.#named.appendRange(other.#named.bytes, named, named + other.#namedBytes);
+    }
+  }
+}
+
+/** Checks a value as a primary key and returns it in the form that keys are made of. Throws {@link FieldProblem}. */
+export function normalizeKey(field: LayoutField, value: unknown): OrderedValue {
+  let normal: OrderedValue;
+  try {
+    normal = normalizeValue(field.typeId, value);
+  } catch (error) {
+    if (error instanceof ValueProblem) throw new FieldProblem(field.name, value, error.message);
+    throw error;
+  }
+  const bytes =
+    field.typeId === Types.varchar && (normal as string).length > maxKeyBytes / 3
+      ? encodeUtf8(normal as string).length
+      : field.typeId === Types.bytes
+        ? (normal as Uint8Array).length
+        : 0;
+  if (bytes > maxKeyBytes) {
+    const message = `${describeValue(value)} has ${bytes} bytes, and a primary key takes up to ${maxKeyBytes}`;
+    throw new FieldProblem(field.name, value, message);
+  }
+  return normal;
+}

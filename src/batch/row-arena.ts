@@ -1,0 +1,38 @@
+/** Rows that a batch holds, one after the other in buffers that grow. An offset into it stays valid; its bytes move. */
+import { ByteWriter } from '../base/bytes.ts';
+import type { RowSource } from '../format/row-layout.ts';
+
+export class RowArena implements RowSource {
+  readonly name = 'memory/batch';
+  readonly writer = new ByteWriter(1024);
+  readonly heapWriter = new ByteWriter(1024);
+  readonly rowsStart = 0;
+  readonly heapStart = 0;
+  readonly text = undefined;
+
+  get rows(): Uint8Array {
+    return this.writer.bytes;
+  }
+
+  get rowsView(): DataView {
+    return this.writer.view;
+  }
+
+  get heap(): Uint8Array {
+    return this.heapWriter.bytes;
+  }
+
+  get heapEnd(): number {
+    return this.heapWriter.length;
+  }
+
+  get sizeBytes(): number {
+    return this.writer.length + this.heapWriter.length;
+  }
+
+  /** Takes back everything from these lengths on. */
+  rewind(rows: number, heap: number): void {
+    this.writer.length = rows;
+    this.heapWriter.length = heap;
+  }
+}

@@ -1,0 +1,313 @@
+/**
+ * Appends to the log: wins a slot for a commit, or learns for certain that it did not (docs/protocol.md, "Commit").
+ *
+ * Invariants:
+ * - A put at slot n happens only on a view whose tail is n - 1, so the commit was validated against exactly the state
+ *   that it will be applied to.
+ * - Any answer but "written" is settled by reading the slot and then Block 0; the same bytes are put at the same slot
+ *   again while it is missing. No flush goes into another commit before its old one is decided.
+ * - A definite error means: not applied, now or later. Everything else is `CommitOutcomeUnknownError`.
+ */
+import { sleep } from '../base/env.ts';
+import type { Environment } from '../base/env.ts';
+import { CommitOutcomeUnknownError, ContentionError, StorageError } from '../base/errors.ts';
+import { randomUuid } from '../base/ids.ts';
+import { encodeCommit } from '../format/commit.ts';
+import type { Commit, CommitMember } from '../format/commit.ts';
+import type { Block0 } from '../format/block0.ts';
+import type { Block0Register } from '../root/block0-register.ts';
+import type { View } from '../table/view.ts';
+import type { CommitLog } from '../log/commit-log.ts';
+import type { Follower } from './follow.ts';
+
+/** A flush that wants to be committed. */
+export interface FlushRequest {
+  /** Validates against a view and gives what to commit; rejects with the verdict if it cannot be. May run again. */
+  prepare(view: View): Promise<CommitMember>;
+  /** Gives the flush up when aborted; its reason is the error where nothing was put yet. */
+  readonly signal: AbortSignal;
+  /** Bytes that it will about take. */
+  readonly sizeBytes: number;
+}
+
+type Fate = 'applied' | 'lost' | 'unknown';
+
+interface Waiting {
+  readonly request: FlushRequest;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+  /** The commit that it is in, from its put on until that is decided. */
+  inFlight: { readonly commitId: string; readonly slot: number } | undefined;
+  /** Whether the tail was refreshed since the flush was called: before that no rejection is final. */
+  refreshed: boolean;
+  settled: boolean;
+}
+
+export interface LogWriterOptions {
+  readonly environment: Environment;
+  readonly register: Block0Register;
+  readonly follower: Follower;
+  readonly log: CommitLog;
+  readonly nodeId: number;
+  /** How long an undecided commit is settled before its flushes are told that it is unknown, in milliseconds. */
+  readonly settleTimeoutMs: number;
+}
+
+/** Flushes that share a commit have at most this many bytes together. */
+const maxGroupBytes = 4 * 1024 * 1024;
+/** Confirmed losses after which a flush fails with `ContentionError`. */
+const maxLosses = 32;
+
+export class LogWriter {
+  readonly #options: LogWriterOptions;
+  #queue: Waiting[] = [];
+  #running: Promise<void> | undefined;
+  readonly #undecided = new Map<string, { slot: number; commit: Commit; bytes: Uint8Array }>();
+  readonly #decided = new Map<string, 'applied' | 'lost'>();
+
+  constructor(options: LogWriterOptions) {
+    this.#options = options;
+  }
+
+  /** Commits a flush; resolves once it is durable and confirmed. */
+  append(request: FlushRequest): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const { signal } = request;
+      const waiting: Waiting = {
+        request,
+        resolve: () => settle(resolve),
+        reject: (error) => settle(() => reject(error as Error)),
+        inFlight: undefined,
+        refreshed: false,
+        settled: false,
+      };
+      const onAbort = (): void => {
+        const { inFlight } = waiting;
+        waiting.reject(inFlight === undefined ? signal.reason : outcomeUnknown(inFlight, signal.reason));
+      };
+      const settle = (how: () => void): void => {
+        if (waiting.settled) return;
+        waiting.settled = true;
+        signal.removeEventListener('abort', onAbort);
+        how();
+      };
+      if (signal.aborted) return onAbort();
+      signal.addEventListener('abort', onAbort, { once: true });
+      this.#queue.push(waiting);
+      this.#running ??= this.#run().finally(() => {
+        this.#running = undefined;
+      });
+    });
+  }
+
+  /** Resolves once no flush is under way. */
+  async idle(): Promise<void> {
+    while (this.#running !== undefined) await this.#running;
+  }
+
+  /**
+   * Settles a commit whose outcome was unknown: whether it was applied. Throws `CommitOutcomeUnknownError` if the store
+   * still cannot tell.
+   */
+  async resolve(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
+    const fate = this.#decided.get(commitId) ?? (await this.#settleAgain(commitId, slot, signal));
+    if (fate === 'unknown') throw outcomeUnknown({ commitId, slot });
+    this.#undecided.delete(commitId);
+    this.#decided.set(commitId, fate);
+    return fate === 'applied';
+  }
+
+  async #settleAgain(commitId: string, slot: number, signal?: AbortSignal): Promise<Fate> {
+    const undecided = this.#undecided.get(commitId);
+    if (undecided !== undefined) return this.#settle(slot, undecided.commit, undecided.bytes, false, signal);
+    const stored = await this.#options.log.read(slot, signal);
+    const { block0 } = await this.#options.register.refresh(signal);
+    if (block0.logFloor >= slot) return deadSlotFate(block0, slot, commitId);
+    // A missing slot is no "no": a delayed put may still land.
+    if (stored === undefined) return 'unknown';
+    return stored.commitId === commitId ? 'applied' : 'lost';
+  }
+
+  async #run(): Promise<void> {
+    while (this.#queue.length > 0) {
+      const group = this.#takeGroup();
+      try {
+        await this.#commitGroup(group);
+      } catch (error) {
+        for (const waiting of group) {
+          waiting.reject(waiting.inFlight === undefined ? error : outcomeUnknown(waiting.inFlight, error));
+        }
+      }
+    }
+  }
+
+  #takeGroup(): Waiting[] {
+    let bytes = 0;
+    let n = 0;
+    for (const { request } of this.#queue) {
+      bytes += request.sizeBytes;
+      if (n > 0 && bytes > maxGroupBytes) break;
+      n++;
+    }
+    return this.#queue.splice(0, n);
+  }
+
+  async #commitGroup(group: readonly Waiting[]): Promise<void> {
+    const { follower, environment } = this.#options;
+    for (let losses = 0; ; ) {
+      const view = follower.view;
+      const { accepted, members } = await this.#prepare(group, view);
+      if (accepted.length === 0 && group.every((waiting) => waiting.settled)) return;
+      // Somebody gave up, or was told to look again: what was validated on top of it must be validated anew.
+      if (accepted.length === 0 || accepted.some((waiting) => waiting.settled) || follower.view !== view) continue;
+      const slot = view.tail + 1;
+      const fate = await this.#put(accepted, slot, members);
+      if (fate === 'applied') return accepted.forEach((waiting) => waiting.resolve());
+      if (fate === 'unknown') {
+        for (const waiting of accepted) {
+          waiting.reject(outcomeUnknown(waiting.inFlight as NonNullable<Waiting['inFlight']>));
+        }
+        return;
+      }
+      for (const waiting of accepted) waiting.inFlight = undefined;
+      losses++;
+      if (losses >= maxLosses) {
+        const message = `Other writers won ${losses} slots in a row. The flush was not applied: try it again.`;
+        return accepted.forEach((waiting) => waiting.reject(new ContentionError(message)));
+      }
+      const pauseMs = Math.min(500, 4 * 2 ** Math.min(losses, 8)) * environment.random();
+      await sleep(environment, pauseMs);
+    }
+  }
+
+  /** Validates each flush on top of those before it. A rejection counts only on a tail refreshed after the call. */
+  async #prepare(group: readonly Waiting[], view: View): Promise<{ accepted: Waiting[]; members: CommitMember[] }> {
+    const accepted: Waiting[] = [];
+    const members: CommitMember[] = [];
+    let state = view;
+    for (const waiting of group) {
+      if (waiting.settled) continue;
+      try {
+        const member = await waiting.request.prepare(state);
+        state = state.withMember(member);
+        accepted.push(waiting);
+        members.push(member);
+      } catch (error) {
+        if (waiting.refreshed) {
+          waiting.reject(error);
+          continue;
+        }
+        await this.#options.follower.refresh();
+        for (const other of group) other.refreshed = true;
+        return { accepted: [], members: [] };
+      }
+    }
+    return { accepted, members };
+  }
+
+  async #put(accepted: readonly Waiting[], slot: number, members: readonly CommitMember[]): Promise<Fate> {
+    const { environment, register, nodeId } = this.#options;
+    const commit: Commit = {
+      databaseId: register.current.block0.databaseId,
+      commitId: randomUuid(environment),
+      nodeId,
+      atMs: environment.now(),
+      members,
+    };
+    const bytes = encodeCommit(slot, commit);
+    for (const waiting of accepted) waiting.inFlight = { commitId: commit.commitId, slot };
+    const { commitId } = commit;
+    this.#undecided.set(commitId, { slot, commit, bytes });
+    let fate: Fate;
+    try {
+      fate = await this.#settle(slot, commit, bytes, true);
+    } catch (error) {
+      if (error instanceof DefiniteFailure) {
+        this.#undecided.delete(commitId);
+        for (const waiting of accepted) waiting.inFlight = undefined;
+      }
+      throw error;
+    }
+    if (fate === 'unknown') return fate;
+    this.#undecided.delete(commitId);
+    // Somebody who gave up meanwhile was told "unknown", and may ask.
+    if (accepted.some((waiting) => waiting.settled)) this.#decided.set(commitId, fate);
+    return fate;
+  }
+
+  /** Puts the commit at its slot until it is decided who has the slot, or time is up. `fresh`: never put before. */
+  async #settle(
+    slot: number,
+    commit: Commit,
+    bytes: Uint8Array,
+    fresh: boolean,
+    signal?: AbortSignal,
+  ): Promise<Fate> {
+    const { environment, settleTimeoutMs } = this.#options;
+    const until = environment.monotonicMs() + settleTimeoutMs;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const fate = await this.#settleOnce(slot, commit, bytes, fresh && attempt === 1, signal);
+        if (fate !== undefined) return fate;
+      } catch (error) {
+        if (!(error instanceof StorageError) || error instanceof DefiniteFailure) throw error;
+      }
+      if (environment.monotonicMs() >= until || signal?.aborted === true) return 'unknown';
+      await sleep(environment, Math.min(1000, 10 * 2 ** attempt) * (0.5 + environment.random()));
+    }
+  }
+
+  /**
+   * One put and what it takes to learn its outcome; undefined if the slot is still missing. Only the failure of the
+   * first put of all can be definite: after any other, an earlier one may have landed, or may yet.
+   */
+  async #settleOnce(
+    slot: number,
+    commit: Commit,
+    bytes: Uint8Array,
+    first: boolean,
+    signal?: AbortSignal,
+  ): Promise<Fate | undefined> {
+    const { log, register, follower } = this.#options;
+    let written = false;
+    try {
+      written = (await log.put(slot, bytes, signal)).status === 'written';
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error;
+      if (first && error.outcome === 'none') throw new DefiniteFailure(error);
+    }
+    const stored = written ? commit : await log.read(slot, signal);
+    // This read of Block 0 starts after the slot was won or read: only it confirms the slot.
+    const versioned = await register.refresh(signal);
+    if (versioned.block0.logFloor >= slot) {
+      const fate = deadSlotFate(versioned.block0, slot, commit.commitId);
+      await follower.refresh(signal);
+      return fate;
+    }
+    if (stored === undefined) return undefined;
+    const own = stored.commitId === commit.commitId;
+    follower.advance(versioned, [{ seq: slot, commit: own ? commit : stored }]);
+    return own ? 'applied' : 'lost';
+  }
+}
+
+/** A failure of the first put of a commit that certainly had no effect. */
+class DefiniteFailure extends StorageError {
+  constructor(cause: StorageError) {
+    super(cause.key, 'none', `${cause.message} Nothing was committed.`, { cause });
+  }
+}
+
+function outcomeUnknown(of: { commitId: string; slot: number }, cause?: unknown): CommitOutcomeUnknownError {
+  const message =
+    `Whether commit ${of.commitId} (slot ${of.slot}) was applied is not known. ` +
+    'Flush the batch again: it settles the old commit first and never applies it twice.';
+  return new CommitOutcomeUnknownError(of.commitId, of.slot, message, { cause });
+}
+
+/** The dead-slot rule: at or under the floor only the list of applied commits tells, if it reaches that far. */
+function deadSlotFate(block0: Block0, slot: number, commitId: string): Fate {
+  const entry = block0.applied.find(({ seq }) => seq === slot);
+  if (entry === undefined) return 'unknown';
+  return entry.id === commitId ? 'applied' : 'lost';
+}

@@ -1,0 +1,65 @@
+/** The rows that unmerged commits have changed, as a stream of changes to a table's tree. */
+import { isDeleted } from '../table/merged-cursor.ts';
+import type { TableState } from '../table/table-state.ts';
+import type { RunCursor } from '../tree/cursor.ts';
+import type { ChangeStream } from '../tree/write.ts';
+import type { Node } from '../format/node.ts';
+
+export class LayerChanges implements ChangeStream {
+  readonly #cursor: RunCursor;
+  #at = 0;
+  done = false;
+  key: Uint8Array = new Uint8Array(256);
+  readonly keyStart = 0;
+  keyEnd = 0;
+
+  private constructor(cursor: RunCursor) {
+    this.#cursor = cursor;
+  }
+
+  static async of(table: TableState): Promise<LayerChanges> {
+    const changes = new LayerChanges(table.scanLayers({}, true));
+    changes.#take(await changes.#cursor.next());
+    return changes;
+  }
+
+  get source(): Node {
+    return this.#cursor.node;
+  }
+
+  get base(): number {
+    return this.#cursor.node.rowBase(this.#at);
+  }
+
+  get remove(): boolean {
+    return isDeleted(this.#cursor.node, this.#at);
+  }
+
+  advance(): void | Promise<void> {
+    this.#at++;
+    if (this.#at < this.#cursor.to) {
+      this.#loadKey();
+      return undefined;
+    }
+    const moved = this.#cursor.next();
+    if (moved instanceof Promise) return moved.then((more) => this.#take(more));
+    this.#take(moved);
+    return undefined;
+  }
+
+  #take(more: boolean): void {
+    if (!more) {
+      this.done = true;
+      return;
+    }
+    this.#at = this.#cursor.from;
+    this.#loadKey();
+  }
+
+  #loadKey(): void {
+    const { node } = this.#cursor;
+    this.keyEnd = node.keyLength(this.#at);
+    if (this.key.length < this.keyEnd) this.key = new Uint8Array(this.keyEnd * 2);
+    node.copyKey(this.#at, this.key, 0);
+  }
+}

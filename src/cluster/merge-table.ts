@@ -1,0 +1,173 @@
+/** The part of a merge that is about one table: its rows, and the entries of its indexes that follow from them. */
+import type { Environment } from '../base/env.ts';
+import type { Pacer } from '../base/pacer.ts';
+import type { NodeEntries, EntryShape } from '../format/node-entries.ts';
+import type { TreePlace } from '../format/keys.ts';
+import type { BlockCache } from '../memory/block-cache.ts';
+import { indexLeafShape } from '../table/table-shape.ts';
+import type { TableState } from '../table/table-state.ts';
+import { BlockWriter } from '../tree/block-writer.ts';
+import type { Uploads } from '../tree/block-writer.ts';
+import { Tree } from '../tree/tree.ts';
+import type { RowHit } from '../tree/tree.ts';
+import { applyChanges } from '../tree/write.ts';
+import type { ChangeObserver, ChangeStream, NewRoot, WriteOptions } from '../tree/write.ts';
+import { IndexChanges } from './index-changes.ts';
+import { LayerChanges } from './layer-changes.ts';
+import type { MergeCounters } from './merge.ts';
+
+export interface TableMergeContext {
+  readonly environment: Environment;
+  readonly cache: BlockCache;
+  readonly uploads: Uploads;
+  readonly birth: number;
+  readonly pacer: Pacer;
+  readonly counters: MergeCounters;
+  readonly blockSizeBytes: number;
+  readonly indexBufferBytes: number;
+}
+
+/** A tree after a merge; a new root is not stored yet. */
+export interface MergedTree {
+  readonly place: TreePlace;
+  readonly writer: BlockWriter;
+  readonly root: NewRoot;
+}
+
+export interface MergedTable {
+  readonly table: TableState;
+  readonly tree: MergedTree;
+  readonly indexes: ReadonlyMap<string, MergedTree>;
+}
+
+/** A tree that changes are applied to, perhaps in several rounds. */
+class GrowingTree {
+  readonly place: TreePlace;
+  readonly writer: BlockWriter;
+  readonly #context: TableMergeContext;
+  readonly #leaf: EntryShape;
+  #tree: Tree;
+  root: NewRoot;
+
+  constructor(context: TableMergeContext, place: TreePlace, leaf: EntryShape, tree: Tree) {
+    this.#context = context;
+    this.place = place;
+    this.#leaf = leaf;
+    this.#tree = tree;
+    this.writer = new BlockWriter(context.uploads, context.cache, context.environment, place, context.birth);
+    this.root = tree.ref === null ? { kind: 'empty' } : { kind: 'stored', ref: tree.ref, level: tree.ref.level };
+  }
+
+  /** Applies another round. The root of the round before, if it was new, is stored first: it is the base of this one. */
+  async apply(changes: ChangeStream, observe?: ChangeObserver): Promise<void> {
+    if (changes.done) return;
+    if (this.root.kind === 'new') await this.#storeRoot(this.root.entries);
+    const { pacer, counters, blockSizeBytes } = this.#context;
+    const options: WriteOptions = {
+      sink: this.writer,
+      leaf: this.#leaf,
+      blockSizeBytes,
+      pacer,
+      counters,
+      ...(observe === undefined ? {} : { observe }),
+    };
+    this.root = await applyChanges(this.#tree, changes, options);
+    if (this.root.kind === 'empty') this.#tree = new Tree(this.#tree.source, null);
+    else if (this.root.kind === 'stored') {
+      this.#tree = new Tree(this.#tree.source, { ...this.root.ref, level: this.root.level });
+    }
+  }
+
+  async #storeRoot(entries: NodeEntries): Promise<void> {
+    const stored = await this.writer.put(entries, 0, entries.count);
+    // What follows may read the blocks of this round back, where the cache has not kept them.
+    await this.#context.uploads.finish();
+    this.#tree = new Tree(this.#tree.source, { ...stored, level: entries.shape.level });
+  }
+}
+
+/** Merges what a table's layers hold into its trees. */
+export async function mergeTable(table: TableState, context: TableMergeContext): Promise<MergedTable> {
+  const { shape } = table;
+  const rows = new GrowingTree(context, { table: shape.name }, shape.leafShape, table.tree);
+  const indexes = shape.indexes.map((index) => {
+    const place = { table: shape.name, index: index.name };
+    const tree = table.indexes.get(index.name) as Tree;
+    return { changes: new IndexChanges(shape, index), tree: new GrowingTree(context, place, indexLeafShape, tree) };
+  });
+  const changes = new IndexedChanges(await LayerChanges.of(table), indexes, context);
+  await rows.apply(changes, (old, change) => changes.observe(old, change));
+  await changes.applyIndexes();
+  return {
+    table,
+    tree: rows,
+    indexes: new Map(indexes.map(({ changes: { index }, tree }) => [index.name, tree])),
+  };
+}
+
+interface GrowingIndex {
+  readonly changes: IndexChanges;
+  readonly tree: GrowingTree;
+}
+
+/** The changes of the rows, which sends index changes on their way whenever they take up enough memory. */
+class IndexedChanges implements ChangeStream {
+  readonly #rows: LayerChanges;
+  readonly #indexes: readonly GrowingIndex[];
+  readonly #context: TableMergeContext;
+
+  constructor(rows: LayerChanges, indexes: readonly GrowingIndex[], context: TableMergeContext) {
+    this.#rows = rows;
+    this.#indexes = indexes;
+    this.#context = context;
+  }
+
+  get done(): boolean {
+    return this.#rows.done;
+  }
+
+  get key(): Uint8Array {
+    return this.#rows.key;
+  }
+
+  get keyStart(): number {
+    return this.#rows.keyStart;
+  }
+
+  get keyEnd(): number {
+    return this.#rows.keyEnd;
+  }
+
+  get remove(): boolean {
+    return this.#rows.remove;
+  }
+
+  get source(): LayerChanges['source'] {
+    return this.#rows.source;
+  }
+
+  get base(): number {
+    return this.#rows.base;
+  }
+
+  observe(old: RowHit | undefined, change: ChangeStream): void {
+    if (this.#indexes.length === 0) return;
+    const primaryKey = change.key.subarray(change.keyStart, change.keyEnd);
+    const next = change.remove || change.source === undefined ? undefined : { source: change.source, base: change.base };
+    for (const { changes } of this.#indexes) changes.add(old, next, primaryKey);
+  }
+
+  advance(): void | Promise<void> {
+    let bytes = 0;
+    for (const { changes } of this.#indexes) bytes += changes.sizeBytes;
+    if (bytes <= this.#context.indexBufferBytes) return this.#rows.advance();
+    return this.applyIndexes().then(() => this.#rows.advance());
+  }
+
+  /** Applies what has been collected for the indexes. */
+  async applyIndexes(): Promise<void> {
+    for (const { changes, tree } of this.#indexes) {
+      if (changes.count > 0) await tree.apply(await changes.take(this.#context.pacer));
+    }
+  }
+}

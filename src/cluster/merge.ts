@@ -1,0 +1,137 @@
+/**
+ * Merges commits into blocks: reads a view of Block 0 (generation G) and the commits after it, writes the blocks of new
+ * trees with birth G + 1, and replaces Block 0 if it is still the one that was read (docs/protocol.md, "Merge").
+ *
+ * Invariants:
+ * - Every block that is written is of birth G + 1 and referred to only by the Block 0 that follows generation G.
+ * - If another generation came in between, the work is dropped: blocks are never carried over, and never deleted.
+ */
+import type { Environment } from '../base/env.ts';
+import { invariant } from '../base/invariant.ts';
+import type { Logger } from '../base/logger.ts';
+import { Pacer } from '../base/pacer.ts';
+import type { AppliedCommit, Block0, StoredTable } from '../format/block0.ts';
+import type { Block0Change, Block0Register, VersionedBlock0 } from '../root/block0-register.ts';
+import type { BlockCache } from '../memory/block-cache.ts';
+import type { View } from '../table/view.ts';
+import type { StorageDriver } from '../storage/driver.ts';
+import { Uploads } from '../tree/block-writer.ts';
+import type { WriteCounters } from '../tree/level-writer.ts';
+import type { Follower } from './follow.ts';
+import { inlineRoots } from './inline-roots.ts';
+import { mergeTable } from './merge-table.ts';
+import type { MergedTable } from './merge-table.ts';
+
+/** Block 0 names this many of the commits that were applied last. */
+export const appliedListLength = 128;
+/** Attempts at replacing a Block 0 in which only bookkeeping changes. */
+const maxReplacements = 16;
+
+export interface MergerOptions {
+  readonly environment: Environment;
+  readonly driver: StorageDriver;
+  readonly prefix: string;
+  readonly register: Block0Register;
+  readonly follower: Follower;
+  readonly cache: BlockCache;
+  readonly logger: Logger;
+  readonly nodeId: number;
+  readonly blockSizeBytes: number;
+  /** Memory that the changes of an index may take before they are applied, in bytes. */
+  readonly indexBufferBytes: number;
+}
+
+export interface MergeCounters extends WriteCounters {
+  merges: number;
+  lostMerges: number;
+  blocksWritten: number;
+}
+
+export class Merger {
+  readonly #options: MergerOptions;
+  #running: Promise<boolean> | undefined;
+  readonly counters: MergeCounters = { merges: 0, lostMerges: 0, blocksWritten: 0, splits: 0, joins: 0, rootSplits: 0 };
+
+  constructor(options: MergerOptions) {
+    this.#options = options;
+  }
+
+  /** Merges what the present view has pending. False if another node was faster, or its outcome cannot be told. */
+  merge(): Promise<boolean> {
+    this.#running ??= this.#merge().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  /** Resolves once no merge is under way, whatever came of it. */
+  async idle(): Promise<void> {
+    await this.#running?.catch(() => undefined);
+  }
+
+  async #merge(): Promise<boolean> {
+    const { follower, environment, logger } = this.#options;
+    const { view } = follower;
+    if (view.pending.length === 0) return true;
+    const versioned = this.#options.register.current;
+    if (versioned.block0.generation !== view.block0.generation) {
+      // Somebody merged just now; this view has not caught up.
+      await follower.refresh();
+      return false;
+    }
+    const startedMs = environment.monotonicMs();
+    const uploads = new Uploads(this.#options);
+    const birth = view.block0.generation + 1;
+    const pacer = new Pacer(environment);
+    const merged = new Map<string, MergedTable>();
+    for (const name of changedTables(view)) {
+      const table = view.table(name);
+      invariant(table !== undefined, `Table ${name} was changed by a commit but is not in the view`);
+      const context = { ...this.#options, uploads, birth, pacer, counters: this.counters };
+      merged.set(name, await mergeTable(table, context));
+    }
+    const { tables, inlined } = await inlineRoots(view.block0, merged, birth, uploads, this.#options);
+    await uploads.finish();
+    const done = await this.#replace(view, tables, inlined);
+    await follower.refresh();
+    if (done) {
+      this.counters.merges++;
+      const milliseconds = Math.round(environment.monotonicMs() - startedMs);
+      logger.debug(`Merged ${view.pending.length} commits in ${milliseconds} ms`, { appliedSeq: view.tail });
+    } else this.counters.lostMerges++;
+    return done;
+  }
+
+  async #replace(view: View, tables: readonly StoredTable[], inlined: Block0['inlined']): Promise<boolean> {
+    const { register, nodeId } = this.#options;
+    const { generation } = view.block0;
+    const added = view.pending.map(({ seq, commit }): AppliedCommit => ({ seq, id: commit.commitId }));
+    for (let attempt = 0; attempt < maxReplacements; attempt++) {
+      const present: VersionedBlock0 = register.current;
+      if (present.block0.generation !== generation) return false;
+      const { block0 } = present;
+      const change: Block0Change = {
+        generation: generation + 1,
+        appliedSeq: view.tail,
+        logFloor: block0.logFloor,
+        applied: [...block0.applied, ...added].slice(-appliedListLength),
+        tables,
+        inlined,
+        snapshots: block0.snapshots,
+        migrations: block0.migrations,
+        nodes: [...new Set([...block0.nodes, nodeId])].toSorted((a, b) => a - b),
+      };
+      if (await register.replace(present, change)) return true;
+    }
+    return false;
+  }
+}
+
+function changedTables(view: View): Set<string> {
+  const names = new Set<string>();
+  for (const { commit } of view.pending) {
+    for (const member of commit.members) for (const change of member.changes) names.add(change.schema.name);
+  }
+  return names;
+}
+

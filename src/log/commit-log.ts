@@ -1,0 +1,41 @@
+/**
+ * The slots of the commit log as objects. What a slot shows decides nothing by itself: see docs/protocol.md, and
+ * follow.ts and append.ts, which confirm it.
+ */
+import { CorruptionError } from '../base/errors.ts';
+import { decodeCommit } from '../format/commit.ts';
+import type { Commit } from '../format/commit.ts';
+import { commitName } from '../format/keys.ts';
+import type { PutResult, StorageDriver } from '../storage/driver.ts';
+
+export class CommitLog {
+  readonly #driver: StorageDriver;
+  readonly #prefix: string;
+
+  constructor(driver: StorageDriver, prefix: string) {
+    this.#driver = driver;
+    this.#prefix = prefix;
+  }
+
+  /** What is in a slot; undefined while nothing is. A damaged commit is read twice before it is called that. */
+  async read(slot: number, signal?: AbortSignal): Promise<Commit | undefined> {
+    for (let attempt = 1; ; attempt++) {
+      const result = await this.#driver.get(this.#key(slot), signal === undefined ? {} : { signal });
+      if (result.status !== 'found') return undefined;
+      try {
+        return decodeCommit(slot, result.bytes);
+      } catch (error) {
+        if (!(error instanceof CorruptionError) || attempt > 1) throw error;
+      }
+    }
+  }
+
+  /** Puts a commit into a slot if it is free. Any answer but `written` must be settled by reading the slot. */
+  put(slot: number, bytes: Uint8Array, signal?: AbortSignal): Promise<PutResult> {
+    return this.#driver.put(this.#key(slot), bytes, { if: 'absent', ...(signal === undefined ? {} : { signal }) });
+  }
+
+  #key(slot: number): string {
+    return `${this.#prefix}/${commitName(slot)}`;
+  }
+}

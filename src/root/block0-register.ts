@@ -1,0 +1,161 @@
+/**
+ * The register that holds Block 0: read, refresh, compare-and-swap. It knows nothing of tables.
+ *
+ * Invariants:
+ * - `current` only moves forward: to a higher revision of the same database.
+ * - A refresh is a request that starts when it is asked for. It never joins one in flight, since what confirms a slot
+ *   is a read that started after the slot was read (docs/protocol.md).
+ * - The outcome of a put is decided by what is stored afterwards, recognised by its nonce, not by its answer.
+ */
+import { toHex } from '../base/bytes.ts';
+import { sleep } from '../base/env.ts';
+import type { Environment } from '../base/env.ts';
+import { DatabaseReplacedError, StorageError } from '../base/errors.ts';
+import { invariant } from '../base/invariant.ts';
+import type { Logger } from '../base/logger.ts';
+import { decodeBlock0, encodeBlock0 } from '../format/block0.ts';
+import type { Block0 } from '../format/block0.ts';
+import { block0Name } from '../format/keys.ts';
+import type { StorageDriver } from '../storage/driver.ts';
+
+/** Block 0 and the ETag under which it was read. */
+export interface VersionedBlock0 {
+  readonly block0: Block0;
+  readonly etag: string;
+}
+
+/** What a replacement may change; the register sets the rest. */
+export type Block0Change = Omit<Block0, 'revision' | 'nonce' | 'writer' | 'databaseId' | 'format'>;
+
+const maxAttempts = 5;
+
+export class Block0Register {
+  readonly #driver: StorageDriver;
+  readonly #key: string;
+  readonly #environment: Environment;
+  readonly #logger: Logger;
+  readonly #nodeId: number;
+  #current: VersionedBlock0 | undefined;
+
+  constructor(driver: StorageDriver, prefix: string, environment: Environment, logger: Logger, nodeId: number) {
+    this.#driver = driver;
+    this.#key = `${prefix}/${block0Name}`;
+    this.#environment = environment;
+    this.#logger = logger;
+    this.#nodeId = nodeId;
+  }
+
+  /** The newest Block 0 that was seen. */
+  get current(): VersionedBlock0 {
+    invariant(this.#current !== undefined, 'Block 0 was used before it was read');
+    return this.#current;
+  }
+
+  newNonce(): string {
+    return toHex(this.#environment.randomBytes(12));
+  }
+
+  /** Reads Block 0 for the first time; undefined where there is none. */
+  async open(signal?: AbortSignal): Promise<VersionedBlock0 | undefined> {
+    const result = await this.#driver.get(this.#key, signal === undefined ? {} : { signal });
+    if (result.status !== 'found') return undefined;
+    return this.#see({ block0: decodeBlock0(result.bytes), etag: result.etag }, 0);
+  }
+
+  /** Creates Block 0 unless somebody else just did; returns whichever is stored. */
+  async create(block0: Block0, signal?: AbortSignal): Promise<VersionedBlock0> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const options = signal === undefined ? {} : { signal };
+        const result = await this.#driver.put(this.#key, encodeBlock0(block0), { if: 'absent', ...options });
+        if (result.status === 'written') return this.#see({ block0, etag: result.etag }, 0);
+      } catch (error) {
+        // Whether it was written shows when it is read.
+        if (attempt >= maxAttempts || signal?.aborted === true) throw error;
+      }
+      const stored = await this.open(signal);
+      if (stored !== undefined) return stored;
+      await this.#pause(attempt, signal);
+    }
+  }
+
+  /** Reads Block 0 anew, with a request that starts now; a small answer where it has not changed. */
+  async refresh(signal?: AbortSignal): Promise<VersionedBlock0> {
+    const before = this.current;
+    const options = signal === undefined ? {} : { signal };
+    const result = await this.#driver.get(this.#key, { ifNoneMatch: before.etag, ...options });
+    if (result.status === 'unchanged') return this.current;
+    if (result.status === 'missing') {
+      throw new DatabaseReplacedError(
+        `Block 0 (${this.#key}) is gone: the database was deleted or moved while this instance was running. ` +
+          'Nothing more is written; restore it, or stop this instance.',
+      );
+    }
+    return this.#see({ block0: decodeBlock0(result.bytes), etag: result.etag }, before.block0.revision);
+  }
+
+  /** Takes note of what was read. `atLeast` is the revision that was known when the request began. */
+  #see(seen: VersionedBlock0, atLeast: number): VersionedBlock0 {
+    const known = this.#current;
+    if (known !== undefined && known.block0.databaseId !== seen.block0.databaseId) {
+      throw new DatabaseReplacedError(
+        `Another database is stored at ${this.#key} now (id ${seen.block0.databaseId}, before ${known.block0.databaseId}). ` +
+          'Nothing more is written; stop this instance and open the database again.',
+      );
+    }
+    if (seen.block0.revision < atLeast) {
+      throw new DatabaseReplacedError(
+        `Block 0 (${this.#key}) went back from revision ${atLeast} to ${seen.block0.revision}: an older state was ` +
+          'restored under a running instance. Nothing more is written; stop it and open the database again.',
+      );
+    }
+    if (known === undefined || seen.block0.revision > known.block0.revision) this.#current = seen;
+    return this.current;
+  }
+
+  /**
+   * Replaces `expected` by a Block 0 with the given changes. True once it is stored; false if another one took its
+   * place, or if that cannot be told now: then look again. Never true for a write that is not in the register.
+   */
+  async replace(expected: VersionedBlock0, change: Block0Change, signal?: AbortSignal): Promise<boolean> {
+    const next: Block0 = {
+      ...change,
+      format: expected.block0.format,
+      databaseId: expected.block0.databaseId,
+      revision: expected.block0.revision + 1,
+      nonce: this.newNonce(),
+      writer: { nodeId: this.#nodeId, atMs: this.#environment.now() },
+    };
+    const bytes = encodeBlock0(next);
+    const options = signal === undefined ? {} : { signal };
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const result = await this.#driver.put(this.#key, bytes, { if: { etag: expected.etag }, ...options });
+        if (result.status === 'written') {
+          this.#see({ block0: next, etag: result.etag }, 0);
+          return true;
+        }
+      } catch (error) {
+        if (!(error instanceof StorageError) || signal?.aborted === true) throw error;
+        this.#logger.warn(`Writing Block 0 failed, looking whether it was written: ${error.message}`, { key: this.#key });
+      }
+      // Lost, or no answer: in both cases it may have been this very write.
+      const stored = await this.refresh(signal);
+      if (stored.block0.nonce === next.nonce) return true;
+      if (stored.etag !== expected.etag) {
+        this.#logger.info('PreconditionFailed: another node replaced Block 0 first; looking again', {
+          key: this.#key,
+          expectedEtag: expected.etag,
+          actualEtag: stored.etag,
+        });
+        return false;
+      }
+      if (attempt >= maxAttempts) return false;
+      await this.#pause(attempt, signal);
+    }
+  }
+
+  async #pause(attempt: number, signal?: AbortSignal): Promise<void> {
+    await sleep(this.#environment, 20 * 2 ** attempt * (0.5 + this.#environment.random()), signal);
+  }
+}

@@ -1,0 +1,34 @@
+/** What a query needs of the database that it runs in. */
+import type { Environment } from '../base/env.ts';
+import type { TableShape } from './table-shape.ts';
+import type { TableState } from './table-state.ts';
+
+/** A function registered for use in `where`. */
+export interface RegisteredFunction {
+  readonly name: string;
+  readonly fn: (row: Record<string, unknown>) => unknown;
+  readonly version: number | undefined;
+}
+
+/** Something whose unflushed writes can be laid over a table: a batch. */
+export interface Overlay {
+  /** The state with the overlay's writes on top; the same state if it has none for this table. */
+  overlayOn(state: TableState): Promise<TableState>;
+}
+
+export interface QueryHost {
+  readonly environment: Environment;
+  /** The registered shape of a table; undefined while it is not registered. */
+  shapeOf(table: string): TableShape | undefined;
+  registeredFunction(name: string): RegisteredFunction | undefined;
+  /**
+   * The present state of a table, of one view, for the whole of a query: at once where the view is fresh enough.
+   * Rejects with `NotStartedError` or `SchemaNotFoundError`.
+   */
+  tableState(table: string): TableState | Promise<TableState>;
+  /**
+   * A block that a view refers to was missing: catches up, and resolves to whether the view has moved on, so that the
+   * query can run again. If it has not, the block is lost.
+   */
+  viewMovedOn(state: TableState): Promise<boolean>;
+}

@@ -1,0 +1,183 @@
+/** Schema definitions: what users write, the row types that follow from it, and the check before it is accepted. */
+import { encodeUtf8 } from '../base/bytes.ts';
+import { InvalidSchemaError } from '../base/errors.ts';
+import type { StoredDefault, StoredField, StoredSchema } from '../format/stored-schema.ts';
+import { isKeyType, isTypeId, typeName, Types } from '../format/types.ts';
+import type { JsonValue, TypeId } from '../format/types.ts';
+import { describeValue, normalizeValue } from '../format/values.ts';
+
+/** One field of a table. */
+export interface FieldDefinition {
+  /** One of {@link Types}. Stored on disk. */
+  readonly typeId: TypeId;
+  /** Expected length of varchar, json and bytes, in UTF-8 bytes: a packing hint. Longer values are stored in full. */
+  readonly maxLength?: number;
+  /**
+   * What an insert stores where it leaves the field out (otherwise null): a constant of the field's type, or
+   * `'uuidv7'` on a uuid or varchar field for a new time-ordered id.
+   */
+  readonly default?: unknown;
+}
+
+/** A table in one version. */
+export interface SchemaDefinition {
+  /** Name of the table: 1 to 128 UTF-8 bytes, not beginning with `_`. */
+  readonly name: string;
+  /** Version of the schema, an integer >= 0. */
+  readonly version: number;
+  readonly fields: { readonly [name: string]: FieldDefinition };
+  /** Name of the field that identifies a row. Not of type json or blob; never null. */
+  readonly primaryKey: string;
+  /** Names of fields that get a B+Tree index. Default: none. */
+  readonly indexes?: readonly string[];
+}
+
+type TypesById = {
+  1: number;
+  2: number;
+  3: number;
+  4: bigint;
+  5: number;
+  6: number;
+  7: number;
+  8: bigint;
+  9: number;
+  10: string;
+  11: string;
+  12: boolean;
+  13: Date;
+  14: JsonValue;
+  15: string;
+  16: Buffer;
+  17: number;
+};
+
+/** The type of a row as it is read: every field but the primary key may be null. */
+export type RowOf<S extends SchemaDefinition> = {
+  -readonly [F in keyof S['fields'] & string]: F extends S['primaryKey']
+    ? TypesById[S['fields'][F]['typeId']]
+    : TypesById[S['fields'][F]['typeId']] | null;
+};
+
+/** Takes a schema definition as it is, with the exact types that {@link RowOf} infers the row's type from. */
+export function defineSchema<const S extends SchemaDefinition>(schema: S): S {
+  return schema;
+}
+
+/** Limits of a schema. Names must fit in object names, even with every byte escaped. */
+const maxNameBytes = 128;
+const maxFields = 1000;
+
+function checkName(table: string, what: string, name: unknown): asserts name is string {
+  if (typeof name !== 'string' || name === '' || !name.isWellFormed() || encodeUtf8(name).length > maxNameBytes) {
+    const allowed = `a string of 1 to ${maxNameBytes} UTF-8 bytes`;
+    throw new InvalidSchemaError(table, `The ${what} must be ${allowed}, not ${describeValue(name)}.`);
+  }
+}
+
+function readDefault(table: string, name: string, field: FieldDefinition): StoredDefault | undefined {
+  const { default: value, typeId } = field;
+  if (value === undefined) return undefined;
+  if (value === 'uuidv7' && (typeId === Types.uuid || typeId === Types.varchar)) return { generated: 'uuidv7' };
+  try {
+    const normal = typeId === Types.blob ? undefined : normalizeValue(typeId, value);
+    if (normal === undefined) throw new Error('a blob field takes no default');
+  } catch (error) {
+    throw new InvalidSchemaError(table, `The default of field '${name}': ${(error as Error).message}.`);
+  }
+  // Block 0 is JSON: what JSON cannot hold as it is travels as a string, and is read back by type.
+  if (typeof value === 'bigint') return { constant: String(value) };
+  if (value instanceof Date) return { constant: value.getTime() };
+  if (value instanceof Uint8Array) return { constant: Buffer.from(value).toString('base64') };
+  return { constant: value };
+}
+
+/** The value that a stored default stands for. */
+export function constantDefault(field: StoredField): unknown {
+  if (field.default === undefined || !('constant' in field.default)) return undefined;
+  const { constant } = field.default;
+  switch (field.typeId) {
+    case Types.uint64:
+    case Types.int64:
+      return BigInt(constant as string | number);
+    case Types.timestamp:
+      return new Date(constant as number);
+    case Types.bytes:
+      return Buffer.from(constant as string, 'base64');
+    default:
+      return constant;
+  }
+}
+
+function readField(table: string, name: string, field: unknown): StoredField {
+  checkName(table, 'name of a field', name);
+  if (typeof field !== 'object' || field === null) {
+    throw new InvalidSchemaError(table, `Field '${name}' must be an object { typeId, maxLength? }.`);
+  }
+  const { typeId, maxLength } = field as FieldDefinition;
+  if (!isTypeId(typeId)) {
+    const message = `Field '${name}' has typeId ${describeValue(typeId)}: use one of Types, such as Types.varchar.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  if (maxLength !== undefined && !(Number.isSafeInteger(maxLength) && maxLength > 0)) {
+    const message = `maxLength of field '${name}' must be a positive integer (bytes), not ${describeValue(maxLength)}.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  const stored = readDefault(table, name, field as FieldDefinition);
+  return {
+    name,
+    typeId,
+    ...(maxLength === undefined ? {} : { maxLength }),
+    ...(stored === undefined ? {} : { default: stored }),
+  };
+}
+
+function checkKeyField(table: string, fields: readonly StoredField[], name: unknown, what: string): string {
+  const field = fields.find((candidate) => candidate.name === name);
+  if (field === undefined) {
+    throw new InvalidSchemaError(table, `The ${what} ${describeValue(name)} is not a field of table '${table}'.`);
+  }
+  if (!isKeyType(field.typeId)) {
+    const message = `Field '${field.name}' is of type ${typeName(field.typeId)}, which cannot be the ${what}.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  return field.name;
+}
+
+/** Checks a definition and returns it in its stored form. Throws `InvalidSchemaError`. */
+export function readSchema(definition: unknown): StoredSchema {
+  if (typeof definition !== 'object' || definition === null) {
+    throw new InvalidSchemaError('', `A schema is an object { name, version, fields, primaryKey }, not ${describeValue(definition)}.`);
+  }
+  const { name, version, fields, primaryKey, indexes = [] } = definition as SchemaDefinition;
+  checkName(String(name), 'name of a table', name);
+  if (name.startsWith('_')) {
+    throw new InvalidSchemaError(name, `Table '${name}': names that begin with _ are reserved for system tables.`);
+  }
+  if (!Number.isSafeInteger(version) || version < 0 || version > 0xffffffff) {
+    throw new InvalidSchemaError(name, `The version of table '${name}' must be an integer >= 0, not ${describeValue(version)}.`);
+  }
+  if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) {
+    throw new InvalidSchemaError(name, `The fields of table '${name}' must be an object from names to { typeId }.`);
+  }
+  const stored = Object.entries(fields).map(([field, shape]) => readField(name, field, shape));
+  if (stored.length === 0 || stored.length > maxFields) {
+    throw new InvalidSchemaError(name, `Table '${name}' has ${stored.length} fields: it takes 1 to ${maxFields}.`);
+  }
+  if (!Array.isArray(indexes)) {
+    throw new InvalidSchemaError(name, `The indexes of table '${name}' must be an array of field names.`);
+  }
+  if (new Set(indexes).size !== indexes.length) {
+    throw new InvalidSchemaError(name, `Table '${name}' lists an index twice.`);
+  }
+  return {
+    name,
+    version,
+    fields: stored,
+    primaryKey: [checkKeyField(name, stored, primaryKey, 'primary key')],
+    indexes: indexes.map((index: unknown) => {
+      const field = checkKeyField(name, stored, index, 'index');
+      return { name: field, fields: [field] };
+    }),
+  };
+}

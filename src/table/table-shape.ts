@@ -1,0 +1,75 @@
+/** A table version as the engine works with it: its schema with the layout, keys and indexes that follow from it. */
+import { ByteWriter } from '../base/bytes.ts';
+import { BlockKind } from '../format/block.ts';
+import type { EntryShape } from '../format/node-entries.ts';
+import { readKeyComponent, skipKeyComponent, writeKeyComponent } from '../format/ordered-key.ts';
+import { RowLayout } from '../format/row-layout.ts';
+import type { LayoutField, RowSource } from '../format/row-layout.ts';
+import { readField } from '../format/row-decode.ts';
+import { canonicalSchema } from '../format/stored-schema.ts';
+import type { StoredDefault, StoredSchema } from '../format/stored-schema.ts';
+import type { OrderedValue } from '../base/order.ts';
+import { constantDefault } from './schema.ts';
+
+export interface TableIndex {
+  readonly name: string;
+  readonly field: LayoutField;
+}
+
+export interface FieldDefault {
+  readonly field: LayoutField;
+  readonly stored: StoredDefault;
+  readonly constant: unknown;
+}
+
+export class TableShape {
+  readonly name: string;
+  readonly version: number;
+  readonly schema: StoredSchema;
+  /** Equal for equal definitions. */
+  readonly canonical: string;
+  readonly layout: RowLayout;
+  readonly primaryKey: LayoutField;
+  readonly indexes: readonly TableIndex[];
+  readonly defaults: readonly FieldDefault[];
+  /** Leaves of the table's tree. */
+  readonly leafShape: EntryShape;
+  /** Leaves of commits, where rows may be marked as deleted or updated. */
+  readonly changeShape: EntryShape;
+
+  constructor(schema: StoredSchema) {
+    this.name = schema.name;
+    this.version = schema.version;
+    this.schema = schema;
+    this.canonical = canonicalSchema(schema);
+    this.layout = new RowLayout(schema.fields);
+    const field = (name: string | undefined): LayoutField => this.layout.field(name as string) as LayoutField;
+    this.primaryKey = field(schema.primaryKey[0]);
+    this.indexes = schema.indexes.map((index) => ({ name: index.name, field: field(index.fields[0]) }));
+    this.defaults = schema.fields.flatMap((stored) => {
+      if (stored.default === undefined) return [];
+      return [{ field: field(stored.name), stored: stored.default, constant: constantDefault(stored) }];
+    });
+    this.leafShape = { kind: BlockKind.table, level: 0, layout: this.layout, schemaVersion: schema.version };
+    this.changeShape = { ...this.leafShape, keepsMarks: true };
+  }
+
+  /** Key of a primary key value that was normalized. */
+  writeKey(writer: ByteWriter, value: OrderedValue): void {
+    writeKeyComponent(writer, this.primaryKey.typeId, value);
+  }
+
+  /** Primary key value of a key. */
+  keyValue(key: Uint8Array): OrderedValue {
+    return readKeyComponent(key, 0, skipKeyComponent(key, 0, this.primaryKey.typeId), this.primaryKey.typeId);
+  }
+
+  /** Appends the index entry of a row: its indexed value and its primary key. */
+  writeIndexEntry(writer: ByteWriter, index: TableIndex, source: RowSource, base: number, primaryKey: Uint8Array): void {
+    writeKeyComponent(writer, index.field.typeId, readField(source, base, index.field) as OrderedValue);
+    writer.append(primaryKey);
+  }
+}
+
+/** Shape of the leaves of an index. */
+export const indexLeafShape: EntryShape = { kind: BlockKind.index, level: 0 };

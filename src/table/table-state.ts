@@ -1,0 +1,126 @@
+/**
+ * One table as one view sees it: the trees of Block 0 and, on top, what commits that are not merged yet have changed
+ * (the committed cache). Immutable: a new commit gives a new state.
+ */
+import { NodeEntries } from '../format/node-entries.ts';
+import { openNode } from '../format/node.ts';
+import type { Node } from '../format/node.ts';
+import { rowDeletedFlag } from '../format/row-layout.ts';
+import { TreeCursor } from '../tree/cursor.ts';
+import type { KeyRange, RunCursor } from '../tree/cursor.ts';
+import { treeOfNode } from '../tree/tree.ts';
+import type { RowHit, Tree } from '../tree/tree.ts';
+import { MergedCursor } from './merged-cursor.ts';
+import type { TableShape } from './table-shape.ts';
+
+function visible(hit: RowHit): RowHit | undefined {
+  return ((hit.source.rows[hit.base] as number) & rowDeletedFlag) !== 0 ? undefined : hit;
+}
+
+/** Name of nodes that only memory holds. */
+const memoryName = 'memory/committed';
+
+/** Both nodes' entries in one, the newer one's where both have a key. */
+function mergeNodes(shape: TableShape, newer: Node, older: Node): Node {
+  const entries = new NodeEntries(shape.changeShape);
+  const inputs = [newer, older].map((node) => new TreeCursor(treeOfNode(node)));
+  const merged = new MergedCursor(inputs, undefined, false, true);
+  // Both are in memory, so that the cursor never answers with a promise.
+  while (merged.next() === true) {
+    for (let i = merged.from; i < merged.to; i++) entries.addNodeEntry(merged.node, i);
+  }
+  return openNode(memoryName, entries.encode(memoryName, 0, entries.count));
+}
+
+/** Layers in memory are joined while the older is not much larger, but not beyond this size. */
+const maxLayerBytes = 16 * 1024 * 1024;
+
+export class TableState {
+  readonly shape: TableShape;
+  readonly tree: Tree;
+  readonly indexes: ReadonlyMap<string, Tree>;
+  /** Newest first. Rows in them may be marked as deleted. */
+  readonly layers: readonly Tree[];
+
+  constructor(shape: TableShape, tree: Tree, indexes: ReadonlyMap<string, Tree>, layers: readonly Tree[] = []) {
+    this.shape = shape;
+    this.tree = tree;
+    this.indexes = indexes;
+    this.layers = layers;
+  }
+
+  /** The state with one more layer on top. */
+  withLayer(layer: Tree): TableState {
+    const layers = [...this.layers];
+    let top = layer;
+    for (;;) {
+      const below = layers[0];
+      if (below?.node === undefined || top.node === undefined || below.node.level > 0 || top.node.level > 0) break;
+      const bytes = below.node.sizeBytes + top.node.sizeBytes;
+      if (below.count > 2 * top.count || bytes > maxLayerBytes) break;
+      if (below.node.schemaVersion !== top.node.schemaVersion) break;
+      top = treeOfNode(mergeNodes(this.shape, top.node, below.node));
+      layers.shift();
+    }
+    return new TableState(this.shape, this.tree, this.indexes, [top, ...layers]);
+  }
+
+  /**
+   * The row with a key: at once if it can be had from memory, else a promise. The key's bytes may be reused as soon as
+   * the call returns.
+   */
+  lookup(key: Uint8Array, length: number = key.length): RowHit | undefined | Promise<RowHit | undefined> {
+    const { layers } = this;
+    for (let i = 0; i < layers.length; i++) {
+      const hit = (layers[i] as Tree).lookup(key, length);
+      if (hit instanceof Promise) return this.#lookupFrom(hit, i, key.slice(0, length));
+      if (hit !== undefined) return visible(hit);
+    }
+    return this.tree.lookup(key, length);
+  }
+
+  async #lookupFrom(
+    first: Promise<RowHit | undefined>,
+    layer: number,
+    key: Uint8Array,
+  ): Promise<RowHit | undefined> {
+    let hit = await first;
+    for (let i = layer + 1; hit === undefined && i < this.layers.length; i++) {
+      hit = await (this.layers[i] as Tree).lookup(key);
+    }
+    return hit === undefined ? this.tree.lookup(key) : visible(hit);
+  }
+
+  /** Whether a commit that is not merged yet has changed the row with this key. */
+  isOverlaid(key: Uint8Array): boolean | Promise<boolean> {
+    for (let i = 0; i < this.layers.length; i++) {
+      const hit = (this.layers[i] as Tree).lookup(key);
+      if (hit instanceof Promise) return this.#isOverlaidFrom(hit, i, key);
+      if (hit !== undefined) return true;
+    }
+    return false;
+  }
+
+  async #isOverlaidFrom(first: Promise<RowHit | undefined>, layer: number, key: Uint8Array): Promise<boolean> {
+    if ((await first) !== undefined) return true;
+    for (let i = layer + 1; i < this.layers.length; i++) {
+      if ((await (this.layers[i] as Tree).lookup(key)) !== undefined) return true;
+    }
+    return false;
+  }
+
+  /** The rows with keys in a range, in key order. */
+  scan(range: KeyRange = {}, descending = false): RunCursor {
+    const bottom = new TreeCursor(this.tree, range, descending);
+    return this.layers.length === 0 ? bottom : new MergedCursor(this.#layerCursors(range, descending), bottom, descending);
+  }
+
+  /** Only what unmerged commits have changed; with the rows that they deleted if `showDeleted`. */
+  scanLayers(range: KeyRange = {}, showDeleted = false): RunCursor {
+    return new MergedCursor(this.#layerCursors(range, false), undefined, false, showDeleted);
+  }
+
+  #layerCursors(range: KeyRange, descending: boolean): RunCursor[] {
+    return this.layers.map((layer) => new TreeCursor(layer, range, descending));
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * A view: one Block 0 and the confirmed commits after its `appliedSeq`, taken together. A query holds one view from
+ * start to end and sees nothing else. Views are immutable; reading on gives a new one.
+ */
+import { CorruptionError } from '../base/errors.ts';
+import { blockName, commitName, stagedName } from '../format/keys.ts';
+import type { TreePlace } from '../format/keys.ts';
+import type { Block0, StoredRoot, StoredTable } from '../format/block0.ts';
+import type { Commit, CommitMember, TableChange } from '../format/commit.ts';
+import { openNode } from '../format/node.ts';
+import type { Node } from '../format/node.ts';
+import { canonicalSchema } from '../format/stored-schema.ts';
+import type { StoredSchema } from '../format/stored-schema.ts';
+import type { BlockReader } from '../tree/block-source.ts';
+import { Tree, treeOfNode } from '../tree/tree.ts';
+import { TableShape } from './table-shape.ts';
+import { TableState } from './table-state.ts';
+
+/** A confirmed commit and its slot. */
+export interface LoggedCommit {
+  readonly seq: number;
+  readonly commit: Commit;
+}
+
+/** What views of one database share: where blocks come from, and shapes that were worked out already. */
+export class ViewContext {
+  readonly reader: BlockReader;
+  readonly #shapes = new Map<string, TableShape>();
+
+  constructor(reader: BlockReader) {
+    this.reader = reader;
+  }
+
+  shape(schema: StoredSchema): TableShape {
+    const canonical = canonicalSchema(schema);
+    let shape = this.#shapes.get(canonical);
+    if (shape === undefined) {
+      shape = new TableShape(schema);
+      this.#shapes.set(canonical, shape);
+    }
+    return shape;
+  }
+
+  emptyTable(schema: StoredSchema): TableState {
+    const shape = this.shape(schema);
+    const indexes = shape.indexes.map(({ name }): [string, Tree] => {
+      return [name, new Tree(this.reader.tree({ table: shape.name, index: name }), null)];
+    });
+    return new TableState(shape, new Tree(this.reader.tree({ table: shape.name }), null), new Map(indexes));
+  }
+
+  tree(place: TreePlace, root: StoredRoot, inlined: ReadonlyMap<string, Node>): Tree {
+    const node = root === null ? undefined : inlined.get(blockName(place, root));
+    if (node !== undefined && node.level !== root?.level) {
+      throw new CorruptionError(node.name, 'A root in Block 0 is not of the level that Block 0 says');
+    }
+    return new Tree(this.reader.tree(place), root, node);
+  }
+
+  storedTable(table: StoredTable, inlined: ReadonlyMap<string, Node>): TableState {
+    // The last version is the one in force.
+    const version = table.versions[table.versions.length - 1] as StoredTable['versions'][number];
+    const shape = this.shape(version.schema);
+    const indexes = version.indexes.map(({ name, root }): [string, Tree] => {
+      return [name, this.tree({ table: table.name, index: name }, root, inlined)];
+    });
+    return new TableState(shape, this.tree({ table: table.name }, version.root, inlined), new Map(indexes));
+  }
+
+  layer({ node, staged }: TableChange): Tree {
+    return treeOfNode(node, staged === undefined ? undefined : this.reader.staged(staged.runs, stagedName));
+  }
+}
+
+export class View {
+  readonly block0: Block0;
+  /** Last slot whose commit the view shows. */
+  readonly tail: number;
+  /** Commits after `block0.appliedSeq` up to `tail`, ascending. */
+  readonly pending: readonly LoggedCommit[];
+  readonly tables: ReadonlyMap<string, TableState>;
+  readonly #context: ViewContext;
+
+  private constructor(
+    context: ViewContext,
+    block0: Block0,
+    tail: number,
+    pending: readonly LoggedCommit[],
+    tables: ReadonlyMap<string, TableState>,
+  ) {
+    this.#context = context;
+    this.block0 = block0;
+    this.tail = tail;
+    this.pending = pending;
+    this.tables = tables;
+  }
+
+  /** The state that Block 0 describes. Throws `CorruptionError` if one of its inlined roots is damaged. */
+  static ofBlock0(context: ViewContext, block0: Block0): View {
+    const inlined = new Map<string, Node>();
+    for (const { name, block } of block0.inlined) {
+      inlined.set(name, openNode(name, new Uint8Array(Buffer.from(block, 'base64'))));
+    }
+    const tables = new Map<string, TableState>();
+    for (const table of block0.tables) tables.set(table.name, context.storedTable(table, inlined));
+    return new View(context, block0, block0.appliedSeq, [], tables);
+  }
+
+  /** The view with a newer Block 0 that differs in nothing but its bookkeeping (same generation). */
+  withBookkeeping(block0: Block0): View {
+    return new View(this.#context, block0, this.tail, this.pending, this.tables);
+  }
+
+  /** The view with the commit of the next slot. */
+  withCommit(logged: LoggedCommit): View {
+    if (logged.seq !== this.tail + 1) throw new RangeError(`commit ${logged.seq} does not follow ${this.tail}`);
+    if (logged.commit.databaseId !== this.block0.databaseId) {
+      throw new CorruptionError(commitName(logged.seq), 'The commit belongs to another database');
+    }
+    let tables = this.tables;
+    for (const member of logged.commit.members) tables = this.#apply(tables, member);
+    return new View(this.#context, this.block0, logged.seq, [...this.pending, logged], tables);
+  }
+
+  /** The view as it would be after a member that is not committed yet: for validating what follows it. */
+  withMember(member: CommitMember): View {
+    return new View(this.#context, this.block0, this.tail, this.pending, this.#apply(this.tables, member));
+  }
+
+  #apply(tables: ReadonlyMap<string, TableState>, member: CommitMember): ReadonlyMap<string, TableState> {
+    const next = new Map(tables);
+    for (const change of member.changes) {
+      const table = next.get(change.schema.name) ?? this.#context.emptyTable(change.schema);
+      next.set(change.schema.name, table.withLayer(this.#context.layer(change)));
+    }
+    return next;
+  }
+
+  table(name: string): TableState | undefined {
+    return this.tables.get(name);
+  }
+
+  /** A table as it is before its first commit. */
+  emptyTable(schema: StoredSchema): TableState {
+    return this.#context.emptyTable(schema);
+  }
+
+  /** The view that another Block 0 gives, with those of this one's commits that it has not applied. */
+  rebased(block0: Block0): View {
+    let view = View.ofBlock0(this.#context, block0);
+    for (const logged of this.pending) if (logged.seq === view.tail + 1) view = view.withCommit(logged);
+    return view;
+  }
+}

@@ -1,0 +1,139 @@
+/**
+ * Where a tree's blocks come from. `find` and `peekChild` answer from memory without a promise; `load` goes to the store, once for
+ * all who ask at the same time, and reads a damaged block a second time before it gives up.
+ */
+import { CorruptionError } from '../base/errors.ts';
+import { blockName } from '../format/keys.ts';
+import type { TreePlace } from '../format/keys.ts';
+import type { BlockRef } from '../format/child-ref.ts';
+import { openNode } from '../format/node.ts';
+import type { Node } from '../format/node.ts';
+import type { BlockCache, CacheSlot } from '../memory/block-cache.ts';
+import type { StorageDriver } from '../storage/driver.ts';
+
+/** A block that Block 0 refers to is not in the store: the view is too old, or the store lost it. */
+export class BlockGone extends CorruptionError {
+  constructor(name: string) {
+    super(name, 'A block that the database refers to is missing');
+  }
+}
+
+export interface BlockSource {
+  /** Where a block is in memory, if it is. */
+  find(ref: BlockRef): CacheSlot | undefined;
+  /** A block, from the store if need be. Throws {@link BlockGone} if it is not there. */
+  load(ref: BlockRef): Promise<Node>;
+  /** Child `i` of an inner node if it is in memory; remembers in the node where it found it. */
+  peekChild(node: Node, i: number): Node | undefined;
+}
+
+interface ObjectPart {
+  readonly name: string;
+  readonly range?: { readonly start: number; readonly end: number };
+}
+
+/** Blocks of all trees, read through one cache. Trees see it through {@link BlockReader.tree} and `staged`. */
+export class BlockReader {
+  readonly #driver: StorageDriver;
+  readonly #prefix: string;
+  readonly #cache: BlockCache;
+  readonly #loading = new Map<string, Promise<Node>>();
+
+  constructor(driver: StorageDriver, prefix: string, cache: BlockCache) {
+    this.#driver = driver;
+    this.#prefix = prefix;
+    this.#cache = cache;
+  }
+
+  get cache(): BlockCache {
+    return this.#cache;
+  }
+
+  /** The blocks of a table's or an index's tree. */
+  tree(place: TreePlace): BlockSource {
+    return new CachedSource(this, (ref) => blockName(place, ref), (_, name) => ({ name }));
+  }
+
+  /** The blocks of a staged tree: ranges of the objects that `runs` names. */
+  staged(runs: readonly string[], runName: (run: string) => string): BlockSource {
+    const object = (ref: BlockRef): string => runName(runs[ref.birth] ?? 'missing');
+    const start = (ref: BlockRef): number => Number.parseInt(ref.id, 16);
+    return new CachedSource(
+      this,
+      (ref) => `${object(ref)}+${start(ref)}`,
+      (ref) => ({ name: object(ref), range: { start: start(ref), end: start(ref) + ref.sizeBytes } }),
+    );
+  }
+
+  /** Reads and checks the block `name`, which lies in `part`; shared by all who ask meanwhile. */
+  load(name: string, part: ObjectPart): Promise<Node> {
+    const known = this.#loading.get(name);
+    if (known !== undefined) return known;
+    const loading = this.#read(name, part).finally(() => {
+      this.#loading.delete(name);
+    });
+    this.#loading.set(name, loading);
+    return loading;
+  }
+
+  async #read(name: string, part: ObjectPart): Promise<Node> {
+    try {
+      return await this.#readOnce(name, part);
+    } catch (error) {
+      // Damage on the way is possible; damage in the store is there the second time too.
+      if (!(error instanceof CorruptionError) || error instanceof BlockGone) throw error;
+      return this.#readOnce(name, part);
+    }
+  }
+
+  async #readOnce(name: string, { name: object, range }: ObjectPart): Promise<Node> {
+    const result = await this.#driver.get(`${this.#prefix}/${object}`, range === undefined ? {} : { range });
+    if (result.status !== 'found') throw new BlockGone(object);
+    return openNode(name, result.bytes);
+  }
+}
+
+class CachedSource implements BlockSource {
+  readonly #reader: BlockReader;
+  readonly #nameOf: (ref: BlockRef) => string;
+  readonly #partOf: (ref: BlockRef, name: string) => ObjectPart;
+
+  constructor(
+    reader: BlockReader,
+    nameOf: (ref: BlockRef) => string,
+    partOf: (ref: BlockRef, name: string) => ObjectPart,
+  ) {
+    this.#reader = reader;
+    this.#nameOf = nameOf;
+    this.#partOf = partOf;
+  }
+
+  find(ref: BlockRef): CacheSlot | undefined {
+    return this.#reader.cache.find(this.#nameOf(ref));
+  }
+
+  peekChild(node: Node, i: number): Node | undefined {
+    const slots = (node.slots ??= []);
+    let slot = slots[i] as CacheSlot | undefined;
+    if (slot?.node !== undefined) {
+      slot.used = true;
+      return slot.node;
+    }
+    slot = this.#reader.cache.find(this.#nameOf(node.child(i)));
+    if (slot?.node === undefined || slot.node.level !== node.level - 1) return undefined;
+    slots[i] = slot;
+    return slot.node;
+  }
+
+  async load(ref: BlockRef): Promise<Node> {
+    const cached = this.find(ref)?.node;
+    if (cached !== undefined) return cached;
+    const name = this.#nameOf(ref);
+    const node = await this.#reader.load(name, this.#partOf(ref, name));
+    if (node.sizeBytes !== ref.sizeBytes) {
+      throw new CorruptionError(name, `The block is ${node.sizeBytes} bytes long, not ${ref.sizeBytes} as its parent says`);
+    }
+    this.#reader.cache.add(node);
+    return node;
+  }
+}

@@ -1,0 +1,209 @@
+/**
+ * Writes the nodes of one level of a new tree, in key order. Entries are added or intact nodes of the old tree passed
+ * on; nodes that come out too small are joined with a neighbour, and what is finished goes up to the next level.
+ *
+ * The last finished node is held back, so that a small one after it can still be joined with it.
+ */
+import { NodeEntries } from '../format/node-entries.ts';
+import type { EntryShape } from '../format/node-entries.ts';
+import type { BlockRef } from '../format/child-ref.ts';
+import type { Node } from '../format/node.ts';
+
+/** Where finished nodes go. */
+export interface NodeSink {
+  /** Encodes and stores a node; what it returns resolves once there is room for more, not once it is durable. */
+  put(entries: NodeEntries, from: number, to: number): BlockRef | Promise<BlockRef>;
+}
+
+/** What happened to the nodes of a tree, for tests and statistics. */
+export interface WriteCounters {
+  splits: number;
+  joins: number;
+  rootSplits: number;
+}
+
+export interface LevelContext {
+  readonly sink: NodeSink;
+  readonly load: (ref: BlockRef) => Promise<Node>;
+  readonly maxBytes: number;
+  readonly counters: WriteCounters;
+}
+
+/** A finished node that waits for its neighbour: intact, or still as entries. */
+export interface HeldNode {
+  readonly separator: Uint8Array;
+  readonly ref?: BlockRef;
+  readonly entries?: NodeEntries;
+}
+
+/** Below this part of a block a node is joined with a neighbour, if both fit in {@link joinedFill} of one. */
+const minimumFill = 0.3;
+const joinedFill = 0.9;
+
+/** The shortest byte string that is above `left` and not above `right`. */
+export function shortestSeparator(left: Uint8Array, right: Uint8Array): Uint8Array {
+  const limit = Math.min(left.length, right.length);
+  let shared = 0;
+  while (shared < limit && left[shared] === right[shared]) shared++;
+  return right.slice(0, shared + 1);
+}
+
+export class LevelWriter {
+  readonly shape: EntryShape;
+  readonly #context: LevelContext;
+  readonly #push: (separator: Uint8Array, ref: BlockRef) => void | Promise<void>;
+  pending: NodeEntries;
+  /** Separator of the first node that will be made of `pending`. */
+  #separator: Uint8Array = new Uint8Array(0);
+  #held: HeldNode | undefined;
+  #handedUp = false;
+
+  constructor(
+    shape: EntryShape,
+    context: LevelContext,
+    push: (separator: Uint8Array, ref: BlockRef) => void | Promise<void>,
+  ) {
+    this.shape = shape;
+    this.#context = context;
+    this.#push = push;
+    this.pending = new NodeEntries(shape);
+  }
+
+  /** Says which separator precedes the entries that are added next, if they begin a node. */
+  begin(separator: Uint8Array): void {
+    if (this.pending.count === 0) this.#separator = separator;
+  }
+
+  /** Whether {@link drain} must be awaited before more is added. */
+  get full(): boolean {
+    const limit = this.#context.maxBytes * 2;
+    return this.pending.roughBytes >= limit && this.pending.sizeOf(0, this.pending.count) >= limit;
+  }
+
+  /** Finishes full nodes until less than two are pending. */
+  async drain(): Promise<void> {
+    while (this.full) await this.#finish(this.pending.fitting(0, this.#context.maxBytes));
+  }
+
+  /** The old tree's node ends here: entries enough for a node become one, or two. `append`: nothing follows. */
+  async endNode(append: boolean): Promise<void> {
+    const { maxBytes } = this.#context;
+    const size = this.pending.sizeOf(0, this.pending.count);
+    if (size < maxBytes * minimumFill) return;
+    await this.#finishAll(append);
+  }
+
+  /** An intact node of the old tree comes next. */
+  async passIntact(separator: Uint8Array, ref: BlockRef): Promise<void> {
+    if (this.pending.count > 0) {
+      const size = this.pending.sizeOf(0, this.pending.count);
+      const { maxBytes } = this.#context;
+      if (size < maxBytes * minimumFill && size + ref.sizeBytes <= maxBytes * joinedFill) {
+        const node = await this.#context.load(ref);
+        for (let i = 0; i < node.count; i++) this.pending.addNodeEntry(node, i);
+        this.#context.counters.joins++;
+        return;
+      }
+      await this.#finishAll(false);
+    }
+    await this.#hold({ separator, ref });
+  }
+
+  /** Finishes everything that is pending and hands it up. */
+  async close(): Promise<void> {
+    if (this.pending.count > 0) await this.#finishAll(true);
+    const held = this.#held;
+    this.#held = undefined;
+    if (held !== undefined) await this.#handUp(held);
+  }
+
+  /** Finishes everything and returns the only node if there is just one; otherwise hands all up. */
+  async closeAsRoot(nothingAbove: boolean): Promise<HeldNode | undefined> {
+    if (this.pending.count > 0) await this.#finishAll(true);
+    const held = this.#held;
+    this.#held = undefined;
+    if (held !== undefined && nothingAbove && !this.#handedUp) return held;
+    if (held !== undefined) await this.#handUp(held);
+    return undefined;
+  }
+
+  /** Whether nothing came to this level at all. */
+  get empty(): boolean {
+    return this.pending.count === 0 && this.#held === undefined && !this.#handedUp;
+  }
+
+  /** Whether a single child is all that there is at this level: then it is the root itself. */
+  onlyChild(): BlockRef | undefined {
+    return this.pending.count === 1 && this.#held === undefined && !this.#handedUp ? this.pending.child(0) : undefined;
+  }
+
+  async #finishAll(append: boolean): Promise<void> {
+    const { maxBytes, counters } = this.#context;
+    const { count } = this.pending;
+    const size = this.pending.sizeOf(0, count);
+    if (size > maxBytes) {
+      counters.splits++;
+      if (append) {
+        while (this.pending.sizeOf(0, this.pending.count) > maxBytes) {
+          await this.#finish(this.pending.fitting(0, maxBytes));
+        }
+      } else await this.#finish(Math.min(this.pending.fitting(0, size / 2), count - 1 || 1));
+    }
+    if (this.pending.count === 0) return;
+    if (await this.#joinWithHeld()) return;
+    await this.#finish(this.pending.count);
+  }
+
+  /** Joins what is pending with the node before it if it is small and they fit together. */
+  async #joinWithHeld(): Promise<boolean> {
+    const held = this.#held;
+    const { maxBytes, load, counters } = this.#context;
+    const size = this.pending.sizeOf(0, this.pending.count);
+    if (held === undefined || size >= maxBytes * minimumFill) return false;
+    const heldSize = held.ref?.sizeBytes ?? held.entries?.sizeOf(0, held.entries.count) ?? 0;
+    if (heldSize + size > maxBytes * joinedFill) return false;
+    const joined = new NodeEntries(this.shape);
+    if (held.entries !== undefined) joined.addFrom(held.entries, 0, held.entries.count);
+    else {
+      const node = await load(held.ref as BlockRef);
+      for (let i = 0; i < node.count; i++) joined.addNodeEntry(node, i);
+    }
+    joined.addFrom(this.pending, 0, this.pending.count);
+    this.pending = new NodeEntries(this.shape);
+    this.#held = { separator: held.separator, entries: joined };
+    counters.joins++;
+    return true;
+  }
+
+  /** Makes the first `n` pending entries a node. */
+  async #finish(n: number): Promise<void> {
+    const { pending } = this;
+    const separator = this.#separator;
+    if (n === pending.count) {
+      this.pending = new NodeEntries(this.shape);
+      await this.#hold({ separator, entries: pending });
+      return;
+    }
+    const done = new NodeEntries(this.shape);
+    done.addFrom(pending, 0, n);
+    const rest = new NodeEntries(this.shape);
+    rest.addFrom(pending, n, pending.count);
+    // Separators of inner nodes are separators already; only keys of rows can be shortened.
+    this.#separator = this.shape.level > 0 ? rest.key(0) : shortestSeparator(done.key(n - 1), rest.key(0));
+    this.pending = rest;
+    await this.#hold({ separator, entries: done });
+  }
+
+  async #hold(next: HeldNode): Promise<void> {
+    const held = this.#held;
+    this.#held = next;
+    if (held !== undefined) await this.#handUp(held);
+  }
+
+  async #handUp({ separator, ref, entries }: HeldNode): Promise<void> {
+    this.#handedUp = true;
+    const stored = ref ?? this.#context.sink.put(entries as NodeEntries, 0, (entries as NodeEntries).count);
+    await this.#push(separator, stored instanceof Promise ? await stored : stored);
+  }
+}
+

@@ -1,0 +1,121 @@
+/**
+ * A B+Tree at one moment: an immutable handle on a root. Reading never changes it, so that any number of queries can
+ * use it while merges make new roots.
+ */
+import { CorruptionError } from '../base/errors.ts';
+import type { Node } from '../format/node.ts';
+import type { BlockRef } from '../format/child-ref.ts';
+import type { RowSource } from '../format/row-layout.ts';
+import type { CacheSlot } from '../memory/block-cache.ts';
+import type { BlockSource } from './block-source.ts';
+
+/** A found row: where its bytes are. */
+export interface RowHit {
+  readonly source: RowSource;
+  readonly base: number;
+}
+
+/** No tree is deeper: with two children a node, this would be more rows than there are atoms at hand. */
+const maxLevel = 40;
+
+export class Tree {
+  readonly source: BlockSource;
+  /** Reference to the root; null for an empty tree. */
+  readonly ref: (BlockRef & { readonly level: number }) | null;
+  /** The root itself where it is in memory for good (inlined in Block 0, or part of a commit). */
+  readonly node: Node | undefined;
+
+  #slot: CacheSlot | undefined;
+
+  constructor(source: BlockSource, ref: (BlockRef & { readonly level: number }) | null, node?: Node) {
+    this.source = source;
+    this.ref = ref;
+    this.node = node;
+  }
+
+  /** Entries in the tree. */
+  get count(): number {
+    return this.ref?.count ?? 0;
+  }
+
+  /** The root if it is in memory; undefined if it is not. Not for empty trees. */
+  peekRoot(): Node | undefined {
+    if (this.node !== undefined) return this.node;
+    let slot = this.#slot;
+    if (slot?.node !== undefined) {
+      slot.used = true;
+      return slot.node;
+    }
+    slot = this.source.find(this.ref as BlockRef);
+    if (slot?.node === undefined || slot.node.level !== this.ref?.level) return undefined;
+    this.#slot = slot;
+    return slot.node;
+  }
+
+  async loadRoot(): Promise<Node> {
+    if (this.node !== undefined) return this.node;
+    const root = await this.source.load(this.ref as BlockRef);
+    if (root.level !== this.ref?.level) {
+      throw new CorruptionError(root.name, `The root is of level ${root.level}, not ${this.ref?.level} as Block 0 says`);
+    }
+    return root;
+  }
+
+  /**
+   * The row with a key: at once if every block on the way is in memory, else a promise of it. The key's bytes may be
+   * reused as soon as the call returns.
+   */
+  lookup(key: Uint8Array, length: number = key.length): RowHit | undefined | Promise<RowHit | undefined> {
+    if (this.ref === null) return undefined;
+    let node = this.peekRoot();
+    if (node === undefined) return this.#lookupFromRoot(key.slice(0, length));
+    while (node.level > 0) {
+      const i: number = node.childFor(key, length);
+      const child: Node | undefined = this.source.peekChild(node, i);
+      if (child === undefined) return this.#lookupBelow(node, i, key.slice(0, length));
+      node = child;
+    }
+    const at = node.find(key, length);
+    return at < 0 ? undefined : { source: node, base: node.rowBase(at) };
+  }
+
+  async #lookupFromRoot(key: Uint8Array): Promise<RowHit | undefined> {
+    return this.#finish(await this.loadRoot(), key);
+  }
+
+  async #lookupBelow(parent: Node, i: number, key: Uint8Array): Promise<RowHit | undefined> {
+    return this.#finish(await loadChild(this.source, parent, i), key);
+  }
+
+  async #finish(start: Node, key: Uint8Array): Promise<RowHit | undefined> {
+    let node = start;
+    while (node.level > 0) {
+      const i = node.childFor(key);
+      node = this.source.peekChild(node, i) ?? (await loadChild(this.source, node, i));
+    }
+    const at = node.find(key);
+    return at < 0 ? undefined : { source: node, base: node.rowBase(at) };
+  }
+}
+
+/** Loads child `i` and checks that it stands where it should: damage must not turn into a loop or a wrong row. */
+export async function loadChild(source: BlockSource, parent: Node, i: number): Promise<Node> {
+  const child = await source.load(parent.child(i));
+  if (child.level !== parent.level - 1 || child.count === 0 || parent.level > maxLevel) {
+    throw new CorruptionError(child.name, `The node is of level ${child.level} under one of level ${parent.level}`);
+  }
+  return child;
+}
+
+/** A source for trees that are one node in memory. */
+export const noBlocks: BlockSource = {
+  find: () => undefined,
+  load: (ref) => Promise.reject(new CorruptionError(ref.id, 'A tree in memory refers to a block')),
+  peekChild: () => undefined,
+};
+
+/** A leaf in memory as a tree. */
+export function treeOfNode(node: Node, source: BlockSource = noBlocks): Tree {
+  const ref = { birth: 0, id: '0'.repeat(16), count: node.totalCount(), sizeBytes: node.sizeBytes, level: node.level };
+  return new Tree(source, ref, node);
+}

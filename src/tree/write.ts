@@ -1,0 +1,213 @@
+/**
+ * Copy-on-write: applies a sorted stream of changes to a tree and gives the root of a new one. Nodes that no change
+ * falls into are shared with the old tree, which stays as it is.
+ */
+import { compareRanges } from '../base/bytes.ts';
+import { invariant } from '../base/invariant.ts';
+import type { Pacer } from '../base/pacer.ts';
+import { BlockKind } from '../format/block.ts';
+import type { BlockRef } from '../format/child-ref.ts';
+import type { NodeEntries, EntryShape } from '../format/node-entries.ts';
+import type { Node } from '../format/node.ts';
+import type { RowSource } from '../format/row-layout.ts';
+import { LevelWriter } from './level-writer.ts';
+import type { LevelContext, NodeSink, WriteCounters } from './level-writer.ts';
+import { loadChild } from './tree.ts';
+import type { RowHit, Tree } from './tree.ts';
+
+/** Changes in strictly ascending key order; positioned on one of them until `done`. */
+export interface ChangeStream {
+  readonly done: boolean;
+  /** The present key is `key[keyStart .. keyEnd)`. */
+  readonly key: Uint8Array;
+  readonly keyStart: number;
+  readonly keyEnd: number;
+  /** Whether the entry goes; otherwise it is added or replaced, by the row at `base` of `source` if it has one. */
+  readonly remove: boolean;
+  readonly source: RowSource | undefined;
+  readonly base: number;
+  advance(): void | Promise<void>;
+}
+
+/** Told of every entry that changes, before it does: the old row if there was one, and the change. */
+export type ChangeObserver = (old: RowHit | undefined, change: ChangeStream) => void;
+
+/** Root of a new tree: none, a node of the old tree, or entries that are not stored yet. */
+export type NewRoot =
+  | { readonly kind: 'empty' }
+  | { readonly kind: 'stored'; readonly ref: BlockRef; readonly level: number }
+  | { readonly kind: 'new'; readonly entries: NodeEntries };
+
+export interface WriteOptions {
+  readonly sink: NodeSink;
+  /** Shape of the tree's leaves. */
+  readonly leaf: EntryShape;
+  /** Size that nodes should have, in bytes. */
+  readonly blockSizeBytes: number;
+  readonly pacer: Pacer;
+  readonly counters: WriteCounters;
+  readonly observe?: ChangeObserver;
+}
+
+/** Applies changes to a tree. All blocks but the root have been given to the sink when it resolves. */
+export async function applyChanges(tree: Tree, changes: ChangeStream, options: WriteOptions): Promise<NewRoot> {
+  const writer = new TreeWriter(tree, changes, options);
+  if (tree.ref === null) await writer.fill();
+  else {
+    const root = tree.peekRoot() ?? (await tree.loadRoot());
+    await writer.rewrite(root, new Uint8Array(0), undefined);
+  }
+  invariant(changes.done, 'Changes were left over after the last node of a tree');
+  return writer.finish();
+}
+
+const innerKind = BlockKind.inner;
+
+class TreeWriter {
+  readonly #tree: Tree;
+  readonly #changes: ChangeStream;
+  readonly #options: WriteOptions;
+  readonly #levels: LevelWriter[] = [];
+  readonly #context: LevelContext;
+
+  constructor(tree: Tree, changes: ChangeStream, options: WriteOptions) {
+    this.#tree = tree;
+    this.#changes = changes;
+    this.#options = options;
+    this.#context = {
+      sink: options.sink,
+      load: (ref) => tree.source.load(ref),
+      maxBytes: options.blockSizeBytes,
+      counters: options.counters,
+    };
+  }
+
+  #level(level: number): LevelWriter {
+    for (let next = this.#levels.length; next <= level; next++) {
+      const shape: EntryShape = next === 0 ? this.#options.leaf : { kind: innerKind, level: next };
+      const above = next + 1;
+      this.#levels.push(new LevelWriter(shape, this.#context, (separator, ref) => this.#addChild(above, separator, ref)));
+    }
+    return this.#levels[level] as LevelWriter;
+  }
+
+  #addChild(level: number, separator: Uint8Array, ref: BlockRef): void | Promise<void> {
+    const writer = this.#level(level);
+    writer.begin(separator);
+    writer.pending.addChild(separator, ref);
+    return writer.full ? writer.drain() : undefined;
+  }
+
+  /** Builds a tree from nothing. */
+  async fill(): Promise<void> {
+    while (!this.#changes.done) {
+      await this.#addChange();
+    }
+  }
+
+  /** Adds the present change, if it adds anything, and moves on. */
+  #addChange(): void | Promise<void> {
+    const changes = this.#changes;
+    this.#options.observe?.(undefined, changes);
+    const leaf = this.#level(0);
+    if (!changes.remove) this.#addEntry(leaf);
+    const advanced = changes.advance();
+    if (leaf.full) return this.#drain(leaf, advanced);
+    return advanced;
+  }
+
+  #addEntry(leaf: LevelWriter): void {
+    const { key, keyStart, keyEnd, source, base } = this.#changes;
+    if (source === undefined) leaf.pending.addKey(key, keyStart, keyEnd);
+    else leaf.pending.addRow(key, keyStart, keyEnd, source, base);
+  }
+
+  async #drain(leaf: LevelWriter, advanced: void | Promise<void>): Promise<void> {
+    await advanced;
+    await leaf.drain();
+    if (this.#options.pacer.due()) await this.#options.pacer.pause();
+  }
+
+  /** Whether the next change belongs below `upper`. */
+  #changesBelow(upper: Uint8Array | undefined): boolean {
+    const { done, key, keyStart, keyEnd } = this.#changes;
+    return !done && (upper === undefined || compareRanges(key, keyStart, keyEnd, upper, 0, upper.length) < 0);
+  }
+
+  /** Writes a node of the old tree anew, with the changes that fall between its separator and `upper`. */
+  async rewrite(node: Node, separator: Uint8Array, upper: Uint8Array | undefined): Promise<void> {
+    if (this.#options.pacer.due()) await this.#options.pacer.pause();
+    if (node.level === 0) {
+      await this.#rewriteLeaf(node, separator, upper);
+      return;
+    }
+    this.#level(node.level);
+    for (let i = 0; i < node.count; i++) {
+      const childSeparator = i === 0 ? separator : node.key(i);
+      const childUpper = i + 1 < node.count ? node.key(i + 1) : upper;
+      if (this.#changesBelow(childUpper)) {
+        const child = this.#tree.source.peekChild(node, i) ?? (await loadChild(this.#tree.source, node, i));
+        await this.rewrite(child, childSeparator, childUpper);
+      } else await this.#passIntact(node.level - 1, childSeparator, node.child(i));
+    }
+    // What the leaves still hold belongs to the next sibling as well; what came up to this level may end here.
+    if (upper !== undefined) await this.#level(node.level).endNode(false);
+  }
+
+  async #passIntact(level: number, separator: Uint8Array, ref: BlockRef): Promise<void> {
+    for (let below = 0; below < level; below++) await this.#level(below).close();
+    await this.#level(level).passIntact(separator, ref);
+  }
+
+  async #rewriteLeaf(node: Node, separator: Uint8Array, upper: Uint8Array | undefined): Promise<void> {
+    const leaf = this.#level(0);
+    const changes = this.#changes;
+    leaf.begin(separator);
+    let i = 0;
+    let appended = false;
+    while (this.#changesBelow(upper)) {
+      const key = changes.key.subarray(changes.keyStart, changes.keyEnd);
+      const at = node.lowerBound(key);
+      for (; i < at; i++) leaf.pending.addNodeEntry(node, i);
+      const exists = at < node.count && node.compareKey(at, key, key.length) === 0;
+      this.#options.observe?.(exists ? { source: node, base: node.rowBase(at) } : undefined, changes);
+      if (exists) i = at + 1;
+      appended = !exists && at === node.count;
+      if (!changes.remove) this.#addEntry(leaf);
+      const advanced = changes.advance();
+      if (advanced !== undefined) await advanced;
+      if (leaf.full) await this.#drain(leaf, undefined);
+    }
+    for (; i < node.count; i++) leaf.pending.addNodeEntry(node, i);
+    // A leaf with many rows added at its end is being appended to: full nodes then, and the rest in the last one.
+    await leaf.endNode(appended && upper === undefined);
+  }
+
+  async finish(): Promise<NewRoot> {
+    for (let level = 0; ; level++) {
+      const writer = this.#levels[level];
+      if (writer === undefined) return { kind: 'empty' };
+      if (level > 0) {
+        const only = writer.onlyChild();
+        if (only !== undefined && this.#nothingAbove(level)) {
+          return { kind: 'stored', ref: only, level: level - 1 };
+        }
+      }
+      const nothingAbove = this.#nothingAbove(level);
+      const root = await writer.closeAsRoot(nothingAbove);
+      if (root === undefined) {
+        if (nothingAbove && this.#nothingAbove(level)) return { kind: 'empty' };
+        continue;
+      }
+      if (root.ref !== undefined) return { kind: 'stored', ref: root.ref, level };
+      const entries = root.entries as NodeEntries;
+      if (level > (this.#tree.ref?.level ?? 0)) this.#options.counters.rootSplits++;
+      return { kind: 'new', entries };
+    }
+  }
+
+  /** Whether no level above has anything in it: then a lone node at this one is the root. */
+  #nothingAbove(level: number): boolean {
+    return this.#levels.slice(level + 1).every((writer) => writer.empty);
+  }
+}
