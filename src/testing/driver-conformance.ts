@@ -1,0 +1,65 @@
+/**
+ * The conformance suite for storage drivers: whoever writes one runs it with the test runner of their choice.
+ *
+ *     for (const test of driverConformance({ create: () => new MyDriver() })) it(test.name, test.run);
+ */
+import { realEnvironment, type Environment } from '../base/env.ts';
+import type { StorageDriver } from '../storage/driver.ts';
+import { Bench, type ConformanceCase } from './conformance-case.ts';
+import { keyCases } from './conformance-keys.ts';
+import { readCases } from './conformance-reads.ts';
+import { writeCases } from './conformance-writes.ts';
+
+export interface ConformanceOptions {
+  /** Makes the driver for one test. Its store need not be empty: every test keeps to a prefix of its own. */
+  readonly create: () => StorageDriver | Promise<StorageDriver>;
+  /** Makes a second driver on the same store, as another process would have it. Default: the same driver again. */
+  readonly createOther?: (driver: StorageDriver) => StorageDriver | Promise<StorageDriver>;
+  /** Cleans up after one test. Default: the test's keys are deleted and the drivers closed. */
+  readonly destroy?: (driver: StorageDriver) => void | Promise<void>;
+  readonly supports?: {
+    /** Whether segments `.` and `..`, empty segments and control characters work, as most stores do. Default true. */
+    readonly oddKeys?: boolean;
+  };
+  /** Clock and randomness. Default: the runtime's own. */
+  readonly environment?: Environment;
+}
+
+/** One test: `run` resolves if the driver keeps the rule, and rejects with what it broke. */
+export interface ConformanceTest {
+  readonly name: string;
+  readonly run: () => Promise<void>;
+}
+
+/** The tests that a driver must pass to be safe to use. They are independent of each other. */
+export function driverConformance(options: ConformanceOptions): ConformanceTest[] {
+  const hasOddKeys = options.supports?.oddKeys !== false;
+  return [...readCases, ...writeCases, ...keyCases]
+    .filter((test) => hasOddKeys || test.needsOddKeys !== true)
+    .map((test) => ({ name: test.name, run: () => runCase(options, test) }));
+}
+
+async function runCase(options: ConformanceOptions, test: ConformanceCase): Promise<void> {
+  const driver = await options.create();
+  const other = (await options.createOther?.(driver)) ?? driver;
+  const bench = new Bench(driver, other, options.environment ?? realEnvironment);
+  try {
+    await test.check(bench);
+  } catch (error) {
+    // What broke the rule may break the cleaning up as well: the first error is the one to tell.
+    await cleanUp(bench, options).catch(() => undefined);
+    throw error;
+  }
+  await cleanUp(bench, options);
+}
+
+async function cleanUp(bench: Bench, options: ConformanceOptions): Promise<void> {
+  const { driver, other } = bench;
+  if (options.destroy === undefined) {
+    await driver.delete((await bench.names()).map((name) => bench.key(name)));
+    await driver.close?.();
+  } else {
+    await options.destroy(driver);
+  }
+  if (other !== driver) await other.close?.();
+}
