@@ -32,6 +32,8 @@ export interface FileContext {
   readonly environment: Environment;
   readonly folders: Folders;
   readonly temporaries: TemporaryFiles;
+  /** Old versions are removed when there are so many. */
+  readonly keptVersions: number;
 }
 
 /** How far a write has come, for the error that it may end with. */
@@ -54,8 +56,7 @@ const NO_VERSIONS: Scan = { top: 0, versions: [], tokens: [] };
 /** A file that says that versions were removed: a folder that seems to have none was read at a bad moment. */
 const CLEANED = 'cleaned';
 const VERSION = /^[1-9][0-9]{0,14}$/;
-/** Old versions are removed when there are so many, or when they hold so much. */
-const KEPT_VERSIONS = 8;
+/** Old versions are also removed when they hold so much. */
 const KEPT_BYTES = 1024 * 1024;
 const MAX_ATTEMPTS = 10_000;
 
@@ -152,7 +153,7 @@ export class FileVersions {
 
   /**
    * Makes a finished temporary file the next version if `condition` holds of the newest (`present`: there is an
-   * object). There are versions already.
+   * object). There are versions already. What a race was lost to is durable before anyone is told.
    */
   async append(temporary: TemporaryFile, condition: PutCondition | 'present', attempt: Attempt): Promise<AppendResult> {
     const { system, temporaries } = this.#context;
@@ -167,7 +168,10 @@ export class FileVersions {
         const newest = await this.#open(scan.top, false);
         if (newest === undefined) continue;
         await newest.close();
-        if (!holds(condition, newest)) return 'lost';
+        if (!holds(condition, newest)) {
+          if (newest.linkCount > 1) await this.#context.folders.sync(this.folder);
+          return 'lost';
+        }
         if (scan.top === 1) await this.markPlainFile();
         const linked = await linkFinal(system, token, `${this.folder}${scan.top + 1}`, attempt);
         if (linked === 'linked') {
@@ -177,7 +181,10 @@ export class FileVersions {
           return 'written';
         }
         // ETags are never used twice: one that was replaced is lost for good.
-        if (linked === 'exists' && typeof condition === 'object') return 'lost';
+        if (linked === 'exists' && typeof condition === 'object') {
+          await this.#context.folders.sync(this.folder);
+          return 'lost';
+        }
       } finally {
         await temporaries.discard(token);
       }
@@ -207,7 +214,7 @@ export class FileVersions {
   /** After a version was written and synced. `before` is what there was when it was written. */
   async #cleanIfDue(before: Scan, replacedBytes: number): Promise<void> {
     const old = before.versions.length;
-    if (old < KEPT_VERSIONS && old * replacedBytes < KEPT_BYTES) return;
+    if (old < this.#context.keptVersions && old * replacedBytes < KEPT_BYTES) return;
     try {
       await this.#clean(before.top + 1);
     } catch {
@@ -253,12 +260,21 @@ export class FileVersions {
       }
       versions.sort((a, b) => a - b);
       const top = versions.at(-1) ?? 0;
-      // A listing is no snapshot: what was the newest when it began may have been replaced and removed meanwhile. The
-      // newest version is the one that has no successor and still exists (whoever opens it finds out).
-      const outdated = top === 0 ? CLEANED : String(top + 1);
-      if ((await system.status(this.folder + outdated)) === undefined) return { top, versions, tokens };
+      if (!(await this.#isOutdated(top))) return { top, versions, tokens };
     }
     throw damaged(this.key, this.folder);
+  }
+
+  /**
+   * A listing is no snapshot: what was the newest when it began may have been replaced and removed meanwhile, a token
+   * may have become a version and have been removed. The newest version is the one that has no successor and still
+   * exists (whoever opens it finds out).
+   */
+  async #isOutdated(top: number): Promise<boolean> {
+    const { system } = this.#context;
+    if ((await system.status(`${this.folder}${top + 1}`)) !== undefined) return true;
+    // In this order: the notice is there before a first version is removed.
+    return top === 0 && (await system.status(this.folder + CLEANED)) !== undefined;
   }
 
   /** Others are faster: waits a little, longer after many attempts. */

@@ -40,14 +40,17 @@ export interface FileDriverOptions {
   readonly durability?: Durability;
   /** Clock, timers and randomness. Default: the runtime's own. */
   readonly environment?: Environment;
-  /** Operations on files; tests replace them. Default: the runtime's own. */
+  /** @internal Operations on files; tests replace them. */
   readonly fileSystem?: FileSystem;
+  /** @internal Old versions of a replaced object that are kept. */
+  readonly keptVersions?: number;
 }
 
 /** How often a write of bytes starts again because its temporary file was removed under it. */
 const MAX_REWRITES = 3;
 /** Objects found under two names are synced once per process; so many are remembered. */
 const MAX_REMEMBERED = 4096;
+const KEPT_VERSIONS = 8;
 
 /** Keeps every object as a file under one folder. Content types are not kept. */
 export class FileDriver implements StorageDriver {
@@ -73,7 +76,8 @@ export class FileDriver implements StorageDriver {
     const folders = new Folders(system, durability);
     const temporaries = new TemporaryFiles(system, environment, folders, durability);
     this.#root = path.join(path.resolve(given.path), path.sep);
-    this.#context = { system, environment, folders, temporaries };
+    const keptVersions = given.keptVersions ?? KEPT_VERSIONS;
+    this.#context = { system, environment, folders, temporaries, keptVersions };
   }
 
   async get(key: string, options?: GetOptions): Promise<GetResult> {
@@ -272,7 +276,11 @@ export class FileDriver implements StorageDriver {
       return 'written';
     }
     if (isVersioned) return await versions.append(temporary, condition, attempt);
-    if (condition === 'absent') return 'lost';
+    if (condition === 'absent') {
+      // What the race was lost to is durable before anyone is told.
+      await folders.sync(versions.parent);
+      return 'lost';
+    }
     const begun = await versions.begin();
     return begun ? await versions.append(temporary, condition, attempt) : 'again';
   }
@@ -293,13 +301,14 @@ export class FileDriver implements StorageDriver {
     );
   }
 
-  /** Deletes one object. Returns the folder that must be synced for it. */
+  /** Deletes one object. Returns the folder that must be synced for it, even if someone else removed the file. */
   async #deleteOne(versions: FileVersions): Promise<string | undefined> {
     const { system, temporaries } = this.#context;
-    let removed = false;
     if ((await versions.settle()) === 0) {
-      removed = await system.remove(versions.plainPath);
-      if ((await versions.settle()) === 0) return removed ? versions.parent : undefined;
+      const removed = await system.remove(versions.plainPath);
+      if ((await versions.settle()) === 0) {
+        return removed || (await system.status(versions.parent)) !== undefined ? versions.parent : undefined;
+      }
     }
     const current = await this.#open(versions, false);
     await current?.close();

@@ -1,0 +1,182 @@
+/** Several processes on one model disk, one operation at a time, in an order that follows from a seed. */
+import type { Environment } from '../../src/base/env.ts';
+import { StorageError } from '../../src/base/errors.ts';
+import { FileDriver } from '../../src/storage/file.ts';
+import type { Answer, Event, Operation } from './linearizable.ts';
+import { ModelDisk } from './model-disk.ts';
+
+export function seededRandom(seed: number): () => number {
+  let state = (seed ^ 0x9e3779b9) >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+interface Waiting {
+  readonly process: number;
+  readonly operation: string;
+  readonly go: () => void;
+}
+
+export class Schedule {
+  readonly random: () => number;
+  disk: ModelDisk;
+  readonly events: Event[] = [];
+  readonly trace: string[] = [];
+  readonly #waiting: Waiting[] = [];
+  readonly #open = new Map<number, { operation: Operation; calledAt: number }>();
+  #now = 0;
+  #bodies = 0;
+  #favourite = 0;
+  #life = 0;
+  #stickiness: number;
+  /** Processes that are alive but make no progress. */
+  readonly #stopped = new Set<number>();
+
+  constructor(seed: number) {
+    this.random = seededRandom(seed);
+    this.disk = new ModelDisk(this.random);
+    this.#stickiness = [0, 0.5, 0.9, 0.98][Math.floor(this.random() * 4)] as number;
+  }
+
+  /** A driver as one process has it. */
+  driver(process: number): FileDriver {
+    const life = this.#life;
+    const turn = (operation: string): Promise<void> =>
+      new Promise((resolve) => {
+        // A killed process never comes to its next operation.
+        if (life === this.#life) this.#waiting.push({ process, operation, go: resolve });
+      });
+    const { random } = this;
+    const environment: Environment = {
+      now: () => this.disk.tickMs(),
+      monotonicMs: () => this.#now,
+      setTimer: (callback) => {
+        void turn('sleep').then(callback);
+        return { cancel: () => undefined };
+      },
+      randomBytes: (length) => Uint8Array.from({ length }, () => Math.floor(random() * 256)),
+      random,
+      yieldToEventLoop: () => Promise.resolve(),
+    };
+    return new FileDriver({ path: '/data', environment, fileSystem: this.disk.mount(turn), keptVersions: 1 });
+  }
+
+  newBody(): string {
+    return `body ${++this.#bodies}`;
+  }
+
+  /** Makes one operation and records what came of it. The value read, or the body written, with its ETag. */
+  async perform(
+    driver: FileDriver,
+    process: number,
+    operation: Operation,
+    etag?: string,
+  ): Promise<{ body: string; etag: string } | undefined> {
+    const life = this.#life;
+    const calledAt = ++this.#now;
+    this.#open.set(process, { operation, calledAt });
+    let answer: Answer;
+    let known: { body: string; etag: string } | undefined;
+    try {
+      if (operation.kind === 'get') {
+        const result = await driver.get('k');
+        if (result.status === 'found') known = { body: Buffer.from(result.bytes).toString(), etag: result.etag };
+        answer = { kind: 'value', body: known?.body };
+      } else if (operation.kind === 'put') {
+        const condition = typeof operation.if === 'string' ? operation.if : { etag: etag as string };
+        const result = await driver.put('k', Buffer.from(operation.body), { if: condition });
+        if (result.status === 'written') known = { body: operation.body, etag: result.etag };
+        answer = { kind: result.status };
+      } else {
+        const { failed } = await driver.delete(['k']);
+        answer = { kind: failed.length === 0 ? 'deleted' : 'unknown' };
+      }
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error;
+      this.trace.push(`process ${process}: ${error.message}`);
+      answer = { kind: error.outcome };
+    }
+    if (life !== this.#life) return undefined;
+    this.#open.delete(process);
+    this.trace.push(`process ${process} ${JSON.stringify(operation)} -> ${JSON.stringify(answer)}`);
+    this.events.push({ operation, answer, calledAt, answeredAt: ++this.#now });
+    return known;
+  }
+
+  /** Lets the processes run until all are done or `steps` operations were made. True if all are done. */
+  async run(processes: readonly Promise<void>[], steps = Number.POSITIVE_INFINITY): Promise<boolean> {
+    let isDone = false;
+    let failure: unknown;
+    const all = Promise.all(processes).then(
+      () => {
+        isDone = true;
+      },
+      (error: unknown) => {
+        failure = error;
+      },
+    );
+    for (let step = 0; step < steps; step++) {
+      await new Promise((resolve) => {
+        setImmediate(resolve);
+      });
+      if (failure !== undefined) throw failure;
+      if (isDone) break;
+      if (step > 20_000) throw new Error('The processes do not come to an end.');
+      if (this.#waiting.length === 0) continue;
+      this.#step();
+    }
+    if (isDone) await all;
+    return isDone;
+  }
+
+  #step(): void {
+    // Now and then a process is stopped, or one goes on.
+    if (this.random() < 0.01) this.#stopped.add((this.#waiting[0] as Waiting).process);
+    if (this.random() < 0.02) this.#stopped.clear();
+    let ready = this.#waiting.filter(({ process }) => !this.#stopped.has(process));
+    if (ready.length === 0) {
+      this.#stopped.clear();
+      ready = this.#waiting;
+    }
+    if (this.random() >= this.#stickiness || !ready.some(({ process }) => process === this.#favourite)) {
+      this.#favourite = (ready[Math.floor(this.random() * ready.length)] as Waiting).process;
+    }
+    const next = ready.find(({ process }) => process === this.#favourite) as Waiting;
+    this.#waiting.splice(this.#waiting.indexOf(next), 1);
+    this.trace.push(`process ${next.process}: ${next.operation}`);
+    this.#now++;
+    next.go();
+  }
+
+  /** Kills every process where it is. What they were doing may have had an effect or not. */
+  killAll(): void {
+    this.#life++;
+    this.#waiting.length = 0;
+    for (const [process, { operation, calledAt }] of this.#open) {
+      this.trace.push(`process ${process} killed in ${JSON.stringify(operation)}`);
+      this.events.push({ operation, answer: { kind: 'unknown' }, calledAt, answeredAt: Number.POSITIVE_INFINITY });
+    }
+    this.#open.clear();
+    this.#stopped.clear();
+  }
+}
+
+/** A process that makes `count` random operations on the object, with whatever ETags it has come to know. */
+export async function randomProcess(schedule: Schedule, process: number, count: number): Promise<void> {
+  const driver = schedule.driver(process);
+  let known: { body: string; etag: string } | undefined;
+  for (let i = 0; i < count; i++) {
+    const dice = schedule.random();
+    let operation: Operation;
+    if (dice < 0.3) operation = { kind: 'get' };
+    else if (dice < 0.4) operation = { kind: 'delete' };
+    else if (dice < 0.5) operation = { kind: 'put', body: schedule.newBody(), if: 'any' };
+    else if (dice < 0.65 || known === undefined) operation = { kind: 'put', body: schedule.newBody(), if: 'absent' };
+    else operation = { kind: 'put', body: schedule.newBody(), if: { body: known.body } };
+    known = (await schedule.perform(driver, process, operation, known?.etag)) ?? known;
+  }
+}
