@@ -1,1 +1,53 @@
-export {};
+/** The package `store-db`: exports only. */
+import { realEnvironment } from './base/env.ts';
+import { createDatabase } from './create.ts';
+import type { Database } from './database.ts';
+import type { StoreDbOptions } from './options.ts';
+
+/**
+ * Makes a database instance. It does nothing until `start()` is called. Throws `InvalidOptionError` for a missing, unknown
+ * or wrong option.
+ */
+export function StoreDb(options: StoreDbOptions): Database {
+  return createDatabase(options, realEnvironment);
+}
+
+export default StoreDb;
+
+export type { CallOptions, Database, RowFor } from './database.ts';
+export type { Logger, LogLevel } from './base/logger.ts';
+export type { StoreDbOptions } from './options.ts';
+export type { Batch, FlushOptions, InsertDocument, TableRef, UpdateDocument } from './batch/batch.ts';
+export type { CacheDriver } from './memory/cache-driver.ts';
+export type { DatabaseStats } from './stats.ts';
+export type { FieldDefinition, RowOf, SchemaDefinition } from './table/schema.ts';
+export type { Finding, VerifyReport } from './care/verify.ts';
+export type { JsonValue, TypeId, TypeName } from './format/types.ts';
+export { Types } from './format/types.ts';
+export { defineSchema } from './table/schema.ts';
+export {
+  AbortedError,
+  BatchStateError,
+  CommitOutcomeUnknownError,
+  ContentionError,
+  CorruptionError,
+  DatabaseReplacedError,
+  DeadlineExceededError,
+  DuplicateKeyError,
+  EncodeError,
+  FunctionError,
+  InvalidOperatorError,
+  InvalidOptionError,
+  InvalidQueryError,
+  InvalidSchemaError,
+  InvariantError,
+  NotADatabaseError,
+  NotStartedError,
+  NotSupportedError,
+  RowNotFoundError,
+  SchemaNotFoundError,
+  SnapshotExpiredError,
+  StorageError,
+  StoreDbError,
+  UnknownFormatError,
+} from './base/errors.ts';

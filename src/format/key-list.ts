@@ -6,7 +6,7 @@ import { ByteWriter, compareRanges } from '../base/bytes.ts';
 import type { Pacer } from '../base/pacer.ts';
 
 /** Keys sorted at once: a few milliseconds' work. Positions within take 16 bits, beside 32 bits of key. */
-const chunkKeys = 0x8000;
+const chunkKeys = 0x2000;
 const positionFactor = 0x1_0000;
 
 export class KeyList {
@@ -63,15 +63,18 @@ export class KeyList {
     return compareRanges(bytes, this.start(i), this.endOf(i), bytes, this.start(j), this.endOf(j));
   }
 
-  #isSorted(): boolean {
-    for (let i = 1; i < this.count; i++) if (this.compare(i - 1, i) > 0) return false;
+  async #isSorted(pacer: Pacer): Promise<boolean> {
+    for (let i = 1; i < this.count; i++) {
+      if (this.compare(i - 1, i) > 0) return false;
+      if ((i & 0xfff) === 0 && pacer.due()) await pacer.pause();
+    }
     return true;
   }
 
   /** Positions of the keys in ascending order of the keys; equal keys in the order in which they came. */
   async sort(pacer: Pacer): Promise<Uint32Array> {
-    if (this.#isSorted()) return Uint32Array.from({ length: this.count }, (_, i) => i);
     const order = new Uint32Array(this.count);
+    if (await this.#isSorted(pacer)) return order.map((_, i) => i);
     for (let from = 0; from < this.count; from += chunkKeys) {
       this.#sortChunk(order, from, Math.min(this.count, from + chunkKeys));
       if (pacer.due()) await pacer.pause();

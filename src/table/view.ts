@@ -78,6 +78,10 @@ export class View {
   readonly tail: number;
   /** Commits after `block0.appliedSeq` up to `tail`, ascending. */
   readonly pending: readonly LoggedCommit[];
+  /** Bytes that the pending commits hold in memory. */
+  readonly pendingBytes: number;
+  /** Whether one of them has staged runs, which are slow to read from. */
+  readonly hasStaged: boolean;
   readonly tables: ReadonlyMap<string, TableState>;
   readonly #context: ViewContext;
 
@@ -93,6 +97,16 @@ export class View {
     this.tail = tail;
     this.pending = pending;
     this.tables = tables;
+    let bytes = 0;
+    let staged = false;
+    for (const table of tables.values()) {
+      for (const layer of table.layers) {
+        bytes += layer.node?.sizeBytes ?? 0;
+        staged ||= (layer.node?.level ?? 0) > 0;
+      }
+    }
+    this.pendingBytes = bytes;
+    this.hasStaged = staged;
   }
 
   /** The state that Block 0 describes. Throws `CorruptionError` if one of its inlined roots is damaged. */

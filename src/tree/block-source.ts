@@ -8,7 +8,9 @@ import type { TreePlace } from '../format/keys.ts';
 import type { BlockRef } from '../format/child-ref.ts';
 import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
+import type { Logger } from '../base/logger.ts';
 import type { BlockCache, CacheSlot } from '../memory/block-cache.ts';
+import type { CacheDriver } from '../memory/cache-driver.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 
 /** A block that Block 0 refers to is not in the store: the view is too old, or the store lost it. */
@@ -27,6 +29,13 @@ export interface BlockSource {
   peekChild(node: Node, i: number): Node | undefined;
 }
 
+/** A source for trees that are one node in memory. */
+export const noBlocks: BlockSource = {
+  find: () => undefined,
+  load: (ref) => Promise.reject(new CorruptionError(ref.id, 'A tree in memory refers to a block')),
+  peekChild: () => undefined,
+};
+
 interface ObjectPart {
   readonly name: string;
   readonly range?: { readonly start: number; readonly end: number };
@@ -37,12 +46,23 @@ export class BlockReader {
   readonly #driver: StorageDriver;
   readonly #prefix: string;
   readonly #cache: BlockCache;
+  readonly #second: CacheDriver | undefined;
+  readonly #logger: Logger | undefined;
   readonly #loading = new Map<string, Promise<Node>>();
+  #databaseId = '';
 
-  constructor(driver: StorageDriver, prefix: string, cache: BlockCache) {
+  /** `second`: a cache behind the one in memory, of the user's own. */
+  constructor(driver: StorageDriver, prefix: string, cache: BlockCache, second?: CacheDriver, logger?: Logger) {
     this.#driver = driver;
     this.#prefix = prefix;
     this.#cache = cache;
+    this.#second = second;
+    this.#logger = logger;
+  }
+
+  /** Says which database the blocks are of: the second cache may serve several. */
+  useDatabase(databaseId: string): void {
+    this.#databaseId = databaseId;
   }
 
   get cache(): BlockCache {
@@ -77,6 +97,37 @@ export class BlockReader {
   }
 
   async #read(name: string, part: ObjectPart): Promise<Node> {
+    const cached = await this.#readSecond(name);
+    if (cached !== undefined) return cached;
+    const node = await this.#readStore(name, part);
+    if (this.#second !== undefined) await this.#quietly(() => this.#second?.set(this.#secondKey(name), node.rows));
+    return node;
+  }
+
+  #secondKey(name: string): string {
+    return `${this.#databaseId}/${name}`;
+  }
+
+  /** A block from the second cache. What it has lost or damaged is read from the store. */
+  async #readSecond(name: string): Promise<Node | undefined> {
+    const second = this.#second;
+    if (second === undefined) return undefined;
+    return this.#quietly(async () => {
+      const bytes = await second.get(this.#secondKey(name));
+      return bytes === undefined || bytes === null ? undefined : openNode(name, bytes);
+    });
+  }
+
+  async #quietly<T>(call: () => T | Promise<T>): Promise<T | undefined> {
+    try {
+      return await call();
+    } catch (error) {
+      this.#logger?.warn(`The cache driver failed and was passed over: ${(error as Error).message}`, { error });
+      return undefined;
+    }
+  }
+
+  async #readStore(name: string, part: ObjectPart): Promise<Node> {
     try {
       return await this.#readOnce(name, part);
     } catch (error) {

@@ -7,6 +7,7 @@ import type { Node } from '../format/node.ts';
 import type { BlockRef } from '../format/child-ref.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import type { CacheSlot } from '../memory/block-cache.ts';
+import { noBlocks } from './block-source.ts';
 import type { BlockSource } from './block-source.ts';
 
 /** A found row: where its bytes are. */
@@ -106,13 +107,6 @@ export async function loadChild(source: BlockSource, parent: Node, i: number): P
   }
   return child;
 }
-
-/** A source for trees that are one node in memory. */
-export const noBlocks: BlockSource = {
-  find: () => undefined,
-  load: (ref) => Promise.reject(new CorruptionError(ref.id, 'A tree in memory refers to a block')),
-  peekChild: () => undefined,
-};
 
 /** A leaf in memory as a tree. */
 export function treeOfNode(node: Node, source: BlockSource = noBlocks): Tree {

@@ -112,8 +112,15 @@ class TreeWriter {
     const leaf = this.#level(0);
     if (!changes.remove) this.#addEntry(leaf);
     const advanced = changes.advance();
-    if (leaf.full) return this.#drain(leaf, advanced);
+    if (leaf.full || this.#pauseDue()) return this.#drain(leaf, advanced);
     return advanced;
+  }
+
+  #steps = 0;
+
+  /** Asks the clock now and then: many changes can go by before a leaf is full. */
+  #pauseDue(): boolean {
+    return (++this.#steps & 0xff) === 0 && this.#options.pacer.due();
   }
 
   #addEntry(leaf: LevelWriter): void {
@@ -176,7 +183,7 @@ class TreeWriter {
       if (!changes.remove) this.#addEntry(leaf);
       const advanced = changes.advance();
       if (advanced !== undefined) await advanced;
-      if (leaf.full) await this.#drain(leaf, undefined);
+      if (leaf.full || this.#pauseDue()) await this.#drain(leaf, undefined);
     }
     for (; i < node.count; i++) leaf.pending.addNodeEntry(node, i);
     // A leaf with many rows added at its end is being appended to: full nodes then, and the rest in the last one.

@@ -1,0 +1,91 @@
+/** From a batch's operations to what a commit holds of them: validated against a view, folded, sorted and encoded. */
+import type { Environment } from '../base/env.ts';
+import { invariant } from '../base/invariant.ts';
+import { Pacer } from '../base/pacer.ts';
+import { commitBlockName } from '../format/commit.ts';
+import type { CommitMember, StagedRuns, TableChange } from '../format/commit.ts';
+import { NodeEntries } from '../format/node-entries.ts';
+import { openNode } from '../format/node.ts';
+import type { Node } from '../format/node.ts';
+import type { TableState } from '../table/table-state.ts';
+import { Uploads } from '../tree/block-writer.ts';
+import type { UploadOptions } from '../tree/block-writer.ts';
+import { noBlocks } from '../tree/block-source.ts';
+import { Tree, treeOfNode } from '../tree/tree.ts';
+import { applyChanges } from '../tree/write.ts';
+import { FoldedChanges } from './fold.ts';
+import type { TableOperations } from './operations.ts';
+import { StagedSink } from './staged-sink.ts';
+
+export interface PrepareOptions extends UploadOptions {
+  readonly environment: Environment;
+  readonly blockSizeBytes: number;
+  /** What a flush may hold in its commit itself, in bytes; more than that is staged. */
+  readonly maxCommitBytes: number;
+}
+
+/** What the operations change, on top of `states`: one table state for each list of operations. */
+export async function prepareMember(
+  operations: readonly TableOperations[],
+  stateOf: (operations: TableOperations) => TableState,
+  options: PrepareOptions,
+): Promise<CommitMember> {
+  const pacer = new Pacer(options.environment);
+  const total = operations.reduce((bytes, { sizeBytes }) => bytes + sizeBytes, 0);
+  const changes: TableChange[] = [];
+  for (const list of operations) {
+    const folded = await FoldedChanges.of(list, stateOf(list), await list.order(pacer));
+    if (folded.done) continue;
+    const staged = total > options.maxCommitBytes;
+    const { schema } = list.shape;
+    if (staged) changes.push({ schema, ...(await stageChanges(list, folded, pacer, options)) });
+    else changes.push({ schema, node: await encodeChanges(list, folded, pacer) });
+  }
+  return { changes };
+}
+
+async function encodeChanges(list: TableOperations, folded: FoldedChanges, pacer: Pacer): Promise<Node> {
+  const entries = new NodeEntries(list.shape.changeShape);
+  while (!folded.done) {
+    const { key, keyStart, keyEnd, source, base } = folded;
+    if (source !== undefined) entries.addRow(key, keyStart, keyEnd, source, base);
+    const advanced = folded.advance();
+    if (advanced !== undefined) await advanced;
+    if ((entries.count & 0xff) === 0 && pacer.due()) await pacer.pause();
+  }
+  const name = commitBlockName(list.shape.name);
+  return openNode(name, entries.encode(name, 0, entries.count));
+}
+
+/** Writes the changes as a tree into objects of their own; only its root travels in the commit. */
+async function stageChanges(
+  list: TableOperations,
+  folded: FoldedChanges,
+  pacer: Pacer,
+  options: PrepareOptions,
+): Promise<{ node: Node; staged: StagedRuns }> {
+  const sink = new StagedSink(new Uploads(options), options.environment);
+  const root = await applyChanges(new Tree(noBlocks, null), folded, {
+    sink,
+    leaf: list.shape.changeShape,
+    blockSizeBytes: options.blockSizeBytes,
+    pacer,
+    counters: { splits: 0, joins: 0, rootSplits: 0 },
+  });
+  await sink.finish();
+  invariant(root.kind === 'new', 'The root of staged changes is not a new node');
+  const name = commitBlockName(list.shape.name);
+  const node = openNode(name, root.entries.encode(name, 0, root.entries.count));
+  return { node, staged: { runs: sink.runs } };
+}
+
+/** The operations as a layer over a state, for an overlay; undefined if they change nothing that can be shown. */
+export async function overlayLayer(
+  list: TableOperations,
+  state: TableState,
+  environment: Environment,
+): Promise<Tree | undefined> {
+  const pacer = new Pacer(environment);
+  const folded = await FoldedChanges.of(list, state, await list.order(pacer), true);
+  return folded.done ? undefined : treeOfNode(await encodeChanges(list, folded, pacer));
+}

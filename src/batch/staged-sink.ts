@@ -1,0 +1,58 @@
+/** Packs the blocks of a staged tree into objects of some megabytes each. */
+import type { Environment } from '../base/env.ts';
+import { randomUuid } from '../base/ids.ts';
+import type { BlockRef } from '../format/child-ref.ts';
+import { stagedName } from '../format/keys.ts';
+import type { NodeEntries } from '../format/node-entries.ts';
+import type { Uploads } from '../tree/block-writer.ts';
+import type { NodeSink } from '../tree/level-writer.ts';
+
+/** Size of an object that holds staged runs, in bytes. */
+export const stagedObjectBytes = 8 * 1024 * 1024;
+
+export class StagedSink implements NodeSink {
+  readonly #uploads: Uploads;
+  readonly #environment: Environment;
+  readonly #runs: string[] = [];
+  #blocks: Uint8Array[] = [];
+  #bytes = 0;
+
+  constructor(uploads: Uploads, environment: Environment) {
+    this.#uploads = uploads;
+    this.#environment = environment;
+  }
+
+  /** UUIDs of the objects, as block references count them. */
+  get runs(): readonly string[] {
+    return this.#runs;
+  }
+
+  async put(entries: NodeEntries, from: number, to: number): Promise<BlockRef> {
+    if (this.#blocks.length === 0) this.#runs.push(randomUuid(this.#environment));
+    const run = this.#runs[this.#runs.length - 1] as string;
+    const block = entries.encode(`${stagedName(run)}+${this.#bytes}`, from, to);
+    const ref: BlockRef = {
+      birth: this.#runs.length - 1,
+      id: this.#bytes.toString(16).padStart(16, '0'),
+      count: entries.rowCount(from, to),
+      sizeBytes: block.length,
+    };
+    this.#blocks.push(block);
+    this.#bytes += block.length;
+    if (this.#bytes >= stagedObjectBytes) await this.#store();
+    return ref;
+  }
+
+  /** Stores what is left; the blocks are durable once the uploads are finished. */
+  async finish(): Promise<void> {
+    if (this.#blocks.length > 0) await this.#store();
+    await this.#uploads.finish();
+  }
+
+  async #store(): Promise<void> {
+    const bytes = Buffer.concat(this.#blocks);
+    this.#blocks = [];
+    this.#bytes = 0;
+    await this.#uploads.start(stagedName(this.#runs[this.#runs.length - 1] as string), bytes);
+  }
+}

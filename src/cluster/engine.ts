@@ -1,0 +1,205 @@
+/**
+ * The running parts of an opened database, wired together: the register, the follower of the log, the writer to it,
+ * the merger and the timer that gives it its turns.
+ */
+import { Deadline } from '../base/deadline.ts';
+import { sleep } from '../base/env.ts';
+import type { Environment, Timer } from '../base/env.ts';
+import { ContentionError, CorruptionError } from '../base/errors.ts';
+import type { Logger } from '../base/logger.ts';
+import { CommitLog } from '../log/commit-log.ts';
+import { BlockCache } from '../memory/block-cache.ts';
+import type { CacheDriver } from '../memory/cache-driver.ts';
+import { Block0Register } from '../root/block0-register.ts';
+import type { StorageDriver } from '../storage/driver.ts';
+import { ViewContext } from '../table/view.ts';
+import type { View } from '../table/view.ts';
+import { BlockReader } from '../tree/block-source.ts';
+import { LogWriter } from './append.ts';
+import type { FlushRequest } from './append.ts';
+import { authorityAt, untilNextSlot } from './authority.ts';
+import { Follower } from './follow.ts';
+import { Merger } from './merge.ts';
+import { openOrCreate } from './opening.ts';
+
+export interface EngineOptions {
+  readonly environment: Environment;
+  readonly driver: StorageDriver;
+  readonly prefix: string;
+  readonly logger: Logger;
+  readonly nodeId: number;
+  readonly intervalMs: number;
+  readonly blockSizeBytes: number;
+  readonly maxMemoryBytes: number;
+  readonly cacheDriver: CacheDriver | undefined;
+  /** Ids of the nodes that share authority; undefined for those that Block 0 lists. */
+  readonly nodes: () => readonly number[] | undefined | Promise<readonly number[] | undefined>;
+}
+
+/** Pending commits after which a node merges out of turn. */
+const maxPendingCommits = 2000;
+const operationTimeoutMs = 60_000;
+const settleTimeoutMs = 30_000;
+/** Lost merges in a row after which a checkpoint gives up. */
+const maxLostMerges = 40;
+
+export class Engine {
+  readonly #options: EngineOptions;
+  readonly cache: BlockCache;
+  readonly register: Block0Register;
+  readonly follower: Follower;
+  readonly merger: Merger;
+  readonly #reader: BlockReader;
+  readonly #writer: LogWriter;
+  /** Bytes of pending commits after which a node merges out of turn, and flushes wait for it. */
+  readonly #maxPendingBytes: number;
+  #timer: Timer | undefined;
+  #turn: Promise<void> | undefined;
+  #closed = false;
+  #refreshedMs = 0;
+
+  constructor(options: EngineOptions) {
+    const { environment, driver, prefix, logger, nodeId, maxMemoryBytes, blockSizeBytes } = options;
+    this.#options = options;
+    // Half for blocks; the rest for commits that wait, for merges and for queries under way.
+    this.cache = new BlockCache(Math.floor(maxMemoryBytes / 2));
+    this.#maxPendingBytes = Math.floor(maxMemoryBytes / 8);
+    this.register = new Block0Register(driver, prefix, environment, logger, nodeId);
+    const log = new CommitLog(driver, prefix);
+    this.#reader = new BlockReader(driver, prefix, this.cache, options.cacheDriver, logger);
+    this.follower = new Follower(this.register, log, new ViewContext(this.#reader));
+    const parts = { environment, driver, prefix, register: this.register, follower: this.follower, logger, nodeId };
+    this.#writer = new LogWriter({ ...parts, log, settleTimeoutMs });
+    this.merger = new Merger({
+      ...parts,
+      cache: this.cache,
+      blockSizeBytes,
+      indexBufferBytes: Math.floor(maxMemoryBytes / 12),
+    });
+  }
+
+  get view(): View {
+    return this.follower.view;
+  }
+
+  /** Runs a call that reaches the store under the usual deadline. */
+  async withDeadline<T>(what: string, signal: AbortSignal | undefined, call: (deadline: Deadline) => Promise<T>): Promise<T> {
+    const deadline = new Deadline(this.#options.environment, what, operationTimeoutMs, signal);
+    try {
+      return await call(deadline);
+    } finally {
+      deadline.clear();
+    }
+  }
+
+  /** Opens or creates the database, catches up with the log and starts the timer. */
+  async open(): Promise<void> {
+    await this.withDeadline('db.start()', undefined, async ({ signal }) => {
+      const opened = await openOrCreate({ ...this.#options, register: this.register }, signal);
+      this.#reader.useDatabase(opened.block0.databaseId);
+      await this.follower.open(opened, signal);
+      this.#noteRefreshed();
+    });
+    this.#schedule();
+  }
+
+  /** Stops the timer and waits for what is under way. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#timer?.cancel();
+    await this.withDeadline('db.stop()', undefined, async ({ signal }) => {
+      const idle = Promise.all([this.#writer.idle(), this.merger.idle(), this.#turn]);
+      await new Promise<void>((resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+        idle.then(() => resolve(), reject);
+      });
+    });
+    this.cache.clear();
+  }
+
+  #noteRefreshed(): void {
+    this.#refreshedMs = this.#options.environment.monotonicMs();
+  }
+
+  /** Whether the view is so old that a query should not trust it: the node was paused, or could not reach the store. */
+  get isStale(): boolean {
+    return this.#options.environment.monotonicMs() - this.#refreshedMs > 2 * this.#options.intervalMs;
+  }
+
+  /** Catches up with everything that was committed before the call. */
+  async refresh(signal?: AbortSignal): Promise<void> {
+    const startedMs = this.#options.environment.monotonicMs();
+    await this.follower.refresh(signal);
+    this.#refreshedMs = Math.max(this.#refreshedMs, startedMs);
+  }
+
+  /** Commits one flush. Waits first where too much is pending already. */
+  async append(request: FlushRequest): Promise<void> {
+    for (let tries = 0; this.view.pendingBytes > this.#maxPendingBytes * 2 && tries < 3; tries++) await this.#mergeQuietly();
+    await this.#writer.append(request);
+    this.#noteRefreshed();
+    const { pending, pendingBytes, hasStaged } = this.view;
+    if (hasStaged || pending.length > maxPendingCommits || pendingBytes > this.#maxPendingBytes) void this.#mergeQuietly();
+  }
+
+  resolveCommit(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
+    return this.#writer.resolve(commitId, slot, signal);
+  }
+
+  /** Merges everything that is committed, now. */
+  async checkpoint(signal?: AbortSignal): Promise<void> {
+    await this.refresh(signal);
+    const target = this.view.tail;
+    for (let lost = 0; this.view.block0.appliedSeq < target; ) {
+      signal?.throwIfAborted();
+      if (await this.merger.merge()) continue;
+      lost++;
+      if (lost >= maxLostMerges) {
+        throw new ContentionError('Other nodes replaced Block 0 before every attempt to merge. Nothing is lost: try it again.');
+      }
+      const { environment } = this.#options;
+      await sleep(environment, Math.min(1000, 5 * 2 ** Math.min(lost, 8)) * environment.random(), signal);
+      await this.refresh(signal);
+    }
+  }
+
+  async #mergeQuietly(): Promise<void> {
+    try {
+      await this.merger.merge();
+    } catch (error) {
+      this.#report('Merging', error);
+    }
+  }
+
+  #report(what: string, error: unknown): void {
+    const { logger } = this.#options;
+    const details = { error };
+    const message = `${what} failed and will be tried again: ${(error as Error).message}`;
+    if (error instanceof CorruptionError) logger.error(message, details);
+    else logger.warn(message, details);
+  }
+
+  #schedule(): void {
+    if (this.#closed) return;
+    const { environment, intervalMs } = this.#options;
+    this.#timer = environment.setTimer(() => {
+      this.#turn = this.#takeTurn().finally(() => {
+        this.#turn = undefined;
+        this.#schedule();
+      });
+    }, untilNextSlot(environment.now(), intervalMs));
+  }
+
+  /** One slot: catch up, and merge if it is this node's turn. */
+  async #takeTurn(): Promise<void> {
+    const { environment, intervalMs, nodeId, nodes } = this.#options;
+    try {
+      await this.refresh();
+      if (this.view.pending.length === 0) return;
+      const sharing = (await nodes()) ?? [...this.view.block0.nodes, nodeId];
+      if (authorityAt(environment.now(), intervalMs, sharing) === nodeId) await this.merger.merge();
+    } catch (error) {
+      this.#report('A turn of the write-forward loop', error);
+    }
+  }
+}

@@ -1,0 +1,160 @@
+/** The facade: what an application holds. It wires the parts together and does nothing else itself. */
+import { InvalidQueryError } from './base/errors.ts';
+import { ByteWriter } from './base/bytes.ts';
+import { Batch, tableName } from './batch/batch.ts';
+import type { TableRef } from './batch/batch.ts';
+import { normalizeKey } from './batch/operations.ts';
+import { verifyDatabase } from './care/verify.ts';
+import type { VerifyReport } from './care/verify.ts';
+import { decodeRow } from './format/row-decode.ts';
+import { FieldProblem } from './format/row-encode.ts';
+import type { Instance } from './instance.ts';
+import { Query } from './query/builder.ts';
+import type { RowOf, SchemaDefinition } from './table/schema.ts';
+import type { TableShape } from './table/table-shape.ts';
+import type { TableState } from './table/table-state.ts';
+import { BlockGone } from './tree/block-source.ts';
+import type { RowHit } from './tree/tree.ts';
+import { readStats } from './stats.ts';
+import type { DatabaseStats } from './stats.ts';
+
+/** The rows of a table: typed where it is given by its schema definition. */
+export type RowFor<T extends TableRef> = T extends SchemaDefinition ? RowOf<T> : Record<string, unknown>;
+
+/** Options of calls that reach the store. */
+export interface CallOptions {
+  /** Gives the call up. */
+  readonly signal?: AbortSignal;
+}
+
+/** A database, as returned by `StoreDb()`. */
+export class Database {
+  readonly #instance: Instance;
+  readonly #key = new ByteWriter(64);
+
+  /** @internal Use `StoreDb()`. */
+  constructor(instance: Instance) {
+    this.#instance = instance;
+  }
+
+  /**
+   * Opens the database, or creates it where there is none, and starts the write-forward loop. Required before any
+   * operation; calling it again changes nothing.
+   */
+  async start(): Promise<void> {
+    await this.#instance.start();
+  }
+
+  /**
+   * Stops the write-forward loop, waits for flushes and merges under way and releases what the instance holds. Nothing
+   * is merged for it: what was flushed is durable as it is. A stopped instance can be started again.
+   */
+  async stop(): Promise<void> {
+    await this.#instance.stop();
+  }
+
+  /** The same as {@link stop}. */
+  close(): Promise<void> {
+    return this.stop();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  /**
+   * Registers a table in one version; must come before any use of the table. Of several versions, this instance uses
+   * the newest. Throws `InvalidSchemaError`.
+   */
+  registerSchema(schema: SchemaDefinition): void {
+    this.#instance.registry.registerSchema(schema, this.#instance.engine?.view);
+  }
+
+  /**
+   * Registers a function of whole rows for use in `where(name, '=', value)`. It must be synchronous, pure and without
+   * side effects.
+   */
+  registerFunction(name: string, fn: (row: Record<string, unknown>) => unknown, version?: number): void {
+    this.#instance.registry.registerFunction(name, fn, version);
+  }
+
+  /** A new root batch. */
+  batch(): Batch {
+    return new Batch(this.#instance);
+  }
+
+  /** A query on a table, given by name or, for typed rows, by its schema definition. */
+  query<T extends TableRef>(table: T): Query<RowFor<T>> {
+    return new Query<RowFor<T>>(this.#instance, tableName(table));
+  }
+
+  /** The row with a primary key, undefined if there is none: the fast way to one row. */
+  get<T extends TableRef>(table: T, primaryKey: unknown): Promise<RowFor<T> | undefined> {
+    try {
+      const state = this.#instance.tableState(tableName(table));
+      if (state instanceof Promise) return state.then((fresh) => this.#getIn<T>(fresh, primaryKey));
+      return this.#getIn<T>(state, primaryKey);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
+  #getIn<T extends TableRef>(state: TableState, primaryKey: unknown): Promise<RowFor<T> | undefined> {
+    const { shape } = state;
+    const key = this.#key;
+    key.length = 0;
+    try {
+      shape.writeKey(key, normalizeKey(shape.primaryKey, primaryKey));
+    } catch (error) {
+      if (!(error instanceof FieldProblem)) throw error;
+      throw new InvalidQueryError(`No row of '${shape.name}' can have this primary key: ${error.message}.`);
+    }
+    const found = state.lookup(key.bytes, key.length);
+    if (found instanceof Promise) return this.#getSlowly<T>(state, found, key.finish());
+    return Promise.resolve(decodeHit(shape, found) as RowFor<T> | undefined);
+  }
+
+  async #getSlowly<T extends TableRef>(
+    state: TableState,
+    first: Promise<RowHit | undefined>,
+    key: Uint8Array,
+  ): Promise<RowFor<T> | undefined> {
+    let found = first;
+    for (let present = state; ; ) {
+      try {
+        return decodeHit(present.shape, await found) as RowFor<T> | undefined;
+      } catch (error) {
+        if (!(error instanceof BlockGone) || !(await this.#instance.viewMovedOn(present))) throw error;
+        present = await this.#instance.tableState(present.shape.name);
+        found = Promise.resolve(present.lookup(key));
+      }
+    }
+  }
+
+  /** Catches up with everything that was committed anywhere before the call. */
+  async refresh(options: CallOptions = {}): Promise<void> {
+    const engine = this.#instance.running('db.refresh()');
+    await engine.withDeadline('db.refresh()', options.signal, ({ signal }) => engine.refresh(signal));
+  }
+
+  /** Merges all pending commits into blocks now, instead of at the next turn of write authority. */
+  async checkpoint(options: CallOptions = {}): Promise<void> {
+    await this.#instance.running('db.checkpoint()').checkpoint(options.signal);
+  }
+
+  /** Checks everything that is stored: trees, counts, indexes against rows, checksums. */
+  async verify(options: CallOptions = {}): Promise<VerifyReport> {
+    const engine = this.#instance.running('db.verify()');
+    await engine.refresh(options.signal);
+    return verifyDatabase(engine.view, this.#instance.environment);
+  }
+
+  /** Figures about this instance since it was created: requests, cache, merges. */
+  stats(): DatabaseStats {
+    return readStats(this.#instance.observed, this.#instance.engine);
+  }
+}
+
+function decodeHit(shape: TableShape, hit: RowHit | undefined): Record<string, unknown> | undefined {
+  return hit === undefined ? undefined : decodeRow(shape.layout, hit.source, hit.base);
+}

@@ -1,0 +1,142 @@
+/** The options of `StoreDb()`: checked at once, with errors that name the option, the value and what is allowed. */
+import { InvalidOptionError } from './base/errors.ts';
+import { encodeUtf8 } from './base/bytes.ts';
+import { consoleLogger, logLevels } from './base/logger.ts';
+import type { Logger, LogLevel } from './base/logger.ts';
+import { describeValue } from './format/values.ts';
+import type { CacheDriver } from './memory/cache-driver.ts';
+import type { StorageDriver } from './storage/driver.ts';
+
+export interface StoreDbOptions {
+  /** Root prefix of all data of this database: 1 to 512 UTF-8 bytes, without `/` at either end. */
+  readonly dbPrefix: string;
+  /** Id of this node, 0 to 255, different on every node that writes. */
+  readonly nodeId: number;
+  /** Where the data is. Default: an object store if `STOREDB_BUCKET` is set; otherwise one must be given. */
+  readonly driver?: StorageDriver;
+  /** Least level that is logged. Default `'info'`; `'silent'` mutes all. */
+  readonly logLevel?: LogLevel;
+  /** Where log lines go. Default: the console. */
+  readonly logger?: Logger;
+  /** Time between turns of write authority, in milliseconds. Default 5000. */
+  readonly writeForwardInterval?: number;
+  /** Size that data blocks should have, in bytes, 512 to 16 MiB. Default 65536. */
+  readonly blockSizeBytes?: number;
+  /** Memory that cached blocks and work under way may take, in bytes, at least 1 MiB. Default 104857600. */
+  readonly maxMemoryBytes?: number;
+  /** A second cache for blocks, behind the one in memory. Default: none. */
+  readonly cacheDriver?: CacheDriver;
+  /** Estimated size of a cached block, in bytes. Default 65536. */
+  readonly cacheBlockSize?: number;
+  /** Ids of the nodes that share write authority, or a function that tells. Default: those that Block 0 lists. */
+  readonly nodes?: readonly number[] | (() => readonly number[] | Promise<readonly number[]>);
+}
+
+/** The options with every default filled in. */
+export interface CheckedOptions {
+  readonly dbPrefix: string;
+  readonly nodeId: number;
+  readonly driver: StorageDriver;
+  readonly logLevel: LogLevel;
+  readonly logger: Logger;
+  readonly writeForwardInterval: number;
+  readonly blockSizeBytes: number;
+  readonly maxMemoryBytes: number;
+  readonly cacheDriver: CacheDriver | undefined;
+  readonly cacheBlockSize: number;
+  readonly nodes: StoreDbOptions['nodes'] | undefined;
+}
+
+const known: ReadonlySet<string> = new Set<keyof StoreDbOptions>([
+  'dbPrefix',
+  'nodeId',
+  'driver',
+  'logLevel',
+  'logger',
+  'writeForwardInterval',
+  'blockSizeBytes',
+  'maxMemoryBytes',
+  'cacheDriver',
+  'cacheBlockSize',
+  'nodes',
+]);
+
+const mebibyte = 1024 * 1024;
+
+function refuse(option: string, value: unknown, allowed: string): never {
+  throw new InvalidOptionError(option, `Option ${option} is ${describeValue(value)}; it must be ${allowed}.`);
+}
+
+function integer(option: keyof StoreDbOptions, value: unknown, fallback: number, min: number, max: number): number {
+  if (value === undefined) return fallback;
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
+    refuse(option, value, `an integer from ${min} to ${max}`);
+  }
+  return value;
+}
+
+function methods(option: keyof StoreDbOptions, value: unknown, names: readonly string[]): void {
+  const object = value as Record<string, unknown> | null;
+  const missing = names.find((name) => typeof object !== 'object' || typeof object?.[name] !== 'function');
+  if (missing !== undefined) refuse(option, value, `an object with the methods ${names.join(', ')} (no ${missing})`);
+}
+
+function checkPrefix(value: unknown): string {
+  const allowed = 'a string of 1 to 512 UTF-8 bytes that neither begins nor ends with /';
+  if (typeof value !== 'string' || value === '' || !value.isWellFormed()) refuse('dbPrefix', value, allowed);
+  if (value.startsWith('/') || value.endsWith('/') || encodeUtf8(value).length > 512) refuse('dbPrefix', value, allowed);
+  return value;
+}
+
+/** Checks the options. `defaultDriver` gives the driver that the environment asks for, if it does. */
+export function checkOptions(options: unknown, defaultDriver: () => StorageDriver | undefined): CheckedOptions {
+  if (typeof options !== 'object' || options === null) {
+    refuse('options', options, "an object such as { dbPrefix: 'my-app', nodeId: 0, driver }");
+  }
+  const given = options as StoreDbOptions;
+  for (const name of Object.keys(given)) {
+    if (!known.has(name)) {
+      throw new InvalidOptionError(name, `There is no option ${name}. The options are ${[...known].join(', ')}.`);
+    }
+  }
+  if (given.nodeId === undefined) refuse('nodeId', given.nodeId, 'an integer from 0 to 255, different on every node');
+  const { logLevel = 'info', logger = consoleLogger, nodes, cacheDriver } = given;
+  if (!logLevels.includes(logLevel)) refuse('logLevel', logLevel, `one of ${logLevels.join(', ')}`);
+  methods('logger', logger, ['debug', 'info', 'warn', 'error']);
+  if (cacheDriver !== undefined) methods('cacheDriver', cacheDriver, ['get', 'set', 'delete']);
+  if (nodes !== undefined && typeof nodes !== 'function') checkNodes(nodes);
+  return {
+    dbPrefix: checkPrefix(given.dbPrefix),
+    nodeId: integer('nodeId', given.nodeId, 0, 0, 255),
+    driver: checkDriver(given.driver, defaultDriver),
+    logLevel,
+    logger,
+    writeForwardInterval: integer('writeForwardInterval', given.writeForwardInterval, 5000, 10, 86_400_000),
+    blockSizeBytes: integer('blockSizeBytes', given.blockSizeBytes, 65_536, 512, 16 * mebibyte),
+    maxMemoryBytes: integer('maxMemoryBytes', given.maxMemoryBytes, 100 * mebibyte, mebibyte, Number.MAX_SAFE_INTEGER),
+    cacheDriver,
+    cacheBlockSize: integer('cacheBlockSize', given.cacheBlockSize, 65_536, 512, 16 * mebibyte),
+    nodes,
+  };
+}
+
+function checkDriver(driver: unknown, defaultDriver: () => StorageDriver | undefined): StorageDriver {
+  if (driver !== undefined) {
+    methods('driver', driver, ['get', 'put', 'delete', 'list']);
+    return driver as StorageDriver;
+  }
+  const chosen = defaultDriver();
+  if (chosen !== undefined) return chosen;
+  throw new InvalidOptionError(
+    'driver',
+    'No driver was given and STOREDB_BUCKET is not set, so it is not clear where the data should be. Give one from ' +
+      "store-db/lib/storage: driver: new FileDriver('./data') for a folder, or new MemoryDriver() for tests.",
+  );
+}
+
+/** Checks a list of node ids, from the option or from its function. */
+export function checkNodes(nodes: unknown): readonly number[] {
+  const valid = Array.isArray(nodes) && nodes.length > 0 && nodes.every((id) => Number.isInteger(id) && id >= 0 && id <= 255);
+  if (!valid) refuse('nodes', nodes, 'a list of at least one node id from 0 to 255, or a function that returns one');
+  return nodes as readonly number[];
+}

@@ -1,0 +1,102 @@
+/**
+ * Repeats what may be repeated. Reads, lists and deletions have no effect the second time, so a failure is tried again
+ * after a pause that grows and is jittered. Conditional puts pass through untouched, once: repeating one here would
+ * turn its own success into a lost race, so those who make them decide (docs/protocol.md).
+ */
+import { sleep } from '../base/env.ts';
+import type { Environment } from '../base/env.ts';
+import { Deadline } from '../base/deadline.ts';
+import { StorageError } from '../base/errors.ts';
+import type {
+  DeleteResult,
+  GetOptions,
+  GetResult,
+  ListOptions,
+  ListPage,
+  PresignOptions,
+  PutBody,
+  PutOptions,
+  PutResult,
+  RequestOptions,
+  StorageDriver,
+} from './driver.ts';
+
+export interface RetryOptions {
+  /** How often a request is tried in all. Default 4. */
+  readonly attempts?: number;
+  /** Time for one attempt in milliseconds. Default 15,000. */
+  readonly requestTimeoutMs?: number;
+  /** First pause in milliseconds; it doubles with every attempt. Default 50. */
+  readonly pauseMs?: number;
+}
+
+export class RetryingDriver implements StorageDriver {
+  readonly name: string;
+  readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
+  readonly #driver: StorageDriver;
+  readonly #environment: Environment;
+  readonly #attempts: number;
+  readonly #requestTimeoutMs: number;
+  readonly #pauseMs: number;
+
+  constructor(driver: StorageDriver, environment: Environment, options: RetryOptions = {}) {
+    this.name = driver.name;
+    this.#driver = driver;
+    this.#environment = environment;
+    this.#attempts = options.attempts ?? 4;
+    this.#requestTimeoutMs = options.requestTimeoutMs ?? 15_000;
+    this.#pauseMs = options.pauseMs ?? 50;
+    if (driver.presign !== undefined) this.presign = driver.presign.bind(driver);
+  }
+
+  get(key: string, options: GetOptions = {}): Promise<GetResult> {
+    return this.#repeat(`get ${key}`, options, (signal) => this.#driver.get(key, { ...options, signal }));
+  }
+
+  put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+    return this.#once(`put ${key}`, options, (signal) => this.#driver.put(key, body, { ...options, signal }));
+  }
+
+  delete(keys: readonly string[], options: RequestOptions = {}): Promise<DeleteResult> {
+    return this.#repeat('delete', options, (signal) => this.#driver.delete(keys, { ...options, signal }));
+  }
+
+  list(prefix: string, options: ListOptions = {}): Promise<ListPage> {
+    return this.#repeat(`list ${prefix}`, options, (signal) => this.#driver.list(prefix, { ...options, signal }));
+  }
+
+  async close(): Promise<void> {
+    await this.#driver.close?.();
+  }
+
+  /** One attempt under a deadline; a driver that ignores the signal is not waited for. */
+  async #once<T>(what: string, options: RequestOptions, request: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const deadline = new Deadline(this.#environment, what, this.#requestTimeoutMs, options.signal);
+    try {
+      deadline.check();
+      const { signal } = deadline;
+      return await new Promise<T>((resolve, reject) => {
+        signal.addEventListener('abort', () => {
+          const { message } = signal.reason as Error;
+          reject(new StorageError(what, 'unknown', message, { cause: signal.reason }));
+        });
+        request(signal).then(resolve, reject);
+      });
+    } finally {
+      deadline.clear();
+    }
+  }
+
+  async #repeat<T>(what: string, options: RequestOptions, request: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#once(what, options, request);
+      } catch (error) {
+        if (attempt >= this.#attempts || options.signal?.aborted === true || !(error instanceof StorageError))
+          throw error;
+        const pauseMs = this.#pauseMs * 2 ** (attempt - 1) * (0.5 + this.#environment.random());
+        await sleep(this.#environment, pauseMs, options.signal);
+      }
+    }
+  }
+}
