@@ -4,7 +4,6 @@ import { ByteWriter } from './base/bytes.ts';
 import { Batch, tableName } from './batch/batch.ts';
 import type { TableRef } from './batch/batch.ts';
 import { normalizeKey } from './batch/operations.ts';
-import { verifyDatabase } from './care/verify.ts';
 import type { VerifyReport } from './care/verify.ts';
 import { decodeRow } from './format/row-decode.ts';
 import { FieldProblem } from './format/row-encode.ts';
@@ -15,8 +14,8 @@ import type { TableShape } from './table/table-shape.ts';
 import type { TableState } from './table/table-state.ts';
 import { BlockGone } from './tree/block-source.ts';
 import type { RowHit } from './tree/tree.ts';
-import { readStats } from './stats.ts';
-import type { DatabaseStats } from './stats.ts';
+import { readStats } from './care/stats.ts';
+import type { DatabaseStats } from './care/stats.ts';
 
 /** The rows of a table: typed where it is given by its schema definition. */
 export type RowFor<T extends TableRef> = T extends SchemaDefinition ? RowOf<T> : Record<string, unknown>;
@@ -143,10 +142,8 @@ export class Database {
   }
 
   /** Checks everything that is stored: trees, counts, indexes against rows, checksums. */
-  async verify(options: CallOptions = {}): Promise<VerifyReport> {
-    const engine = this.#instance.running('db.verify()');
-    await engine.refresh(options.signal);
-    return verifyDatabase(engine.view, this.#instance.environment);
+  verify(options: CallOptions = {}): Promise<VerifyReport> {
+    return this.#instance.verify(options.signal);
   }
 
   /** Figures about this instance since it was created: requests, cache, merges. */

@@ -10,6 +10,8 @@ import type { Logger } from './base/logger.ts';
 import type { BatchHost, FlushOptions } from './batch/batch.ts';
 import type { TableOperations } from './batch/operations.ts';
 import { prepareMember } from './batch/prepare.ts';
+import { verifyDatabase } from './care/verify.ts';
+import type { VerifyReport } from './care/verify.ts';
 import { Engine } from './cluster/engine.ts';
 import { checkNodes } from './options.ts';
 import type { CheckedOptions } from './options.ts';
@@ -60,7 +62,8 @@ export class Instance implements BatchHost, QueryHost {
   }
 
   async #open(): Promise<void> {
-    const { nodeId, writeForwardInterval, blockSizeBytes, maxMemoryBytes, cacheDriver, dbPrefix, nodes } = this.#options;
+    const { nodeId, writeForwardInterval, blockSizeBytes, maxMemoryBytes, cacheDriver, dbPrefix, nodes } =
+      this.#options;
     const engine = new Engine({
       environment: this.environment,
       driver: this.#driver,
@@ -91,6 +94,17 @@ export class Instance implements BatchHost, QueryHost {
 
   checkStarted(what: string): void {
     this.running(what);
+  }
+
+  /** Checks what is stored. */
+  async verify(signal: AbortSignal | undefined): Promise<VerifyReport> {
+    const { register } = this.running('db.verify()');
+    const { dbPrefix: prefix, maxMemoryBytes } = this.#options;
+    const cacheBytes = Math.floor(maxMemoryBytes / 4);
+    return verifyDatabase(
+      { environment: this.environment, driver: this.#driver, prefix, register, cacheBytes },
+      signal,
+    );
   }
 
   /** The engine; throws `NotStartedError` unless the database is running. `what` names the call. */
@@ -128,7 +142,13 @@ export class Instance implements BatchHost, QueryHost {
   async commit(operations: readonly TableOperations[], options: FlushOptions): Promise<void> {
     const engine = this.running('batch.flush()');
     const { blockSizeBytes, dbPrefix: prefix } = this.#options;
-    const prepareOptions = { environment: this.environment, driver: this.#driver, prefix, blockSizeBytes, maxCommitBytes };
+    const prepareOptions = {
+      environment: this.environment,
+      driver: this.#driver,
+      prefix,
+      blockSizeBytes,
+      maxCommitBytes,
+    };
     const commit = ({ signal }: Deadline): Promise<void> =>
       engine.append({
         signal,
@@ -142,6 +162,8 @@ export class Instance implements BatchHost, QueryHost {
 
   resolveCommit(commitId: string, slot: number, options: FlushOptions): Promise<boolean> {
     const engine = this.running('batch.flush()');
-    return engine.withDeadline('batch.flush()', options.signal, ({ signal }) => engine.resolveCommit(commitId, slot, signal));
+    return engine.withDeadline('batch.flush()', options.signal, ({ signal }) =>
+      engine.resolveCommit(commitId, slot, signal),
+    );
   }
 }

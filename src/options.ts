@@ -84,7 +84,8 @@ function methods(option: keyof StoreDbOptions, value: unknown, names: readonly s
 function checkPrefix(value: unknown): string {
   const allowed = 'a string of 1 to 512 UTF-8 bytes that neither begins nor ends with /';
   if (typeof value !== 'string' || value === '' || !value.isWellFormed()) refuse('dbPrefix', value, allowed);
-  if (value.startsWith('/') || value.endsWith('/') || encodeUtf8(value).length > 512) refuse('dbPrefix', value, allowed);
+  if (value.startsWith('/') || value.endsWith('/') || encodeUtf8(value).length > 512)
+    refuse('dbPrefix', value, allowed);
   return value;
 }
 
@@ -136,7 +137,8 @@ function checkDriver(driver: unknown, defaultDriver: () => StorageDriver | undef
 
 /** Checks a list of node ids, from the option or from its function. */
 export function checkNodes(nodes: unknown): readonly number[] {
-  const valid = Array.isArray(nodes) && nodes.length > 0 && nodes.every((id) => Number.isInteger(id) && id >= 0 && id <= 255);
+  const valid =
+    Array.isArray(nodes) && nodes.length > 0 && nodes.every((id) => Number.isInteger(id) && id >= 0 && id <= 255);
   if (!valid) refuse('nodes', nodes, 'a list of at least one node id from 0 to 255, or a function that returns one');
   return nodes as readonly number[];
 }

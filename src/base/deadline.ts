@@ -15,10 +15,14 @@ export class Deadline {
     this.signal = controller.signal;
     this.#outer = outer;
     this.#onAbort = () => {
-      controller.abort(new AbortedError(`${what} was given up because its signal was aborted`, { cause: outer?.reason }));
+      controller.abort(
+        new AbortedError(`${what} was given up because its signal was aborted`, { cause: outer?.reason }),
+      );
     };
     this.#timer = environment.setTimer(() => {
-      controller.abort(new DeadlineExceededError(`${what} did not finish within ${timeoutMs} ms: is the store reachable?`));
+      controller.abort(
+        new DeadlineExceededError(`${what} did not finish within ${timeoutMs} ms: is the store reachable?`),
+      );
     }, timeoutMs);
     if (outer?.aborted === true) this.#onAbort();
     else outer?.addEventListener('abort', this.#onAbort, { once: true });

@@ -27,7 +27,10 @@ export class InvalidOptionError extends StoreDbError {
 /** The database was used before `start()` resolved or after `stop()` was called. */
 export class NotStartedError extends StoreDbError {
   constructor(what: string) {
-    super('NOT_STARTED', `${what} needs a started database: call and await db.start() first (and not after db.stop()).`);
+    super(
+      'NOT_STARTED',
+      `${what} needs a started database: call and await db.start() first (and not after db.stop()).`,
+    );
   }
 }
 

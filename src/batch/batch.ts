@@ -122,7 +122,9 @@ export class Batch implements Overlay {
    * settles that first. Sub-batch: moves the operations into the parent.
    */
   flush(options: FlushOptions = {}): Promise<void> {
-    const flushed = this.#flushing.then(() => (this.#parent === undefined ? this.#flushRoot(options) : this.#flushSub()));
+    const flushed = this.#flushing.then(() =>
+      this.#parent === undefined ? this.#flushRoot(options) : this.#flushSub(),
+    );
     this.#flushing = flushed.catch(() => undefined);
     return flushed;
   }

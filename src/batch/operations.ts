@@ -9,7 +9,14 @@ import { timeOrderedUuid } from '../base/ids.ts';
 import type { Pacer } from '../base/pacer.ts';
 import type { OrderedValue } from '../base/order.ts';
 import { KeyList } from '../format/key-list.ts';
-import { appendNullRow, checkDocument, copyRow, documentValue, FieldProblem, writeField } from '../format/row-encode.ts';
+import {
+  appendNullRow,
+  checkDocument,
+  copyRow,
+  documentValue,
+  FieldProblem,
+  writeField,
+} from '../format/row-encode.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import { describeValue, maxKeyBytes, normalizeValue, ValueProblem } from '../format/values.ts';
@@ -62,7 +69,7 @@ export class TableOperations {
 
   /** Positions of the operations by key, those of one key in the order in which they came. */
   async order(pacer: Pacer): Promise<Uint32Array> {
-    if (this.#order?.length !== this.count) this.#order = await this.keys.sort(pacer);
+    if (this.#order?.length !== this.count) this.#order = await this.keys.sorted(pacer);
     return this.#order;
   }
 

@@ -236,13 +236,7 @@ export class LogWriter {
   }
 
   /** Puts the commit at its slot until it is decided who has the slot, or time is up. `fresh`: never put before. */
-  async #settle(
-    slot: number,
-    commit: Commit,
-    bytes: Uint8Array,
-    fresh: boolean,
-    signal?: AbortSignal,
-  ): Promise<Fate> {
+  async #settle(slot: number, commit: Commit, bytes: Uint8Array, fresh: boolean, signal?: AbortSignal): Promise<Fate> {
     const { environment, settleTimeoutMs } = this.#options;
     const until = environment.monotonicMs() + settleTimeoutMs;
     for (let attempt = 1; ; attempt++) {

@@ -83,7 +83,11 @@ export class Engine {
   }
 
   /** Runs a call that reaches the store under the usual deadline. */
-  async withDeadline<T>(what: string, signal: AbortSignal | undefined, call: (deadline: Deadline) => Promise<T>): Promise<T> {
+  async withDeadline<T>(
+    what: string,
+    signal: AbortSignal | undefined,
+    call: (deadline: Deadline) => Promise<T>,
+  ): Promise<T> {
     const deadline = new Deadline(this.#options.environment, what, operationTimeoutMs, signal);
     try {
       return await call(deadline);
@@ -135,11 +139,13 @@ export class Engine {
 
   /** Commits one flush. Waits first where too much is pending already. */
   async append(request: FlushRequest): Promise<void> {
-    for (let tries = 0; this.view.pendingBytes > this.#maxPendingBytes * 2 && tries < 3; tries++) await this.#mergeQuietly();
+    for (let tries = 0; this.view.pendingBytes > this.#maxPendingBytes * 2 && tries < 3; tries++)
+      await this.#mergeQuietly();
     await this.#writer.append(request);
     this.#noteRefreshed();
     const { pending, pendingBytes, hasStaged } = this.view;
-    if (hasStaged || pending.length > maxPendingCommits || pendingBytes > this.#maxPendingBytes) void this.#mergeQuietly();
+    if (hasStaged || pending.length > maxPendingCommits || pendingBytes > this.#maxPendingBytes)
+      void this.#mergeQuietly();
   }
 
   resolveCommit(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
@@ -155,7 +161,9 @@ export class Engine {
       if (await this.merger.merge()) continue;
       lost++;
       if (lost >= maxLostMerges) {
-        throw new ContentionError('Other nodes replaced Block 0 before every attempt to merge. Nothing is lost: try it again.');
+        throw new ContentionError(
+          'Other nodes replaced Block 0 before every attempt to merge. Nothing is lost: try it again.',
+        );
       }
       const { environment } = this.#options;
       await sleep(environment, Math.min(1000, 5 * 2 ** Math.min(lost, 8)) * environment.random(), signal);
@@ -182,12 +190,15 @@ export class Engine {
   #schedule(): void {
     if (this.#closed) return;
     const { environment, intervalMs } = this.#options;
-    this.#timer = environment.setTimer(() => {
-      this.#turn = this.#takeTurn().finally(() => {
-        this.#turn = undefined;
-        this.#schedule();
-      });
-    }, untilNextSlot(environment.now(), intervalMs));
+    this.#timer = environment.setTimer(
+      () => {
+        this.#turn = this.#takeTurn().finally(() => {
+          this.#turn = undefined;
+          this.#schedule();
+        });
+      },
+      untilNextSlot(environment.now(), intervalMs),
+    );
   }
 
   /** One slot: catch up, and merge if it is this node's turn. */

@@ -45,7 +45,7 @@ export class IndexChanges {
     const removals = this.#removals;
     this.#keys = new KeyList();
     this.#removals = [];
-    const order = await keys.sort(pacer);
+    const order = await keys.sorted(pacer);
     return new SortedKeys(keys, order, removals);
   }
 }
@@ -99,7 +99,15 @@ class SortedKeys implements ChangeStream {
     if (this.#at === 0 || this.done) return;
     const { bytes } = this.#keys;
     const previous = this.#order[this.#at - 1] as number;
-    const same = compareRanges(bytes, this.#keys.start(previous), this.#keys.endOf(previous), bytes, this.keyStart, this.keyEnd) === 0;
+    const same =
+      compareRanges(
+        bytes,
+        this.#keys.start(previous),
+        this.#keys.endOf(previous),
+        bytes,
+        this.keyStart,
+        this.keyEnd,
+      ) === 0;
     if (same) throw new RangeError('an index entry was changed twice in one merge');
   }
 }

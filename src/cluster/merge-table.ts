@@ -14,7 +14,7 @@ import { applyChanges } from '../tree/write.ts';
 import type { ChangeObserver, ChangeStream, NewRoot, WriteOptions } from '../tree/write.ts';
 import { IndexChanges } from './index-changes.ts';
 import { LayerChanges } from './layer-changes.ts';
-import type { MergeCounters } from './merge.ts';
+import type { MergeCounters } from './merge-counters.ts';
 
 export interface TableMergeContext {
   readonly environment: Environment;
@@ -153,7 +153,8 @@ class IndexedChanges implements ChangeStream {
   observe(old: RowHit | undefined, change: ChangeStream): void {
     if (this.#indexes.length === 0) return;
     const primaryKey = change.key.subarray(change.keyStart, change.keyEnd);
-    const next = change.remove || change.source === undefined ? undefined : { source: change.source, base: change.base };
+    const next =
+      change.remove || change.source === undefined ? undefined : { source: change.source, base: change.base };
     for (const { changes } of this.#indexes) changes.add(old, next, primaryKey);
   }
 

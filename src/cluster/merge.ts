@@ -16,9 +16,9 @@ import type { BlockCache } from '../memory/block-cache.ts';
 import type { View } from '../table/view.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 import { Uploads } from '../tree/block-writer.ts';
-import type { WriteCounters } from '../tree/level-writer.ts';
 import type { Follower } from './follow.ts';
 import { inlineRoots } from './inline-roots.ts';
+import type { MergeCounters } from './merge-counters.ts';
 import { mergeTable } from './merge-table.ts';
 import type { MergedTable } from './merge-table.ts';
 
@@ -39,12 +39,6 @@ export interface MergerOptions {
   readonly blockSizeBytes: number;
   /** Memory that the changes of an index may take before they are applied, in bytes. */
   readonly indexBufferBytes: number;
-}
-
-export interface MergeCounters extends WriteCounters {
-  merges: number;
-  lostMerges: number;
-  blocksWritten: number;
 }
 
 export class Merger {
@@ -134,4 +128,3 @@ function changedTables(view: View): Set<string> {
   }
   return names;
 }
-

@@ -72,7 +72,7 @@ export class KeyList {
   }
 
   /** Positions of the keys in ascending order of the keys; equal keys in the order in which they came. */
-  async sort(pacer: Pacer): Promise<Uint32Array> {
+  async sorted(pacer: Pacer): Promise<Uint32Array> {
     const order = new Uint32Array(this.count);
     if (await this.#isSorted(pacer)) return order.map((_, i) => i);
     for (let from = 0; from < this.count; from += chunkKeys) {

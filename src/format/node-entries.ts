@@ -25,7 +25,8 @@ export function rowHeapBytes(layout: RowLayout, source: RowSource, base: number)
   let total = 0;
   const { variableFields } = layout;
   for (let i = 0; i < variableFields.length; i++) {
-    const length = source.rowsView.getUint32(base + (variableFields[i] as { offset: number }).offset, true) & ~nonAsciiFlag;
+    const length =
+      source.rowsView.getUint32(base + (variableFields[i] as { offset: number }).offset, true) & ~nonAsciiFlag;
     if (length > inlineBytes) total += length;
   }
   return total;
@@ -146,13 +147,16 @@ export class NodeEntries {
     return this.shape.layout?.stride ?? 0;
   }
 
-  /** About how long the node of entries `from` to `to` would be, in bytes; never less than it will be by much. */
+  /** How long the block of entries `from` to `to` would be, in bytes; it is never longer than that. */
   sizeOf(from: number, to: number): number {
     const n = to - from;
     if (n <= 0) return 0;
-    const keyBytes = (this.#keyEnds[to - 1] as number) - this.#keyStart(from) - n * this.#sharedPrefix(from, to);
+    const prefixLength = this.#sharedPrefix(from, to);
+    const suffixBytes = (this.#keyEnds[to - 1] as number) - this.#keyStart(from) - n * prefixLength;
+    const offsets = this.#uniform ? 0 : padTo4((n + 1) * (suffixBytes > 0xffff ? 4 : 2));
     const heap = (this.#heapEnds[to - 1] as number) - (from === 0 ? 0 : (this.#heapEnds[from - 1] as number));
-    return envelopeBytes + nodeHeaderBytes + keyBytes + n * (this.#valueBytes + (this.#uniform ? 0 : 2)) + heap;
+    const keys = padTo4(prefixLength) + offsets + padTo4(suffixBytes);
+    return envelopeBytes + nodeHeaderBytes + keys + padTo4(n * this.#valueBytes) + heap;
   }
 
   /** How many entries from `from` on make a node of at most `sizeBytes`; at least one. */
@@ -185,7 +189,8 @@ export class NodeEntries {
   encode(name: string, from: number, to: number): Uint8Array {
     const n = to - from;
     const prefixLength = this.#sharedPrefix(from, to);
-    const suffixBytes = (this.#keyEnds[to - 1] as number) - this.#keyStart(from) - n * prefixLength;
+    const keyStart = this.#keyStart(from);
+    const suffixBytes = n === 0 ? 0 : (this.#keyEnds[to - 1] as number) - keyStart - n * prefixLength;
     let variable = false;
     for (let i = from + 1; i < to && !variable; i++) variable = this.#keyLength(i) !== this.#keyLength(from);
     const wide = variable && suffixBytes > 0xffff;
@@ -195,7 +200,6 @@ export class NodeEntries {
     const out = new ByteWriter(suffixStart + padTo4(suffixBytes) + padTo4(values) + 64);
     out.length = suffixStart;
     out.bytes.fill(0, 0, suffixStart);
-    const keyStart = n === 0 ? 0 : this.#keyStart(from);
     copyRange(this.#keys.bytes, keyStart, keyStart + prefixLength, out.bytes, envelopeBytes + nodeHeaderBytes);
     for (let i = from; i < to; i++) {
       out.appendRange(this.#keys.bytes, this.#keyStart(i) + prefixLength, this.#keyEnds[i] as number);

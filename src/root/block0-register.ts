@@ -137,7 +137,9 @@ export class Block0Register {
         }
       } catch (error) {
         if (!(error instanceof StorageError) || signal?.aborted === true) throw error;
-        this.#logger.warn(`Writing Block 0 failed, looking whether it was written: ${error.message}`, { key: this.#key });
+        this.#logger.warn(`Writing Block 0 failed, looking whether it was written: ${error.message}`, {
+          key: this.#key,
+        });
       }
       // Lost, or no answer: in both cases it may have been this very write.
       const stored = await this.refresh(signal);

@@ -36,13 +36,19 @@ export class Registry {
 
   registerFunction(name: unknown, fn: unknown, version: unknown): void {
     if (typeof name !== 'string' || name === '') {
-      throw new InvalidOptionError('name', `A function's name must be a string that is not empty, not ${describeValue(name)}.`);
+      throw new InvalidOptionError(
+        'name',
+        `A function's name must be a string that is not empty, not ${describeValue(name)}.`,
+      );
     }
     if (typeof fn !== 'function') {
       throw new InvalidOptionError('fn', `Function ${name} must be a function (row) => any, not ${describeValue(fn)}.`);
     }
     if (version !== undefined && typeof version !== 'number') {
-      throw new InvalidOptionError('version', `The version of function ${name} must be a number, not ${describeValue(version)}.`);
+      throw new InvalidOptionError(
+        'version',
+        `The version of function ${name} must be a number, not ${describeValue(version)}.`,
+      );
     }
     this.#functions.set(name, { name, fn: fn as RegisteredFunction['fn'], version });
     for (const shape of this.#shapes.values()) {

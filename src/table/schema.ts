@@ -147,7 +147,10 @@ function checkKeyField(table: string, fields: readonly StoredField[], name: unkn
 /** Checks a definition and returns it in its stored form. Throws `InvalidSchemaError`. */
 export function readSchema(definition: unknown): StoredSchema {
   if (typeof definition !== 'object' || definition === null) {
-    throw new InvalidSchemaError('', `A schema is an object { name, version, fields, primaryKey }, not ${describeValue(definition)}.`);
+    throw new InvalidSchemaError(
+      '',
+      `A schema is an object { name, version, fields, primaryKey }, not ${describeValue(definition)}.`,
+    );
   }
   const { name, version, fields, primaryKey, indexes = [] } = definition as SchemaDefinition;
   checkName(String(name), 'name of a table', name);
@@ -155,7 +158,10 @@ export function readSchema(definition: unknown): StoredSchema {
     throw new InvalidSchemaError(name, `Table '${name}': names that begin with _ are reserved for system tables.`);
   }
   if (!Number.isSafeInteger(version) || version < 0 || version > 0xffffffff) {
-    throw new InvalidSchemaError(name, `The version of table '${name}' must be an integer >= 0, not ${describeValue(version)}.`);
+    throw new InvalidSchemaError(
+      name,
+      `The version of table '${name}' must be an integer >= 0, not ${describeValue(version)}.`,
+    );
   }
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) {
     throw new InvalidSchemaError(name, `The fields of table '${name}' must be an object from names to { typeId }.`);

@@ -1,5 +1,5 @@
 /** A table version as the engine works with it: its schema with the layout, keys and indexes that follow from it. */
-import { ByteWriter } from '../base/bytes.ts';
+import type { ByteWriter } from '../base/bytes.ts';
 import { BlockKind } from '../format/block.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import { readKeyComponent, skipKeyComponent, writeKeyComponent } from '../format/ordered-key.ts';
@@ -65,7 +65,13 @@ export class TableShape {
   }
 
   /** Appends the index entry of a row: its indexed value and its primary key. */
-  writeIndexEntry(writer: ByteWriter, index: TableIndex, source: RowSource, base: number, primaryKey: Uint8Array): void {
+  writeIndexEntry(
+    writer: ByteWriter,
+    index: TableIndex,
+    source: RowSource,
+    base: number,
+    primaryKey: Uint8Array,
+  ): void {
     writeKeyComponent(writer, index.field.typeId, readField(source, base, index.field) as OrderedValue);
     writer.append(primaryKey);
   }

@@ -79,11 +79,7 @@ export class TableState {
     return this.tree.lookup(key, length);
   }
 
-  async #lookupFrom(
-    first: Promise<RowHit | undefined>,
-    layer: number,
-    key: Uint8Array,
-  ): Promise<RowHit | undefined> {
+  async #lookupFrom(first: Promise<RowHit | undefined>, layer: number, key: Uint8Array): Promise<RowHit | undefined> {
     let hit = await first;
     for (let i = layer + 1; hit === undefined && i < this.layers.length; i++) {
       hit = await (this.layers[i] as Tree).lookup(key);
@@ -112,7 +108,9 @@ export class TableState {
   /** The rows with keys in a range, in key order. */
   scan(range: KeyRange = {}, descending = false): RunCursor {
     const bottom = new TreeCursor(this.tree, range, descending);
-    return this.layers.length === 0 ? bottom : new MergedCursor(this.#layerCursors(range, descending), bottom, descending);
+    return this.layers.length === 0
+      ? bottom
+      : new MergedCursor(this.#layerCursors(range, descending), bottom, descending);
   }
 
   /** Only what unmerged commits have changed; with the rows that they deleted if `showDeleted`. */

@@ -71,7 +71,11 @@ export class BlockReader {
 
   /** The blocks of a table's or an index's tree. */
   tree(place: TreePlace): BlockSource {
-    return new CachedSource(this, (ref) => blockName(place, ref), (_, name) => ({ name }));
+    return new CachedSource(
+      this,
+      (ref) => blockName(place, ref),
+      (_, name) => ({ name }),
+    );
   }
 
   /** The blocks of a staged tree: ranges of the objects that `runs` names. */
@@ -182,7 +186,10 @@ class CachedSource implements BlockSource {
     const name = this.#nameOf(ref);
     const node = await this.#reader.load(name, this.#partOf(ref, name));
     if (node.sizeBytes !== ref.sizeBytes) {
-      throw new CorruptionError(name, `The block is ${node.sizeBytes} bytes long, not ${ref.sizeBytes} as its parent says`);
+      throw new CorruptionError(
+        name,
+        `The block is ${node.sizeBytes} bytes long, not ${ref.sizeBytes} as its parent says`,
+      );
     }
     this.#reader.cache.add(node);
     return node;

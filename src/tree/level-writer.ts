@@ -39,6 +39,11 @@ export interface HeldNode {
 /** Below this part of a block a node is joined with a neighbour, if both fit in {@link joinedFill} of one. */
 const minimumFill = 0.3;
 const joinedFill = 0.9;
+/**
+ * An inner node is split only into parts of at least so many children, even if it is larger than a block: where keys
+ * are nearly as long as blocks, levels would otherwise have as many nodes as those below them, and never end in a root.
+ */
+const minimumChildren = 4;
 
 /** The shortest byte string that is above `left` and not above `right`. */
 export function shortestSeparator(left: Uint8Array, right: Uint8Array): Uint8Array {
@@ -53,8 +58,10 @@ export class LevelWriter {
   readonly #context: LevelContext;
   readonly #push: (separator: Uint8Array, ref: BlockRef) => void | Promise<void>;
   pending: NodeEntries;
-  /** Separator of the first node that will be made of `pending`. */
-  #separator: Uint8Array = new Uint8Array(0);
+  /** Separator of the first node that will be made of `pending`; undefined: what parts it from {@link #last}. */
+  #separator: Uint8Array | undefined = new Uint8Array(0);
+  /** The last key of the node that was finished last. */
+  #last: Uint8Array = new Uint8Array(0);
   #held: HeldNode | undefined;
   #handedUp = false;
 
@@ -74,22 +81,28 @@ export class LevelWriter {
     if (this.pending.count === 0) this.#separator = separator;
   }
 
+  /** Fewest entries of a node that has neighbours. */
+  get #minimumCount(): number {
+    return this.shape.level > 0 ? minimumChildren : 1;
+  }
+
   /** Whether {@link drain} must be awaited before more is added. */
   get full(): boolean {
     const limit = this.#context.maxBytes * 2;
+    if (this.pending.count < this.#minimumCount * 2) return false;
     return this.pending.roughBytes >= limit && this.pending.sizeOf(0, this.pending.count) >= limit;
   }
 
   /** Finishes full nodes until less than two are pending. */
   async drain(): Promise<void> {
-    while (this.full) await this.#finish(this.pending.fitting(0, this.#context.maxBytes));
+    while (this.full) await this.#finishPart(this.#context.maxBytes);
   }
 
   /** The old tree's node ends here: entries enough for a node become one, or two. `append`: nothing follows. */
   async endNode(append: boolean): Promise<void> {
     const { maxBytes } = this.#context;
-    const size = this.pending.sizeOf(0, this.pending.count);
-    if (size < maxBytes * minimumFill) return;
+    if (this.pending.count < this.#minimumCount) return;
+    if (this.pending.sizeOf(0, this.pending.count) < maxBytes * minimumFill) return;
     await this.#finishAll(append);
   }
 
@@ -139,17 +152,15 @@ export class LevelWriter {
 
   async #finishAll(append: boolean): Promise<void> {
     const { maxBytes, counters } = this.#context;
-    const { count } = this.pending;
-    const size = this.pending.sizeOf(0, count);
-    if (size > maxBytes) {
-      counters.splits++;
-      if (append) {
-        while (this.pending.sizeOf(0, this.pending.count) > maxBytes) {
-          await this.#finish(this.pending.fitting(0, maxBytes));
-        }
-      } else await this.#finish(Math.min(this.pending.fitting(0, size / 2), count - 1 || 1));
+    let split = false;
+    while (this.pending.count >= Math.max(2, this.#minimumCount * 2)) {
+      const size = this.pending.sizeOf(0, this.pending.count);
+      if (size <= maxBytes) break;
+      split = true;
+      // Where nothing follows, full nodes; elsewhere halves, so that both have room to grow.
+      await this.#finishPart(append ? maxBytes : Math.min(maxBytes, size / 2));
     }
-    if (this.pending.count === 0) return;
+    if (split) counters.splits++;
     if (await this.#joinWithHeld()) return;
     await this.#finish(this.pending.count);
   }
@@ -169,29 +180,50 @@ export class LevelWriter {
       for (let i = 0; i < node.count; i++) joined.addNodeEntry(node, i);
     }
     joined.addFrom(this.pending, 0, this.pending.count);
-    this.pending = new NodeEntries(this.shape);
+    // Together they may share a shorter prefix than each of them did, and so be longer than both.
+    if (joined.sizeOf(0, joined.count) > maxBytes) return false;
+    this.#taken(this.pending);
     this.#held = { separator: held.separator, entries: joined };
     counters.joins++;
     return true;
   }
 
+  /** Makes a node of up to `sizeBytes` of the first pending entries, and leaves enough for another. */
+  async #finishPart(sizeBytes: number): Promise<void> {
+    const { count } = this.pending;
+    const least = this.#minimumCount;
+    const n = Math.max(this.pending.fitting(0, sizeBytes), least);
+    await this.#finish(count > least ? Math.min(n, count - least) : count);
+  }
+
   /** Makes the first `n` pending entries a node. */
   async #finish(n: number): Promise<void> {
     const { pending } = this;
-    const separator = this.#separator;
-    if (n === pending.count) {
-      this.pending = new NodeEntries(this.shape);
-      await this.#hold({ separator, entries: pending });
-      return;
-    }
-    const done = new NodeEntries(this.shape);
-    done.addFrom(pending, 0, n);
+    const separator = this.#firstSeparator();
+    let done = pending;
     const rest = new NodeEntries(this.shape);
-    rest.addFrom(pending, n, pending.count);
-    // Separators of inner nodes are separators already; only keys of rows can be shortened.
-    this.#separator = this.shape.level > 0 ? rest.key(0) : shortestSeparator(done.key(n - 1), rest.key(0));
-    this.pending = rest;
+    if (n < pending.count) {
+      done = new NodeEntries(this.shape);
+      done.addFrom(pending, 0, n);
+      rest.addFrom(pending, n, pending.count);
+    }
+    this.#taken(done, rest);
     await this.#hold({ separator, entries: done });
+  }
+
+  /** Separator of the node that begins with the first pending entry. */
+  #firstSeparator(): Uint8Array {
+    if (this.#separator !== undefined) return this.#separator;
+    // Separators of inner nodes are separators already; only keys of rows can be shortened.
+    const first = this.pending.key(0);
+    return this.shape.level > 0 ? first : shortestSeparator(this.#last, first);
+  }
+
+  /** The last entries that were finished are those of `done`, and what is pending begins a node of its own. */
+  #taken(done: NodeEntries, rest: NodeEntries = new NodeEntries(this.shape)): void {
+    this.#last = done.key(done.count - 1);
+    this.#separator = undefined;
+    this.pending = rest;
   }
 
   async #hold(next: HeldNode): Promise<void> {
@@ -206,4 +238,3 @@ export class LevelWriter {
     await this.#push(separator, stored instanceof Promise ? await stored : stored);
   }
 }
-

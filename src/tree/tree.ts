@@ -57,7 +57,10 @@ export class Tree {
     if (this.node !== undefined) return this.node;
     const root = await this.source.load(this.ref as BlockRef);
     if (root.level !== this.ref?.level) {
-      throw new CorruptionError(root.name, `The root is of level ${root.level}, not ${this.ref?.level} as Block 0 says`);
+      throw new CorruptionError(
+        root.name,
+        `The root is of level ${root.level}, not ${this.ref?.level} as Block 0 says`,
+      );
     }
     return root;
   }

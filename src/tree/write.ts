@@ -86,7 +86,9 @@ class TreeWriter {
     for (let next = this.#levels.length; next <= level; next++) {
       const shape: EntryShape = next === 0 ? this.#options.leaf : { kind: innerKind, level: next };
       const above = next + 1;
-      this.#levels.push(new LevelWriter(shape, this.#context, (separator, ref) => this.#addChild(above, separator, ref)));
+      this.#levels.push(
+        new LevelWriter(shape, this.#context, (separator, ref) => this.#addChild(above, separator, ref)),
+      );
     }
     return this.#levels[level] as LevelWriter;
   }

@@ -1,0 +1,144 @@
+/**
+ * The check of one whole tree, for `verify()` and for tests: every block is read, and everything that readers and
+ * writers rely on is looked at. What is wrong is reported and gone around, so that one damaged block does not hide the
+ * next; only a store that does not answer ends the check.
+ */
+import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
+import type { Pacer } from '../base/pacer.ts';
+import { BlockKind } from '../format/block.ts';
+import type { EntryShape } from '../format/node-entries.ts';
+import type { Node } from '../format/node.ts';
+import { loadChild } from './tree.ts';
+import type { Tree } from './tree.ts';
+
+/** Something that is not as it should be, and the object in which it was seen. */
+export interface Finding {
+  readonly name: string;
+  readonly message: string;
+}
+
+export interface CheckOptions {
+  /** What the leaves of the tree should be. */
+  readonly leaf: EntryShape;
+  readonly pacer?: Pacer;
+  /** Called for every leaf that could be read, in key order; entries `from` to `to` of it are in key order too. */
+  readonly onRun?: (leaf: Node, from: number, to: number) => void | Promise<void>;
+  /** Called for every node that could be read, before those below it. */
+  readonly onNode?: (node: Node) => void;
+  /** The check ends after so many findings. Default 100. */
+  readonly maxFindings?: number;
+}
+
+/** Keys of a subtree: from `lower` on, below `upper`; undefined where there is no bound. */
+interface Bounds {
+  readonly lower: Uint8Array | undefined;
+  readonly upper: Uint8Array | undefined;
+}
+
+const defaultMaxFindings = 100;
+
+/** Reads a whole tree and returns what is wrong with it: nothing, if all is well. */
+export async function checkTree(tree: Tree, options: CheckOptions): Promise<Finding[]> {
+  if (tree.ref === null) return [];
+  const check = new TreeCheck(tree, options);
+  return check.run(tree.ref.count);
+}
+
+class TreeCheck {
+  readonly #tree: Tree;
+  readonly #options: CheckOptions;
+  readonly #maxFindings: number;
+  readonly #findings: Finding[] = [];
+
+  constructor(tree: Tree, options: CheckOptions) {
+    this.#tree = tree;
+    this.#options = options;
+    this.#maxFindings = options.maxFindings ?? defaultMaxFindings;
+  }
+
+  async run(count: number): Promise<Finding[]> {
+    const root = await this.#read('the root', () => this.#tree.loadRoot());
+    if (root === undefined) return this.#findings;
+    if (root.count === 0) this.#report(root.name, 'The root has no entries, and an empty tree has no root');
+    await this.#checkNode(root, { lower: undefined, upper: undefined }, count);
+    return this.#findings;
+  }
+
+  get #enough(): boolean {
+    return this.#findings.length >= this.#maxFindings;
+  }
+
+  #report(name: string, message: string): void {
+    if (!this.#enough) this.#findings.push({ name, message });
+  }
+
+  /** A node, or undefined and a finding where it is damaged, missing or misplaced. */
+  async #read(parent: string, load: () => Promise<Node>): Promise<Node | undefined> {
+    try {
+      return await load();
+    } catch (error) {
+      if (!(error instanceof CorruptionError) && !(error instanceof UnknownFormatError)) throw error;
+      this.#report(error.key === '' ? parent : error.key, error.message);
+      return undefined;
+    }
+  }
+
+  /** Checks a node and all below it; `count`: how many rows its parent says there are. */
+  async #checkNode(node: Node, bounds: Bounds, count: number): Promise<void> {
+    const { pacer, onNode, onRun } = this.#options;
+    if (pacer?.due() === true) await pacer.pause();
+    onNode?.(node);
+    this.#checkKeys(node, bounds);
+    const total = node.totalCount();
+    if (total !== count) this.#report(node.name, `There are ${total} entries in and below the node, not ${count}`);
+    if (node.level === 0) {
+      this.#checkLeaf(node);
+      if (onRun !== undefined && node.count > 0) await onRun(node, 0, node.count);
+      return;
+    }
+    for (let i = 0; i < node.count && !this.#enough; i++) {
+      const child = await this.#read(node.name, () => loadChild(this.#tree.source, node, i));
+      if (child === undefined) continue;
+      const lower = i === 0 ? bounds.lower : node.key(i);
+      const upper = i + 1 < node.count ? node.key(i + 1) : bounds.upper;
+      await this.#checkNode(child, { lower, upper }, node.childCount(i));
+    }
+  }
+
+  /**
+   * Keys ascend and none is twice, and they lie within the separators above them. The first separator of an inner node
+   * bounds nothing: whatever is below the second belongs to the first child.
+   */
+  #checkKeys(node: Node, { lower, upper }: Bounds): void {
+    let previous: Uint8Array | undefined;
+    for (let i = 0; i < node.count && !this.#enough; i++) {
+      const key = node.key(i);
+      if (previous !== undefined && node.compareKey(i, previous, previous.length) <= 0) {
+        this.#report(node.name, `Entry ${i} is not above the one before it`);
+      }
+      const free = node.level > 0 && i === 0;
+      if (!free && lower !== undefined && node.compareKey(i, lower, lower.length) < 0) {
+        this.#report(node.name, `Entry ${i} is below the separator of its node`);
+      }
+      if (!free && upper !== undefined && node.compareKey(i, upper, upper.length) >= 0) {
+        this.#report(node.name, `Entry ${i} is not below the separator of the next node`);
+      }
+      previous = key;
+    }
+  }
+
+  #checkLeaf(node: Node): void {
+    const { kind, layout, schemaVersion = 0 } = this.#options.leaf;
+    if (node.kind !== kind) {
+      const found = node.kind === BlockKind.table ? 'rows' : 'index entries';
+      this.#report(node.name, `The leaf holds ${found}, which is not what this tree is for`);
+      return;
+    }
+    if (layout !== undefined && node.stride !== layout.stride) {
+      this.#report(node.name, `The leaf's rows are ${node.stride} bytes long, and the schema's are ${layout.stride}`);
+    }
+    if (node.schemaVersion !== schemaVersion) {
+      this.#report(node.name, `The leaf's rows are of schema version ${node.schemaVersion}, not ${schemaVersion}`);
+    }
+  }
+}
