@@ -7,16 +7,13 @@
 import type { ListEntry, ListPage } from './driver.ts';
 import { compareStrings } from '../base/order.ts';
 import { folderOfPrefix, fromByteString, parseName, TEMPORARY_MARK, toByteString } from './file-names.ts';
-import type { FileContext } from './file-versions.ts';
+import type { FileContext, ListedItem } from './file-context.ts';
 import { TRAILER_BYTES, type StoredFile } from './stored-file.ts';
 
-interface Item {
-  readonly kind: 'object' | 'versions' | 'folder' | 'continued';
-  /** The key as a byte string, or what all keys in the folder begin with. */
-  readonly bytes: string;
-  /** The name in the folder. */
-  readonly name: string;
-}
+/** Folders with more names are remembered from one page to the next. */
+const LARGE_FOLDER_NAMES = 2000;
+/** A folder that changed so recently may change again without another time of change: clocks have ticks. */
+const TICK_MS = 2000;
 
 /** One page. Made for one call. */
 export class FileListing {
@@ -42,6 +39,7 @@ export class FileListing {
     const start = folderOfPrefix(prefix);
     await this.#visit(this.#root + start.folder, start.bytes);
     const more = this.#entries.length > limit;
+    if (!more) delete this.#context.lastListed.folder;
     return { entries: more ? this.#entries.slice(0, limit) : this.#entries, more };
   }
 
@@ -51,22 +49,10 @@ export class FileListing {
 
   /** Adds what the folder holds; all its keys begin with `beginning`. */
   async #visit(folder: string, beginning: string): Promise<void> {
-    const names = await this.#context.system.readFolder(folder);
-    if (names === undefined) return;
-    const items: Item[] = [];
-    const temporaries: string[] = [];
-    for (const name of names) {
-      if (name.startsWith(TEMPORARY_MARK)) temporaries.push(name);
-      const parsed = parseName(name);
-      if (parsed === undefined) continue;
-      const item = { kind: parsed.kind, bytes: beginning + parsed.bytes, name };
-      if (this.#concerns(item)) items.push(item);
-    }
-    if (temporaries.length > 0) await this.#context.temporaries.sweep(folder, temporaries);
-    items.sort((a, b) => compareStrings(a.bytes, b.bytes));
+    const items = (await this.#items(folder, beginning)).filter((item) => this.#concerns(item));
     let settled = false;
     for (let i = 0; i < items.length && !this.#isFull; i++) {
-      const item = items[i] as Item;
+      const item = items[i] as ListedItem;
       if (item.kind === 'folder' || item.kind === 'continued') {
         await this.#visit(`${folder}${item.name}/`, item.bytes);
         continue;
@@ -82,8 +68,30 @@ export class FileListing {
     }
   }
 
+  /** Everything in the folder, in the order of keys. */
+  async #items(folder: string, beginning: string): Promise<readonly ListedItem[]> {
+    const { system, environment, temporaries, lastListed } = this.#context;
+    const nowMs = environment.now();
+    const changedNs = await system.folderChangedNs(folder);
+    const last = lastListed.folder;
+    // Sorting a large folder takes far longer than a page of it, so the pages after the first do without.
+    if (last?.path === folder && last.changedNs === changedNs && this.#after?.startsWith(beginning)) return last.items;
+    const items: ListedItem[] = [];
+    const unfinished: string[] = [];
+    for (const name of (await system.readFolder(folder)) ?? []) {
+      const parsed = parseName(name);
+      if (parsed !== undefined) items.push({ kind: parsed.kind, bytes: beginning + parsed.bytes, name });
+      else if (name.startsWith(TEMPORARY_MARK)) unfinished.push(name);
+    }
+    items.sort((a, b) => compareStrings(a.bytes, b.bytes));
+    if (unfinished.length > 0) await temporaries.sweep(folder, unfinished);
+    const isQuiet = changedNs !== undefined && Number(changedNs / 1_000_000n) < nowMs - TICK_MS;
+    if (items.length > LARGE_FOLDER_NAMES && isQuiet) lastListed.folder = { path: folder, changedNs, items };
+    return items;
+  }
+
   /** Whether keys of the page can be behind this name. */
-  #concerns(item: Item): boolean {
+  #concerns(item: ListedItem): boolean {
     const { bytes } = item;
     const after = this.#after;
     if (item.kind === 'object' || item.kind === 'versions') {
@@ -94,7 +102,7 @@ export class FileListing {
   }
 
   /** Adds the object if it (still) exists. True if its write may not be durable yet. */
-  async #add(item: Item, folder: string, isVersioned: boolean): Promise<boolean> {
+  async #add(item: ListedItem, folder: string, isVersioned: boolean): Promise<boolean> {
     const key = fromByteString(item.bytes);
     if (key === undefined) return false;
     const status = isVersioned ? undefined : await this.#context.system.status(folder + item.name);

@@ -42,6 +42,11 @@ export interface FileSystem {
    * when it returns is among them. `few` says that there cannot be many.
    */
   readFolder(path: string, options?: { readonly few?: boolean }): Promise<string[] | undefined>;
+  /**
+   * When names in the folder last changed, as precisely as the file system knows; undefined where it is missing or
+   * nobody knows.
+   */
+  folderChangedNs(path: string): Promise<bigint | undefined>;
   /** Creates one folder; `missing` if its parent is. */
   createFolder(path: string): Promise<'created' | 'exists' | 'missing'>;
   /** Gives a file a second name, in one step, unless that name is taken. `missing`: the file or the folder is. */

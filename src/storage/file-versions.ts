@@ -17,24 +17,14 @@
  * fails; a writer that made its token later sees H. The proof at full length is in docs/drivers.md.
  */
 import type { PutCondition } from './driver.ts';
-import { sleep, type Environment } from '../base/env.ts';
+import { sleep } from '../base/env.ts';
 import { StorageError } from '../base/errors.ts';
 import { isRefusal } from './file-errors.ts';
 import { TEMPORARY_MARK, VERSIONS_MARK } from './file-names.ts';
 import { errorCode, type FileSystem } from './file-system.ts';
-import type { Folders } from './folders.ts';
+import type { FileContext } from './file-context.ts';
 import { damaged, StoredFile } from './stored-file.ts';
-import type { TemporaryFile, TemporaryFiles } from './temporary-files.ts';
-
-/** What the parts of a `FileDriver` share. */
-export interface FileContext {
-  readonly system: FileSystem;
-  readonly environment: Environment;
-  readonly folders: Folders;
-  readonly temporaries: TemporaryFiles;
-  /** Old versions are removed when there are so many. */
-  readonly keptVersions: number;
-}
+import type { TemporaryFile } from './temporary-files.ts';
 
 /** How far a write has come, for the error that it may end with. */
 export interface Attempt {

@@ -22,7 +22,8 @@ import { InvalidOptionError, StorageError } from '../base/errors.ts';
 import { toStorageError } from './file-errors.ts';
 import { FileListing } from './file-listing.ts';
 import { placeOf } from './file-names.ts';
-import { FileVersions, linkFinal, type AppendResult, type Attempt, type FileContext } from './file-versions.ts';
+import type { FileContext } from './file-context.ts';
+import { FileVersions, linkFinal, type AppendResult, type Attempt } from './file-versions.ts';
 import type { FileSystem } from './file-system.ts';
 import { Folders, type Durability } from './folders.ts';
 import { NodeFileSystem } from './node-file-system.ts';
@@ -77,7 +78,7 @@ export class FileDriver implements StorageDriver {
     const temporaries = new TemporaryFiles(system, environment, folders, durability);
     this.#root = path.join(path.resolve(given.path), path.sep);
     const keptVersions = given.keptVersions ?? KEPT_VERSIONS;
-    this.#context = { system, environment, folders, temporaries, keptVersions };
+    this.#context = { system, environment, folders, temporaries, keptVersions, lastListed: {} };
   }
 
   async get(key: string, options?: GetOptions): Promise<GetResult> {

@@ -173,6 +173,14 @@ export class NodeFileSystem implements FileSystem {
     return unless<string[] | undefined>(names, { ENOENT: undefined });
   }
 
+  async folderChangedNs(path: string): Promise<bigint | undefined> {
+    const stats = await this.#pace.run(
+      () => fs.statSync(path, { bigint: true, throwIfNoEntry: false }),
+      () => unless<fs.BigIntStats | undefined>(fs.promises.stat(path, { bigint: true }), { ENOENT: undefined }),
+    );
+    return stats?.mtimeNs;
+  }
+
   createFolder(path: string): Promise<'created' | 'exists' | 'missing'> {
     const created = this.#pace.run(
       () => fs.mkdirSync(path),

@@ -202,6 +202,10 @@ class ModelFileSystem implements FileSystem {
     return [...all].filter((name) => (names.has(name) && between.has(name) && after.has(name)) || this.#random() < 0.5);
   }
 
+  folderChangedNs(): Promise<undefined> {
+    return Promise.resolve(undefined);
+  }
+
   async createFolder(path: string): Promise<'created' | 'exists' | 'missing'> {
     await this.#turn(`create folder ${path}`);
     const { folder, name } = split(path);
