@@ -129,6 +129,7 @@ function isBlock0(value: Record<string, unknown>): boolean {
   if (!applied.every((commit, i) => commit.seq === first + i)) return false;
   return (
     everyOf(value['tables'], isTable) &&
+    new Set(value['tables'].map((table) => table.name)).size === value['tables'].length &&
     everyOf(value['inlined'], isInlined) &&
     Array.isArray(value['snapshots']) &&
     Array.isArray(value['migrations']) &&

@@ -13,6 +13,7 @@ import { BlockKind, envelopeBytes, openBlock, sealBlock } from './block.ts';
 import { commitName } from './keys.ts';
 import { openNode, padTo4 } from './node.ts';
 import type { Node } from './node.ts';
+import { rowStride } from './row-layout.ts';
 import { isStoredSchema } from './stored-schema.ts';
 import type { StoredSchema } from './stored-schema.ts';
 
@@ -107,11 +108,20 @@ interface Header {
 function isHeader(value: unknown): value is Header {
   if (typeof value !== 'object' || value === null) return false;
   const { databaseId, commitId, nodeId, atMs, members } = value as Record<string, unknown>;
-  if (typeof databaseId !== 'string' || typeof commitId !== 'string' || !Number.isInteger(nodeId)) return false;
-  if (typeof atMs !== 'number' || !Array.isArray(members)) return false;
+  if (typeof databaseId !== 'string' || typeof commitId !== 'string') return false;
+  if (!Number.isSafeInteger(nodeId) || (nodeId as number) < 0 || typeof atMs !== 'number') return false;
+  if (!Array.isArray(members)) return false;
   return members.every((member: { changes?: unknown } | null) => {
     return member !== null && Array.isArray(member.changes) && member.changes.every(isHeaderChange);
   });
+}
+
+/** Whether the rows of a change are of its schema, and its block is all there is unless it was staged. */
+function isOfSchema(node: Node, schema: StoredSchema, staged: StagedRuns | undefined): boolean {
+  if (node.level > 0) return staged !== undefined;
+  return (
+    node.kind === BlockKind.table && node.schemaVersion === schema.version && node.stride === rowStride(schema.fields)
+  );
 }
 
 /** Checks and decodes the object of a slot. Throws `CorruptionError` or `UnknownFormatError`. */
@@ -139,6 +149,7 @@ export function decodeCommit(slot: number, bytes: Uint8Array): Commit {
       const start = blocksAt + offset;
       if (start + length > bytes.length) fail();
       const node = openNode(commitBlockName(schema.name), bytes.subarray(start, start + length));
+      if (!isOfSchema(node, schema, staged)) fail();
       return { schema, node, ...(staged === undefined ? {} : { staged }) };
     }),
   }));

@@ -29,7 +29,8 @@ export function commitName(slot: number): string {
 /** Slot of a commit's name; undefined for other names. */
 export function parseCommitName(name: string): number | undefined {
   const match = /^committed\/([0-9]{16})$/.exec(name);
-  return match === null ? undefined : Number(match[1]);
+  const slot = match === null ? Number.NaN : Number(match[1]);
+  return Number.isSafeInteger(slot) ? slot : undefined;
 }
 
 function blockFile(birth: number, id: string): string {

@@ -9,7 +9,7 @@
  * Flag 1: suffixes differ in length, so n + 1 offsets stand before them; flag 2: those are u32 and not u16.
  * A node is read in place: searching compares bytes, and nothing is decoded until a row is returned.
  */
-import { copyRange } from '../base/bytes.ts';
+import { compareRanges, copyRange } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { readLatin1 } from '../base/text.ts';
 import { BlockKind, envelopeBytes, openBlock } from './block.ts';
@@ -21,8 +21,9 @@ export const nodeHeaderBytes = 24;
 export const flagVariable = 1;
 export const flagWide = 2;
 
+/** The next multiple of 4. Exact for any length that a header can claim, where bit operations would wrap around. */
 export function padTo4(length: number): number {
-  return (length + 3) & ~3;
+  return Math.ceil(length / 4) * 4;
 }
 
 /** How often strings are read from a node one by one before its text is kept as a whole. */
@@ -55,6 +56,7 @@ export class Node implements RowSource {
   /** Told how many bytes of memory the node has taken up beyond those of its block. */
   onGrow: ((bytes: number) => void) | undefined = undefined;
   #heads: Uint32Array | undefined = undefined;
+  #grownBytes = 0;
   #reads = 0;
 
   constructor(name: string, kind: BlockKind, bytes: Uint8Array) {
@@ -79,11 +81,14 @@ export class Node implements RowSource {
     const variable = (flags & flagVariable) !== 0;
     this.#wide = (flags & flagWide) !== 0;
     if (flags > (flagVariable | flagWide)) fail('unknown flags');
-    if ((this.level > 0) !== (kind === BlockKind.inner)) fail('its level does not go with its kind');
+    if (this.level > 0 !== (kind === BlockKind.inner)) fail('its level does not go with its kind');
     if (kind === BlockKind.inner ? this.stride !== childRefBytes : kind === BlockKind.index && this.stride !== 0) {
       fail('wrong length of values');
     }
     if (kind === BlockKind.table && this.stride === 0) fail('rows without bytes');
+    if (kind === BlockKind.inner && this.count === 0) fail('an inner node without children');
+    // Keys differ, so that no two can be nothing but the prefix: it bounds the entries by the length of the block.
+    if (this.count > 1 && this.#suffixBytes === 0) fail('its keys are equal');
     this.prefixStart = body + nodeHeaderBytes;
     this.#offsetsStart = this.prefixStart + padTo4(this.prefixLength);
     const offsetBytes = variable ? padTo4((this.count + 1) * (this.#wide ? 4 : 2)) : 0;
@@ -181,20 +186,31 @@ export class Node implements RowSource {
     return end - at - (length - k);
   }
 
-  /** The first four bytes of every suffix as a number: most comparisons of a search need no more. */
+  /**
+   * The first four bytes of every suffix as a number: most comparisons of a search need no more. Checks on the way that
+   * the keys ascend, since a search among keys that do not would give a wrong answer.
+   */
   #loadHeads(): Uint32Array {
     const heads = new Uint32Array(this.count);
     const { rows } = this;
+    let previous = -1;
+    let previousStart = 0;
+    let start = this.count === 0 ? 0 : this.suffixStart(0);
     for (let i = 0; i < heads.length; i++) {
-      const start = this.suffixStart(i);
-      const end = Math.min(this.suffixEnd(i), start + 4);
+      const end = this.suffixEnd(i);
       let head = 0;
-      for (let at = start; at < end; at++) head = (head << 8) | (rows[at] as number);
-      heads[i] = head << ((4 - (end - start)) * 8);
-      if (end === start) heads[i] = 0;
+      for (let at = start; at < start + 4; at++) head = (head << 8) | (at < end ? (rows[at] as number) : 0);
+      head >>>= 0;
+      const ascends =
+        head > previous || (head === previous && compareRanges(rows, previousStart, start, rows, start, end) < 0);
+      if (!ascends) throw new CorruptionError(this.name, `The keys of the node do not ascend (at entry ${i})`);
+      heads[i] = head;
+      previous = head;
+      previousStart = start;
+      start = end;
     }
     this.#heads = heads;
-    this.onGrow?.(heads.byteLength);
+    this.#grow(heads.byteLength);
     return heads;
   }
 
@@ -258,7 +274,17 @@ export class Node implements RowSource {
     this.#reads += rows;
     if (this.text !== undefined || this.#reads < textAfterReads) return;
     this.text = readLatin1(this.rows, this.rowsStart, this.heapEnd);
-    this.onGrow?.(this.text.length);
+    this.#grow(this.text.length);
+  }
+
+  /** The block and what was made of it to be faster. */
+  get memoryBytes(): number {
+    return this.rows.length + this.#grownBytes;
+  }
+
+  #grow(bytes: number): void {
+    this.#grownBytes += bytes;
+    this.onGrow?.(bytes);
   }
 }
 

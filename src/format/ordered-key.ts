@@ -164,7 +164,12 @@ export function skipKeyComponent(key: Uint8Array, at: number, typeId: TypeId): n
 
 /** Whether a text component that ends at `end` holds only the first bytes of its value. */
 export function isTruncatedComponent(key: Uint8Array, end: number, typeId: TypeId): boolean {
-  return (typeId === Types.varchar || typeId === Types.bytes) && end >= 3 && key[end - 1] === endTruncated && key[end - 2] === escape;
+  return (
+    (typeId === Types.varchar || typeId === Types.bytes) &&
+    end >= 3 &&
+    key[end - 1] === endTruncated &&
+    key[end - 2] === escape
+  );
 }
 
 function readText(key: Uint8Array, start: number, end: number): Uint8Array {
@@ -175,6 +180,15 @@ function readText(key: Uint8Array, start: number, end: number): Uint8Array {
     if (key[i] === escape) i++;
   }
   return bytes.subarray(0, length);
+}
+
+/** Length of UTF-8 text without the character that was cut in two at its end, if one was. */
+function wholeCharacters(text: Uint8Array): number {
+  let last = text.length - 1;
+  while (last >= 0 && text.length - last < 4 && ((text[last] as number) & 0xc0) === 0x80) last--;
+  const first = text[last] ?? 0;
+  const expected = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  return text.length - last < expected ? last : text.length;
 }
 
 /**
@@ -188,7 +202,8 @@ export function readKeyComponent(key: Uint8Array, at: number, end: number, typeI
   switch (typeId) {
     case Types.varchar:
       try {
-        return decodeUtf8(readText(key, start, end - 2));
+        const text = readText(key, start, end - 2);
+        return decodeUtf8(key[end - 1] === endTruncated ? text.subarray(0, wholeCharacters(text)) : text);
       } catch (cause) {
         throw new MalformedKey('key holds text that is not UTF-8', { cause });
       }

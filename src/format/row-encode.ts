@@ -1,6 +1,7 @@
 /** Documents to row bytes: every value is checked here, before anything is written anywhere. */
 import type { ByteWriter } from '../base/bytes.ts';
 import { copyRange, encodeUtf8 } from '../base/bytes.ts';
+import { CorruptionError } from '../base/errors.ts';
 import { inlineBytes, nonAsciiFlag } from './row-layout.ts';
 import type { LayoutField, RowLayout, RowSource } from './row-layout.ts';
 import { Types } from './types.ts';
@@ -164,7 +165,13 @@ function checkHeap(heap: ByteWriter, valueBytes: number): void {
  * Appends a copy of a row to `rows` and what its views point to onto `heap`, whose offset 0 the copies' places count
  * from. Returns the copy's offset.
  */
-export function copyRow(layout: RowLayout, from: RowSource, fromBase: number, rows: ByteWriter, heap: ByteWriter): number {
+export function copyRow(
+  layout: RowLayout,
+  from: RowSource,
+  fromBase: number,
+  rows: ByteWriter,
+  heap: ByteWriter,
+): number {
   const base = rows.length;
   rows.appendRange(from.rows, fromBase, fromBase + layout.stride);
   for (const field of layout.variableFields) copyHeapValue(field, from, fromBase, rows, base, heap);
@@ -200,7 +207,9 @@ function copyHeapValue(
   const length = from.rowsView.getUint32(at, true) & ~nonAsciiFlag;
   if (length <= inlineBytes) return;
   const start = from.heapStart + from.rowsView.getUint32(at + 8, true);
-  if (start + length > from.heapEnd) throw new RangeError(`a value's place lies outside the heap of ${from.name}`);
+  if (start + length > from.heapEnd) {
+    throw new CorruptionError(from.name, `field '${field.name}' holds a place outside the heap`);
+  }
   rows.view.setUint32(base + field.offset + 8, heap.length, true);
   heap.appendRange(from.heap, start, start + length);
 }

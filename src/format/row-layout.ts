@@ -45,6 +45,15 @@ export interface LayoutField extends FieldShape {
   readonly inherited: boolean;
 }
 
+function bitmapBytesOf(fields: readonly FieldShape[]): number {
+  return (fields.length + flagBits + 7) >> 3;
+}
+
+/** Length of every row with these fields, in bytes. */
+export function rowStride(fields: readonly FieldShape[]): number {
+  return fields.reduce((sum, { typeId }) => sum + widthOf(typeId), bitmapBytesOf(fields));
+}
+
 /** The layout of one table version's rows. */
 export class RowLayout {
   /** In row order. */
@@ -59,7 +68,7 @@ export class RowLayout {
 
   constructor(fields: readonly FieldShape[]) {
     const sorted = fields.toSorted((a, b) => compareStrings(a.name, b.name));
-    this.bitmapBytes = (sorted.length + flagBits + 7) >> 3;
+    this.bitmapBytes = bitmapBytesOf(fields);
     let offset = this.bitmapBytes;
     this.fields = sorted.map(({ name, typeId }, index) => {
       const bit = index + flagBits;

@@ -1,6 +1,6 @@
 /** A table's schema as Block 0 and commits hold it, and the check of one that was read back. */
 import { compareStrings } from '../base/order.ts';
-import { isTypeId, isVariable } from './types.ts';
+import { integerBounds, isKeyType, isTypeId, isVariable, maxTimestampMs, Types } from './types.ts';
 import type { TypeId } from './types.ts';
 
 /** What a field is when an insert leaves it out: a constant, or an id made at the insert. */
@@ -52,7 +52,43 @@ function isStoredField(value: unknown): value is StoredField {
   const { maxLength, default: fallback } = value;
   if (maxLength !== undefined && !(Number.isInteger(maxLength) && (maxLength as number) > 0)) return false;
   if (fallback === undefined) return true;
-  return isObject(fallback) && ('constant' in fallback || fallback['generated'] === 'uuidv7');
+  if (!isObject(fallback)) return false;
+  return 'constant' in fallback
+    ? isConstant(value['typeId'], fallback['constant'])
+    : fallback['generated'] === 'uuidv7';
+}
+
+/** Whether a default's constant is what JSON holds for a value of the type. */
+function isConstant(typeId: TypeId, constant: unknown): boolean {
+  switch (typeId) {
+    case Types.uint64:
+    case Types.int64:
+      return typeof constant === 'string' ? /^-?[0-9]{1,20}$/.test(constant) : Number.isSafeInteger(constant);
+    case Types.boolean:
+      return typeof constant === 'boolean';
+    case Types.timestamp:
+      return typeof constant === 'number' && Math.abs(constant) <= maxTimestampMs;
+    case Types.varchar:
+    case Types.uuid:
+    case Types.bytes:
+      return typeof constant === 'string';
+    case Types.json:
+      return true;
+    case Types.blob:
+      return false;
+    case Types.float32:
+    case Types.float64:
+      // JSON has no infinities: it holds null for them.
+      return typeof constant === 'number' || constant === null;
+    default: {
+      const bounds = integerBounds(typeId);
+      return Number.isInteger(constant) && bounds !== undefined && isWithin(constant as number, bounds);
+    }
+  }
+}
+
+function isWithin(value: number, { min, max }: { readonly min: number; readonly max: number }): boolean {
+  return value >= min && value <= max;
 }
 
 function isStoredIndex(value: unknown): value is StoredIndex {
@@ -67,7 +103,7 @@ export function isStoredSchema(value: unknown): value is StoredSchema {
   if (!Array.isArray(fields) || !fields.every(isStoredField)) return false;
   if (!Array.isArray(indexes) || !indexes.every(isStoredIndex)) return false;
   if (!isNames(primaryKey) || primaryKey.length === 0) return false;
-  const names = new Set(fields.map((field) => field.name));
-  const known = (field: string): boolean => names.has(field);
-  return names.size === fields.length && primaryKey.every(known) && indexes.every((index) => index.fields.every(known));
+  const types = new Map(fields.map((field) => [field.name, field.typeId]));
+  const isKey = (field: string): boolean => isKeyType(types.get(field) ?? Types.json);
+  return types.size === fields.length && primaryKey.every(isKey) && indexes.every((index) => index.fields.every(isKey));
 }

@@ -106,11 +106,15 @@ function checkJson(value: unknown, depth: number): void {
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return;
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw new ValueProblem(`JSON cannot hold ${value}`);
+    if (Object.is(value, -0)) throw new ValueProblem('JSON cannot hold -0: it would read back as 0');
     return;
   }
   if (typeof value !== 'object') throw new ValueProblem(`JSON cannot hold ${describeValue(value)}`);
   if (depth > maxJsonDepth) {
     throw new ValueProblem(`JSON that is nested deeper than ${maxJsonDepth} levels, or refers to itself`);
+  }
+  if (typeof (value as { toJSON?: unknown }).toJSON === 'function') {
+    throw new ValueProblem('JSON cannot hold an object with a method toJSON: it would read back as what that returns');
   }
   if (Array.isArray(value)) {
     // By index, so that holes are seen: JSON would turn them into null.
@@ -118,7 +122,8 @@ function checkJson(value: unknown, depth: number): void {
       if (!Object.hasOwn(value, i)) throw new ValueProblem('JSON cannot hold an array with holes');
       checkJson(value[i], depth + 1);
     }
-    if (Object.keys(value).length !== value.length) throw new ValueProblem('JSON cannot hold an array with named fields');
+    if (Object.keys(value).length !== value.length)
+      throw new ValueProblem('JSON cannot hold an array with named fields');
     return;
   }
   const prototype: unknown = Object.getPrototypeOf(value);
@@ -129,7 +134,6 @@ function checkJson(value: unknown, depth: number): void {
   for (const key of Object.keys(value)) {
     const inner = (value as Record<string, unknown>)[key];
     if (inner === undefined) throw new ValueProblem(`JSON cannot hold undefined (at '${key}'): leave the key out`);
-    if (key === 'toJSON' && typeof inner === 'function') throw new ValueProblem('JSON cannot hold a function');
     checkJson(inner, depth + 1);
   }
 }
@@ -164,4 +168,3 @@ export function readUuid(bytes: Uint8Array, at: number): string {
   }
   return text;
 }
-

@@ -49,7 +49,7 @@ export class BlockCache {
   add(node: Node): CacheSlot {
     const known = this.#slots.get(node.name);
     if (known !== undefined) return known;
-    const bytes = node.sizeBytes + overheadBytes;
+    const bytes = node.memoryBytes + overheadBytes;
     const slot: CacheSlot = { name: node.name, node, used: true, bytes };
     if (bytes > this.#maxBytes) {
       slot.node = undefined;
@@ -62,7 +62,8 @@ export class BlockCache {
       if (slot.node === undefined) return;
       slot.bytes += extra;
       this.#bytes += extra;
-      if (this.#bytes > this.#maxBytes) this.#evict(slot);
+      if (slot.bytes > this.#maxBytes) this.#drop(slot, this.#ring.indexOf(slot));
+      else if (this.#bytes > this.#maxBytes) this.#evict(slot);
     };
     if (this.#bytes > this.#maxBytes) this.#evict(slot);
     return slot;
@@ -87,13 +88,14 @@ export class BlockCache {
         this.#hand++;
         continue;
       }
-      this.#drop(slot);
+      this.#drop(slot, this.#hand);
     }
   }
 
-  #drop(slot: CacheSlot): void {
+  /** Forgets the slot at a place of the ring; the ring's last one takes the place. */
+  #drop(slot: CacheSlot, place: number): void {
     const last = this.#ring.pop() as CacheSlot;
-    if (last !== slot) this.#ring[this.#hand] = last;
+    if (last !== slot) this.#ring[place] = last;
     this.#slots.delete(slot.name);
     this.#bytes -= slot.bytes;
     slot.node = undefined;

@@ -21,7 +21,7 @@ export interface CheckOptions {
   /** What the leaves of the tree should be. */
   readonly leaf: EntryShape;
   readonly pacer?: Pacer;
-  /** Called for every leaf that could be read, in key order; entries `from` to `to` of it are in key order too. */
+  /** Called for every leaf that could be read and is of the right shape, in key order, with the entries to look at. */
   readonly onRun?: (leaf: Node, from: number, to: number) => void | Promise<void>;
   /** Called for every node that could be read, before those below it. */
   readonly onNode?: (node: Node) => void;
@@ -92,8 +92,7 @@ class TreeCheck {
     const total = node.totalCount();
     if (total !== count) this.#report(node.name, `There are ${total} entries in and below the node, not ${count}`);
     if (node.level === 0) {
-      this.#checkLeaf(node);
-      if (onRun !== undefined && node.count > 0) await onRun(node, 0, node.count);
+      if (this.#isOfShape(node) && onRun !== undefined && node.count > 0) await onRun(node, 0, node.count);
       return;
     }
     for (let i = 0; i < node.count && !this.#enough; i++) {
@@ -127,18 +126,20 @@ class TreeCheck {
     }
   }
 
-  #checkLeaf(node: Node): void {
+  /** Whether a leaf's entries can be read as what they should be. */
+  #isOfShape(node: Node): boolean {
     const { kind, layout, schemaVersion = 0 } = this.#options.leaf;
     if (node.kind !== kind) {
       const found = node.kind === BlockKind.table ? 'rows' : 'index entries';
       this.#report(node.name, `The leaf holds ${found}, which is not what this tree is for`);
-      return;
+      return false;
     }
     if (layout !== undefined && node.stride !== layout.stride) {
       this.#report(node.name, `The leaf's rows are ${node.stride} bytes long, and the schema's are ${layout.stride}`);
+      return false;
     }
-    if (node.schemaVersion !== schemaVersion) {
-      this.#report(node.name, `The leaf's rows are of schema version ${node.schemaVersion}, not ${schemaVersion}`);
-    }
+    if (node.schemaVersion === schemaVersion) return true;
+    this.#report(node.name, `The leaf's rows are of schema version ${node.schemaVersion}, not ${schemaVersion}`);
+    return false;
   }
 }

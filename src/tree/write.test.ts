@@ -122,9 +122,8 @@ class MapChanges implements ChangeStream {
 
 /** A comparison that is fast where it holds. */
 function expectSame(found: readonly string[], expected: readonly string[]): void {
-  if (found.length !== expected.length || found.some((entry, i) => entry !== expected[i])) {
-    expect(found).toEqual(expected);
-  }
+  const same = found.length === expected.length && found.every((entry, i) => entry === expected[i]);
+  expect(same ? 'the same' : found).toEqual(same ? 'the same' : expected);
 }
 
 interface LabOptions {
@@ -313,4 +312,111 @@ describe('trees under random changes', () => {
       });
     }
   }
+});
+
+function numberKey(value: number): Uint8Array {
+  const key = new Uint8Array(5);
+  new DataView(key.buffer).setUint32(1, value);
+  key[0] = 1;
+  return key;
+}
+
+async function leafFill(lab: Lab): Promise<number> {
+  return fill(await lab.nodes(), 0, lab.options.blockSizeBytes);
+}
+
+describe('how full nodes are', () => {
+  it('at least 55% on average after random inserts, a few at a time', async () => {
+    const random = randomOf(5);
+    const lab = new Lab({ rows: true, blockSizeBytes: 1024 });
+    for (let round = 0; round < 250; round++) {
+      const changes = Array.from({ length: 12 }, (): [string, string] => [latin(numberKey(random(1e9))), 'some text']);
+      await lab.apply(new Map(changes));
+    }
+    expect(await leafFill(lab)).toBeGreaterThan(0.55);
+  });
+
+  it('at least 85% after appending, in batches and all at once', async () => {
+    for (const batch of [7, 100, 3000]) {
+      const lab = new Lab({ rows: true, blockSizeBytes: 1024 });
+      for (let from = 0; from < 3000; from += batch) {
+        const keys = Array.from({ length: Math.min(batch, 3000 - from) }, (_, i) => latin(numberKey(from + i)));
+        await lab.apply(new Map(keys.map((key) => [key, 'some text'])));
+      }
+      expect(lab.model.size).toBe(3000);
+      expect(await leafFill(lab), `in batches of ${batch}`).toBeGreaterThan(0.85);
+    }
+  });
+
+  it('stays reasonable when most rows are deleted again', async () => {
+    const random = randomOf(6);
+    const lab = new Lab({ rows: false, blockSizeBytes: 512 });
+    await lab.apply(new Map(Array.from({ length: 5000 }, () => [latin(numberKey(random(1e9))), ''])));
+    while (lab.model.size > 500) {
+      const keys = [...lab.model.keys()];
+      await lab.apply(new Map(Array.from({ length: 40 }, () => [keys[random(keys.length)] as string, null])));
+    }
+    expect(await leafFill(lab)).toBeGreaterThan(0.3);
+    expect(lab.counters.joins).toBeGreaterThan(20);
+  });
+});
+
+describe('copy on write', () => {
+  it('writes only the path to a row that changes, and leaves the old tree as it was', async () => {
+    const lab = new Lab({ rows: true, blockSizeBytes: 1024 });
+    await lab.apply(new Map(Array.from({ length: 5000 }, (_, i) => [latin(numberKey(i * 2)), `row ${i}`])));
+    const before = { tree: lab.tree, rows: await lab.scan(false) };
+    const levels = (lab.tree.ref?.level ?? 0) + 1;
+    expect(levels).toBeGreaterThan(2);
+    const names = new Set((await lab.nodes()).map((node) => node.name));
+    for (const change of ['changed', null, 'new']) {
+      await lab.apply(new Map([[latin(numberKey(change === 'new' ? 5001 : 5000)), change]]));
+      // One node a level, and a sibling where one splits or joins.
+      expect(lab.written).toBeLessThanOrEqual(levels + 2);
+    }
+    const after = (await lab.nodes()).map((node) => node.name);
+    expect(after.filter((name) => !names.has(name)).length).toBeLessThanOrEqual(levels + 3);
+    const { tree } = lab;
+    lab.tree = before.tree;
+    expectSame(await lab.scan(false), before.rows);
+    lab.tree = tree;
+    expectSame(await lab.scan(false), lab.expected());
+  });
+
+  it('keeps a tree whose changes are none', async () => {
+    const lab = new Lab({ rows: false, blockSizeBytes: 512 });
+    await lab.apply(new Map([['a', null]]));
+    expect(lab.tree.ref).toBeNull();
+    await lab.apply(new Map(Array.from({ length: 300 }, (_, i) => [latin(numberKey(i)), ''])));
+    await lab.apply(new Map([['zz', null]]));
+    expectSame(await lab.scan(false), lab.expected());
+  });
+
+  it('tells an observer of every change, with the row that was there', async () => {
+    const random = randomOf(9);
+    const lab = new Lab({ rows: true, blockSizeBytes: 512, slow: true });
+    for (let round = 0; round < 20; round++) {
+      const changes = roundOf(lab, random, keyMakers['keys of one length'] as KeyMaker, round < 15);
+      const seen: (readonly [string, string | null])[] = [];
+      const expected = sortedKeys(changes.keys()).map(
+        (key) => [latin(key), lab.model.get(latin(key)) ?? null] as const,
+      );
+      await lab.apply(changes, (old, change) => {
+        const key = latin(change.key.subarray(change.keyStart, change.keyEnd));
+        seen.push([key, old === undefined ? null : (readField(old.source, old.base, textField) as string)]);
+      });
+      expect(seen).toEqual(expected);
+    }
+  });
+
+  it('survives rows and keys that are longer than blocks, between short ones', async () => {
+    const lab = new Lab({ rows: true, blockSizeBytes: 512 });
+    const text = (i: number): string => (i % 3 === 0 ? 'x'.repeat(i * 40) : 'short');
+    await lab.apply(new Map(Array.from({ length: 100 }, (_, i) => [latin(numberKey(i)), text(i)])));
+    await lab.check(randomOf(1), () => numberKey(50));
+    const long = Array.from({ length: 40 }, (_, i): [string, string] => [`\x01${'k'.repeat(1500)}${100 + i}`, 'v']);
+    await lab.apply(new Map(long));
+    await lab.check(randomOf(1), () => bytesOf(long[7]?.[0] as string));
+    expect(lab.tree.ref?.level).toBeLessThan(6);
+  });
 });

@@ -146,11 +146,12 @@ class TreeWriter {
   /** Writes a node of the old tree anew, with the changes that fall between its separator and `upper`. */
   async rewrite(node: Node, separator: Uint8Array, upper: Uint8Array | undefined): Promise<void> {
     if (this.#options.pacer.due()) await this.#options.pacer.pause();
+    // What was too small for a node of its own becomes one with what is in this node.
+    if (this.#level(node.level).pending.count > 0) this.#options.counters.joins++;
     if (node.level === 0) {
       await this.#rewriteLeaf(node, separator, upper);
       return;
     }
-    this.#level(node.level);
     for (let i = 0; i < node.count; i++) {
       const childSeparator = i === 0 ? separator : node.key(i);
       const childUpper = i + 1 < node.count ? node.key(i + 1) : upper;
