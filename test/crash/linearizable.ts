@@ -6,12 +6,14 @@
 
 export type Operation =
   | { readonly kind: 'get' }
+  | { readonly kind: 'list' }
   | { readonly kind: 'put'; readonly body: string; readonly if: 'any' | 'absent' | { readonly body: string } }
   | { readonly kind: 'delete' };
 
 /** `unknown`: it may have had an effect or not. `none`: it had none and says nothing. */
 export type Answer =
   | { readonly kind: 'value'; readonly body: string | undefined }
+  | { readonly kind: 'listed' | 'not listed' }
   | { readonly kind: 'written' | 'lost' | 'deleted' | 'unknown' | 'none' };
 
 export interface Event {
@@ -28,6 +30,10 @@ function outcomes(event: Event, state: string | undefined): (string | undefined)
   if (operation.kind === 'get') {
     if (answer.kind !== 'value') return [state];
     return answer.body === state ? [state] : [];
+  }
+  if (operation.kind === 'list') {
+    const isPossible = answer.kind === 'unknown' || (answer.kind === 'listed') === (state !== undefined);
+    return isPossible ? [state] : [];
   }
   if (operation.kind === 'delete') {
     return answer.kind === 'deleted' ? [undefined] : [undefined, state];

@@ -19,6 +19,7 @@ function forgetUnacknowledgedDeletes(events: readonly Event[]): Event[] {
   );
   if (!isDeletePending) return [...events];
   return events.filter(({ operation, answer }) => {
+    if (operation.kind === 'list') return answer.kind === 'listed';
     if (operation.kind === 'get') return answer.kind === 'value' && answer.body !== undefined;
     return !(operation.kind === 'put' && typeof operation.if === 'object' && answer.kind === 'lost');
   });

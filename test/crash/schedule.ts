@@ -90,6 +90,9 @@ export class Schedule {
         const result = await driver.get('k');
         if (result.status === 'found') known = { body: Buffer.from(result.bytes).toString(), etag: result.etag };
         answer = { kind: 'value', body: known?.body };
+      } else if (operation.kind === 'list') {
+        const { entries } = await driver.list('');
+        answer = { kind: entries.length === 1 ? 'listed' : 'not listed' };
       } else if (operation.kind === 'put') {
         const condition = typeof operation.if === 'string' ? operation.if : { etag: etag as string };
         const result = await driver.put('k', Buffer.from(operation.body), { if: condition });
@@ -101,7 +104,12 @@ export class Schedule {
       }
     } catch (error) {
       // Nothing that the driver may meet here is a reason to fail a read, and nothing may ever be damaged.
-      if (!(error instanceof StorageError) || operation.kind === 'get' || error.message.includes('damaged'))
+      if (
+        !(error instanceof StorageError) ||
+        operation.kind === 'get' ||
+        operation.kind === 'list' ||
+        error.message.includes('damaged')
+      )
         throw error;
       this.trace.push(`process ${process}: ${error.message}`);
       answer = { kind: error.outcome };
@@ -176,7 +184,8 @@ export async function randomProcess(schedule: Schedule, process: number, count: 
   for (let i = 0; i < count; i++) {
     const dice = schedule.random();
     let operation: Operation;
-    if (dice < 0.3) operation = { kind: 'get' };
+    if (dice < 0.22) operation = { kind: 'get' };
+    else if (dice < 0.3) operation = { kind: 'list' };
     else if (dice < 0.4) operation = { kind: 'delete' };
     else if (dice < 0.5) operation = { kind: 'put', body: schedule.newBody(), if: 'any' };
     else if (dice < 0.65 || known === undefined) operation = { kind: 'put', body: schedule.newBody(), if: 'absent' };
