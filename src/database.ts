@@ -1,24 +1,27 @@
 /** The facade: what an application holds. It wires the parts together and does nothing else itself. */
-import { InvalidQueryError } from './base/errors.ts';
+import { InvalidOptionError, InvalidQueryError } from './base/errors.ts';
 import { ByteWriter } from './base/bytes.ts';
 import { Batch, tableName } from './batch/batch.ts';
-import type { TableRef } from './batch/batch.ts';
+import type { TableRef, TriggerHandler } from './batch/batch.ts';
 import { normalizeKey } from './batch/operations.ts';
 import type { VerifyReport } from './care/verify.ts';
+import { BlobReference } from './blob/blob-reference.ts';
+import type { BlobStore } from './blob/blob-store.ts';
+import { BlobValue } from './blob/blob-value.ts';
+import type { BlobData, BlobOptions } from './blob/blob-value.ts';
+import { describeValue } from './format/values.ts';
+import type { TriggerOperation } from './table/trigger.ts';
 import { decodeRow } from './format/row-decode.ts';
 import { FieldProblem } from './format/row-encode.ts';
-import type { Instance } from './instance.ts';
+import type { Instance, RowFor, TriggerApi } from './instance.ts';
 import { Query } from './query/builder.ts';
-import type { RowOf, SchemaDefinition } from './table/schema.ts';
+import type { SchemaDefinition } from './table/schema.ts';
 import type { TableShape } from './table/table-shape.ts';
 import type { TableState } from './table/table-state.ts';
 import { BlockGone } from './tree/block-source.ts';
 import type { RowHit } from './tree/tree.ts';
 import { readStats } from './care/stats.ts';
 import type { DatabaseStats } from './care/stats.ts';
-
-/** The rows of a table: typed where it is given by its schema definition. */
-export type RowFor<T extends TableRef> = T extends SchemaDefinition ? RowOf<T> : Record<string, unknown>;
 
 /** Options of calls that reach the store. */
 export interface CallOptions {
@@ -77,6 +80,15 @@ export class Database {
     this.#instance.registry.registerFunction(name, fn, version);
   }
 
+  /**
+   * Registers a trigger: `handler` is called for every mutation of the table when it is added to a batch, in the order of
+   * registration. What it adds to `batch` is committed with the mutation; if it rejects, the mutation is not added and
+   * one flush is rejected with its error.
+   */
+  registerTrigger(tableName: string, operation: TriggerOperation | '*', handler: TriggerHandler<TriggerApi>): void {
+    this.#instance.registry.registerTrigger(tableName, operation, handler);
+  }
+
   /** A new root batch. */
   batch(): Batch {
     return new Batch(this.#instance);
@@ -128,6 +140,26 @@ export class Database {
         found = Promise.resolve(present.lookup(key));
       }
     }
+  }
+
+  /**
+   * Wraps data for a blob field. It is stored as an object of its own when the batch is flushed, and the row holds its
+   * reference. Strings are stored as UTF-8; streams are read once, then.
+   */
+  Blob(data: BlobData, options?: BlobOptions): BlobValue {
+    return new BlobValue(data, options);
+  }
+
+  /** A stored blob by its reference, the UUID that a row's blob field holds. Nothing is read yet. */
+  getBlob(reference: string): BlobReference {
+    if (typeof reference !== 'string') {
+      throw new InvalidOptionError('reference', `A blob reference is a UUID string, not ${describeValue(reference)}.`);
+    }
+    const blobs = (): BlobStore => this.#instance.blobs;
+    return new BlobReference(reference, blobs, async (id) => {
+      this.#instance.running('Reading a blob');
+      return this.#instance.blobRecord(id);
+    });
   }
 
   /** Catches up with everything that was committed anywhere before the call. */

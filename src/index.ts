@@ -14,10 +14,14 @@ export function StoreDb(options: StoreDbOptions): Database {
 
 export default StoreDb;
 
-export type { CallOptions, Database, RowFor } from './database.ts';
+export type { CallOptions, Database } from './database.ts';
+export type { RowFor, TriggerApi } from './instance.ts';
+export type { TriggerOperation } from './table/trigger.ts';
+export type { BlobCallOptions, BlobReference } from './blob/blob-reference.ts';
+export type { BlobData, BlobOptions, BlobValue } from './blob/blob-value.ts';
 export type { Logger, LogLevel } from './base/logger.ts';
 export type { StoreDbOptions } from './options.ts';
-export type { Batch, FlushOptions, InsertDocument, TableRef, UpdateDocument } from './batch/batch.ts';
+export type { Batch, FlushOptions, InsertDocument, TableRef, TriggerHandler, UpdateDocument } from './batch/batch.ts';
 export type { CacheDriver } from './memory/cache-driver.ts';
 export type { DatabaseStats } from './care/stats.ts';
 export type { FieldDefinition, RowOf, SchemaDefinition } from './table/schema.ts';
@@ -29,6 +33,8 @@ export { defineSchema } from './table/schema.ts';
 export {
   AbortedError,
   BatchStateError,
+  BlobNotFoundError,
+  BlobReferenceError,
   CommitOutcomeUnknownError,
   ContentionError,
   CorruptionError,
@@ -50,5 +56,6 @@ export {
   SnapshotExpiredError,
   StorageError,
   StoreDbError,
+  TriggerDepthError,
   UnknownFormatError,
 } from './base/errors.ts';

@@ -4,12 +4,17 @@
  */
 import type { Deadline } from './base/deadline.ts';
 import type { Environment } from './base/env.ts';
-import { NotStartedError } from './base/errors.ts';
+import { BlobNotFoundError, NotStartedError } from './base/errors.ts';
 import { filteredLogger } from './base/logger.ts';
 import type { Logger } from './base/logger.ts';
-import type { BatchHost, FlushOptions } from './batch/batch.ts';
-import type { TableOperations } from './batch/operations.ts';
+import { tableName } from './batch/batch.ts';
+import type { Batch, BatchHost, FlushOptions, TableRef } from './batch/batch.ts';
+import type { OperationSet } from './batch/operation-set.ts';
 import { prepareMember } from './batch/prepare.ts';
+import { BlobStore } from './blob/blob-store.ts';
+import { blobsSchema } from './blob/blob-tables.ts';
+import type { BlobRecord } from './blob/blob-tables.ts';
+import { Query } from './query/builder.ts';
 import { verifyDatabase } from './care/verify.ts';
 import type { VerifyReport } from './care/verify.ts';
 import { Engine } from './cluster/engine.ts';
@@ -20,8 +25,35 @@ import { RetryingDriver } from './storage/retry.ts';
 import type { StorageDriver } from './storage/driver.ts';
 import type { QueryHost } from './table/query-host.ts';
 import { Registry } from './table/registry.ts';
+import type { RowOf, SchemaDefinition } from './table/schema.ts';
 import type { TableShape } from './table/table-shape.ts';
 import type { TableState } from './table/table-state.ts';
+
+/** The rows of a table: typed where it is given by its schema definition. */
+export type RowFor<T extends TableRef> = T extends SchemaDefinition ? RowOf<T> : Record<string, unknown>;
+
+/** What a trigger reads with: the database, and on top of it the writes of the batch that the trigger fires in. */
+export class TriggerApi {
+  readonly #instance: Instance;
+  readonly #batch: Batch;
+
+  /** @internal Triggers are given one. */
+  constructor(instance: Instance, batch: Batch) {
+    this.#instance = instance;
+    this.#batch = batch;
+  }
+
+  /** A query that sees the batch's own writes. */
+  query<T extends TableRef>(table: T): Query<RowFor<T>> {
+    return new Query<RowFor<T>>(this.#instance, tableName(table)).overlay(this.#batch);
+  }
+
+  /** The row with a primary key, the batch's own writes included; undefined if there is none. */
+  async get<T extends TableRef>(table: T, primaryKey: unknown): Promise<RowFor<T> | undefined> {
+    const { name } = this.#instance.registry.requireShape(tableName(table)).primaryKey;
+    return this.query(table).where(name, '=', primaryKey).first();
+  }
+}
 
 /** What a flush may hold in its commit itself; more goes into staged runs. */
 const maxCommitBytes = 8 * 1024 * 1024;
@@ -31,6 +63,7 @@ export class Instance implements BatchHost, QueryHost {
   readonly registry: Registry;
   /** The user's driver, counted. */
   readonly observed: ObservedDriver;
+  readonly blobs: BlobStore;
   readonly #options: CheckedOptions;
   readonly #logger: Logger;
   readonly #driver: StorageDriver;
@@ -45,6 +78,7 @@ export class Instance implements BatchHost, QueryHost {
     this.registry = new Registry(this.#logger);
     this.observed = new ObservedDriver(options.driver, { environment });
     this.#driver = new RetryingDriver(this.observed, environment);
+    this.blobs = new BlobStore(this.#driver, options.dbPrefix);
   }
 
   /** The engine from `start()` to `stop()`. */
@@ -117,10 +151,6 @@ export class Instance implements BatchHost, QueryHost {
     return this.registry.shape(table);
   }
 
-  requireShape(table: string): TableShape {
-    return this.registry.requireShape(table);
-  }
-
   registeredFunction(name: string): ReturnType<Registry['registeredFunction']> {
     return this.registry.registeredFunction(name);
   }
@@ -139,7 +169,7 @@ export class Instance implements BatchHost, QueryHost {
     return engine.view.table(state.shape.name)?.tree.ref !== state.tree.ref;
   }
 
-  async commit(operations: readonly TableOperations[], options: FlushOptions): Promise<void> {
+  async commit(operations: OperationSet, options: FlushOptions): Promise<void> {
     const engine = this.running('batch.flush()');
     const { blockSizeBytes, dbPrefix: prefix } = this.#options;
     const prepareOptions = {
@@ -149,15 +179,52 @@ export class Instance implements BatchHost, QueryHost {
       blockSizeBytes,
       maxCommitBytes,
     };
+    const lists = operations.lists;
+    // Before the commit that refers to them.
+    await this.#uploadBlobs(operations, options.signal);
     const commit = ({ signal }: Deadline): Promise<void> =>
       engine.append({
         signal,
-        sizeBytes: operations.reduce((bytes, { sizeBytes }) => bytes + sizeBytes, 0),
+        sizeBytes: lists.reduce((bytes, { sizeBytes }) => bytes + sizeBytes, 0),
         prepare: (view) => {
-          return prepareMember(operations, ({ shape }) => this.registry.stateOf(shape.name, view), prepareOptions);
+          return prepareMember(
+            lists,
+            operations.blobs,
+            ({ shape }) => this.registry.stateOf(shape.name, view),
+            prepareOptions,
+          );
         },
       });
     await engine.withDeadline('batch.flush()', options.signal, commit);
+  }
+
+  async #uploadBlobs(operations: OperationSet, signal: AbortSignal | undefined): Promise<void> {
+    for (const blob of operations.blobs.values()) {
+      blob.record ??= await this.blobs.upload(blob.reference, blob.value, signal);
+    }
+  }
+
+  /** Size, content type and checksums of a blob. Rejects with `BlobNotFoundError`. */
+  async blobRecord(reference: string): Promise<BlobRecord> {
+    const rows = await new Query<BlobRecord & object>(this, blobsSchema.name).where('id', '=', reference).execute();
+    const [record] = rows;
+    if (record !== undefined) return record;
+    throw new BlobNotFoundError(
+      reference,
+      `There is no blob ${reference}: its row was deleted, or its field was given another value.`,
+    );
+  }
+
+  writableShape(table: string): TableShape {
+    return this.registry.writableShape(table);
+  }
+
+  triggers(table: string): ReturnType<Registry['triggers']> {
+    return this.registry.triggers(table);
+  }
+
+  triggerApi(batch: Batch): TriggerApi {
+    return new TriggerApi(this, batch);
   }
 
   resolveCommit(commitId: string, slot: number, options: FlushOptions): Promise<boolean> {

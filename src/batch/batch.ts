@@ -2,16 +2,19 @@
  * Batches: what an application wants to change, collected in memory until it is flushed.
  *
  * A document is checked and encoded by the call that adds it. A call that fails adds nothing; its error is in the
- * promise that it returns and, for callers that ignore that, rejects one flush.
+ * promise that it returns and, for callers that ignore that, rejects one flush. Mutations enter the batch in the order
+ * of their calls, each followed by what its triggers add.
  */
-import { CommitOutcomeUnknownError } from '../base/errors.ts';
+import { BatchStateError, CommitOutcomeUnknownError, TriggerDepthError } from '../base/errors.ts';
 import type { Environment } from '../base/env.ts';
 import type { RowOf, SchemaDefinition } from '../table/schema.ts';
 import type { Overlay } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
-import { Operation, TableOperations } from './operations.ts';
-import { overlayLayer } from './prepare.ts';
+import type { RegisteredTrigger, TriggerOperation } from '../table/trigger.ts';
+import { captureDocument, CapturedMutation } from './mutation.ts';
+import { Operation } from './operations.ts';
+import { OperationSet } from './operation-set.ts';
 
 /** A table: its name, or its schema definition, which lets TypeScript check the rows. */
 export type TableRef = string | SchemaDefinition;
@@ -27,17 +30,48 @@ export interface FlushOptions {
   readonly signal?: AbortSignal;
 }
 
+/**
+ * Called for a mutation when it is added to a batch.
+ *
+ * @param row For an insert, the row as it will be stored; for an update, the whole row after it; for a delete, the row
+ *   before it, or only the primary key where no such row is known. A blob field holds the `db.Blob()` value while it is
+ *   new, and the reference otherwise.
+ * @param batch What is added here follows the mutation and is committed with it. Its `flush()` throws.
+ */
+export type TriggerHandler<Api> = (
+  row: Record<string, unknown>,
+  batch: Batch,
+  dbApi: Api,
+  operation: TriggerOperation,
+) => Promise<void> | void;
+
+/** Triggers may fire each other this deep. */
+const maxTriggerDepth = 32;
+
 /** What a batch needs of the database that it belongs to. */
 export interface BatchHost {
   readonly environment: Environment;
   /** Throws `NotStartedError` unless the database is running; `what` names the call. */
   checkStarted(what: string): void;
-  /** Throws `SchemaNotFoundError`. */
-  requireShape(table: string): TableShape;
+  /** Shape of a table that may be written to. Throws `SchemaNotFoundError`. */
+  writableShape(table: string): TableShape;
+  /** Present state of a table, without any batch. */
+  tableState(table: string): TableState | Promise<TableState>;
+  /** Triggers of a table that fire for an operation, in the order of their registration. */
+  triggers(table: string): readonly RegisteredTrigger[];
+  /** What triggers get to read with, for the batch that they fire in. */
+  triggerApi(batch: Batch): unknown;
   /** Commits the operations as one. */
-  commit(operations: readonly TableOperations[], options: FlushOptions): Promise<void>;
+  commit(operations: OperationSet, options: FlushOptions): Promise<void>;
   /** Whether a commit whose outcome was unknown was applied. */
   resolveCommit(commitId: string, slot: number, options: FlushOptions): Promise<boolean>;
+}
+
+/** A query whose rows can be deleted: `db.query(...)`. */
+export interface DeletableQuery {
+  readonly table: string;
+  overlay(batch: Overlay): unknown;
+  execute(): Promise<readonly object[]>;
 }
 
 /** Name of a table given by name or by its schema. */
@@ -47,7 +81,7 @@ export function tableName(table: TableRef): string {
 
 interface Undecided {
   readonly error: CommitOutcomeUnknownError;
-  readonly operations: ReadonlyMap<string, TableOperations>;
+  readonly operations: OperationSet;
 }
 
 const done: Promise<void> = Promise.resolve();
@@ -59,22 +93,29 @@ const done: Promise<void> = Promise.resolve();
 export class Batch implements Overlay {
   readonly #host: BatchHost;
   readonly #parent: Batch | undefined;
-  #operations = new Map<string, TableOperations>();
+  /** How many triggers deep this batch is; undefined unless it is a trigger's own. */
+  readonly #triggerDepth: number | undefined;
+  #operations: OperationSet;
   /** Errors of calls that added nothing, until a flush has reported them. */
   #failures: unknown[] = [];
   #undecided: Undecided | undefined;
   #flushing: Promise<void> = done;
+  /** The mutations that wait for triggers before them, or for their own; undefined if there are none. */
+  #waiting: Promise<void> | undefined;
+  /** Goes up with {@link clear}: what was called before it does not enter any more. */
+  #epoch = 0;
 
-  constructor(host: BatchHost, parent?: Batch) {
+  /** @internal Use `db.batch()` or `batch.subBatch()`. */
+  constructor(host: BatchHost, parent?: Batch, triggerDepth?: number) {
     this.#host = host;
     this.#parent = parent;
+    this.#triggerDepth = triggerDepth;
+    this.#operations = new OperationSet(host.environment);
   }
 
   /** Operations that the batch holds. */
   get size(): number {
-    let size = 0;
-    for (const operations of this.#operations.values()) size += operations.count;
-    return size;
+    return this.#operations.count;
   }
 
   /**
@@ -100,7 +141,20 @@ export class Batch implements Overlay {
 
   /** Adds a deletion by primary key. Deleting a row that does not exist is no error. */
   delete(table: TableRef, primaryKey: unknown): Promise<void> {
-    return this.#add('batch.delete()', table, (operations) => operations.addDelete(primaryKey));
+    return this.#add(Operation.delete, table, (set, shape) => set.list(shape).addDelete(primaryKey));
+  }
+
+  /**
+   * Adds a deletion of every row that a query finds now, the batch's own writes included. Resolves to how many there
+   * are. Rows that are committed later are not deleted, even if they match.
+   */
+  async deleteWhere(query: DeletableQuery): Promise<number> {
+    await this.#waiting;
+    query.overlay(this);
+    const rows = await query.execute();
+    const { name } = this.#host.writableShape(query.table).primaryKey;
+    for (const row of rows) await this.delete(query.table, (row as Record<string, unknown>)[name]);
+    return rows.length;
   }
 
   /** A batch whose `flush()` adds its operations to this one. If it is not flushed, it takes no part. */
@@ -110,7 +164,8 @@ export class Batch implements Overlay {
 
   /** Drops all operations, and errors that no flush has reported yet. */
   clear(): void {
-    this.#operations = new Map();
+    this.#epoch++;
+    this.#operations = new OperationSet(this.#host.environment);
     this.#failures = [];
     this.#undecided = undefined;
   }
@@ -122,9 +177,18 @@ export class Batch implements Overlay {
    * settles that first. Sub-batch: moves the operations into the parent.
    */
   flush(options: FlushOptions = {}): Promise<void> {
-    const flushed = this.#flushing.then(() =>
-      this.#parent === undefined ? this.#flushRoot(options) : this.#flushSub(),
-    );
+    const flush = async (): Promise<void> => {
+      this.#host.checkStarted('batch.flush()');
+      if (this.#triggerDepth !== undefined) {
+        throw new BatchStateError(
+          'A trigger cannot flush the batch that it was fired by: what it adds is committed with it.',
+        );
+      }
+      await this.#waiting;
+      this.#reportFailures();
+      await (this.#parent === undefined ? this.#flushRoot(options) : this.#parent.#enter(this.#takeOperations()));
+    };
+    const flushed = this.#flushing.then(flush);
     this.#flushing = flushed.catch(() => undefined);
     return flushed;
   }
@@ -132,42 +196,88 @@ export class Batch implements Overlay {
   /** The state of a table with this batch's writes on top, and below them those of the batches that it is part of. */
   async overlayOn(state: TableState): Promise<TableState> {
     const below = this.#parent === undefined ? state : await this.#parent.overlayOn(state);
-    let overlaid = below;
-    for (const operations of [this.#undecided?.operations, this.#operations]) {
-      const list = operations?.get(state.shape.name);
-      if (list === undefined || list.count === 0) continue;
-      const layer = await overlayLayer(list, overlaid, this.#host.environment);
-      if (layer !== undefined) overlaid = overlaid.withLayer(layer);
-    }
-    return overlaid;
+    const settled = this.#undecided === undefined ? below : await this.#undecided.operations.overlayOn(below);
+    return this.#operations.overlayOn(settled);
   }
 
   #addDocument(kind: Operation, table: TableRef, document: unknown): Promise<void> {
-    return this.#add('a batch', table, (operations) => operations.addDocument(kind, document));
+    return this.#add(kind, table, (set, shape) => captureDocument(set, shape, kind, document));
   }
 
-  #add(what: string, table: TableRef, add: (operations: TableOperations) => void): Promise<void> {
+  /** Adds a mutation: at once, unless it fires triggers or comes after one that does. */
+  #add(kind: Operation, table: TableRef, capture: (set: OperationSet, shape: TableShape) => void): Promise<void> {
     try {
-      this.#host.checkStarted(what);
-      add(this.#list(tableName(table)));
-      return done;
+      this.#host.checkStarted('A batch');
+      const shape = this.#host.writableShape(tableName(table));
+      const fires = this.#host.triggers(shape.name).length > 0;
+      if (!fires && this.#waiting === undefined) {
+        capture(this.#operations, shape);
+        return done;
+      }
+      const captured = new OperationSet(this.#host.environment);
+      capture(captured, shape);
+      return this.#queue(() => (fires ? this.#fire(captured, shape, kind) : this.#enter(captured)));
     } catch (error) {
-      this.#failures.push(error);
-      const failed = Promise.reject(error as Error);
-      // Callers may ignore the promise: the next flush reports the error.
-      failed.catch(() => undefined);
-      return failed;
+      return this.#fail(error);
     }
   }
 
-  #list(table: string): TableOperations {
-    const shape = this.#host.requireShape(table);
-    let list = this.#operations.get(table);
-    if (list === undefined) {
-      list = new TableOperations(shape, this.#host.environment);
-      this.#operations.set(table, list);
+  /** The promise of a call that failed. Callers may ignore it: the next flush reports the error. */
+  #fail(error: unknown): Promise<void> {
+    this.#failures.push(error);
+    const failed = Promise.reject(error as Error);
+    failed.catch(() => undefined);
+    return failed;
+  }
+
+  /** Runs a mutation after those that were called before it. */
+  #queue(run: () => Promise<void>): Promise<void> {
+    const epoch = this.#epoch;
+    const result = (this.#waiting ?? done).then(() => (epoch === this.#epoch ? run() : undefined));
+    const settled = result
+      .catch((error: unknown) => {
+        if (epoch === this.#epoch) this.#failures.push(error);
+      })
+      .then(() => {
+        if (this.#waiting === settled) this.#waiting = undefined;
+      });
+    this.#waiting = settled;
+    return result;
+  }
+
+  /** Takes in operations as they are: no triggers fire for them. */
+  async #enter(operations: OperationSet): Promise<void> {
+    this.#operations.append(operations);
+  }
+
+  /** Lets a mutation's triggers add to it, and takes in the whole; or nothing of it, if one of them fails. */
+  async #fire(captured: OperationSet, shape: TableShape, kind: Operation): Promise<void> {
+    const epoch = this.#epoch;
+    const depth = (this.#triggerDepth ?? 0) + 1;
+    if (depth > maxTriggerDepth) {
+      throw new TriggerDepthError(
+        `Triggers fired each other more than ${maxTriggerDepth} levels deep, last on table '${shape.name}'. ` +
+          'Is there one that, directly or not, fires itself?',
+      );
     }
-    return list;
+    const before = await this.overlayOn(await this.#host.tableState(shape.name));
+    const { operation, row } = await new CapturedMutation(captured, shape, kind).describe(before);
+    const own = new Batch(this.#host, this, depth);
+    own.#operations = captured;
+    const api = this.#host.triggerApi(own);
+    for (const trigger of this.#host.triggers(shape.name)) {
+      if (!firesFor(trigger, operation)) continue;
+      await (trigger.handler as TriggerHandler<unknown>)(row, own, api, operation);
+      await own.#waiting;
+      own.#reportFailures();
+    }
+    if (epoch === this.#epoch) this.#operations.append(own.#takeOperations());
+  }
+
+  #takeOperations(): OperationSet {
+    const operations = this.#operations;
+    this.#operations = new OperationSet(this.#host.environment);
+    return operations;
   }
 
   #reportFailures(): void {
@@ -177,33 +287,13 @@ export class Batch implements Overlay {
     throw first;
   }
 
-  async #flushSub(): Promise<void> {
-    this.#host.checkStarted('batch.flush()');
-    this.#reportFailures();
-    const operations = this.#operations;
-    this.#operations = new Map();
-    (this.#parent as Batch).#append(operations);
-  }
-
-  #append(added: ReadonlyMap<string, TableOperations>): void {
-    for (const [table, list] of added) {
-      const own = this.#operations.get(table);
-      if (own === undefined) this.#operations.set(table, list);
-      else own.append(list);
-    }
-  }
-
   async #flushRoot(options: FlushOptions): Promise<void> {
-    this.#host.checkStarted('batch.flush()');
-    this.#reportFailures();
     await this.#settleUndecided(options);
-    const operations = this.#operations;
-    const lists = [...operations.values()].filter(({ count }) => count > 0);
-    if (lists.length === 0) return;
     // What is added from now on belongs to the next flush.
-    this.#operations = new Map();
+    const operations = this.#takeOperations();
+    if (operations.count === 0) return;
     try {
-      await this.#host.commit(lists, options);
+      await this.#host.commit(operations, options);
     } catch (error) {
       if (error instanceof CommitOutcomeUnknownError) this.#undecided = { error, operations };
       else this.#restore(operations);
@@ -212,10 +302,9 @@ export class Batch implements Overlay {
   }
 
   /** Puts operations back in front of those that were added meanwhile. */
-  #restore(operations: Map<string, TableOperations>): void {
-    const later = this.#operations;
+  #restore(operations: OperationSet): void {
+    operations.append(this.#operations);
     this.#operations = operations;
-    this.#append(later);
   }
 
   async #settleUndecided(options: FlushOptions): Promise<void> {
@@ -223,6 +312,10 @@ export class Batch implements Overlay {
     const { error, operations } = this.#undecided;
     const applied = await this.#host.resolveCommit(error.commitId, error.slot, options);
     this.#undecided = undefined;
-    if (!applied) this.#restore(new Map(operations));
+    if (!applied) this.#restore(operations);
   }
+}
+
+function firesFor(trigger: RegisteredTrigger, operation: TriggerOperation): boolean {
+  return trigger.operation === '*' || trigger.operation === operation;
 }

@@ -31,6 +31,8 @@ export class FoldedChanges implements ChangeStream {
   readonly remove = false;
   source: RowSource | undefined = undefined;
   base = 0;
+  /** The row as it is stored under the present key. Looked up only where it matters. */
+  stored: RowHit | undefined = undefined;
 
   private constructor(operations: TableOperations, state: TableState, order: Uint32Array, lenient: boolean) {
     this.#operations = operations;
@@ -82,6 +84,8 @@ export class FoldedChanges implements ChangeStream {
   /** Only the first operation on a key depends on what is stored. */
   #needsLookup(first: number): boolean {
     const kind = this.#operations.kind(first);
+    // Whose blobs go with a row shows only in the row itself.
+    if (this.#operations.shape.blobFields.length > 0) return true;
     return kind === Operation.insert || kind === Operation.update;
   }
 
@@ -109,6 +113,7 @@ export class FoldedChanges implements ChangeStream {
       }
     }
     if (row === undefined && stored === undefined && this.#needsLookup(this.#order[from] as number)) return false;
+    this.stored = stored;
     const hit = row ?? this.#deletion();
     this.source = hit.source;
     this.base = hit.base;

@@ -13,7 +13,11 @@ import type { UploadOptions } from '../tree/block-writer.ts';
 import { noBlocks } from '../tree/block-source.ts';
 import { Tree, treeOfNode } from '../tree/tree.ts';
 import { applyChanges } from '../tree/write.ts';
+import type { ChangeStream } from '../tree/write.ts';
+import { BlobChanges } from './blob-changes.ts';
 import { FoldedChanges } from './fold.ts';
+import { ObservedChanges } from './observed-changes.ts';
+import type { NewBlob } from './new-blob.ts';
 import type { TableOperations } from './operations.ts';
 import { StagedSink } from './staged-sink.ts';
 
@@ -24,27 +28,32 @@ export interface PrepareOptions extends UploadOptions {
   readonly maxCommitBytes: number;
 }
 
-/** What the operations change, on top of `states`: one table state for each list of operations. */
+/** What the operations change, on top of a table state for each list of them; its blobs have been uploaded. */
 export async function prepareMember(
   operations: readonly TableOperations[],
+  newBlobs: ReadonlyMap<string, NewBlob>,
   stateOf: (operations: TableOperations) => TableState,
   options: PrepareOptions,
 ): Promise<CommitMember> {
   const pacer = new Pacer(options.environment);
   const total = operations.reduce((bytes, { sizeBytes }) => bytes + sizeBytes, 0);
   const changes: TableChange[] = [];
-  for (const list of operations) {
+  const blobs = new BlobChanges(newBlobs, options.environment);
+  const prepare = async (list: TableOperations): Promise<void> => {
     const folded = await FoldedChanges.of(list, stateOf(list), await list.order(pacer));
-    if (folded.done) continue;
+    if (folded.done) return;
     const staged = total > options.maxCommitBytes;
     const { schema } = list.shape;
-    if (staged) changes.push({ schema, ...(await stageChanges(list, folded, pacer, options)) });
-    else changes.push({ schema, node: await encodeChanges(list, folded, pacer) });
-  }
+    const rows = list.shape.blobFields.length === 0 ? folded : new ObservedChanges(folded, list, blobs);
+    if (staged) changes.push({ schema, ...(await stageChanges(list, rows, pacer, options)) });
+    else changes.push({ schema, node: await encodeChanges(list, rows, pacer) });
+  };
+  for (const list of operations) await prepare(list);
+  for (const list of blobs.lists) await prepare(list);
   return { changes };
 }
 
-async function encodeChanges(list: TableOperations, folded: FoldedChanges, pacer: Pacer): Promise<Node> {
+async function encodeChanges(list: TableOperations, folded: ChangeStream, pacer: Pacer): Promise<Node> {
   const entries = new NodeEntries(list.shape.changeShape);
   while (!folded.done) {
     const { key, keyStart, keyEnd, source, base } = folded;
@@ -60,7 +69,7 @@ async function encodeChanges(list: TableOperations, folded: FoldedChanges, pacer
 /** Writes the changes as a tree into objects of their own; only its root travels in the commit. */
 async function stageChanges(
   list: TableOperations,
-  folded: FoldedChanges,
+  folded: ChangeStream,
   pacer: Pacer,
   options: PrepareOptions,
 ): Promise<{ node: Node; staged: StagedRuns }> {

@@ -30,6 +30,9 @@ export interface RetryOptions {
   readonly pauseMs?: number;
 }
 
+/** A body may take a millisecond more for every so many bytes: 0.5 MB a second. */
+const slowBytesPerMs = 500;
+
 export class RetryingDriver implements StorageDriver {
   readonly name: string;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
@@ -54,7 +57,15 @@ export class RetryingDriver implements StorageDriver {
   }
 
   put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
-    return this.#once(`put ${key}`, options, (signal) => this.#driver.put(key, body, { ...options, signal }));
+    // A stream takes as long as its source does; a large body, as long as a slow line needs.
+    if (!(body instanceof Uint8Array)) return this.#driver.put(key, body, options);
+    const timeoutMs = this.#requestTimeoutMs + body.length / slowBytesPerMs;
+    return this.#once(
+      `put ${key}`,
+      options,
+      (signal) => this.#driver.put(key, body, { ...options, signal }),
+      timeoutMs,
+    );
   }
 
   delete(keys: readonly string[], options: RequestOptions = {}): Promise<DeleteResult> {
@@ -70,8 +81,13 @@ export class RetryingDriver implements StorageDriver {
   }
 
   /** One attempt under a deadline; a driver that ignores the signal is not waited for. */
-  async #once<T>(what: string, options: RequestOptions, request: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const deadline = new Deadline(this.#environment, what, this.#requestTimeoutMs, options.signal);
+  async #once<T>(
+    what: string,
+    options: RequestOptions,
+    request: (signal: AbortSignal) => Promise<T>,
+    timeoutMs: number = this.#requestTimeoutMs,
+  ): Promise<T> {
+    const deadline = new Deadline(this.#environment, what, timeoutMs, options.signal);
     try {
       deadline.check();
       const { signal } = deadline;

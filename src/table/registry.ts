@@ -1,12 +1,17 @@
 /** What an application has registered: schemas and functions. Independent of whether the database is running. */
-import { InvalidOptionError, InvalidSchemaError, SchemaNotFoundError } from '../base/errors.ts';
+import { BatchStateError, InvalidOptionError, InvalidSchemaError, SchemaNotFoundError } from '../base/errors.ts';
+import { systemSchemas } from '../blob/blob-tables.ts';
 import type { Logger } from '../base/logger.ts';
 import { describeValue } from '../format/values.ts';
 import type { RegisteredFunction } from './query-host.ts';
+import type { RegisteredTrigger } from './trigger.ts';
 import { readSchema } from './schema.ts';
 import { TableShape } from './table-shape.ts';
 import type { View } from './view.ts';
 import type { TableState } from './table-state.ts';
+
+const noTriggers: readonly RegisteredTrigger[] = [];
+const triggerOperations: ReadonlySet<unknown> = new Set(['insert', 'update', 'delete', '*']);
 
 export class Registry {
   readonly #logger: Logger;
@@ -14,9 +19,13 @@ export class Registry {
   readonly #shapes = new Map<string, TableShape>();
   readonly #versions = new Map<string, Map<number, TableShape>>();
   readonly #functions = new Map<string, RegisteredFunction>();
+  readonly #triggers = new Map<string, RegisteredTrigger[]>();
+  /** Tables of the database's own: anyone may read them. */
+  readonly #system: ReadonlyMap<string, TableShape>;
 
   constructor(logger: Logger) {
     this.#logger = logger;
+    this.#system = new Map(systemSchemas.map((schema) => [schema.name, new TableShape(schema)]));
   }
 
   /** Takes in a schema. `view`: what is stored, if the database is running. Throws `InvalidSchemaError`. */
@@ -61,14 +70,44 @@ export class Registry {
     this.#logger.warn(`The registered function ${name} hides the field of that name of table ${shape.name} in where()`);
   }
 
+  /** Registers a trigger on a table, whether or not the table is registered yet. */
+  registerTrigger(table: unknown, operation: unknown, handler: unknown): void {
+    if (typeof table !== 'string' || table === '') {
+      throw new InvalidOptionError('tableName', `A trigger needs the name of a table, not ${describeValue(table)}.`);
+    }
+    if (!triggerOperations.has(operation)) {
+      const allowed = "'insert', 'update', 'delete' or '*'";
+      throw new InvalidOptionError('operation', `A trigger fires for ${allowed}, not for ${describeValue(operation)}.`);
+    }
+    if (typeof handler !== 'function') {
+      throw new InvalidOptionError('handler', `A trigger's handler must be a function, not ${describeValue(handler)}.`);
+    }
+    const registered = this.#triggers.get(table) ?? [];
+    registered.push({ operation, handler } as RegisteredTrigger);
+    this.#triggers.set(table, registered);
+  }
+
+  /** Triggers of a table in the order of their registration. */
+  triggers(table: string): readonly RegisteredTrigger[] {
+    return this.#triggers.get(table) ?? noTriggers;
+  }
+
   shape(table: string): TableShape | undefined {
-    return this.#shapes.get(table);
+    return this.#shapes.get(table) ?? this.#system.get(table);
   }
 
   requireShape(table: string): TableShape {
-    const shape = this.#shapes.get(table);
+    const shape = this.shape(table);
     if (shape === undefined) throw new SchemaNotFoundError(table);
     return shape;
+  }
+
+  /** Shape of a table that applications may write to. */
+  writableShape(table: string): TableShape {
+    if (this.#system.has(table)) {
+      throw new BatchStateError(`Table ${table} is the database's own: it can be read, but not written to.`);
+    }
+    return this.requireShape(table);
   }
 
   registeredFunction(name: string): RegisteredFunction | undefined {

@@ -8,6 +8,7 @@ import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { readField } from '../format/row-decode.ts';
 import { canonicalSchema } from '../format/stored-schema.ts';
 import type { StoredDefault, StoredSchema } from '../format/stored-schema.ts';
+import { Types } from '../format/types.ts';
 import type { OrderedValue } from '../base/order.ts';
 import { constantDefault } from './schema.ts';
 
@@ -32,6 +33,8 @@ export class TableShape {
   readonly primaryKey: LayoutField;
   readonly indexes: readonly TableIndex[];
   readonly defaults: readonly FieldDefault[];
+  /** Fields that hold references to managed blobs. */
+  readonly blobFields: readonly LayoutField[];
   /** Leaves of the table's tree. */
   readonly leafShape: EntryShape;
   /** Leaves of commits, where rows may be marked as deleted or updated. */
@@ -50,6 +53,7 @@ export class TableShape {
       if (stored.default === undefined) return [];
       return [{ field: field(stored.name), stored: stored.default, constant: constantDefault(stored) }];
     });
+    this.blobFields = this.layout.fields.filter(({ typeId }) => typeId === Types.blob);
     this.leafShape = { kind: BlockKind.table, level: 0, layout: this.layout, schemaVersion: schema.version };
     this.changeShape = { ...this.leafShape, keepsMarks: true };
   }

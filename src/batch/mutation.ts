@@ -1,0 +1,82 @@
+/**
+ * One mutation on its way into a batch: what it captured when it was called, and the triggers that it fires.
+ */
+import { decodeRow } from '../format/row-decode.ts';
+import type { TableShape } from '../table/table-shape.ts';
+import type { TableState } from '../table/table-state.ts';
+import { BlobValue } from '../blob/blob-value.ts';
+import { randomUuid } from '../base/ids.ts';
+import { documentValue } from '../format/row-encode.ts';
+import type { OperationSet } from './operation-set.ts';
+import { Operation } from './operations.ts';
+import type { TriggerOperation } from '../table/trigger.ts';
+
+type Row = Record<string, unknown>;
+
+/** Adds a document's operation to a set; blob values become new references. Throws `EncodeError`, having added nothing. */
+export function captureDocument(set: OperationSet, shape: TableShape, kind: Operation, document: unknown): void {
+  if (shape.blobFields.length === 0 || typeof document !== 'object' || document === null) {
+    set.list(shape).addDocument(kind, document);
+    return;
+  }
+  const captured: Row = { ...document };
+  const found: { reference: string; value: BlobValue }[] = [];
+  for (const field of shape.blobFields) {
+    const value = documentValue(document, field);
+    if (!(value instanceof BlobValue)) continue;
+    const reference = randomUuid(set.environment);
+    found.push({ reference, value });
+    Object.defineProperty(captured, field.name, { value: reference, enumerable: true });
+  }
+  set.list(shape).addDocument(kind, captured);
+  for (const blob of found) set.blobs.set(blob.reference, { ...blob, record: undefined });
+}
+
+/** The only operation of a set, as triggers are told of it. */
+export class CapturedMutation {
+  readonly #set: OperationSet;
+  readonly #shape: TableShape;
+  readonly #kind: Operation;
+
+  constructor(set: OperationSet, shape: TableShape, kind: Operation) {
+    this.#set = set;
+    this.#shape = shape;
+    this.#kind = kind;
+  }
+
+  /** The operation's name for triggers, and the row that they get. `before`: the table without this mutation. */
+  async describe(before: TableState): Promise<{ operation: TriggerOperation; row: Row }> {
+    const list = this.#set.list(this.#shape);
+    const key = list.keys.key(0);
+    const known = await before.lookup(key);
+    if (this.#kind === Operation.delete) {
+      const { name } = this.#shape.primaryKey;
+      const row = known === undefined ? { [name]: this.#shape.keyValue(key) } : this.#decode(before, known);
+      return { operation: 'delete', row };
+    }
+    const after = await this.#set.overlayOn(before);
+    const changed = await after.lookup(key);
+    // An update of a row that is not there changes nothing; the flush will reject it, and triggers see what was given.
+    const row = changed === undefined ? this.#given() : this.#decode(after, changed);
+    const updates = this.#kind === Operation.update || (this.#kind === Operation.upsert && known !== undefined);
+    return { operation: updates ? 'update' : 'insert', row };
+  }
+
+  #given(): Row {
+    const list = this.#set.list(this.#shape);
+    return this.#withBlobs(decodeRow(this.#shape.layout, list.arena, list.base(0)));
+  }
+
+  #decode(state: TableState, { source, base }: NonNullable<Awaited<ReturnType<TableState['lookup']>>>): Row {
+    return this.#withBlobs(decodeRow(state.shape.layout, source, base));
+  }
+
+  /** Blob fields hold the value while it is new. */
+  #withBlobs(row: Row): Row {
+    for (const field of this.#shape.blobFields) {
+      const blob = this.#set.blobs.get(row[field.name] as string);
+      if (blob !== undefined) row[field.name] = blob.value;
+    }
+    return row;
+  }
+}

@@ -1,0 +1,10 @@
+/** A blob on its way into a commit. */
+import type { BlobRecord } from '../blob/blob-tables.ts';
+import type { BlobValue } from '../blob/blob-value.ts';
+
+/** A blob that is new: its record is known once it was uploaded. */
+export interface NewBlob {
+  readonly reference: string;
+  readonly value: BlobValue;
+  record: BlobRecord | undefined;
+}

@@ -1,0 +1,94 @@
+/** A stored blob as an application reads it. */
+import { Readable } from 'node:stream';
+import { InvalidOptionError } from '../base/errors.ts';
+import { describeValue } from '../format/values.ts';
+import type { BlobRecord } from './blob-tables.ts';
+import type { BlobStore } from './blob-store.ts';
+
+const defaultExpirySeconds = 3600;
+const maxExpirySeconds = 604_800;
+
+/** Where a reference finds its record: rejects with `BlobNotFoundError`. */
+export type RecordLookup = (reference: string) => Promise<BlobRecord>;
+
+export interface BlobCallOptions {
+  /** Gives the call up. */
+  readonly signal?: AbortSignal;
+}
+
+function offset(name: string, value: unknown, fallback: number, size: number): number {
+  if (value === undefined || value === null) return fallback;
+  if (typeof value !== 'number' || !Number.isInteger(value)) {
+    throw new InvalidOptionError(name, `${name} is ${describeValue(value)}; it must be a whole number of bytes.`);
+  }
+  // As in Buffer.subarray: negative counts from the end, and what is outside is clipped.
+  return Math.min(size, Math.max(0, value < 0 ? size + value : value));
+}
+
+/** A reference to a blob. Nothing is read until one of its methods is called. */
+export class BlobReference {
+  /** UUID of the blob, as the row holds it. */
+  readonly reference: string;
+  readonly #store: () => BlobStore;
+  readonly #lookup: RecordLookup;
+
+  /** @internal Use `db.getBlob()`. */
+  constructor(reference: string, store: () => BlobStore, lookup: RecordLookup) {
+    this.reference = reference;
+    this.#store = store;
+    this.#lookup = lookup;
+  }
+
+  /** Size of the blob in bytes. Rejects with `BlobNotFoundError` if there is no such blob. */
+  async size(): Promise<number> {
+    return (await this.#lookup(this.reference)).sizeBytes;
+  }
+
+  /**
+   * Bytes `start` (inclusive) to `end` (exclusive), as in `Buffer.subarray`; by default all. Only the chunks of 64 KiB
+   * that the range touches are fetched, and they are verified.
+   */
+  async getBuffer(start?: number, end?: number, options: BlobCallOptions = {}): Promise<Buffer> {
+    const { record, from, to } = await this.#range(start, end);
+    return this.#store().read(this.reference, record, from, to, options.signal);
+  }
+
+  /** The same as text. `encoding` defaults to `utf8`. */
+  async getString(start?: number, end?: number, encoding: BufferEncoding = 'utf8'): Promise<string> {
+    return (await this.getBuffer(start, end)).toString(encoding);
+  }
+
+  /** The same as a stream, which holds some megabytes at a time. Errors, `BlobNotFoundError` too, come from the stream. */
+  stream(start?: number, end?: number, options: BlobCallOptions = {}): Readable {
+    return Readable.from(this.#pieces(start, end, options), { objectMode: false });
+  }
+
+  async *#pieces(start?: number, end?: number, options: BlobCallOptions = {}): AsyncGenerator<Buffer, void, undefined> {
+    const { record, from, to } = await this.#range(start, end);
+    yield* this.#store().stream(this.reference, record, from, to, options.signal);
+  }
+
+  async #range(start?: number, end?: number): Promise<{ record: BlobRecord; from: number; to: number }> {
+    const record = await this.#lookup(this.reference);
+    const from = offset('start', start, 0, record.sizeBytes);
+    const to = Math.max(from, offset('end', end, record.sizeBytes, record.sizeBytes));
+    return { record, from, to };
+  }
+
+  /**
+   * A URL from which anyone can download the blob for `expiresIn` seconds (default 3600, at most 604800). Rejects with
+   * `NotSupportedError` where the driver cannot make one.
+   */
+  async getDownloadUrl(options: { readonly expiresIn?: number } = {}): Promise<string> {
+    const { expiresIn = defaultExpirySeconds } = options;
+    if (!Number.isInteger(expiresIn) || expiresIn < 1 || expiresIn > maxExpirySeconds) {
+      const allowed = `a whole number of seconds from 1 to ${maxExpirySeconds}`;
+      throw new InvalidOptionError(
+        'expiresIn',
+        `Option expiresIn is ${describeValue(expiresIn)}; it must be ${allowed}.`,
+      );
+    }
+    await this.#lookup(this.reference);
+    return this.#store().presign(this.reference, expiresIn);
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * Blobs as objects: exactly their bytes, under a random name, created once. Their checksums are in the database, one
+ * for every chunk, so that a range can be verified without reading the rest.
+ */
+import { checksum } from '../base/checksum.ts';
+import { BlobNotFoundError, CorruptionError, NotSupportedError, StorageError } from '../base/errors.ts';
+import { blobName } from '../format/keys.ts';
+import type { StorageDriver } from '../storage/driver.ts';
+import type { BlobRecord } from './blob-tables.ts';
+import type { BlobValue } from './blob-value.ts';
+
+/** Bytes that one checksum covers. Stored: never changes. */
+export const blobChunkBytes = 65_536;
+/** Most bytes that are read in one request. */
+const maxReadBytes = 8 * 1024 * 1024;
+
+/** Checksums of a stream of bytes, whatever pieces it comes in. */
+class ChunkChecksums {
+  #sums: number[] = [];
+  #current = 0;
+  #filled = 0;
+  sizeBytes = 0;
+
+  add(bytes: Uint8Array): void {
+    this.sizeBytes += bytes.length;
+    for (let at = 0; at < bytes.length; ) {
+      const end = Math.min(bytes.length, at + blobChunkBytes - this.#filled);
+      this.#current = checksum(bytes.subarray(at, end), this.#current);
+      this.#filled += end - at;
+      at = end;
+      if (this.#filled === blobChunkBytes) this.#close();
+    }
+  }
+
+  #close(): void {
+    this.#sums.push(this.#current);
+    this.#current = 0;
+    this.#filled = 0;
+  }
+
+  finish(): Uint8Array {
+    if (this.#filled > 0) this.#close();
+    const bytes = new Uint8Array(this.#sums.length * 4);
+    const view = new DataView(bytes.buffer);
+    this.#sums.forEach((sum, i) => view.setUint32(i * 4, sum, true));
+    return bytes;
+  }
+}
+
+async function* observed(
+  source: AsyncIterable<Uint8Array | string>,
+  sums: ChunkChecksums,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  for await (const piece of source) {
+    const bytes = typeof piece === 'string' ? Buffer.from(piece, 'utf8') : piece;
+    if (!(bytes instanceof Uint8Array)) throw new TypeError('A blob stream must give bytes or strings');
+    sums.add(bytes);
+    yield bytes;
+  }
+}
+
+export class BlobStore {
+  readonly #driver: StorageDriver;
+  readonly #prefix: string;
+
+  constructor(driver: StorageDriver, prefix: string) {
+    this.#driver = driver;
+    this.#prefix = prefix;
+  }
+
+  #key(reference: string): string {
+    return `${this.#prefix}/${blobName(reference)}`;
+  }
+
+  /** Stores a blob under a new reference. Bytes are tried again after a failure; a stream cannot be read twice. */
+  async upload(reference: string, value: BlobValue, signal?: AbortSignal): Promise<BlobRecord> {
+    const sums = new ChunkChecksums();
+    const { source, contentType } = value;
+    if (source instanceof Uint8Array) sums.add(source);
+    const options = { if: 'absent', contentType, ...(signal === undefined ? {} : { signal }) } as const;
+    const attempts = source instanceof Uint8Array ? 4 : 1;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const body = source instanceof Uint8Array ? source : observed(source, sums);
+        // The name is new: a lost race is an earlier attempt of this very upload.
+        await this.#driver.put(this.#key(reference), body, options);
+        break;
+      } catch (error) {
+        if (!(error instanceof StorageError) || attempt >= attempts || signal?.aborted === true) throw error;
+      }
+    }
+    return { sizeBytes: sums.sizeBytes, contentType, checksums: sums.finish() };
+  }
+
+  /** Bytes `start` to `end` of a blob, verified. */
+  async read(reference: string, record: BlobRecord, start: number, end: number, signal?: AbortSignal): Promise<Buffer> {
+    const result = Buffer.allocUnsafe(end - start);
+    let filled = 0;
+    for await (const piece of this.stream(reference, record, start, end, signal)) {
+      piece.copy(result, filled);
+      filled += piece.length;
+    }
+    return result;
+  }
+
+  /** The same in pieces of up to some megabytes. */
+  async *stream(
+    reference: string,
+    record: BlobRecord,
+    start: number,
+    end: number,
+    signal?: AbortSignal,
+  ): AsyncGenerator<Buffer, void, undefined> {
+    for (let at = start; at < end; ) {
+      // Rounded to chunks, since those are what can be verified.
+      const from = at - (at % blobChunkBytes);
+      const to = Math.min(record.sizeBytes, from + maxReadBytes, Math.ceil(end / blobChunkBytes) * blobChunkBytes);
+      const bytes = await this.#readChunks(reference, record, from, to, signal);
+      const until = Math.min(end, to);
+      yield bytes.subarray(at - from, until - from);
+      at = until;
+    }
+  }
+
+  async #readChunks(
+    reference: string,
+    record: BlobRecord,
+    from: number,
+    to: number,
+    signal?: AbortSignal,
+  ): Promise<Buffer> {
+    const key = this.#key(reference);
+    for (let attempt = 1; ; attempt++) {
+      const range = { start: from, end: to };
+      const result = await this.#driver.get(key, { range, ...(signal === undefined ? {} : { signal }) });
+      if (result.status !== 'found') {
+        throw new BlobNotFoundError(reference, `The bytes of blob ${reference} are gone: it was deleted.`);
+      }
+      const { bytes } = result;
+      if (bytes.length === to - from && chunksMatch(bytes, record.checksums, from / blobChunkBytes)) {
+        return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      }
+      // Damage on the way is possible; damage in the store is there the second time too.
+      if (attempt > 1) throw new CorruptionError(key, 'A blob does not match its checksums');
+    }
+  }
+
+  presign(reference: string, expiresInSeconds: number): Promise<string> {
+    const { presign, name } = this.#driver;
+    if (presign === undefined) {
+      throw new NotSupportedError(
+        `The ${name} driver cannot make download URLs: read the blob with getBuffer() or stream().`,
+      );
+    }
+    return presign.call(this.#driver, this.#key(reference), { expiresInSeconds });
+  }
+}
+
+function chunksMatch(bytes: Uint8Array, checksums: Uint8Array, firstChunk: number): boolean {
+  const view = new DataView(checksums.buffer, checksums.byteOffset, checksums.byteLength);
+  for (let at = 0, chunk = firstChunk; at < bytes.length; at += blobChunkBytes, chunk++) {
+    if (chunk * 4 + 4 > checksums.length) return false;
+    if (checksum(bytes.subarray(at, at + blobChunkBytes)) !== view.getUint32(chunk * 4, true)) return false;
+  }
+  return true;
+}

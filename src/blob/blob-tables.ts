@@ -1,0 +1,45 @@
+/** The system tables that say which blobs there are, whose they are, and which of them no row refers to any more. */
+import { Types } from '../format/types.ts';
+import type { StoredSchema } from '../format/stored-schema.ts';
+
+const owner = [
+  { name: 'table', typeId: Types.varchar },
+  // The primary key of the owning row as an ordered key: it is of any type.
+  { name: 'key', typeId: Types.bytes },
+  { name: 'field', typeId: Types.varchar },
+] as const;
+
+/** Blobs that rows refer to. */
+export const blobsSchema: StoredSchema = {
+  name: '_blobs',
+  version: 1,
+  fields: [
+    { name: 'id', typeId: Types.uuid },
+    ...owner,
+    { name: 'sizeBytes', typeId: Types.float64 },
+    { name: 'contentType', typeId: Types.varchar },
+    // CRC-32 of every 64 KiB, four bytes each, little-endian.
+    { name: 'checksums', typeId: Types.bytes },
+    { name: 'createdAt', typeId: Types.timestamp },
+  ],
+  primaryKey: ['id'],
+  indexes: [],
+};
+
+/** Blobs whose row was deleted or whose field was given another value; gc removes them. */
+export const deletedBlobsSchema: StoredSchema = {
+  name: '_deleted_blobs',
+  version: 1,
+  fields: [{ name: 'id', typeId: Types.uuid }, ...owner, { name: 'deletedAt', typeId: Types.timestamp }],
+  primaryKey: ['id'],
+  indexes: [],
+};
+
+export const systemSchemas: readonly StoredSchema[] = [blobsSchema, deletedBlobsSchema];
+
+/** A row of `_blobs`. */
+export interface BlobRecord {
+  readonly sizeBytes: number;
+  readonly contentType: string;
+  readonly checksums: Uint8Array;
+}

@@ -1,0 +1,52 @@
+/** What `db.Blob()` returns: data on its way into a blob field. */
+import { InvalidOptionError } from '../base/errors.ts';
+import { describeValue } from '../format/values.ts';
+
+/** What a blob can be made of. A stream is read once, when the batch is flushed. */
+export type BlobData = Uint8Array | string | AsyncIterable<Uint8Array | string> | ReadableStream<Uint8Array>;
+
+export interface BlobOptions {
+  /** Media type that a download of the blob carries. Default `application/octet-stream`. */
+  readonly contentType?: string;
+}
+
+const defaultContentType = 'application/octet-stream';
+const maxContentTypeLength = 255;
+
+function isStream(data: unknown): data is AsyncIterable<Uint8Array | string> {
+  return typeof data === 'object' && data !== null && Symbol.asyncIterator in data;
+}
+
+/** A value for a blob field. */
+export class BlobValue {
+  readonly contentType: string;
+  /** The bytes, copied when the value was made, or the stream that gives them. */
+  readonly source: Uint8Array | AsyncIterable<Uint8Array | string>;
+
+  constructor(data: unknown, options: BlobOptions = {}) {
+    const { contentType = defaultContentType } = options;
+    if (
+      typeof contentType !== 'string' ||
+      contentType.length > maxContentTypeLength ||
+      /[^\x20-\x7e]/.test(contentType)
+    ) {
+      const allowed = `printable ASCII of up to ${maxContentTypeLength} characters`;
+      throw new InvalidOptionError(
+        'contentType',
+        `Option contentType is ${describeValue(contentType)}; it must be ${allowed}.`,
+      );
+    }
+    this.contentType = contentType;
+    if (typeof data === 'string') this.source = Buffer.from(data, 'utf8');
+    else if (data instanceof Uint8Array) this.source = data.slice();
+    else if (isStream(data)) this.source = data;
+    else {
+      const allowed = 'a Buffer, Uint8Array, string, or a readable stream of bytes';
+      throw new InvalidOptionError('data', `A blob cannot be made of ${describeValue(data)}: give ${allowed}.`);
+    }
+  }
+
+  get isStream(): boolean {
+    return !(this.source instanceof Uint8Array);
+  }
+}

@@ -1,0 +1,9 @@
+/** Triggers as they are registered. What they are called with is batch/trigger.ts. */
+
+/** The mutations that a trigger can be registered for. */
+export type TriggerOperation = 'insert' | 'update' | 'delete';
+
+export interface RegisteredTrigger {
+  readonly operation: TriggerOperation | '*';
+  readonly handler: (row: Record<string, unknown>, batch: never, dbApi: never, operation: TriggerOperation) => unknown;
+}
