@@ -1,7 +1,7 @@
 /** The runtime's fastest way from bytes to strings, in one place. */
 
 interface SliceMethods {
-  latin1Slice(this: Uint8Array, start: number, end: number): string;
+  readonly latin1Slice: (this: Uint8Array, start: number, end: number) => string;
 }
 const { latin1Slice } = Buffer.prototype as unknown as SliceMethods;
 
