@@ -218,29 +218,37 @@ export class Batch implements Overlay {
       capture(captured, shape);
       return this.#queue(() => (fires ? this.#fire(captured, shape, kind) : this.#enter(captured)));
     } catch (error) {
-      return this.#fail(error);
+      const failed = this.#fail(error);
+      failed.catch(() => undefined);
+      return failed;
     }
   }
 
-  /** The promise of a call that failed. Callers may ignore it: the next flush reports the error. */
-  #fail(error: unknown): Promise<void> {
-    this.#failures.push(error);
-    const failed = Promise.reject(error as Error);
-    failed.catch(() => undefined);
-    return failed;
+  /** A call that failed. Callers may ignore its promise: the next flush reports the error. */
+  async #fail(cause: unknown): Promise<void> {
+    this.#failures.push(cause);
+    throw cause;
   }
 
   /** Runs a mutation after those that were called before it. */
   #queue(run: () => Promise<void>): Promise<void> {
     const epoch = this.#epoch;
-    const result = (this.#waiting ?? done).then(() => (epoch === this.#epoch ? run() : undefined));
-    const settled = result
-      .catch((error: unknown) => {
+    const earlier = this.#waiting ?? done;
+    const mutate = async (): Promise<void> => {
+      await earlier;
+      try {
+        if (epoch === this.#epoch) await run();
+      } catch (error) {
         if (epoch === this.#epoch) this.#failures.push(error);
-      })
-      .then(() => {
-        if (this.#waiting === settled) this.#waiting = undefined;
-      });
+        throw error;
+      }
+    };
+    const result = mutate();
+    const settle = async (): Promise<void> => {
+      await Promise.allSettled([result]);
+      if (this.#waiting === settled) this.#waiting = undefined;
+    };
+    const settled: Promise<void> = settle();
     this.#waiting = settled;
     return result;
   }

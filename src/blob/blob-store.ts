@@ -146,13 +146,13 @@ export class BlobStore {
   }
 
   presign(reference: string, expiresInSeconds: number): Promise<string> {
-    const { presign, name } = this.#driver;
-    if (presign === undefined) {
+    const { name } = this.#driver;
+    if (this.#driver.presign === undefined) {
       throw new NotSupportedError(
         `The ${name} driver cannot make download URLs: read the blob with getBuffer() or stream().`,
       );
     }
-    return presign.call(this.#driver, this.#key(reference), { expiresInSeconds });
+    return this.#driver.presign(this.#key(reference), { expiresInSeconds });
   }
 }
 

@@ -73,10 +73,11 @@ export class LogWriter {
   append(request: FlushRequest): Promise<void> {
     return new Promise((resolve, reject) => {
       const { signal } = request;
+      const rejectWith = reject as (error: unknown) => void;
       const waiting: Waiting = {
         request,
         resolve: () => settle(resolve),
-        reject: (error) => settle(() => reject(error as Error)),
+        reject: (error) => settle(() => rejectWith(error)),
         inFlight: undefined,
         refreshed: false,
         settled: false,
@@ -91,7 +92,10 @@ export class LogWriter {
         signal.removeEventListener('abort', onAbort);
         how();
       };
-      if (signal.aborted) return onAbort();
+      if (signal.aborted) {
+        onAbort();
+        return;
+      }
       signal.addEventListener('abort', onAbort, { once: true });
       this.#queue.push(waiting);
       this.#running ??= this.#run().finally(() => {
@@ -110,7 +114,13 @@ export class LogWriter {
    * still cannot tell.
    */
   async resolve(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
-    const fate = this.#decided.get(commitId) ?? (await this.#settleAgain(commitId, slot, signal));
+    let fate: Fate;
+    try {
+      fate = this.#decided.get(commitId) ?? (await this.#settleAgain(commitId, slot, signal));
+    } catch (error) {
+      // Whatever went wrong while asking is no answer: the old commit may still be applied.
+      throw outcomeUnknown({ commitId, slot }, error);
+    }
     if (fate === 'unknown') throw outcomeUnknown({ commitId, slot });
     this.#undecided.delete(commitId);
     this.#decided.set(commitId, fate);
@@ -289,6 +299,8 @@ export class LogWriter {
 class DefiniteFailure extends StorageError {
   constructor(cause: StorageError) {
     super(cause.key, 'none', `${cause.message} Nothing was committed.`, { cause });
+    // What users see is an ordinary failure of the store.
+    this.name = 'StorageError';
   }
 }
 

@@ -153,7 +153,7 @@ export function readSchema(definition: unknown): StoredSchema {
     );
   }
   const { name, version, fields, primaryKey, indexes = [] } = definition as SchemaDefinition;
-  checkName(String(name), 'name of a table', name);
+  checkName(name, 'name of a table', name);
   if (name.startsWith('_')) {
     throw new InvalidSchemaError(name, `Table '${name}': names that begin with _ are reserved for system tables.`);
   }
