@@ -1,0 +1,147 @@
+/** Rows that come in any order and are wanted in a certain one: all of them, or only the first few. */
+import { ByteWriter, compareRanges } from '../base/bytes.ts';
+import type { OrderedValue } from '../base/order.ts';
+import type { Pacer } from '../base/pacer.ts';
+import { KeyList } from '../format/key-list.ts';
+import { readField } from '../format/row-decode.ts';
+import type { RowSource } from '../format/row-layout.ts';
+import { compileSelector } from './condition.ts';
+import type { RowOrder } from './row-order.ts';
+import type { Selector } from './selector.ts';
+
+/** Makes of a row what is to be kept of it. */
+export type Keep<T> = (source: RowSource, base: number) => T;
+
+export interface Collector<T> {
+  add(source: RowSource, base: number): void;
+  /** Selects rows that can still be among those wanted; undefined while all can. Changes as rows are added. */
+  readonly bound: Selector | undefined;
+  /** What was kept, in order. */
+  finish(pacer: Pacer): Promise<T[]>;
+}
+
+/** Keeps every row. */
+export class AllRows<T> implements Collector<T> {
+  readonly #order: RowOrder;
+  readonly #keep: Keep<T>;
+  readonly #keys = new KeyList();
+  readonly #kept: T[] = [];
+  readonly bound = undefined;
+
+  constructor(order: RowOrder, keep: Keep<T>) {
+    this.#order = order;
+    this.#keep = keep;
+  }
+
+  add(source: RowSource, base: number): void {
+    this.#order.write(this.#keys.writer, source, base);
+    this.#keys.end();
+    this.#kept.push(this.#keep(source, base));
+  }
+
+  async finish(pacer: Pacer): Promise<T[]> {
+    const order = await this.#keys.sorted(pacer);
+    return Array.from(order, (i) => this.#kept[i] as T);
+  }
+}
+
+interface Entry<T> {
+  readonly key: Uint8Array;
+  /** Value of the field that decides first. */
+  readonly lead: OrderedValue;
+  readonly kept: T;
+}
+
+function compareEntries<T>(a: Entry<T>, b: Entry<T>): number {
+  return compareRanges(a.key, 0, a.key.length, b.key, 0, b.key.length);
+}
+
+/** Keeps the first rows in a heap whose root is the last of them: what comes behind the root is not wanted. */
+export class TopRows<T> implements Collector<T> {
+  readonly #order: RowOrder;
+  readonly #count: number;
+  readonly #keep: Keep<T>;
+  readonly #heap: Entry<T>[] = [];
+  readonly #scratch = new ByteWriter(256);
+  #bound: Selector | undefined;
+  #boundOf: Entry<T> | undefined;
+
+  /** `count`: how many rows are wanted, at least one. */
+  constructor(order: RowOrder, count: number, keep: Keep<T>) {
+    this.#order = order;
+    this.#count = count;
+    this.#keep = keep;
+  }
+
+  add(source: RowSource, base: number): void {
+    const scratch = this.#scratch;
+    scratch.length = 0;
+    this.#order.write(scratch, source, base);
+    const heap = this.#heap;
+    if (heap.length < this.#count) {
+      heap.push(this.#entry(source, base));
+      this.#siftUp(heap.length - 1);
+      return;
+    }
+    const { key } = heap[0] as Entry<T>;
+    if (compareRanges(scratch.bytes, 0, scratch.length, key, 0, key.length) >= 0) return;
+    heap[0] = this.#entry(source, base);
+    this.#siftDown();
+  }
+
+  #entry(source: RowSource, base: number): Entry<T> {
+    const lead = readField(source, base, this.#order.lead.field) as OrderedValue;
+    return { key: this.#scratch.finish(), lead, kept: this.#keep(source, base) };
+  }
+
+  #siftUp(from: number): void {
+    const heap = this.#heap;
+    const entry = heap[from] as Entry<T>;
+    let at = from;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (compareEntries(heap[parent] as Entry<T>, entry) >= 0) break;
+      heap[at] = heap[parent] as Entry<T>;
+      at = parent;
+    }
+    heap[at] = entry;
+  }
+
+  #siftDown(): void {
+    const heap = this.#heap;
+    const entry = heap[0] as Entry<T>;
+    let at = 0;
+    for (;;) {
+      let child = at * 2 + 1;
+      if (child >= heap.length) break;
+      const right = child + 1;
+      if (right < heap.length && compareEntries(heap[right] as Entry<T>, heap[child] as Entry<T>) > 0) child = right;
+      if (compareEntries(heap[child] as Entry<T>, entry) <= 0) break;
+      heap[at] = heap[child] as Entry<T>;
+      at = child;
+    }
+    heap[at] = entry;
+  }
+
+  get bound(): Selector | undefined {
+    const last = this.#heap[0];
+    if (this.#heap.length < this.#count || last === undefined) return undefined;
+    if (last !== this.#boundOf) {
+      this.#boundOf = last;
+      this.#bound = this.#selectUpTo(last.lead);
+    }
+    return this.#bound;
+  }
+
+  /** Rows that come before a value of the first field, or tie with it. Null comes first, or last when descending. */
+  #selectUpTo(value: OrderedValue): Selector | undefined {
+    const { field, descending } = this.#order.lead;
+    if (value === null) return descending ? undefined : compileSelector(field, { kind: 'null' });
+    const operator = descending ? '>=' : '<=';
+    return compileSelector(field, { kind: 'value', operator, value, orNull: !descending });
+  }
+
+  async finish(): Promise<T[]> {
+    return this.#heap.toSorted(compareEntries).map(({ kept }) => kept);
+  }
+}

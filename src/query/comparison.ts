@@ -1,0 +1,194 @@
+/**
+ * What a condition asks of a field, in terms of values that the field can hold. A compared value that the type cannot
+ * hold is compared by value all the same: it lies beside some value that the type does hold, so that `> 1.5` on an
+ * integer becomes `> 1`, and `< 300` on a uint8 becomes "not null".
+ */
+import { InvalidOperatorError, InvalidQueryError } from '../base/errors.ts';
+import { compareValues } from '../base/order.ts';
+import type { OrderedValue } from '../base/order.ts';
+import type { FieldShape } from '../format/row-layout.ts';
+import { bigintBounds, integerBounds, typeName, Types } from '../format/types.ts';
+import type { TypeId } from '../format/types.ts';
+import { describeValue, normalizeValue, ValueProblem } from '../format/values.ts';
+
+/** The operators that `where` takes. */
+export const operators = ['=', '!=', '>', '>=', '<', '<=', 'IN'] as const;
+export type Operator = (typeof operators)[number];
+
+export type ComparisonOperator = Exclude<Operator, 'IN'>;
+/** A value that a field can hold, and that is not null. */
+export type FieldValue = Exclude<OrderedValue, null>;
+
+/** A condition on a field. `orNull`: rows in which the field is null match as well. */
+export type Comparison =
+  | { readonly kind: 'none' | 'all' | 'null' | 'not null' }
+  | {
+      readonly kind: 'value';
+      readonly operator: ComparisonOperator;
+      readonly value: FieldValue;
+      readonly orNull: boolean;
+    }
+  | { readonly kind: 'in'; readonly values: readonly FieldValue[]; readonly orNull: boolean };
+
+const none: Comparison = { kind: 'none' };
+const all: Comparison = { kind: 'all' };
+const isNull: Comparison = { kind: 'null' };
+const isNotNull: Comparison = { kind: 'not null' };
+
+export function isOperator(operator: unknown): operator is Operator {
+  return operators.includes(operator as Operator);
+}
+
+/** Where a compared value lies: at `value`, or beside it with no other value that the type holds in between. */
+interface Place {
+  readonly value: FieldValue;
+  /** Negative: the compared value is less than `value`; positive: greater. */
+  readonly side: number;
+}
+
+function sideOf(compared: number | bigint, value: number | bigint): number {
+  return compared > value ? 1 : compared < value ? -1 : 0;
+}
+
+/** The exact place of a number among those of a type. Comparing bigints with numbers is exact in JavaScript. */
+function placeNumber(typeId: TypeId, compared: number | bigint): Place {
+  const big = bigintBounds(typeId);
+  if (big !== undefined) {
+    if (compared > big.max) return { value: big.max, side: 1 };
+    if (compared < big.min) return { value: big.min, side: -1 };
+    const value = typeof compared === 'bigint' ? compared : BigInt(Math.floor(compared));
+    return { value, side: sideOf(compared, value) };
+  }
+  const bounds = integerBounds(typeId);
+  let value = Number(compared);
+  if (bounds !== undefined) value = Math.min(bounds.max, Math.max(bounds.min, Math.floor(value)));
+  else if (typeId === Types.float32) value = Math.fround(value);
+  return { value: value === 0 ? 0 : value, side: sideOf(compared, value) };
+}
+
+/** A string with a lone surrogate lies below the same string with U+E000 in its place: nothing stored is between. */
+function placeText(compared: string): Place {
+  if (compared.isWellFormed()) return { value: compared, side: 0 };
+  let whole = 0;
+  while (compared.slice(0, whole + 1).isWellFormed() || compared.slice(0, whole + 2).isWellFormed()) whole++;
+  return { value: `${compared.slice(0, whole)}\u{E000}`, side: -1 };
+}
+
+/** What a field of a type is compared with, for messages. */
+function comparedWith(typeId: TypeId): string {
+  switch (typeId) {
+    case Types.varchar:
+      return 'strings';
+    case Types.boolean:
+      return 'true and false';
+    case Types.timestamp:
+      return 'valid Dates';
+    case Types.uuid:
+    case Types.blob:
+      return 'UUID strings';
+    case Types.bytes:
+      return 'Buffers and Uint8Arrays';
+    case Types.json:
+      return 'null only';
+    default:
+      return 'numbers other than NaN, and bigints';
+  }
+}
+
+/** The place of a compared value; undefined if it is of another kind than the field's values. */
+function placeOf(typeId: TypeId, compared: unknown): Place | undefined {
+  switch (typeId) {
+    case Types.varchar:
+      return typeof compared === 'string' ? placeText(compared) : undefined;
+    case Types.boolean:
+    case Types.timestamp:
+    case Types.uuid:
+    case Types.blob:
+    case Types.bytes:
+      try {
+        return { value: normalizeValue(typeId, compared), side: 0 };
+      } catch (error) {
+        if (error instanceof ValueProblem) return undefined;
+        throw error;
+      }
+    case Types.json:
+      return undefined;
+    default:
+      if (typeof compared === 'bigint') return placeNumber(typeId, compared);
+      return typeof compared === 'number' && !Number.isNaN(compared) ? placeNumber(typeId, compared) : undefined;
+  }
+}
+
+/** A comparison with a place, as a comparison with the value there. */
+function compareWithPlace(typeId: TypeId, operator: ComparisonOperator, { value, side }: Place): Comparison {
+  switch (operator) {
+    case '=':
+      return side === 0 ? { kind: 'value', operator, value, orNull: false } : none;
+    case '!=':
+      return side === 0 ? { kind: 'value', operator, value, orNull: true } : all;
+    case '<':
+    case '<=':
+      return compareWithEdge(typeId, side > 0 || (side === 0 && operator === '<=') ? '<=' : '<', value);
+    case '>':
+    case '>=':
+      return compareWithEdge(typeId, side < 0 || (side === 0 && operator === '>=') ? '>=' : '>', value);
+  }
+}
+
+/** An order comparison; at the ends of an integer type it means all values or none. */
+function compareWithEdge(typeId: TypeId, operator: '<' | '<=' | '>' | '>=', value: FieldValue): Comparison {
+  const bounds = bigintBounds(typeId) ?? integerBounds(typeId);
+  const edge = operator === '<' || operator === '>=' ? bounds?.min : bounds?.max;
+  if (value === edge) return operator === '<' || operator === '>' ? none : isNotNull;
+  return { kind: 'value', operator, value, orNull: false };
+}
+
+/**
+ * The condition `field operator value`. Throws `InvalidQueryError` where the value is of a kind that the field is not
+ * compared with, and `InvalidOperatorError` where the field does not take the operator.
+ */
+export function compareField(table: string, field: FieldShape, operator: Operator, value: unknown): Comparison {
+  const { typeId } = field;
+  const refuse = (refused: unknown): never => {
+    const takes = `a ${typeName(typeId)} is compared with ${comparedWith(typeId)}, or null`;
+    throw new InvalidQueryError(
+      `Cannot compare field '${field.name}' of table '${table}' with ${describeValue(refused)}: ${takes}.`,
+    );
+  };
+  if (typeId === Types.json && (value !== null || (operator !== '=' && operator !== '!='))) {
+    if (value === undefined) refuse(value);
+    const message = `Field '${field.name}' of table '${table}' is JSON, which has no order: it takes only = null and != null.`;
+    throw new InvalidOperatorError(operator, message);
+  }
+  if (operator === 'IN') {
+    if (!Array.isArray(value)) {
+      throw new InvalidQueryError(
+        `IN on field '${field.name}' of table '${table}' takes an array of values, not ${describeValue(value)}.`,
+      );
+    }
+    return compareWithAny(typeId, value, refuse);
+  }
+  if (value === null) return operator === '=' ? isNull : operator === '!=' ? isNotNull : none;
+  return compareWithPlace(typeId, operator, placeOf(typeId, value) ?? refuse(value));
+}
+
+/** `IN`: the values that the field can hold, ascending and each once. */
+function compareWithAny(typeId: TypeId, list: readonly unknown[], refuse: (value: unknown) => never): Comparison {
+  const found: FieldValue[] = [];
+  let orNull = false;
+  // By index, so that a hole counts as undefined and is refused.
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i];
+    if (value === null) {
+      orNull = true;
+      continue;
+    }
+    const place = placeOf(typeId, value) ?? refuse(value);
+    if (place.side === 0) found.push(place.value);
+  }
+  found.sort(compareValues);
+  const values = found.filter((value, i) => i === 0 || compareValues(found[i - 1] as FieldValue, value) !== 0);
+  if (values.length === 0) return orNull ? isNull : none;
+  if (values.length === 1 && !orNull) return { kind: 'value', operator: '=', value: values[0] as FieldValue, orNull };
+  return { kind: 'in', values, orNull };
+}

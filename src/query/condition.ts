@@ -1,0 +1,118 @@
+/** Conditions of a query, as they are written and as they are compiled for a version of a table. */
+import { InvalidOperatorError, InvalidQueryError } from '../base/errors.ts';
+import type { LayoutField } from '../format/row-layout.ts';
+import { Types } from '../format/types.ts';
+import { describeValue } from '../format/values.ts';
+import type { RegisteredFunction } from '../table/query-host.ts';
+import type { TableShape } from '../table/table-shape.ts';
+import { compareField } from './comparison.ts';
+import type { Comparison, Operator } from './comparison.ts';
+import { FunctionSelector } from './function-selector.ts';
+import { IntervalSelector, NumberListSelector } from './number-selector.ts';
+import { NullSelector, selectNothing } from './selector.ts';
+import type { Selector } from './selector.ts';
+import { signEqual, signsOf } from './sign-selector.ts';
+import { TextSelector } from './text-selector.ts';
+import { BigintSelector, UuidSelector } from './word-selector.ts';
+
+/** A condition as `where` was given it. */
+export interface WrittenCondition {
+  /** Of a field or of a registered function. */
+  readonly name: string;
+  readonly operator: Operator;
+  /** As it was given: a function's result is compared with this very value. */
+  readonly value: unknown;
+  /** As it was at the call, so that changing an array, a Buffer or a Date afterwards changes nothing. */
+  readonly captured: unknown;
+}
+
+/** A condition on a field. */
+export interface FieldCondition {
+  readonly field: LayoutField;
+  readonly comparison: Comparison;
+  readonly operator: Operator;
+}
+
+/** A compiled condition: on a field, or on the result of a function, which only its selector knows. */
+export interface Condition {
+  readonly name: string;
+  readonly on: FieldCondition | undefined;
+  /** Undefined if every row matches. */
+  readonly selector: Selector | undefined;
+}
+
+/** A copy of a compared value that the caller cannot change any more. */
+export function captureValue(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (value instanceof Date) return new Date(value.getTime());
+  if (value instanceof Uint8Array) return Uint8Array.from(value);
+  return Array.isArray(value) ? Array.from(value, (item) => (Array.isArray(item) ? item : captureValue(item))) : value;
+}
+
+/** The selector of a comparison; undefined if it keeps every row. */
+export function compileSelector(field: LayoutField, comparison: Comparison): Selector | undefined {
+  switch (comparison.kind) {
+    case 'all':
+      return undefined;
+    case 'none':
+      return selectNothing;
+    case 'null':
+      return new NullSelector(field, true);
+    case 'not null':
+      return new NullSelector(field, false);
+    case 'value':
+    case 'in':
+      break;
+  }
+  const { kind, orNull } = comparison;
+  const values = kind === 'in' ? comparison.values : [comparison.value];
+  const accepted = kind === 'in' ? signEqual : signsOf(comparison.operator);
+  switch (field.typeId) {
+    case Types.varchar:
+    case Types.bytes:
+    case Types.json:
+      return new TextSelector(field, values, accepted, orNull);
+    case Types.uint64:
+    case Types.int64:
+      return new BigintSelector(field, values, accepted, orNull);
+    case Types.uuid:
+    case Types.blob:
+      return new UuidSelector(field, values, accepted, orNull);
+    default:
+      if (kind === 'in') return new NumberListSelector(field, values, orNull);
+      return new IntervalSelector(field, comparison.operator, comparison.value, orNull);
+  }
+}
+
+/** A field of a table. Throws `InvalidQueryError` if the table has none of that name. */
+export function requireField(shape: TableShape, name: string, what: string): LayoutField {
+  const field = shape.layout.field(name);
+  if (field !== undefined) return field;
+  const known = shape.layout.declared.map((declared) => declared.name).join(', ');
+  throw new InvalidQueryError(
+    `${what}: table '${shape.name}' has no field ${describeValue(name)}, and no function of that name is registered. ` +
+      `Its fields are ${known}.`,
+  );
+}
+
+/** Throws `InvalidOperatorError` unless the operator is `=`, the only one that functions take. */
+export function checkFunctionOperator(name: string, operator: Operator): void {
+  if (operator === '=') return;
+  const message = `'${name}' is a registered function, which takes no operator but '=': not ${describeValue(operator)}.`;
+  throw new InvalidOperatorError(operator, message);
+}
+
+/** Compiles a condition. A registered function wins over a field of the same name. */
+export function compileCondition(
+  shape: TableShape,
+  registered: RegisteredFunction | undefined,
+  { name, operator, value, captured }: WrittenCondition,
+): Condition {
+  if (registered !== undefined) {
+    checkFunctionOperator(name, operator);
+    return { name, on: undefined, selector: new FunctionSelector(shape, registered, value) };
+  }
+  const field = requireField(shape, name, 'where');
+  const comparison = compareField(shape.name, field, operator, captured);
+  return { name, on: { field, comparison, operator }, selector: compileSelector(field, comparison) };
+}

@@ -1,0 +1,86 @@
+/** Counting what a query would return, with as little reading as can be. */
+import { isDeleted } from '../table/merged-cursor.ts';
+import type { TableState } from '../table/table-state.ts';
+import type { KeyRange } from '../tree/cursor.ts';
+import type { Tree } from '../tree/tree.ts';
+import type { Execution } from './execute.ts';
+import { HitList } from './hits.ts';
+import { filterOf, openTable } from './open-access.ts';
+import { countRange } from './range-count.ts';
+
+/** How many rows the query gives, offset and limit applied. */
+export async function countRows(execution: Execution): Promise<number> {
+  const { offset, limit } = execution.query;
+  const total = await countMatches(execution);
+  return Math.max(0, Math.min(total - offset, limit ?? Number.POSITIVE_INFINITY));
+}
+
+/** Matching rows, at least until as many are found as are of use. */
+async function countMatches(execution: Execution): Promise<number> {
+  const { state, plan } = execution;
+  const { access, residual } = plan;
+  const exact = residual.every(({ selector }) => selector === undefined);
+  if (exact && access.kind === 'table') return countInRange(state, access.range, execution);
+  if (exact && access.kind === 'index' && state.layers.length === 0) {
+    const tree = state.indexes.get(access.index.name) as Tree;
+    let total = 0;
+    for (const range of access.ranges) total += await countRange(tree, range);
+    return total;
+  }
+  if (access.kind === 'table') return countSelected(execution, access);
+  return countHits(execution);
+}
+
+/** All rows in a range of primary keys: from the tree's own counts, corrected by what unmerged commits change. */
+async function countInRange(state: TableState, range: KeyRange, execution: Execution): Promise<number> {
+  let total = await countRange(state.tree, range);
+  if (state.layers.length === 0) return total;
+  const changes = state.scanLayers(range, true);
+  let key = new Uint8Array(256);
+  for (;;) {
+    let more = changes.next();
+    if (more instanceof Promise) more = await more;
+    if (!more) return total;
+    const { node, from, to } = changes;
+    for (let i = from; i < to; i++) {
+      const length = node.keyLength(i);
+      if (key.length < length) key = new Uint8Array(length * 2);
+      node.copyKey(i, key, 0);
+      let before = state.tree.lookup(key, length);
+      if (before instanceof Promise) before = await before;
+      if (before !== undefined) total--;
+      if (!isDeleted(node, i)) total++;
+    }
+    await execution.breathe();
+  }
+}
+
+async function countSelected(execution: Execution, access: Parameters<typeof openTable>[1]): Promise<number> {
+  const stream = openTable(execution.state, access, filterOf(execution.plan.residual));
+  const { needed } = execution;
+  let total = 0;
+  while (total < needed) {
+    let more = stream.count();
+    if (more instanceof Promise) more = await more;
+    if (more === undefined) break;
+    total += more;
+    await execution.breathe();
+  }
+  return total;
+}
+
+async function countHits(execution: Execution): Promise<number> {
+  const stream = execution.open();
+  const { needed } = execution;
+  const hits = new HitList(needed);
+  let total = 0;
+  while (total < needed) {
+    let more = stream.next(hits);
+    if (more instanceof Promise) more = await more;
+    total += hits.count;
+    hits.clear();
+    if (!more) break;
+    await execution.breathe();
+  }
+  return total;
+}

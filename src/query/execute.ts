@@ -1,0 +1,183 @@
+/** Runs a plan on one state of its table: collects, counts or hands out the rows that its access gives. */
+import type { Environment } from '../base/env.ts';
+import { AbortedError } from '../base/errors.ts';
+import { Pacer } from '../base/pacer.ts';
+import { Node } from '../format/node.ts';
+import { decodeRow } from '../format/row-decode.ts';
+import type { LayoutField, RowSource } from '../format/row-layout.ts';
+import type { TableState } from '../table/table-state.ts';
+import type { RowHit } from '../tree/tree.ts';
+import { AllRows, TopRows } from './collector.ts';
+import type { Collector, Keep } from './collector.ts';
+import { HitList } from './hits.ts';
+import type { HitStream } from './hits.ts';
+import { filterOf, openAccess } from './open-access.ts';
+import { collect } from './ordered-stream.ts';
+import { planQuery } from './plan.ts';
+import type { CompiledQuery, Plan } from './plan.ts';
+import type { Filter } from './selector.ts';
+
+export type Row = Record<string, unknown>;
+
+/** Rows held undecoded while the first ones are searched for: each may keep a block in memory. */
+const maxHeldRows = 256;
+
+export interface ExecutionOptions {
+  readonly environment: Environment;
+  /** Fields of the rows that are returned; all by default. */
+  readonly fields?: readonly LayoutField[] | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export class Execution {
+  readonly state: TableState;
+  readonly query: CompiledQuery;
+  readonly plan: Plan;
+  readonly #fields: readonly LayoutField[];
+  readonly #readsText: boolean;
+  readonly #filter: Filter;
+  readonly #pacer: Pacer;
+  readonly #signal: AbortSignal | undefined;
+
+  constructor(state: TableState, query: CompiledQuery, { environment, fields, signal }: ExecutionOptions) {
+    this.state = state;
+    this.query = query;
+    this.plan = planQuery(state, query);
+    this.#fields = fields ?? state.shape.layout.declared;
+    this.#readsText = this.#fields.some(({ variable }) => variable);
+    this.#filter = filterOf(this.plan.residual);
+    this.#pacer = new Pacer(environment);
+    this.#signal = signal;
+  }
+
+  /** How many rows are wanted, those that the offset skips included. */
+  get needed(): number {
+    const { limit, offset } = this.query;
+    return limit === undefined ? Number.POSITIVE_INFINITY : limit + offset;
+  }
+
+  /** The rows: at once for a single key that is found in memory. */
+  rows(): Row[] | Promise<Row[]> {
+    const { access, ordered } = this.plan;
+    if (access.kind === 'nothing') return [];
+    if (access.kind === 'keys' && access.keys.length === 1) {
+      const found = this.state.lookup(access.keys[0] as Uint8Array);
+      return found instanceof Promise ? found.then((hit) => this.#single(hit)) : this.#single(found);
+    }
+    return ordered ? this.#orderedRows() : this.#sortedRows();
+  }
+
+  #single(hit: RowHit | undefined): Row[] {
+    if (hit === undefined || this.query.offset > 0 || !this.#filter.matches(hit.source, hit.base)) return [];
+    this.expectReads(hit.source, 1);
+    return [this.decode(hit.source, hit.base)];
+  }
+
+  async #orderedRows(): Promise<Row[]> {
+    const rows: Row[] = [];
+    const reader = new RowReader(this);
+    for (;;) {
+      let more = reader.next(rows);
+      if (more instanceof Promise) more = await more;
+      if (!more) return rows;
+      await this.breathe();
+    }
+  }
+
+  async #sortedRows(): Promise<Row[]> {
+    const { needed } = this;
+    const { offset } = this.query;
+    const { order } = this.plan;
+    if (needed <= maxHeldRows) {
+      const keep: Keep<RowHit> = (source, base) => ({ source, base });
+      const hits = await this.#collect(new TopRows(order, needed, keep));
+      return hits.slice(offset).map(({ source, base }) => this.decode(source, base));
+    }
+    const keep: Keep<Row> = (source, base) => {
+      this.expectReads(source, 1);
+      return this.decode(source, base);
+    };
+    const rows = await this.#collect(
+      Number.isFinite(needed) ? new TopRows(order, needed, keep) : new AllRows(order, keep),
+    );
+    return offset === 0 ? rows : rows.slice(offset);
+  }
+
+  #collect<T>(collector: Collector<T>): Promise<T[]> {
+    return collect(this.open(), collector, this.#pacer, ({ bound }) => {
+      this.#checkSignal();
+      this.#filter.bound = bound;
+    });
+  }
+
+  /** The rows that match, as a stream. */
+  open(): HitStream {
+    const { state, query, plan, needed } = this;
+    return openAccess({ state, query, plan, filter: this.#filter, needed, pacer: this.#pacer });
+  }
+
+  /** Lets the event loop run if it is time to, and gives up if the signal says so. */
+  breathe(): void | Promise<void> {
+    this.#checkSignal();
+    return this.#pacer.due() ? this.#pacer.pause() : undefined;
+  }
+
+  #checkSignal(): void {
+    if (this.#signal?.aborted !== true) return;
+    const message = `The query on table '${this.state.shape.name}' was given up because its signal was aborted.`;
+    throw new AbortedError(message, { cause: this.#signal.reason });
+  }
+
+  /** Says that rows of a source are about to be decoded. */
+  expectReads(source: RowSource, rows: number): void {
+    if (this.#readsText && source instanceof Node) source.expectReads(rows);
+  }
+
+  decode(source: RowSource, base: number): Row {
+    return decodeRow(this.state.shape.layout, source, base, this.#fields);
+  }
+}
+
+/** Hands out the rows of an access that has the order asked for, a batch at a time. */
+export class RowReader {
+  readonly #execution: Execution;
+  readonly #stream: HitStream;
+  readonly #hits = new HitList();
+  #skip: number;
+  #left: number;
+  #ended = false;
+
+  constructor(execution: Execution) {
+    this.#execution = execution;
+    this.#stream = execution.open();
+    this.#skip = execution.query.offset;
+    this.#left = execution.query.limit ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Appends some rows, perhaps none; false once there are no more. */
+  next(rows: Row[]): boolean | Promise<boolean> {
+    if (this.#ended) return false;
+    this.#hits.wanted = this.#skip + this.#left;
+    const more = this.#stream.next(this.#hits);
+    return more instanceof Promise ? more.then((moved) => this.#take(moved, rows)) : this.#take(more, rows);
+  }
+
+  #take(more: boolean, rows: Row[]): boolean {
+    const hits = this.#hits;
+    const execution = this.#execution;
+    const skipped = Math.min(this.#skip, hits.count);
+    const end = skipped + Math.min(this.#left, hits.count - skipped);
+    this.#skip -= skipped;
+    this.#left -= end - skipped;
+    for (let i = skipped; i < end; ) {
+      const source = hits.sources[i] as RowSource;
+      const from = i;
+      while (i < end && hits.sources[i] === source) i++;
+      execution.expectReads(source, i - from);
+      for (let at = from; at < i; at++) rows.push(execution.decode(source, hits.bases[at] as number));
+    }
+    hits.clear();
+    this.#ended = !more || this.#left === 0;
+    return !this.#ended;
+  }
+}

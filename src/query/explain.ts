@@ -1,0 +1,29 @@
+/** A plan as a plain object, for people to read. */
+import type { Plan } from './plan.ts';
+
+export interface Explanation {
+  readonly table: string;
+  /** `nothing`, `keys` (by primary key), `table` (a scan of it, or of a range) or `index`. */
+  readonly access: string;
+  /** The index that is used. */
+  readonly index?: string;
+  /** How many keys, or ranges of keys, are looked at. */
+  readonly ranges: number;
+  readonly descending: boolean;
+  /** Fields and functions that rows are tested for. */
+  readonly filters: readonly string[];
+  /** How the rows come into order: as they are read, or sorted afterwards. */
+  readonly order: 'access' | 'sort';
+}
+
+export function explainPlan(table: string, { access, residual, ordered }: Plan): Explanation {
+  return {
+    table,
+    access: access.kind,
+    ...(access.kind === 'index' ? { index: access.index.name } : {}),
+    ranges: access.kind === 'keys' ? access.keys.length : access.kind === 'index' ? access.ranges.length : 1,
+    descending: 'descending' in access && access.descending,
+    filters: residual.filter(({ selector }) => selector !== undefined).map(({ name }) => name),
+    order: ordered ? 'access' : 'sort',
+  };
+}

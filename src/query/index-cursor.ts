@@ -1,0 +1,144 @@
+/**
+ * Cursors over the entries of an index, in the order in which a query wants the rows: by the indexed value in either
+ * direction, entries of one value always by ascending primary key. Runs are to be read from their beginning.
+ */
+import { compareBytes, prefixEnd } from '../base/bytes.ts';
+import { CorruptionError } from '../base/errors.ts';
+import { MalformedKey, skipKeyComponent } from '../format/ordered-key.ts';
+import type { Node } from '../format/node.ts';
+import type { TypeId } from '../format/types.ts';
+import { TreeCursor } from '../tree/cursor.ts';
+import type { KeyRange, RunCursor } from '../tree/cursor.ts';
+import type { Tree } from '../tree/tree.ts';
+
+/** Where the indexed value ends in the key of an entry: the primary key follows. */
+export function endOfValue(node: Node, key: Uint8Array, keyLength: number, typeId: TypeId): number {
+  let end: number;
+  try {
+    end = skipKeyComponent(key, 0, typeId);
+  } catch (error) {
+    if (!(error instanceof MalformedKey)) throw error;
+    throw new CorruptionError(node.name, `An index entry is malformed: ${error.message}`, { cause: error });
+  }
+  if (end >= keyLength) throw new CorruptionError(node.name, 'An index entry names no primary key');
+  return end;
+}
+
+/** Several cursors, one after the other. */
+export class CursorSequence implements RunCursor {
+  readonly #cursors: readonly RunCursor[];
+  #at = 0;
+
+  constructor(cursors: readonly RunCursor[]) {
+    this.#cursors = cursors;
+  }
+
+  get #current(): RunCursor | undefined {
+    return this.#cursors[this.#at];
+  }
+
+  get node(): Node {
+    return (this.#current as RunCursor).node;
+  }
+
+  get from(): number {
+    return (this.#current as RunCursor).from;
+  }
+
+  get to(): number {
+    return (this.#current as RunCursor).to;
+  }
+
+  next(): boolean | Promise<boolean> {
+    for (let cursor = this.#current; cursor !== undefined; cursor = this.#current) {
+      const moved = cursor.next();
+      if (moved instanceof Promise) return moved.then((more) => more || this.#nextCursor());
+      if (moved) return true;
+      this.#at++;
+    }
+    return false;
+  }
+
+  #nextCursor(): boolean | Promise<boolean> {
+    this.#at++;
+    return this.next();
+  }
+}
+
+/** Descending by value, ascending by primary key within a value. */
+export class DescendingValues implements RunCursor {
+  readonly #tree: Tree;
+  readonly #typeId: TypeId;
+  readonly #from: Uint8Array | undefined;
+  /** Descends over what lies below {@link #ascending}. */
+  #descending: RunCursor;
+  /** Entries of a value that may begin in an earlier leaf. */
+  #ascending: RunCursor | undefined;
+  /** What is left of the descending cursor's run: up to here. */
+  #left = 0;
+  #fresh = true;
+  node!: Node;
+  from = 0;
+  to = 0;
+
+  constructor(tree: Tree, range: KeyRange, typeId: TypeId) {
+    this.#tree = tree;
+    this.#typeId = typeId;
+    this.#from = range.from;
+    this.#descending = new TreeCursor(tree, range, true);
+  }
+
+  next(): boolean | Promise<boolean> {
+    if (this.#ascending !== undefined) {
+      const moved = this.#ascending.next();
+      if (moved instanceof Promise) return moved.then((more) => this.#take(more));
+      return this.#take(moved);
+    }
+    if (this.#fresh || this.#left <= this.#descending.from) {
+      const moved = this.#descending.next();
+      if (moved instanceof Promise) return moved.then((more) => more && this.#enter());
+      return moved && this.#enter();
+    }
+    return this.#takeGroup();
+  }
+
+  #enter(): boolean | Promise<boolean> {
+    this.#fresh = false;
+    this.#left = this.#descending.to;
+    return this.#takeGroup();
+  }
+
+  /** A run of the ascending cursor, or on with what lies below its value. */
+  #take(more: boolean): boolean | Promise<boolean> {
+    const cursor = this.#ascending as RunCursor;
+    if (!more) {
+      this.#ascending = undefined;
+      return this.next();
+    }
+    this.node = cursor.node;
+    this.from = cursor.from;
+    this.to = cursor.to;
+    return true;
+  }
+
+  /** The last value of what is left of the run. */
+  #takeGroup(): boolean | Promise<boolean> {
+    const { node, from } = this.#descending;
+    const last = node.key(this.#left - 1);
+    const value = last.slice(0, endOfValue(node, last, last.length, this.#typeId));
+    const start = node.lowerBound(value);
+    if (start > from) {
+      this.node = node;
+      this.from = start;
+      this.to = this.#left;
+      this.#left = start;
+      return true;
+    }
+    // The value may have entries in earlier leaves: all of them, ascending, and then on below the value.
+    const below = this.#from !== undefined && compareBytes(this.#from, value) > 0 ? this.#from : value;
+    this.#ascending = new TreeCursor(this.#tree, { from: below, to: prefixEnd(value) });
+    this.#descending = new TreeCursor(this.#tree, { from: this.#from, to: below }, true);
+    this.#fresh = true;
+    return this.next();
+  }
+}

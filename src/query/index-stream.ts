@@ -1,0 +1,100 @@
+/** Rows by way of an index: every entry names a primary key, by which the row is looked up in the table's tree. */
+import { copyRange } from '../base/bytes.ts';
+import { CorruptionError } from '../base/errors.ts';
+import { maxKeyBytes } from '../format/values.ts';
+import type { TypeId } from '../format/types.ts';
+import type { TableIndex } from '../table/table-shape.ts';
+import type { TableState } from '../table/table-state.ts';
+import type { RunCursor } from '../tree/cursor.ts';
+import type { RowHit } from '../tree/tree.ts';
+import type { HitList, HitStream } from './hits.ts';
+import { endOfValue } from './index-cursor.ts';
+import { LookupPace, Lookups } from './lookups.ts';
+import type { Found } from './lookups.ts';
+import type { Filter } from './selector.ts';
+
+/**
+ * The rows of the entries that a cursor moves over, in their order. Rows that commits which are not merged yet have
+ * changed are left out: the index does not know them as they are now.
+ */
+export class IndexStream implements HitStream {
+  readonly #state: TableState;
+  readonly #index: TableIndex;
+  readonly #typeId: TypeId;
+  readonly #cursor: RunCursor;
+  readonly #filter: Filter;
+  /** Whether runs are read from their end. */
+  readonly #descending: boolean;
+  readonly #overlaid: boolean;
+  readonly #pace = new LookupPace();
+  #entry: Uint8Array = new Uint8Array(128);
+  #primaryKey: Uint8Array = new Uint8Array(maxKeyBytes);
+  #from = 0;
+  #to = 0;
+
+  constructor(state: TableState, index: TableIndex, cursor: RunCursor, filter: Filter, descending = false) {
+    this.#state = state;
+    this.#index = index;
+    this.#typeId = index.field.typeId;
+    this.#cursor = cursor;
+    this.#filter = filter;
+    this.#descending = descending;
+    this.#overlaid = state.layers.length > 0;
+  }
+
+  next(hits: HitList): boolean | Promise<boolean> {
+    if (this.#from < this.#to) return this.#lookUp(hits);
+    const moved = this.#cursor.next();
+    if (moved instanceof Promise) return moved.then((more) => more && this.#enter(hits));
+    return moved && this.#enter(hits);
+  }
+
+  #enter(hits: HitList): true | Promise<true> {
+    this.#from = this.#cursor.from;
+    this.#to = this.#cursor.to;
+    return this.#lookUp(hits);
+  }
+
+  #lookUp(hits: HitList): true | Promise<true> {
+    const lookups = new Lookups(this.#filter, hits);
+    for (let left = this.#pace.step(hits.wanted); left > 0 && this.#from < this.#to; left--) {
+      const length = this.#readPrimaryKey(this.#descending ? --this.#to : this.#from++);
+      const found = this.#overlaid ? this.#findUnlessOverlaid(length) : this.#find(this.#primaryKey, length);
+      lookups.add(found);
+    }
+    return lookups.finish();
+  }
+
+  /** Copies the primary key that an entry names and returns its length. */
+  #readPrimaryKey(i: number): number {
+    const { node } = this.#cursor;
+    const length = node.keyLength(i);
+    if (length > this.#entry.length) this.#entry = new Uint8Array(length * 2);
+    node.copyKey(i, this.#entry, 0);
+    const end = endOfValue(node, this.#entry, length, this.#typeId);
+    if (length - end > this.#primaryKey.length) this.#primaryKey = new Uint8Array(length);
+    copyRange(this.#entry, end, length, this.#primaryKey, 0);
+    return length - end;
+  }
+
+  #find(key: Uint8Array, length: number): RowHit | Promise<RowHit> {
+    const found = this.#state.tree.lookup(key, length);
+    if (found instanceof Promise) {
+      const { name } = this.#cursor.node;
+      return found.then((hit) => hit ?? this.#missing(name));
+    }
+    return found ?? this.#missing(this.#cursor.node.name);
+  }
+
+  #findUnlessOverlaid(length: number): Found | Promise<Found> {
+    const key = this.#primaryKey.slice(0, length);
+    const overlaid = this.#state.isOverlaid(key);
+    if (overlaid instanceof Promise) return overlaid.then((is) => (is ? undefined : this.#find(key, length)));
+    return overlaid ? undefined : this.#find(key, length);
+  }
+
+  #missing(name: string): never {
+    const { name: table } = this.#state.shape;
+    throw new CorruptionError(name, `Index '${this.#index.name}' has an entry for a row that table '${table}' has not`);
+  }
+}

@@ -1,0 +1,80 @@
+/** Rows that are looked up one by one, by primary key: many at a time where their blocks must be read first. */
+import type { TableState } from '../table/table-state.ts';
+import type { RowHit } from '../tree/tree.ts';
+import type { HitList, HitStream } from './hits.ts';
+import type { Filter } from './selector.ts';
+
+/** A row, or that there is none to add. */
+export type Found = RowHit | undefined;
+
+/** Lookups under way together. Their rows are added in the order in which they were asked for. */
+export class Lookups {
+  readonly #filter: Filter;
+  readonly #hits: HitList;
+  /** From the first row on that is not in memory. */
+  #late: Promise<Found>[] | undefined;
+
+  constructor(filter: Filter, hits: HitList) {
+    this.#filter = filter;
+    this.#hits = hits;
+  }
+
+  add(found: Found | Promise<Found>): void {
+    if (found instanceof Promise) {
+      // Should one lookup fail, the others are still under way: their failures are not to go unhandled.
+      found.catch(() => undefined);
+      this.#late ??= [];
+    }
+    if (this.#late === undefined) this.#take(found as Found);
+    else this.#late.push(Promise.resolve(found));
+  }
+
+  /** Resolves to true once all rows have been added; at once if all were in memory. */
+  finish(): true | Promise<true> {
+    const late = this.#late;
+    if (late === undefined) return true;
+    return Promise.all(late).then((found) => {
+      for (const hit of found) this.#take(hit);
+      return true;
+    });
+  }
+
+  #take(hit: Found): void {
+    if (hit !== undefined && this.#filter.matches(hit.source, hit.base)) this.#hits.add(hit.source, hit.base);
+  }
+}
+
+/** How many lookups are begun together: few at first, for a query may need no more. */
+export class LookupPace {
+  #next = 8;
+
+  /** For the next round, when `wanted` rows are of use. */
+  step(wanted: number): number {
+    const step = Math.max(this.#next, Math.min(wanted, 64));
+    this.#next = Math.min(this.#next * 2, 256);
+    return step;
+  }
+}
+
+/** The rows with given primary keys, in the order of the keys. */
+export class KeyStream implements HitStream {
+  readonly #state: TableState;
+  readonly #keys: readonly Uint8Array[];
+  readonly #filter: Filter;
+  readonly #pace = new LookupPace();
+  #next = 0;
+
+  constructor(state: TableState, keys: readonly Uint8Array[], filter: Filter) {
+    this.#state = state;
+    this.#keys = keys;
+    this.#filter = filter;
+  }
+
+  next(hits: HitList): boolean | Promise<boolean> {
+    if (this.#next >= this.#keys.length) return false;
+    const lookups = new Lookups(this.#filter, hits);
+    const end = Math.min(this.#keys.length, this.#next + this.#pace.step(hits.wanted));
+    while (this.#next < end) lookups.add(this.#state.lookup(this.#keys[this.#next++] as Uint8Array));
+    return lookups.finish();
+  }
+}

@@ -1,0 +1,99 @@
+/** From an access of a plan to the stream of its rows, unmerged commits included. */
+import type { Pacer } from '../base/pacer.ts';
+import type { RowLayout } from '../format/row-layout.ts';
+import { Types } from '../format/types.ts';
+import type { TableState } from '../table/table-state.ts';
+import { TreeCursor } from '../tree/cursor.ts';
+import type { RunCursor } from '../tree/cursor.ts';
+import type { RowHit, Tree } from '../tree/tree.ts';
+import { AllRows, TopRows } from './collector.ts';
+import type { Keep } from './collector.ts';
+import type { Condition } from './condition.ts';
+import { ConcatenatedStream } from './hits.ts';
+import type { HitStream } from './hits.ts';
+import { CursorSequence, DescendingValues } from './index-cursor.ts';
+import { IndexStream } from './index-stream.ts';
+import { KeyStream } from './lookups.ts';
+import { collect, LongValueStream, MergedStream } from './ordered-stream.ts';
+import type { Access, CompiledQuery, Plan } from './plan.ts';
+import { Filter } from './selector.ts';
+import { TableStream } from './table-stream.ts';
+
+type IndexAccess = Extract<Access, { kind: 'index' }>;
+
+export function filterOf(conditions: readonly Condition[]): Filter {
+  return new Filter(conditions.flatMap(({ selector }) => (selector === undefined ? [] : [selector])));
+}
+
+function indexCursor(tree: Tree, { index, oneValue, ranges, descending }: IndexAccess): RunCursor {
+  const one = ranges.length === 1 ? ranges[0] : undefined;
+  if (one !== undefined && (oneValue || !descending)) return new TreeCursor(tree, one, descending);
+  const inOrder = descending ? ranges.toReversed() : ranges;
+  const { typeId } = index.field;
+  const cursors = inOrder.map((range) => {
+    return descending ? new DescendingValues(tree, range, typeId) : new TreeCursor(tree, range);
+  });
+  return new CursorSequence(cursors);
+}
+
+/** What it takes to open the access of a plan. */
+export interface OpenOptions {
+  readonly state: TableState;
+  readonly query: CompiledQuery;
+  readonly plan: Plan;
+  /** The conditions that the access leaves to be tested. */
+  readonly filter: Filter;
+  /** How many rows are wanted. */
+  readonly needed: number;
+  readonly pacer: Pacer;
+}
+
+/** The rows that match, in the order of the plan if it says that its access has it. */
+export function openAccess(options: OpenOptions): HitStream {
+  const { state, plan, filter } = options;
+  const { access } = plan;
+  switch (access.kind) {
+    case 'nothing':
+      return new ConcatenatedStream([]);
+    case 'keys':
+      return new KeyStream(state, access.keys, filter);
+    case 'table':
+      return openTable(state, access, filter);
+    case 'index':
+      return openIndex(options, access);
+  }
+}
+
+/** A table's rows in a range. */
+export function openTable(
+  state: TableState,
+  { range, descending }: Extract<Access, { kind: 'table' }>,
+  filter: Filter,
+): TableStream {
+  return new TableStream(state.shape.layout, state.scan(range, descending), descending, filter);
+}
+
+function openIndex(options: OpenOptions, access: IndexAccess): HitStream {
+  const { state, query, plan, filter } = options;
+  const { index, oneValue, descending } = access;
+  const cursor = indexCursor(state.indexes.get(index.name) as Tree, access);
+  let stream: HitStream = new IndexStream(state, index, cursor, filter, oneValue && descending);
+  const { layers } = state;
+  // The index knows nothing of unmerged commits: their rows are tested for everything and put where they belong.
+  const overlay = (layout: RowLayout): HitStream => {
+    return new TableStream(layout, state.scanLayers(), false, filterOf(query.conditions));
+  };
+  if (!plan.ordered)
+    return layers.length === 0 ? stream : new ConcatenatedStream([overlay(state.shape.layout), stream]);
+  const text = index.field.typeId === Types.varchar || index.field.typeId === Types.bytes;
+  if (text && !oneValue) stream = new LongValueStream(stream, index.field, plan.order);
+  if (layers.length === 0) return stream;
+  return new MergedStream(stream, plan.order, () => sortedHits(overlay(state.shape.layout), options));
+}
+
+/** The first rows of a stream, as many as can be of use, in order. */
+function sortedHits(stream: HitStream, { plan, needed, pacer }: OpenOptions): Promise<RowHit[]> {
+  const keep: Keep<RowHit> = (source, base) => ({ source, base });
+  const collector = Number.isFinite(needed) ? new TopRows(plan.order, needed, keep) : new AllRows(plan.order, keep);
+  return collect(stream, collector, pacer);
+}

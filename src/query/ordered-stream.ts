@@ -1,0 +1,173 @@
+/** What it takes to keep a stream of rows in order: rows of unmerged commits put in, and long values told apart. */
+import { ByteWriter, compareBytes, compareRanges } from '../base/bytes.ts';
+import type { Pacer } from '../base/pacer.ts';
+import { isNull } from '../format/row-decode.ts';
+import type { LayoutField, RowSource } from '../format/row-layout.ts';
+import { maxKeyBytes } from '../format/values.ts';
+import type { RowHit } from '../tree/tree.ts';
+import type { Collector } from './collector.ts';
+import { HitList } from './hits.ts';
+import type { HitStream } from './hits.ts';
+import { valueLength } from './row-order.ts';
+import type { RowOrder } from './row-order.ts';
+
+/** Adds all rows of a stream to a collector. */
+export async function collect<T>(
+  stream: HitStream,
+  collector: Collector<T>,
+  pacer: Pacer,
+  onBound?: (collector: Collector<T>) => void,
+): Promise<T[]> {
+  const hits = new HitList();
+  for (;;) {
+    let more = stream.next(hits);
+    if (more instanceof Promise) more = await more;
+    if (!more) return collector.finish(pacer);
+    for (let i = 0; i < hits.count; i++) collector.add(hits.sources[i] as RowSource, hits.bases[i] as number);
+    hits.clear();
+    onBound?.(collector);
+    if (pacer.due()) await pacer.pause();
+  }
+}
+
+/** Merges a stream that is in order with rows that were put in order before. */
+export class MergedStream implements HitStream {
+  readonly #stream: HitStream;
+  readonly #order: RowOrder;
+  readonly #prepare: () => Promise<RowHit[]>;
+  readonly #own = new HitList();
+  readonly #scratch = new ByteWriter(256);
+  #rows: RowHit[] | undefined;
+  #next = 0;
+  #nextKey: Uint8Array | undefined;
+  #ended = false;
+
+  /** `prepare` gives the rows to be merged in, in order. */
+  constructor(stream: HitStream, order: RowOrder, prepare: () => Promise<RowHit[]>) {
+    this.#stream = stream;
+    this.#order = order;
+    this.#prepare = prepare;
+  }
+
+  next(hits: HitList): boolean | Promise<boolean> {
+    if (this.#rows === undefined) {
+      return this.#prepare().then((rows) => {
+        this.#rows = rows;
+        this.#loadKey();
+        return this.next(hits);
+      });
+    }
+    if (this.#ended) return false;
+    this.#own.wanted = hits.wanted;
+    const more = this.#stream.next(this.#own);
+    return more instanceof Promise ? more.then((moved) => this.#merge(moved, hits)) : this.#merge(more, hits);
+  }
+
+  #loadKey(): void {
+    const row = (this.#rows as RowHit[])[this.#next];
+    this.#nextKey = row === undefined ? undefined : this.#order.key(row.source, row.base);
+  }
+
+  #addRow(hits: HitList): void {
+    const row = (this.#rows as RowHit[])[this.#next++] as RowHit;
+    hits.add(row.source, row.base);
+    this.#loadKey();
+  }
+
+  #merge(more: boolean, hits: HitList): true {
+    const own = this.#own;
+    for (let i = 0; i < own.count; i++) {
+      const source = own.sources[i] as RowSource;
+      const base = own.bases[i] as number;
+      while (this.#nextKey !== undefined && this.#comesBefore(this.#nextKey, source, base)) this.#addRow(hits);
+      hits.add(source, base);
+    }
+    own.clear();
+    if (!more) {
+      this.#ended = true;
+      while (this.#nextKey !== undefined) this.#addRow(hits);
+    }
+    return true;
+  }
+
+  #comesBefore(key: Uint8Array, source: RowSource, base: number): boolean {
+    const scratch = this.#scratch;
+    scratch.length = 0;
+    this.#order.write(scratch, source, base);
+    return compareRanges(key, 0, key.length, scratch.bytes, 0, scratch.length) < 0;
+  }
+}
+
+interface KeyedHit extends RowHit {
+  readonly key: Uint8Array;
+}
+
+/**
+ * Puts values in order of which an index holds only the first bytes: rows whose values begin alike come from the index
+ * by primary key, one after the other. All others pass through.
+ */
+export class LongValueStream implements HitStream {
+  readonly #stream: HitStream;
+  readonly #field: LayoutField;
+  readonly #order: RowOrder;
+  readonly #own = new HitList();
+  /** Rows with long values that begin alike. */
+  #group: KeyedHit[] = [];
+  #ended = false;
+
+  constructor(stream: HitStream, field: LayoutField, order: RowOrder) {
+    this.#stream = stream;
+    this.#field = field;
+    this.#order = order;
+  }
+
+  next(hits: HitList): boolean | Promise<boolean> {
+    if (this.#ended) return false;
+    this.#own.wanted = hits.wanted;
+    const more = this.#stream.next(this.#own);
+    return more instanceof Promise ? more.then((moved) => this.#sort(moved, hits)) : this.#sort(more, hits);
+  }
+
+  #sort(more: boolean, hits: HitList): true {
+    const own = this.#own;
+    for (let i = 0; i < own.count; i++) {
+      const source = own.sources[i] as RowSource;
+      const base = own.bases[i] as number;
+      if (isNull(source, base, this.#field) || valueLength(source, base, this.#field) <= maxKeyBytes) {
+        this.#endGroup(hits);
+        hits.add(source, base);
+      } else this.#addToGroup(source, base, hits);
+    }
+    own.clear();
+    if (!more) {
+      this.#ended = true;
+      this.#endGroup(hits);
+    }
+    return true;
+  }
+
+  #addToGroup(source: RowSource, base: number, hits: HitList): void {
+    const key = this.#order.key(source, base);
+    const first = this.#group[0];
+    if (first !== undefined && !beginAlike(first.key, key)) this.#endGroup(hits);
+    this.#group.push({ source, base, key });
+  }
+
+  #endGroup(hits: HitList): void {
+    if (this.#group.length === 0) return;
+    this.#group.sort((a, b) => compareBytes(a.key, b.key));
+    for (const { source, base } of this.#group) hits.add(source, base);
+    this.#group = [];
+  }
+}
+
+/** Whether two keys agree in the bytes of the value that an index holds; zeros take two bytes in both alike. */
+function beginAlike(a: Uint8Array, b: Uint8Array): boolean {
+  const zero = a[0] === 1 ? 0 : 0xff;
+  let at = 1;
+  for (let held = 0; held < maxKeyBytes; held++) {
+    if (a[at] !== b[at]) return false;
+    at += a[at] === zero ? 2 : 1;
+  }
+  return true;
+}

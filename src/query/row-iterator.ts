@@ -1,0 +1,114 @@
+/** Rows one by one, for `for await`: read in batches as they are asked for, all of one state of the table. */
+import { SnapshotExpiredError } from '../base/errors.ts';
+import type { TableState } from '../table/table-state.ts';
+import { BlockGone } from '../tree/block-source.ts';
+import { RowReader } from './execute.ts';
+import type { Execution, Row } from './execute.ts';
+import { runOnState } from './run.ts';
+import type { RunOptions } from './run.ts';
+
+/** A query under way whose rows come in order, or undefined once there are no more to read. */
+interface Reading {
+  readonly execution: Execution;
+  readonly reader: RowReader;
+  readonly stored: TableState;
+}
+
+function noResult(): void {}
+
+export class RowIterator implements AsyncIterableIterator<Row> {
+  readonly #options: RunOptions;
+  readonly #execute: (state: TableState) => Execution;
+  #rows: readonly Row[] = [];
+  #at = 0;
+  #started = false;
+  #ended = false;
+  #reading: Reading | undefined;
+  /** The call that is being answered: calls are answered in turn, whether or not the caller waits for them. */
+  #last: Promise<void> | undefined;
+
+  constructor(options: RunOptions, execute: (state: TableState) => Execution) {
+    this.#options = options;
+    this.#execute = execute;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<Row, undefined>> {
+    if (this.#last === undefined && this.#at < this.#rows.length) {
+      return Promise.resolve({ done: false, value: this.#rows[this.#at++] as Row });
+    }
+    const answer = this.#last === undefined ? this.#nextSlowly() : this.#last.then(() => this.#nextSlowly());
+    const last: Promise<void> = answer.then(noResult, noResult).finally(() => {
+      if (this.#last === last) this.#last = undefined;
+    });
+    this.#last = last;
+    return answer;
+  }
+
+  return(): Promise<IteratorResult<Row, undefined>> {
+    this.#end();
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#rows = [];
+    this.#at = 0;
+    this.#reading = undefined;
+  }
+
+  async #nextSlowly(): Promise<IteratorResult<Row, undefined>> {
+    while (!this.#ended && this.#at >= this.#rows.length) {
+      if (this.#started && this.#reading === undefined) this.#end();
+      else await this.#readSome();
+    }
+    if (this.#ended) return { done: true, value: undefined };
+    return { done: false, value: this.#rows[this.#at++] as Row };
+  }
+
+  async #readSome(): Promise<void> {
+    const reading = this.#reading;
+    try {
+      const rows = reading === undefined ? await this.#start() : await this.#continue(reading);
+      // Unless the caller has had enough meanwhile.
+      if (this.#ended) return;
+      this.#rows = rows;
+      this.#at = 0;
+    } catch (error) {
+      this.#end();
+      if (reading === undefined || !(error instanceof BlockGone)) throw error;
+      if (!(await this.#options.host.viewMovedOn(reading.stored))) throw error;
+      const message =
+        `The state of table '${this.#options.table}' that this loop began with is gone from the store. Run the query ` +
+        'again, or hold a db.snapshot() while it runs.';
+      throw new SnapshotExpiredError(message, { cause: error });
+    }
+  }
+
+  /** The first rows. Nothing was handed out yet, so that the query may still begin anew. */
+  async #start(): Promise<readonly Row[]> {
+    const rows = await runOnState(this.#options, async (state, stored) => {
+      const execution = this.#execute(state);
+      if (!execution.plan.ordered) return execution.rows();
+      this.#reading = { execution, reader: new RowReader(execution), stored };
+      return this.#continue(this.#reading);
+    });
+    this.#started = true;
+    return rows;
+  }
+
+  async #continue({ execution, reader }: Reading): Promise<readonly Row[]> {
+    const rows: Row[] = [];
+    while (rows.length === 0) {
+      if (!(await reader.next(rows))) {
+        this.#reading = undefined;
+        break;
+      }
+      await execution.breathe();
+    }
+    return rows;
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * An order of rows, by one or several fields and at last by primary key, as keys whose bytes sort as the rows do. Unlike
+ * the keys of indexes they hold every value whole; a descending field has its bytes inverted.
+ */
+import { ByteWriter } from '../base/bytes.ts';
+import type { OrderedValue } from '../base/order.ts';
+import { writeKeyComponent } from '../format/ordered-key.ts';
+import { heapPlace, isNull, readValue } from '../format/row-decode.ts';
+import { inlineBytes, nonAsciiFlag } from '../format/row-layout.ts';
+import type { LayoutField, RowSource } from '../format/row-layout.ts';
+import { Types } from '../format/types.ts';
+import type { TableShape } from '../table/table-shape.ts';
+
+export interface OrderField {
+  readonly field: LayoutField;
+  readonly descending: boolean;
+}
+
+/** Bytes of the value of a variable field that is not null. */
+export function valueLength(source: RowSource, base: number, field: LayoutField): number {
+  return source.rowsView.getUint32(base + field.offset, true) & ~nonAsciiFlag;
+}
+
+export class RowOrder {
+  /** Never empty, and ending with the primary key. */
+  readonly fields: readonly OrderField[];
+  readonly #scratch = new ByteWriter(256);
+
+  constructor(shape: TableShape, fields: readonly OrderField[]) {
+    const { primaryKey } = shape;
+    const unique = fields.some(({ field }) => field === primaryKey);
+    this.fields = unique ? fields : [...fields, { field: primaryKey, descending: false }];
+  }
+
+  /** The field that decides first. */
+  get lead(): OrderField {
+    return this.fields[0] as OrderField;
+  }
+
+  /** The key of a row. */
+  key(source: RowSource, base: number): Uint8Array {
+    this.#scratch.length = 0;
+    this.write(this.#scratch, source, base);
+    return this.#scratch.finish();
+  }
+
+  /** Appends the key of a row. */
+  write(writer: ByteWriter, source: RowSource, base: number): void {
+    for (let i = 0; i < this.fields.length; i++) {
+      const { field, descending } = this.fields[i] as OrderField;
+      const start = writer.length;
+      writeComponent(writer, source, base, field);
+      if (!descending) continue;
+      const { bytes } = writer;
+      for (let at = start; at < writer.length; at++) bytes[at] = ~(bytes[at] as number);
+    }
+  }
+}
+
+function writeComponent(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
+  const { typeId } = field;
+  if (isNull(source, base, field)) writer.u8(0);
+  else if (typeId === Types.varchar || typeId === Types.bytes) writeText(writer, source, base, field);
+  else {
+    // Blobs have no place in keys, but their references order as the UUIDs that they are.
+    const keyType = typeId === Types.blob ? Types.uuid : typeId;
+    writeKeyComponent(writer, keyType, readValue(source, base, field) as OrderedValue);
+  }
+}
+
+/** Bytes as in an index key, zeros escaped and an end behind them, but all of them and straight from the row. */
+function writeText(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
+  const at = base + field.offset;
+  const length = valueLength(source, base, field);
+  const inline = length <= inlineBytes;
+  const bytes = inline ? source.rows : source.heap;
+  const start = inline ? at + 4 : heapPlace(source, at, length, field);
+  writer.ensure(length * 2 + 3);
+  const out = writer.bytes;
+  let to = writer.length;
+  out[to++] = 1;
+  for (let i = start; i < start + length; i++) {
+    const byte = bytes[i] as number;
+    out[to++] = byte;
+    if (byte === 0) out[to++] = 0xff;
+  }
+  out[to++] = 0;
+  out[to++] = 1;
+  writer.length = to;
+}

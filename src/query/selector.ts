@@ -1,0 +1,86 @@
+/**
+ * Selectors: compiled conditions. They work on encoded rows, many at a time, and on selection vectors: lists of row
+ * positions of which those that match are kept. Nothing is decoded, allocated or called per row.
+ */
+import type { LayoutField, RowSource } from '../format/row-layout.ts';
+
+/** Most rows that are selected from at a time: as many as the scratch space of selectors has room for. */
+export const maxPicks = 1024;
+
+/** Cost from which on a selector counts as slow: it decodes whole rows and runs foreign code. */
+export const slowCost = 1000;
+
+export interface Selector {
+  /** About what it costs per row, to try cheap ones first. */
+  readonly cost: number;
+  /**
+   * Keeps those of the first `count` of `picks` whose rows match, in their order, at its beginning, and returns how
+   * many they are. Pick `p` means the row at `first + p * stride`.
+   */
+  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number;
+}
+
+/** Rows in which a field is null, or is not. */
+export class NullSelector implements Selector {
+  readonly cost = 1;
+  readonly #field: LayoutField;
+  readonly #wanted: number;
+
+  constructor(field: LayoutField, wantsNull: boolean) {
+    this.#field = field;
+    this.#wanted = wantsNull ? field.nullMask : 0;
+  }
+
+  select({ rows }: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
+    const { nullByte, nullMask } = this.#field;
+    const wanted = this.#wanted;
+    const at = first + nullByte;
+    let kept = 0;
+    for (let k = 0; k < count; k++) {
+      const pick = picks[k] as number;
+      picks[kept] = pick;
+      if (((rows[at + pick * stride] as number) & nullMask) === wanted) kept++;
+    }
+    return kept;
+  }
+}
+
+/** No row at all. */
+export const selectNothing: Selector = { cost: 0, select: () => 0 };
+
+/** Conditions that must all hold, cheap ones first, and perhaps a bound that tightens while a query runs. */
+export class Filter {
+  readonly #selectors: readonly Selector[];
+  /** What a row must also satisfy to be among the first ones, as far as is known by now. */
+  bound: Selector | undefined = undefined;
+  readonly #one: Int32Array = new Int32Array(1);
+
+  constructor(selectors: readonly Selector[]) {
+    this.#selectors = selectors.toSorted((a, b) => a.cost - b.cost);
+  }
+
+  get empty(): boolean {
+    return this.#selectors.length === 0;
+  }
+
+  /** Whether every row takes so long that as few as possible should be looked at. */
+  get slow(): boolean {
+    return this.#selectors.some(({ cost }) => cost >= slowCost);
+  }
+
+  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
+    let kept = count;
+    if (this.bound !== undefined) kept = this.bound.select(source, first, stride, picks, kept);
+    for (let i = 0; i < this.#selectors.length && kept > 0; i++) {
+      kept = (this.#selectors[i] as Selector).select(source, first, stride, picks, kept);
+    }
+    return kept;
+  }
+
+  /** Whether the one row at `base` matches. */
+  matches(source: RowSource, base: number): boolean {
+    if (this.#selectors.length === 0 && this.bound === undefined) return true;
+    this.#one[0] = 0;
+    return this.select(source, base, 0, this.#one, 1) === 1;
+  }
+}
