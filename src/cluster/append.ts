@@ -98,9 +98,7 @@ export class LogWriter {
       }
       signal.addEventListener('abort', onAbort, { once: true });
       this.#queue.push(waiting);
-      this.#running ??= this.#run().finally(() => {
-        this.#running = undefined;
-      });
+      this.#running ??= this.#run();
     });
   }
 
@@ -149,6 +147,8 @@ export class LogWriter {
         }
       }
     }
+    // In one step with the look at the queue: a flush that came in between would wait for nobody.
+    this.#running = undefined;
   }
 
   #takeGroup(): Waiting[] {

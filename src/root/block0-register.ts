@@ -10,13 +10,13 @@
 import { toHex } from '../base/bytes.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
-import { DatabaseReplacedError, StorageError } from '../base/errors.ts';
+import { CorruptionError, DatabaseReplacedError, StorageError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import type { Logger } from '../base/logger.ts';
 import { decodeBlock0, encodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { block0Name } from '../format/keys.ts';
-import type { StorageDriver } from '../storage/driver.ts';
+import type { GetOptions, StorageDriver } from '../storage/driver.ts';
 
 /** Block 0 and the ETag under which it was read. */
 export interface VersionedBlock0 {
@@ -57,9 +57,21 @@ export class Block0Register {
 
   /** Reads Block 0 for the first time; undefined where there is none. */
   async open(signal?: AbortSignal): Promise<VersionedBlock0 | undefined> {
-    const result = await this.#driver.get(this.#key, signal === undefined ? {} : { signal });
-    if (result.status !== 'found') return undefined;
-    return this.#see({ block0: decodeBlock0(result.bytes), etag: result.etag }, 0);
+    const result = await this.#read(signal === undefined ? {} : { signal });
+    return typeof result === 'string' ? undefined : this.#see(result, 0);
+  }
+
+  /** One read of Block 0. A damaged answer is asked for again once: the damage may be on the way only. */
+  async #read(options: GetOptions): Promise<VersionedBlock0 | 'missing' | 'unchanged'> {
+    for (let attempt = 1; ; attempt++) {
+      const result = await this.#driver.get(this.#key, options);
+      if (result.status !== 'found') return result.status;
+      try {
+        return { block0: decodeBlock0(result.bytes), etag: result.etag };
+      } catch (error) {
+        if (!(error instanceof CorruptionError) || attempt > 1) throw error;
+      }
+    }
   }
 
   /** Creates Block 0 unless somebody else just did; returns whichever is stored. */
@@ -83,15 +95,15 @@ export class Block0Register {
   async refresh(signal?: AbortSignal): Promise<VersionedBlock0> {
     const before = this.current;
     const options = signal === undefined ? {} : { signal };
-    const result = await this.#driver.get(this.#key, { ifNoneMatch: before.etag, ...options });
-    if (result.status === 'unchanged') return this.current;
-    if (result.status === 'missing') {
+    const result = await this.#read({ ifNoneMatch: before.etag, ...options });
+    if (result === 'unchanged') return this.current;
+    if (result === 'missing') {
       throw new DatabaseReplacedError(
         `Block 0 (${this.#key}) is gone: the database was deleted or moved while this instance was running. ` +
           'Nothing more is written; restore it, or stop this instance.',
       );
     }
-    return this.#see({ block0: decodeBlock0(result.bytes), etag: result.etag }, before.block0.revision);
+    return this.#see(result, before.block0.revision);
   }
 
   /** Takes note of what was read. `atLeast` is the revision that was known when the request began. */
@@ -106,6 +118,12 @@ export class Block0Register {
     if (seen.block0.revision < atLeast) {
       throw new DatabaseReplacedError(
         `Block 0 (${this.#key}) went back from revision ${atLeast} to ${seen.block0.revision}: an older state was ` +
+          'restored under a running instance. Nothing more is written; stop it and open the database again.',
+      );
+    }
+    if (known?.block0.revision === seen.block0.revision && known.block0.nonce !== seen.block0.nonce) {
+      throw new DatabaseReplacedError(
+        `Block 0 (${this.#key}) has revision ${seen.block0.revision} as before, but another writer's: an older state was ` +
           'restored under a running instance. Nothing more is written; stop it and open the database again.',
       );
     }
@@ -128,8 +146,10 @@ export class Block0Register {
     };
     const bytes = encodeBlock0(next);
     const options = signal === undefined ? {} : { signal };
+    let refusal: StorageError | undefined;
     for (let attempt = 1; ; attempt++) {
       try {
+        refusal = undefined;
         const result = await this.#driver.put(this.#key, bytes, { if: { etag: expected.etag }, ...options });
         if (result.status === 'written') {
           this.#see({ block0: next, etag: result.etag }, 0);
@@ -137,6 +157,7 @@ export class Block0Register {
         }
       } catch (error) {
         if (!(error instanceof StorageError) || signal?.aborted === true) throw error;
+        if (error.outcome === 'none') refusal = error;
         this.#logger.warn(`Writing Block 0 failed, looking whether it was written: ${error.message}`, {
           key: this.#key,
         });
@@ -152,7 +173,11 @@ export class Block0Register {
         });
         return false;
       }
-      if (attempt >= maxAttempts) return false;
+      if (attempt >= maxAttempts) {
+        // Nobody else was faster: the store will not have it, and whoever asked should hear why.
+        if (refusal !== undefined) throw refusal;
+        return false;
+      }
       await this.#pause(attempt, signal);
     }
   }

@@ -1,0 +1,435 @@
+/** The rules by which a commit wins a slot, or learns that it did not (docs/protocol.md, "Commit"). */
+import { beforeEach, describe, expect, it } from 'vitest';
+import {
+  CommitOutcomeUnknownError,
+  ContentionError,
+  DuplicateKeyError,
+  RowNotFoundError,
+  StorageError,
+} from '../../src/base/errors.ts';
+import { caught, Nodes, people } from './nodes.ts';
+import type { TestNode } from './nodes.ts';
+import { after, answerLost, before, hangs, refused, requestLost } from './scripted-driver.ts';
+
+let nodes: Nodes;
+let a: TestNode;
+let b: TestNode;
+
+beforeEach(async () => {
+  nodes = new Nodes();
+  a = await nodes.start(0);
+  b = await nodes.start(1);
+});
+
+function batchOf({ db }: TestNode, ...ids: number[]): ReturnType<TestNode['db']['batch']> {
+  const batch = db.batch();
+  for (const id of ids) void batch.insert(people, { id, name: `row ${id}`, age: id % 100 });
+  return batch;
+}
+
+async function expectSound(node: TestNode): Promise<void> {
+  expect(await nodes.run(node.db.verify())).toMatchObject({ ok: true, findings: [] });
+}
+
+describe('a put whose outcome is open', () => {
+  it('is recognised as its own where it landed without an answer, and applied once', async () => {
+    a.driver.onPut(/^committed\/1$/, answerLost);
+    await nodes.run(batchOf(a, 1).flush());
+    expect(a.driver.takeLines()).toEqual(['put committed/1 failed', 'get committed/1 found', 'get block0 unchanged']);
+    expect(await nodes.hasSlot(2)).toBe(false);
+    expect(await nodes.names(a, [1])).toEqual(['row 1']);
+  });
+
+  it('is recognised as its own where a repeated put was told that the slot is taken', async () => {
+    a.driver.onPut(/^committed\/1$/, async (pass) => {
+      await pass();
+      return { status: 'lost' };
+    });
+    await nodes.run(batchOf(a, 1).flush());
+    expect(await nodes.hasSlot(2)).toBe(false);
+    expect(await nodes.names(a, [1])).toEqual(['row 1']);
+  });
+
+  it('is repeated with the same bytes at the same slot where it did not land', async () => {
+    a.driver.onPut(/^committed/, requestLost, 3);
+    await nodes.run(batchOf(a, 1).flush());
+    const puts = a.driver.bodies.filter(({ key }) => key.startsWith('committed'));
+    expect(puts.map(({ key }) => key)).toEqual(Array(4).fill('committed/1'));
+    for (const { body } of puts) expect(Buffer.from(body).equals(puts[0]?.body as Uint8Array)).toBe(true);
+    expect(await nodes.hasSlot(2)).toBe(false);
+  });
+
+  it('takes no new slot while the old one is undecided, whatever waits behind it', async () => {
+    a.driver.onPut(/^committed/, requestLost, 3);
+    const first = batchOf(a, 1).flush();
+    await nodes.environment.quiesce();
+    const second = batchOf(a, 2).flush();
+    await nodes.run(Promise.all([first, second]));
+    const keys = a.driver.bodies.map(({ key }) => key);
+    expect(keys).toEqual([...Array<string>(4).fill('committed/1'), 'committed/2']);
+  });
+
+  it('counts as applied only once it is confirmed after the put', async () => {
+    await nodes.run(batchOf(a, 1).flush());
+    expect(a.driver.takeLines()).toEqual(['put committed/1 written', 'get block0 unchanged']);
+  });
+});
+
+describe('a slot that another node won', () => {
+  it('rejects with DuplicateKeyError if the winner inserted the same key', async () => {
+    a.driver.onPut(
+      /^committed\/1$/,
+      after(() => nodes.insert(b, 1, "b's")),
+    );
+    const batch = batchOf(a, 1);
+    expect(await nodes.failure(batch.flush())).toBeInstanceOf(DuplicateKeyError);
+    expect(batch.size).toBe(1);
+    expect(await nodes.hasSlot(2)).toBe(false);
+    expect(await nodes.names(a, [1])).toEqual(["b's"]);
+  });
+
+  it('rejects with RowNotFoundError if the winner deleted the row to update', async () => {
+    await nodes.run(nodes.insert(a, 1));
+    await nodes.run(b.db.refresh());
+    a.driver.onPut(
+      /^committed\/2$/,
+      after(async () => {
+        const winner = b.db.batch();
+        void winner.delete('people', 1);
+        await winner.flush();
+      }),
+    );
+    const batch = a.db.batch();
+    void batch.update(people, { id: 1, name: 'changed' });
+    expect(await nodes.failure(batch.flush())).toBeInstanceOf(RowNotFoundError);
+    expect(await nodes.hasSlot(3)).toBe(false);
+  });
+
+  it('resolves an update again on what the winner changed: both keep their change', async () => {
+    await nodes.run(nodes.insert(a, 1, 'old', 1));
+    await nodes.run(b.db.refresh());
+    a.driver.onPut(
+      /^committed\/2$/,
+      after(async () => {
+        const winner = b.db.batch();
+        void winner.update(people, { id: 1, age: 99 });
+        await winner.flush();
+      }),
+    );
+    const batch = a.db.batch();
+    void batch.update(people, { id: 1, name: 'new' });
+    await nodes.run(batch.flush());
+    expect(await nodes.run(a.db.get(people, 1))).toEqual({ id: 1, name: 'new', age: 99 });
+    await nodes.run(b.db.checkpoint());
+    expect(await nodes.run(b.db.get(people, 1))).toEqual({ id: 1, name: 'new', age: 99 });
+    await expectSound(b);
+  });
+
+  it('goes on to the next slot otherwise', async () => {
+    a.driver.onPut(
+      /^committed\/1$/,
+      after(() => nodes.insert(b, 2)),
+    );
+    await nodes.run(batchOf(a, 1).flush());
+    expect(await nodes.hasSlot(2)).toBe(true);
+    await nodes.run(b.db.refresh());
+    for (const node of [a, b]) expect(await nodes.names(node, [1, 2])).toEqual(['row 1', 'row 2']);
+  });
+
+  it('gives up with a definite ContentionError after many confirmed losses', async () => {
+    let id = 100;
+    a.driver.onPut(
+      /^committed/,
+      after(() => nodes.insert(b, id++)),
+      Number.POSITIVE_INFINITY,
+    );
+    const batch = batchOf(a, 1);
+    expect(await nodes.failure(batch.flush())).toBeInstanceOf(ContentionError);
+    expect(batch.size).toBe(1);
+    a.driver.heal();
+    await nodes.run(batch.flush());
+    expect(await nodes.names(a, [1, 100])).toEqual(['row 1', 'row 100']);
+  });
+
+  it('rejects only on a tail refreshed after the call: a row deleted elsewhere does not stand in the way', async () => {
+    await nodes.run(nodes.insert(a, 1, 'old'));
+    await nodes.run(b.db.refresh());
+    const remove = b.db.batch();
+    void remove.delete('people', 1);
+    await nodes.run(remove.flush());
+    // Node a still sees the row, and must not trust that for a verdict.
+    expect(await nodes.names(a, [1])).toEqual(['old']);
+    await nodes.run(batchOf(a, 1).flush());
+    expect(await nodes.names(a, [1])).toEqual(['row 1']);
+  });
+});
+
+describe('a definite failure', () => {
+  it('of the first put is plain: nothing was applied and the batch keeps its operations', async () => {
+    a.driver.onPut(/^committed/, refused);
+    const batch = batchOf(a, 1);
+    const error = await nodes.failure(batch.flush());
+    expect(error).toBeInstanceOf(StorageError);
+    expect(error).toMatchObject({ outcome: 'none', code: 'STORAGE', name: 'StorageError' });
+    expect(batch.size).toBe(1);
+    expect(await nodes.hasSlot(1)).toBe(false);
+    await nodes.run(batch.flush());
+    expect(await nodes.names(a, [1])).toEqual(['row 1']);
+    expect(batch.size).toBe(0);
+  });
+
+  it('after an ambiguous attempt is not: that one may still land', async () => {
+    let late: (() => Promise<unknown>) | undefined;
+    a.driver.onPut(/^committed/, (pass, { key }) => {
+      late = pass;
+      return Promise.reject(new StorageError(key, 'unknown', 'No answer.'));
+    });
+    a.driver.onPut(/^committed/, refused, Number.POSITIVE_INFINITY);
+    const batch = batchOf(a, 1);
+    const error = await nodes.failure(batch.flush());
+    expect(error).toBeInstanceOf(CommitOutcomeUnknownError);
+    expect(error).toMatchObject({ slot: 1, code: 'COMMIT_OUTCOME_UNKNOWN' });
+    await late?.();
+    a.driver.heal();
+    await nodes.run(batch.flush());
+    expect(await nodes.hasSlot(2)).toBe(false);
+    expect(await nodes.names(a, [1])).toEqual(['row 1']);
+  });
+});
+
+describe('an outcome that stays unknown', () => {
+  it('is settled by the next flush: applied, and not twice', async () => {
+    a.driver.onPut(/^committed/, answerLost);
+    a.driver.onGet(/^committed/, requestLost, Number.POSITIVE_INFINITY);
+    a.driver.onPut(/^committed/, requestLost, Number.POSITIVE_INFINITY);
+    const batch = batchOf(a, 1);
+    expect(await nodes.failure(batch.flush())).toBeInstanceOf(CommitOutcomeUnknownError);
+    a.driver.heal();
+    void batch.insert(people, { id: 2, name: 'row 2' });
+    await nodes.run(batch.flush());
+    expect(batch.size).toBe(0);
+    expect(await nodes.names(a, [1, 2])).toEqual(['row 1', 'row 2']);
+    expect(await nodes.hasSlot(2)).toBe(true);
+    expect(await nodes.hasSlot(3)).toBe(false);
+    await expectSound(a);
+  });
+
+  it('is settled by the next flush: lost to another node, and so flushed', async () => {
+    a.driver.onPut(/^committed/, requestLost, Number.POSITIVE_INFINITY);
+    const batch = batchOf(a, 1);
+    expect(await nodes.failure(batch.flush())).toBeInstanceOf(CommitOutcomeUnknownError);
+    await nodes.run(nodes.insert(b, 2));
+    a.driver.heal();
+    await nodes.run(batch.flush());
+    expect(await nodes.names(a, [1, 2])).toEqual(['row 1', 'row 2']);
+    expect(await nodes.hasSlot(2)).toBe(true);
+    expect(await nodes.hasSlot(3)).toBe(false);
+  });
+
+  it('is settled by the next flush: still missing, and so put again at its slot', async () => {
+    a.driver.onPut(/^committed/, requestLost, Number.POSITIVE_INFINITY);
+    const batch = batchOf(a, 1);
+    expect(await nodes.failure(batch.flush())).toBeInstanceOf(CommitOutcomeUnknownError);
+    const [first] = a.driver.bodies;
+    a.driver.heal();
+    a.driver.bodies.length = 0;
+    await nodes.run(batch.flush());
+    expect(a.driver.bodies.map(({ key }) => key)).toEqual(['committed/1']);
+    expect(Buffer.from(a.driver.bodies[0]?.body ?? []).equals(first?.body as Uint8Array)).toBe(true);
+    expect(await nodes.names(a, [1])).toEqual(['row 1']);
+  });
+
+  it('follows from giving the flush up once its put is under way', async () => {
+    let land: (() => Promise<unknown>) | undefined;
+    a.driver.onPut(/^committed/, (pass) => {
+      land = pass;
+      return hangs();
+    });
+    const controller = new AbortController();
+    const batch = batchOf(a, 1);
+    const flushed = caught(batch.flush({ signal: controller.signal }));
+    await nodes.environment.quiesce();
+    controller.abort();
+    expect(await flushed).toBeInstanceOf(CommitOutcomeUnknownError);
+    await land?.();
+    await nodes.run(batch.flush());
+    expect(await nodes.names(a, [1])).toEqual(['row 1']);
+    expect(await nodes.hasSlot(2)).toBe(false);
+  });
+
+  it('stays unknown, not a definite error, while the store cannot tell', async () => {
+    a.driver.onPut(/^committed/, requestLost, Number.POSITIVE_INFINITY);
+    const batch = batchOf(a, 1);
+    expect(await nodes.failure(batch.flush())).toBeInstanceOf(CommitOutcomeUnknownError);
+    a.driver.onAll(requestLost);
+    expect(await nodes.failure(batch.flush())).toBeInstanceOf(CommitOutcomeUnknownError);
+    const controller = new AbortController();
+    const flushed = caught(batch.flush({ signal: controller.signal }));
+    await nodes.environment.quiesce();
+    controller.abort();
+    expect(await flushed).toBeInstanceOf(CommitOutcomeUnknownError);
+  });
+
+  it('stays unknown after a restart of the instance too, until the slot is taken', async () => {
+    a.driver.onPut(/^committed/, requestLost, Number.POSITIVE_INFINITY);
+    const batch = batchOf(a, 1);
+    expect(await nodes.failure(batch.flush())).toBeInstanceOf(CommitOutcomeUnknownError);
+    await nodes.run(a.db.stop());
+    a.driver.heal();
+    await nodes.run(a.db.start());
+    // Nobody has the commit's bytes any more, and a delayed put may still land.
+    expect(await nodes.failure(batch.flush())).toBeInstanceOf(CommitOutcomeUnknownError);
+    a.driver.onGet(/^committed/, requestLost, 100);
+    expect(await nodes.failure(batch.flush())).toBeInstanceOf(CommitOutcomeUnknownError);
+    a.driver.heal();
+    await nodes.run(nodes.insert(b, 2));
+    await nodes.run(batch.flush());
+    expect(await nodes.names(a, [1, 2])).toEqual(['row 1', 'row 2']);
+  });
+});
+
+describe('a slot at or under the floor', () => {
+  it('that was applied and trimmed meanwhile counts as applied, by the list of applied commits', async () => {
+    a.driver.onPut(/^committed\/1$/, async (pass, { key }) => {
+      await pass();
+      await b.db.checkpoint();
+      await nodes.trimLog();
+      throw new StorageError(key, 'unknown', 'No answer.');
+    });
+    await nodes.run(batchOf(a, 1).flush());
+    expect(a.driver.bodies.map(({ key }) => key)).toEqual(['committed/1']);
+    expect(await nodes.names(a, [1])).toEqual(['row 1']);
+    await expectSound(a);
+  });
+
+  it('that was won after it had been used and trimmed is a zombie: the flush goes on at the tail', async () => {
+    a.driver.onPut(
+      /^committed\/1$/,
+      after(async () => {
+        await nodes.insert(b, 2);
+        await b.db.checkpoint();
+        await nodes.trimLog();
+      }),
+    );
+    await nodes.run(batchOf(a, 1).flush());
+    expect(a.driver.lines).toContain('put committed/1 written');
+    expect(a.driver.bodies.map(({ key }) => key)).toEqual(['committed/1', 'committed/2']);
+    expect(await nodes.names(a, [1, 2])).toEqual(['row 1', 'row 2']);
+    await nodes.run(b.db.refresh());
+    expect(await nodes.names(b, [1, 2])).toEqual(['row 1', 'row 2']);
+    await nodes.run(b.db.checkpoint());
+    await expectSound(b);
+  });
+
+  it('that shows another one is no loss if the list says that the commit was applied', async () => {
+    // Applied and trimmed; then somebody who had been paused won the dead slot.
+    a.driver.onPut(/^committed\/1$/, async (pass, { key, body }) => {
+      await pass();
+      await b.db.checkpoint();
+      await nodes.trimLog();
+      const zombie = (body as Uint8Array).slice();
+      await nodes.store.put(key, zombie, { if: 'absent' });
+      return { status: 'lost' };
+    });
+    await nodes.run(batchOf(a, 1).flush());
+    expect(await nodes.hasSlot(2)).toBe(false);
+    expect(await nodes.names(a, [1])).toEqual(['row 1']);
+  });
+
+  it('that the list does not cover leaves the outcome unknown', async () => {
+    a.driver.onPut(
+      /^committed\/1$/,
+      after(async () => {
+        await nodes.insert(b, 2);
+        await b.db.checkpoint();
+        await nodes.replaceBlock0(({ appliedSeq }) => ({ logFloor: appliedSeq, applied: [] }));
+      }),
+    );
+    const batch = batchOf(a, 1);
+    const error = await nodes.failure(batch.flush());
+    expect(error).toBeInstanceOf(CommitOutcomeUnknownError);
+    expect(error).toMatchObject({ slot: 1 });
+    // It stays so: nobody can ever tell. The batch can be dropped.
+    expect(await nodes.failure(batch.flush())).toBeInstanceOf(CommitOutcomeUnknownError);
+    batch.clear();
+    await nodes.run(batch.flush());
+    expect(await nodes.names(a, [1, 2])).toEqual([undefined, 'row 2']);
+  });
+
+  it('is never believed by who follows the log', async () => {
+    const reader = await nodes.start(2);
+    await nodes.run(nodes.insert(b, 2));
+    await nodes.run(b.db.checkpoint());
+    // The zombie is a commit of a node that was paused while its slot was used and trimmed, and that died then.
+    a.driver.onPut(/^committed\/1$/, before(hangs));
+    await nodes.trimLog();
+    void batchOf(a, 1).flush();
+    await nodes.environment.quiesce();
+    expect(await nodes.hasSlot(1)).toBe(true);
+    await nodes.run(reader.db.refresh());
+    expect(reader.driver.takeLines()).toContain('get committed/1 found');
+    expect(await nodes.names(reader, [1, 2])).toEqual([undefined, 'row 2']);
+    // Nor does a validation see it: a key that only the zombie has is free.
+    await nodes.run(batchOf(reader, 1).flush());
+    expect(await nodes.names(reader, [1, 2])).toEqual(['row 1', 'row 2']);
+    await nodes.run(reader.db.checkpoint());
+    await expectSound(reader);
+  });
+
+  it('is not put behind: a flush whose view ends in a zombie slot validates on the real tail', async () => {
+    // Finding 2: node a would see the zombie of slot 1 and put at slot 2 on top of it.
+    const paused = await nodes.start(2);
+    await nodes.run(nodes.insert(b, 2));
+    await nodes.run(b.db.checkpoint());
+    await nodes.trimLog();
+    paused.driver.onPut(/^committed\/1$/, before(hangs));
+    void batchOf(paused, 1).flush();
+    await nodes.environment.quiesce();
+    const batch = batchOf(a, 1);
+    await nodes.run(batch.flush());
+    expect(await nodes.names(a, [1, 2])).toEqual(['row 1', 'row 2']);
+    await nodes.run(b.db.checkpoint());
+    expect(await nodes.names(b, [1, 2])).toEqual(['row 1', 'row 2']);
+    expect((await nodes.block0()).appliedSeq).toBe(2);
+  });
+});
+
+describe('flushes of one process', () => {
+  it('share a commit, each accepted or rejected on its own', async () => {
+    const flushes = [1, 2, 1, 3].map((id) => batchOf(a, id).flush());
+    const outcomes = await nodes.run(Promise.allSettled(flushes));
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
+    expect(outcomes[2]).toMatchObject({ reason: { code: 'DUPLICATE_KEY' } });
+    expect(await nodes.names(a, [1, 2, 3])).toEqual(['row 1', 'row 2', 'row 3']);
+    const puts = a.driver.lines.filter((line) => line.startsWith('put'));
+    expect(puts.length).toBeLessThan(3);
+  });
+
+  it('keep their order, and none is forgotten, whenever they come', async () => {
+    // A flush that comes in the very moment in which the writer finds its queue empty must not wait for ever.
+    for (let turns = 0; turns < 40; turns++) {
+      const first = batchOf(a, 1000 + turns).flush();
+      const second = (async () => {
+        for (let i = 0; i < turns; i++) await Promise.resolve();
+        await batchOf(a, 2000 + turns).flush();
+      })();
+      const startedMs = nodes.environment.monotonicMs();
+      await nodes.run(Promise.all([first, second]));
+      expect(nodes.environment.monotonicMs()).toBe(startedMs);
+    }
+  });
+
+  it('that one gave up before its put do not take the others along', async () => {
+    a.driver.onPut(/^committed\/1$/, requestLost);
+    const first = batchOf(a, 1).flush();
+    await nodes.environment.quiesce();
+    const controller = new AbortController();
+    const given = caught(batchOf(a, 2).flush({ signal: controller.signal }));
+    const kept = batchOf(a, 3).flush();
+    await nodes.environment.quiesce();
+    controller.abort();
+    expect(await given).toMatchObject({ code: 'ABORTED' });
+    await nodes.run(Promise.all([first, kept]));
+    expect(await nodes.names(a, [1, 2, 3])).toEqual(['row 1', undefined, 'row 3']);
+  });
+});
