@@ -5,7 +5,7 @@ import { childRefBytes, writeChildRef } from './child-ref.ts';
 import type { BlockRef } from './child-ref.ts';
 import { flagVariable, flagWide, nodeHeaderBytes, padTo4 } from './node.ts';
 import type { Node } from './node.ts';
-import { copyRow } from './row-encode.ts';
+import { moveHeapValues } from './row-encode.ts';
 import { inlineBytes, nonAsciiFlag, rowMarks } from './row-layout.ts';
 import type { RowLayout, RowSource } from './row-layout.ts';
 
@@ -31,6 +31,8 @@ export function rowHeapBytes(layout: RowLayout, source: RowSource, base: number)
   }
   return total;
 }
+
+const noHeap = new Uint8Array(0);
 
 export class NodeEntries {
   readonly shape: EntryShape;
@@ -121,13 +123,22 @@ export class NodeEntries {
 
   /** Appends entries `from` to `to` of another list. */
   addFrom(other: NodeEntries, from: number, to: number): void {
+    if (from >= to) return;
+    const keysFrom = other.#keyStart(from);
+    const keyShift = this.#keys.length - keysFrom;
+    this.#keys.appendRange(other.#keys.bytes, keysFrom, other.#keyEnds[to - 1] as number);
+    if (!other.#uniform || (this.count > 0 && other.#keyLength(from) !== this.#keyLength(0))) this.#uniform = false;
+    const heapFrom = from === 0 ? 0 : (other.#heapEnds[from - 1] as number);
+    const heapShift = (this.#heapEnds[this.count - 1] ?? 0) - heapFrom;
     for (let i = from; i < to; i++) {
-      const start = other.#keyStart(i);
-      const end = other.#keyEnds[i] as number;
-      if (other.#children.length > 0) this.addChild(other.key(i), other.child(i));
-      else if (other.#sources.length > 0) {
-        this.addRow(other.#keys.bytes, start, end, other.#sources[i] as RowSource, other.#bases[i] as number);
-      } else this.addKey(other.#keys.bytes, start, end);
+      this.#keyEnds.push((other.#keyEnds[i] as number) + keyShift);
+      this.#heapEnds.push((other.#heapEnds[i] as number) + heapShift);
+    }
+    if (other.#children.length > 0) for (let i = from; i < to; i++) this.#children.push(other.child(i));
+    if (other.#sources.length === 0) return;
+    for (let i = from; i < to; i++) {
+      this.#sources.push(other.#sources[i] as RowSource);
+      this.#bases.push(other.#bases[i] as number);
     }
   }
 
@@ -228,16 +239,36 @@ export class NodeEntries {
 
   #appendValues(out: ByteWriter, from: number, to: number): Uint8Array {
     const { layout } = this.shape;
-    const heap = new ByteWriter(layout === undefined ? 0 : 4096);
-    for (let i = from; i < to; i++) {
-      if (layout !== undefined) {
-        const base = copyRow(layout, this.#sources[i] as RowSource, this.#bases[i] as number, out, heap);
-        if (this.shape.keepsMarks !== true) out.bytes[base] = (out.bytes[base] as number) & ~rowMarks;
-      } else if (this.shape.kind === BlockKind.inner) {
+    if (layout !== undefined) return this.#appendRows(out, from, to, layout);
+    if (this.shape.kind === BlockKind.inner) {
+      for (let i = from; i < to; i++) {
         const at = out.length;
         out.zeros(childRefBytes);
         writeChildRef(out.bytes, out.view, at, this.child(i));
       }
+    }
+    return noHeap;
+  }
+
+  /** Copies rows, those that lie next to each other at once, and returns the heap that they share from now on. */
+  #appendRows(out: ByteWriter, from: number, to: number, layout: RowLayout): Uint8Array {
+    const { stride } = layout;
+    const heapFrom = from === 0 ? 0 : (this.#heapEnds[from - 1] as number);
+    const heap = new ByteWriter((this.#heapEnds[to - 1] as number) - heapFrom);
+    for (let i = from; i < to; ) {
+      const source = this.#sources[i] as RowSource;
+      const first = this.#bases[i] as number;
+      let end = i + 1;
+      while (end < to && this.#sources[end] === source && this.#bases[end] === first + (end - i) * stride) end++;
+      const at = out.length;
+      out.appendRange(source.rows, first, first + (end - i) * stride);
+      for (let row = 0; row < end - i; row++) {
+        moveHeapValues(layout, source, first + row * stride, out, at + row * stride, heap);
+        if (this.shape.keepsMarks === true) continue;
+        const marks = at + row * stride;
+        out.bytes[marks] = (out.bytes[marks] as number) & ~rowMarks;
+      }
+      i = end;
     }
     return heap.bytes.subarray(0, heap.length);
   }

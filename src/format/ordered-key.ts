@@ -23,20 +23,31 @@ const endTruncated = 0x02;
 /** Malformed key bytes; whoever knows the object's name turns it into a `CorruptionError`. */
 export class MalformedKey extends Error {}
 
-function writeText(writer: ByteWriter, bytes: Uint8Array): void {
-  const whole = bytes.length <= maxKeyBytes;
-  const length = whole ? bytes.length : maxKeyBytes;
+function writeText(writer: ByteWriter, bytes: Uint8Array, start: number, end: number): void {
+  const whole = end - start <= maxKeyBytes;
+  const length = whole ? end - start : maxKeyBytes;
   writer.ensure(length * 2 + 2);
   const out = writer.bytes;
   let at = writer.length;
   for (let i = 0; i < length; i++) {
-    const byte = bytes[i] as number;
+    const byte = bytes[start + i] as number;
     out[at++] = byte;
     if (byte === escape) out[at++] = escapedZero;
   }
   out[at++] = escape;
   out[at++] = whole ? endWhole : endTruncated;
   writer.length = at;
+}
+
+function writeWhole(writer: ByteWriter, bytes: Uint8Array): void {
+  writeText(writer, bytes, 0, bytes.length);
+}
+
+/** Appends a component for the bytes of a text, or of a bytes field, without making a value of them first. */
+export function writeTextComponent(writer: ByteWriter, bytes: Uint8Array, start: number, end: number): void {
+  writer.ensure(1);
+  writer.bytes[writer.length++] = tagValue;
+  writeText(writer, bytes, start, end);
 }
 
 /** ASCII text without zeros, the common case, goes in without a detour through an encoder. */
@@ -88,10 +99,10 @@ export function writeKeyComponent(writer: ByteWriter, typeId: TypeId, value: Ord
   const { view, bytes } = writer;
   switch (typeId) {
     case Types.varchar:
-      if (!writeShortAscii(writer, value as string)) writeText(writer, encodeUtf8(value as string));
+      if (!writeShortAscii(writer, value as string)) writeWhole(writer, encodeUtf8(value as string));
       return;
     case Types.bytes:
-      writeText(writer, value as Uint8Array);
+      writeWhole(writer, value as Uint8Array);
       return;
     case Types.uint8:
       bytes[at] = value as number;

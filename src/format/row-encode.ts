@@ -174,8 +174,23 @@ export function copyRow(
 ): number {
   const base = rows.length;
   rows.appendRange(from.rows, fromBase, fromBase + layout.stride);
-  for (const field of layout.variableFields) copyHeapValue(field, from, fromBase, rows, base, heap);
+  moveHeapValues(layout, from, fromBase, rows, base, heap);
   return base;
+}
+
+/** Copies what the views of a row point to, and lets those of its copy at `base` point there. */
+export function moveHeapValues(
+  layout: RowLayout,
+  from: RowSource,
+  fromBase: number,
+  rows: ByteWriter,
+  base: number,
+  heap: ByteWriter,
+): void {
+  const { variableFields } = layout;
+  for (let i = 0; i < variableFields.length; i++) {
+    copyHeapValue(variableFields[i] as LayoutField, from, fromBase, rows, base, heap);
+  }
 }
 
 /** Overwrites one field of the row at `base` with that of another row. */

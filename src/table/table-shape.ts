@@ -2,10 +2,10 @@
 import type { ByteWriter } from '../base/bytes.ts';
 import { BlockKind } from '../format/block.ts';
 import type { EntryShape } from '../format/node-entries.ts';
-import { readKeyComponent, skipKeyComponent, writeKeyComponent } from '../format/ordered-key.ts';
-import { RowLayout } from '../format/row-layout.ts';
+import { readKeyComponent, skipKeyComponent, writeKeyComponent, writeTextComponent } from '../format/ordered-key.ts';
+import { inlineBytes, nonAsciiFlag, RowLayout } from '../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
-import { readField } from '../format/row-decode.ts';
+import { heapPlace, isNull, readField } from '../format/row-decode.ts';
 import { canonicalSchema } from '../format/stored-schema.ts';
 import type { StoredDefault, StoredSchema } from '../format/stored-schema.ts';
 import { Types } from '../format/types.ts';
@@ -76,9 +76,24 @@ export class TableShape {
     base: number,
     primaryKey: Uint8Array,
   ): void {
-    writeKeyComponent(writer, index.field.typeId, readField(source, base, index.field) as OrderedValue);
+    const { field } = index;
+    const text = field.typeId === Types.varchar || field.typeId === Types.bytes;
+    if (text && !isNull(source, base, field)) writeTextField(writer, source, base, field);
+    else writeKeyComponent(writer, field.typeId, readField(source, base, field) as OrderedValue);
     writer.append(primaryKey);
   }
+}
+
+/** The component of a text or bytes field, from where its bytes lie. */
+function writeTextField(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
+  const at = base + field.offset;
+  const length = (source.rowsView.getUint32(at, true) & ~nonAsciiFlag) >>> 0;
+  if (length <= inlineBytes) {
+    writeTextComponent(writer, source.rows, at + 4, at + 4 + length);
+    return;
+  }
+  const start = heapPlace(source, at, length, field);
+  writeTextComponent(writer, source.heap, start, start + length);
 }
 
 /** Shape of the leaves of an index. */
