@@ -1,0 +1,182 @@
+/** Random queries on random tables, against the model: every access, in memory and not, with layers and without. */
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Types } from '../../src/format/types.ts';
+import type { TypeId } from '../../src/format/types.ts';
+import { operators } from '../../src/query/comparison.ts';
+import { runModel } from './model.ts';
+import type { ModelQuery } from './model.ts';
+import { TestTable } from './test-table.ts';
+import type { Row } from './test-table.ts';
+
+/** Few different values, so that conditions match and rows tie. */
+const values: Record<string, fc.Arbitrary<unknown>> = {
+  uint8: fc.integer({ min: 0, max: 5 }),
+  int16: fc.integer({ min: -3, max: 3 }),
+  float64: fc.constantFrom(-Infinity, -1.5, -0, 0, 0.1, 1, 1e300, Infinity),
+  float32: fc.constantFrom(-2, Math.fround(0.1), 0, 3.5),
+  int64: fc.constantFrom(-(2n ** 63n), -(2n ** 32n) - 1n, -1n, 0n, 1n, 2n ** 32n, 2n ** 63n - 1n),
+  uint64: fc.constantFrom(0n, 1n, 2n ** 32n - 1n, 2n ** 32n, 2n ** 63n, 2n ** 64n - 1n),
+  varchar: fc.constantFrom(
+    '',
+    'a',
+    'ab',
+    'abcd',
+    'abcde',
+    'abcdefghijkl',
+    'abcdefghijklm',
+    'abcdefghijkln',
+    '\uFFFF',
+    '\u{10000}',
+    'zé',
+    'a\0',
+    'a\0b',
+  ),
+  long: fc.constantFrom(
+    'short',
+    'x'.repeat(1024),
+    'x'.repeat(1025),
+    `${'x'.repeat(1024)}a`,
+    `${'x'.repeat(1024)}b`,
+    'x'.repeat(1030),
+    'y',
+  ),
+  boolean: fc.boolean(),
+  timestamp: fc.constantFrom(-1, 0, 1, -8.64e15, 8.64e15, 1.7e12).map((time) => new Date(time)),
+  uuid: fc.constantFrom(
+    '00000000-0000-0000-0000-000000000000',
+    '00000000-0000-0000-0000-0000000000ff',
+    'ffffffff-0000-4000-8000-000000000000',
+  ),
+  bytes: fc
+    .constantFrom([], [0], [0, 1], [255], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13])
+    .map((list) => Buffer.from(list)),
+};
+
+const fields = {
+  id: { typeId: Types.uint32 },
+  uint8: { typeId: Types.uint8 },
+  int16: { typeId: Types.int16 },
+  float64: { typeId: Types.float64 },
+  float32: { typeId: Types.float32 },
+  int64: { typeId: Types.int64 },
+  uint64: { typeId: Types.uint64 },
+  varchar: { typeId: Types.varchar },
+  long: { typeId: Types.varchar },
+  boolean: { typeId: Types.boolean },
+  timestamp: { typeId: Types.timestamp },
+  uuid: { typeId: Types.uuid },
+  bytes: { typeId: Types.bytes },
+} satisfies Record<string, { typeId: TypeId }>;
+
+const names = Object.keys(values);
+const idArbitrary = fc.integer({ min: 0, max: 400 });
+
+const rowArbitrary: fc.Arbitrary<Row> = fc.record({
+  id: idArbitrary,
+  ...Object.fromEntries(names.map((name) => [name, fc.option(values[name] as fc.Arbitrary<unknown>, { freq: 6 })])),
+});
+
+/** What numbers are compared with: also what the field's type cannot hold. */
+const anyNumber: fc.Arbitrary<unknown> = fc.constantFrom<unknown>(
+  ...[
+    -Infinity,
+    -(2 ** 63),
+    -1.5,
+    -1,
+    -0,
+    0.1,
+    Math.fround(0.1),
+    0.5,
+    1,
+    3,
+    5.5,
+    300,
+    2 ** 32,
+    2 ** 63,
+    2 ** 64,
+    1e300,
+  ],
+  ...[-(2n ** 64n), -(2n ** 63n), -(2n ** 32n) - 1n, 0n, 1n, 2n ** 53n + 1n, 2n ** 63n, 2n ** 64n - 1n, 10n ** 400n],
+);
+const numeric = new Set(['uint8', 'int16', 'float64', 'float32', 'int64', 'uint64']);
+
+interface Change {
+  readonly rows: readonly Row[];
+  readonly deleted: readonly number[];
+}
+
+function changeArbitrary(maxRows: number): fc.Arbitrary<Change> {
+  return fc.record({
+    rows: fc.uniqueArray(rowArbitrary, { maxLength: maxRows, selector: (row) => row['id'], size: 'max' }),
+    deleted: fc.array(idArbitrary, { maxLength: 30 }),
+  });
+}
+
+const whereArbitrary: fc.Arbitrary<ModelQuery['wheres'][number]> = fc
+  .tuple(fc.constantFrom('id', ...names), fc.constantFrom(...operators))
+  .chain(([name, operator]) => {
+    const held = name === 'id' ? idArbitrary : (values[name] as fc.Arbitrary<unknown>);
+    const value = fc.option(numeric.has(name) ? fc.oneof(held, anyNumber) : held, { freq: 8 });
+    const compared = operator === 'IN' ? fc.array(value, { maxLength: 4 }) : value;
+    return compared.map((chosen) => [name, operator, chosen] as const);
+  });
+
+const queryArbitrary: fc.Arbitrary<ModelQuery> = fc.record({
+  wheres: fc.array(whereArbitrary, { maxLength: 3 }),
+  orders: fc.array(fc.tuple(fc.constantFrom('id', ...names), fc.constantFrom('asc' as const, 'desc' as const)), {
+    maxLength: 2,
+  }),
+  limit: fc.option(fc.integer({ min: 0, max: 40 }), { nil: undefined }),
+  offset: fc.constantFrom(0, 0, 0, 1, 7),
+});
+
+const scenario = fc.record({
+  indexes: fc.subarray(names),
+  stored: changeArbitrary(250),
+  layers: fc.array(changeArbitrary(25), { maxLength: 3 }),
+  queries: fc.array(queryArbitrary, { minLength: 20, maxLength: 20, size: 'max' }),
+  cold: fc.boolean(),
+});
+
+function apply(rows: Map<number, Row>, change: Change): void {
+  for (const row of change.rows) rows.set(row['id'] as number, row);
+  for (const id of change.deleted) rows.delete(id);
+}
+
+describe('random queries', () => {
+  it('give what the model gives', async () => {
+    await fc.assert(
+      fc.asyncProperty(scenario, async ({ indexes, stored, layers, queries, cold }) => {
+        const table = new TestTable(
+          { name: 't', version: 1, fields, primaryKey: 'id', indexes },
+          { blockSizeBytes: 1024, ...(cold ? { cacheBytes: 4096 } : {}) },
+        );
+        const model = new Map<number, Row>();
+        apply(model, stored);
+        await table.commit([...model.values()]);
+        await table.merge();
+        for (const layer of layers) {
+          apply(model, layer);
+          await table.commit(layer.rows, layer.deleted);
+        }
+        for (const query of queries) {
+          const expected = runModel([...model.values()], 'id', query);
+          const build = (): ReturnType<TestTable['query']> => {
+            const built = table.query().offset(query.offset);
+            for (const [field, operator, value] of query.wheres) built.where(field, operator, value);
+            for (const [field, direction] of query.orders) built.orderBy(field, direction);
+            if (query.limit !== undefined) built.limit(query.limit);
+            return built;
+          };
+          expect(await build().execute()).toEqual(expected);
+          expect(await build().count()).toBe(expected.length);
+          const iterated: Row[] = [];
+          for await (const row of build()) iterated.push(row);
+          expect(iterated).toEqual(expected);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  }, 120_000);
+});

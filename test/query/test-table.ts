@@ -1,0 +1,129 @@
+/** A table built by hand for tests of queries: rows in trees of small blocks, and layers of unmerged changes on top. */
+import { realEnvironment } from '../../src/base/env.ts';
+import { SchemaNotFoundError } from '../../src/base/errors.ts';
+import { Pacer } from '../../src/base/pacer.ts';
+import { Operation, TableOperations } from '../../src/batch/operations.ts';
+import { overlayLayer } from '../../src/batch/prepare.ts';
+import { mergeTable } from '../../src/cluster/merge-table.ts';
+import type { MergedTree } from '../../src/cluster/merge-table.ts';
+import { BlockCache } from '../../src/memory/block-cache.ts';
+import { Query } from '../../src/query/builder.ts';
+import { MemoryDriver } from '../../src/storage/memory.ts';
+import type { QueryHost, RegisteredFunction } from '../../src/table/query-host.ts';
+import { readSchema } from '../../src/table/schema.ts';
+import type { SchemaDefinition } from '../../src/table/schema.ts';
+import type { TableShape } from '../../src/table/table-shape.ts';
+import { TableState } from '../../src/table/table-state.ts';
+import { ViewContext } from '../../src/table/view.ts';
+import { BlockReader } from '../../src/tree/block-source.ts';
+import { Uploads } from '../../src/tree/block-writer.ts';
+import { Tree } from '../../src/tree/tree.ts';
+
+export type Row = Record<string, unknown>;
+
+export interface TestTableOptions {
+  readonly blockSizeBytes?: number;
+  readonly cacheBytes?: number;
+}
+
+const prefix = 'test';
+
+export class TestTable implements QueryHost {
+  readonly environment = realEnvironment;
+  readonly driver: MemoryDriver = new MemoryDriver();
+  readonly shape: TableShape;
+  readonly functions = new Map<string, RegisteredFunction>();
+  /** Whether queries are given the state at once, or after a promise. */
+  late = false;
+  /** Called when a query misses a block. */
+  onMissing: (state: TableState) => Promise<boolean> = () => Promise.resolve(false);
+  state: TableState;
+  readonly #cache: BlockCache;
+  readonly #reader: BlockReader;
+  readonly #blockSizeBytes: number;
+  #birth = 0;
+
+  constructor(schema: SchemaDefinition, options: TestTableOptions = {}) {
+    this.#cache = new BlockCache(options.cacheBytes ?? 64 * 1024 * 1024);
+    this.#reader = new BlockReader(this.driver, prefix, this.#cache);
+    this.#blockSizeBytes = options.blockSizeBytes ?? 2048;
+    this.state = new ViewContext(this.#reader).emptyTable(readSchema(schema));
+    this.shape = this.state.shape;
+  }
+
+  /** Adds a layer of rows that are inserted or replaced, and of primary keys that are deleted. */
+  async commit(rows: readonly Row[], deleted: readonly unknown[] = []): Promise<void> {
+    const layer = await this.layer(rows, deleted);
+    if (layer !== undefined) this.state = stacked(this.state, layer);
+  }
+
+  layer(rows: readonly Row[], deleted: readonly unknown[] = []): Promise<Tree | undefined> {
+    const operations = new TableOperations(this.shape, this.environment);
+    for (const row of rows) operations.addDocument(Operation.upsert, row);
+    for (const key of deleted) operations.addDelete(key);
+    return overlayLayer(operations, this.state, this.environment);
+  }
+
+  /** Merges all layers into the trees. */
+  async merge(): Promise<void> {
+    const uploads = new Uploads({ driver: this.driver, prefix, environment: this.environment });
+    const merged = await mergeTable(this.state, {
+      environment: this.environment,
+      cache: this.#cache,
+      uploads,
+      birth: ++this.#birth,
+      pacer: new Pacer(this.environment),
+      counters: { merges: 0, lostMerges: 0, blocksWritten: 0, splits: 0, joins: 0, rootSplits: 0 },
+      blockSizeBytes: this.#blockSizeBytes,
+      indexBufferBytes: 1024 * 1024,
+    });
+    const tree = await this.#treeOf(merged.tree);
+    const indexes = new Map<string, Tree>();
+    for (const [name, index] of merged.indexes) indexes.set(name, await this.#treeOf(index));
+    await uploads.finish();
+    this.state = new TableState(this.shape, tree, indexes);
+  }
+
+  async #treeOf({ place, writer, root }: MergedTree): Promise<Tree> {
+    const source = this.#reader.tree(place);
+    if (root.kind === 'empty') return new Tree(source, null);
+    if (root.kind === 'stored') return new Tree(source, { ...root.ref, level: root.level });
+    const ref = await writer.put(root.entries, 0, root.entries.count);
+    return new Tree(source, { ...ref, level: root.entries.shape.level });
+  }
+
+  /** Makes every block be read from the driver again. */
+  forgetBlocks(): void {
+    this.#cache.clear();
+  }
+
+  register(name: string, fn: (row: Row) => unknown): void {
+    this.functions.set(name, { name, fn, version: undefined });
+  }
+
+  query(table: string = this.shape.name): Query<Row> {
+    return new Query(this, table);
+  }
+
+  shapeOf(table: string): TableShape | undefined {
+    return table === this.shape.name ? this.shape : undefined;
+  }
+
+  registeredFunction(name: string): RegisteredFunction | undefined {
+    return this.functions.get(name);
+  }
+
+  tableState(table: string): TableState | Promise<TableState> {
+    if (table !== this.shape.name) throw new SchemaNotFoundError(table);
+    return this.late ? Promise.resolve(this.state) : this.state;
+  }
+
+  viewMovedOn(state: TableState): Promise<boolean> {
+    return this.onMissing(state);
+  }
+}
+
+/** The state with a layer on top that is not joined with those below. */
+export function stacked(state: TableState, layer: Tree): TableState {
+  return new TableState(state.shape, state.tree, state.indexes, [layer, ...state.layers]);
+}
