@@ -24,7 +24,7 @@ export type { StoreDbOptions } from './options.ts';
 export type { Batch, FlushOptions, InsertDocument, TableRef, TriggerHandler, UpdateDocument } from './batch/batch.ts';
 export type { CacheDriver } from './memory/cache-driver.ts';
 export type { DatabaseStats } from './care/stats.ts';
-export type { FieldDefinition, RowOf, SchemaDefinition } from './table/schema.ts';
+export type { DocumentOf, FieldDefinition, RowOf, SchemaDefinition } from './table/schema.ts';
 export type { VerifiedTable, VerifyReport } from './care/verify.ts';
 export type { Finding } from './tree/check.ts';
 export type { JsonValue, TypeId, TypeName } from './format/types.ts';

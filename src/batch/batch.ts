@@ -7,7 +7,7 @@
  */
 import { BatchStateError, CommitOutcomeUnknownError, TriggerDepthError } from '../base/errors.ts';
 import type { Environment } from '../base/env.ts';
-import type { RowOf, SchemaDefinition } from '../table/schema.ts';
+import type { DocumentOf, SchemaDefinition } from '../table/schema.ts';
 import type { Overlay } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -19,10 +19,10 @@ import { OperationSet } from './operation-set.ts';
 /** A table: its name, or its schema definition, which lets TypeScript check the rows. */
 export type TableRef = string | SchemaDefinition;
 /** A document to insert: any of the fields, the primary key included. */
-export type InsertDocument<T extends TableRef> = T extends SchemaDefinition ? Partial<RowOf<T>> : object;
+export type InsertDocument<T extends TableRef> = T extends SchemaDefinition ? DocumentOf<T> : object;
 /** A document to update with: the primary key, and the fields that change. */
 export type UpdateDocument<T extends TableRef> = T extends SchemaDefinition
-  ? Partial<RowOf<T>> & Pick<RowOf<T>, T['primaryKey'] & keyof RowOf<T>>
+  ? DocumentOf<T> & Required<Pick<DocumentOf<T>, T['primaryKey'] & keyof DocumentOf<T>>>
   : object;
 
 export interface FlushOptions {

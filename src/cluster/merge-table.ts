@@ -98,6 +98,8 @@ export async function mergeTable(table: TableState, context: TableMergeContext):
   const changes = new IndexedChanges(await LayerChanges.of(table), indexes, context);
   await rows.apply(changes, (old, change) => changes.observe(old, change));
   await changes.applyIndexes();
+  for (const tree of [rows, ...indexes.map((index) => index.tree)])
+    context.counters.blocksWritten += tree.writer.written;
   return {
     table,
     tree: rows,

@@ -1,4 +1,5 @@
 /** Schema definitions: what users write, the row types that follow from it, and the check before it is accepted. */
+import type { BlobValue } from '../blob/blob-value.ts';
 import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
 import type { StoredDefault, StoredField, StoredSchema } from '../format/stored-schema.ts';
@@ -57,6 +58,21 @@ export type RowOf<S extends SchemaDefinition> = {
   -readonly [F in keyof S['fields'] & string]: F extends S['primaryKey']
     ? TypesById[S['fields'][F]['typeId']]
     : TypesById[S['fields'][F]['typeId']] | null;
+};
+
+/** What a field of each type takes, where that is more than what it is read as. */
+type InputsById = Omit<TypesById, 4 | 8 | 11 | 16> & {
+  4: bigint | number;
+  8: bigint | number;
+  11: string | BlobValue;
+  16: Uint8Array;
+};
+
+/** The type of a document: any of the fields, null where they may be. */
+export type DocumentOf<S extends SchemaDefinition> = {
+  -readonly [F in keyof S['fields'] & string]?: F extends S['primaryKey']
+    ? InputsById[S['fields'][F]['typeId']]
+    : InputsById[S['fields'][F]['typeId']] | null | undefined;
 };
 
 /** Takes a schema definition as it is, with the exact types that {@link RowOf} infers the row's type from. */
