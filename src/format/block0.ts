@@ -63,8 +63,11 @@ const checksumDigits = 8;
 
 export function encodeBlock0(block0: Block0): Uint8Array {
   const rest = `",${JSON.stringify(block0).slice(1)}`;
-  const crc = checksum(encodeUtf8(rest)).toString(16).padStart(checksumDigits, '0');
-  return encodeUtf8(checksumPrefix + crc + rest);
+  return encodeUtf8(checksumPrefix + checksumText(encodeUtf8(rest)) + rest);
+}
+
+function checksumText(rest: Uint8Array): string {
+  return checksum(rest).toString(16).padStart(checksumDigits, '0');
 }
 
 function isCount(value: unknown): value is number {
@@ -152,7 +155,7 @@ export function decodeBlock0(bytes: Uint8Array): Block0 {
   } catch (cause) {
     throw new CorruptionError(block0Name, 'Block 0 is not what StoreDb writes', { cause });
   }
-  if (checksum(bytes.subarray(restAt)) !== Number.parseInt(crc, 16)) {
+  if (checksumText(bytes.subarray(restAt)) !== crc) {
     throw new CorruptionError(block0Name, 'Block 0 does not match its checksum');
   }
   const value = parsed as Record<string, unknown>;

@@ -130,8 +130,8 @@ describe('nodes', () => {
         while (from < entries.count) {
           const n = entries.fitting(from, size);
           const block = entries.encode(name, from, from + n);
-          if (n > 1) expect(block.length).toBeLessThanOrEqual(size);
-          if (from + n < entries.count) expect(entries.sizeOf(from, from + n + 1)).toBeGreaterThan(size);
+          expect(n === 1 || block.length <= size).toBe(true);
+          expect(from + n === entries.count || entries.sizeOf(from, from + n + 1) > size).toBe(true);
           from += n;
         }
       }),

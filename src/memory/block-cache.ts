@@ -1,7 +1,8 @@
 /**
  * Blocks in memory, bounded in bytes. Whoever holds a {@link CacheSlot} finds its block again without a look-up;
  * eviction empties the slot. The order of eviction is a clock: a block that was used since the hand last passed is
- * spared once. A query may go on using a node that was evicted meanwhile: nodes are immutable.
+ * spared once, and one that was read and never used again goes first, so that a scan of everything does not empty the
+ * cache. A query may go on using a node that was evicted meanwhile: nodes are immutable.
  */
 import type { Node } from '../format/node.ts';
 
@@ -50,7 +51,7 @@ export class BlockCache {
     const known = this.#slots.get(node.name);
     if (known !== undefined) return known;
     const bytes = node.memoryBytes + overheadBytes;
-    const slot: CacheSlot = { name: node.name, node, used: true, bytes };
+    const slot: CacheSlot = { name: node.name, node, used: false, bytes };
     if (bytes > this.#maxBytes) {
       slot.node = undefined;
       return slot;

@@ -1,0 +1,174 @@
+import { describe, expect, it } from 'vitest';
+import { encodeUtf8 } from '../base/bytes.ts';
+import { checksum } from '../base/checksum.ts';
+import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
+import { decodeBlock0, encodeBlock0 } from './block0.ts';
+import type { Block0 } from './block0.ts';
+import { Types } from './types.ts';
+
+const schema = {
+  name: 't',
+  version: 1,
+  fields: [
+    { name: 'id', typeId: Types.varchar, maxLength: 9 },
+    { name: 'n', typeId: Types.int64, default: { constant: '-5' } },
+    { name: 'j', typeId: Types.json },
+  ],
+  primaryKey: ['id'],
+  indexes: [{ name: 'n', fields: ['n'] }],
+};
+const root = { birth: 1, id: '0123456789abcdef', count: 5, sizeBytes: 100, level: 0 };
+
+const sample: Block0 = {
+  format: 1,
+  databaseId: 'db',
+  revision: 4,
+  generation: 2,
+  nonce: 'n',
+  appliedSeq: 7,
+  logFloor: 3,
+  applied: [
+    { seq: 6, id: 'a' },
+    { seq: 7, id: 'b' },
+  ],
+  tables: [{ name: 't', versions: [{ schema, root, indexes: [{ name: 'n', root: null }] }] }],
+  inlined: [{ name: 'data/t/1', block: 'AAAA' }],
+  snapshots: [],
+  migrations: [],
+  nodes: [0, 3],
+  writer: { nodeId: 3, atMs: 5 },
+};
+
+function sealed(json: string): Uint8Array {
+  const rest = `",${json.slice(1)}`;
+  return encodeUtf8(`{"crc32":"${checksum(encodeUtf8(rest)).toString(16).padStart(8, '0')}${rest}`);
+}
+
+type Path = readonly (string | number)[];
+
+/** A copy in which the value at a path is another, or gone where it is undefined. */
+function changed(path: Path, value: unknown): string {
+  const copy = JSON.parse(JSON.stringify(sample)) as Record<string, unknown>;
+  let place: Record<string | number, unknown> = copy;
+  for (const step of path.slice(0, -1)) place = place[step] as Record<string | number, unknown>;
+  place[path[path.length - 1] as string] = value;
+  return JSON.stringify(copy);
+}
+
+function valueAt(path: Path): unknown {
+  return path.reduce<unknown>((place, step) => (place as Record<string | number, unknown>)[step], sample);
+}
+
+const version: Path = ['tables', 0, 'versions', 0];
+/** What each object in Block 0 must have, by the path to it. */
+const required: readonly (readonly [place: Path, names: readonly string[]])[] = [
+  [[], ['databaseId', 'revision', 'generation', 'nonce', 'appliedSeq', 'logFloor', 'applied', 'tables', 'inlined']],
+  [[], ['snapshots', 'migrations', 'nodes', 'writer']],
+  [
+    ['applied', 0],
+    ['seq', 'id'],
+  ],
+  [
+    ['tables', 0],
+    ['name', 'versions'],
+  ],
+  [version, ['schema', 'root', 'indexes']],
+  [
+    [...version, 'root'],
+    ['birth', 'id', 'count', 'sizeBytes', 'level'],
+  ],
+  [
+    [...version, 'indexes', 0],
+    ['name', 'root'],
+  ],
+  [
+    [...version, 'schema'],
+    ['name', 'version', 'fields', 'primaryKey', 'indexes'],
+  ],
+  [
+    [...version, 'schema', 'fields', 0],
+    ['name', 'typeId'],
+  ],
+  [
+    [...version, 'schema', 'indexes', 0],
+    ['name', 'fields'],
+  ],
+  [
+    ['inlined', 0],
+    ['name', 'block'],
+  ],
+  [['writer'], ['nodeId', 'atMs']],
+];
+
+const wrong: readonly (readonly [Path, unknown])[] = [
+  [['revision'], -1],
+  [['revision'], 1.5],
+  [['generation'], 2 ** 53],
+  [['logFloor'], 8],
+  [['appliedSeq'], 8],
+  [['applied', 0, 'seq'], 5],
+  [['nodes', 0], '0'],
+  [['nodes', 0], -1],
+  [['tables', 1], sample.tables[0]],
+  [['tables', 0, 'name'], 'other'],
+  [['tables', 0, 'versions'], []],
+  [[...version, 'root', 'id'], '0123456789ABCDEF'],
+  [[...version, 'root', 'level'], -1],
+  [[...version, 'indexes'], []],
+  [[...version, 'schema', 'version'], -1],
+  [[...version, 'schema', 'primaryKey'], []],
+  [[...version, 'schema', 'primaryKey'], ['nobody']],
+  [[...version, 'schema', 'primaryKey'], ['j']],
+  [[...version, 'schema', 'indexes', 0, 'fields'], ['j']],
+  [[...version, 'schema', 'indexes', 0, 'fields'], ['nobody']],
+  [[...version, 'schema', 'fields', 2], { name: 'n', typeId: 1 }],
+  [[...version, 'schema', 'fields', 2, 'typeId'], 18],
+  [[...version, 'schema', 'fields', 0, 'maxLength'], 0],
+  [[...version, 'schema', 'fields', 1, 'default'], { constant: 'five' }],
+  [[...version, 'schema', 'fields', 1, 'default'], { constant: null }],
+  [[...version, 'schema', 'fields', 1, 'default'], {}],
+];
+
+describe('Block 0', () => {
+  it('reads back as it was written', () => {
+    expect(decodeBlock0(encodeBlock0(sample))).toEqual(sample);
+    const unicode = { ...sample, tables: [], inlined: [], databaseId: 'naïve \u{1F600}' };
+    expect(decodeBlock0(encodeBlock0(unicode))).toEqual(unicode);
+    expect(decodeBlock0(sealed(JSON.stringify(sample)))).toEqual(sample);
+  });
+
+  it('is refused where anything is missing, null or of another type', () => {
+    for (const [place, names] of required) {
+      for (const name of names) {
+        const path = [...place, name];
+        const others: unknown[] = [undefined, true, {}];
+        if (typeof valueAt(path) !== 'string') others.push('zz');
+        // An empty tree has no root.
+        if (name !== 'root') others.push(null);
+        for (const value of others) {
+          const what = `${path.join('.')}: ${JSON.stringify(value)}`;
+          expect(() => decodeBlock0(sealed(changed(path, value))), what).toThrow(CorruptionError);
+        }
+      }
+    }
+  });
+
+  it('is refused where its values do not go together', () => {
+    for (const [path, value] of wrong) {
+      expect(() => decodeBlock0(sealed(changed(path, value))), path.join('.')).toThrow(CorruptionError);
+    }
+  });
+
+  it('is refused where its format is not known', () => {
+    for (const format of [0, 2, '1', null, undefined]) {
+      expect(() => decodeBlock0(sealed(changed(['format'], format)))).toThrow(UnknownFormatError);
+    }
+  });
+
+  it('is refused where it is not JSON with its checksum in front', () => {
+    const texts = ['', '{}', 'null', '[]', '{"crc32":"00000000"}', '{"crc32":"xxxxxxxx","format":1}'];
+    for (const text of [...texts, JSON.stringify(sample)]) {
+      expect(() => decodeBlock0(encodeUtf8(text)), text).toThrow(CorruptionError);
+    }
+  });
+});

@@ -1,0 +1,101 @@
+/**
+ * Files as a version of the format wrote them. What is encoded today must be the same bytes, and what was stored then
+ * must still be read: a change that breaks this is a new version of the format, with files of its own beside the old.
+ *
+ * `UPDATE_GOLDEN=1` writes the files that the present version lacks; `UPDATE_GOLDEN=force` overwrites what differs, which
+ * is right only for a version that was never released.
+ */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { BlockKind } from '../../src/format/block.ts';
+import { decodeBlock0 } from '../../src/format/block0.ts';
+import { decodeCommit } from '../../src/format/commit.ts';
+import { openNode } from '../../src/format/node.ts';
+import type { Node } from '../../src/format/node.ts';
+import { readKeyComponent, skipKeyComponent } from '../../src/format/ordered-key.ts';
+import { decodeRow } from '../../src/format/row-decode.ts';
+import { rowMarks } from '../../src/format/row-layout.ts';
+import { Types } from '../../src/format/types.ts';
+import { block0FormatVersion, blockFormatVersion } from '../../src/format/version.ts';
+import { block0, children, commit, indexEntries, layout, objects, rows, schema, separators, slot } from './samples.ts';
+import type { ObjectKind, Row } from './samples.ts';
+
+const update = process.env['UPDATE_GOLDEN'];
+
+/** Block 0 and the blocks have versions of their own; each object's files are named by the one that it is of. */
+function fileOf(kind: ObjectKind): string {
+  const version = kind === 'block0' ? block0FormatVersion : blockFormatVersion;
+  return fileURLToPath(new URL(`v${version}/${kind}.bin`, import.meta.url));
+}
+
+function stored(kind: ObjectKind): Uint8Array {
+  const file = fileOf(kind);
+  const { bytes } = objects[kind];
+  const differs = existsSync(file) && Buffer.compare(readFileSync(file), bytes) !== 0;
+  if ((update === '1' && !existsSync(file)) || (update === 'force' && differs)) {
+    mkdirSync(fileURLToPath(new URL('.', new URL(`file://${file}`))), { recursive: true });
+    writeFileSync(file, bytes);
+  }
+  if (update === '1' && differs) {
+    throw new Error(`${kind} is no longer what this version of the format stores: raise the version in version.ts`);
+  }
+  return new Uint8Array(readFileSync(file));
+}
+
+function expectRows(node: Node, expected: readonly Row[]): void {
+  expect([node.kind, node.level, node.schemaVersion]).toEqual([BlockKind.table, 0, schema.version]);
+  const decoded = expected.map((_, i) => Object.entries(decodeRow(layout, node, node.rowBase(i))));
+  expect(decoded).toEqual(expected.map((row) => Object.entries(row)));
+  const key = node.key(1);
+  expect(readKeyComponent(key, 0, skipKeyComponent(key, 0, Types.varchar), Types.varchar)).toBe(expected[1]?.['id']);
+}
+
+function expectChildren(node: Node): void {
+  expect([node.kind, node.level]).toEqual([BlockKind.inner, 2]);
+  expect(children.map((_, i) => node.child(i))).toEqual(children);
+  expect(separators.map((_, i) => node.key(i))).toEqual(separators);
+}
+
+/** What is read from each stored object. */
+const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
+  'table-leaf': (bytes) => {
+    const node = openNode(objects['table-leaf'].name, bytes);
+    expectRows(node, rows);
+    expect(rows.map((_, i) => (node.rows[node.rowBase(i)] as number) & rowMarks)).toEqual([0, 0, 0, 0]);
+  },
+  'index-leaf': (bytes) => {
+    const node = openNode(objects['index-leaf'].name, bytes);
+    const entries = indexEntries.map((_, i) => {
+      const key = node.key(i);
+      const middle = skipKeyComponent(key, 0, Types.int32);
+      const value = readKeyComponent(key, 0, middle, Types.int32);
+      return [value, readKeyComponent(key, middle, key.length, Types.varchar)];
+    });
+    expect(entries).toEqual(indexEntries);
+  },
+  'inner-node': (bytes) => expectChildren(openNode(objects['inner-node'].name, bytes)),
+  commit: (bytes) => {
+    const { members, ...header } = decodeCommit(slot, bytes);
+    const { members: _, ...expected } = commit;
+    expect(header).toEqual(expected);
+    const [plain, staged] = members.map((member) => member.changes[0]);
+    expect([plain?.schema, staged?.schema]).toEqual([schema, schema]);
+    expect([plain?.staged, staged?.staged]).toEqual([undefined, commit.members[1]?.changes[0]?.staged]);
+    const node = plain?.node as Node;
+    expectRows(node, rows);
+    expect(rows.map((_row, i) => (node.rows[node.rowBase(i)] as number) & rowMarks)).toEqual([0, 1, 2, 0]);
+    expectChildren(staged?.node as Node);
+  },
+  block0: (bytes) => expect(decodeBlock0(bytes)).toEqual(block0),
+};
+
+describe('the stored format', () => {
+  for (const kind of Object.keys(objects) as ObjectKind[]) {
+    it(`${kind}: what is encoded is what is stored, and what is stored is read`, () => {
+      const bytes = stored(kind);
+      expect(Buffer.from(objects[kind].bytes).toString('hex')).toBe(Buffer.from(bytes).toString('hex'));
+      readers[kind](bytes);
+    });
+  }
+});

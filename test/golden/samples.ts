@@ -1,0 +1,239 @@
+/** One sample of everything that the format stores, always the same: what the golden files pin, and the fuzzer damages. */
+import { ByteWriter } from '../../src/base/bytes.ts';
+import { BlockKind } from '../../src/format/block.ts';
+import { encodeBlock0 } from '../../src/format/block0.ts';
+import type { Block0 } from '../../src/format/block0.ts';
+import { commitBlockName, encodeCommit } from '../../src/format/commit.ts';
+import type { Commit } from '../../src/format/commit.ts';
+import { blockName, commitName } from '../../src/format/keys.ts';
+import { NodeEntries } from '../../src/format/node-entries.ts';
+import type { EntryShape } from '../../src/format/node-entries.ts';
+import { openNode } from '../../src/format/node.ts';
+import { writeKeyComponent } from '../../src/format/ordered-key.ts';
+import { appendNullRow, writeField } from '../../src/format/row-encode.ts';
+import { rowDeletedFlag, rowUpdatedFlag, RowLayout } from '../../src/format/row-layout.ts';
+import type { RowSource } from '../../src/format/row-layout.ts';
+import type { StoredSchema } from '../../src/format/stored-schema.ts';
+import { Types } from '../../src/format/types.ts';
+
+export type Row = Readonly<Record<string, unknown>>;
+
+/** A field of every type, the names out of order and one of them awkward. */
+export const schema: StoredSchema = {
+  name: 'Every Type',
+  version: 3,
+  fields: [
+    { name: 'id', typeId: Types.varchar, maxLength: 40 },
+    ...Object.entries(Types).map(([name, typeId]) => ({ name, typeId })),
+    { name: '__proto__', typeId: Types.varchar },
+    { name: 'status', typeId: Types.varchar, default: { constant: 'new' } },
+    { name: 'key', typeId: Types.uuid, default: { generated: 'uuidv7' } },
+  ],
+  primaryKey: ['id'],
+  indexes: [{ name: 'int32', fields: ['int32'] }],
+};
+export const layout = new RowLayout(schema.fields);
+
+function rowOf(fields: Row): Row {
+  const row: Record<string, unknown> = {};
+  for (const { name } of schema.fields) {
+    const value = Object.hasOwn(fields, name) ? fields[name] : null;
+    Object.defineProperty(row, name, { value, enumerable: true, writable: true, configurable: true });
+  }
+  return row;
+}
+
+/** In key order: every type, everything null, text in the heap, and the extremes. */
+export const rows: readonly Row[] = [
+  rowOf({
+    id: 'row 1',
+    uint8: 200,
+    uint16: 60_000,
+    uint32: 4_000_000_000,
+    uint64: 2n ** 63n + 5n,
+    int8: -100,
+    int16: -30_000,
+    int32: -2_000_000_000,
+    int64: -(2n ** 62n),
+    float64: 0.1,
+    float32: 0.5,
+    varchar: 'twelve bytes',
+    blob: '01234567-89ab-cdef-0123-456789abcdef',
+    boolean: true,
+    timestamp: new Date('2024-02-29T12:34:56.789Z'),
+    json: { a: [1, 'é', true] },
+    uuid: 'ffffffff-0000-4000-8000-00000000abcd',
+    bytes: Buffer.from([0, 1, 254, 255]),
+    status: 'old',
+    ['__proto__']: 'own',
+    key: '018f0000-0000-7000-8000-000000000001',
+  }),
+  rowOf({ id: 'row 2' }),
+  rowOf({
+    id: 'row 3 has a key of forty characters, all in all',
+    varchar: 'naïve '.repeat(20),
+    uint8: 0,
+    json: ['x'.repeat(50)],
+    bytes: Buffer.alloc(13, 7),
+    status: '',
+    float64: -Infinity,
+    boolean: false,
+  }),
+  rowOf({
+    id: 'row 4 \u{1F600}',
+    uint64: 2n ** 64n - 1n,
+    int64: -(2n ** 63n),
+    timestamp: new Date(-8.64e15),
+    varchar: 'ß'.repeat(6),
+    float32: -0,
+    bytes: Buffer.alloc(12, 9),
+  }),
+];
+
+class Arena implements RowSource {
+  readonly name = 'memory/sample';
+  readonly writer = new ByteWriter();
+  readonly heapWriter = new ByteWriter();
+  readonly rowsStart = 0;
+  readonly heapStart = 0;
+  readonly text = undefined;
+  get rows(): Uint8Array {
+    return this.writer.bytes;
+  }
+  get rowsView(): DataView {
+    return this.writer.view;
+  }
+  get heap(): Uint8Array {
+    return this.heapWriter.bytes;
+  }
+  get heapEnd(): number {
+    return this.heapWriter.length;
+  }
+}
+
+function rowKey(row: Row): Uint8Array {
+  const writer = new ByteWriter();
+  writeKeyComponent(writer, Types.varchar, row['id'] as string);
+  return writer.finish();
+}
+
+/** The rows as a table leaf; in commits, the second row says that it was deleted and the third that it was updated. */
+function tableLeaf(name: string, keepsMarks: boolean): Uint8Array {
+  const shape: EntryShape = { kind: BlockKind.table, level: 0, layout, schemaVersion: schema.version, keepsMarks };
+  const entries = new NodeEntries(shape);
+  const arena = new Arena();
+  rows.forEach((row, i) => {
+    const base = appendNullRow(layout, arena.writer);
+    for (const field of layout.fields) {
+      const value = row[field.name];
+      if (value !== null) writeField(arena.writer, base, arena.heapWriter, field, value);
+    }
+    const mark = i === 1 ? rowDeletedFlag : i === 2 ? rowUpdatedFlag : 0;
+    arena.rows[base] = (arena.rows[base] as number) | mark;
+    const key = rowKey(row);
+    entries.addRow(key, 0, key.length, arena, base);
+  });
+  return entries.encode(name, 0, entries.count);
+}
+
+export const indexEntries: readonly (readonly [number | null, string])[] = [
+  [null, 'row 2'],
+  [null, 'row 4 \u{1F600}'],
+  [-2_000_000_000, 'row 1'],
+  [7, 'row 3\0with a zero'],
+];
+
+function indexLeaf(name: string): Uint8Array {
+  const entries = new NodeEntries({ kind: BlockKind.index, level: 0 });
+  for (const [value, id] of indexEntries) {
+    const writer = new ByteWriter();
+    writeKeyComponent(writer, Types.int32, value);
+    writeKeyComponent(writer, Types.varchar, id);
+    entries.addKey(writer.finish());
+  }
+  return entries.encode(name, 0, entries.count);
+}
+
+export const children = [
+  { birth: 0, id: '00000000000000ff', count: 4, sizeBytes: 1000 },
+  { birth: 0x0123_4567_89ab, id: 'fedcba9876543210', count: 0xba98_7654_3210, sizeBytes: 0xfedc_ba98 },
+  { birth: 2, id: '0102030405060708', count: 1, sizeBytes: 65_536 },
+];
+export const separators = [new Uint8Array(0), Uint8Array.of(1, 0x61), Uint8Array.of(1, 0x61, 0x62, 0)];
+
+function innerNode(name: string): Uint8Array {
+  const entries = new NodeEntries({ kind: BlockKind.inner, level: 2 });
+  children.forEach((child, i) => {
+    entries.addChild(separators[i] as Uint8Array, child);
+  });
+  return entries.encode(name, 0, entries.count);
+}
+
+export const slot = 41;
+export const commit: Commit = {
+  databaseId: '11111111-2222-4333-8444-555555555555',
+  commitId: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+  nodeId: 9,
+  atMs: 1_700_000_000_123,
+  members: [
+    {
+      changes: [
+        { schema, node: openNode(commitBlockName(schema.name), tableLeaf(commitBlockName(schema.name), true)) },
+      ],
+    },
+    {
+      changes: [
+        {
+          schema,
+          node: openNode(commitBlockName(schema.name), innerNode(commitBlockName(schema.name))),
+          staged: { runs: ['99999999-8888-4777-8666-555555555555'] },
+        },
+      ],
+    },
+  ],
+};
+
+export const leafName = blockName({ table: schema.name }, { birth: 5, id: '00112233445566ff' });
+export const indexLeafName = blockName({ table: schema.name, index: 'int32' }, { birth: 5, id: '00112233445566aa' });
+export const innerName = blockName({ table: schema.name }, { birth: 6, id: '00112233445566bb' });
+
+export const block0: Block0 = {
+  format: 1,
+  databaseId: commit.databaseId,
+  revision: 77,
+  generation: 6,
+  nonce: '0123456789abcdef0123456789abcdef',
+  appliedSeq: 41,
+  logFloor: 12,
+  applied: [
+    { seq: 40, id: 'ffffffff-bbbb-4ccc-8ddd-eeeeeeeeeeee' },
+    { seq: 41, id: commit.commitId },
+  ],
+  tables: [
+    {
+      name: schema.name,
+      versions: [
+        {
+          schema,
+          root: { birth: 6, id: '00112233445566bb', count: 12, sizeBytes: 164, level: 2 },
+          indexes: [{ name: 'int32', root: null }],
+        },
+      ],
+    },
+  ],
+  inlined: [{ name: innerName, block: Buffer.from(innerNode(innerName)).toString('base64') }],
+  snapshots: [],
+  migrations: [],
+  nodes: [3, 9],
+  writer: { nodeId: 9, atMs: 1_700_000_000_456 },
+};
+
+/** Every stored object of the sample, by what it is. */
+export const objects = {
+  'table-leaf': { name: leafName, bytes: tableLeaf(leafName, false) },
+  'index-leaf': { name: indexLeafName, bytes: indexLeaf(indexLeafName) },
+  'inner-node': { name: innerName, bytes: innerNode(innerName) },
+  commit: { name: commitName(slot), bytes: encodeCommit(slot, commit) },
+  block0: { name: 'block0', bytes: encodeBlock0(block0) },
+} as const;
+export type ObjectKind = keyof typeof objects;
