@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import { isLinearizable, type Event } from './linearizable.ts';
-import { randomProcess, Schedule } from './schedule.ts';
+import { createVersions, randomProcess, Schedule } from './schedule.ts';
 
 const RUNS = Number(process.env['INTERLEAVING_RUNS'] ?? 2000);
 const FIRST_SEED = Number(process.env['INTERLEAVING_SEED'] ?? 1);
@@ -29,7 +29,9 @@ describe('FileDriver, loss of power', () => {
   it('keeps what was acknowledged or seen, and nothing torn', async () => {
     for (let seed = FIRST_SEED; seed < FIRST_SEED + RUNS; seed++) {
       const schedule = new Schedule(seed);
-      const running = [0, 1, 2].map((i) => randomProcess(schedule, i, 4));
+      const habit = schedule.random() < 0.5 ? 'everything' : 'replacing';
+      if (habit === 'replacing') await createVersions(schedule);
+      const running = [0, 1, 2].map((i) => randomProcess(schedule, i, 4, habit));
       await schedule.run(running, Math.floor(schedule.random() ** 2 * 500));
       schedule.killAll();
       const before = forgetUnacknowledgedDeletes(schedule.events);

@@ -33,12 +33,15 @@ export class Schedule {
   #favourite = 0;
   #life = 0;
   readonly #stickiness: number;
+  /** Where there are priorities, the process with the highest goes on until it loses it. */
+  readonly #priorities: Map<number, number> | undefined;
   /** Processes that are alive but make no progress. */
   readonly #stopped = new Set<number>();
 
   constructor(seed: number) {
     this.random = seededRandom(seed);
     this.disk = new ModelDisk(this.random);
+    this.#priorities = this.random() < 0.4 ? new Map() : undefined;
     this.#stickiness = [0, 0.5, 0.9, 0.98][Math.floor(this.random() * 4)] as number;
   }
 
@@ -154,14 +157,24 @@ export class Schedule {
       this.#stopped.clear();
       ready = this.#waiting;
     }
-    if (this.random() >= this.#stickiness || !ready.some(({ process }) => process === this.#favourite)) {
-      this.#favourite = (ready[Math.floor(this.random() * ready.length)] as Waiting).process;
-    }
+    this.#favourite = this.#choose(ready.map(({ process }) => process));
     const next = ready.find(({ process }) => process === this.#favourite) as Waiting;
     this.#waiting.splice(this.#waiting.indexOf(next), 1);
     this.trace.push(`process ${next.process}: ${next.operation}`);
     this.#now++;
     next.go();
+  }
+
+  #choose(ready: readonly number[]): number {
+    const priorities = this.#priorities;
+    if (priorities === undefined) {
+      if (this.random() < this.#stickiness && ready.includes(this.#favourite)) return this.#favourite;
+      return ready[Math.floor(this.random() * ready.length)] as number;
+    }
+    for (const process of ready) if (!priorities.has(process)) priorities.set(process, this.random());
+    if (this.random() < 0.03) priorities.set(this.#favourite, Math.min(...priorities.values()) - this.random());
+    const priority = (process: number): number => priorities.get(process) as number;
+    return ready.reduce((best, process) => (priority(process) > priority(best) ? process : best));
   }
 
   /** Kills every process where it is. What they were doing may have had an effect or not. */
@@ -177,19 +190,52 @@ export class Schedule {
   }
 }
 
+/** What a process chooses its operations from: everything, or what replaces one object again and again. */
+export type Habit = 'everything' | 'replacing';
+
+function chooseOperation(schedule: Schedule, habit: Habit, known: string | undefined): Operation {
+  const dice = schedule.random();
+  const put = (condition: 'any' | 'absent' | { readonly body: string }): Operation => ({
+    kind: 'put',
+    body: schedule.newBody(),
+    if: condition,
+  });
+  if (habit === 'replacing') {
+    if (known === undefined || dice < 0.3) return { kind: 'get' };
+    return put({ body: known });
+  }
+  if (dice < 0.22) return { kind: 'get' };
+  if (dice < 0.3) return { kind: 'list' };
+  if (dice < 0.4) return { kind: 'delete' };
+  if (dice < 0.5) return put('any');
+  if (dice < 0.65 || known === undefined) return put('absent');
+  return put({ body: known });
+}
+
 /** A process that makes `count` random operations on the object, with whatever ETags it has come to know. */
-export async function randomProcess(schedule: Schedule, process: number, count: number): Promise<void> {
+export async function randomProcess(
+  schedule: Schedule,
+  process: number,
+  count: number,
+  habit: Habit = 'everything',
+): Promise<void> {
   const driver = schedule.driver(process);
   let known: { body: string; etag: string } | undefined;
   for (let i = 0; i < count; i++) {
-    const dice = schedule.random();
-    let operation: Operation;
-    if (dice < 0.22) operation = { kind: 'get' };
-    else if (dice < 0.3) operation = { kind: 'list' };
-    else if (dice < 0.4) operation = { kind: 'delete' };
-    else if (dice < 0.5) operation = { kind: 'put', body: schedule.newBody(), if: 'any' };
-    else if (dice < 0.65 || known === undefined) operation = { kind: 'put', body: schedule.newBody(), if: 'absent' };
-    else operation = { kind: 'put', body: schedule.newBody(), if: { body: known.body } };
+    const operation = chooseOperation(schedule, habit, known?.body);
     known = (await schedule.perform(driver, process, operation, known?.etag)) ?? known;
   }
+}
+
+/** Creates the object and replaces it twice, so that it has versions, some of them removed. */
+export async function createVersions(schedule: Schedule): Promise<void> {
+  const create = async (): Promise<void> => {
+    const driver = schedule.driver(99);
+    let known = await schedule.perform(driver, 99, { kind: 'put', body: schedule.newBody(), if: 'absent' });
+    for (let i = 0; i < 2; i++) {
+      const operation: Operation = { kind: 'put', body: schedule.newBody(), if: { body: known?.body ?? '' } };
+      known = await schedule.perform(driver, 99, operation, known?.etag);
+    }
+  };
+  await schedule.run([create()]);
 }
