@@ -175,7 +175,8 @@ class CachedSource implements BlockSource {
       return slot.node;
     }
     slot = this.#reader.cache.find(this.#nameOf(node.child(i)));
-    if (slot?.node === undefined || slot.node.level !== node.level - 1) return undefined;
+    // What does not belong here is left to `load`, and to the error that follows from it.
+    if (slot?.node === undefined || slot.node.level !== node.level - 1 || slot.node.count === 0) return undefined;
     slots[i] = slot;
     return slot.node;
   }

@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest';
+import { encodeUtf8 } from '../base/bytes.ts';
+import { CorruptionError } from '../base/errors.ts';
+import { BlockKind, envelopeBytes, sealBlock } from './block.ts';
+import { commitBlockName, decodeCommit, encodeCommit } from './commit.ts';
+import type { Commit, TableChange } from './commit.ts';
+import { commitName } from './keys.ts';
+import { NodeEntries } from './node-entries.ts';
+import type { EntryShape } from './node-entries.ts';
+import { openNode, padTo4 } from './node.ts';
+import type { Node } from './node.ts';
+import { RowLayout } from './row-layout.ts';
+import type { StoredSchema } from './stored-schema.ts';
+import { Types } from './types.ts';
+
+const slot = 12;
+const schema: StoredSchema = {
+  name: 't',
+  version: 2,
+  fields: [{ name: 'id', typeId: Types.uint32 }],
+  primaryKey: ['id'],
+  indexes: [],
+};
+
+function sealedNode(shape: EntryShape): Node {
+  const entries = new NodeEntries(shape);
+  if (shape.kind === BlockKind.inner) {
+    entries.addChild(new Uint8Array(0), { birth: 0, id: '0'.repeat(16), count: 1, sizeBytes: 9 });
+  } else entries.addKey(Uint8Array.of(1, 2));
+  const count = shape.kind === BlockKind.table ? 0 : 1;
+  return openNode(commitBlockName('t'), entries.encode(commitBlockName('t'), 0, count));
+}
+
+function leafOf(fields: StoredSchema['fields'], schemaVersion: number): Node {
+  return sealedNode({ kind: BlockKind.table, level: 0, layout: new RowLayout(fields), schemaVersion });
+}
+
+function commitOf(changes: readonly TableChange[]): Commit {
+  return { databaseId: 'db', commitId: 'id', nodeId: 1, atMs: 5, members: [{ changes }, { changes: [] }] };
+}
+
+const leaf = leafOf(schema.fields, 2);
+const inner = sealedNode({ kind: BlockKind.inner, level: 1 });
+const runs = ['01234567-89ab-4def-8123-456789abcdef'];
+
+/** The commit with another text for a header. */
+function withHeader(text: string): Uint8Array {
+  const bytes = encodeCommit(slot, commitOf([{ schema, node: leaf }]));
+  const view = new DataView(bytes.buffer);
+  const blocks = bytes.subarray(envelopeBytes + 4 + padTo4(view.getUint32(envelopeBytes, true)));
+  const json = encodeUtf8(text);
+  const changed = new Uint8Array(envelopeBytes + 4 + padTo4(json.length) + blocks.length);
+  new DataView(changed.buffer).setUint32(envelopeBytes, json.length, true);
+  changed.set(json, envelopeBytes + 4);
+  changed.set(blocks, envelopeBytes + 4 + padTo4(json.length));
+  sealBlock(commitName(slot), BlockKind.commit, changed);
+  return changed;
+}
+
+type Header = Record<string, unknown>;
+
+function header(change: (header: Header, change: Header) => void): string {
+  const tableChange: Header = { schema, offset: 0, length: leaf.rows.length };
+  const whole: Header = { databaseId: 'db', commitId: 'id', nodeId: 1, atMs: 5, members: [{ changes: [tableChange] }] };
+  change(whole, tableChange);
+  return JSON.stringify(whole);
+}
+
+describe('commits', () => {
+  it('read back as they were written, with several members, tables and none', () => {
+    const commit = commitOf([
+      { schema, node: leaf },
+      { schema, node: inner, staged: { runs } },
+    ]);
+    const read = decodeCommit(slot, encodeCommit(slot, commit));
+    expect({ ...read, members: [] }).toEqual({ ...commit, members: [] });
+    expect(read.members.map((member) => member.changes.length)).toEqual([2, 0]);
+    expect(read.members[0]?.changes.map((change) => change.staged)).toEqual([undefined, { runs }]);
+    expect(read.members[0]?.changes.map((change) => change.node.rows)).toEqual([leaf.rows, inner.rows]);
+    expect(decodeCommit(slot, encodeCommit(slot, { ...commit, members: [] })).members).toEqual([]);
+    expect(decodeCommit(slot, withHeader(header(() => {}))).members).toHaveLength(1);
+  });
+
+  it('are refused where the header lacks something or holds something else', () => {
+    for (const name of ['databaseId', 'commitId', 'nodeId', 'atMs', 'members']) {
+      for (const value of [undefined, null, true, {}, [1], -1.5]) {
+        if (name === 'atMs' && value === -1.5) continue;
+        const text = header((whole) => (whole[name] = value));
+        expect(() => decodeCommit(slot, withHeader(text)), text).toThrow(CorruptionError);
+      }
+    }
+    for (const name of ['schema', 'offset', 'length']) {
+      for (const value of [undefined, null, true, -1, 0.5, 1e18, 'x', {}]) {
+        const text = header((_whole, change) => (change[name] = value));
+        expect(() => decodeCommit(slot, withHeader(text)), text).toThrow(CorruptionError);
+      }
+    }
+    for (const staged of [null, {}, { runs: 'x' }, { runs: ['../x'] }, { runs: [1] }]) {
+      const text = header((_whole, change) => (change['staged'] = staged));
+      expect(() => decodeCommit(slot, withHeader(text)), text).toThrow(CorruptionError);
+    }
+    for (const text of ['', 'null', '[]', '1', '{', '{"members":[null]}']) {
+      expect(() => decodeCommit(slot, withHeader(text)), text).toThrow(CorruptionError);
+    }
+  });
+
+  it('are refused where a block is not what its schema says', () => {
+    const wider: StoredSchema['fields'] = [...schema.fields, { name: 'more', typeId: Types.uint8 }];
+    for (const change of [
+      { schema, node: leafOf(wider, 2) },
+      { schema, node: leafOf(schema.fields, 3) },
+      { schema, node: sealedNode({ kind: BlockKind.index, level: 0 }) },
+      { schema, node: inner },
+      { schema: { ...schema, name: 'u' }, node: leaf },
+    ]) {
+      expect(() => decodeCommit(slot, encodeCommit(slot, commitOf([change])))).toThrow(CorruptionError);
+    }
+  });
+
+  it('are refused where a block stands in their place, or they in that of a block', () => {
+    const bytes = encodeCommit(slot, commitOf([]));
+    expect(() => openNode(commitName(slot), bytes)).toThrow(CorruptionError);
+    const block = leaf.rows.slice();
+    sealBlock(commitName(slot), BlockKind.table, block);
+    expect(() => decodeCommit(slot, block)).toThrow(CorruptionError);
+    const short = new Uint8Array(envelopeBytes);
+    sealBlock(commitName(slot), BlockKind.commit, short);
+    expect(() => decodeCommit(slot, short)).toThrow(CorruptionError);
+  });
+});
