@@ -132,13 +132,12 @@ export class Instance implements BatchHost, QueryHost {
 
   /** Checks what is stored. */
   async verify(signal: AbortSignal | undefined): Promise<VerifyReport> {
-    const { register } = this.running('db.verify()');
+    const engine = this.running('db.verify()');
     const { dbPrefix: prefix, maxMemoryBytes } = this.#options;
     const cacheBytes = Math.floor(maxMemoryBytes / 4);
-    return verifyDatabase(
-      { environment: this.environment, driver: this.#driver, prefix, register, cacheBytes },
-      signal,
-    );
+    const { environment } = this;
+    const options = { environment, driver: this.#driver, prefix, register: engine.register, cacheBytes };
+    return engine.withSignal('db.verify()', signal, (inner) => verifyDatabase(options, inner));
   }
 
   /** The engine; throws `NotStartedError` unless the database is running. `what` names the call. */

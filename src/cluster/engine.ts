@@ -5,7 +5,7 @@
 import { Deadline } from '../base/deadline.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment, Timer } from '../base/env.ts';
-import { ContentionError, CorruptionError } from '../base/errors.ts';
+import { AbortedError, ContentionError, CorruptionError, StorageError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import { CommitLog } from '../log/commit-log.ts';
 import { BlockCache } from '../memory/block-cache.ts';
@@ -21,6 +21,7 @@ import { authorityAt, untilNextSlot } from './authority.ts';
 import { Follower } from './follow.ts';
 import { Merger } from './merge.ts';
 import { openOrCreate } from './opening.ts';
+import { untilAborted } from './until-aborted.ts';
 
 export interface EngineOptions {
   readonly environment: Environment;
@@ -91,8 +92,26 @@ export class Engine {
     const deadline = new Deadline(this.#options.environment, what, operationTimeoutMs, signal);
     try {
       return await call(deadline);
+    } catch (error) {
+      // A request failed because the call was given up: why it was says more.
+      if (error instanceof StorageError) deadline.check();
+      throw error;
     } finally {
       deadline.clear();
+    }
+  }
+
+  /** Runs a call that may take any time, and that only the caller's signal ends early. */
+  async withSignal<T>(
+    what: string,
+    signal: AbortSignal | undefined,
+    call: (signal: AbortSignal | undefined) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await untilAborted(call(signal), signal);
+    } catch (error) {
+      if (signal?.aborted !== true) throw error;
+      throw new AbortedError(`${what} was given up because its signal was aborted`, { cause: signal.reason });
     }
   }
 
@@ -153,7 +172,11 @@ export class Engine {
   }
 
   /** Merges everything that is committed, now. */
-  async checkpoint(signal?: AbortSignal): Promise<void> {
+  checkpoint(signal?: AbortSignal): Promise<void> {
+    return this.withSignal('db.checkpoint()', signal, (inner) => this.#checkpoint(inner));
+  }
+
+  async #checkpoint(signal: AbortSignal | undefined): Promise<void> {
     await this.refresh(signal);
     const target = this.view.tail;
     for (let lost = 0; this.view.block0.appliedSeq < target; ) {

@@ -10,6 +10,7 @@ import type { Block0Register, VersionedBlock0 } from '../root/block0-register.ts
 import { View } from '../table/view.ts';
 import type { LoggedCommit, ViewContext } from '../table/view.ts';
 import type { CommitLog } from '../log/commit-log.ts';
+import { untilAborted } from './until-aborted.ts';
 
 /** Most slots that are read at the same time while catching up. */
 const maxReadAhead = 16;
@@ -39,9 +40,10 @@ export class Follower {
   /** Begins with a Block 0 that was just read, and reads on from there. */
   async open(opened: VersionedBlock0, signal?: AbortSignal): Promise<void> {
     this.#view = View.ofBlock0(this.#context, opened.block0);
-    const { slots } = await this.#readSlots(signal);
+    const { slots, missing } = await this.#readSlots(signal);
     // A lone missing slot needs no second look: the view is Block 0's.
-    if (slots.length > 0) await this.#confirm(slots, this.view.tail + slots.length + 1, signal);
+    if (slots.length === 0) return;
+    if (await this.#confirm(slots, missing, signal)) await this.#catchUp(signal);
   }
 
   /**
@@ -61,7 +63,7 @@ export class Follower {
         this.#queued = undefined;
         return this.refresh();
       });
-    return this.#queued;
+    return untilAborted(this.#queued, signal);
   }
 
   async #catchUp(signal?: AbortSignal): Promise<void> {

@@ -20,6 +20,7 @@ export class VirtualEnvironment implements Environment {
   #timers: Pending[] = [];
   #order = 0;
   #yields = 0;
+  #holding = 0;
   #state: number;
 
   constructor(seed = 1) {
@@ -64,8 +65,14 @@ export class VirtualEnvironment implements Environment {
     this.#yields--;
   }
 
-  /** Lets everything happen that can without the clock moving. */
+  /** Lets everything happen that can without the clock moving; nobody else moves it meanwhile. */
   async quiesce(): Promise<void> {
+    this.#holding++;
+    await this.#calmDown();
+    this.#holding--;
+  }
+
+  async #calmDown(): Promise<void> {
     for (let quiet = 0; quiet < 3; quiet++) {
       await nextTurn();
       if (this.#yields > 0) quiet = -1;
@@ -92,8 +99,9 @@ export class VirtualEnvironment implements Environment {
     promise.then(note, note);
     const startedMs = this.#elapsedMs;
     for (;;) {
-      await this.quiesce();
+      await this.#calmDown();
       if (settled) return promise;
+      if (this.#holding > 0) continue;
       const next = this.#nextTimer();
       if (next === undefined) throw new Error('the call hangs: nothing is left to wait for');
       if (next.atMs - startedMs > patienceMs) throw new Error(`the call hangs: no result after ${patienceMs} ms`);

@@ -1,0 +1,17 @@
+/** Giving up on work that goes on: what several callers share, or what must not be cut short, such as a merge. */
+
+/** The outcome of `work`, or the signal's reason as soon as it is aborted. */
+export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  let onAbort: (() => void) | undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason as Error);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort as () => void);
+  }
+}
