@@ -1,3 +1,10 @@
-/** What `store-db/testing` exports: for people who write a storage driver of their own. */
+/** What `store-db/testing` exports: for people who write a storage driver, or test what they build on the database. */
+export { createDatabase } from '../create.ts';
+export type { Environment, Timer, TimerOptions } from '../base/env.ts';
 export { ConformanceError } from './conformance-case.ts';
 export { driverConformance, type ConformanceOptions, type ConformanceTest } from './driver-conformance.ts';
+export { FaultyDriver, type FaultyDriverOptions } from './faulty-driver.ts';
+export type { FaultCounts, FaultKind, Faults } from './faults.ts';
+export { SeededRandom } from './seeded-random.ts';
+export { VirtualEnvironment, type VirtualEnvironmentOptions } from './virtual-environment.ts';
+export { VirtualTimeline, type TimelineEvent } from './virtual-timeline.ts';

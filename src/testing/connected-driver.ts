@@ -1,0 +1,64 @@
+/** A driver as one process has it: what the store answers reaches the process only while it is alive and running. */
+import type {
+  DeleteResult,
+  GetOptions,
+  GetResult,
+  ListOptions,
+  ListPage,
+  PresignOptions,
+  PutBody,
+  PutOptions,
+  PutResult,
+  RequestOptions,
+  StorageDriver,
+} from '../storage/driver.ts';
+
+/** The process that a driver is connected to: a `VirtualEnvironment`. */
+export interface ConnectedProcess {
+  readonly isFrozen: boolean;
+  deliver(happen: () => void): void;
+}
+
+export class ConnectedDriver implements StorageDriver {
+  readonly name: string;
+  readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
+  readonly #driver: StorageDriver;
+  readonly #process: ConnectedProcess;
+
+  constructor(driver: StorageDriver, process: ConnectedProcess) {
+    this.name = driver.name;
+    this.#driver = driver;
+    this.#process = process;
+    if (driver.presign !== undefined) this.presign = driver.presign.bind(driver);
+  }
+
+  get(key: string, options?: GetOptions): Promise<GetResult> {
+    return this.#send(() => this.#driver.get(key, options));
+  }
+
+  put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+    return this.#send(() => this.#driver.put(key, body, options));
+  }
+
+  delete(keys: readonly string[], options?: RequestOptions): Promise<DeleteResult> {
+    return this.#send(() => this.#driver.delete(keys, options));
+  }
+
+  list(prefix: string, options?: ListOptions): Promise<ListPage> {
+    return this.#send(() => this.#driver.list(prefix, options));
+  }
+
+  async close(): Promise<void> {
+    await this.#driver.close?.();
+  }
+
+  #send<T>(request: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (this.#process.isFrozen) return;
+      request().then(
+        (result) => this.#process.deliver(() => resolve(result)),
+        (error: unknown) => this.#process.deliver(() => reject(error as Error)),
+      );
+    });
+  }
+}

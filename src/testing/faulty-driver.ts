@@ -1,0 +1,230 @@
+/**
+ * A driver that fails as real stores and networks do, as often as it is told to, and in the same way in every run with
+ * the same seed. Put it between the database and any other driver:
+ *
+ *     const faulty = new FaultyDriver(new MemoryDriver(), { seed: 7, faults: { lostAnswer: 0.05, latencyMs: [1, 50] } });
+ *     const db = StoreDb({ dbPrefix: 'test', nodeId: 0, driver: faulty });
+ *     // ... run your application, then let everything work again and look at what it made of the failures:
+ *     faulty.faults = {};
+ *
+ * It never breaks the contract of drivers (docs/drivers.md): conditions hold, and an error says `none` only where the
+ * request has no effect. The one exception is `falseLoss`, which is what a client does that repeats conditional puts
+ * by itself; the database copes with it. To see that an application copes with a database whose store fails, count on
+ * `CommitOutcomeUnknownError`: with a `lostAnswer` nobody can know.
+ */
+import { realEnvironment, sleep } from '../base/env.ts';
+import type { Environment } from '../base/env.ts';
+import { StorageError } from '../base/errors.ts';
+import { checkNotAborted } from '../storage/requests.ts';
+import type {
+  DeleteResult,
+  GetOptions,
+  GetResult,
+  ListOptions,
+  ListPage,
+  PresignOptions,
+  PutBody,
+  PutOptions,
+  PutResult,
+  RequestOptions,
+  StorageDriver,
+} from '../storage/driver.ts';
+import { faultFor, noFaultCounts } from './faults.ts';
+import type { FaultCounts, FaultKind, Faults, RequestKind } from './faults.ts';
+import { SeededRandom } from './seeded-random.ts';
+
+export interface FaultyDriverOptions {
+  /** What decides about every request. Default 1. */
+  readonly seed?: number | string;
+  /** Faults from the start; {@link FaultyDriver.faults} changes them later. Default: none. */
+  readonly faults?: Faults;
+  /** What delays are made with. Default: the runtime's own timers. */
+  readonly environment?: Environment;
+}
+
+interface Plan {
+  readonly fault: FaultKind | undefined;
+  readonly sendMs: number;
+  readonly answerMs: number;
+  readonly lateMs: number;
+  readonly random: SeededRandom;
+}
+
+function unknownOutcome(key: string, message: string): StorageError {
+  return new StorageError(key, 'unknown', message);
+}
+
+/** What is thrown for a fault that shows before the store has done anything. */
+function failureBefore(fault: FaultKind | undefined, key: string): StorageError | undefined {
+  if (fault === 'refused') return new StorageError(key, 'none', 'Access was denied (403).');
+  if (fault === 'throttled') return unknownOutcome(key, 'The store is busy (503): slow down.');
+  if (fault === 'lookAgain') return unknownOutcome(key, 'Another write is under way (409): look again.');
+  if (fault === 'failedList') return unknownOutcome(key, 'The listing broke off.');
+  return undefined;
+}
+
+/** Passes requests on to another driver, late, badly, or not at all. */
+export class FaultyDriver implements StorageDriver {
+  readonly name: string;
+  readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
+  /** How likely each fault is, from the next request on. */
+  faults: Faults;
+  readonly #driver: StorageDriver;
+  readonly #environment: Environment;
+  readonly #random: SeededRandom;
+  readonly #counts = noFaultCounts();
+  #underWay = 0;
+
+  constructor(driver: StorageDriver, options: FaultyDriverOptions = {}) {
+    this.name = driver.name;
+    this.faults = options.faults ?? {};
+    this.#driver = driver;
+    this.#environment = options.environment ?? realEnvironment;
+    this.#random = new SeededRandom(options.seed ?? 1);
+    if (driver.presign !== undefined) this.presign = driver.presign.bind(driver);
+  }
+
+  /** How many requests met each fault so far. */
+  get counts(): FaultCounts {
+    return { ...this.#counts };
+  }
+
+  /** Requests that may still reach the store, those included that nobody waits for any more. */
+  get underWay(): number {
+    return this.#underWay;
+  }
+
+  get(key: string, options: GetOptions = {}): Promise<GetResult> {
+    const { signal, ...rest } = options;
+    return this.#request('get', key, signal, async ({ fault, random }) => {
+      const result = await this.#driver.get(key, rest);
+      if (fault !== 'damaged' || result.status !== 'found') return result;
+      return { ...result, bytes: damage(result.bytes, random) };
+    });
+  }
+
+  put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+    const { signal, ...rest } = options;
+    // The caller may use its buffer again once it was told that the request failed; the request may land later.
+    const kept = body instanceof Uint8Array ? body.slice() : body;
+    const kind = options.if === 'any' ? 'put' : 'conditionalPut';
+    return this.#request(kind, key, signal, async ({ fault }) => {
+      const result = await this.#driver.put(key, kept, rest);
+      return fault === 'falseLoss' && result.status === 'written' ? { status: 'lost' } : result;
+    });
+  }
+
+  delete(keys: readonly string[], options: RequestOptions = {}): Promise<DeleteResult> {
+    const { signal, ...rest } = options;
+    return this.#request('delete', keys[0] ?? '', signal, async ({ fault, random }) => {
+      if (fault !== 'partialDelete') return this.#driver.delete(keys, rest);
+      const kept = keys.filter(() => random.chance(0.5));
+      const result = await this.#driver.delete(
+        keys.filter((key) => !kept.includes(key)),
+        rest,
+      );
+      const failed = kept.map((key) => ({ key, message: 'The store could not delete this key just now.' }));
+      return { failed: [...result.failed, ...failed] };
+    });
+  }
+
+  list(prefix: string, options: ListOptions = {}): Promise<ListPage> {
+    const { signal, ...rest } = options;
+    return this.#request('list', prefix, signal, () => this.#driver.list(prefix, rest));
+  }
+
+  async close(): Promise<void> {
+    await this.#driver.close?.();
+  }
+
+  #plan(kind: RequestKind): Plan {
+    // A stream for each request: what one of them draws does not change what the next one meets.
+    const random = this.#random.fork();
+    const { latencyMs = [0, 0], slow = 0, slowMs = [1000, 10_000], lateMs = [1000, 60_000] } = this.faults;
+    const delay = (): number => random.between(...(random.chance(slow) ? slowMs : latencyMs));
+    const fault = faultFor(kind, this.faults, random);
+    if (fault !== undefined) this.#counts[fault]++;
+    return { fault, sendMs: delay(), answerMs: delay(), lateMs: random.between(...lateMs), random };
+  }
+
+  /** One request. The signal stays outside: a request that was given up may reach the store all the same. */
+  async #request<T>(
+    kind: RequestKind,
+    key: string,
+    signal: AbortSignal | undefined,
+    perform: (plan: Plan) => Promise<T>,
+  ): Promise<T> {
+    checkNotAborted(key, signal);
+    const plan = this.#plan(kind);
+    const answer = this.#answer(plan, key, perform);
+    if (signal === undefined) return answer;
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => {
+        reject(new StorageError(key, 'unknown', 'The request was given up.', { cause: signal.reason }));
+      };
+      signal.addEventListener('abort', onAbort, { once: true });
+      const settle = (): void => signal.removeEventListener('abort', onAbort);
+      answer.finally(settle).then(resolve, reject);
+    });
+  }
+
+  async #answer<T>(plan: Plan, key: string, perform: (plan: Plan) => Promise<T>): Promise<T> {
+    const { fault, sendMs, answerMs } = plan;
+    if (fault === 'lateEffect' || (fault === 'noAnswer' && plan.random.chance(0.5))) this.#performLate(plan, perform);
+    else if (fault === undefined || !isLost(fault)) return this.#performNow(plan, key, perform);
+    await this.#wait(sendMs + answerMs);
+    if (fault === 'noAnswer') return new Promise(() => undefined);
+    throw unknownOutcome(key, 'The connection was reset before there was an answer.');
+  }
+
+  async #performNow<T>(plan: Plan, key: string, perform: (plan: Plan) => Promise<T>): Promise<T> {
+    const { fault, sendMs, answerMs } = plan;
+    let result: T | undefined;
+    this.#underWay++;
+    try {
+      await this.#wait(sendMs);
+      const failure = failureBefore(fault, key);
+      if (failure === undefined) result = await perform(plan);
+      await this.#wait(answerMs);
+      if (failure !== undefined) throw failure;
+    } finally {
+      this.#underWay--;
+    }
+    if (fault === 'lostAnswer') throw unknownOutcome(key, 'The connection was reset before there was an answer.');
+    return result as T;
+  }
+
+  /** The request reaches the store long after its sender was told that it failed, or gave up. */
+  #performLate<T>(plan: Plan, perform: (plan: Plan) => Promise<T>): void {
+    this.#underWay++;
+    this.#environment.setTimer(
+      () => {
+        const done = (): void => {
+          this.#underWay--;
+        };
+        perform(plan).then(done, done);
+      },
+      plan.sendMs + plan.lateMs,
+      { background: true },
+    );
+  }
+
+  async #wait(ms: number): Promise<void> {
+    if (ms > 0) await sleep(this.#environment, ms);
+  }
+}
+
+/** Whether the request does not reach the store, at least not soon. */
+function isLost(fault: FaultKind): boolean {
+  return fault === 'lostRequest' || fault === 'noAnswer';
+}
+
+/** A copy with one bit flipped, or without its end. */
+function damage(bytes: Uint8Array, random: SeededRandom): Uint8Array {
+  if (bytes.length === 0) return bytes;
+  if (random.chance(0.3)) return bytes.slice(0, random.integer(0, bytes.length - 1));
+  const damaged = bytes.slice();
+  const at = random.integer(0, bytes.length - 1);
+  damaged[at] = (damaged[at] as number) ^ (1 << random.integer(0, 7));
+  return damaged;
+}
