@@ -147,7 +147,10 @@ export class Instance implements BatchHost, QueryHost {
   }
 
   shapeOf(table: string): TableShape | undefined {
-    return this.registry.shape(table);
+    const shape = this.registry.shape(table);
+    // Of two that are equal the view's own: what is compiled for it is recognised by the plans of its states.
+    const stored = this.#engine?.view.table(table)?.shape;
+    return stored !== undefined && stored.canonical === shape?.canonical ? stored : shape;
   }
 
   registeredFunction(name: string): ReturnType<Registry['registeredFunction']> {
