@@ -77,6 +77,9 @@ export class Uploads {
         const stored = await driver.get(key);
         if (stored.status === 'found' && compareBytes(stored.bytes, bytes) === 0) return;
         if (stored.status === 'found') throw new CorruptionError(name, 'A new block met an object of its name');
+        if (attempt >= maxAttempts) {
+          throw new StorageError(key, 'unknown', `The store says that ${key} is there, and that it is missing`);
+        }
       } catch (error) {
         if (!(error instanceof StorageError) || attempt >= maxAttempts) throw error;
       }
