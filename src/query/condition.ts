@@ -9,7 +9,7 @@ import { compareField } from './comparison.ts';
 import type { Comparison, Operator } from './comparison.ts';
 import { FunctionSelector } from './function-selector.ts';
 import { IntervalSelector, NumberListSelector } from './number-selector.ts';
-import { NullSelector, selectNothing } from './selector.ts';
+import { NullSelector, selectAll, selectNothing } from './selector.ts';
 import type { Selector } from './selector.ts';
 import { signEqual, signsOf } from './sign-selector.ts';
 import { TextSelector } from './text-selector.ts';
@@ -26,19 +26,29 @@ export interface WrittenCondition {
   readonly captured: unknown;
 }
 
-/** A condition on a field. */
+/** A condition on a field, of one version of the table. */
 export interface FieldCondition {
   readonly field: LayoutField;
   readonly comparison: Comparison;
-  readonly operator: Operator;
 }
 
 /** A compiled condition: on a field, or on the result of a function, which only its selector knows. */
-export interface Condition {
+export class Condition {
   readonly name: string;
   readonly on: FieldCondition | undefined;
-  /** Undefined if every row matches. */
-  readonly selector: Selector | undefined;
+  #selector: Selector | undefined;
+
+  constructor(name: string, on: FieldCondition | undefined, selector?: Selector) {
+    this.name = name;
+    this.on = on;
+    this.#selector = selector;
+  }
+
+  /** Made when it is needed: an access by key often does without. */
+  get selector(): Selector {
+    this.#selector ??= this.on === undefined ? selectNothing : compileSelector(this.on.field, this.on.comparison);
+    return this.#selector;
+  }
 }
 
 /** A copy of a compared value that the caller cannot change any more. */
@@ -49,11 +59,11 @@ export function captureValue(value: unknown): unknown {
   return Array.isArray(value) ? Array.from(value, (item) => (Array.isArray(item) ? item : captureValue(item))) : value;
 }
 
-/** The selector of a comparison; undefined if it keeps every row. */
-export function compileSelector(field: LayoutField, comparison: Comparison): Selector | undefined {
+/** The selector of a comparison. */
+export function compileSelector(field: LayoutField, comparison: Comparison): Selector {
   switch (comparison.kind) {
     case 'all':
-      return undefined;
+      return selectAll;
     case 'none':
       return selectNothing;
     case 'null':
@@ -110,9 +120,8 @@ export function compileCondition(
 ): Condition {
   if (registered !== undefined) {
     checkFunctionOperator(name, operator);
-    return { name, on: undefined, selector: new FunctionSelector(shape, registered, value) };
+    return new Condition(name, undefined, new FunctionSelector(shape, registered, value));
   }
   const field = requireField(shape, name, 'where');
-  const comparison = compareField(shape.name, field, operator, captured);
-  return { name, on: { field, comparison, operator }, selector: compileSelector(field, comparison) };
+  return new Condition(name, { field, comparison: compareField(shape.name, field, operator, captured) });
 }

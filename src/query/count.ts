@@ -19,7 +19,7 @@ export async function countRows(execution: Execution): Promise<number> {
 async function countMatches(execution: Execution): Promise<number> {
   const { state, plan } = execution;
   const { access, residual } = plan;
-  const exact = residual.every(({ selector }) => selector === undefined);
+  const exact = residual.length === 0;
   if (exact && access.kind === 'table') return countInRange(state, access.range, execution);
   if (exact && access.kind === 'index' && state.layers.length === 0) {
     const tree = state.indexes.get(access.index.name) as Tree;

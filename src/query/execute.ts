@@ -15,6 +15,7 @@ import { filterOf, openAccess } from './open-access.ts';
 import { collect } from './ordered-stream.ts';
 import { planQuery } from './plan.ts';
 import type { CompiledQuery, Plan } from './plan.ts';
+import { RowOrder } from './row-order.ts';
 import type { Filter } from './selector.ts';
 
 export type Row = Record<string, unknown>;
@@ -87,7 +88,7 @@ export class Execution {
   async #sortedRows(): Promise<Row[]> {
     const { needed } = this;
     const { offset } = this.query;
-    const { order } = this.plan;
+    const order = new RowOrder(this.state.shape, this.plan.order);
     if (needed <= maxHeldRows) {
       const keep: Keep<RowHit> = (source, base) => ({ source, base });
       const hits = await this.#collect(new TopRows(order, needed, keep));

@@ -23,7 +23,7 @@ export function explainPlan(table: string, { access, residual, ordered }: Plan):
     ...(access.kind === 'index' ? { index: access.index.name } : {}),
     ranges: access.kind === 'keys' ? access.keys.length : access.kind === 'index' ? access.ranges.length : 1,
     descending: 'descending' in access && access.descending,
-    filters: residual.filter(({ selector }) => selector !== undefined).map(({ name }) => name),
+    filters: residual.map(({ name }) => name),
     order: ordered ? 'access' : 'sort',
   };
 }

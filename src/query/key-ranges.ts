@@ -9,15 +9,13 @@ import type { TypeId } from '../format/types.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Comparison, FieldValue } from './comparison.ts';
 
-/** What a condition makes of an access by key. */
-export interface KeyAccess {
-  /** `equality`: one value (or null); `list`: several; `range`: values between bounds. */
-  readonly kind: 'equality' | 'list' | 'range';
-  /** Ascending, and none overlaps another. */
-  readonly ranges: readonly KeyRange[];
-  /** Whether the ranges hold exactly what the condition asks for, so that it need not be tested again. */
-  readonly exact: boolean;
-}
+/**
+ * What a condition makes of an access by key: certain values, by their key components, ascending and different, or a
+ * range. `exact`: it selects just what the condition asks for, which then need not be tested again.
+ */
+export type KeyAccess =
+  | { readonly kind: 'values'; readonly components: readonly Uint8Array[]; readonly exact: boolean }
+  | { readonly kind: 'range'; readonly range: KeyRange; readonly exact: boolean };
 
 /** The first bytes of keys with null, and with any value. */
 const nullKey: Uint8Array = Uint8Array.of(0);
@@ -32,7 +30,8 @@ export function componentOf(typeId: TypeId, value: FieldValue): Uint8Array {
   return scratch.finish();
 }
 
-function ofValue(component: Uint8Array): KeyRange {
+/** The keys that begin with a component. */
+export function rangeOfComponent(component: Uint8Array): KeyRange {
   return { from: component, to: prefixEnd(component) };
 }
 
@@ -40,13 +39,13 @@ function isTruncated(component: Uint8Array, typeId: TypeId): boolean {
   return isTruncatedComponent(component, component.length, typeId);
 }
 
-/** The keys that a condition selects; undefined if no ranges come near it. */
+/** The keys that a condition selects; undefined if it does not help to find them. */
 export function keyAccess(typeId: TypeId, comparison: Comparison): KeyAccess | undefined {
   switch (comparison.kind) {
     case 'null':
-      return { kind: 'equality', ranges: [{ from: nullKey, to: valueKeys }], exact: true };
+      return { kind: 'values', components: [nullKey], exact: true };
     case 'not null':
-      return { kind: 'range', ranges: [{ from: valueKeys }], exact: true };
+      return { kind: 'range', range: { from: valueKeys }, exact: true };
     case 'none':
     case 'all':
       return undefined;
@@ -54,10 +53,9 @@ export function keyAccess(typeId: TypeId, comparison: Comparison): KeyAccess | u
       return comparison.operator === '!=' ? undefined : ofOperator(typeId, comparison.operator, comparison.value);
     case 'in': {
       const components = comparison.values.map((value) => componentOf(typeId, value));
-      const exact = components.every((component) => !isTruncated(component, typeId));
-      const ranges = components.map(ofValue);
-      if (comparison.orNull) ranges.unshift({ from: nullKey, to: valueKeys });
-      return { kind: 'list', ranges: exact ? ranges : withoutRepeats(ranges), exact };
+      const exact = !components.some((component) => isTruncated(component, typeId));
+      if (comparison.orNull) components.unshift(nullKey);
+      return { kind: 'values', components: exact ? components : withoutRepeats(components), exact };
     }
   }
 }
@@ -69,24 +67,21 @@ function ofOperator(typeId: TypeId, operator: '=' | '<' | '<=' | '>' | '>=', val
   // Values that are held in part are equal there without being equal: such a bound is included, and tested on the row.
   switch (operator) {
     case '=':
-      return { kind: 'equality', ranges: [ofValue(component)], exact };
+      return { kind: 'values', components: [component], exact };
     case '<':
-      return { kind: 'range', ranges: [{ from: valueKeys, to: truncated ? prefixEnd(component) : component }], exact };
+      return { kind: 'range', range: { from: valueKeys, to: truncated ? prefixEnd(component) : component }, exact };
     case '<=':
-      return { kind: 'range', ranges: [{ from: valueKeys, to: prefixEnd(component) }], exact };
+      return { kind: 'range', range: { from: valueKeys, to: prefixEnd(component) }, exact };
     case '>':
-      return { kind: 'range', ranges: [{ from: truncated ? component : prefixEnd(component) }], exact };
+      return { kind: 'range', range: { from: truncated ? component : prefixEnd(component) }, exact };
     case '>=':
-      return { kind: 'range', ranges: [{ from: component }], exact };
+      return { kind: 'range', range: { from: component }, exact };
   }
 }
 
-/** Long values that begin alike share a range. */
-function withoutRepeats(ranges: readonly KeyRange[]): KeyRange[] {
-  return ranges.filter((range, i) => {
-    const before = ranges[i - 1]?.from;
-    return before === undefined || compareBytes(before, range.from as Uint8Array) !== 0;
-  });
+/** Long values that begin alike have one component. */
+function withoutRepeats(components: readonly Uint8Array[]): Uint8Array[] {
+  return components.filter((component, i) => i === 0 || compareBytes(components[i - 1] as Uint8Array, component) !== 0);
 }
 
 /** The keys that lie in both ranges; undefined if there can be none. */

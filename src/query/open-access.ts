@@ -1,6 +1,5 @@
 /** From an access of a plan to the stream of its rows, unmerged commits included. */
 import type { Pacer } from '../base/pacer.ts';
-import type { RowLayout } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import type { TableState } from '../table/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
@@ -16,13 +15,14 @@ import { IndexStream } from './index-stream.ts';
 import { KeyStream } from './lookups.ts';
 import { collect, LongValueStream, MergedStream } from './ordered-stream.ts';
 import type { Access, CompiledQuery, Plan } from './plan.ts';
+import { RowOrder } from './row-order.ts';
 import { Filter } from './selector.ts';
 import { TableStream } from './table-stream.ts';
 
 type IndexAccess = Extract<Access, { kind: 'index' }>;
 
 export function filterOf(conditions: readonly Condition[]): Filter {
-  return new Filter(conditions.flatMap(({ selector }) => (selector === undefined ? [] : [selector])));
+  return new Filter(conditions.map(({ selector }) => selector));
 }
 
 function indexCursor(tree: Tree, { index, oneValue, ranges, descending }: IndexAccess): RunCursor {
@@ -80,20 +80,22 @@ function openIndex(options: OpenOptions, access: IndexAccess): HitStream {
   let stream: HitStream = new IndexStream(state, index, cursor, filter, oneValue && descending);
   const { layers } = state;
   // The index knows nothing of unmerged commits: their rows are tested for everything and put where they belong.
-  const overlay = (layout: RowLayout): HitStream => {
-    return new TableStream(layout, state.scanLayers(), false, filterOf(query.conditions));
+  const overlay = (): HitStream => {
+    return new TableStream(state.shape.layout, state.scanLayers(), false, filterOf(query.conditions));
   };
-  if (!plan.ordered)
-    return layers.length === 0 ? stream : new ConcatenatedStream([overlay(state.shape.layout), stream]);
+  if (!plan.ordered) return layers.length === 0 ? stream : new ConcatenatedStream([overlay(), stream]);
   const text = index.field.typeId === Types.varchar || index.field.typeId === Types.bytes;
-  if (text && !oneValue) stream = new LongValueStream(stream, index.field, plan.order);
+  const long = text && !oneValue;
+  if (!long && layers.length === 0) return stream;
+  const order = new RowOrder(state.shape, plan.order);
+  if (long) stream = new LongValueStream(stream, index.field, order);
   if (layers.length === 0) return stream;
-  return new MergedStream(stream, plan.order, () => sortedHits(overlay(state.shape.layout), options));
+  return new MergedStream(stream, order, () => sortedHits(overlay(), order, options));
 }
 
 /** The first rows of a stream, as many as can be of use, in order. */
-function sortedHits(stream: HitStream, { plan, needed, pacer }: OpenOptions): Promise<RowHit[]> {
+function sortedHits(stream: HitStream, order: RowOrder, { needed, pacer }: OpenOptions): Promise<RowHit[]> {
   const keep: Keep<RowHit> = (source, base) => ({ source, base });
-  const collector = Number.isFinite(needed) ? new TopRows(plan.order, needed, keep) : new AllRows(plan.order, keep);
+  const collector = Number.isFinite(needed) ? new TopRows(order, needed, keep) : new AllRows(order, keep);
   return collect(stream, collector, pacer);
 }

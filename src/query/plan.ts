@@ -7,9 +7,8 @@ import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Condition } from './condition.ts';
-import { intersectRanges, keyAccess } from './key-ranges.ts';
+import { intersectRanges, keyAccess, rangeOfComponent } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
-import { RowOrder } from './row-order.ts';
 import type { OrderField } from './row-order.ts';
 
 /** A compiled query. */
@@ -48,7 +47,8 @@ export interface Candidate {
 }
 
 export interface Plan extends Candidate {
-  readonly order: RowOrder;
+  /** The order asked for, without the fields that decide nothing. */
+  readonly order: readonly OrderField[];
   /** Conditions that rows must still be tested for. */
   readonly residual: readonly Condition[];
 }
@@ -69,8 +69,9 @@ const Rank = {
 function effectiveOrder(primaryKey: LayoutField, { conditions, order }: CompiledQuery): readonly OrderField[] {
   const fixed = new Set<LayoutField>();
   for (const { on } of conditions) {
-    const kind = on?.comparison.kind;
-    if (on !== undefined && (kind === 'null' || (kind === 'value' && on.operator === '='))) fixed.add(on.field);
+    if (on === undefined) continue;
+    const { comparison } = on;
+    if (comparison.kind === 'null' || (comparison.kind === 'value' && comparison.operator === '=')) fixed.add(on.field);
   }
   const effective: OrderField[] = [];
   for (const by of order) {
@@ -82,31 +83,40 @@ function effectiveOrder(primaryKey: LayoutField, { conditions, order }: Compiled
   return effective;
 }
 
-interface FieldAccess extends KeyAccess {
+interface FieldAccess {
+  /** Undefined if the conditions contradict each other. */
+  readonly keys: KeyAccess | undefined;
   readonly covered: readonly Condition[];
 }
 
 /** The best that the conditions on a field give for an access by its keys; undefined if they give nothing. */
 function accessByField(field: LayoutField, conditions: readonly Condition[]): FieldAccess | undefined {
-  let best: FieldAccess | undefined;
+  let values: FieldAccess | undefined;
+  let count = Number.POSITIVE_INFINITY;
+  let range: KeyRange | undefined;
+  const covered: Condition[] = [];
   for (const condition of conditions) {
-    const { on } = condition;
-    if (on === undefined || on.field !== field) continue;
-    const access = keyAccess(field.typeId, on.comparison);
-    if (access === undefined) continue;
-    const covered = access.exact ? [condition] : [];
-    if (access.kind === 'equality') return { ...access, covered };
-    if (best === undefined || (access.kind === 'list' && best.kind === 'range')) best = { ...access, covered };
-    else if (access.kind === 'range' && best.kind === 'range') {
-      const both = intersectRanges(access.ranges[0] as KeyRange, best.ranges[0] as KeyRange);
-      best = { ...best, ranges: both === undefined ? [] : [both], covered: [...best.covered, ...covered] };
+    if (condition.on?.field !== field) continue;
+    const keys = keyAccess(field.typeId, condition.on.comparison);
+    if (keys?.kind === 'values' && keys.components.length < count) {
+      count = keys.components.length;
+      values = { keys, covered: keys.exact ? [condition] : [] };
     }
+    if (keys?.kind !== 'range') continue;
+    const both = range === undefined ? keys.range : intersectRanges(range, keys.range);
+    if (both === undefined) return { keys: undefined, covered: [] };
+    range = both;
+    if (keys.exact) covered.push(condition);
   }
-  return best;
+  if (values !== undefined) return values;
+  // Whether all of it is exact does not matter here: what is not covered is tested.
+  return range === undefined ? undefined : { keys: { kind: 'range', range, exact: false }, covered };
 }
 
+type Direction = 'ascending' | 'descending';
+
 /** The direction of an order by one field alone, if that is what is asked for. */
-function directionOf(order: readonly OrderField[], field: LayoutField): 'ascending' | 'descending' | undefined {
+function directionOf(order: readonly OrderField[], field: LayoutField): Direction | undefined {
   const only = order[0];
   if (order.length !== 1 || only?.field !== field) return undefined;
   return only.descending ? 'descending' : 'ascending';
@@ -116,95 +126,93 @@ class Planner {
   readonly #state: TableState;
   readonly #query: CompiledQuery;
   readonly #order: readonly OrderField[];
-  readonly #byKey: boolean;
-  readonly #keyDescending: boolean;
+  readonly #keyDirection: Direction | undefined;
   readonly candidates: Candidate[] = [];
 
   constructor(state: TableState, query: CompiledQuery, order: readonly OrderField[]) {
-    const { primaryKey } = state.shape;
     this.#state = state;
     this.#query = query;
     this.#order = order;
-    const direction = directionOf(order, primaryKey);
-    this.#byKey = order.length === 0 || direction !== undefined;
-    this.#keyDescending = direction === 'descending';
-  }
-
-  add(): void {
-    const { shape, indexes } = this.#state;
-    this.#addKeys(shape.primaryKey);
-    for (const index of shape.indexes) {
+    // Without any order, rows come by ascending primary key.
+    this.#keyDirection = order.length === 0 ? 'ascending' : directionOf(order, state.shape.primaryKey);
+    this.#addKeys();
+    // Nothing is better than the row itself.
+    if (this.candidates[0]?.rank === Rank.primaryKey) return;
+    for (const index of state.shape.indexes) {
       // A version of the table that is still being built up may not have all of its indexes yet.
-      if (indexes.has(index.name)) this.#addIndex(index);
+      if (state.indexes.has(index.name)) this.#addIndex(index);
     }
   }
 
-  #addKeys(field: LayoutField): void {
-    const found = accessByField(field, this.#query.conditions);
-    const descending = this.#keyDescending;
-    if (found === undefined || found.kind === 'range') {
-      const range = found === undefined ? {} : found.ranges[0];
-      const covered = found?.covered ?? [];
-      if (range === undefined) this.#addNothing(covered);
-      else {
-        const access: Access = { kind: 'table', range, descending };
-        const rank = found === undefined ? Rank.scan : Rank.primaryKeyRange;
-        this.candidates.push({ rank, access, covered, ordered: this.#byKey });
-      }
+  #add(rank: number, access: Access, ordered: boolean, covered: readonly Condition[] = []): void {
+    this.candidates.push({ rank, access, ordered, covered });
+  }
+
+  #addKeys(): void {
+    const found = accessByField(this.#state.shape.primaryKey, this.#query.conditions);
+    const ordered = this.#keyDirection !== undefined;
+    const descending = this.#keyDirection === 'descending';
+    if (found === undefined) {
+      this.#add(Rank.scan, { kind: 'table', range: {}, descending }, ordered);
       return;
     }
-    const keys = found.ranges.map(({ from }) => from as Uint8Array);
-    if (descending) keys.reverse();
-    const rank = found.kind === 'equality' ? Rank.primaryKey : Rank.primaryKeyList;
-    const ordered = this.#byKey || keys.length === 1;
-    this.candidates.push({ rank, access: { kind: 'keys', keys }, covered: found.covered, ordered });
+    const { keys, covered } = found;
+    if (keys === undefined) this.#add(Rank.nothing, { kind: 'nothing' }, true);
+    else if (keys.kind === 'range') {
+      this.#add(Rank.primaryKeyRange, { kind: 'table', range: keys.range, descending }, ordered, covered);
+    } else {
+      const one = keys.components.length === 1;
+      const list = descending ? keys.components.toReversed() : keys.components;
+      this.#add(one ? Rank.primaryKey : Rank.primaryKeyList, { kind: 'keys', keys: list }, ordered || one, covered);
+    }
   }
 
   #addIndex(index: TableIndex): void {
     const found = accessByField(index.field, this.#query.conditions);
     const direction = directionOf(this.#order, index.field);
+    const ordered = direction !== undefined;
+    const descending = direction === 'descending';
     if (found === undefined) {
-      if (direction === undefined || this.#query.limit === undefined) return;
-      const descending = direction === 'descending';
-      const access: Access = { kind: 'index', index, oneValue: false, ranges: [{}], descending };
-      this.candidates.push({ rank: Rank.indexOrder, access, covered: [], ordered: true });
+      if (!ordered || this.#query.limit === undefined) return;
+      this.#add(Rank.indexOrder, { kind: 'index', index, oneValue: false, ranges: [{}], descending }, true);
       return;
     }
-    const { kind, ranges, covered } = found;
-    if (ranges.length === 0) {
-      this.#addNothing(covered);
-      return;
+    const { keys, covered } = found;
+    if (keys === undefined) this.#add(Rank.nothing, { kind: 'nothing' }, true);
+    else if (keys.kind === 'range') {
+      const access: Access = { kind: 'index', index, oneValue: false, ranges: [keys.range], descending };
+      this.#add(Rank.indexRange, access, ordered, covered);
+    } else {
+      const ranges = keys.components.map(rangeOfComponent);
+      if (ranges.length > 1) {
+        this.#add(Rank.indexList, { kind: 'index', index, oneValue: false, ranges, descending }, ordered, covered);
+        return;
+      }
+      const byKey = this.#keyDirection;
+      const access: Access = { kind: 'index', index, oneValue: true, ranges, descending: byKey === 'descending' };
+      this.#add(Rank.indexEquality, access, byKey !== undefined, covered);
     }
-    const oneValue = kind === 'equality';
-    const descending = oneValue ? this.#keyDescending : direction === 'descending';
-    const rank = oneValue ? Rank.indexEquality : kind === 'list' ? Rank.indexList : Rank.indexRange;
-    const ordered = oneValue ? this.#byKey : direction !== undefined;
-    this.candidates.push({ rank, access: { kind: 'index', index, oneValue, ranges, descending }, covered, ordered });
-  }
-
-  #addNothing(covered: readonly Condition[]): void {
-    this.candidates.push({ rank: Rank.nothing, access: { kind: 'nothing' }, covered, ordered: true });
   }
 }
 
-/** The accesses that a query could use. There is always one. */
-export function candidatesFor(state: TableState, query: CompiledQuery): Candidate[] {
+/** The accesses that a query could use. There is always one. `order` is the effective one. */
+export function candidatesFor(state: TableState, query: CompiledQuery, order: readonly OrderField[]): Candidate[] {
   const impossible = query.conditions.some(({ on }) => on?.comparison.kind === 'none');
   if (impossible || query.limit === 0) {
     return [{ rank: Rank.nothing, access: { kind: 'nothing' }, covered: [], ordered: true }];
   }
-  const planner = new Planner(state, query, effectiveOrder(state.shape.primaryKey, query));
-  planner.add();
-  return planner.candidates;
+  return new Planner(state, query, order).candidates;
 }
 
 /** The plan that the rules prefer. */
 export function planQuery(state: TableState, query: CompiledQuery): Plan {
-  const candidates = candidatesFor(state, query);
+  const order = query.order.length === 0 ? query.order : effectiveOrder(state.shape.primaryKey, query);
+  const candidates = candidatesFor(state, query, order);
   let best = candidates[0] as Candidate;
   for (const candidate of candidates) if (candidate.rank < best.rank) best = candidate;
-  const { covered } = best;
-  const residual =
-    covered.length === 0 ? query.conditions : query.conditions.filter((condition) => !covered.includes(condition));
-  return { ...best, residual, order: new RowOrder(state.shape, effectiveOrder(state.shape.primaryKey, query)) };
+  const { rank, access, covered, ordered } = best;
+  const residual = query.conditions.filter(
+    (condition) => condition.on?.comparison.kind !== 'all' && !covered.includes(condition),
+  );
+  return { rank, access, covered, ordered, residual, order };
 }

@@ -45,18 +45,23 @@ export class NullSelector implements Selector {
   }
 }
 
+/** Every row. */
+export const selectAll: Selector = { cost: 0, select: (_source, _first, _stride, _picks, count) => count };
+
 /** No row at all. */
 export const selectNothing: Selector = { cost: 0, select: () => 0 };
+
+/** A selection vector of one row. Whatever is selected from it, it holds a zero. */
+const onlyPick: Int32Array = new Int32Array(1);
 
 /** Conditions that must all hold, cheap ones first, and perhaps a bound that tightens while a query runs. */
 export class Filter {
   readonly #selectors: readonly Selector[];
   /** What a row must also satisfy to be among the first ones, as far as is known by now. */
   bound: Selector | undefined = undefined;
-  readonly #one: Int32Array = new Int32Array(1);
 
   constructor(selectors: readonly Selector[]) {
-    this.#selectors = selectors.toSorted((a, b) => a.cost - b.cost);
+    this.#selectors = selectors.length < 2 ? selectors : selectors.toSorted((a, b) => a.cost - b.cost);
   }
 
   get empty(): boolean {
@@ -80,7 +85,6 @@ export class Filter {
   /** Whether the one row at `base` matches. */
   matches(source: RowSource, base: number): boolean {
     if (this.#selectors.length === 0 && this.bound === undefined) return true;
-    this.#one[0] = 0;
-    return this.select(source, base, 0, this.#one, 1) === 1;
+    return this.select(source, base, 0, onlyPick, 1) === 1;
   }
 }
