@@ -33,6 +33,7 @@ export class Schedule {
   #favourite = 0;
   #life = 0;
   readonly #stickiness: number;
+  readonly #keptVersions: number;
   /** Where there are priorities, the process with the highest goes on until it loses it. */
   readonly #priorities: Map<number, number> | undefined;
   /** Processes that are alive but make no progress. */
@@ -41,6 +42,7 @@ export class Schedule {
   constructor(seed: number) {
     this.random = seededRandom(seed);
     this.disk = new ModelDisk(this.random);
+    this.#keptVersions = 1 + Math.floor(this.random() * 3);
     this.#priorities = this.random() < 0.4 ? new Map() : undefined;
     this.#stickiness = [0, 0.5, 0.9, 0.98][Math.floor(this.random() * 4)] as number;
   }
@@ -69,7 +71,12 @@ export class Schedule {
       random,
       yieldToEventLoop: () => Promise.resolve(),
     };
-    return new FileDriver({ path: '/data', environment, fileSystem: this.disk.mount(turn), keptVersions: 1 });
+    return new FileDriver({
+      path: '/data',
+      environment,
+      fileSystem: this.disk.mount(turn),
+      keptVersions: this.#keptVersions,
+    });
   }
 
   newBody(): string {
