@@ -3,7 +3,7 @@ import type { Environment } from '../base/env.ts';
 import { AbortedError } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
 import { Node } from '../format/node.ts';
-import { decodeRow } from '../format/row-decode.ts';
+import { RowDecoder, rowDecoder } from '../format/row-decode.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
@@ -34,7 +34,7 @@ export class Execution {
   readonly state: TableState;
   readonly query: CompiledQuery;
   readonly plan: Plan;
-  readonly #fields: readonly LayoutField[];
+  readonly #decoder: RowDecoder;
   readonly #readsText: boolean;
   readonly #filter: Filter;
   readonly #pacer: Pacer;
@@ -44,8 +44,9 @@ export class Execution {
     this.state = state;
     this.query = query;
     this.plan = planQuery(state, query);
-    this.#fields = fields ?? state.shape.layout.declared;
-    this.#readsText = this.#fields.some(({ variable }) => variable);
+    const { layout } = state.shape;
+    this.#decoder = fields === undefined ? rowDecoder(layout) : new RowDecoder(fields);
+    this.#readsText = (fields ?? layout.variableFields).some(({ variable }) => variable);
     this.#filter = filterOf(this.plan.residual);
     this.#pacer = new Pacer(environment);
     this.#signal = signal;
@@ -135,7 +136,7 @@ export class Execution {
   }
 
   decode(source: RowSource, base: number): Row {
-    return decodeRow(this.state.shape.layout, source, base, this.#fields);
+    return this.#decoder.decode(source, base);
   }
 }
 
