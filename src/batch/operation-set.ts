@@ -10,7 +10,7 @@ export class OperationSet {
   readonly environment: Environment;
   readonly #lists = new Map<string, TableOperations>();
   /** By reference. */
-  readonly blobs = new Map<string, NewBlob>();
+  readonly blobs: Map<string, NewBlob> = new Map();
 
   constructor(environment: Environment) {
     this.environment = environment;

@@ -28,8 +28,8 @@ export type Operation = (typeof Operation)[keyof typeof Operation];
 
 export class TableOperations {
   readonly shape: TableShape;
-  readonly keys = new KeyList();
-  readonly arena = new RowArena();
+  readonly keys: KeyList = new KeyList();
+  readonly arena: RowArena = new RowArena();
   readonly #environment: Environment;
   readonly #kinds: Operation[] = [];
   /** Offset of each operation's row in the arena; -1 for deletions. */

@@ -4,8 +4,8 @@ import type { RowSource } from '../format/row-layout.ts';
 
 export class RowArena implements RowSource {
   readonly name = 'memory/batch';
-  readonly writer = new ByteWriter(1024);
-  readonly heapWriter = new ByteWriter(1024);
+  readonly writer: ByteWriter = new ByteWriter(1024);
+  readonly heapWriter: ByteWriter = new ByteWriter(1024);
   readonly rowsStart = 0;
   readonly heapStart = 0;
   readonly text = undefined;

@@ -8,7 +8,7 @@ import type { Uploads } from '../tree/block-writer.ts';
 import type { NodeSink } from '../tree/level-writer.ts';
 
 /** Size of an object that holds staged runs, in bytes. */
-export const stagedObjectBytes = 8 * 1024 * 1024;
+export const stagedObjectBytes: number = 8 * 1024 * 1024;
 
 export class StagedSink implements NodeSink {
   readonly #uploads: Uploads;

@@ -11,7 +11,7 @@ import type { TypeId } from './types.ts';
 export const maxKeyBytes = 1024;
 
 /** Longest single value, and longest row, in bytes: what fits in a block's 32-bit places with room to spare. */
-export const maxValueBytes = 256 * 1024 * 1024;
+export const maxValueBytes: number = 256 * 1024 * 1024;
 
 /** Why a value does not fit its type. Caught and turned into an `EncodeError` by whoever knows table and field. */
 export class ValueProblem extends Error {}
