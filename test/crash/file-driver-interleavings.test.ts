@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { isLinearizable } from './linearizable.ts';
 import { createVersions, randomProcess, Schedule } from './schedule.ts';
 
-const RUNS = Number(process.env['INTERLEAVING_RUNS'] ?? 1500);
+const RUNS = Number(process.env['INTERLEAVING_RUNS'] ?? 1000);
 const FIRST_SEED = Number(process.env['INTERLEAVING_SEED'] ?? 1);
 
 async function runProcesses(schedule: Schedule, steps?: number): Promise<boolean> {
