@@ -38,7 +38,8 @@ interface WrittenOrder {
 }
 
 /** A condition, and what it was compiled to when the table's shape was known already. */
-interface Where extends WrittenCondition {
+interface Where {
+  readonly written: WrittenCondition;
   readonly shape: TableShape | undefined;
   readonly condition: Condition | undefined;
 }
@@ -72,8 +73,9 @@ function requireOrderField(shape: TableShape, name: string): LayoutField {
 export class Query<R extends object = Row> implements AsyncIterable<R> {
   readonly #host: QueryHost;
   readonly #table: string;
-  #wheres: Where[] = [];
-  #orders: WrittenOrder[] = [];
+  // Replaced and never changed, so that a query under way keeps what it began with.
+  #wheres: readonly Where[] = [];
+  #orders: readonly WrittenOrder[] = [];
   #fields: readonly string[] | undefined;
   #overlay: Overlay | undefined;
   #limit: number | undefined;
@@ -107,7 +109,7 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
     if (registered !== undefined) checkFunctionOperator(field, operator);
     const shape = registered === undefined ? this.#host.shapeOf(this.#table) : undefined;
     const condition = shape === undefined ? undefined : compileCondition(shape, undefined, written);
-    this.#wheres.push({ ...written, shape, condition });
+    this.#wheres = [...this.#wheres, { written, shape, condition }];
     return this;
   }
 
@@ -127,7 +129,7 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
     }
     const shape = this.#host.shapeOf(this.#table);
     if (shape !== undefined) requireOrderField(shape, field);
-    this.#orders.push({ name: field, direction });
+    this.#orders = [...this.#orders, { name: field, direction }];
     return this;
   }
 
@@ -194,9 +196,13 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
   }
 
   #written(): Written {
-    const wheres = [...this.#wheres];
-    const orders = [...this.#orders];
-    return { wheres, orders, fields: this.#fields, limit: this.#limit, offset: this.#offset };
+    return {
+      wheres: this.#wheres,
+      orders: this.#orders,
+      fields: this.#fields,
+      limit: this.#limit,
+      offset: this.#offset,
+    };
   }
 
   #execution(state: TableState, written: Written, { signal }: QueryOptions): Execution {
@@ -214,10 +220,12 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
   }
 
   #compile(shape: TableShape, where: Where): Condition {
-    const registered = this.#host.registeredFunction(where.name);
-    if (registered === undefined && where.condition !== undefined && where.shape?.canonical === shape.canonical) {
-      return where.condition;
-    }
-    return compileCondition(shape, registered, where);
+    const registered = this.#host.registeredFunction(where.written.name);
+    if (registered === undefined && where.condition !== undefined && isSame(where.shape, shape)) return where.condition;
+    return compileCondition(shape, registered, where.written);
   }
+}
+
+function isSame(a: TableShape | undefined, b: TableShape): boolean {
+  return a === b || a?.canonical === b.canonical;
 }

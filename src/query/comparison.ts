@@ -143,47 +143,52 @@ function compareWithEdge(typeId: TypeId, operator: '<' | '<=' | '>' | '>=', valu
   return { kind: 'value', operator, value, orNull: false };
 }
 
+/** The field of a condition, for messages too. */
+interface ComparedField {
+  readonly table: string;
+  readonly field: FieldShape;
+}
+
+function refuse({ table, field }: ComparedField, value: unknown): never {
+  const takes = `a ${typeName(field.typeId)} is compared with ${comparedWith(field.typeId)}, or null`;
+  throw new InvalidQueryError(
+    `Cannot compare field '${field.name}' of table '${table}' with ${describeValue(value)}: ${takes}.`,
+  );
+}
+
 /**
  * The condition `field operator value`. Throws `InvalidQueryError` where the value is of a kind that the field is not
  * compared with, and `InvalidOperatorError` where the field does not take the operator.
  */
 export function compareField(table: string, field: FieldShape, operator: Operator, value: unknown): Comparison {
-  const { typeId } = field;
-  const refuse = (refused: unknown): never => {
-    const takes = `a ${typeName(typeId)} is compared with ${comparedWith(typeId)}, or null`;
-    throw new InvalidQueryError(
-      `Cannot compare field '${field.name}' of table '${table}' with ${describeValue(refused)}: ${takes}.`,
-    );
-  };
-  if (typeId === Types.json && (value !== null || (operator !== '=' && operator !== '!='))) {
-    if (value === undefined) refuse(value);
+  const compared = { table, field };
+  if (value === undefined) refuse(compared, value);
+  if (field.typeId === Types.json && (value !== null || (operator !== '=' && operator !== '!='))) {
     const message = `Field '${field.name}' of table '${table}' is JSON, which has no order: it takes only = null and != null.`;
     throw new InvalidOperatorError(operator, message);
   }
-  if (operator === 'IN') {
-    if (!Array.isArray(value)) {
-      throw new InvalidQueryError(
-        `IN on field '${field.name}' of table '${table}' takes an array of values, not ${describeValue(value)}.`,
-      );
-    }
-    return compareWithAny(typeId, value, refuse);
-  }
+  if (operator === 'IN') return compareWithAny(compared, value);
   if (value === null) return operator === '=' ? isNull : operator === '!=' ? isNotNull : none;
-  return compareWithPlace(typeId, operator, placeOf(typeId, value) ?? refuse(value));
+  return compareWithPlace(field.typeId, operator, placeOf(field.typeId, value) ?? refuse(compared, value));
 }
 
 /** `IN`: the values that the field can hold, ascending and each once. */
-function compareWithAny(typeId: TypeId, list: readonly unknown[], refuse: (value: unknown) => never): Comparison {
+function compareWithAny(compared: ComparedField, list: unknown): Comparison {
+  if (!Array.isArray(list)) {
+    throw new InvalidQueryError(
+      `IN on field '${compared.field.name}' of table '${compared.table}' takes an array of values, not ${describeValue(list)}.`,
+    );
+  }
   const found: FieldValue[] = [];
   let orNull = false;
   // By index, so that a hole counts as undefined and is refused.
   for (let i = 0; i < list.length; i++) {
-    const value = list[i];
+    const value: unknown = list[i];
     if (value === null) {
       orNull = true;
       continue;
     }
-    const place = placeOf(typeId, value) ?? refuse(value);
+    const place = placeOf(compared.field.typeId, value) ?? refuse(compared, value);
     if (place.side === 0) found.push(place.value);
   }
   found.sort(compareValues);
