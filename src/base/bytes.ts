@@ -81,7 +81,8 @@ export class ByteWriter {
   ensure(extra: number): void {
     const needed = this.length + extra;
     if (needed <= this.bytes.length) return;
-    const grown = new Uint8Array(Math.max(needed, this.bytes.length * 2));
+    // Not cleared first: what lies beyond `length` is written before it is read.
+    const grown = new Uint8Array(Buffer.allocUnsafeSlow(Math.max(needed, this.bytes.length * 2)).buffer);
     grown.set(this.bytes.subarray(0, this.length));
     this.bytes = grown;
     this.view = new DataView(grown.buffer);
@@ -150,5 +151,10 @@ export class ByteWriter {
   /** A copy of what was written. */
   finish(): Uint8Array {
     return this.bytes.slice(0, this.length);
+  }
+
+  /** What was written, without a copy where the capacity was guessed right. The writer must not be used afterwards. */
+  take(): Uint8Array {
+    return this.length === this.bytes.length ? this.bytes : this.finish();
   }
 }

@@ -208,7 +208,8 @@ export class NodeEntries {
     const values = n * this.#valueBytes;
     const offsetsStart = envelopeBytes + nodeHeaderBytes + padTo4(prefixLength);
     const suffixStart = offsetsStart + (variable ? padTo4((n + 1) * (wide ? 4 : 2)) : 0);
-    const out = new ByteWriter(suffixStart + padTo4(suffixBytes) + padTo4(values) + 64);
+    const heapBytes = n === 0 ? 0 : (this.#heapEnds[to - 1] as number) - (from === 0 ? 0 : (this.#heapEnds[from - 1] as number));
+    const out = new ByteWriter(suffixStart + padTo4(suffixBytes) + padTo4(values) + heapBytes);
     out.length = suffixStart;
     out.bytes.fill(0, 0, suffixStart);
     copyRange(this.#keys.bytes, keyStart, keyStart + prefixLength, out.bytes, envelopeBytes + nodeHeaderBytes);
@@ -232,7 +233,7 @@ export class NodeEntries {
     view.setUint32(envelopeBytes + 12, this.#valueBytes, true);
     view.setUint32(envelopeBytes + 16, heap.length, true);
     view.setUint32(envelopeBytes + 20, this.shape.schemaVersion ?? 0, true);
-    const block = out.finish();
+    const block = out.take();
     sealBlock(name, this.shape.kind, block);
     return block;
   }

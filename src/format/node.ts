@@ -231,6 +231,8 @@ export class Node implements RowSource {
     head >>>= 0;
     let low = 0;
     let high = heads.length;
+    // Keys that come in order are beyond all that is there.
+    if (high > 0 && head > (heads[high - 1] as number)) return high;
     while (low < high) {
       const middle = (low + high) >>> 1;
       const other = heads[middle] as number;

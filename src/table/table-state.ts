@@ -32,8 +32,12 @@ function mergeNodes(shape: TableShape, newer: Node, older: Node): Node {
   return openNode(memoryName, entries.encode(memoryName, 0, entries.count));
 }
 
-/** Layers in memory are joined while the older is not much larger, but not beyond this size. */
-const maxLayerBytes = 16 * 1024 * 1024;
+/**
+ * Layers in memory are joined while the older is not much larger, so that many small commits become few layers. Large
+ * ones are left as they are, unless there are very many: joining copies every row.
+ */
+const maxJoinedBytes = 512 * 1024;
+const manyLayers = 24;
 
 export class TableState {
   readonly shape: TableShape;
@@ -57,7 +61,7 @@ export class TableState {
       const below = layers[0];
       if (below?.node === undefined || top.node === undefined || below.node.level > 0 || top.node.level > 0) break;
       const bytes = below.node.sizeBytes + top.node.sizeBytes;
-      if (below.count > 2 * top.count || bytes > maxLayerBytes) break;
+      if (below.count > 2 * top.count || (bytes > maxJoinedBytes && layers.length < manyLayers)) break;
       if (below.node.schemaVersion !== top.node.schemaVersion) break;
       top = treeOfNode(mergeNodes(this.shape, top.node, below.node));
       layers.shift();
