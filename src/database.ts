@@ -1,5 +1,5 @@
 /** The facade: what an application holds. It wires the parts together and does nothing else itself. */
-import { InvalidOptionError, InvalidQueryError } from './base/errors.ts';
+import { InvalidOptionError } from './base/errors.ts';
 import { ByteWriter } from './base/bytes.ts';
 import { Batch, tableName } from './batch/batch.ts';
 import type { TableRef, TriggerHandler } from './batch/batch.ts';
@@ -85,8 +85,8 @@ export class Database {
    * registration. What it adds to `batch` is committed with the mutation; if it rejects, the mutation is not added and
    * one flush is rejected with its error.
    */
-  registerTrigger(tableName: string, operation: TriggerOperation | '*', handler: TriggerHandler<TriggerApi>): void {
-    this.#instance.registry.registerTrigger(tableName, operation, handler);
+  registerTrigger(table: string, operation: TriggerOperation | '*', handler: TriggerHandler<TriggerApi>): void {
+    this.#instance.registry.registerTrigger(table, operation, handler);
   }
 
   /** A new root batch. */
@@ -102,11 +102,12 @@ export class Database {
   /** The row with a primary key, undefined if there is none: the fast way to one row. */
   get<T extends TableRef>(table: T, primaryKey: unknown): Promise<RowFor<T> | undefined> {
     try {
+      this.#instance.running('db.get()');
       const state = this.#instance.tableState(tableName(table));
       if (state instanceof Promise) return state.then((fresh) => this.#getIn<T>(fresh, primaryKey));
       return this.#getIn<T>(state, primaryKey);
-    } catch (error) {
-      return Promise.reject(error as Error);
+    } catch (cause) {
+      return rejected(cause);
     }
   }
 
@@ -118,7 +119,9 @@ export class Database {
       shape.writeKey(key, normalizeKey(shape.primaryKey, primaryKey));
     } catch (error) {
       if (!(error instanceof FieldProblem)) throw error;
-      throw new InvalidQueryError(`No row of '${shape.name}' can have this primary key: ${error.message}.`);
+      // A value that no key can have: a query tells one that is only out of range from one of another kind.
+      const query = new Query<RowFor<T>>(this.#instance, shape.name);
+      return query.where(shape.primaryKey.name, '=', primaryKey).first();
     }
     const found = state.lookup(key.bytes, key.length);
     if (found instanceof Promise) return this.#getSlowly<T>(state, found, key.finish());
@@ -182,6 +185,10 @@ export class Database {
   stats(): DatabaseStats {
     return readStats(this.#instance.observed, this.#instance.engine);
   }
+}
+
+async function rejected(cause: unknown): Promise<never> {
+  throw cause;
 }
 
 function decodeHit(shape: TableShape, hit: RowHit | undefined): Record<string, unknown> | undefined {

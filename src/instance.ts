@@ -18,6 +18,7 @@ import { Query } from './query/builder.ts';
 import { verifyDatabase } from './care/verify.ts';
 import type { VerifyReport } from './care/verify.ts';
 import { Engine } from './cluster/engine.ts';
+import { isUuid } from './format/values.ts';
 import { checkNodes } from './options.ts';
 import type { CheckedOptions } from './options.ts';
 import { ObservedDriver } from './storage/observed.ts';
@@ -58,6 +59,13 @@ export class TriggerApi {
 /** What a flush may hold in its commit itself; more goes into staged runs. */
 const maxCommitBytes = 8 * 1024 * 1024;
 
+interface Transition {
+  readonly kind: 'start' | 'stop';
+  readonly done: Promise<void>;
+}
+
+const stopped: Transition = { kind: 'stop', done: Promise.resolve() };
+
 export class Instance implements BatchHost, QueryHost {
   readonly environment: Environment;
   readonly registry: Registry;
@@ -68,8 +76,8 @@ export class Instance implements BatchHost, QueryHost {
   readonly #logger: Logger;
   readonly #driver: StorageDriver;
   #engine: Engine | undefined;
-  #starting: Promise<void> | undefined;
-  #stopping: Promise<void> | undefined;
+  /** The last start or stop that was asked for; each begins when the one before it has ended. */
+  #last: Transition = stopped;
 
   constructor(options: CheckedOptions, environment: Environment) {
     this.environment = environment;
@@ -86,13 +94,14 @@ export class Instance implements BatchHost, QueryHost {
     return this.#engine;
   }
 
-  async start(): Promise<void> {
-    await this.#stopping;
-    if (this.#engine !== undefined) return;
-    this.#starting ??= this.#open().finally(() => {
-      this.#starting = undefined;
-    });
-    await this.#starting;
+  start(): Promise<void> {
+    if (this.#last.kind === 'start') return this.#last.done;
+    // How it was stopped is told to whoever stopped it.
+    const ended = this.#last.done.catch(() => undefined);
+    return this.#become(
+      'start',
+      ended.then(() => this.#open()),
+    );
   }
 
   async #open(): Promise<void> {
@@ -114,16 +123,37 @@ export class Instance implements BatchHost, QueryHost {
     this.#engine = engine;
   }
 
-  async stop(): Promise<void> {
-    await this.#starting?.catch(() => undefined);
-    const engine = this.#engine;
-    if (engine === undefined) return this.#stopping;
+  stop(): Promise<void> {
+    if (this.#last.kind === 'stop') return this.#last.done;
+    const running = this.#engine;
+    // Calls are refused from now on.
     this.#engine = undefined;
-    this.#stopping = engine.close().finally(() => {
-      this.#stopping = undefined;
+    const started = this.#last.done.catch(() => undefined);
+    return this.#become(
+      'stop',
+      started.then(() => this.#close(running)),
+    );
+  }
+
+  #become(kind: Transition['kind'], done: Promise<void>): Promise<void> {
+    const transition: Transition = { kind, done };
+    this.#last = transition;
+    // One that failed can be asked for again.
+    done.catch(() => {
+      if (this.#last === transition) this.#last = stopped;
     });
-    await this.#stopping;
-    await this.#driver.close?.();
+    return done;
+  }
+
+  async #close(running: Engine | undefined): Promise<void> {
+    const engine = running ?? this.#engine;
+    this.#engine = undefined;
+    if (engine === undefined) return;
+    try {
+      await engine.close();
+    } finally {
+      await this.#driver.close?.();
+    }
   }
 
   checkStarted(what: string): void {
@@ -208,6 +238,8 @@ export class Instance implements BatchHost, QueryHost {
 
   /** Size, content type and checksums of a blob. Rejects with `BlobNotFoundError`. */
   async blobRecord(reference: string): Promise<BlobRecord> {
+    if (!isUuid(reference))
+      throw new BlobNotFoundError(reference, `'${reference}' is no blob reference: those are UUIDs.`);
     const rows = await new Query<BlobRecord & object>(this, blobsSchema.name).where('id', '=', reference).execute();
     const [record] = rows;
     if (record !== undefined) return record;

@@ -172,13 +172,6 @@ export class NotADatabaseError extends StoreDbError {
   }
 }
 
-/** The store does not honour the conditions that safety rests on. */
-export class UnsafeStoreError extends StoreDbError {
-  constructor(message: string) {
-    super('UNSAFE_STORE', message);
-  }
-}
-
 /** Whether a request that failed may have had an effect. */
 export type RequestOutcome = 'unknown' | 'none';
 
@@ -205,13 +198,6 @@ export class DeadlineExceededError extends StoreDbError {
 export class AbortedError extends StoreDbError {
   constructor(message: string, options?: { cause?: unknown }) {
     super('ABORTED', message, options);
-  }
-}
-
-/** This instance only reads (`role: 'replica'`). */
-export class ReadOnlyError extends StoreDbError {
-  constructor(message: string) {
-    super('READ_ONLY', message);
   }
 }
 

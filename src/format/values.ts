@@ -37,6 +37,11 @@ function problem(typeId: TypeId, value: unknown, allowed: string): never {
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
+/** Whether a string is a UUID, in either case. */
+export function isUuid(text: string): boolean {
+  return uuidPattern.test(text);
+}
+
 function checkNumber(typeId: TypeId, value: unknown): number {
   const bounds = integerBounds(typeId);
   if (bounds !== undefined) {
