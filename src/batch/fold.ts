@@ -2,6 +2,7 @@
  * Folds a batch's operations on one table into one row per key, as it is after them, on top of a table's state: an
  * update is resolved to the whole row, and operations that contradict what is there are rejected.
  */
+import { copyRange } from '../base/bytes.ts';
 import { DuplicateKeyError, RowNotFoundError } from '../base/errors.ts';
 import { appendNullRow, copyField, copyRow } from '../format/row-encode.ts';
 import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
@@ -25,6 +26,7 @@ export class FoldedChanges implements ChangeStream {
   /** Rows that are neither in the batch nor in the state: updates resolved, and marks of deletions. */
   readonly #resolved = new RowArena();
   #next = 0;
+  #scratch = new Uint8Array(64);
   done = false;
   keyStart = 0;
   keyEnd = 0;
@@ -71,7 +73,7 @@ export class FoldedChanges implements ChangeStream {
         if (this.#fold(from, to, undefined)) return undefined;
         continue;
       }
-      const found = this.#state.lookup(keys.bytes.subarray(this.keyStart, this.keyEnd));
+      const found = this.#lookup();
       if (found instanceof Promise) {
         return found.then((hit) => (this.#fold(from, to, hit) ? undefined : this.advance()));
       }
@@ -79,6 +81,14 @@ export class FoldedChanges implements ChangeStream {
     }
     this.done = true;
     return undefined;
+  }
+
+  /** Looks up the present key, from a buffer that is used again and again. */
+  #lookup(): RowHit | undefined | Promise<RowHit | undefined> {
+    const length = this.keyEnd - this.keyStart;
+    if (this.#scratch.length < length) this.#scratch = new Uint8Array(length * 2);
+    copyRange(this.key, this.keyStart, this.keyEnd, this.#scratch, 0);
+    return this.#state.lookup(this.#scratch, length);
   }
 
   /** Only the first operation on a key depends on what is stored. */

@@ -18,6 +18,7 @@ import type { Block0Register } from '../root/block0-register.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 import { indexLeafShape } from '../table/table-shape.ts';
 import type { TableIndex } from '../table/table-shape.ts';
+import { isDeleted } from '../table/merged-cursor.ts';
 import type { TableState } from '../table/table-state.ts';
 import { View, ViewContext } from '../table/view.ts';
 import { BlockReader } from '../tree/block-source.ts';
@@ -71,6 +72,7 @@ class Verification {
   readonly #signal: AbortSignal | undefined;
   readonly #pacer: Pacer;
   readonly #findings: Finding[] = [];
+  readonly #key = new ByteWriter();
 
   constructor(options: VerifyOptions, signal: AbortSignal | undefined) {
     this.#options = options;
@@ -82,25 +84,40 @@ class Verification {
     const { driver, prefix, cacheBytes } = this.#options;
     const reader = new BlockReader(driver, prefix, new BlockCache(cacheBytes));
     const view = View.ofBlock0(new ViewContext(reader), block0);
+    const tail = await this.#readLog(view);
     const tables: VerifiedTable[] = [];
-    for (const table of view.tables.values()) tables.push(await this.#checkTable(table));
-    const pendingCommits = await this.#checkLog(view);
+    for (const table of tail.tables.values()) {
+      tables.push(await this.#checkTable(table));
+      await this.#checkLayers(table);
+    }
+    const { length: pendingCommits } = tail.pending;
     return { ok: this.#findings.length === 0, findings: this.#findings, tables, pendingCommits };
   }
 
-  async #checkLog(view: View): Promise<number> {
+  /** The view with the commits of the log, as far as they can be read. */
+  async #readLog(view: View): Promise<View> {
     const log = new CommitLog(this.#options.driver, this.#options.prefix);
     let tail = view;
     for (;;) {
       try {
         const commit = await log.read(tail.tail + 1, this.#signal);
-        if (commit === undefined) return tail.pending.length;
+        if (commit === undefined) return tail;
         tail = tail.withCommit({ seq: tail.tail + 1, commit });
       } catch (error) {
         if (!(error instanceof CorruptionError)) throw error;
         this.#findings.push({ name: error.key, message: error.message });
-        return tail.pending.length;
+        return tail;
       }
+    }
+  }
+
+  /** What pending commits hold: rows that decode, in order, each under its own key. */
+  async #checkLayers(table: TableState): Promise<void> {
+    for (const layer of table.layers) {
+      const onRun = (leaf: Node, from: number, to: number): void => {
+        for (let i = from; i < to; i++) if (!isDeleted(leaf, i)) this.#checkRow(table, leaf, i);
+      };
+      await this.#check(layer, { leaf: table.shape.changeShape, onRun });
     }
   }
 
@@ -135,24 +152,28 @@ class Verification {
     this.#findings.push(...(await checkTree(tree, { ...options, pacer: this.#pacer })));
   }
 
-  #checkRows({ shape }: TableState, leaf: Node, from: number, to: number): void {
-    const key = new ByteWriter();
+  #checkRows(table: TableState, leaf: Node, from: number, to: number): void {
     for (let i = from; i < to; i++) {
-      const base = leaf.rowBase(i);
-      try {
-        if (((leaf.rows[base] as number) & rowMarks) !== 0) {
-          this.#findings.push({ name: leaf.name, message: `Row ${i} is marked as a change, and this is a table` });
-        }
-        decodeRow(shape.layout, leaf, base);
-        key.length = 0;
-        shape.writeKey(key, readField(leaf, base, shape.primaryKey) as OrderedValue);
-        if (leaf.compareKey(i, key.bytes, key.length) !== 0) {
-          this.#findings.push({ name: leaf.name, message: `Row ${i} stands under the key of another` });
-        }
-      } catch (error) {
-        if (!(error instanceof CorruptionError)) throw error;
-        this.#findings.push({ name: error.key, message: `Row ${i}: ${error.message}` });
+      if (((leaf.rows[leaf.rowBase(i)] as number) & rowMarks) !== 0) {
+        this.#findings.push({ name: leaf.name, message: `Row ${i} is marked as a change, and this is a table` });
       }
+      this.#checkRow(table, leaf, i);
+    }
+  }
+
+  #checkRow({ shape }: TableState, leaf: Node, i: number): void {
+    const base = leaf.rowBase(i);
+    const key = this.#key;
+    try {
+      decodeRow(shape.layout, leaf, base);
+      key.length = 0;
+      shape.writeKey(key, readField(leaf, base, shape.primaryKey) as OrderedValue);
+      if (leaf.compareKey(i, key.bytes, key.length) !== 0) {
+        this.#findings.push({ name: leaf.name, message: `Row ${i} stands under the key of another` });
+      }
+    } catch (error) {
+      if (!(error instanceof CorruptionError)) throw error;
+      this.#findings.push({ name: error.key, message: `Row ${i}: ${error.message}` });
     }
   }
 

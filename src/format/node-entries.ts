@@ -208,7 +208,8 @@ export class NodeEntries {
     const values = n * this.#valueBytes;
     const offsetsStart = envelopeBytes + nodeHeaderBytes + padTo4(prefixLength);
     const suffixStart = offsetsStart + (variable ? padTo4((n + 1) * (wide ? 4 : 2)) : 0);
-    const heapBytes = n === 0 ? 0 : (this.#heapEnds[to - 1] as number) - (from === 0 ? 0 : (this.#heapEnds[from - 1] as number));
+    const heapBytes =
+      n === 0 ? 0 : (this.#heapEnds[to - 1] as number) - (from === 0 ? 0 : (this.#heapEnds[from - 1] as number));
     const out = new ByteWriter(suffixStart + padTo4(suffixBytes) + padTo4(values) + heapBytes);
     out.length = suffixStart;
     out.bytes.fill(0, 0, suffixStart);

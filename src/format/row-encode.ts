@@ -18,7 +18,7 @@ export class FieldProblem extends Error {
   }
 }
 
-/** Value of a field in a document; undefined if the document does not have it. Inherited values do not count. */
+/** Value of a field in a document; undefined if it has none. What every object inherits is no value of a field. */
 export function documentValue(document: object, field: LayoutField): unknown {
   if (field.inherited && !Object.hasOwn(document, field.name)) return undefined;
   return (document as Record<string, unknown>)[field.name];
@@ -29,6 +29,15 @@ export function checkDocument(layout: RowLayout, document: unknown): asserts doc
   if (typeof document !== 'object' || document === null || Array.isArray(document)) {
     throw new FieldProblem('', document, `a row is an object of fields, not ${describeValue(document)}`);
   }
+  // Mostly every key is a field, which counting tells without making an array of the keys.
+  let known = 0;
+  for (const { name } of layout.fields) if (Object.hasOwn(document, name)) known++;
+  let keys = 0;
+  for (const _ in document) keys++;
+  if (keys !== known) refuseUnknown(layout, document);
+}
+
+function refuseUnknown(layout: RowLayout, document: object): void {
   for (const name of Object.keys(document)) {
     if (layout.field(name) === undefined) {
       const known = layout.declared.map((field) => field.name).join(', ');
@@ -44,14 +53,8 @@ export function checkDocument(layout: RowLayout, document: unknown): asserts doc
 /** Appends a row of nulls to `rows` and returns its offset. */
 export function appendNullRow(layout: RowLayout, rows: ByteWriter): number {
   const base = rows.length;
-  rows.zeros(layout.stride);
-  for (const field of layout.fields) setNull(rows.bytes, base, field);
+  rows.append(layout.nullRow);
   return base;
-}
-
-function setNull(rows: Uint8Array, base: number, field: LayoutField): void {
-  const at = base + field.nullByte;
-  rows[at] = (rows[at] as number) | field.nullMask;
 }
 
 /** Writes a value that is not null into the row at `base`, which holds null there. */

@@ -64,6 +64,8 @@ export class RowLayout {
   readonly bitmapBytes: number;
   /** Length of every row in bytes. */
   readonly stride: number;
+  /** A row in which every field is null. */
+  readonly nullRow: Uint8Array;
   readonly #byName: ReadonlyMap<string, LayoutField>;
 
   constructor(fields: readonly FieldShape[]) {
@@ -86,6 +88,9 @@ export class RowLayout {
       return field;
     });
     this.stride = offset;
+    this.nullRow = new Uint8Array(offset);
+    for (const { nullByte, nullMask } of this.fields)
+      this.nullRow[nullByte] = (this.nullRow[nullByte] as number) | nullMask;
     this.#byName = new Map(this.fields.map((field) => [field.name, field]));
     this.declared = fields.map(({ name }) => this.#byName.get(name) as LayoutField);
     this.variableFields = this.fields.filter((field) => field.variable);

@@ -98,8 +98,13 @@ function readDefault(table: string, name: string, field: FieldDefinition): Store
   try {
     const normal = typeId === Types.blob ? undefined : normalizeValue(typeId, value);
     if (normal === undefined) throw new Error('a blob field takes no default');
+    // A copy, which changing the definition's own object does not change.
+    if (typeId === Types.json) return { constant: JSON.parse(normal as string) as unknown };
   } catch (error) {
     throw new InvalidSchemaError(table, `The default of field '${name}': ${(error as Error).message}.`);
+  }
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    throw new InvalidSchemaError(table, `The default of field '${name}' must be finite: a schema is stored as JSON.`);
   }
   // Block 0 is JSON: what JSON cannot hold as it is travels as a string, and is read back by type.
   if (typeof value === 'bigint') return { constant: String(value) };
