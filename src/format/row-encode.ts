@@ -33,7 +33,7 @@ export function checkDocument(layout: RowLayout, document: unknown): asserts doc
   let known = 0;
   for (const { name } of layout.fields) if (Object.hasOwn(document, name)) known++;
   let keys = 0;
-  for (const _ in document) keys++;
+  for (const name in document) if (Object.hasOwn(document, name)) keys++;
   if (keys !== known) refuseUnknown(layout, document);
 }
 
