@@ -18,7 +18,7 @@ import type { Explanation } from './explain.ts';
 import type { CompiledQuery } from './plan.ts';
 import type { OrderField } from './row-order.ts';
 import { RowIterator } from './row-iterator.ts';
-import { runOnState } from './run.ts';
+import { orAborted, runOnState } from './run.ts';
 import type { RunOptions } from './run.ts';
 
 export type Direction = 'asc' | 'desc';
@@ -157,23 +157,20 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
 
   /** Runs the query: the matching rows, as fresh plain objects. */
   execute(options: QueryOptions = {}): Promise<R[]> {
-    const written = this.#written();
-    return runOnState(this.#runOptions(), (state) => {
-      return this.#execution(state, written, options).rows() as R[] | Promise<R[]>;
-    });
+    return this.#run(this.#written(), options, (execution) => execution.rows() as R[] | Promise<R[]>);
   }
 
   /** The first matching row; undefined if there is none. */
   async first(options: QueryOptions = {}): Promise<R | undefined> {
     const written = { ...this.#written(), limit: Math.min(1, this.#limit ?? 1) };
-    const rows = await runOnState(this.#runOptions(), (state) => this.#execution(state, written, options).rows());
+    const rows = await this.#run(written, options, (execution) => execution.rows());
     return rows[0] as R | undefined;
   }
 
   /** How many rows the query returns, limit and offset applied, without decoding any. */
   count(options: QueryOptions = {}): Promise<number> {
     const written = { ...this.#written(), orders: [] };
-    return runOnState(this.#runOptions(), (state) => countRows(this.#execution(state, written, options)));
+    return this.#run(written, options, countRows);
   }
 
   /** The rows one by one; where their order comes from an index or the primary key, only a few are held at a time. */
@@ -185,10 +182,12 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
 
   /** How the query would be run now. */
   explain(options: QueryOptions = {}): Promise<Explanation> {
-    const written = this.#written();
-    return runOnState(this.#runOptions(), (state) => {
-      return explainPlan(this.#table, this.#execution(state, written, options).plan);
-    });
+    return this.#run(this.#written(), options, ({ plan }) => explainPlan(this.#table, plan));
+  }
+
+  #run<T>(written: Written, options: QueryOptions, work: (execution: Execution) => T | Promise<T>): Promise<T> {
+    const running = runOnState(this.#runOptions(), (state) => work(this.#execution(state, written, options)));
+    return orAborted(running, this.#table, options.signal);
   }
 
   #runOptions(): RunOptions {

@@ -6,6 +6,7 @@ import type { Tree } from '../tree/tree.ts';
 import type { Execution } from './execute.ts';
 import { HitList } from './hits.ts';
 import { filterOf, openTable } from './open-access.ts';
+import type { TableAccess } from './plan.ts';
 import { countRange } from './range-count.ts';
 
 /** How many rows the query gives, offset and limit applied. */
@@ -55,7 +56,7 @@ async function countInRange(state: TableState, range: KeyRange, execution: Execu
   }
 }
 
-async function countSelected(execution: Execution, access: Parameters<typeof openTable>[1]): Promise<number> {
+async function countSelected(execution: Execution, access: TableAccess): Promise<number> {
   const stream = openTable(execution.state, access, filterOf(execution.plan.residual));
   const { needed } = execution;
   let total = 0;

@@ -1,6 +1,5 @@
 /** Runs a plan on one state of its table: collects, counts or hands out the rows that its access gives. */
 import type { Environment } from '../base/env.ts';
-import { AbortedError } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
 import { Node } from '../format/node.ts';
 import { RowDecoder, rowDecoder } from '../format/row-decode.ts';
@@ -99,10 +98,10 @@ export class Execution {
       this.expectReads(source, 1);
       return this.decode(source, base);
     };
-    const rows = await this.#collect(
-      Number.isFinite(needed) ? new TopRows(order, needed, keep) : new AllRows(order, keep),
-    );
-    return offset === 0 ? rows : rows.slice(offset);
+    // Where most rows are wanted, it takes less to sort them all.
+    const most = needed * 2 > this.state.tree.count;
+    const rows = await this.#collect(most ? new AllRows(order, keep) : new TopRows(order, needed, keep));
+    return offset === 0 && rows.length <= needed ? rows : rows.slice(offset, needed);
   }
 
   #collect<T>(collector: Collector<T>): Promise<T[]> {
@@ -124,10 +123,9 @@ export class Execution {
     return this.#pacer.due() ? this.#pacer.pause() : undefined;
   }
 
+  /** Whoever waits has been told already: this only ends the work. */
   #checkSignal(): void {
-    if (this.#signal?.aborted !== true) return;
-    const message = `The query on table '${this.state.shape.name}' was given up because its signal was aborted.`;
-    throw new AbortedError(message, { cause: this.#signal.reason });
+    this.#signal?.throwIfAborted();
   }
 
   /** Says that rows of a source are about to be decoded. */

@@ -1,7 +1,7 @@
 /** Rows by way of an index: every entry names a primary key, by which the row is looked up in the table's tree. */
 import { copyRange } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
-import { maxKeyBytes } from '../format/values.ts';
+import { Node } from '../format/node.ts';
 import type { TypeId } from '../format/types.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -11,7 +11,12 @@ import type { HitList, HitStream } from './hits.ts';
 import { endOfValue } from './index-cursor.ts';
 import { LookupPace, Lookups } from './lookups.ts';
 import type { Found } from './lookups.ts';
+import type { IndexAccess } from './plan.ts';
 import type { Filter } from './selector.ts';
+
+/** An entry's key, and the primary key in it, while they are looked at. Shared: a lookup copies what it must keep. */
+let entry: Uint8Array = new Uint8Array(256);
+let primaryKey: Uint8Array = new Uint8Array(256);
 
 /**
  * The rows of the entries that a cursor moves over, in their order. Rows that commits which are not merged yet have
@@ -27,18 +32,20 @@ export class IndexStream implements HitStream {
   readonly #descending: boolean;
   readonly #overlaid: boolean;
   readonly #pace = new LookupPace();
-  #entry: Uint8Array = new Uint8Array(128);
-  #primaryKey: Uint8Array = new Uint8Array(maxKeyBytes);
+  /** Whether entries come by primary key, so that the next row is often in the leaf of the last one. */
+  readonly #byKey: boolean;
+  #leaf: Node | undefined;
   #from = 0;
   #to = 0;
 
-  constructor(state: TableState, index: TableIndex, cursor: RunCursor, filter: Filter, descending = false) {
+  constructor(state: TableState, access: IndexAccess, cursor: RunCursor, filter: Filter) {
     this.#state = state;
-    this.#index = index;
-    this.#typeId = index.field.typeId;
+    this.#index = access.index;
+    this.#typeId = access.index.field.typeId;
     this.#cursor = cursor;
     this.#filter = filter;
-    this.#descending = descending;
+    this.#byKey = access.oneValue;
+    this.#descending = access.oneValue && access.descending;
     this.#overlaid = state.layers.length > 0;
   }
 
@@ -59,7 +66,7 @@ export class IndexStream implements HitStream {
     const lookups = new Lookups(this.#filter, hits);
     for (let left = this.#pace.step(hits.wanted); left > 0 && this.#from < this.#to; left--) {
       const length = this.#readPrimaryKey(this.#descending ? --this.#to : this.#from++);
-      const found = this.#overlaid ? this.#findUnlessOverlaid(length) : this.#find(this.#primaryKey, length);
+      const found = this.#overlaid ? this.#findUnlessOverlaid(length) : this.#find(primaryKey, length);
       lookups.add(found);
     }
     return lookups.finish();
@@ -69,25 +76,38 @@ export class IndexStream implements HitStream {
   #readPrimaryKey(i: number): number {
     const { node } = this.#cursor;
     const length = node.keyLength(i);
-    if (length > this.#entry.length) this.#entry = new Uint8Array(length * 2);
-    node.copyKey(i, this.#entry, 0);
-    const end = endOfValue(node, this.#entry, length, this.#typeId);
-    if (length - end > this.#primaryKey.length) this.#primaryKey = new Uint8Array(length);
-    copyRange(this.#entry, end, length, this.#primaryKey, 0);
+    if (length > entry.length) {
+      entry = new Uint8Array(length * 2);
+      primaryKey = new Uint8Array(length * 2);
+    }
+    node.copyKey(i, entry, 0);
+    const end = endOfValue(node, entry, length, this.#typeId);
+    copyRange(entry, end, length, primaryKey, 0);
     return length - end;
   }
 
   #find(key: Uint8Array, length: number): RowHit | Promise<RowHit> {
+    const near = this.#leaf;
+    if (
+      near !== undefined &&
+      near.compareKey(0, key, length) <= 0 &&
+      near.compareKey(near.count - 1, key, length) >= 0
+    ) {
+      const at = near.find(key, length);
+      return at < 0 ? this.#missing(this.#cursor.node.name) : { source: near, base: near.rowBase(at) };
+    }
     const found = this.#state.tree.lookup(key, length);
     if (found instanceof Promise) {
       const { name } = this.#cursor.node;
       return found.then((hit) => hit ?? this.#missing(name));
     }
-    return found ?? this.#missing(this.#cursor.node.name);
+    if (found === undefined) return this.#missing(this.#cursor.node.name);
+    if (this.#byKey && found.source instanceof Node) this.#leaf = found.source;
+    return found;
   }
 
   #findUnlessOverlaid(length: number): Found | Promise<Found> {
-    const key = this.#primaryKey.slice(0, length);
+    const key = primaryKey.slice(0, length);
     const overlaid = this.#state.isOverlaid(key);
     if (overlaid instanceof Promise) return overlaid.then((is) => (is ? undefined : this.#find(key, length)));
     return overlaid ? undefined : this.#find(key, length);

@@ -14,12 +14,10 @@ import { CursorSequence, DescendingValues } from './index-cursor.ts';
 import { IndexStream } from './index-stream.ts';
 import { KeyStream } from './lookups.ts';
 import { collect, LongValueStream, MergedStream } from './ordered-stream.ts';
-import type { Access, CompiledQuery, Plan } from './plan.ts';
+import type { CompiledQuery, IndexAccess, Plan, TableAccess } from './plan.ts';
 import { RowOrder } from './row-order.ts';
 import { Filter } from './selector.ts';
 import { TableStream } from './table-stream.ts';
-
-type IndexAccess = Extract<Access, { kind: 'index' }>;
 
 export function filterOf(conditions: readonly Condition[]): Filter {
   return new Filter(conditions.map(({ selector }) => selector));
@@ -65,19 +63,15 @@ export function openAccess(options: OpenOptions): HitStream {
 }
 
 /** A table's rows in a range. */
-export function openTable(
-  state: TableState,
-  { range, descending }: Extract<Access, { kind: 'table' }>,
-  filter: Filter,
-): TableStream {
+export function openTable(state: TableState, { range, descending }: TableAccess, filter: Filter): TableStream {
   return new TableStream(state.shape.layout, state.scan(range, descending), descending, filter);
 }
 
 function openIndex(options: OpenOptions, access: IndexAccess): HitStream {
   const { state, query, plan, filter } = options;
-  const { index, oneValue, descending } = access;
+  const { index, oneValue } = access;
   const cursor = indexCursor(state.indexes.get(index.name) as Tree, access);
-  let stream: HitStream = new IndexStream(state, index, cursor, filter, oneValue && descending);
+  let stream: HitStream = new IndexStream(state, access, cursor, filter);
   const { layers } = state;
   // The index knows nothing of unmerged commits: their rows are tested for everything and put where they belong.
   const overlay = (): HitStream => {

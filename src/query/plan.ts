@@ -20,21 +20,30 @@ export interface CompiledQuery {
   readonly offset: number;
 }
 
-/** Where rows come from. */
+/** The table's tree, or a range of it. */
+export interface TableAccess {
+  readonly kind: 'table';
+  readonly range: KeyRange;
+  readonly descending: boolean;
+}
+
+/** Entries of an index. */
+export interface IndexAccess {
+  readonly kind: 'index';
+  readonly index: TableIndex;
+  /** Whether all entries are of one value; they are then read by primary key, in the direction given. */
+  readonly oneValue: boolean;
+  /** Ascending, also where the access descends. */
+  readonly ranges: readonly KeyRange[];
+  readonly descending: boolean;
+}
+
+/** Where rows come from. `keys`: single rows, by primary key. */
 export type Access =
   | { readonly kind: 'nothing' }
-  /** Single rows, by primary key. */
   | { readonly kind: 'keys'; readonly keys: readonly Uint8Array[] }
-  /** The table's tree, or a range of it. */
-  | { readonly kind: 'table'; readonly range: KeyRange; readonly descending: boolean }
-  /** Entries of an index. `oneValue`: all of the same value. Ranges ascend also where the access descends. */
-  | {
-      readonly kind: 'index';
-      readonly index: TableIndex;
-      readonly oneValue: boolean;
-      readonly ranges: readonly KeyRange[];
-      readonly descending: boolean;
-    };
+  | TableAccess
+  | IndexAccess;
 
 /** A way to come by all rows that match. The rank says how good it looks; the lowest is taken. */
 export interface Candidate {

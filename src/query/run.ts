@@ -1,5 +1,5 @@
 /** Runs work on the present state of a table, and again on a newer one if its blocks were taken away meanwhile. */
-import { SnapshotExpiredError } from '../base/errors.ts';
+import { AbortedError, SnapshotExpiredError } from '../base/errors.ts';
 import type { Overlay, QueryHost } from '../table/query-host.ts';
 import type { TableState } from '../table/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
@@ -11,6 +11,22 @@ export interface RunOptions {
   readonly host: QueryHost;
   readonly table: string;
   readonly overlay: Overlay | undefined;
+}
+
+/** Rejects as soon as the signal is aborted, whatever the promise still waits for: a store that does not answer. */
+export function orAborted<T>(running: Promise<T>, table: string, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return running;
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => {
+      const message = `The query on table '${table}' was given up because its signal was aborted.`;
+      reject(new AbortedError(message, { cause: signal.reason }));
+    };
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    running.then(resolve, reject).finally(() => {
+      signal.removeEventListener('abort', onAbort);
+    });
+  });
 }
 
 /** Only one promise is made where the state and the work give none. */
