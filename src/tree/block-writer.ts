@@ -22,7 +22,7 @@ export interface UploadOptions {
 }
 
 const maxUploads = 16;
-const maxUploadBytes = 16 * 1024 * 1024;
+const maxUploadBytes = 4 * 1024 * 1024;
 const maxAttempts = 4;
 
 /** Uploads of create-only objects, a few at a time. The first failure is kept and thrown by the next call. */
