@@ -99,6 +99,8 @@ export class Batch implements Overlay {
   /** Errors of calls that added nothing, until a flush has reported them. */
   #failures: unknown[] = [];
   #undecided: Undecided | undefined;
+  /** What a flush under way commits: an overlay shows it until the view does. */
+  #committing: OperationSet | undefined;
   #flushing: Promise<void> = done;
   /** The mutations that wait for triggers before them, or for their own; undefined if there are none. */
   #waiting: Promise<void> | undefined;
@@ -196,8 +198,11 @@ export class Batch implements Overlay {
   /** The state of a table with this batch's writes on top, and below them those of the batches that it is part of. */
   async overlayOn(state: TableState): Promise<TableState> {
     const below = this.#parent === undefined ? state : await this.#parent.overlayOn(state);
-    const settled = this.#undecided === undefined ? below : await this.#undecided.operations.overlayOn(below);
-    return this.#operations.overlayOn(settled);
+    let overlaid = below;
+    for (const operations of [this.#undecided?.operations, this.#committing]) {
+      if (operations !== undefined) overlaid = await operations.overlayOn(overlaid);
+    }
+    return this.#operations.overlayOn(overlaid);
   }
 
   #addDocument(kind: Operation, table: TableRef, document: unknown): Promise<void> {
@@ -300,12 +305,15 @@ export class Batch implements Overlay {
     // What is added from now on belongs to the next flush.
     const operations = this.#takeOperations();
     if (operations.count === 0) return;
+    this.#committing = operations;
     try {
       await this.#host.commit(operations, options);
     } catch (error) {
       if (error instanceof CommitOutcomeUnknownError) this.#undecided = { error, operations };
       else this.#restore(operations);
       throw error;
+    } finally {
+      this.#committing = undefined;
     }
   }
 
