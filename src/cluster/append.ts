@@ -43,6 +43,18 @@ interface Waiting {
   settled: boolean;
 }
 
+/** A flush that does not go with those before it in its group, and why. */
+interface Contradicted {
+  readonly waiting: Waiting;
+  readonly verdict: unknown;
+}
+
+interface PreparedGroup {
+  readonly accepted: Waiting[];
+  readonly members: CommitMember[];
+  readonly contradicted: readonly Contradicted[];
+}
+
 export interface LogWriterOptions {
   readonly environment: Environment;
   readonly register: Block0Register;
@@ -142,9 +154,7 @@ export class LogWriter {
       try {
         await this.#commitGroup(group);
       } catch (error) {
-        for (const waiting of group) {
-          waiting.reject(waiting.inFlight === undefined ? error : outcomeUnknown(waiting.inFlight, error));
-        }
+        rejectAll(group, error);
       }
     }
     // In one step with the look at the queue: a flush that came in between would wait for nobody.
@@ -166,34 +176,47 @@ export class LogWriter {
     const { follower, environment } = this.#options;
     for (let losses = 0; ; ) {
       const view = follower.view;
-      const { accepted, members } = await this.#prepare(group, view);
+      const { accepted, members, contradicted } = await this.#prepare(group, view);
       if (accepted.length === 0 && group.every((waiting) => waiting.settled)) return;
       // Somebody gave up, or was told to look again: what was validated on top of it must be validated anew.
       if (accepted.length === 0 || accepted.some((waiting) => waiting.settled) || follower.view !== view) continue;
       const slot = view.tail + 1;
-      const fate = await this.#put(accepted, slot, members);
-      if (fate === 'applied') return accepted.forEach((waiting) => waiting.resolve());
-      if (fate === 'unknown') {
-        for (const waiting of accepted) {
-          waiting.reject(outcomeUnknown(waiting.inFlight as NonNullable<Waiting['inFlight']>));
-        }
+      let fate: Fate = 'unknown';
+      let failure: unknown;
+      try {
+        fate = await this.#put(accepted, slot, members);
+      } catch (error) {
+        failure = error;
+      }
+      if (fate === 'applied') {
+        for (const waiting of accepted) waiting.resolve();
+        for (const { waiting, verdict } of contradicted) waiting.reject(verdict);
         return;
+      }
+      if (fate === 'unknown') {
+        // What contradicted them may now be right: it is validated anew.
+        this.#queue.unshift(...contradicted.map(({ waiting }) => waiting));
+        return rejectAll(accepted, failure);
       }
       for (const waiting of accepted) waiting.inFlight = undefined;
       losses++;
       if (losses >= maxLosses) {
         const message = `Other writers won ${losses} slots in a row. The flush was not applied: try it again.`;
-        return accepted.forEach((waiting) => waiting.reject(new ContentionError(message)));
+        return group.forEach((waiting) => waiting.reject(new ContentionError(message)));
       }
       const pauseMs = Math.min(500, 4 * 2 ** Math.min(losses, 8)) * environment.random();
       await sleep(environment, pauseMs);
     }
   }
 
-  /** Validates each flush on top of those before it. A rejection counts only on a tail refreshed after the call. */
-  async #prepare(group: readonly Waiting[], view: View): Promise<{ accepted: Waiting[]; members: CommitMember[] }> {
+  /**
+   * Validates each flush on top of those before it. A rejection counts only on a tail refreshed after the call, and only
+   * on what is in the log: what contradicts a flush of the same group is rejected once that one is committed.
+   */
+  async #prepare(group: readonly Waiting[], view: View): Promise<PreparedGroup> {
     const accepted: Waiting[] = [];
     const members: CommitMember[] = [];
+    const contradicted: Contradicted[] = [];
     let state = view;
     for (const waiting of group) {
       if (waiting.settled) continue;
@@ -203,16 +226,20 @@ export class LogWriter {
         accepted.push(waiting);
         members.push(member);
       } catch (error) {
+        if (accepted.length > 0) {
+          contradicted.push({ waiting, verdict: error });
+          continue;
+        }
         if (waiting.refreshed) {
           waiting.reject(error);
           continue;
         }
         await this.#options.follower.refresh();
         for (const other of group) other.refreshed = true;
-        return { accepted: [], members: [] };
+        return { accepted: [], members: [], contradicted: [] };
       }
     }
-    return { accepted, members };
+    return { accepted, members, contradicted };
   }
 
   async #put(accepted: readonly Waiting[], slot: number, members: readonly CommitMember[]): Promise<Fate> {
@@ -302,6 +329,12 @@ class DefiniteFailure extends StorageError {
     // What users see is an ordinary failure of the store.
     this.name = 'StorageError';
   }
+}
+
+/** Rejects flushes: with the failure itself where nothing of them was put, so that it is definite. */
+function rejectAll(flushes: readonly Waiting[], failure: unknown): void {
+  for (const { inFlight, reject } of flushes)
+    reject(inFlight === undefined ? failure : outcomeUnknown(inFlight, failure));
 }
 
 function outcomeUnknown(of: { commitId: string; slot: number }, cause?: unknown): CommitOutcomeUnknownError {

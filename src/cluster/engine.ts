@@ -2,6 +2,7 @@
  * The running parts of an opened database, wired together: the register, the follower of the log, the writer to it,
  * the merger and the timer that gives it its turns.
  */
+import { setMaxListeners } from 'node:events';
 import { Deadline } from '../base/deadline.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment, Timer } from '../base/env.ts';
@@ -39,6 +40,8 @@ export interface EngineOptions {
 
 /** Pending commits after which a node merges out of turn. */
 const maxPendingCommits = 2000;
+/** Part of the memory that is for cached blocks; the rest is for commits that wait, and for merges and queries. */
+const cacheShare = 0.4;
 const operationTimeoutMs = 60_000;
 const settleTimeoutMs = 30_000;
 /** Lost merges in a row after which a checkpoint gives up. */
@@ -62,8 +65,7 @@ export class Engine {
   constructor(options: EngineOptions) {
     const { environment, driver, prefix, logger, nodeId, maxMemoryBytes, blockSizeBytes } = options;
     this.#options = options;
-    // Half for blocks; the rest for commits that wait, for merges and for queries under way.
-    this.cache = new BlockCache(Math.floor(maxMemoryBytes / 2));
+    this.cache = new BlockCache(Math.floor(maxMemoryBytes * cacheShare));
     this.#maxPendingBytes = Math.floor(maxMemoryBytes / 8);
     this.register = new Block0Register(driver, prefix, environment, logger, nodeId);
     const log = new CommitLog(driver, prefix);
@@ -90,6 +92,8 @@ export class Engine {
     call: (deadline: Deadline) => Promise<T>,
   ): Promise<T> {
     const deadline = new Deadline(this.#options.environment, what, operationTimeoutMs, signal);
+    // Catching up has many requests under way at once, and each listens: no leak that anyone need be warned of.
+    setMaxListeners(0, deadline.signal);
     try {
       return await call(deadline);
     } catch (error) {
@@ -117,12 +121,13 @@ export class Engine {
 
   /** Opens or creates the database, catches up with the log and starts the timer. */
   async open(): Promise<void> {
+    const startedMs = this.#options.environment.monotonicMs();
     await this.withDeadline('db.start()', undefined, async ({ signal }) => {
       const opened = await openOrCreate({ ...this.#options, register: this.register }, signal);
       this.#reader.useDatabase(opened.block0.databaseId);
       await this.follower.open(opened, signal);
-      this.#noteRefreshed();
     });
+    this.#noteRefreshed(startedMs);
     this.#schedule();
   }
 
@@ -140,8 +145,12 @@ export class Engine {
     this.cache.clear();
   }
 
-  #noteRefreshed(): void {
-    this.#refreshedMs = this.#options.environment.monotonicMs();
+  /**
+   * The view shows everything that was committed before `startedMs`: when the call began that brought it up to date. When it
+   * ended says nothing, since its answers may have been long on the way.
+   */
+  #noteRefreshed(startedMs: number): void {
+    this.#refreshedMs = Math.max(this.#refreshedMs, startedMs);
   }
 
   /** Whether the view is so old that a query should not trust it: the node was paused, or could not reach the store. */
@@ -153,15 +162,17 @@ export class Engine {
   async refresh(signal?: AbortSignal): Promise<void> {
     const startedMs = this.#options.environment.monotonicMs();
     await this.follower.refresh(signal);
-    this.#refreshedMs = Math.max(this.#refreshedMs, startedMs);
+    this.#noteRefreshed(startedMs);
   }
 
   /** Commits one flush. Waits first where too much is pending already. */
   async append(request: FlushRequest): Promise<void> {
+    const startedMs = this.#options.environment.monotonicMs();
     for (let tries = 0; this.view.pendingBytes > this.#maxPendingBytes * 2 && tries < 3; tries++)
       await this.#mergeQuietly();
     await this.#writer.append(request);
-    this.#noteRefreshed();
+    // A slot that was won was the last one at that moment.
+    this.#noteRefreshed(startedMs);
     const { pending, pendingBytes, hasStaged } = this.view;
     if (hasStaged || pending.length > maxPendingCommits || pendingBytes > this.#maxPendingBytes)
       void this.#mergeQuietly();
