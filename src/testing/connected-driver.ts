@@ -55,9 +55,10 @@ export class ConnectedDriver implements StorageDriver {
   #send<T>(request: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#process.isFrozen) return;
+      const rejectWith = reject as (error: unknown) => void;
       request().then(
         (result) => this.#process.deliver(() => resolve(result)),
-        (error: unknown) => this.#process.deliver(() => reject(error as Error)),
+        (error: unknown) => this.#process.deliver(() => rejectWith(error)),
       );
     });
   }

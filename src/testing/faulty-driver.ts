@@ -173,7 +173,7 @@ export class FaultyDriver implements StorageDriver {
     if (fault === 'lateEffect' || (fault === 'noAnswer' && plan.random.chance(0.5))) this.#performLate(plan, perform);
     else if (fault === undefined || !isLost(fault)) return this.#performNow(plan, key, perform);
     await this.#wait(sendMs + answerMs);
-    if (fault === 'noAnswer') return new Promise(() => undefined);
+    if (fault === 'noAnswer') return new Promise(noAnswer);
     throw unknownOutcome(key, 'The connection was reset before there was an answer.');
   }
 
@@ -197,22 +197,28 @@ export class FaultyDriver implements StorageDriver {
   /** The request reaches the store long after its sender was told that it failed, or gave up. */
   #performLate<T>(plan: Plan, perform: (plan: Plan) => Promise<T>): void {
     this.#underWay++;
-    this.#environment.setTimer(
-      () => {
-        const done = (): void => {
-          this.#underWay--;
-        };
-        perform(plan).then(done, done);
-      },
-      plan.sendMs + plan.lateMs,
-      { background: true },
-    );
+    this.#environment.setTimer(() => void this.#performUnheard(plan, perform), plan.sendMs + plan.lateMs, {
+      background: true,
+    });
+  }
+
+  async #performUnheard<T>(plan: Plan, perform: (plan: Plan) => Promise<T>): Promise<void> {
+    try {
+      await perform(plan);
+    } catch {
+      // Its sender was told that it failed long ago.
+    } finally {
+      this.#underWay--;
+    }
   }
 
   async #wait(ms: number): Promise<void> {
     if (ms > 0) await sleep(this.#environment, ms);
   }
 }
+
+/** Settles nothing. */
+function noAnswer(): void {}
 
 /** Whether the request does not reach the store, at least not soon. */
 function isLost(fault: FaultKind): boolean {

@@ -1,0 +1,122 @@
+/**
+ * What happens to a store beside the nodes that are watched, all of it at one instant and without faults: merging by
+ * somebody else, trimming of the log as collecting garbage does it, and looking whether everything is sound.
+ */
+import { createDatabase } from '../../src/create.ts';
+import type { Database } from '../../src/database.ts';
+import { decodeBlock0, encodeBlock0 } from '../../src/format/block0.ts';
+import { block0Name, commitName, parseCommitName } from '../../src/format/keys.ts';
+import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { differenceOf } from './model.ts';
+import type { Key, State } from './model.ts';
+import type { World } from './sim-node.ts';
+import { primaryKeyOf, schemas } from './tables.ts';
+import type { Row } from './tables.ts';
+
+export class Caretaker {
+  readonly #world: World;
+  readonly #random: SeededRandom;
+
+  /** What the last audit saw. */
+  #audited = '';
+
+  constructor(world: World, random: SeededRandom) {
+    this.#world = world;
+    this.#random = random;
+  }
+
+  /** A database of somebody else's on the same store; `call` must not take any virtual time. */
+  async #with<T>(call: (db: Database) => Promise<T>): Promise<T> {
+    const { root, store, prefix, config } = this.#world;
+    const db = createDatabase(
+      {
+        dbPrefix: prefix,
+        nodeId: config.nodeIds[0] as number,
+        driver: store,
+        blockSizeBytes: config.blockSizeBytes,
+        logLevel: 'silent',
+      },
+      root.fork({ seed: this.#random.integer(0, 0xffff_ffff), lookMs: 0 }),
+    );
+    for (const schema of schemas) db.registerSchema(schema);
+    await db.start();
+    try {
+      return await call(db);
+    } finally {
+      await db.stop();
+    }
+  }
+
+  /** Merges everything. */
+  async merge(): Promise<void> {
+    if (this.#world.ledger.block0 === undefined) return;
+    this.#world.trace.add('caretaker', 'merges');
+    await this.#with((db) => db.checkpoint());
+  }
+
+  /** Raises the floor over slots that are applied, and forgets some of the applied commits' ids. */
+  async trim(): Promise<void> {
+    const { store, prefix, trace } = this.#world;
+    const random = this.#random;
+    const key = `${prefix}/${block0Name}`;
+    const stored = await store.get(key);
+    if (stored.status !== 'found') return;
+    const block0 = decodeBlock0(stored.bytes);
+    const logFloor = random.chance(0.6) ? block0.appliedSeq : random.integer(block0.logFloor, block0.appliedSeq);
+    const applied = random.chance(0.3)
+      ? block0.applied.slice(random.integer(0, block0.applied.length))
+      : block0.applied;
+    const next = {
+      ...block0,
+      logFloor,
+      applied,
+      revision: block0.revision + 1,
+      nonce: `trim${random.integer(0, 2 ** 48)}`,
+    };
+    const result = await store.put(key, encodeBlock0(next), { if: { etag: stored.etag } });
+    trace.add('caretaker', `raises the floor to ${logFloor}: ${result.status}`);
+  }
+
+  /** Deletes slots under the floor, those of zombies too. */
+  async sweep(): Promise<void> {
+    const { store, prefix, trace } = this.#world;
+    const stored = await store.get(`${prefix}/${block0Name}`);
+    if (stored.status !== 'found') return;
+    const { logFloor } = decodeBlock0(stored.bytes);
+    const { entries } = await store.list(`${prefix}/${commitName(0).slice(0, -16)}`);
+    const dead = entries.filter(({ key }) => {
+      return (parseCommitName(key.slice(prefix.length + 1)) ?? logFloor + 1) <= logFloor && this.#random.chance(0.9);
+    });
+    if (dead.length === 0) return;
+    trace.add('caretaker', `deletes ${dead.length} slots under ${logFloor}`);
+    await store.delete(dead.map(({ key }) => key));
+  }
+
+  /** Opens the database anew and compares everything in it with the model; checks what is stored. */
+  async audit(): Promise<void> {
+    const { ledger, judge, trace, root } = this.#world;
+    if (ledger.block0 === undefined) return;
+    const { happened } = root.timeline;
+    const { tail } = ledger;
+    const present = `${ledger.block0.revision} ${tail}`;
+    if (present === this.#audited) return;
+    this.#audited = present;
+    const { found, report } = await this.#with(async (db) => ({ found: await readAll(db), report: await db.verify() }));
+    if (root.timeline.happened !== happened) throw new Error('The audit took time, and cannot be exact');
+    const difference = differenceOf(ledger.stateAt(tail), found);
+    if (difference !== undefined) judge.fail('I1 durability', `Opened anew at slot ${tail}: ${difference}`);
+    trace.add('caretaker', `audits ${tail} slots`);
+    const [finding] = report.findings;
+    if (finding !== undefined) judge.fail('I10 index truth', `${finding.name}: ${finding.message}`);
+  }
+}
+
+async function readAll(db: Database): Promise<State> {
+  const state = new Map<string, Map<Key, Row>>();
+  for (const { name } of schemas) {
+    const rows = (await db.query(name).execute()) as Row[];
+    const key = primaryKeyOf(name);
+    state.set(name, new Map(rows.map((row) => [row[key] as Key, row])));
+  }
+  return state;
+}

@@ -1,0 +1,79 @@
+/** What a seed decides before the run begins: how many nodes, how bad the network, how much goes on. */
+import type { Faults } from '../../src/testing/faults.ts';
+import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { Scale } from './generate.ts';
+
+export interface SimConfig {
+  /** Id of each node; two nodes may have the same. */
+  readonly nodeIds: readonly number[];
+  readonly intervalMs: number;
+  readonly faults: Faults;
+  readonly damage: boolean;
+  readonly scale: Scale;
+  /** What each node does before it stops. */
+  readonly actions: number;
+  readonly thinkMs: number;
+  /** Mean virtual time between crashes of a node; infinite for none. */
+  readonly crashEveryMs: number;
+  /** How likely a node is paused at a request. */
+  readonly pauseChance: number;
+  readonly pauseMs: readonly [least: number, most: number];
+  /** Whether wall clocks are wrong, and jump. */
+  readonly wrongClocks: boolean;
+  /** Mean virtual time between trimmings of the log; infinite for none. */
+  readonly trimEveryMs: number;
+  readonly auditEveryMs: number;
+  readonly blockSizeBytes: number;
+  readonly lookMs: number;
+}
+
+function faultsOf(level: 'off' | 'rare' | 'often', damage: boolean, random: SeededRandom): Faults {
+  const latencyMs = [0.5, random.pick([2, 20, 200])] as const;
+  if (level === 'off') return { latencyMs };
+  const most = level === 'rare' ? 0.02 : 0.12;
+  // Each kind is left out now and then: a run that is full of one fault can hide what another does.
+  const chance = (): number => (random.chance(0.6) ? random.between(0, most) : 0);
+  return {
+    latencyMs,
+    lostRequest: chance(),
+    lostAnswer: chance(),
+    lateEffect: chance(),
+    noAnswer: chance() / 2,
+    lookAgain: chance(),
+    falseLoss: chance(),
+    refused: chance(),
+    throttled: chance(),
+    damaged: damage ? random.between(0, most / 2) : 0,
+    partialDelete: chance(),
+    failedList: chance(),
+    slow: random.chance(0.5) ? chance() : 0,
+    slowMs: [500, random.pick([3000, 14_000, 40_000])],
+    lateMs: [500, random.pick([3000, 20_000, 90_000])],
+  };
+}
+
+export function configOf(random: SeededRandom, actions?: number): SimConfig {
+  const nodes = random.pick([1, 2, 2, 3, 3]);
+  const nodeIds = Array.from({ length: nodes }, (_, i) => i * random.integer(1, 3));
+  if (nodes > 1 && random.chance(0.25)) nodeIds[nodes - 1] = nodeIds[0] as number;
+  const level = random.pick(['off', 'rare', 'rare', 'often', 'often'] as const);
+  const damage = level !== 'off' && random.chance(0.3);
+  const chaos = random.chance(0.75);
+  return {
+    nodeIds,
+    intervalMs: random.pick([200, 1000, 5000]),
+    faults: faultsOf(level, damage, random),
+    damage,
+    scale: { keys: random.pick([4, 12, 40]), textLength: random.pick([8, 60]) },
+    actions: actions ?? random.integer(8, 40),
+    thinkMs: random.pick([5, 100, 1500]),
+    crashEveryMs: chaos && random.chance(0.6) ? random.pick([2000, 20_000]) : Number.POSITIVE_INFINITY,
+    pauseChance: chaos && random.chance(0.6) ? random.pick([0.005, 0.03]) : 0,
+    pauseMs: [10, random.pick([500, 20_000, 60_000])],
+    wrongClocks: random.chance(0.5),
+    trimEveryMs: random.chance(0.6) ? random.pick([300, 3000]) : Number.POSITIVE_INFINITY,
+    auditEveryMs: random.pick([2000, 10_000]),
+    blockSizeBytes: random.pick([512, 512, 4096]),
+    lookMs: random.pick([0, 0.01, 2]),
+  };
+}

@@ -1,0 +1,238 @@
+/**
+ * The oracle. It sits beside the store, sees every object at the moment when it is written, and keeps the one true
+ * history: the first commit that was ever written to each slot, and the state of the model after it. What the engine's
+ * instances say is held against that. It decodes objects, but uses nothing of the engine's views, log or merges.
+ */
+import { decodeBlock0 } from '../../src/format/block0.ts';
+import type { Block0 } from '../../src/format/block0.ts';
+import { decodeCommit } from '../../src/format/commit.ts';
+import type { Commit, CommitMember } from '../../src/format/commit.ts';
+import { block0Name, parseCommitName } from '../../src/format/keys.ts';
+import { decodeRow } from '../../src/format/row-decode.ts';
+import { rowDeletedFlag } from '../../src/format/row-layout.ts';
+import { TableShape } from '../../src/table/table-shape.ts';
+import type { Judge } from './judge.ts';
+import { applyOps, differenceOf, emptyState, isRejected, isVerdictOn, rowsOf } from './model.ts';
+import type { Key, Op, State, Verdict } from './model.ts';
+import type { Row } from './tables.ts';
+
+/** What one call of `flush()` added to its batch: applied as a whole or not at all. */
+export interface Segment {
+  /** Its row in the table of marks. */
+  readonly mark: string;
+  readonly number: number;
+  readonly ops: readonly Op[];
+  /** `none`: its flush failed for certain. `pending`: it is being flushed. */
+  status: 'pending' | 'acked' | 'none' | 'unknown';
+  /** Where it is in the log. */
+  landed: { readonly slot: number; readonly member: number } | undefined;
+}
+
+interface Landed {
+  readonly commit: Commit;
+  readonly atMs: number;
+}
+
+export class Ledger {
+  readonly #judge: Judge;
+  readonly #nowMs: () => number;
+  readonly #slots: Landed[] = [];
+  /** State after each slot; the first one is that of an empty database. */
+  readonly #states: State[] = [emptyState];
+  /** State after each flush of each slot: a flush may be rejected for what another one of the same commit did. */
+  readonly #memberStates: State[][] = [[emptyState]];
+  readonly #segments = new Map<string, Segment>();
+  readonly #shapes = new Map<string, TableShape>();
+  #block0: Block0 | undefined;
+  #nonces = new Set<string>();
+
+  constructor(judge: Judge, nowMs: () => number) {
+    this.#judge = judge;
+    this.#nowMs = nowMs;
+  }
+
+  /** Last slot that a commit was written to. */
+  get tail(): number {
+    return this.#slots.length;
+  }
+
+  get block0(): Block0 | undefined {
+    return this.#block0;
+  }
+
+  get segments(): ReadonlyMap<string, Segment> {
+    return this.#segments;
+  }
+
+  /** The state after the commits up to a slot. */
+  stateAt(slot: number): State {
+    return this.#states[slot] as State;
+  }
+
+  get state(): State {
+    return this.stateAt(this.tail);
+  }
+
+  /** Last slot that had been written at a time. */
+  tailAt(ms: number): number {
+    let tail = this.tail;
+    while (tail > 0 && (this.#slots[tail - 1] as Landed).atMs > ms) tail--;
+    return tail;
+  }
+
+  segment(ops: readonly Op[]): Segment {
+    const number = this.#segments.size;
+    const mark = `f${String(number).padStart(5, '0')}`;
+    const segment: Segment = { mark, number, ops, status: 'pending', landed: undefined };
+    this.#segments.set(mark, segment);
+    return segment;
+  }
+
+  /** An object was written. `existed`: there was one of that name. */
+  written(name: string, bytes: Uint8Array, existed: boolean): void {
+    if (name === block0Name) {
+      this.#replaced(decodeBlock0(bytes), existed);
+      return;
+    }
+    if (existed) this.#judge.fail('immutability', `Object ${name} was overwritten`);
+    const slot = parseCommitName(name);
+    // A slot that was used before: its commit was trimmed, and this one is a zombie that decides nothing.
+    if (slot === undefined || slot <= this.tail) return;
+    if (slot > this.tail + 1) {
+      this.#judge.fail('I4 total order', `Slot ${slot} was written while slot ${this.tail + 1} is free`);
+      return;
+    }
+    this.#land(slot, decodeCommit(slot, bytes));
+  }
+
+  #replaced(block0: Block0, existed: boolean): void {
+    const before = this.#block0;
+    this.#block0 = block0;
+    const fail = (what: string): void => this.#judge.fail('Block 0', `Revision ${block0.revision}: ${what}`);
+    if (this.#nonces.has(block0.nonce)) fail(`nonce ${block0.nonce} was used before`);
+    this.#nonces.add(block0.nonce);
+    if (block0.appliedSeq > this.tail) fail(`slot ${block0.appliedSeq} is called applied, and nothing is there`);
+    for (const { seq, id } of block0.applied) {
+      const stored = this.#slots[seq - 1]?.commit.commitId;
+      if (stored !== id) fail(`commit ${id} is called applied at slot ${seq}, where ${stored ?? 'nothing'} is`);
+    }
+    if (before === undefined) return;
+    if (!existed) fail('it was created a second time');
+    if (block0.revision !== before.revision + 1) fail(`it took the place of revision ${before.revision}`);
+    if (block0.databaseId !== before.databaseId) fail('it is of another database');
+    if (block0.logFloor < before.logFloor) fail('its floor went down');
+    const same = block0.generation === before.generation;
+    if (!same && block0.generation !== before.generation + 1) fail('it skipped a generation');
+    if (same && block0.appliedSeq !== before.appliedSeq) fail('commits were applied without a new generation');
+    if (block0.appliedSeq < before.appliedSeq) fail(`applied commits went back from ${before.appliedSeq}`);
+  }
+
+  #land(slot: number, commit: Commit): void {
+    let state = this.state;
+    const memberStates = commit.members.map((member, i) => (state = this.#applyMember(state, slot, i, member)));
+    this.#memberStates.push(memberStates);
+    this.#slots.push({ commit, atMs: this.#nowMs() });
+    this.#states.push(state);
+  }
+
+  /** Applies the rows that a commit holds, and checks that they are what its flushes asked for, on exactly this state. */
+  #applyMember(state: State, slot: number, member: number, changes: CommitMember): State {
+    const next = this.#applyRows(state, changes);
+    const segments: Segment[] = [];
+    for (const mark of marksIn(changes, this.#keyOf)) {
+      const segment = this.#segments.get(mark);
+      if (segment === undefined) this.#judge.fail('I3 exactly once', `Commit ${slot} holds ${mark}, never flushed`);
+      else if (segment.landed !== undefined) {
+        this.#judge.fail('I3 exactly once', `Flush ${mark} is in slots ${segment.landed.slot} and ${slot}`);
+      } else if (segment.status === 'none') {
+        this.#judge.fail('I3 exactly once', `Flush ${mark} failed for certain, and then landed in slot ${slot}`);
+      }
+      if (segment === undefined) continue;
+      segment.landed ??= { slot, member };
+      segments.push(segment);
+    }
+    segments.sort((a, b) => a.number - b.number);
+    const ops = segments.flatMap((segment) => segment.ops.concat(markOp(segment)));
+    const expected = applyOps(state, ops);
+    if (isRejected(expected)) {
+      const { code, table, key } = expected;
+      this.#judge.fail('I5 serializable', `Slot ${slot} should have been rejected: ${code} of ${table} ${key}`);
+      return next;
+    }
+    const difference = differenceOf(expected, next);
+    if (difference !== undefined) {
+      this.#judge.fail('I2 atomicity', `Slot ${slot} is not what was flushed: ${difference}`);
+    }
+    return next;
+  }
+
+  #applyRows(state: State, { changes }: CommitMember): State {
+    const next = new Map(state);
+    for (const { schema, node } of changes) {
+      if (node.level > 0) throw new Error('The simulator does not read staged runs');
+      const rows = new Map(rowsOf(state, schema.name));
+      const { layout } = this.#shape(schema);
+      for (let i = 0; i < node.count; i++) {
+        const key = this.#keyOf(schema, node, i);
+        const base = node.rowBase(i);
+        if (((node.rows[base] as number) & rowDeletedFlag) !== 0) rows.delete(key);
+        else rows.set(key, decodeRow(layout, node, base) as Row);
+      }
+      next.set(schema.name, rows);
+    }
+    return next;
+  }
+
+  #shape(schema: CommitMember['changes'][number]['schema']): TableShape {
+    const shape = this.#shapes.get(schema.name) ?? new TableShape(schema);
+    this.#shapes.set(schema.name, shape);
+    return shape;
+  }
+
+  readonly #keyOf: KeyOf = (schema, node, i) => this.#shape(schema).keyValue(node.key(i)) as Key;
+
+  /** A flush resolved. */
+  acked(segments: readonly Segment[]): void {
+    for (const segment of segments) {
+      if (segment.landed === undefined) {
+        this.#judge.fail('I1 durability', `Flush ${segment.mark} resolved, and is not in the log`);
+      }
+      segment.status = 'acked';
+    }
+  }
+
+  /** A flush was rejected for certain. `since`: the tail when it was called. */
+  rejected(segments: readonly Segment[], since: number, verdict: Verdict | undefined, reason: string): void {
+    for (const segment of segments) {
+      if (segment.landed !== undefined) {
+        const { slot } = segment.landed;
+        this.#judge.fail('I3 exactly once', `Flush ${segment.mark} is in slot ${slot}, and was rejected: ${reason}`);
+      }
+      segment.status = 'none';
+    }
+    if (verdict === undefined) return;
+    const ops = segments.flatMap((segment) => segment.ops);
+    const states = [this.stateAt(since), ...this.#memberStates.slice(since + 1).flat()];
+    if (states.some((state) => isVerdictOn(state, ops, verdict))) return;
+    const marks = segments.map(({ mark }) => mark).join(' ');
+    const { code, table, key } = verdict;
+    const range = `${since} to ${this.tail}`;
+    this.#judge.fail('I5 serializable', `Flush ${marks}: ${code} of ${table} ${key} holds after no slot of ${range}`);
+  }
+}
+
+type ChangeOf = CommitMember['changes'][number];
+type KeyOf = (schema: ChangeOf['schema'], node: ChangeOf['node'], i: number) => Key;
+
+function marksIn({ changes }: CommitMember, keyOf: KeyOf): string[] {
+  const marks: string[] = [];
+  for (const { schema, node } of changes) {
+    if (schema.name !== 'marks') continue;
+    for (let i = 0; i < node.count; i++) marks.push(keyOf(schema, node, i) as string);
+  }
+  return marks;
+}
+
+export function markOp({ mark }: Segment): Op {
+  return { kind: 'upsert', table: 'marks', key: mark, document: { id: mark } };
+}

@@ -1,0 +1,364 @@
+/**
+ * One life of a simulated process: a real instance on a driver that fails, in an environment that can be paused and
+ * killed, and an application that uses it. Everything that the instance says is held against the oracle.
+ */
+import { inspect } from 'node:util';
+import { sleep } from '../../src/base/env.ts';
+import { StoreDbError } from '../../src/base/errors.ts';
+import { createDatabase } from '../../src/create.ts';
+import type { Database } from '../../src/database.ts';
+import { FaultyDriver } from '../../src/testing/faulty-driver.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
+import type { SimConfig } from './config.ts';
+import { bulkOps, randomGet, randomOp, randomQuery } from './generate.ts';
+import type { Judge } from './judge.ts';
+import type { Ledger, Segment } from './ledger.ts';
+import { applyOps, rowsOf, runQuery, sortedRows, textOf } from './model.ts';
+import type { ModelQuery, Op, State } from './model.ts';
+import { Reader } from './reader.ts';
+import { SimBatch } from './sim-batch.ts';
+import { schemas } from './tables.ts';
+import type { Row } from './tables.ts';
+import type { Trace } from './trace.ts';
+import { WatchedDriver } from './watched-driver.ts';
+import type { WatchedStore } from './watched-store.ts';
+
+/** What all processes of a run share. */
+export interface World {
+  readonly prefix: string;
+  readonly config: SimConfig;
+  /** The network and the store: it never stops. */
+  readonly root: VirtualEnvironment;
+  readonly store: WatchedStore;
+  readonly ledger: Ledger;
+  readonly judge: Judge;
+  readonly trace: Trace;
+  /** Set when the run comes to its end: everything works again, and what is open is brought to an end. */
+  ending: boolean;
+}
+
+const expectedCodes = new Set([
+  'STORAGE',
+  'COMMIT_OUTCOME_UNKNOWN',
+  'CONTENTION',
+  'DUPLICATE_KEY',
+  'ROW_NOT_FOUND',
+  'DEADLINE_EXCEEDED',
+  'ABORTED',
+  'NOT_STARTED',
+]);
+
+export class SimNode {
+  readonly name: string;
+  readonly environment: VirtualEnvironment;
+  readonly db: Database;
+  readonly faulty: FaultyDriver;
+  /** Resolves when the process is killed. */
+  readonly died: Promise<void>;
+  readonly #world: World;
+  readonly #random: SeededRandom;
+  readonly #chaos: SeededRandom;
+  readonly #flushes = new Set<Promise<void>>();
+  #reader: Reader;
+  #die: () => void = () => undefined;
+  #started = false;
+  /** What was acknowledged at the first attempt, in the order of the calls. */
+  readonly #inOrder: Segment[] = [];
+
+  constructor(world: World, name: string, nodeId: number, seed: string) {
+    const { config, root, store, prefix, trace } = world;
+    this.#world = world;
+    this.name = name;
+    this.#random = new SeededRandom(`${seed} work`);
+    this.#chaos = new SeededRandom(`${seed} chaos`);
+    this.environment = root.fork({ seed: `${seed} environment`, lookMs: config.lookMs });
+    if (config.wrongClocks) this.jumpClock();
+    this.died = new Promise((resolve) => {
+      this.#die = resolve;
+    });
+    this.#reader = new Reader(world.judge, world.ledger, name);
+    this.faulty = new FaultyDriver(store, { seed: `${seed} faults`, faults: config.faults, environment: root });
+    const hooks = { name, trace, beforeSend: () => this.#mishap(), afterSend: () => this.#mishap() };
+    this.db = createDatabase(
+      {
+        dbPrefix: prefix,
+        nodeId,
+        driver: new WatchedDriver(this.environment.connect(this.faulty), hooks),
+        writeForwardInterval: config.intervalMs,
+        blockSizeBytes: config.blockSizeBytes,
+        logLevel: 'silent',
+      },
+      this.environment,
+    );
+    for (const schema of schemas) this.db.registerSchema(schema);
+  }
+
+  get isDead(): boolean {
+    return this.environment.isFrozen;
+  }
+
+  jumpClock(): void {
+    this.environment.skewMs = this.#chaos.between(-1, 1) * this.#chaos.pick([100, 10_000, 86_400_000]);
+  }
+
+  kill(): void {
+    if (this.isDead) return;
+    this.#world.trace.add(this.name, 'dies');
+    this.environment.freeze();
+    this.#die();
+  }
+
+  /** What may happen to a process at any request. */
+  #mishap(): void {
+    const { config, ending } = this.#world;
+    if (ending || !this.#chaos.chance(config.pauseChance / 2)) return;
+    this.environment.pause(this.#chaos.between(...config.pauseMs));
+    if (config.wrongClocks && this.#chaos.chance(0.3)) this.jumpClock();
+    // A process that dies at a request: what it sent just now may land, the next one is never sent.
+    if (Number.isFinite(config.crashEveryMs) && this.#chaos.chance(0.1)) this.kill();
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return sleep(this.environment, ms);
+  }
+
+  /** A failed call: an error that this run has no reason for is a violation. */
+  #expect(what: string, error: unknown): void {
+    const { trace, judge, config } = this.#world;
+    const code = error instanceof StoreDbError ? error.code : undefined;
+    trace.add(this.name, `${what} failed: ${code ?? String(error)}`);
+    if (code !== undefined && expectedCodes.has(code)) return;
+    if (code === 'CORRUPTION' && config.damage) return;
+    judge.fail('unexpected error', `${this.name}: ${what}: ${inspect(error)}`);
+  }
+
+  /** Starts the instance, however often that takes. */
+  async start(): Promise<void> {
+    const { ledger, trace } = this.#world;
+    for (;;) {
+      const { tail } = ledger;
+      const floor = ledger.block0?.logFloor ?? 0;
+      const applied = ledger.block0?.appliedSeq ?? 0;
+      try {
+        await this.db.start();
+      } catch (error) {
+        this.#expect('start', error);
+        await this.#sleep(100);
+        continue;
+      }
+      // Slots that are trimmed while the log is read are passed over; all that Block 0 had applied is shown.
+      this.#reader.promised((ledger.block0?.logFloor ?? 0) === floor ? tail : applied);
+      this.#started = true;
+      trace.add(this.name, 'started');
+      return;
+    }
+  }
+
+  /** Uses the instance: so many actions. */
+  async work(actions: number, onAction: () => void): Promise<void> {
+    await this.start();
+    for (let i = 0; i < actions && !this.#world.ending; i++) {
+      onAction();
+      await this.#act();
+      if (this.#random.chance(0.7)) await this.#sleep(this.#random.between(0, 2) * this.#world.config.thinkMs);
+    }
+  }
+
+  async #act(): Promise<void> {
+    const dice = this.#random.next();
+    if (dice < 0.5) await this.#write();
+    else if (dice < 0.7) await this.#query();
+    else if (dice < 0.82) await this.#get();
+    else if (dice < 0.88) await this.#refresh();
+    else if (dice < 0.94) await this.#checkpoint();
+    else if (dice < 0.97) await this.#restart();
+    else if (this.#world.config.wrongClocks) this.jumpClock();
+  }
+
+  async #write(): Promise<void> {
+    const random = this.#random;
+    const { config, ledger } = this.#world;
+    const work = new SimBatch(this.db.batch(), ledger);
+    const op = (): Op => randomOp(random, ledger.state, config.scale);
+    try {
+      if (random.chance(0.1)) for (const each of bulkOps(random, config.scale)) await work.add(each);
+      else for (let i = random.pick([1, 1, 2, 3, 5]); i > 0; i--) await work.add(op());
+      if (random.chance(0.2)) await work.addSub([op(), op()], random.chance(0.3));
+      if (random.chance(0.2)) await this.#query(work);
+    } catch (error) {
+      this.#expect('batch', error);
+    }
+    if (work.isEmpty || random.chance(0.03)) return;
+    const flush = this.#flush(work).finally(() => this.#flushes.delete(flush));
+    this.#flushes.add(flush);
+    if (random.chance(0.5) || this.#flushes.size > 5) await flush;
+  }
+
+  /** Flushes a batch as an application would: again where the outcome is unknown, sometimes again where it is not. */
+  async #flush(work: SimBatch): Promise<void> {
+    const random = this.#random;
+    const { trace, config, ledger } = this.#world;
+    for (let attempt = 1; ; attempt++) {
+      const controller = random.chance(0.08) ? new AbortController() : undefined;
+      const giveUp = (): void => controller?.abort(new Error('The application has changed its mind'));
+      const timer = this.environment.setTimer(giveUp, random.between(0, 4) * config.thinkMs);
+      const { outcome, error, acked } = await work.flush(controller?.signal);
+      timer.cancel();
+      trace.add(this.name, `flush ${outcome}`);
+      if (error !== undefined) this.#expect('flush', error);
+      if (outcome === 'acked') {
+        this.#noteAcked(acked, attempt);
+        return;
+      }
+      const patience = this.#world.ending ? 3 : 6;
+      const again = outcome === 'unknown' ? random.chance(0.9) : random.chance(0.3);
+      if (!again || attempt >= patience) return work.clear();
+      await this.#sleep(random.between(0, 3) * config.thinkMs);
+      if (random.chance(0.2)) {
+        await work.add(randomOp(random, ledger.state, config.scale)).catch((cause: unknown) => {
+          this.#expect('batch', cause);
+        });
+      }
+    }
+  }
+
+  /** Own flushes keep their order, and are visible from now on. */
+  #noteAcked(acked: readonly Segment[], attempt: number): void {
+    const place = ({ landed }: Segment): number => (landed?.slot ?? 0) * 1000 + (landed?.member ?? 0);
+    for (const segment of acked) this.#reader.promised(segment.landed?.slot ?? 0);
+    const [segment] = acked;
+    if (attempt > 1 || segment === undefined) return;
+    for (const other of this.#inOrder) {
+      if (other.number < segment.number === place(other) < place(segment)) continue;
+      const message = `${this.name}: flushes ${other.mark} and ${segment.mark} are in the log the other way round`;
+      this.#world.judge.fail('I4 total order', message);
+    }
+    this.#inOrder.push(segment);
+  }
+
+  /** First slot that a read may show which begins now: a view older than two intervals is refreshed first. */
+  #leastNow(): number {
+    const { root, ledger, config } = this.#world;
+    return Math.max(this.#reader.least, ledger.tailAt(root.timeline.nowMs - 2 * config.intervalMs));
+  }
+
+  async #query(over?: SimBatch): Promise<void> {
+    const random = this.#random;
+    const query = randomQuery(random, this.#world.config.scale);
+    const overlay = over?.overlay;
+    const built = this.#build(query);
+    if (over !== undefined && overlay !== undefined) built.overlay(over.batch);
+    const streamed = overlay === undefined && random.chance(0.25);
+    const least = this.#leastNow();
+    const rows: Row[] = [];
+    try {
+      if (streamed) {
+        for await (const row of built) {
+          rows.push(row as Row);
+          if (random.chance(0.3)) await this.#sleep(random.between(0, 1) * this.#world.config.thinkMs);
+        }
+      } else rows.push(...((await built.execute()) as Row[]));
+    } catch (error) {
+      this.#expect('query', error);
+      return;
+    }
+    const found = textOf(rows);
+    this.#world.trace.add(this.name, `query ${JSON.stringify(query)}: ${rows.length} rows`);
+    this.#reader.judge(`query ${JSON.stringify(query)}`, query.table, least, found, (state) => {
+      const shown = overlay === undefined ? state : (applyOps(state, overlay, true) as State);
+      return textOf(runQuery(rowsOf(shown, query.table), query));
+    });
+  }
+
+  #build(query: ModelQuery): ReturnType<Database['query']> {
+    const built = this.db.query(query.table);
+    for (const { field, operator, value } of query.wheres) built.where(field, operator, value);
+    for (const { field, direction } of query.orders) built.orderBy(field, direction);
+    if (query.limit !== undefined) built.limit(query.limit);
+    return built.offset(query.offset);
+  }
+
+  async #get(): Promise<void> {
+    const { table, key } = randomGet(this.#random, this.#world.config.scale);
+    const least = this.#leastNow();
+    try {
+      const row = (await this.db.get(table, key)) as Row | undefined;
+      const found = textOf(row === undefined ? [] : [row]);
+      this.#reader.judge(`get ${table} ${key}`, table, least, found, (state) => {
+        const expected = rowsOf(state, table).get(key);
+        return textOf(expected === undefined ? [] : [expected]);
+      });
+    } catch (error) {
+      this.#expect('get', error);
+    }
+  }
+
+  async #refresh(): Promise<void> {
+    const { tail } = this.#world.ledger;
+    try {
+      await this.db.refresh();
+      this.#reader.promised(tail);
+    } catch (error) {
+      this.#expect('refresh', error);
+    }
+  }
+
+  async #checkpoint(): Promise<void> {
+    const { ledger, judge } = this.#world;
+    const { tail } = ledger;
+    try {
+      await this.db.checkpoint();
+      const applied = ledger.block0?.appliedSeq ?? 0;
+      if (applied < tail) judge.fail('checkpoint', `${this.name}: slot ${tail} was there, and ${applied} is applied`);
+      this.#reader.promised(tail);
+    } catch (error) {
+      this.#expect('checkpoint', error);
+    }
+  }
+
+  async #restart(): Promise<void> {
+    await this.#stop();
+    await this.start();
+  }
+
+  async #stop(): Promise<void> {
+    this.#started = false;
+    try {
+      await this.db.stop();
+    } catch (error) {
+      this.#expect('stop', error);
+    }
+    // What it shows after another start is judged anew; what it acknowledged is in the log.
+    this.#reader = new Reader(this.#world.judge, this.#world.ledger, this.name);
+  }
+
+  /** The end: everything works again, so all that is under way must come to a result. */
+  async settle(): Promise<void> {
+    this.faulty.faults = { latencyMs: [0.5, 2] };
+    await Promise.all(this.#flushes);
+  }
+
+  /** Now that nothing is flushed any more, all nodes must show the same. */
+  async finish(): Promise<void> {
+    const { ledger, judge } = this.#world;
+    if (!this.#started) await this.start();
+    for (let tries = 1; ; tries++) {
+      try {
+        await this.db.refresh();
+        break;
+      } catch (error) {
+        this.#expect('refresh', error);
+        if (tries >= 5) judge.fail('liveness', `${this.name} cannot refresh although everything works again`);
+        if (tries >= 5) return;
+      }
+    }
+    for (const { name } of schemas) {
+      const rows = (await this.db.query(name).execute()) as Row[];
+      this.#reader.judge(`table ${name} at the end`, name, ledger.tail, textOf(rows), (state) => {
+        return textOf(sortedRows(rowsOf(state, name)));
+      });
+    }
+    await this.#stop();
+  }
+}

@@ -1,0 +1,189 @@
+/**
+ * One run of the simulator: everything in it follows from the seed. Nodes live, die and come back on one store, while
+ * the log is merged and trimmed beside them; at the end everything works again, and must come to a good end.
+ */
+import { sleep } from '../../src/base/env.ts';
+import type { FaultyDriver } from '../../src/testing/faulty-driver.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
+import { Caretaker } from './caretaker.ts';
+import { configOf } from './config.ts';
+import type { SimConfig } from './config.ts';
+import { InvariantViolation, Judge } from './judge.ts';
+import { Ledger } from './ledger.ts';
+import { SimNode } from './sim-node.ts';
+import type { World } from './sim-node.ts';
+import { Trace } from './trace.ts';
+import { WatchedStore } from './watched-store.ts';
+
+export interface SimResult {
+  readonly seed: number;
+  readonly config: SimConfig;
+  readonly violation: InvariantViolation | undefined;
+  /** Equal for equal runs. */
+  readonly hash: string;
+  readonly commits: number;
+  readonly flushes: number;
+  readonly events: number;
+  readonly virtualMs: number;
+}
+
+export interface SimOptions {
+  /** Actions of each node, instead of what the seed says. */
+  readonly actions?: number;
+  readonly print?: (line: string) => void;
+}
+
+const prefix = 'sim';
+/** With everything working again, whatever is open must have ended after so much virtual time. */
+const patienceMs = 30 * 60_000;
+
+class Simulation {
+  readonly #world: World;
+  readonly #random: SeededRandom;
+  readonly #caretaker: Caretaker;
+  readonly #living = new Set<SimNode>();
+  readonly #networks: FaultyDriver[] = [];
+
+  constructor(seed: number, options: SimOptions) {
+    const random = new SeededRandom(`simulation ${seed}`);
+    const config = configOf(random.fork(), options.actions);
+    const root = new VirtualEnvironment({ seed: `root ${seed}` });
+    const nowMs = (): number => root.timeline.nowMs;
+    const judge = new Judge();
+    const ledger = new Ledger(judge, nowMs);
+    const trace = new Trace(nowMs, options.print);
+    const store = new WatchedStore(prefix, ledger, judge, root);
+    this.#world = { prefix, config, root, store, ledger, judge, trace, ending: false };
+    this.#random = random;
+    this.#caretaker = new Caretaker(this.#world, random.fork());
+    trace.add('config', JSON.stringify(config));
+  }
+
+  get world(): World {
+    return this.#world;
+  }
+
+  /** Runs to the end, or until something is wrong. */
+  async run(): Promise<void> {
+    const { root, judge } = this.#world;
+    const over = Promise.race([this.#scenario(), judge.alarm]);
+    try {
+      await root.run(over);
+    } catch (error) {
+      const hangs = error instanceof Error && error.message.startsWith('The call hangs');
+      judge.fail(hangs ? 'liveness' : 'unexpected error', (error as Error).stack ?? String(error));
+    }
+  }
+
+  async #scenario(): Promise<void> {
+    const world = this.#world;
+    const { config, root } = world;
+    this.#every(config.trimEveryMs, () => this.#trim());
+    this.#every(config.auditEveryMs, () => this.#caretaker.audit());
+    await Promise.all(config.nodeIds.map((nodeId, i) => this.#life(nodeId, i)));
+    world.ending = true;
+    world.trace.add('simulation', 'ends');
+    for (const node of this.#living) if (node.isDead) this.#living.delete(node);
+    const finished = this.#finish();
+    const inTime = await Promise.race([finished.then(() => true), sleep(root, patienceMs).then(() => false)]);
+    if (!inTime)
+      world.judge.fail('liveness', `Not everything has ended ${patienceMs} ms after everything worked again`);
+    await this.#caretaker.audit();
+    await this.#caretaker.merge();
+    await this.#caretaker.audit();
+    for (const { name, environment } of this.#living) {
+      const { timerCount } = environment;
+      if (timerCount > 0) world.judge.fail('stop', `${name} left ${timerCount} timers behind`);
+    }
+  }
+
+  async #finish(): Promise<void> {
+    const nodes = [...this.#living];
+    await Promise.all(nodes.map((node) => node.settle()));
+    // What was given up may still land, also that of the dead. Nodes that poll always have something under way now and
+    // then, so this looks at no fixed interval.
+    while (this.#networks.some(({ underWay }) => underWay > 0)) {
+      await sleep(this.#world.root, this.#random.between(500, 1500));
+    }
+    await Promise.all(nodes.map((node) => node.finish()));
+  }
+
+  /** One node: lives and dies until its work is done. */
+  async #life(nodeId: number, index: number): Promise<void> {
+    const world = this.#world;
+    const { config, root } = world;
+    const random = this.#random.fork();
+    let done = 0;
+    for (let life = 1; done < config.actions; life++) {
+      const node = new SimNode(world, `n${index}.${life}`, nodeId, `${random.next()}`);
+      this.#living.add(node);
+      this.#networks.push(node.faulty);
+      if (Number.isFinite(config.crashEveryMs) && life < 6) {
+        root.setTimer(() => this.#crash(node), random.between(0, 2 * config.crashEveryMs));
+      }
+      const work = node.work(config.actions - done, () => done++);
+      await Promise.race([work, node.died]);
+      if (!node.isDead) return;
+      this.#living.delete(node);
+      await sleep(root, random.between(0, 3000));
+    }
+  }
+
+  #crash(node: SimNode): void {
+    if (!this.#world.ending) node.kill();
+  }
+
+  /** Merges, raises the floor, and deletes under it: now, or a little later, or only in part. */
+  async #trim(): Promise<void> {
+    const random = this.#random;
+    if (random.chance(0.7)) await this.#caretaker.merge();
+    if (random.chance(0.9)) await this.#caretaker.trim();
+    if (random.chance(0.7)) await this.#caretaker.sweep();
+  }
+
+  /** Does something again and again, at random times, until the run ends. */
+  #every(meanMs: number, action: () => Promise<void>): void {
+    if (!Number.isFinite(meanMs)) return;
+    const { root, judge } = this.#world;
+    const random = this.#random.fork();
+    const again = (): void => {
+      root.setTimer(
+        () => {
+          if (this.#world.ending || judge.violation !== undefined) return;
+          action().then(again, (error: unknown) => {
+            judge.fail('caretaker', (error as Error).stack ?? String(error));
+          });
+        },
+        random.between(0, 2 * meanMs),
+      );
+    };
+    again();
+  }
+}
+
+/** Runs a seed once. */
+export async function simulate(seed: number, options: SimOptions = {}): Promise<SimResult> {
+  const simulation = new Simulation(seed, options);
+  await simulation.run();
+  const { judge, ledger, root, trace, config } = simulation.world;
+  return {
+    seed,
+    config,
+    violation: judge.violation,
+    hash: trace.digest(),
+    commits: ledger.tail,
+    flushes: ledger.segments.size,
+    events: root.timeline.happened,
+    virtualMs: Math.round(root.timeline.nowMs),
+  };
+}
+
+/** Runs a seed twice: the second run must be the same as the first. */
+export async function simulateTwice(seed: number, options: SimOptions = {}): Promise<SimResult> {
+  const first = await simulate(seed, options);
+  const second = await simulate(seed, options);
+  if (first.hash === second.hash) return first;
+  const message = `Two runs of seed ${seed} differ: ${first.hash} and ${second.hash}`;
+  return { ...first, violation: first.violation ?? new InvariantViolation('determinism', message) };
+}

@@ -1,0 +1,51 @@
+/** The tables that the simulator fills. */
+import { defineSchema } from '../../src/table/schema.ts';
+import { Types } from '../../src/format/types.ts';
+
+export const items = defineSchema({
+  name: 'items',
+  version: 1,
+  fields: {
+    id: { typeId: Types.uint16 },
+    owner: { typeId: Types.varchar, maxLength: 8 },
+    rank: { typeId: Types.int32 },
+    text: { typeId: Types.varchar, maxLength: 60 },
+  },
+  primaryKey: 'id',
+  indexes: ['owner', 'rank'],
+});
+
+export const notes = defineSchema({
+  name: 'notes',
+  version: 1,
+  fields: {
+    name: { typeId: Types.varchar, maxLength: 12 },
+    score: { typeId: Types.float64 },
+    text: { typeId: Types.varchar, maxLength: 60 },
+  },
+  primaryKey: 'name',
+  indexes: ['score'],
+});
+
+/** One row for every flush: it tells which commit holds the flush, and whether two do. */
+export const marks = defineSchema({
+  name: 'marks',
+  version: 1,
+  fields: { id: { typeId: Types.varchar, maxLength: 12 } },
+  primaryKey: 'id',
+});
+
+export const schemas = [items, notes, marks] as const;
+
+export type Value = string | number | null;
+export type Row = Readonly<Record<string, Value>>;
+
+export function primaryKeyOf(table: string): string {
+  return schemas.find(({ name }) => name === table)?.primaryKey as string;
+}
+
+/** Every field of a table, null where the document leaves it out. */
+export function completeRow(table: string, document: Row): Row {
+  const { fields } = schemas.find(({ name }) => name === table) as (typeof schemas)[number];
+  return Object.fromEntries(Object.keys(fields).map((name) => [name, document[name] ?? null]));
+}
