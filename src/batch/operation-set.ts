@@ -6,9 +6,19 @@ import { TableOperations } from './operations.ts';
 import type { NewBlob } from './new-blob.ts';
 import { overlayLayer } from './prepare.ts';
 
+/** A state with the first `count` operations of a list on top. */
+interface KnownOverlay {
+  readonly base: TableState;
+  readonly list: TableOperations;
+  readonly count: number;
+  readonly overlaid: TableState;
+}
+
 export class OperationSet {
   readonly environment: Environment;
   readonly #lists = new Map<string, TableOperations>();
+  /** The last overlay that was made for each table. */
+  readonly #overlays = new Map<string, KnownOverlay>();
   /** By reference. */
   readonly blobs: Map<string, NewBlob> = new Map();
 
@@ -50,9 +60,19 @@ export class OperationSet {
 
   /** A state with these operations on top; the same state if there are none on its table. */
   async overlayOn(state: TableState): Promise<TableState> {
-    const list = this.#lists.get(state.shape.name);
+    const { name } = state.shape;
+    const list = this.#lists.get(name);
     if (list === undefined || list.count === 0) return state;
-    const layer = await overlayLayer(list, state, this.environment);
-    return layer === undefined ? state : state.withLayer(layer);
+    // Mostly the same state is asked for again, with a few operations more: those go on top of what was made before.
+    const known = this.#overlays.get(name);
+    const valid = known?.base === state && known.list === list;
+    const { count } = list;
+    const from = valid ? known.count : 0;
+    const below = valid ? known.overlaid : state;
+    if (from === count) return below;
+    const layer = await overlayLayer(list, from, below, this.environment);
+    const overlaid = layer === undefined ? below : below.withLayer(layer);
+    if (list.count === count) this.#overlays.set(name, { base: state, list, count, overlaid });
+    return overlaid;
   }
 }

@@ -73,6 +73,13 @@ export class TableOperations {
     return this.#order;
   }
 
+  /** The same for the operations from `from` on. */
+  async orderFrom(from: number, pacer: Pacer): Promise<Uint32Array> {
+    if (from === 0) return this.order(pacer);
+    const order = new Uint32Array(this.count - from).map((_, i) => from + i);
+    return order.toSorted((a, b) => this.keys.compare(a, b) || a - b);
+  }
+
   /** Adds an insert, update or upsert. Throws `EncodeError`, and then nothing was added. */
   addDocument(kind: Operation, document: unknown): void {
     const { arena, keys } = this;

@@ -88,13 +88,14 @@ async function stageChanges(
   return { node, staged: { runs: sink.runs } };
 }
 
-/** The operations as a layer over a state, for an overlay; undefined if they change nothing that can be shown. */
+/** The operations from `from` on as a layer over a state, for an overlay; undefined if they change nothing. */
 export async function overlayLayer(
   list: TableOperations,
+  from: number,
   state: TableState,
   environment: Environment,
 ): Promise<Tree | undefined> {
   const pacer = new Pacer(environment);
-  const folded = await FoldedChanges.of(list, state, await list.order(pacer), true);
+  const folded = await FoldedChanges.of(list, state, await list.orderFrom(from, pacer), true);
   return folded.done ? undefined : treeOfNode(await encodeChanges(list, folded, pacer));
 }
