@@ -288,6 +288,49 @@ describe('an outcome that stays unknown', () => {
   });
 });
 
+describe('a commit that is asked for after a restart, when its slot is at or under the floor', () => {
+  /** Flushes with a put that lands only when it is told to, and restarts the instance. */
+  async function flushInVain(): Promise<{ batch: ReturnType<typeof batchOf>; land: () => Promise<unknown> }> {
+    let land: () => Promise<unknown> = () => Promise.resolve();
+    a.driver.onPut(/^committed/, (pass, request) => {
+      land = pass;
+      return requestLost(pass, request);
+    });
+    a.driver.onPut(/^committed/, requestLost, Number.POSITIVE_INFINITY);
+    const batch = batchOf(a, 1);
+    expect(await nodes.failure(batch.flush())).toBeInstanceOf(CommitOutcomeUnknownError);
+    await nodes.run(a.db.stop());
+    a.driver.heal();
+    return { batch, land };
+  }
+
+  it('was applied if the list of applied commits names it', async () => {
+    const { batch, land } = await flushInVain();
+    await land();
+    await nodes.run(b.db.checkpoint());
+    await nodes.trimLog();
+    await nodes.run(a.db.start());
+    await nodes.run(batch.flush());
+    expect(await nodes.hasSlot(2)).toBe(false);
+    expect(await nodes.names(a, [1])).toEqual(['row 1']);
+  });
+
+  it('was not if the list names another, even where the slot itself holds it: that is a zombie', async () => {
+    const { batch, land } = await flushInVain();
+    await nodes.run(nodes.insert(b, 2));
+    await nodes.run(b.db.checkpoint());
+    await nodes.trimLog();
+    await land();
+    expect(await nodes.hasSlot(1)).toBe(true);
+    await nodes.run(a.db.start());
+    await nodes.run(batch.flush());
+    expect(await nodes.hasSlot(2)).toBe(true);
+    expect(await nodes.names(a, [1, 2])).toEqual(['row 1', 'row 2']);
+    await nodes.run(b.db.refresh());
+    expect(await nodes.names(b, [1, 2])).toEqual(['row 1', 'row 2']);
+  });
+});
+
 describe('a slot at or under the floor', () => {
   it('that was applied and trimmed meanwhile counts as applied, by the list of applied commits', async () => {
     a.driver.onPut(/^committed\/1$/, async (pass, { key }) => {
