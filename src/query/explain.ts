@@ -1,5 +1,5 @@
 /** A plan as a plain object, for people to read. */
-import type { Plan } from './plan.ts';
+import type { Access, Plan } from './plan.ts';
 
 export interface Explanation {
   readonly table: string;
@@ -16,12 +16,25 @@ export interface Explanation {
   readonly order: 'access' | 'sort';
 }
 
+function rangesOf(access: Access): number {
+  switch (access.kind) {
+    case 'nothing':
+      return 0;
+    case 'keys':
+      return access.keys.length;
+    case 'table':
+      return 1;
+    case 'index':
+      return access.ranges.length;
+  }
+}
+
 export function explainPlan(table: string, { access, residual, ordered }: Plan): Explanation {
   return {
     table,
     access: access.kind,
     ...(access.kind === 'index' ? { index: access.index.name } : {}),
-    ranges: access.kind === 'keys' ? access.keys.length : access.kind === 'index' ? access.ranges.length : 1,
+    ranges: rangesOf(access),
     descending: 'descending' in access && access.descending,
     filters: residual.map(({ name }) => name),
     order: ordered ? 'access' : 'sort',

@@ -24,17 +24,22 @@ export function endOfValue(node: Node, key: Uint8Array, keyLength: number, typeI
   return end;
 }
 
-/** Several cursors, one after the other. */
+/** Several cursors, one after the other; each is made when its turn comes. */
 export class CursorSequence implements RunCursor {
-  readonly #cursors: readonly RunCursor[];
-  #at = 0;
+  readonly #count: number;
+  readonly #make: (i: number) => RunCursor;
+  #at = -1;
+  #current: RunCursor | undefined;
 
-  constructor(cursors: readonly RunCursor[]) {
-    this.#cursors = cursors;
+  constructor(count: number, make: (i: number) => RunCursor) {
+    this.#count = count;
+    this.#make = make;
+    this.#step();
   }
 
-  get #current(): RunCursor | undefined {
-    return this.#cursors[this.#at];
+  #step(): void {
+    this.#at++;
+    this.#current = this.#at < this.#count ? this.#make(this.#at) : undefined;
   }
 
   get node(): Node {
@@ -54,13 +59,13 @@ export class CursorSequence implements RunCursor {
       const moved = cursor.next();
       if (moved instanceof Promise) return moved.then((more) => more || this.#nextCursor());
       if (moved) return true;
-      this.#at++;
+      this.#step();
     }
     return false;
   }
 
   #nextCursor(): boolean | Promise<boolean> {
-    this.#at++;
+    this.#step();
     return this.next();
   }
 }

@@ -3,7 +3,7 @@ import type { Pacer } from '../base/pacer.ts';
 import { Types } from '../format/types.ts';
 import type { TableState } from '../table/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
-import type { RunCursor } from '../tree/cursor.ts';
+import type { KeyRange, RunCursor } from '../tree/cursor.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
 import { AllRows, TopRows } from './collector.ts';
 import type { Keep } from './collector.ts';
@@ -26,12 +26,10 @@ export function filterOf(conditions: readonly Condition[]): Filter {
 function indexCursor(tree: Tree, { index, oneValue, ranges, descending }: IndexAccess): RunCursor {
   const one = ranges.length === 1 ? ranges[0] : undefined;
   if (one !== undefined && (oneValue || !descending)) return new TreeCursor(tree, one, descending);
-  const inOrder = descending ? ranges.toReversed() : ranges;
-  const { typeId } = index.field;
-  const cursors = inOrder.map((range) => {
-    return descending ? new DescendingValues(tree, range, typeId) : new TreeCursor(tree, range);
+  return new CursorSequence(ranges.length, (i) => {
+    if (!descending) return new TreeCursor(tree, ranges[i]);
+    return new DescendingValues(tree, ranges[ranges.length - 1 - i] as KeyRange, index.field.typeId);
   });
-  return new CursorSequence(cursors);
 }
 
 /** What it takes to open the access of a plan. */

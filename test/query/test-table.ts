@@ -1,11 +1,16 @@
 /** A table built by hand for tests of queries: rows in trees of small blocks, and layers of unmerged changes on top. */
+import { ByteWriter, fromHex, toHex } from '../../src/base/bytes.ts';
 import { realEnvironment } from '../../src/base/env.ts';
 import { SchemaNotFoundError } from '../../src/base/errors.ts';
 import { Pacer } from '../../src/base/pacer.ts';
-import { Operation, TableOperations } from '../../src/batch/operations.ts';
-import { overlayLayer } from '../../src/batch/prepare.ts';
+import { RowArena } from '../../src/batch/row-arena.ts';
 import { mergeTable } from '../../src/cluster/merge-table.ts';
 import type { MergedTree } from '../../src/cluster/merge-table.ts';
+import { NodeEntries } from '../../src/format/node-entries.ts';
+import { openNode } from '../../src/format/node.ts';
+import { appendNullRow, writeField } from '../../src/format/row-encode.ts';
+import { rowDeletedFlag } from '../../src/format/row-layout.ts';
+import { normalizeValue } from '../../src/format/values.ts';
 import { BlockCache } from '../../src/memory/block-cache.ts';
 import { Query } from '../../src/query/builder.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
@@ -17,7 +22,7 @@ import { TableState } from '../../src/table/table-state.ts';
 import { ViewContext } from '../../src/table/view.ts';
 import { BlockReader } from '../../src/tree/block-source.ts';
 import { Uploads } from '../../src/tree/block-writer.ts';
-import { Tree } from '../../src/tree/tree.ts';
+import { Tree, treeOfNode } from '../../src/tree/tree.ts';
 
 export type Row = Record<string, unknown>;
 
@@ -39,6 +44,7 @@ export class TestTable implements QueryHost {
   onMissing: (state: TableState) => Promise<boolean> = () => Promise.resolve(false);
   state: TableState;
   readonly #cache: BlockCache;
+  readonly #arena = new RowArena();
   readonly #reader: BlockReader;
   readonly #blockSizeBytes: number;
   #birth = 0;
@@ -57,11 +63,31 @@ export class TestTable implements QueryHost {
     if (layer !== undefined) this.state = stacked(this.state, layer);
   }
 
-  layer(rows: readonly Row[], deleted: readonly unknown[] = []): Promise<Tree | undefined> {
-    const operations = new TableOperations(this.shape, this.environment);
-    for (const row of rows) operations.addDocument(Operation.upsert, row);
-    for (const key of deleted) operations.addDelete(key);
-    return overlayLayer(operations, this.state, this.environment);
+  /** A layer of rows that are inserted or replaced, and of marks of deletion; undefined if there are none. */
+  async layer(rows: readonly Row[], deleted: readonly unknown[] = []): Promise<Tree | undefined> {
+    const { layout, primaryKey } = this.shape;
+    const { writer, heapWriter } = this.#arena;
+    const bases = new Map<string, number>();
+    const add = (key: unknown, document: Row, marks: number): void => {
+      const base = appendNullRow(layout, writer);
+      writer.bytes[base] = (writer.bytes[base] as number) | marks;
+      for (const field of layout.fields) {
+        const value = document[field.name];
+        if (value !== undefined && value !== null) writeField(writer, base, heapWriter, field, value);
+      }
+      const bytes = new ByteWriter(64);
+      this.shape.writeKey(bytes, normalizeValue(primaryKey.typeId, key));
+      bases.set(toHex(bytes.finish()), base);
+    };
+    for (const row of rows) add(row[primaryKey.name], row, 0);
+    for (const key of deleted) add(key, {}, rowDeletedFlag);
+    if (bases.size === 0) return undefined;
+    const entries = new NodeEntries(this.shape.changeShape);
+    for (const key of [...bases.keys()].toSorted()) {
+      const bytes = fromHex(key) as Uint8Array;
+      entries.addRow(bytes, 0, bytes.length, this.#arena, bases.get(key) as number);
+    }
+    return treeOfNode(openNode('test/layer', entries.encode('test/layer', 0, entries.count)));
   }
 
   /** Merges all layers into the trees. */
