@@ -78,8 +78,10 @@ export function randomTable(random: Random, taken: readonly string[]): ModelTabl
   const entries: [string, FieldDefinition][] = [];
   names.forEach((field, i) => {
     const typeId = random.pick(i === keyAt ? keyTypes : anyTypes);
-    const hasDefault = i !== keyAt && random.chance(0.2);
-    const fallback = hasDefault ? constantOf(random, typeId) : null;
+    const constant = i !== keyAt && random.chance(0.2) ? constantOf(random, typeId) : undefined;
+    // A schema is stored as JSON, which has no infinity.
+    const hasDefault = constant !== undefined && !(typeof constant === 'number' && !Number.isFinite(constant));
+    const fallback = hasDefault ? constant : null;
     fields.push({ name: field, typeId, fallback });
     const maxLength = random.chance(0.3) ? { maxLength: random.between(1, 50) } : {};
     entries.push([field, { typeId, ...maxLength, ...(hasDefault ? { default: fallback } : {}) }]);
