@@ -232,7 +232,9 @@ export class Instance implements BatchHost, QueryHost {
 
   async #uploadBlobs(operations: OperationSet, signal: AbortSignal | undefined): Promise<void> {
     for (const blob of operations.blobs.values()) {
-      blob.record ??= await this.blobs.upload(blob.reference, blob.value, signal);
+      // A stream that failed is refused where a row still holds it (BlobChanges): the batch can be repaired.
+      if (blob.record !== undefined || blob.value.isSpent) continue;
+      blob.record = await this.blobs.upload(blob.reference, blob.value, signal);
     }
   }
 

@@ -13,6 +13,7 @@ import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RegisteredTrigger, TriggerOperation } from '../table/trigger.ts';
 import { captureDocument, CapturedMutation } from './mutation.ts';
+import type { NewBlob } from './new-blob.ts';
 import { Operation } from './operations.ts';
 import { OperationSet } from './operation-set.ts';
 
@@ -93,8 +94,10 @@ const done: Promise<void> = Promise.resolve();
 export class Batch implements Overlay {
   readonly #host: BatchHost;
   readonly #parent: Batch | undefined;
-  /** How many triggers deep this batch is; undefined unless it is a trigger's own. */
-  readonly #triggerDepth: number | undefined;
+  /** How many triggers deep this batch is: those that were fired to let somebody add to it. */
+  readonly #depth: number;
+  /** Whether this is the handle that a trigger is given, which cannot be flushed. */
+  readonly #isTriggers: boolean;
   #operations: OperationSet;
   /** Errors of calls that added nothing, until a flush has reported them. */
   #failures: unknown[] = [];
@@ -111,7 +114,8 @@ export class Batch implements Overlay {
   constructor(host: BatchHost, parent?: Batch, triggerDepth?: number) {
     this.#host = host;
     this.#parent = parent;
-    this.#triggerDepth = triggerDepth;
+    this.#depth = triggerDepth ?? (parent === undefined ? 0 : parent.#depth);
+    this.#isTriggers = triggerDepth !== undefined;
     this.#operations = new OperationSet(host.environment);
   }
 
@@ -150,13 +154,22 @@ export class Batch implements Overlay {
    * Adds a deletion of every row that a query finds now, the batch's own writes included. Resolves to how many there
    * are. Rows that are committed later are not deleted, even if they match.
    */
-  async deleteWhere(query: DeletableQuery): Promise<number> {
-    await this.#waiting;
-    query.overlay(this);
-    const rows = await query.execute();
-    const { name } = this.#host.writableShape(query.table).primaryKey;
-    for (const row of rows) await this.delete(query.table, (row as Record<string, unknown>)[name]);
-    return rows.length;
+  deleteWhere(query: DeletableQuery): Promise<number> {
+    let count = 0;
+    const deleteRows = async (): Promise<void> => {
+      const { name } = this.#host.writableShape(query.table).primaryKey;
+      query.overlay(this);
+      const rows = await query.execute();
+      // All of the rows or, if a trigger refuses one of them, none.
+      const own = new Batch(this.#host, this);
+      for (const row of rows) await own.delete(query.table, (row as Record<string, unknown>)[name]);
+      await this.#enter(own.#takeOperations());
+      count = rows.length;
+    };
+    const counted = this.#queue(deleteRows).then(() => count);
+    // As with every mutation, the next flush tells those who do not look.
+    counted.catch(() => undefined);
+    return counted;
   }
 
   /** A batch whose `flush()` adds its operations to this one. If it is not flushed, it takes no part. */
@@ -181,14 +194,14 @@ export class Batch implements Overlay {
   flush(options: FlushOptions = {}): Promise<void> {
     const flush = async (): Promise<void> => {
       this.#host.checkStarted('batch.flush()');
-      if (this.#triggerDepth !== undefined) {
+      if (this.#isTriggers) {
         throw new BatchStateError(
           'A trigger cannot flush the batch that it was fired by: what it adds is committed with it.',
         );
       }
       await this.#waiting;
       this.#reportFailures();
-      await (this.#parent === undefined ? this.#flushRoot(options) : this.#parent.#enter(this.#takeOperations()));
+      await (this.#parent === undefined ? this.#flushRoot(options) : this.#parent.#receive(this.#takeOperations()));
     };
     const flushed = this.#flushing.then(flush);
     this.#flushing = flushed.catch(() => undefined);
@@ -258,6 +271,12 @@ export class Batch implements Overlay {
     return result;
   }
 
+  /** Takes in what a sub-batch held, after the mutations that were called before. */
+  #receive(operations: OperationSet): Promise<void> {
+    const enter = (): Promise<void> => this.#enter(operations);
+    return this.#waiting === undefined ? enter() : this.#queue(enter);
+  }
+
   /** Takes in operations as they are: no triggers fire for them. */
   async #enter(operations: OperationSet): Promise<void> {
     this.#operations.append(operations);
@@ -266,7 +285,7 @@ export class Batch implements Overlay {
   /** Lets a mutation's triggers add to it, and takes in the whole; or nothing of it, if one of them fails. */
   async #fire(captured: OperationSet, shape: TableShape, kind: Operation): Promise<void> {
     const epoch = this.#epoch;
-    const depth = (this.#triggerDepth ?? 0) + 1;
+    const depth = this.#depth + 1;
     if (depth > maxTriggerDepth) {
       throw new TriggerDepthError(
         `Triggers fired each other more than ${maxTriggerDepth} levels deep, last on table '${shape.name}'. ` +
@@ -274,7 +293,9 @@ export class Batch implements Overlay {
       );
     }
     const before = await this.overlayOn(await this.#host.tableState(shape.name));
-    const { operation, row } = await new CapturedMutation(captured, shape, kind).describe(before);
+    const { operation, row } = await new CapturedMutation(captured, shape, kind).describe(before, (reference) =>
+      this.#newBlob(reference),
+    );
     const own = new Batch(this.#host, this, depth);
     own.#operations = captured;
     const api = this.#host.triggerApi(own);
@@ -285,6 +306,14 @@ export class Batch implements Overlay {
       own.#reportFailures();
     }
     if (epoch === this.#epoch) this.#operations.append(own.#takeOperations());
+  }
+
+  /** A blob that this batch, or one that it is part of, brings with it. */
+  #newBlob(reference: string): NewBlob | undefined {
+    const sets = [this.#operations, this.#committing, this.#undecided?.operations];
+    const holder = sets.find((set) => set?.blobs.has(reference) === true);
+    if (holder !== undefined) return holder.blobs.get(reference);
+    return this.#parent === undefined ? undefined : this.#parent.#newBlob(reference);
   }
 
   #takeOperations(): OperationSet {
@@ -305,10 +334,13 @@ export class Batch implements Overlay {
     // What is added from now on belongs to the next flush.
     const operations = this.#takeOperations();
     if (operations.count === 0) return;
+    const epoch = this.#epoch;
     this.#committing = operations;
     try {
       await this.#host.commit(operations, options);
     } catch (error) {
+      // What was cleared meanwhile is not wanted back.
+      if (epoch !== this.#epoch) throw error;
       if (error instanceof CommitOutcomeUnknownError) this.#undecided = { error, operations };
       else this.#restore(operations);
       throw error;

@@ -2,9 +2,8 @@
  * What a flush changes in the system tables of blobs, found by comparing each row as it was with the row as it will be:
  * new references get a record that names their owner, and references that go are listed as deleted.
  */
-import { BlobReferenceError } from '../base/errors.ts';
+import { BatchStateError, BlobReferenceError } from '../base/errors.ts';
 import type { Environment } from '../base/env.ts';
-import { invariant } from '../base/invariant.ts';
 import { readField } from '../format/row-decode.ts';
 import { rowDeletedFlag } from '../format/row-layout.ts';
 import type { LayoutField } from '../format/row-layout.ts';
@@ -56,7 +55,12 @@ export class BlobChanges {
           "row's own. A reference cannot be shared: store the data again with db.Blob().",
       );
     }
-    invariant(blob.record !== undefined, 'A blob is committed before it was uploaded');
+    if (blob.record === undefined) {
+      throw new BatchStateError(
+        `The stream for field '${field.name}' of table '${shape.name}' was read already, and can be read only once. ` +
+          'Give the field a new db.Blob(), or drop the batch with clear().',
+      );
+    }
     this.#records.addDocument(Operation.insert, {
       id: reference,
       table: shape.name,

@@ -7,6 +7,7 @@ import type { TableState } from '../table/table-state.ts';
 import { BlobValue } from '../blob/blob-value.ts';
 import { randomUuid } from '../base/ids.ts';
 import { documentValue } from '../format/row-encode.ts';
+import type { NewBlob } from './new-blob.ts';
 import type { OperationSet } from './operation-set.ts';
 import { Operation } from './operations.ts';
 import type { TriggerOperation } from '../table/trigger.ts';
@@ -44,8 +45,26 @@ export class CapturedMutation {
     this.#kind = kind;
   }
 
-  /** The operation's name for triggers, and the row that they get. `before`: the table without this mutation. */
-  async describe(before: TableState): Promise<{ operation: TriggerOperation; row: Row }> {
+  /**
+   * The operation's name for triggers, and the row that they get; blob fields hold the value while it is new. `before`:
+   * the table without this mutation; `newBlob` gives what the batch brought before it.
+   */
+  async describe(
+    before: TableState,
+    newBlob: (reference: string) => NewBlob | undefined,
+  ): Promise<{ operation: TriggerOperation; row: Row }> {
+    const { operation, row } = await this.#describe(before);
+    for (const field of this.#shape.blobFields) {
+      // Where the row was deleted and none was known, it has no such field.
+      const reference = row[field.name];
+      if (typeof reference !== 'string') continue;
+      const blob = this.#set.blobs.get(reference) ?? newBlob(reference);
+      if (blob !== undefined) row[field.name] = blob.value;
+    }
+    return { operation, row };
+  }
+
+  async #describe(before: TableState): Promise<{ operation: TriggerOperation; row: Row }> {
     const list = this.#set.list(this.#shape);
     const key = list.keys.key(0);
     const known = await before.lookup(key);
@@ -64,19 +83,10 @@ export class CapturedMutation {
 
   #given(): Row {
     const list = this.#set.list(this.#shape);
-    return this.#withBlobs(decodeRow(this.#shape.layout, list.arena, list.base(0)));
+    return decodeRow(this.#shape.layout, list.arena, list.base(0));
   }
 
   #decode(state: TableState, { source, base }: NonNullable<Awaited<ReturnType<TableState['lookup']>>>): Row {
-    return this.#withBlobs(decodeRow(state.shape.layout, source, base));
-  }
-
-  /** Blob fields hold the value while it is new. */
-  #withBlobs(row: Row): Row {
-    for (const field of this.#shape.blobFields) {
-      const blob = this.#set.blobs.get(row[field.name] as string);
-      if (blob !== undefined) row[field.name] = blob.value;
-    }
-    return row;
+    return decodeRow(state.shape.layout, source, base);
   }
 }

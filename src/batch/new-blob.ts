@@ -2,7 +2,7 @@
 import type { BlobRecord } from '../blob/blob-tables.ts';
 import type { BlobValue } from '../blob/blob-value.ts';
 
-/** A blob that is new: its record is known once it was uploaded. */
+/** A blob that is new: its record is known once it was uploaded, which a stream that failed never is. */
 export interface NewBlob {
   readonly reference: string;
   readonly value: BlobValue;

@@ -65,7 +65,10 @@ export class BlobReference {
 
   async *#pieces(start?: number, end?: number, options: BlobCallOptions = {}): AsyncGenerator<Buffer, void, undefined> {
     const { record, from, to } = await this.#range(start, end);
-    yield* this.#store().stream(this.reference, record, from, to, options.signal);
+    for await (const piece of this.#store().stream(this.reference, record, from, to, options.signal)) {
+      // A copy: drivers may answer with the very bytes that they hold.
+      yield Buffer.from(piece);
+    }
   }
 
   async #range(start?: number, end?: number): Promise<{ record: BlobRecord; from: number; to: number }> {

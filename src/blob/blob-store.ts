@@ -81,7 +81,7 @@ export class BlobStore {
     const attempts = source instanceof Uint8Array ? 4 : 1;
     for (let attempt = 1; ; attempt++) {
       try {
-        const body = source instanceof Uint8Array ? source : observed(source, sums);
+        const body = source instanceof Uint8Array ? source : observed(value.read(), sums);
         // The name is new: a lost race is an earlier attempt of this very upload.
         await this.#driver.put(this.#key(reference), body, options);
         break;

@@ -23,6 +23,8 @@ export class BlobValue {
   /** The bytes, copied when the value was made, or the stream that gives them. */
   readonly source: Uint8Array | AsyncIterable<Uint8Array | string>;
 
+  #isSpent = false;
+
   constructor(data: unknown, options: BlobOptions = {}) {
     const { contentType = defaultContentType } = options;
     if (
@@ -46,7 +48,18 @@ export class BlobValue {
     }
   }
 
-  get isStream(): boolean {
-    return !(this.source instanceof Uint8Array);
+  /** Whether the stream was begun to be read: it cannot be read again. */
+  get isSpent(): boolean {
+    return this.#isSpent;
+  }
+
+  /** The data, to be read now. */
+  async *read(): AsyncGenerator<Uint8Array | string, void, undefined> {
+    if (this.source instanceof Uint8Array) {
+      yield this.source;
+      return;
+    }
+    this.#isSpent = true;
+    yield* this.source;
   }
 }
