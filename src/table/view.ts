@@ -7,13 +7,15 @@ import { blockName, commitName, stagedName } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
 import type { Block0, StoredRoot, StoredTable } from '../format/block0.ts';
 import type { Commit, CommitMember, TableChange } from '../format/commit.ts';
+import type { EntryShape } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
 import { canonicalSchema } from '../format/stored-schema.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 import type { BlockReader } from '../tree/block-source.ts';
+import { checkLeaf } from '../tree/leaf-shape.ts';
 import { Tree, treeOfNode } from '../tree/tree.ts';
-import { TableShape } from './table-shape.ts';
+import { indexLeafShape, TableShape } from './table-shape.ts';
 import { TableState } from './table-state.ts';
 
 /** A confirmed commit and its slot. */
@@ -42,33 +44,48 @@ export class ViewContext {
   }
 
   emptyTable(schema: StoredSchema): TableState {
-    const shape = this.shape(schema);
-    const indexes = shape.indexes.map(({ name }): [string, Tree] => {
-      return [name, new Tree(this.reader.tree({ table: shape.name, index: name }), null)];
-    });
-    return new TableState(shape, new Tree(this.reader.tree({ table: shape.name }), null), new Map(indexes));
+    return this.#state(this.shape(schema), () => null, new Map());
   }
 
-  tree(place: TreePlace, root: StoredRoot, inlined: ReadonlyMap<string, Node>): Tree {
+  #state(
+    shape: TableShape,
+    rootOf: (index: string | undefined) => StoredRoot,
+    inlined: ReadonlyMap<string, Node>,
+  ): TableState {
+    const table = shape.name;
+    const indexes = shape.indexes.map(({ name }): [string, Tree] => {
+      return [name, this.#tree({ table, index: name }, rootOf(name), indexLeafShape, inlined)];
+    });
+    const rows = this.#tree({ table }, rootOf(undefined), shape.leafShape, inlined);
+    return new TableState(shape, rows, new Map(indexes));
+  }
+
+  #tree(place: TreePlace, root: StoredRoot, leaf: EntryShape, inlined: ReadonlyMap<string, Node>): Tree {
     const node = root === null ? undefined : inlined.get(blockName(place, root));
     if (node !== undefined && node.level !== root?.level) {
       throw new CorruptionError(node.name, 'A root in Block 0 is not of the level that Block 0 says');
     }
-    return new Tree(this.reader.tree(place), root, node);
+    if (node !== undefined) checkLeaf(node, leaf);
+    return new Tree(this.reader.tree(place, leaf), root, node);
   }
 
   storedTable(table: StoredTable, inlined: ReadonlyMap<string, Node>): TableState {
     // The last version is the one in force.
     const version = table.versions[table.versions.length - 1] as StoredTable['versions'][number];
-    const shape = this.shape(version.schema);
-    const indexes = version.indexes.map(({ name, root }): [string, Tree] => {
-      return [name, this.tree({ table: table.name, index: name }, root, inlined)];
-    });
-    return new TableState(shape, this.tree({ table: table.name }, version.root, inlined), new Map(indexes));
+    const roots = new Map(version.indexes.map(({ name, root }) => [name, root]));
+    const rootOf = (index: string | undefined): StoredRoot => {
+      return index === undefined ? version.root : (roots.get(index) ?? null);
+    };
+    return this.#state(this.shape(version.schema), rootOf, inlined);
   }
 
-  layer({ node, staged }: TableChange): Tree {
-    return treeOfNode(node, staged === undefined ? undefined : this.reader.staged(staged.runs, stagedName));
+  /** What a commit changed in a table, to be read as the table's rows are. */
+  layer({ node, staged }: TableChange, { changeShape }: TableShape): Tree {
+    checkLeaf(node, changeShape);
+    return treeOfNode(
+      node,
+      staged === undefined ? undefined : this.reader.staged(staged.runs, stagedName, changeShape),
+    );
   }
 }
 
@@ -145,7 +162,7 @@ export class View {
     const next = new Map(tables);
     for (const change of member.changes) {
       const table = next.get(change.schema.name) ?? this.#context.emptyTable(change.schema);
-      next.set(change.schema.name, table.withLayer(this.#context.layer(change)));
+      next.set(change.schema.name, table.withLayer(this.#context.layer(change, table.shape)));
     }
     return next;
   }

@@ -6,12 +6,14 @@ import { CorruptionError } from '../base/errors.ts';
 import { blockName } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
 import type { BlockRef } from '../format/child-ref.ts';
+import type { EntryShape } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
 import type { Logger } from '../base/logger.ts';
 import type { BlockCache, CacheSlot } from '../memory/block-cache.ts';
 import type { CacheDriver } from '../memory/cache-driver.ts';
 import type { StorageDriver } from '../storage/driver.ts';
+import { checkLeaf } from './leaf-shape.ts';
 
 /** A block that Block 0 refers to is not in the store: the view is too old, or the store lost it. */
 export class BlockGone extends CorruptionError {
@@ -69,21 +71,23 @@ export class BlockReader {
     return this.#cache;
   }
 
-  /** The blocks of a table's or an index's tree. */
-  tree(place: TreePlace): BlockSource {
+  /** The blocks of a table's or an index's tree, whose leaves are of this shape. */
+  tree(place: TreePlace, leaf: EntryShape): BlockSource {
     return new CachedSource(
       this,
+      leaf,
       (ref) => blockName(place, ref),
       (_, name) => ({ name }),
     );
   }
 
   /** The blocks of a staged tree: ranges of the objects that `runs` names. */
-  staged(runs: readonly string[], runName: (run: string) => string): BlockSource {
+  staged(runs: readonly string[], runName: (run: string) => string, leaf: EntryShape): BlockSource {
     const object = (ref: BlockRef): string => runName(runs[ref.birth] ?? 'missing');
     const start = (ref: BlockRef): number => Number.parseInt(ref.id, 16);
     return new CachedSource(
       this,
+      leaf,
       (ref) => `${object(ref)}+${start(ref)}`,
       (ref) => ({ name: object(ref), range: { start: start(ref), end: start(ref) + ref.sizeBytes } }),
     );
@@ -150,15 +154,18 @@ export class BlockReader {
 
 class CachedSource implements BlockSource {
   readonly #reader: BlockReader;
+  readonly #leaf: EntryShape;
   readonly #nameOf: (ref: BlockRef) => string;
   readonly #partOf: (ref: BlockRef, name: string) => ObjectPart;
 
   constructor(
     reader: BlockReader,
+    leaf: EntryShape,
     nameOf: (ref: BlockRef) => string,
     partOf: (ref: BlockRef, name: string) => ObjectPart,
   ) {
     this.#reader = reader;
+    this.#leaf = leaf;
     this.#nameOf = nameOf;
     this.#partOf = partOf;
   }
@@ -192,6 +199,7 @@ class CachedSource implements BlockSource {
         `The block is ${node.sizeBytes} bytes long, not ${ref.sizeBytes} as its parent says`,
       );
     }
+    checkLeaf(node, this.#leaf);
     this.#reader.cache.add(node);
     return node;
   }

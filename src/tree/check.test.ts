@@ -44,7 +44,7 @@ class Lab {
 
   tree(root: BlockRef, level: number): Tree {
     const reader = new BlockReader(this.driver, 'db', new BlockCache(1_000_000));
-    return new Tree(reader.tree(place), { ...root, level });
+    return new Tree(reader.tree(place, leafShape), { ...root, level });
   }
 
   async check(root: BlockRef, level: number, options: Partial<CheckOptions> = {}): Promise<readonly Finding[]> {

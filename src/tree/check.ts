@@ -5,9 +5,9 @@
  */
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
-import { BlockKind } from '../format/block.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
+import { leafProblem } from './leaf-shape.ts';
 import { loadChild } from './tree.ts';
 import type { Tree } from './tree.ts';
 
@@ -128,18 +128,9 @@ class TreeCheck {
 
   /** Whether a leaf's entries can be read as what they should be. */
   #isOfShape(node: Node): boolean {
-    const { kind, layout, schemaVersion = 0 } = this.#options.leaf;
-    if (node.kind !== kind) {
-      const found = node.kind === BlockKind.table ? 'rows' : 'index entries';
-      this.#report(node.name, `The leaf holds ${found}, which is not what this tree is for`);
-      return false;
-    }
-    if (layout !== undefined && node.stride !== layout.stride) {
-      this.#report(node.name, `The leaf's rows are ${node.stride} bytes long, and the schema's are ${layout.stride}`);
-      return false;
-    }
-    if (node.schemaVersion === schemaVersion) return true;
-    this.#report(node.name, `The leaf's rows are of schema version ${node.schemaVersion}, not ${schemaVersion}`);
+    const problem = leafProblem(node, this.#options.leaf);
+    if (problem === undefined) return true;
+    this.#report(node.name, problem);
     return false;
   }
 }

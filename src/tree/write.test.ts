@@ -154,7 +154,7 @@ class Lab {
     this.#place = options.rows ? { table: 't' } : { table: 't', index: 'i' };
     this.cache = new BlockCache(options.cacheBytes ?? 64 * 1024 * 1024);
     this.reader = new BlockReader(this.#driver, 'db', this.cache);
-    this.tree = new Tree(this.reader.tree(this.#place), null);
+    this.tree = new Tree(this.reader.tree(this.#place, this.leaf), null);
   }
 
   async apply(changes: Changes, observe?: ChangeObserver): Promise<void> {
@@ -169,7 +169,7 @@ class Lab {
       counters: this.counters,
       ...(observe === undefined ? {} : { observe }),
     });
-    const source = this.reader.tree(this.#place);
+    const source = this.reader.tree(this.#place, this.leaf);
     if (root.kind === 'empty') this.tree = new Tree(source, null);
     else if (root.kind === 'stored') this.tree = new Tree(source, { ...root.ref, level: root.level });
     else {

@@ -17,6 +17,7 @@ import { MemoryDriver } from '../../src/storage/memory.ts';
 import type { QueryHost, RegisteredFunction } from '../../src/table/query-host.ts';
 import { readSchema } from '../../src/table/schema.ts';
 import type { SchemaDefinition } from '../../src/table/schema.ts';
+import { indexLeafShape } from '../../src/table/table-shape.ts';
 import type { TableShape } from '../../src/table/table-shape.ts';
 import { TableState } from '../../src/table/table-state.ts';
 import { ViewContext } from '../../src/table/view.ts';
@@ -111,7 +112,7 @@ export class TestTable implements QueryHost {
   }
 
   async #treeOf({ place, writer, root }: MergedTree): Promise<Tree> {
-    const source = this.#reader.tree(place);
+    const source = this.#reader.tree(place, place.index === undefined ? this.shape.leafShape : indexLeafShape);
     if (root.kind === 'empty') return new Tree(source, null);
     if (root.kind === 'stored') return new Tree(source, { ...root.ref, level: root.level });
     const ref = await writer.put(root.entries, 0, root.entries.count);
