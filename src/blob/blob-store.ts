@@ -69,7 +69,8 @@ export class BlobStore {
   }
 
   #key(reference: string): string {
-    return `${this.#prefix}/${blobName(reference)}`;
+    // UUIDs are the same in either case; names are not.
+    return `${this.#prefix}/${blobName(reference.toLowerCase())}`;
   }
 
   /** Stores a blob under a new reference. Bytes are tried again after a failure; a stream cannot be read twice. */

@@ -40,7 +40,8 @@ export class BlobValue {
     }
     this.contentType = contentType;
     if (typeof data === 'string') this.source = Buffer.from(data, 'utf8');
-    else if (data instanceof Uint8Array) this.source = data.slice();
+    // Not slice(), which gives a view of a Buffer.
+    else if (data instanceof Uint8Array) this.source = new Uint8Array(data);
     else if (isStream(data)) this.source = data;
     else {
       const allowed = 'a Buffer, Uint8Array, string, or a readable stream of bytes';

@@ -65,7 +65,7 @@ export class MemoryDriver implements StorageDriver {
   async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     checkKey(key);
     checkNotAborted(key, options.signal);
-    const bytes = body instanceof Uint8Array ? body.slice() : await collect(key, body, options.signal);
+    const bytes = body instanceof Uint8Array ? new Uint8Array(body) : await collect(key, body, options.signal);
     // From here to the end nothing is awaited: the condition is checked and the object replaced in one step.
     checkNotAborted(key, options.signal);
     const current = this.#objects.get(key);
@@ -134,8 +134,8 @@ async function collect(key: string, body: PutBody, signal: AbortSignal | undefin
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of readBody(key, body, signal)) {
-    // A stream may fill the same buffer again.
-    chunks.push(chunk.slice());
+    // A stream may fill the same buffer again. Not slice(), which gives a view of a Buffer.
+    chunks.push(new Uint8Array(chunk));
     length += chunk.length;
   }
   const bytes = new Uint8Array(length);

@@ -93,8 +93,8 @@ export class TemporaryFiles {
     let gathered: Uint8Array[] = [];
     let length = 0;
     for await (const chunk of readBody(key, body, signal)) {
-      // Copied: the stream may fill the same buffer again.
-      gathered.push(chunk.slice());
+      // Copied: the stream may fill the same buffer again. Not by slice(), which gives a view of a Buffer.
+      gathered.push(new Uint8Array(chunk));
       length += chunk.length;
       if (length < WRITE_BYTES) continue;
       await file.write(Buffer.concat(gathered));

@@ -106,7 +106,7 @@ export class FaultyDriver implements StorageDriver {
   put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     const { signal, ...rest } = options;
     // The caller may use its buffer again once it was told that the request failed; the request may land later.
-    const kept = body instanceof Uint8Array ? body.slice() : body;
+    const kept = body instanceof Uint8Array ? new Uint8Array(body) : body;
     const kind = options.if === 'any' ? 'put' : 'conditionalPut';
     return this.#request(kind, key, signal, async ({ fault }) => {
       const result = await this.#driver.put(key, kept, rest);
@@ -229,7 +229,7 @@ function isLost(fault: FaultKind): boolean {
 function damage(bytes: Uint8Array, random: SeededRandom): Uint8Array {
   if (bytes.length === 0) return bytes;
   if (random.chance(0.3)) return bytes.slice(0, random.integer(0, bytes.length - 1));
-  const damaged = bytes.slice();
+  const damaged = new Uint8Array(bytes);
   const at = random.integer(0, bytes.length - 1);
   damaged[at] = (damaged[at] as number) ^ (1 << random.integer(0, 7));
   return damaged;
