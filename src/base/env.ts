@@ -33,7 +33,13 @@ export interface Environment {
   yieldToEventLoop(): Promise<void>;
 }
 
+/** Longest request for random bytes that is served from a pool. */
+const pooledBytes = 64;
+
 class RealEnvironment implements Environment {
+  readonly #pool = new Uint8Array(4096);
+  #poolAt = 4096;
+
   now(): number {
     return Date.now();
   }
@@ -50,7 +56,17 @@ class RealEnvironment implements Environment {
     };
   }
   randomBytes(length: number): Uint8Array {
-    return randomFillSync(new Uint8Array(length));
+    if (length > pooledBytes) return randomFillSync(new Uint8Array(length));
+    // A call into the system for every id would cost more than the id is worth.
+    if (this.#poolAt + length > this.#pool.length) {
+      randomFillSync(this.#pool);
+      this.#poolAt = 0;
+    }
+    const start = this.#poolAt;
+    this.#poolAt += length;
+    const bytes = this.#pool.slice(start, this.#poolAt);
+    this.#pool.fill(0, start, this.#poolAt);
+    return bytes;
   }
   random(): number {
     return Math.random();

@@ -12,6 +12,7 @@ import { KeyList } from '../format/key-list.ts';
 import {
   appendNullRow,
   checkDocument,
+  checkKeys,
   copyRow,
   documentValue,
   FieldProblem,
@@ -113,20 +114,23 @@ export class TableOperations {
 
   #encode(kind: Operation, document: unknown): number {
     const { layout, primaryKey, defaults } = this.shape;
-    checkDocument(layout, document);
+    checkDocument(document);
     const { writer, heapWriter } = this.arena;
     const base = appendNullRow(layout, writer);
     const named = this.#named.length;
     this.#named.zeros(this.#namedBytes);
     let key: unknown;
+    let present = 0;
     for (const field of layout.fields) {
       const value = documentValue(document, field);
       if (value === undefined) continue;
+      present++;
       const at = named + (field.index >> 3);
       this.#named.bytes[at] = (this.#named.bytes[at] as number) | (1 << (field.index & 7));
       if (value !== null) writeField(writer, base, heapWriter, field, value);
       if (field === primaryKey) key = value;
     }
+    checkKeys(layout, document, present);
     if (kind !== Operation.update) {
       for (const { field, stored, constant } of defaults) {
         if (documentValue(document, field) !== undefined) continue;

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ByteWriter } from '../base/bytes.ts';
-import { appendNullRow, checkDocument, documentValue, FieldProblem, writeField } from './row-encode.ts';
+import { appendNullRow, checkDocument, checkKeys, documentValue, FieldProblem, writeField } from './row-encode.ts';
 import { decodeRow } from './row-decode.ts';
 import { RowLayout } from './row-layout.ts';
 import { Types } from './types.ts';
@@ -149,7 +149,7 @@ describe('documents', () => {
 
   it('may have fields that every object inherits, and hold only what is their own', () => {
     const document = JSON.parse('{"__proto__": 1, "constructor": 2, "id": 3}') as object;
-    checkDocument(layout, document);
+    checkDocument(document);
     const rows = new ByteWriter();
     const base = appendNullRow(layout, rows);
     for (const field of layout.fields) {
@@ -165,9 +165,9 @@ describe('documents', () => {
   });
 
   it('are refused where they have fields that the schema does not name, or are no objects', () => {
-    expect(() => checkDocument(layout, { id: 1, nmae: 2 })).toThrow(/'nmae'/);
+    expect(() => checkKeys(layout, { id: 1, nmae: 2 }, 1)).toThrow(/'nmae'/);
     for (const value of [null, undefined, 1, 'x', [], [1]]) {
-      expect(() => checkDocument(layout, value)).toThrow(FieldProblem);
+      expect(() => checkDocument(value)).toThrow(FieldProblem);
     }
   });
 });
