@@ -1,0 +1,229 @@
+/** Random tables, values and queries, in the terms of StoreDb and of SQL. */
+import { Types } from '../../src/index.ts';
+import type { SchemaDefinition } from '../../src/index.ts';
+import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { SqlValue } from './sqlite.ts';
+
+export type Row = Record<string, unknown>;
+type Operator = '=' | '!=' | '<' | '<=' | '>' | '>=' | 'IN';
+
+/** A kind of column: where the semantics of both databases are the same. */
+interface Kind {
+  readonly typeId: SchemaDefinition['fields'][string]['typeId'];
+  readonly sqlType: string;
+  /** A value that a row may hold, from few enough that conditions match and rows tie. */
+  value(random: SeededRandom): unknown;
+  /** A value to compare with, which the type need not hold. */
+  compared(random: SeededRandom): unknown;
+}
+
+const letters = [
+  '',
+  'a',
+  'b',
+  'ab',
+  'Z',
+  'é',
+  '\0',
+  '\uFFFF',
+  '\u{10000}',
+  '\u{1F600}',
+  'abcdefghijkl',
+  'abcdefghijklm',
+  ' ',
+];
+
+function text(random: SeededRandom): string {
+  return random.pick(letters) + (random.chance(0.5) ? random.pick(letters) : '');
+}
+
+/** Mostly around the 1024 bytes that an index holds. */
+function longText(random: SeededRandom): string {
+  const stem = 'x'.repeat(random.pick([1, 1022, 1023, 1024, 1025]));
+  return stem + random.pick(['', 'a', 'b', '\uFFFF', '\u{10000}']);
+}
+
+function bytes(random: SeededRandom): Buffer {
+  const length = random.pick([0, 1, 2, 12, 13, 14]);
+  return Buffer.from(Array.from({ length }, (_, i) => (i < length - 1 ? 7 : random.pick([0, 1, 127, 128, 255]))));
+}
+
+function integers(typeId: Kind['typeId'], low: number, high: number): Kind {
+  const value = (random: SeededRandom): number =>
+    random.chance(0.1) ? random.pick([low, high]) : random.integer(Math.max(low, -4), 6);
+  return {
+    typeId,
+    sqlType: 'INTEGER',
+    value,
+    compared: (random) =>
+      random.chance(0.2) ? random.pick([low - 1, high + 1, 0.5, -1.5, 1e15, -1e300, Infinity]) : value(random),
+  };
+}
+
+const floats = [-Infinity, -1e300, -2.5, -0.1, 0, -0, 0.1, 1, 2.5, 3, 1e300, Infinity, Number.MIN_VALUE];
+
+const same = (value: (random: SeededRandom) => unknown): Pick<Kind, 'value' | 'compared'> => ({
+  value,
+  compared: value,
+});
+
+export const kinds: Record<string, Kind> = {
+  uint8: integers(Types.uint8, 0, 255),
+  int16: integers(Types.int16, -32_768, 32_767),
+  int32: integers(Types.int32, -(2 ** 31), 2 ** 31 - 1),
+  uint32: integers(Types.uint32, 0, 2 ** 32 - 1),
+  int64: {
+    typeId: Types.int64,
+    sqlType: 'INTEGER',
+    ...same((random) => random.pick([-(2n ** 63n), -(2n ** 53n) - 1n, -1n, 0n, 1n, 2n ** 53n + 1n, 2n ** 63n - 1n])),
+  },
+  float64: { typeId: Types.float64, sqlType: 'REAL', ...same((random) => random.pick(floats)) },
+  float32: {
+    typeId: Types.float32,
+    sqlType: 'REAL',
+    value: (random) => random.pick([-2, -0.1, 0, 0.1, 0.5, 1, 3e38]),
+    compared: (random) => random.pick([-2, -0.1, 0, 0.1, Math.fround(0.1), 0.5, 1e300]),
+  },
+  varchar: { typeId: Types.varchar, sqlType: 'TEXT', ...same(text) },
+  long: { typeId: Types.varchar, sqlType: 'TEXT', ...same(longText) },
+  bytes: { typeId: Types.bytes, sqlType: 'BLOB', ...same(bytes) },
+  boolean: { typeId: Types.boolean, sqlType: 'INTEGER', ...same((random) => random.chance(0.5)) },
+  timestamp: {
+    typeId: Types.timestamp,
+    sqlType: 'INTEGER',
+    ...same((random) => new Date(random.pick([-8.64e15, -62_135_596_800_000, -1, 0, 1, 1.7e12, 8.64e15]))),
+  },
+};
+
+/** Types whose values are unique often enough, and short enough, to be primary keys. */
+const keyKinds: Record<string, (random: SeededRandom, i: number) => unknown> = {
+  uint32: (_, i) => i * 3,
+  int64: (_, i) => BigInt(i) * 4_294_967_297n - 2n ** 62n,
+  varchar: (random, i) => `${random.pick(letters)}${i}`,
+  bytes: (random, i) => Buffer.concat([bytes(random), Buffer.from([i >> 8, i & 255])]),
+  float64: (_, i) => (i - 40) / 7,
+};
+
+export interface Column {
+  readonly name: string;
+  readonly kind: Kind;
+}
+
+export interface Table {
+  readonly schema: SchemaDefinition;
+  readonly columns: readonly Column[];
+  key(random: SeededRandom, i: number): unknown;
+}
+
+export function randomTable(random: SeededRandom, name: string): Table {
+  const keyKind = random.pick(Object.keys(keyKinds));
+  const columns: Column[] = [{ name: 'k', kind: kinds[keyKind] as Kind }];
+  const count = random.integer(2, 6);
+  for (const [i, kind] of random.shuffled(Object.keys(kinds)).slice(0, count).entries()) {
+    columns.push({ name: `f${i}_${kind}`, kind: kinds[kind] as Kind });
+  }
+  const rest = columns.slice(1).map((column) => column.name);
+  return {
+    schema: {
+      name,
+      version: 1,
+      fields: Object.fromEntries(columns.map((column) => [column.name, { typeId: column.kind.typeId }])),
+      primaryKey: 'k',
+      indexes: random.shuffled(rest).slice(0, random.integer(0, rest.length)),
+    },
+    columns,
+    key: keyKinds[keyKind] as Table['key'],
+  };
+}
+
+export function randomRow(random: SeededRandom, table: Table, key: unknown): Row {
+  const row: Row = { k: key };
+  for (const { name, kind } of table.columns.slice(1)) row[name] = random.chance(0.15) ? null : kind.value(random);
+  return row;
+}
+
+/** A value as SQLite is given it. */
+export function toSql(value: unknown, typeId: number): SqlValue {
+  if (value === null) return null;
+  if (typeof value === 'boolean') return value ? 1 : 0;
+  if (value instanceof Date) return value.getTime();
+  // SQLite has it as a text of its own otherwise, and -0 as 0 anyway.
+  return typeof value === 'number' && typeId === Types.float32 ? Math.fround(value) : (value as SqlValue);
+}
+
+export interface Condition {
+  readonly column: Column;
+  readonly operator: Operator;
+  readonly value: unknown;
+}
+
+export interface RandomQuery {
+  readonly conditions: readonly Condition[];
+  readonly orders: readonly { readonly name: string; readonly direction: 'asc' | 'desc' }[];
+  readonly limit: number | undefined;
+  readonly offset: number;
+}
+
+const operators: readonly Operator[] = ['=', '=', '!=', '<', '<=', '>', '>=', 'IN'];
+
+function randomCondition(random: SeededRandom, table: Table, keys: readonly unknown[]): Condition {
+  const column = random.pick(table.columns);
+  const operator = random.pick(operators);
+  const value = (): unknown => {
+    if (random.chance(0.1)) return null;
+    return column.name === 'k' ? random.pick(keys) : column.kind.compared(random);
+  };
+  return { column, operator, value: operator === 'IN' ? Array.from({ length: random.integer(0, 5) }, value) : value() };
+}
+
+export function randomQuery(random: SeededRandom, table: Table, keys: readonly unknown[]): RandomQuery {
+  const conditions = Array.from({ length: random.pick([0, 1, 1, 1, 2, 2, 3]) }, () =>
+    randomCondition(random, table, keys),
+  );
+  // A range on one column, as people write them.
+  const [first] = conditions;
+  if (first !== undefined && random.chance(0.2)) {
+    const value = first.column.name === 'k' ? random.pick(keys) : first.column.kind.compared(random);
+    conditions.push({ column: first.column, operator: random.pick(['<', '<=', '>', '>=']), value });
+  }
+  const orders = Array.from({ length: random.pick([0, 0, 1, 1, 2]) }, () => {
+    return { name: random.pick(table.columns).name, direction: random.pick(['asc', 'desc'] as const) };
+  });
+  return {
+    conditions,
+    orders,
+    limit: random.chance(0.4) ? random.integer(0, 12) : undefined,
+    offset: random.chance(0.3) ? random.integer(0, 10) : 0,
+  };
+}
+
+function conditionSql({ column, operator, value }: Condition, values: SqlValue[]): string {
+  const field = `"${column.name}"`;
+  // What a query compares a float32 with is not rounded: only what a row holds is.
+  const bind = (given: unknown): string => {
+    values.push(toSql(given, 0));
+    return '?';
+  };
+  if (operator === 'IN') {
+    // SQL's IN never finds null, and is unknown where the list has one.
+    const list = value as unknown[];
+    const found = list.filter((item) => item !== null).map(bind);
+    return `(${field} IN (${found.join(', ')})${list.includes(null) ? ` OR ${field} IS NULL` : ''})`;
+  }
+  if (operator === '=') return `${field} IS ${bind(value)}`;
+  if (operator === '!=') return `${field} IS NOT ${bind(value)}`;
+  return `${field} ${operator} ${bind(value)}`;
+}
+
+/** The query as SQL with the same meaning: the primary keys of what it finds. */
+export function toSelect(
+  table: Table,
+  query: RandomQuery,
+): { readonly sql: string; readonly values: readonly SqlValue[] } {
+  const values: SqlValue[] = [];
+  const where = query.conditions.map((condition) => conditionSql(condition, values)).join(' AND ') || 'true';
+  // Nulls come first in SQLite too.
+  const orders = [...query.orders.map(({ name, direction }) => `"${name}" ${direction}`), '"k"'].join(', ');
+  const sql = `SELECT n FROM "${table.schema.name}" WHERE ${where} ORDER BY ${orders} LIMIT ? OFFSET ?`;
+  return { sql, values: [...values, query.limit ?? -1, query.offset] };
+}

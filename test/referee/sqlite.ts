@@ -1,0 +1,41 @@
+/** SQLite, compiled to WebAssembly, as far as the referee needs it. The package brings no types. */
+import { createRequire } from 'node:module';
+
+export type SqlValue = number | string | Uint8Array | bigint | null;
+
+interface Statement {
+  bind(values: readonly SqlValue[]): boolean;
+  step(): boolean;
+  get(): SqlValue[];
+  run(values: readonly SqlValue[]): void;
+  free(): boolean;
+}
+
+export interface SqlDatabase {
+  run(sql: string): unknown;
+  prepare(sql: string): Statement;
+  close(): void;
+}
+
+type Load = () => Promise<{ readonly Database: new () => SqlDatabase }>;
+
+const require = createRequire(import.meta.url);
+const load = require('sql.js') as Load;
+
+export async function openSqlite(): Promise<SqlDatabase> {
+  const { Database } = await load();
+  return new Database();
+}
+
+/** The first column of every row that a statement gives. */
+export function firstColumn(database: SqlDatabase, sql: string, values: readonly SqlValue[]): SqlValue[] {
+  const statement = database.prepare(sql);
+  try {
+    statement.bind(values);
+    const found: SqlValue[] = [];
+    while (statement.step()) found.push(statement.get()[0] as SqlValue);
+    return found;
+  } finally {
+    statement.free();
+  }
+}
