@@ -41,7 +41,9 @@ export class Database {
 
   /**
    * Opens the database, or creates it where there is none, and starts the write-forward loop. Required before any
-   * operation; calling it again changes nothing.
+   * operation; calling it again changes nothing. `registerSchema()` and its like may come before or after. Rejects with
+   * `NotADatabaseError` if there are other objects under the prefix, and with `DeadlineExceededError` if the store
+   * cannot be reached.
    */
   async start(): Promise<void> {
     await this.#instance.start();
@@ -49,7 +51,8 @@ export class Database {
 
   /**
    * Stops the write-forward loop, waits for flushes and merges under way and releases what the instance holds. Nothing
-   * is merged for it: what was flushed is durable as it is. A stopped instance can be started again.
+   * is merged for it: what was flushed is durable as it is. A stopped instance can be started again. It leaves
+   * no timers or sockets behind.
    */
   async stop(): Promise<void> {
     await this.#instance.stop();
@@ -60,6 +63,7 @@ export class Database {
     return this.stop();
   }
 
+  /** Stops the instance at the end of a block with `await using db = StoreDb(...)`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
   }
@@ -73,8 +77,10 @@ export class Database {
   }
 
   /**
-   * Registers a function of whole rows for use in `where(name, '=', value)`. It must be synchronous, pure and without
-   * side effects.
+   * Registers a function of whole rows for use in `where(name, '=', value)`, in queries of every table. Its result is
+   * compared with `===`. It must be synchronous, pure and without side effects. A field of the same name is hidden by it.
+   * A second function of the same name replaces the first. `version` is for your own use: nothing depends on it.
+   * Throws `InvalidOptionError`.
    */
   registerFunction(name: string, fn: (row: Record<string, unknown>) => unknown, version?: number): void {
     this.#instance.registry.registerFunction(name, fn, version);
@@ -83,13 +89,14 @@ export class Database {
   /**
    * Registers a trigger: `handler` is called for every mutation of the table when it is added to a batch, in the order of
    * registration. What it adds to `batch` is committed with the mutation; if it rejects, the mutation is not added and
-   * one flush is rejected with its error.
+   * one flush is rejected with its error. `'*'` stands for all three operations. Triggers fire in this instance only.
+   * Throws `InvalidOptionError`.
    */
   registerTrigger(table: string, operation: TriggerOperation | '*', handler: TriggerHandler<TriggerApi>): void {
     this.#instance.registry.registerTrigger(table, operation, handler);
   }
 
-  /** A new root batch. */
+  /** A new, empty root batch. */
   batch(): Batch {
     return new Batch(this.#instance);
   }
@@ -99,7 +106,10 @@ export class Database {
     return new Query<RowFor<T>>(this.#instance, tableName(table));
   }
 
-  /** The row with a primary key, undefined if there is none: the fast way to one row. */
+  /**
+   * The row with a primary key, as a fresh plain object; undefined if there is none. The fast way to one row. Rejects
+   * with `SchemaNotFoundError` if the table is not registered, and with `InvalidQueryError` for a key of another kind.
+   */
   get<T extends TableRef>(table: T, primaryKey: unknown): Promise<RowFor<T> | undefined> {
     try {
       this.#instance.running('db.get()');
@@ -147,13 +157,17 @@ export class Database {
 
   /**
    * Wraps data for a blob field. It is stored as an object of its own when the batch is flushed, and the row holds its
-   * reference. Strings are stored as UTF-8; streams are read once, then.
+   * reference. Strings are stored as UTF-8 and buffers are copied at once; streams are read once, by the flush.
+   * Throws `InvalidOptionError` for anything else.
    */
   Blob(data: BlobData, options?: BlobOptions): BlobValue {
     return new BlobValue(data, options);
   }
 
-  /** A stored blob by its reference, the UUID that a row's blob field holds. Nothing is read yet. */
+  /**
+   * A stored blob by its reference, the UUID that a row's blob field holds. Nothing is read yet: whether there is such a
+   * blob is told by the methods of what is returned.
+   */
   getBlob(reference: string): BlobReference {
     if (typeof reference !== 'string') {
       throw new InvalidOptionError('reference', `A blob reference is a UUID string, not ${describeValue(reference)}.`);
@@ -165,23 +179,29 @@ export class Database {
     });
   }
 
-  /** Catches up with everything that was committed anywhere before the call. */
+  /** Catches up with everything that was committed anywhere before the call. Later queries see it. */
   async refresh(options: CallOptions = {}): Promise<void> {
     const engine = this.#instance.running('db.refresh()');
     await engine.withDeadline('db.refresh()', options.signal, ({ signal }) => engine.refresh(signal));
   }
 
-  /** Merges all pending commits into blocks now, instead of at the next turn of write authority. */
+  /**
+   * Merges all pending commits into blocks now, instead of at the next turn of write authority: for instance after a
+   * large load. Rejects with `ContentionError` if other instances merge all the time.
+   */
   async checkpoint(options: CallOptions = {}): Promise<void> {
     await this.#instance.running('db.checkpoint()').checkpoint(options.signal);
   }
 
-  /** Checks everything that is stored: trees, counts, indexes against rows, checksums. */
+  /**
+   * Reads everything that is stored and checks it: trees, counts, indexes against rows, checksums. What is wrong is in
+   * the report; it rejects only if the store cannot be read. It takes as long as reading all blocks does.
+   */
   verify(options: CallOptions = {}): Promise<VerifyReport> {
     return this.#instance.verify(options.signal);
   }
 
-  /** Figures about this instance since it was created: requests, cache, merges. */
+  /** Figures about this instance: requests since it was created, its cache, the log and merges since `start()`. */
   stats(): DatabaseStats {
     return readStats(this.#instance.observed, this.#instance.engine);
   }

@@ -7,18 +7,19 @@ import { describeValue } from './format/values.ts';
 import type { CacheDriver } from './memory/cache-driver.ts';
 import type { StorageDriver } from './storage/driver.ts';
 
+/** Options of `StoreDb()`. */
 export interface StoreDbOptions {
   /** Root prefix of all data of this database: 1 to 512 UTF-8 bytes, without `/` at either end. */
   readonly dbPrefix: string;
   /** Id of this node, 0 to 255, different on every node that writes. */
   readonly nodeId: number;
-  /** Where the data is. Default: an object store if `STOREDB_BUCKET` is set; otherwise one must be given. */
+  /** Where the data is. Default: none, since this release has no driver for object stores: give one. */
   readonly driver?: StorageDriver;
   /** Least level that is logged. Default `'info'`; `'silent'` mutes all. */
   readonly logLevel?: LogLevel;
   /** Where log lines go. Default: the console. */
   readonly logger?: Logger;
-  /** Time between turns of write authority, in milliseconds. Default 5000. */
+  /** Time between turns of write authority, in milliseconds, 10 to 86,400,000. Default 5000. */
   readonly writeForwardInterval?: number;
   /** Size that data blocks should have, in bytes, 512 to 16 MiB. Default 65536. */
   readonly blockSizeBytes?: number;
@@ -26,7 +27,7 @@ export interface StoreDbOptions {
   readonly maxMemoryBytes?: number;
   /** A second cache for blocks, behind the one in memory. Default: none. */
   readonly cacheDriver?: CacheDriver;
-  /** Estimated size of a cached block, in bytes. Default 65536. */
+  /** Estimated size of a cached block, in bytes, 512 to 16 MiB. It changes nothing in this release. Default 65536. */
   readonly cacheBlockSize?: number;
   /** Ids of the nodes that share write authority, or a function that tells. Default: those that Block 0 lists. */
   readonly nodes?: readonly number[] | (() => readonly number[] | Promise<readonly number[]>);

@@ -13,11 +13,13 @@ export interface Timer {
   cancel(): void;
 }
 
+/** Options of `Environment.setTimer()`. */
 export interface TimerOptions {
   /** A background timer does not keep the process alive. Default false. */
   readonly background?: boolean;
 }
 
+/** Clock, timers and randomness, which the database uses for everything. */
 export interface Environment {
   /** Wall clock, milliseconds since 1970. May jump in either direction. */
   now(): number;

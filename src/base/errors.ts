@@ -8,6 +8,7 @@ export class StoreDbError extends Error {
   /** Stable, machine-readable name of the kind of error, for instance `DUPLICATE_KEY`. */
   readonly code: string;
 
+  /** For StoreDb itself; `cause` is the error behind this one. */
   constructor(code: string, message: string, options?: { cause?: unknown }) {
     super(message, options);
     this.code = code;
@@ -17,6 +18,7 @@ export class StoreDbError extends Error {
 
 /** An option of `StoreDb()` or of a driver is missing, of the wrong kind or out of range. */
 export class InvalidOptionError extends StoreDbError {
+  /** Name of the option or argument. */
   readonly option: string;
   constructor(option: string, message: string) {
     super('INVALID_OPTION', message);
@@ -36,6 +38,7 @@ export class NotStartedError extends StoreDbError {
 
 /** A table was read or written before its schema was registered. */
 export class SchemaNotFoundError extends StoreDbError {
+  /** Name of the table. */
   readonly table: string;
   constructor(table: string) {
     super('SCHEMA_NOT_FOUND', `Schema not found for table ${table}`);
@@ -45,6 +48,7 @@ export class SchemaNotFoundError extends StoreDbError {
 
 /** A schema definition that cannot be registered. */
 export class InvalidSchemaError extends StoreDbError {
+  /** Name of the table; empty if the definition has none. */
   readonly table: string;
   constructor(table: string, message: string) {
     super('INVALID_SCHEMA', message);
@@ -54,8 +58,11 @@ export class InvalidSchemaError extends StoreDbError {
 
 /** A value does not fit the field that it was given for. Nothing was written. */
 export class EncodeError extends StoreDbError {
+  /** Name of the table. */
   readonly table: string;
+  /** Name of the field. */
   readonly field: string;
+  /** The value that was refused. */
   readonly value: unknown;
   constructor(table: string, field: string, value: unknown, message: string) {
     super('ENCODE', message);
@@ -74,6 +81,7 @@ export class InvalidQueryError extends StoreDbError {
 
 /** An unknown operator, or one that the field does not take. */
 export class InvalidOperatorError extends StoreDbError {
+  /** What was given as the operator. */
   readonly operator: unknown;
   constructor(operator: unknown, message: string) {
     super('INVALID_OPERATOR', message);
@@ -83,7 +91,9 @@ export class InvalidOperatorError extends StoreDbError {
 
 /** A registered function threw, or returned a promise. */
 export class FunctionError extends StoreDbError {
+  /** Name of the registered function. */
   readonly functionName: string;
+  /** Primary key of the row that it was called with. */
   readonly primaryKey: unknown;
   constructor(functionName: string, primaryKey: unknown, message: string, options?: { cause?: unknown }) {
     super('FUNCTION', message, options);
@@ -94,7 +104,9 @@ export class FunctionError extends StoreDbError {
 
 /** An insert of a primary key that exists already. The whole flush was rejected; the batch keeps its operations. */
 export class DuplicateKeyError extends StoreDbError {
+  /** Name of the table. */
   readonly table: string;
+  /** The primary key that exists already. */
   readonly primaryKey: unknown;
   constructor(table: string, primaryKey: unknown, message: string) {
     super('DUPLICATE_KEY', message);
@@ -105,7 +117,9 @@ export class DuplicateKeyError extends StoreDbError {
 
 /** An update of a row that does not exist. The whole flush was rejected; the batch keeps its operations. */
 export class RowNotFoundError extends StoreDbError {
+  /** Name of the table. */
   readonly table: string;
+  /** The primary key that does not exist. */
   readonly primaryKey: unknown;
   constructor(table: string, primaryKey: unknown, message: string) {
     super('ROW_NOT_FOUND', message);
@@ -114,7 +128,7 @@ export class RowNotFoundError extends StoreDbError {
   }
 }
 
-/** A batch was used in a way it does not allow, for instance flushed twice at once. */
+/** A batch was used in a way it does not allow: flushed by a trigger, or used to write to a system table. */
 export class BatchStateError extends StoreDbError {
   constructor(message: string) {
     super('BATCH_STATE', message);
@@ -130,7 +144,9 @@ export class ContentionError extends StoreDbError {
 
 /** The commit may or may not have been applied, and the store can no longer tell. Never a plain failure. */
 export class CommitOutcomeUnknownError extends StoreDbError {
+  /** Id of the commit. */
   readonly commitId: string;
+  /** The place in the log that the commit may have taken. */
   readonly slot: number;
   constructor(commitId: string, slot: number, message: string, options?: { cause?: unknown }) {
     super('COMMIT_OUTCOME_UNKNOWN', message, options);
@@ -151,6 +167,7 @@ export class CorruptionError extends StoreDbError {
 
 /** The stored data was written by a version of StoreDb that this one cannot read. */
 export class UnknownFormatError extends StoreDbError {
+  /** Name of the object that cannot be read. */
   readonly key: string;
   constructor(key: string, message: string) {
     super('UNKNOWN_FORMAT', `${message} (object ${key})`);
@@ -177,9 +194,11 @@ export type RequestOutcome = 'unknown' | 'none';
 
 /** A request to the store failed. */
 export class StorageError extends StoreDbError {
+  /** Name of the object that the request was about; for a list, the prefix. */
   readonly key: string;
   /** `none`: the request definitely had no effect. `unknown`: it may have had, or may still have. */
   readonly outcome: RequestOutcome;
+  /** For drivers: a request about `key` failed, with `outcome`. `cause` is the error behind this one. */
   constructor(key: string, outcome: RequestOutcome, message: string, options?: { cause?: unknown }) {
     super('STORAGE', message, options);
     this.key = key;
@@ -217,6 +236,7 @@ export class TriggerDepthError extends StoreDbError {
 
 /** A blob reference that belongs to another row. */
 export class BlobReferenceError extends StoreDbError {
+  /** The reference that was refused. */
   readonly reference: string;
   constructor(reference: string, message: string) {
     super('BLOB_REFERENCE', message);
@@ -226,6 +246,7 @@ export class BlobReferenceError extends StoreDbError {
 
 /** No blob has this reference. */
 export class BlobNotFoundError extends StoreDbError {
+  /** The reference that was looked for. */
   readonly reference: string;
   constructor(reference: string, message: string) {
     super('BLOB_NOT_FOUND', message);

@@ -1,12 +1,17 @@
 /** Logging: the user's logger or the console, below a level that is filtered here. */
 
+/** Levels of log lines, least first; `silent` logs nothing. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
-/** Where log lines go. `details` is a flat object for machines. */
+/** Where log lines go. `details` is a flat object for machines. What a logger throws is ignored. */
 export interface Logger {
+  /** What is of use to find a fault. */
   debug(message: string, details?: object): void;
+  /** What is normal and rare. */
   info(message: string, details?: object): void;
+  /** What should be looked at. */
   warn(message: string, details?: object): void;
+  /** What failed. */
   error(message: string, details?: object): void;
 }
 

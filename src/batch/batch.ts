@@ -26,6 +26,7 @@ export type UpdateDocument<T extends TableRef> = T extends SchemaDefinition
   ? DocumentOf<T> & Required<Pick<DocumentOf<T>, T['primaryKey'] & keyof DocumentOf<T>>>
   : object;
 
+/** Options of `Batch.flush()`. */
 export interface FlushOptions {
   /** Gives the flush up. If it had begun to commit, the outcome is then unknown. */
   readonly signal?: AbortSignal;
@@ -70,8 +71,11 @@ export interface BatchHost {
 
 /** A query whose rows can be deleted: `db.query(...)`. */
 export interface DeletableQuery {
+  /** Name of the table. */
   readonly table: string;
+  /** Lays the batch's own writes over what is stored. */
   overlay(batch: Overlay): unknown;
+  /** The rows to delete. */
   execute(): Promise<readonly object[]>;
 }
 
@@ -119,27 +123,32 @@ export class Batch implements Overlay {
     this.#operations = new OperationSet(host.environment);
   }
 
-  /** Operations that the batch holds. */
+  /** How many operations the batch holds. */
   get size(): number {
     return this.#operations.count;
   }
 
   /**
    * Adds an insert. If the primary key exists already when the batch is flushed, the flush is rejected with
-   * `DuplicateKeyError`. Rejects with `EncodeError` for a bad value.
+   * `DuplicateKeyError`. Fields that are left out get their default, or null. The document is taken as it is now:
+   * changing it afterwards changes nothing. Rejects with `EncodeError` for a value that does not fit its field or a field
+   * that does not exist, and with the error of a trigger; such a call adds nothing.
    */
   insert<T extends TableRef>(table: T, document: InsertDocument<T>): Promise<void> {
     return this.#addDocument(Operation.insert, table, document);
   }
 
-  /** Adds an insert, or a replacement of the whole row if the primary key exists. */
+  /**
+   * Adds an insert, or a replacement of the whole row if the primary key exists: fields that are left out get their
+   * default, or null. Nothing is read for it. Rejects as {@link insert} does.
+   */
   upsert<T extends TableRef>(table: T, document: InsertDocument<T>): Promise<void> {
     return this.#addDocument(Operation.upsert, table, document);
   }
 
   /**
    * Adds an update: the given fields replace those of the stored row, the others stay. If there is no such row when the
-   * batch is flushed, the flush is rejected with `RowNotFoundError`.
+   * batch is flushed, the flush is rejected with `RowNotFoundError`. Rejects as {@link insert} does.
    */
   update<T extends TableRef>(table: T, document: UpdateDocument<T>): Promise<void> {
     return this.#addDocument(Operation.update, table, document);
@@ -177,7 +186,7 @@ export class Batch implements Overlay {
     return new Batch(this.#host, this);
   }
 
-  /** Drops all operations, and errors that no flush has reported yet. */
+  /** Drops all operations, and errors that no flush has reported yet. The batch can be used again. */
   clear(): void {
     this.#epoch++;
     this.#operations = new OperationSet(this.#host.environment);
@@ -189,7 +198,8 @@ export class Batch implements Overlay {
    * Root batch: commits all operations, atomically; resolves once they are durable and visible to this instance. If it
    * rejects, nothing was written and the batch keeps its operations, to be flushed again or dropped with
    * {@link clear}; only after `CommitOutcomeUnknownError` it is open whether they were applied, and the next flush
-   * settles that first. Sub-batch: moves the operations into the parent.
+   * settles that first. Sub-batch: moves the operations into the parent, where no triggers fire for them again. A flushed
+   * batch is empty and can be used again; an empty flush writes nothing.
    */
   flush(options: FlushOptions = {}): Promise<void> {
     const flush = async (): Promise<void> => {
@@ -208,7 +218,11 @@ export class Batch implements Overlay {
     return flushed;
   }
 
-  /** The state of a table with this batch's writes on top, and below them those of the batches that it is part of. */
+  /**
+   * The state of a table with this batch's writes on top, and below them those of the batches that it is part of.
+   *
+   * @hidden For queries.
+   */
   async overlayOn(state: TableState): Promise<TableState> {
     const below = this.#parent === undefined ? state : await this.#parent.overlayOn(state);
     let overlaid = below;

@@ -11,6 +11,7 @@ const maxExpirySeconds = 604_800;
 /** Where a reference finds its record: rejects with `BlobNotFoundError`. */
 export type RecordLookup = (reference: string) => Promise<BlobRecord>;
 
+/** Options of calls that read a blob. */
 export interface BlobCallOptions {
   /** Gives the call up. */
   readonly signal?: AbortSignal;
@@ -46,7 +47,8 @@ export class BlobReference {
 
   /**
    * Bytes `start` (inclusive) to `end` (exclusive), as in `Buffer.subarray`; by default all. Only the chunks of 64 KiB
-   * that the range touches are fetched, and they are verified.
+   * that the range touches are fetched, and they are verified. Negative offsets count from the end, and what lies outside
+   * the blob is left out. Rejects with `BlobNotFoundError`, and with `CorruptionError` if the bytes are damaged.
    */
   async getBuffer(start?: number, end?: number, options: BlobCallOptions = {}): Promise<Buffer> {
     const { record, from, to } = await this.#range(start, end);

@@ -5,6 +5,7 @@ import { describeValue } from '../format/values.ts';
 /** What a blob can be made of. A stream is read once, when the batch is flushed. */
 export type BlobData = Uint8Array | string | AsyncIterable<Uint8Array | string> | ReadableStream<Uint8Array>;
 
+/** Options of `db.Blob()`. */
 export interface BlobOptions {
   /** Media type that a download of the blob carries. Default `application/octet-stream`. */
   readonly contentType?: string;
@@ -17,14 +18,20 @@ function isStream(data: unknown): data is AsyncIterable<Uint8Array | string> {
   return typeof data === 'object' && data !== null && Symbol.asyncIterator in data;
 }
 
-/** A value for a blob field. */
+/** A value for a blob field, as `db.Blob()` returns it. */
 export class BlobValue {
+  /** Media type that a download of the blob carries. */
   readonly contentType: string;
-  /** The bytes, copied when the value was made, or the stream that gives them. */
+  /**
+   * The bytes, copied when the value was made, or the stream that gives them.
+   *
+   * @hidden
+   */
   readonly source: Uint8Array | AsyncIterable<Uint8Array | string>;
 
   #isSpent = false;
 
+  /** @hidden Use `db.Blob()`. */
   constructor(data: unknown, options: BlobOptions = {}) {
     const { contentType = defaultContentType } = options;
     if (
@@ -49,12 +56,20 @@ export class BlobValue {
     }
   }
 
-  /** Whether the stream was begun to be read: it cannot be read again. */
+  /**
+   * Whether the stream was begun to be read: it cannot be read again.
+   *
+   * @hidden
+   */
   get isSpent(): boolean {
     return this.#isSpent;
   }
 
-  /** The data, to be read now. */
+  /**
+   * The data, to be read now.
+   *
+   * @hidden
+   */
   async *read(): AsyncGenerator<Uint8Array | string, void, undefined> {
     if (this.source instanceof Uint8Array) {
       yield this.source;

@@ -26,19 +26,25 @@ import { checkTree } from '../tree/check.ts';
 import type { Finding } from '../tree/check.ts';
 import type { Tree } from '../tree/tree.ts';
 
+/** A table as `db.verify()` found it. */
 export interface VerifiedTable {
+  /** Name of the table; `_blobs` and `_deleted_blobs` are the database's own. */
   readonly name: string;
+  /** Rows in blocks; those of pending commits are not counted. */
   readonly rows: number;
   /** Blocks of the table and its indexes, roots in Block 0 included. */
   readonly blocks: number;
+  /** Each index and how many entries it has: as many as there are rows. */
   readonly indexes: readonly { readonly name: string; readonly entries: number }[];
 }
 
+/** What `db.verify()` found. */
 export interface VerifyReport {
   /** Whether nothing is wrong. */
   readonly ok: boolean;
   /** What is wrong, and in which object; at most 100 findings a tree. */
   readonly findings: readonly Finding[];
+  /** Every table, the database's own included. */
   readonly tables: readonly VerifiedTable[];
   /** Commits in the log that are not merged yet. */
   readonly pendingCommits: number;

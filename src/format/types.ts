@@ -5,31 +5,45 @@
 
 /** Type ids by name, for schema definitions: `{ typeId: Types.varchar }`. */
 export const Types = {
+  /** An integer from 0 to 255. */
   uint8: 1,
+  /** An integer from 0 to 65,535. */
   uint16: 2,
+  /** An integer from 0 to 4,294,967,295. */
   uint32: 3,
   /** 64 bits; takes bigints and safe integers, reads back bigints. */
   uint64: 4,
+  /** An integer from -128 to 127. */
   int8: 5,
+  /** An integer from -32,768 to 32,767. */
   int16: 6,
+  /** An integer from -2,147,483,648 to 2,147,483,647. */
   int32: 7,
   /** 64 bits; takes bigints and safe integers, reads back bigints. */
   int64: 8,
+  /** Any number but NaN. */
   float64: 9,
+  /** A string of any length. */
   varchar: 10,
-  /** Managed blob: the row holds its UUID reference. */
+  /** A managed blob: takes what `db.Blob()` returns, reads back its reference, a UUID string. Cannot be a key. */
   blob: 11,
+  /** True or false. */
   boolean: 12,
-  /** A `Date`, in milliseconds. */
+  /** A `Date`, to the millisecond. */
   timestamp: 13,
+  /** Anything that JSON gives back unchanged. Has no order, and cannot be a key. */
   json: 14,
+  /** A UUID as a string; it is read back in lower case. */
   uuid: 15,
+  /** A `Buffer` or `Uint8Array` of any length, read back as a `Buffer`. */
   bytes: 16,
   /** 32 bits: values are rounded to the nearest float32. */
   float32: 17,
 } as const;
 
+/** Name of a field type. */
 export type TypeName = keyof typeof Types;
+/** Id of a field type, as it is stored on disk. */
 export type TypeId = (typeof Types)[TypeName];
 
 const names = new Map<number, TypeName>(Object.entries(Types).map(([name, id]) => [id, name as TypeName]));
@@ -111,4 +125,5 @@ export function bigintBounds(typeId: TypeId): { readonly min: bigint; readonly m
 /** Latest and earliest time that a `Date` can hold, in milliseconds (ECMA-262, time values). */
 export const maxTimestampMs = 8_640_000_000_000_000;
 
+/** What a json field holds. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };

@@ -4,5 +4,6 @@ export interface CacheDriver {
   get(key: string): Uint8Array | null | undefined | Promise<Uint8Array | null | undefined>;
   /** Holds bytes; may be forgotten at any time. Blocks never change, so nothing is ever out of date. */
   set(key: string, bytes: Uint8Array): void | Promise<void>;
+  /** Drops the bytes held under a key, if there are any. */
   delete(key: string): void | Promise<void>;
 }

@@ -21,6 +21,7 @@ import { RowIterator } from './row-iterator.ts';
 import { orAborted, runOnState } from './run.ts';
 import type { RunOptions } from './run.ts';
 
+/** Ascending or descending. */
 export type Direction = 'asc' | 'desc';
 
 /** Options of the calls that run a query. */
@@ -94,7 +95,10 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
 
   /**
    * Adds a condition: on a field, or on a registered function, whose result must then equal the value. `IN` takes an
-   * array; `= null` and `!= null` test for null.
+   * array, of which an empty one matches nothing. `= null` and `!= null` test for null; null never matches `<`, `<=`, `>`
+   * or `>=`, and `!=` with a value matches null. With a function only `=` is allowed. The value is copied. Throws
+   * `InvalidQueryError` for an unknown field or a value of another kind, and `InvalidOperatorError` for an operator that
+   * the field does not take; where the table is not registered yet, running the query rejects with them.
    */
   where(field: FieldName<R>, operator: Operator, value: unknown): this {
     if (typeof field !== 'string') {
@@ -113,7 +117,7 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
     return this;
   }
 
-  /** Lays the unflushed writes of a batch over what is stored. */
+  /** Lays the unflushed writes of a batch over what is stored. Only one batch: a second call replaces the first. */
   overlay(batch: Overlay): this {
     if (typeof (batch as Partial<Overlay> | null)?.overlayOn !== 'function') {
       throw new InvalidQueryError(`overlay() takes a batch of this database, not ${describeValue(batch)}.`);
@@ -122,7 +126,10 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
     return this;
   }
 
-  /** Sorts the rows; a second call sorts those that tie in the first. At last, ascending primary keys decide. */
+  /**
+   * Sorts the rows; a second call sorts those that tie in the first. At last, ascending primary keys decide. Null comes
+   * first, or last if descending. Throws `InvalidQueryError` for an unknown or json field.
+   */
   orderBy(field: FieldName<R>, direction: Direction = 'asc'): this {
     if (direction !== 'asc' && direction !== 'desc') {
       throw new InvalidQueryError(`orderBy() takes 'asc' or 'desc', not ${describeValue(direction)}.`);
@@ -133,19 +140,19 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
     return this;
   }
 
-  /** Returns at most so many rows. */
+  /** Returns at most so many rows: an integer of at least 0. A second call replaces the first. */
   limit(count: number): this {
     this.#limit = checkCount('limit', count);
     return this;
   }
 
-  /** Skips so many rows. */
+  /** Skips so many rows: an integer of at least 0. A second call replaces the first. */
   offset(count: number): this {
     this.#offset = checkCount('offset', count);
     return this;
   }
 
-  /** Returns rows with these fields only. */
+  /** Returns rows with these fields only. Conditions and order may use the others all the same. */
   select<const F extends keyof R & string>(...fields: readonly F[]): Query<Pick<R, F>> {
     if (fields.length === 0)
       throw new InvalidQueryError('select() takes the names of the fields that rows should have.');
@@ -167,7 +174,7 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
     return rows[0] as R | undefined;
   }
 
-  /** How many rows the query returns, limit and offset applied, without decoding any. */
+  /** How many rows the query returns, limit and offset applied. */
   count(options: QueryOptions = {}): Promise<number> {
     const written = { ...this.#written(), orders: [] };
     return this.#run(written, options, countRows);

@@ -13,6 +13,7 @@ import { describeValue, normalizeValue, ValueProblem } from '../format/values.ts
 
 /** The operators that `where` takes. */
 export const operators = ['=', '!=', '>', '>=', '<', '<=', 'IN'] as const;
+/** An operator of `where`: `=`, `!=`, `>`, `>=`, `<`, `<=` or `IN`. `IN` takes an array; all others take one value. */
 export type Operator = (typeof operators)[number];
 
 export type ComparisonOperator = Exclude<Operator, 'IN'>;

@@ -1,7 +1,9 @@
 /** A plan as a plain object, for people to read. */
 import type { Access, Plan } from './plan.ts';
 
+/** How a query would be run, as `query.explain()` tells it. */
 export interface Explanation {
+  /** Name of the table. */
   readonly table: string;
   /** `nothing`, `keys` (by primary key), `table` (a scan of it, or of a range) or `index`. */
   readonly access: string;
@@ -9,6 +11,7 @@ export interface Explanation {
   readonly index?: string;
   /** How many keys, or ranges of keys, are looked at. */
   readonly ranges: number;
+  /** Whether it is read from the end to the beginning. */
   readonly descending: boolean;
   /** Fields and functions that rows are tested for. */
   readonly filters: readonly string[];

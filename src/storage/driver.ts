@@ -16,6 +16,7 @@ export interface RequestOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Options of `StorageDriver.get()`. */
 export interface GetOptions extends RequestOptions {
   /** Bytes to read: `start` inclusive, `end` exclusive, both offsets in the object; clipped to its size. */
   readonly range?: { readonly start: number; readonly end: number };
@@ -25,7 +26,9 @@ export interface GetOptions extends RequestOptions {
 
 /** An object, or the range of it that was asked for. */
 export interface FoundObject {
+  /** Tells this answer from the others. */
   readonly status: 'found';
+  /** The bytes that were asked for. */
   readonly bytes: Uint8Array;
   /** Opaque name of this version of the object. */
   readonly etag: string;
@@ -35,6 +38,7 @@ export interface FoundObject {
   readonly lastModifiedMs: number;
 }
 
+/** What a read is answered with. `unchanged` only where `ifNoneMatch` was given. */
 export type GetResult = FoundObject | { readonly status: 'missing' } | { readonly status: 'unchanged' };
 
 /** What must hold for a put to happen: nothing, no object of that key, or an object with exactly this ETag. */
@@ -43,7 +47,9 @@ export type PutCondition = 'any' | 'absent' | { readonly etag: string };
 /** Whole bytes, or a stream of them whose size need not be known. A stream is consumed once. */
 export type PutBody = Uint8Array | AsyncIterable<Uint8Array>;
 
+/** Options of `StorageDriver.put()`. */
 export interface PutOptions extends RequestOptions {
+  /** What must hold for the put to happen. */
   readonly if: PutCondition;
   /** Media type that a download of the object should carry. Drivers that cannot keep it may ignore it. */
   readonly contentType?: string;
@@ -52,11 +58,13 @@ export interface PutOptions extends RequestOptions {
 /** `lost`: the condition did not hold (also when the object to replace is missing), and nothing was written. */
 export type PutResult = { readonly status: 'written'; readonly etag: string } | { readonly status: 'lost' };
 
+/** What a deletion is answered with. */
 export interface DeleteResult {
   /** Keys that could not be deleted; deleting a missing key is no failure. */
   readonly failed: readonly { readonly key: string; readonly message: string }[];
 }
 
+/** Options of `StorageDriver.list()`. */
 export interface ListOptions extends RequestOptions {
   /** Only keys after this one. */
   readonly after?: string;
@@ -64,24 +72,31 @@ export interface ListOptions extends RequestOptions {
   readonly limit?: number;
 }
 
+/** An object in a listing. */
 export interface ListEntry {
+  /** Name of the object. */
   readonly key: string;
+  /** Size of the object in bytes. */
   readonly sizeBytes: number;
+  /** When the store says the object was written, in milliseconds since 1970. */
   readonly lastModifiedMs: number;
 }
 
 /** One page of keys in the order of their UTF-8 bytes. */
 export interface ListPage {
+  /** The entries of this page. */
   readonly entries: readonly ListEntry[];
   /** Whether keys follow; ask again with `after` set to the last entry's key. */
   readonly more: boolean;
 }
 
+/** Options of `StorageDriver.presign()`. */
 export interface PresignOptions {
   /** How long the URL works, in seconds, 1 to 604,800. */
   readonly expiresInSeconds: number;
 }
 
+/** What StoreDb needs of a store. docs/drivers.md has the rules, and `driverConformance` checks them. */
 export interface StorageDriver {
   /** Short name for logs, for instance `memory`. */
   readonly name: string;

@@ -31,12 +31,13 @@ import { checkKey, checkList, checkNotAborted, clipRange } from './requests.ts';
 import { damaged, StoredFile } from './stored-file.ts';
 import { TemporaryFiles, type TemporaryFile } from './temporary-files.ts';
 
+/** Options of `FileDriver`. */
 export interface FileDriverOptions {
   /** The folder. It is made with the first write; relative paths are resolved when the driver is constructed. */
   readonly path: string;
   /**
-   * `fsync` (default): what was written survives a loss of power. `none`: it survives the end of the process, but not
-   * that of the machine; for tests and for data that can be made again.
+   * With `'fsync'`, what was written survives a loss of power. With `'none'` it survives the end of the process, but not
+   * that of the machine: for tests and for data that can be made again. Default `'fsync'`.
    */
   readonly durability?: Durability;
   /** Clock, timers and randomness. Default: the runtime's own. */
@@ -63,6 +64,7 @@ export class FileDriver implements StorageDriver {
   /** Keys known to have versions, which is for ever: their plain file need not be looked at. */
   readonly #versioned = new Set<string>();
 
+  /** Takes the path of a folder, or options. Nothing is touched yet. Throws `InvalidOptionError`. */
   constructor(options: string | FileDriverOptions) {
     const given: FileDriverOptions = typeof options === 'string' ? { path: options } : options;
     if (typeof given?.path !== 'string' || given.path === '') {

@@ -5,6 +5,7 @@
 import path from 'node:path';
 import { errorCode, type FileSystem } from './file-system.ts';
 
+/** What written data survives: a loss of power, or only the end of the process. */
 export type Durability = 'fsync' | 'none';
 
 export class Folders {

@@ -29,6 +29,7 @@ interface StoredObject {
   readonly lastModifiedMs: number;
 }
 
+/** Options of `MemoryDriver`. */
 export interface MemoryDriverOptions {
   /** Clock and randomness. Default: the runtime's own. */
   readonly environment?: Environment;
@@ -45,6 +46,7 @@ export class MemoryDriver implements StorageDriver {
   readonly #etagPrefix: string;
   #writes = 0;
 
+  /** Makes an empty store. */
   constructor(options: MemoryDriverOptions = {}) {
     this.#environment = options.environment ?? realEnvironment;
     this.#etagPrefix = toHex(this.#environment.randomBytes(6));

@@ -30,26 +30,35 @@ export interface RequestCounts {
   delete: number;
   /** Keys named by delete requests. */
   deletedKeys: number;
+  /** List requests: pages. */
   list: number;
+  /** URLs that were made. */
   presign: number;
   /** Requests that failed. They are in no other count. */
   errors: number;
+  /** Bytes of content that were read. */
   bytesRead: number;
+  /** Bytes of content that were written. */
   bytesWritten: number;
 }
 
 /** One finished request, as told to a hook. */
 export interface ObservedRequest {
+  /** The call. */
   readonly kind: 'get' | 'put' | 'delete' | 'list' | 'presign';
   /** The key; for `list` the prefix, for `delete` the first key. */
   readonly key: string;
+  /** How it ended. */
   readonly status: 'found' | 'missing' | 'unchanged' | 'written' | 'lost' | 'done' | 'error';
   /** Bytes of content read or written; 0 for everything else. */
   readonly bytes: number;
+  /** How long it took, in milliseconds. */
   readonly durationMs: number;
+  /** What it was rejected with. */
   readonly error?: unknown;
 }
 
+/** Options of `ObservedDriver`. */
 export interface ObservedDriverOptions {
   /** Clock for durations. Default: the runtime's own. */
   readonly environment?: Environment;
@@ -85,6 +94,7 @@ export class ObservedDriver implements StorageDriver {
   readonly #onRequest: ((request: ObservedRequest) => void) | undefined;
   #counts = zero();
 
+  /** Puts itself around `inner`. */
   constructor(inner: StorageDriver, options: ObservedDriverOptions = {}) {
     this.#inner = inner;
     this.name = inner.name;

@@ -12,7 +12,11 @@ export interface RegisteredFunction {
 
 /** Something whose unflushed writes can be laid over a table: a batch. */
 export interface Overlay {
-  /** The state with the overlay's writes on top; the same state if it has none for this table. */
+  /**
+   * The state with the overlay's writes on top; the same state if it has none for this table.
+   *
+   * @hidden
+   */
   overlayOn(state: TableState): Promise<TableState>;
 }
 

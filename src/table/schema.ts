@@ -11,11 +11,11 @@ import { describeValue, normalizeValue } from '../format/values.ts';
 export interface FieldDefinition {
   /** One of {@link Types}. Stored on disk. */
   readonly typeId: TypeId;
-  /** Expected length of varchar, json and bytes, in UTF-8 bytes: a packing hint. Longer values are stored in full. */
+  /** Expected length of varchar, json and bytes, in UTF-8 bytes: a packing hint. Longer values are stored in full. Default: none. */
   readonly maxLength?: number;
   /**
-   * What an insert stores where it leaves the field out (otherwise null): a constant of the field's type, or
-   * `'uuidv7'` on a uuid or varchar field for a new time-ordered id.
+   * What an insert stores where it leaves the field out: a constant of the field's type, or
+   * `'uuidv7'` on a uuid or varchar field for a new time-ordered id. Default: null.
    */
   readonly default?: unknown;
 }
@@ -26,6 +26,7 @@ export interface SchemaDefinition {
   readonly name: string;
   /** Version of the schema, an integer >= 0. */
   readonly version: number;
+  /** Fields by name, 1 to 1000. The definition of a version never changes. */
   readonly fields: { readonly [name: string]: FieldDefinition };
   /** Name of the field that identifies a row. Not of type json or blob; never null. */
   readonly primaryKey: string;
@@ -53,7 +54,7 @@ type TypesById = {
   17: number;
 };
 
-/** The type of a row as it is read: every field but the primary key may be null. */
+/** The type of a row as it is read, from its schema definition: every field but the primary key may be null. */
 export type RowOf<S extends SchemaDefinition> = {
   -readonly [F in keyof S['fields'] & string]: F extends S['primaryKey']
     ? TypesById[S['fields'][F]['typeId']]
@@ -68,7 +69,10 @@ type InputsById = Omit<TypesById, 4 | 8 | 11 | 16> & {
   16: Uint8Array;
 };
 
-/** The type of a document: any of the fields, null where they may be. */
+/**
+ * The type of a document, from its schema definition: any of the fields, null where they may be. 64-bit fields take safe
+ * integers too, and blob fields what `db.Blob()` returns.
+ */
 export type DocumentOf<S extends SchemaDefinition> = {
   -readonly [F in keyof S['fields'] & string]?: F extends S['primaryKey']
     ? InputsById[S['fields'][F]['typeId']]

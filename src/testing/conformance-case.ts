@@ -6,6 +6,7 @@ import type { FoundObject, GetOptions, ListEntry, PutBody, PutCondition, Storage
 
 /** A rule of the contract that the driver broke. */
 export class ConformanceError extends Error {
+  /** Says which rule was broken. */
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
     this.name = 'ConformanceError';

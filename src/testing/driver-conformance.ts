@@ -10,6 +10,7 @@ import { keyCases } from './conformance-keys.ts';
 import { readCases } from './conformance-reads.ts';
 import { writeCases } from './conformance-writes.ts';
 
+/** Options of `driverConformance()`. */
 export interface ConformanceOptions {
   /** Makes the driver for one test. Its store need not be empty: every test keeps to a prefix of its own. */
   readonly create: () => StorageDriver | Promise<StorageDriver>;
@@ -17,6 +18,7 @@ export interface ConformanceOptions {
   readonly createOther?: (driver: StorageDriver) => StorageDriver | Promise<StorageDriver>;
   /** Cleans up after one test. Default: the test's keys are deleted and the drivers closed. */
   readonly destroy?: (driver: StorageDriver) => void | Promise<void>;
+  /** What the store cannot do, although most can. */
   readonly supports?: {
     /** Whether segments `.` and `..`, empty segments and control characters work, as most stores do. Default true. */
     readonly oddKeys?: boolean;
@@ -27,7 +29,9 @@ export interface ConformanceOptions {
 
 /** One test: `run` resolves if the driver keeps the rule, and rejects with what it broke. */
 export interface ConformanceTest {
+  /** The rule, in words. */
   readonly name: string;
+  /** Checks the rule. */
   readonly run: () => Promise<void>;
 }
 

@@ -38,7 +38,9 @@ export interface Faults {
   readonly lateMs?: readonly [least: number, most: number];
 }
 
+/** A way in which a request can fail. */
 export type FaultKind = Exclude<keyof Faults, 'latencyMs' | 'slow' | 'slowMs' | 'lateMs'>;
+/** How many requests met each fault. */
 export type FaultCounts = Record<FaultKind, number>;
 export type RequestKind = 'get' | 'put' | 'conditionalPut' | 'delete' | 'list';
 

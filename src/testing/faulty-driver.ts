@@ -33,6 +33,7 @@ import { faultFor, noFaultCounts } from './faults.ts';
 import type { FaultCounts, FaultKind, Faults, RequestKind } from './faults.ts';
 import { SeededRandom } from './seeded-random.ts';
 
+/** Options of `FaultyDriver`. */
 export interface FaultyDriverOptions {
   /** What decides about every request. Default 1. */
   readonly seed?: number | string;
@@ -75,6 +76,7 @@ export class FaultyDriver implements StorageDriver {
   readonly #counts = noFaultCounts();
   #underWay = 0;
 
+  /** Puts itself before `driver`. */
   constructor(driver: StorageDriver, options: FaultyDriverOptions = {}) {
     this.name = driver.name;
     this.faults = options.faults ?? {};

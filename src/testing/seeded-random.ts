@@ -69,6 +69,7 @@ export class SeededRandom {
     return left;
   }
 
+  /** So many random bytes. */
   bytes(length: number): Uint8Array {
     return Uint8Array.from({ length }, () => this.#word() & 0xff);
   }

@@ -16,6 +16,7 @@ import { ConnectedDriver } from './connected-driver.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { VirtualTimeline } from './virtual-timeline.ts';
 
+/** Options of `VirtualEnvironment`. */
 export interface VirtualEnvironmentOptions {
   /** What randomness comes from. Default 1. */
   readonly seed?: number | string;
@@ -35,6 +36,7 @@ interface Held {
 
 /** One process in virtual time. {@link fork} makes others on the same timeline. */
 export class VirtualEnvironment implements Environment {
+  /** The time that this process shares with others. */
   readonly timeline: VirtualTimeline;
   /** Added to the wall clock only: a clock that is wrong. May be changed at any time. */
   skewMs = 0;
@@ -48,6 +50,7 @@ export class VirtualEnvironment implements Environment {
   #pausedUntilMs = 0;
   #held: Held[] = [];
 
+  /** Makes a process on a timeline, by default one of its own. */
   constructor(options: VirtualEnvironmentOptions = {}, timeline: VirtualTimeline = new VirtualTimeline()) {
     this.timeline = timeline;
     this.#options = options;

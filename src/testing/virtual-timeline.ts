@@ -3,7 +3,9 @@ import { realEnvironment } from '../base/env.ts';
 
 /** Something that is to happen. Cancelling it after it has happened does nothing. */
 export interface TimelineEvent {
+  /** When it happens, in milliseconds since the timeline began. */
   readonly atMs: number;
+  /** Makes it not happen. */
   cancel(): void;
 }
 

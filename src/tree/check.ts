@@ -13,7 +13,9 @@ import type { Tree } from './tree.ts';
 
 /** Something that is not as it should be, and the object in which it was seen. */
 export interface Finding {
+  /** Name of the object. */
   readonly name: string;
+  /** What is wrong, in words. */
   readonly message: string;
 }
 

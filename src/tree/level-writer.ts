@@ -17,8 +17,11 @@ export interface NodeSink {
 
 /** What happened to the nodes of a tree, for tests and statistics. */
 export interface WriteCounters {
+  /** Nodes that were split in two or more. */
   splits: number;
+  /** Nodes that were joined with a neighbour. */
   joins: number;
+  /** Trees that grew by a level. */
   rootSplits: number;
 }
 
