@@ -36,7 +36,7 @@ async function exercise() {
     if (value === undefined) throw new Error(name + ' is undefined');
   }
   if (Object.keys(testing).length === 0) throw new Error('store-db/testing exports nothing');
-  for (const name of ['FileDriver', 'MemoryDriver', 'ObjectStoreDriver']) {
+  for (const name of ['FileDriver', 'MemoryDriver', 'ObservedDriver']) {
     if (typeof storage[name] !== 'function') throw new Error('store-db/lib/storage does not export ' + name);
   }
   const db = StoreDb({ dbPrefix: 'smoke', nodeId: 1, driver: new storage.MemoryDriver(), logLevel: 'silent' });
