@@ -12,7 +12,7 @@ import type { BlobValue } from './blob-value.ts';
 /** Bytes that one checksum covers. Stored: never changes. */
 export const blobChunkBytes = 65_536;
 /** Most bytes that are read in one request. */
-const maxReadBytes = 8 * 1024 * 1024;
+const maxReadBytes = 4 * 1024 * 1024;
 
 /** Checksums of a stream of bytes, whatever pieces it comes in. */
 class ChunkChecksums {
