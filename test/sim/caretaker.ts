@@ -17,6 +17,8 @@ export class Caretaker {
   readonly #world: World;
   readonly #random: SeededRandom;
 
+  /** The floor at the last sweep. */
+  #swept = 0;
   /** What the last audit saw. */
   #audited = '';
 
@@ -85,8 +87,12 @@ export class Caretaker {
     const { logFloor } = decodeBlock0(stored.bytes);
     const { entries } = await store.list(`${prefix}/${commitName(0).slice(0, -16)}`);
     const dead = entries.filter(({ key }) => {
-      return (parseCommitName(key.slice(prefix.length + 1)) ?? logFloor + 1) <= logFloor && this.#random.chance(0.9);
+      const slot = parseCommitName(key.slice(prefix.length + 1)) as number;
+      // Zombies are left for a while.
+      const chance = slot <= this.#swept ? 0.3 : 0.9;
+      return slot <= logFloor && this.#random.chance(chance);
     });
+    this.#swept = logFloor;
     if (dead.length === 0) return;
     trace.add('caretaker', `deletes ${dead.length} slots under ${logFloor}`);
     await store.delete(dead.map(({ key }) => key));

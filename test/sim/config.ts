@@ -13,6 +13,10 @@ export interface SimConfig {
   /** What each node does before it stops. */
   readonly actions: number;
   readonly thinkMs: number;
+  /** How likely the application gives a flush up before it has a result. */
+  readonly abortChance: number;
+  /** How likely an instance is stopped and started again when the outcome of a flush is unknown. */
+  readonly restartChance: number;
   /** Mean virtual time between crashes of a node; infinite for none. */
   readonly crashEveryMs: number;
   /** How likely a node is paused at a request. */
@@ -52,7 +56,8 @@ function faultsOf(level: 'off' | 'rare' | 'often', damage: boolean, random: Seed
   };
 }
 
-export function configOf(random: SeededRandom, actions?: number): SimConfig {
+/** The general case: a bit of everything. */
+function mixed(random: SeededRandom): SimConfig {
   const nodes = random.pick([1, 2, 2, 3, 3]);
   const nodeIds = Array.from({ length: nodes }, (_, i) => i * random.integer(1, 3));
   if (nodes > 1 && random.chance(0.25)) nodeIds[nodes - 1] = nodeIds[0] as number;
@@ -65,8 +70,10 @@ export function configOf(random: SeededRandom, actions?: number): SimConfig {
     faults: faultsOf(level, damage, random),
     damage,
     scale: { keys: random.pick([4, 12, 40]), textLength: random.pick([8, 60]) },
-    actions: actions ?? random.integer(8, 40),
+    actions: random.integer(8, 40),
     thinkMs: random.pick([5, 100, 1500]),
+    abortChance: random.pick([0, 0.1]),
+    restartChance: 0.1,
     crashEveryMs: chaos && random.chance(0.6) ? random.pick([2000, 20_000]) : Number.POSITIVE_INFINITY,
     pauseChance: chaos && random.chance(0.6) ? random.pick([0.005, 0.03]) : 0,
     pauseMs: [10, random.pick([500, 20_000, 60_000])],
@@ -76,4 +83,33 @@ export function configOf(random: SeededRandom, actions?: number): SimConfig {
     blockSizeBytes: random.pick([512, 512, 4096]),
     lookMs: random.pick([0, 0.01, 2]),
   };
+}
+
+/** Puts that land when their slot is long gone, in a log that is trimmed all the time. */
+function zombies(random: SeededRandom): SimConfig {
+  const config = mixed(random);
+  const { faults } = config;
+  return {
+    ...config,
+    nodeIds: [0, 1, 2].slice(0, random.integer(2, 3)),
+    thinkMs: random.pick([50, 300]),
+    abortChance: random.pick([0.1, 0.4]),
+    restartChance: 0.4,
+    trimEveryMs: random.pick([200, 1000]),
+    faults: {
+      ...faults,
+      lateEffect: random.pick([0.1, 0.4]),
+      refused: 0.02,
+      lateMs: [200, random.pick([2000, 8000])],
+      slow: random.pick([0.02, 0.1]),
+      slowMs: [300, random.pick([2000, 6000])],
+    },
+    pauseChance: random.pick([0, 0.01, 0.05]),
+    pauseMs: [100, random.pick([1000, 5000])],
+  };
+}
+
+export function configOf(random: SeededRandom, actions?: number): SimConfig {
+  const config = random.chance(0.3) ? zombies(random) : mixed(random);
+  return actions === undefined ? config : { ...config, actions };
 }

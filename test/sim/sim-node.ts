@@ -49,6 +49,12 @@ const expectedCodes = new Set([
   'NOT_STARTED',
 ]);
 
+/** A read under way: the instance's life that it began in, and the first slot that it may show. */
+interface BegunRead {
+  readonly reader: Reader;
+  readonly least: number;
+}
+
 export class SimNode {
   readonly name: string;
   readonly environment: VirtualEnvironment;
@@ -200,7 +206,7 @@ export class SimNode {
     const random = this.#random;
     const { trace, config, ledger } = this.#world;
     for (let attempt = 1; ; attempt++) {
-      const controller = random.chance(0.08) ? new AbortController() : undefined;
+      const controller = random.chance(config.abortChance) ? new AbortController() : undefined;
       const giveUp = (): void => controller?.abort(new Error('The application has changed its mind'));
       const timer = this.environment.setTimer(giveUp, random.between(0, 4) * config.thinkMs);
       const { outcome, error, acked } = await work.flush(controller?.signal);
@@ -214,6 +220,8 @@ export class SimNode {
       const patience = this.#world.ending ? 3 : 6;
       const again = outcome === 'unknown' ? random.chance(0.9) : random.chance(0.3);
       if (!again || attempt >= patience) return work.clear();
+      // An instance that was started anew knows nothing of its old flushes.
+      if (outcome === 'unknown' && random.chance(config.restartChance) && !this.#world.ending) await this.#restart();
       await this.#sleep(random.between(0, 3) * config.thinkMs);
       if (random.chance(0.2)) {
         await work.add(randomOp(random, ledger.state, config.scale)).catch((cause: unknown) => {
@@ -237,10 +245,17 @@ export class SimNode {
     this.#inOrder.push(segment);
   }
 
-  /** First slot that a read may show which begins now: a view older than two intervals is refreshed first. */
-  #leastNow(): number {
+  /** A read begins: what it may show. A view that is older than two intervals is refreshed first. */
+  #begin(): BegunRead {
     const { root, ledger, config } = this.#world;
-    return Math.max(this.#reader.least, ledger.tailAt(root.timeline.nowMs - 2 * config.intervalMs));
+    const reader = this.#reader;
+    return { reader, least: Math.max(reader.least, ledger.tailAt(root.timeline.nowMs - 2 * config.intervalMs)) };
+  }
+
+  #judge(began: BegunRead, what: string, table: string, found: string, resultAt: (state: State) => string): void {
+    // Stopped and started meanwhile: which of its lives answered is not known.
+    const least = began.reader === this.#reader ? began.least : 0;
+    this.#reader.judge(what, table, least, found, resultAt);
   }
 
   async #query(over?: SimBatch): Promise<void> {
@@ -250,7 +265,7 @@ export class SimNode {
     const built = this.#build(query);
     if (over !== undefined && overlay !== undefined) built.overlay(over.batch);
     const streamed = overlay === undefined && random.chance(0.25);
-    const least = this.#leastNow();
+    const began = this.#begin();
     const rows: Row[] = [];
     try {
       if (streamed) {
@@ -265,7 +280,7 @@ export class SimNode {
     }
     const found = textOf(rows);
     this.#world.trace.add(this.name, `query ${JSON.stringify(query)}: ${rows.length} rows`);
-    this.#reader.judge(`query ${JSON.stringify(query)}`, query.table, least, found, (state) => {
+    this.#judge(began, `query ${JSON.stringify(query)}`, query.table, found, (state) => {
       const shown = overlay === undefined ? state : (applyOps(state, overlay, true) as State);
       return textOf(runQuery(rowsOf(shown, query.table), query));
     });
@@ -281,11 +296,11 @@ export class SimNode {
 
   async #get(): Promise<void> {
     const { table, key } = randomGet(this.#random, this.#world.config.scale);
-    const least = this.#leastNow();
+    const began = this.#begin();
     try {
       const row = (await this.db.get(table, key)) as Row | undefined;
       const found = textOf(row === undefined ? [] : [row]);
-      this.#reader.judge(`get ${table} ${key}`, table, least, found, (state) => {
+      this.#judge(began, `get ${table} ${key}`, table, found, (state) => {
         const expected = rowsOf(state, table).get(key);
         return textOf(expected === undefined ? [] : [expected]);
       });
@@ -296,9 +311,10 @@ export class SimNode {
 
   async #refresh(): Promise<void> {
     const { tail } = this.#world.ledger;
+    const reader = this.#reader;
     try {
       await this.db.refresh();
-      this.#reader.promised(tail);
+      reader.promised(tail);
     } catch (error) {
       this.#expect('refresh', error);
     }
@@ -307,11 +323,12 @@ export class SimNode {
   async #checkpoint(): Promise<void> {
     const { ledger, judge } = this.#world;
     const { tail } = ledger;
+    const reader = this.#reader;
     try {
       await this.db.checkpoint();
       const applied = ledger.block0?.appliedSeq ?? 0;
       if (applied < tail) judge.fail('checkpoint', `${this.name}: slot ${tail} was there, and ${applied} is applied`);
-      this.#reader.promised(tail);
+      reader.promised(tail);
     } catch (error) {
       this.#expect('checkpoint', error);
     }
