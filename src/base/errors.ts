@@ -128,7 +128,10 @@ export class RowNotFoundError extends StoreDbError {
   }
 }
 
-/** A batch was used in a way it does not allow: flushed by a trigger, or used to write to a system table. */
+/**
+ * A batch was used in a way it does not allow: flushed by a trigger, used to write to a system table, or flushed with a
+ * blob whose stream was read already.
+ */
 export class BatchStateError extends StoreDbError {
   constructor(message: string) {
     super('BATCH_STATE', message);
