@@ -37,11 +37,10 @@ export interface Environment {
 
 /** Longest request for random bytes that is served from a pool. */
 const pooledBytes = 64;
+const pool = new Uint8Array(4096);
+let poolAt = pool.length;
 
 class RealEnvironment implements Environment {
-  readonly #pool = new Uint8Array(4096);
-  #poolAt = 4096;
-
   now(): number {
     return Date.now();
   }
@@ -60,14 +59,14 @@ class RealEnvironment implements Environment {
   randomBytes(length: number): Uint8Array {
     if (length > pooledBytes) return randomFillSync(new Uint8Array(length));
     // A call into the system for every id would cost more than the id is worth.
-    if (this.#poolAt + length > this.#pool.length) {
-      randomFillSync(this.#pool);
-      this.#poolAt = 0;
+    if (poolAt + length > pool.length) {
+      randomFillSync(pool);
+      poolAt = 0;
     }
-    const start = this.#poolAt;
-    this.#poolAt += length;
-    const bytes = this.#pool.slice(start, this.#poolAt);
-    this.#pool.fill(0, start, this.#poolAt);
+    const start = poolAt;
+    poolAt += length;
+    const bytes = pool.slice(start, poolAt);
+    pool.fill(0, start, poolAt);
     return bytes;
   }
   random(): number {

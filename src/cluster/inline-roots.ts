@@ -135,7 +135,7 @@ async function storeRoot(
   }
   const identity = { birth, id: toHex(environment.randomBytes(8)) };
   const newName = blockName(place, identity);
-  const copy = bytes.slice();
+  const copy = new Uint8Array(bytes);
   sealBlock(newName, openNode(name, bytes).kind, copy);
   await uploads.start(newName, copy);
   return { ...root, ...identity };
