@@ -21,13 +21,26 @@ export type { BlobCallOptions, BlobReference } from './blob/blob-reference.ts';
 export type { BlobData, BlobOptions, BlobValue } from './blob/blob-value.ts';
 export type { Logger, LogLevel } from './base/logger.ts';
 export type { StoreDbOptions } from './options.ts';
-export type { Batch, FlushOptions, InsertDocument, TableRef, TriggerHandler, UpdateDocument } from './batch/batch.ts';
+export type {
+  Batch,
+  DeletableQuery,
+  FlushOptions,
+  InsertDocument,
+  TableRef,
+  TriggerHandler,
+  UpdateDocument,
+} from './batch/batch.ts';
 export type { CacheDriver } from './memory/cache-driver.ts';
 export type { DatabaseStats } from './care/stats.ts';
 export type { DocumentOf, FieldDefinition, RowOf, SchemaDefinition } from './table/schema.ts';
 export type { VerifiedTable, VerifyReport } from './care/verify.ts';
 export type { Finding } from './tree/check.ts';
 export type { JsonValue, TypeId, TypeName } from './format/types.ts';
+export type { Operator } from './query/comparison.ts';
+export type { Direction, FieldName, Query, QueryOptions } from './query/builder.ts';
+export type { Explanation } from './query/explain.ts';
+export type { Overlay } from './table/query-host.ts';
+export type { MergeCounters } from './cluster/merge-counters.ts';
 export { Types } from './format/types.ts';
 export { defineSchema } from './table/schema.ts';
 export {
