@@ -75,9 +75,9 @@ async function runAndKill(store: string, first: number, aim: Aim): Promise<strin
     if (line === aim.what && ++seen === aim.nth) killSoon();
   });
   if (aim.what === 'start') killSoon();
-  const [[, signal]] = await Promise.all([once(running, 'exit'), once(reader, 'close')]);
+  await Promise.all([once(running, 'exit'), once(reader, 'close')]);
   clearTimeout(atLatest);
-  expect(signal, lines.slice(-5).join('\n')).toBe('SIGKILL');
+  expect(running.signalCode, lines.slice(-5).join('\n')).toBe('SIGKILL');
   return lines;
 }
 
@@ -139,12 +139,12 @@ class Chain {
 describe('a database in a folder', () => {
   it('holds what was acknowledged, and nothing torn, however often its writer is killed', {
     timeout: 300_000,
-  }, async () => {
+  }, async ({ annotate }) => {
     const tally: Tally = { kills: 0, mergeKills: 0, merges: 0, acknowledged: 0, survived: 0, vanished: 0 };
     // Until both counts are reached; aiming is no more than aiming.
     const goesOn = (): boolean => (tally.kills < KILLS || tally.mergeKills < MERGE_KILLS) && tally.kills < 4 * KILLS;
     await Promise.all(Array.from({ length: CHAINS }, (_, i) => new Chain(i, tally).run(goesOn)));
-    console.info(`killed: ${JSON.stringify(tally)}`);
+    await annotate(JSON.stringify(tally));
     expect(tally.kills).toBeGreaterThanOrEqual(KILLS);
     expect(tally.mergeKills).toBeGreaterThanOrEqual(MERGE_KILLS);
     expect(tally.merges).toBeGreaterThan(KILLS / 4);

@@ -6,13 +6,13 @@ import { describe, expect, it } from 'vitest';
 import { PowerWorld } from './database-power-world.ts';
 import type { PowerTally } from './database-power-world.ts';
 
-const CUTS = Number(process.env['POWER_CUTS'] ?? 6000);
+const CUTS = Number(process.env['POWER_CUTS'] ?? 4000);
 const FIRST_SEED = Number(process.env['POWER_SEED'] ?? 1);
 const BATCHES = 12;
 const CUT_CHANCE = 0.1;
 
 describe('a database on a disk that loses power', () => {
-  it('holds what was acknowledged, and nothing torn', { timeout: 120_000 + CUTS * 50 }, async () => {
+  it('holds what was acknowledged, and nothing torn', { timeout: 120_000 + CUTS * 50 }, async ({ annotate }) => {
     const tally: PowerTally = {
       operations: 0,
       cuts: 0,
@@ -29,7 +29,7 @@ describe('a database on a disk that loses power', () => {
         throw new Error(`POWER_SEED=${seed}: ${(cause as Error).message}`, { cause });
       }
     }
-    console.info(`power lost: ${JSON.stringify(tally)}`);
+    await annotate(JSON.stringify(tally));
     expect(tally.cuts).toBeGreaterThanOrEqual(CUTS);
     expect(tally.inMerge).toBeGreaterThan(CUTS / 4);
     expect(tally.survived).toBeGreaterThan(CUTS / 100);

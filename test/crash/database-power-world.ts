@@ -83,19 +83,22 @@ export class PowerWorld {
   }
 
   async #work(batches: number): Promise<void> {
-    const turn = (): Promise<void> => new Promise((resolve) => this.#waiting.push(resolve));
+    const turn = (): Promise<void> => {
+      return new Promise((resolve) => {
+        this.#waiting.push(resolve);
+      });
+    };
     const writer = open(this.#disk, 0, this.#environment, turn);
     const other = open(this.#disk, 1, this.#environment.fork(), turn);
     await writer.start();
     await other.start();
-    const written = this.#write(writer, batches);
-    let writing = true;
-    const stopped = written.finally(() => {
-      writing = false;
+    const progress = { isWriting: true };
+    const written = this.#write(writer, batches).finally(() => {
+      progress.isWriting = false;
     });
     // The other process reads and merges meanwhile: what it builds on must not vanish under it.
-    while (writing) await (this.#random.chance(0.3) ? this.#merge(other) : other.refresh());
-    await stopped;
+    while (progress.isWriting) await (this.#random.chance(0.3) ? this.#merge(other) : other.refresh());
+    await written;
     for (const db of [writer, other]) {
       this.#tally.merges += db.stats().merges?.merges ?? 0;
       await db.stop();
