@@ -43,6 +43,15 @@ interface Waiting {
   settled: boolean;
 }
 
+/** A commit that was put, and whose outcome is not known yet. */
+interface Undecided {
+  readonly slot: number;
+  readonly commit: Commit;
+  readonly bytes: Uint8Array;
+  /** Its first put and what follows from it, as long as that is under way. */
+  settling: Promise<Fate> | undefined;
+}
+
 /** A flush that does not go with those before it in its group, and why. */
 interface Contradicted {
   readonly waiting: Waiting;
@@ -74,7 +83,7 @@ export class LogWriter {
   readonly #options: LogWriterOptions;
   #queue: Waiting[] = [];
   #running: Promise<void> | undefined;
-  readonly #undecided = new Map<string, { slot: number; commit: Commit; bytes: Uint8Array }>();
+  readonly #undecided = new Map<string, Undecided>();
   readonly #decided = new Map<string, 'applied' | 'lost'>();
 
   constructor(options: LogWriterOptions) {
@@ -139,7 +148,12 @@ export class LogWriter {
 
   async #settleAgain(commitId: string, slot: number, signal?: AbortSignal): Promise<Fate> {
     const undecided = this.#undecided.get(commitId);
-    if (undecided !== undefined) return this.#settle(slot, undecided.commit, undecided.bytes, false, signal);
+    if (undecided !== undefined) {
+      const { commit, bytes, settling } = undecided;
+      // Never twice at once: the first put may yet be refused, which is definite only while there is no other one.
+      const fate = settling && (await unlessAborted(settling.catch(lostForCertain), signal));
+      return fate === undefined || fate === 'unknown' ? this.#settle(slot, commit, bytes, false, signal) : fate;
+    }
     const stored = await this.#options.log.read(slot, signal);
     const { block0 } = await this.#options.register.refresh(signal);
     if (block0.logFloor >= slot) return deadSlotFate(block0, slot, commitId);
@@ -254,22 +268,28 @@ export class LogWriter {
     const bytes = encodeCommit(slot, commit);
     for (const waiting of accepted) waiting.inFlight = { commitId: commit.commitId, slot };
     const { commitId } = commit;
-    this.#undecided.set(commitId, { slot, commit, bytes });
-    let fate: Fate;
+    const settling = this.#settle(slot, commit, bytes, true);
+    const undecided: Undecided = { slot, commit, bytes, settling };
+    this.#undecided.set(commitId, undecided);
     try {
-      fate = await this.#settle(slot, commit, bytes, true);
+      const fate = await settling;
+      if (fate !== 'unknown') this.#decide(commitId, fate, accepted);
+      return fate;
     } catch (error) {
       if (error instanceof DefiniteFailure) {
-        this.#undecided.delete(commitId);
+        this.#decide(commitId, 'lost', accepted);
         for (const waiting of accepted) waiting.inFlight = undefined;
       }
       throw error;
+    } finally {
+      undecided.settling = undefined;
     }
-    if (fate === 'unknown') return fate;
+  }
+
+  /** It is known what became of a commit. Somebody who gave up meanwhile was told "unknown", and may ask. */
+  #decide(commitId: string, fate: 'applied' | 'lost', flushes: readonly Waiting[]): void {
     this.#undecided.delete(commitId);
-    // Somebody who gave up meanwhile was told "unknown", and may ask.
-    if (accepted.some((waiting) => waiting.settled)) this.#decided.set(commitId, fate);
-    return fate;
+    if (flushes.some((waiting) => waiting.settled)) this.#decided.set(commitId, fate);
   }
 
   /** Puts the commit at its slot until it is decided who has the slot, or time is up. `fresh`: never put before. */
@@ -329,6 +349,23 @@ class DefiniteFailure extends StorageError {
     // What users see is an ordinary failure of the store.
     this.name = 'StorageError';
   }
+}
+
+/** What a promise gives, unless the signal is aborted before. */
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason as Error);
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    const stopListening = (): void => signal.removeEventListener('abort', onAbort);
+    promise.finally(stopListening).then(resolve, reject);
+  });
+}
+
+/** A put that was refused for certain has lost its slot; any other failure says nothing. */
+function lostForCertain(error: unknown): Fate {
+  return error instanceof DefiniteFailure ? 'lost' : 'unknown';
 }
 
 /** Rejects flushes: with the failure itself where nothing of them was put, so that it is definite. */

@@ -3,6 +3,7 @@
  * seed does changes with the workload; the direct tests do not.
  */
 import { beforeEach, describe, expect, it } from 'vitest';
+import { sleep } from '../../src/base/env.ts';
 import { StorageError } from '../../src/base/errors.ts';
 import { createDatabase } from '../../src/create.ts';
 import type { Database } from '../../src/database.ts';
@@ -52,6 +53,8 @@ function refusing(slot: number): StorageDriver {
   };
 }
 
+function never(): void {}
+
 describe('I5: flushes of one group', () => {
   it('are not rejected for a row of another one that fails', async () => {
     const db = node(0, refusing(2));
@@ -64,6 +67,45 @@ describe('I5: flushes of one group', () => {
       { status: 'fulfilled' },
     ]);
     expect(await environment.run(db.get(items, 1))).toMatchObject({ owner: 'bob' });
+  });
+});
+
+describe('I3: a commit that somebody gave up and asks for again', () => {
+  it('is settled once, so that nobody is told that it failed when it was applied', async () => {
+    let refuse: () => void = never;
+    let puts = 0;
+    const passing = refusing(0);
+    const driver: StorageDriver = {
+      ...passing,
+      put: async (key, body, options) => {
+        if (key.endsWith(commitName(1))) await sleep(environment, 5);
+        if (!key.endsWith(commitName(2)) || ++puts > 1) return store.put(key, body, options);
+        await new Promise<void>((resolve) => {
+          refuse = resolve;
+        });
+        throw new StorageError(key, 'none', 'Access was denied.');
+      },
+    };
+    const db = node(0, driver);
+    await environment.run(db.start());
+    const [impatient, patient, controller] = [db.batch(), db.batch(), new AbortController()];
+    await impatient.insert(items, { id: 1 });
+    await patient.insert(items, { id: 2 });
+    // While this one is under way, the other two come to share a commit.
+    const first = insert(db, 9);
+    await environment.advance(1);
+    const given = Promise.allSettled([impatient.flush({ signal: controller.signal }), patient.flush()]);
+    await environment.run(first);
+    await environment.advance(10);
+    controller.abort();
+    const again = Promise.allSettled([impatient.flush()]);
+    await environment.advance(100);
+    refuse();
+    const [outcomes] = await environment.run(Promise.all([given, again]));
+    expect(outcomes[0]).toMatchObject({ reason: { code: 'COMMIT_OUTCOME_UNKNOWN' } });
+    const applied = (await environment.run(db.get(items, 2))) !== undefined;
+    expect(outcomes[1].status).toBe(applied ? 'fulfilled' : 'rejected');
+    expect(await environment.run(db.get(items, 1))).toBeDefined();
   });
 });
 
