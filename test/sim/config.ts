@@ -19,6 +19,8 @@ export interface SimConfig {
   readonly restartChance: number;
   /** Mean virtual time between crashes of a node; infinite for none. */
   readonly crashEveryMs: number;
+  /** Mean virtual time between times in which a node's puts all land late; infinite for none. */
+  readonly outageEveryMs: number;
   /** How likely a node is paused at a request. */
   readonly pauseChance: number;
   readonly pauseMs: readonly [least: number, most: number];
@@ -75,6 +77,7 @@ function mixed(random: SeededRandom): SimConfig {
     abortChance: random.pick([0, 0.1]),
     restartChance: 0.1,
     crashEveryMs: chaos && random.chance(0.6) ? random.pick([2000, 20_000]) : Number.POSITIVE_INFINITY,
+    outageEveryMs: Number.POSITIVE_INFINITY,
     pauseChance: chaos && random.chance(0.6) ? random.pick([0.005, 0.03]) : 0,
     pauseMs: [10, random.pick([500, 20_000, 60_000])],
     wrongClocks: random.chance(0.5),
@@ -104,6 +107,7 @@ function zombies(random: SeededRandom): SimConfig {
       slow: random.pick([0.02, 0.1]),
       slowMs: [300, random.pick([2000, 6000])],
     },
+    outageEveryMs: random.chance(0.4) ? 10_000 : Number.POSITIVE_INFINITY,
     pauseChance: random.pick([0, 0.01, 0.05]),
     pauseMs: [100, random.pick([1000, 5000])],
   };

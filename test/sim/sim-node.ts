@@ -69,6 +69,8 @@ export class SimNode {
   #reader: Reader;
   #die: () => void = () => undefined;
   #started = false;
+  /** From when on the instance promises that its view is not older than two intervals. */
+  #freshFromMs = 0;
   /** What was acknowledged at the first attempt, in the order of the calls. */
   readonly #inOrder: Segment[] = [];
 
@@ -108,6 +110,17 @@ export class SimNode {
     this.environment.skewMs = this.#chaos.between(-1, 1) * this.#chaos.pick([100, 10_000, 86_400_000]);
   }
 
+  /** From now on puts land long after their senders have given up; everything else works. */
+  beginOutage(): void {
+    if (this.isDead || this.#world.ending) return;
+    this.#world.trace.add(this.name, 'has an outage');
+    this.faulty.faults = { latencyMs: [50, 500], lateEffect: 1, lateMs: [32_000, 40_000] };
+  }
+
+  endOutage(): void {
+    if (!this.#world.ending) this.faulty.faults = this.#world.config.faults;
+  }
+
   kill(): void {
     if (this.isDead) return;
     this.#world.trace.add(this.name, 'dies');
@@ -141,8 +154,9 @@ export class SimNode {
 
   /** Starts the instance, however often that takes. */
   async start(): Promise<void> {
-    const { ledger, trace } = this.#world;
+    const { ledger, trace, config, root } = this.#world;
     for (;;) {
+      const calledMs = root.timeline.nowMs;
       const { tail } = ledger;
       const floor = ledger.block0?.logFloor ?? 0;
       const applied = ledger.block0?.appliedSeq ?? 0;
@@ -153,8 +167,11 @@ export class SimNode {
         await this.#sleep(100);
         continue;
       }
-      // Slots that are trimmed while the log is read are passed over; all that Block 0 had applied is shown.
-      this.#reader.promised((ledger.block0?.logFloor ?? 0) === floor ? tail : applied);
+      // Slots that are trimmed while the log is read are passed over, until the view is refreshed; all that Block 0 had
+      // applied is shown.
+      const trimmed = (ledger.block0?.logFloor ?? 0) !== floor;
+      this.#reader.promised(trimmed ? applied : tail);
+      this.#freshFromMs = trimmed ? calledMs + 2 * config.intervalMs : 0;
       this.#started = true;
       trace.add(this.name, 'started');
       return;
@@ -249,7 +266,9 @@ export class SimNode {
   #begin(): BegunRead {
     const { root, ledger, config } = this.#world;
     const reader = this.#reader;
-    return { reader, least: Math.max(reader.least, ledger.tailAt(root.timeline.nowMs - 2 * config.intervalMs)) };
+    const { nowMs } = root.timeline;
+    if (nowMs <= this.#freshFromMs) return { reader, least: reader.least };
+    return { reader, least: Math.max(reader.least, ledger.tailAt(nowMs - 2 * config.intervalMs)) };
   }
 
   #judge(began: BegunRead, what: string, table: string, found: string, resultAt: (state: State) => string): void {

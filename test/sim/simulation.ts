@@ -122,6 +122,11 @@ class Simulation {
       if (Number.isFinite(config.crashEveryMs) && life < 6) {
         root.setTimer(() => this.#crash(node), random.between(0, 2 * config.crashEveryMs));
       }
+      if (Number.isFinite(config.outageEveryMs)) {
+        const fromMs = random.between(0, 2 * config.outageEveryMs);
+        root.setTimer(() => node.beginOutage(), fromMs);
+        root.setTimer(() => node.endOutage(), fromMs + 33_000);
+      }
       const work = node.work(config.actions - done, () => done++);
       await Promise.race([work, node.died]);
       if (!node.isDead) return;
