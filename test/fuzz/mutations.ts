@@ -2,6 +2,8 @@
 import { encodeUtf8 } from '../../src/base/bytes.ts';
 import { checksum } from '../../src/base/checksum.ts';
 import { BlockKind, envelopeBytes, sealBlock } from '../../src/format/block.ts';
+import { openNode } from '../../src/format/node.ts';
+import type { Node } from '../../src/format/node.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 
 const bytesOfInterest = [0, 1, 2, 3, 4, 0x20, 0x7b, 0x7f, 0x80, 0xc0, 0xfe, 0xff];
@@ -99,6 +101,36 @@ export function mutate(original: Uint8Array, random: SeededRandom): Uint8Array {
   let bytes: Uint8Array = original.slice();
   for (let left = random.integer(1, 3); left > 0; left--) bytes = random.pick(edits)(bytes, random);
   return bytes;
+}
+
+/** A block with something changed in its keys, its values or its heap; how it is laid out stays right, mostly. */
+export function mutateNode(name: string, original: Uint8Array, random: SeededRandom): Uint8Array {
+  const bytes = original.slice();
+  const node = tryOpen(name, bytes);
+  if (node === undefined || node.count === 0 || random.chance(0.3)) return mutate(original, random);
+  const i = random.integer(0, node.count - 1);
+  const places = [
+    [node.suffixStart(i), node.suffixEnd(i)],
+    [node.rowBase(i), node.rowBase(i) + node.stride],
+    [node.rowBase(i), node.rowBase(i) + node.stride],
+    [node.heapStart, node.heapEnd],
+  ].filter(([start, end]) => (start as number) < (end as number));
+  if (places.length === 0) return mutate(original, random);
+  for (let left = random.integer(1, 4); left > 0; left--) {
+    const [start, end] = random.pick(places) as [number, number];
+    const at = random.integer(start, end - 1);
+    bytes[at] = random.chance(0.5) ? random.pick(bytesOfInterest) : random.integer(0, 255);
+    if (random.chance(0.2)) bytes.copyWithin(at, start, Math.min(end, start + random.integer(1, 24)));
+  }
+  return bytes;
+}
+
+function tryOpen(name: string, bytes: Uint8Array): Node | undefined {
+  try {
+    return openNode(name, bytes);
+  } catch {
+    return undefined;
+  }
 }
 
 const jsonValues: readonly unknown[] = [
@@ -209,6 +241,20 @@ function readCommitHeader(bytes: Uint8Array): unknown {
   return JSON.parse(Buffer.from(bytes.subarray(at, at + headerLength(bytes))).toString());
 }
 
+/** A commit with something changed in one of its blocks, sealed again. */
+export function mutateCommitRows(name: string, original: Uint8Array, random: SeededRandom): Uint8Array {
+  const bytes = original.slice();
+  const blocks = commitBlocks(bytes);
+  if (blocks.length > 0) {
+    const { table, start, end } = random.pick(blocks);
+    const block = mutateNode(`commit/${table}`, bytes.subarray(start, end), random);
+    resealBlock(`commit/${table}`, block);
+    if (block.length === end - start) bytes.set(block, start);
+  }
+  resealBlock(name, bytes);
+  return bytes;
+}
+
 /** A commit with something changed in its header, sealed again. */
 export function mutateCommitHeader(name: string, bytes: Uint8Array, random: SeededRandom): Uint8Array {
   const header = readCommitHeader(bytes);
@@ -239,7 +285,7 @@ export function mutateBlock0(bytes: Uint8Array, random: SeededRandom): Uint8Arra
   const root = inlined.length > 0 && random.chance(0.5) ? random.pick(inlined) : undefined;
   if (root === undefined) mutateJson(block0, random);
   else {
-    const block = mutate(new Uint8Array(Buffer.from(root.block, 'base64')), random);
+    const block = mutateNode(root.name, new Uint8Array(Buffer.from(root.block, 'base64')), random);
     resealBlock(root.name, block);
     root.block = Buffer.from(block).toString('base64');
   }
