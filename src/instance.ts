@@ -12,7 +12,7 @@ import type { Batch, BatchHost, FlushOptions, TableRef } from './batch/batch.ts'
 import type { OperationSet } from './batch/operation-set.ts';
 import { prepareMember } from './batch/prepare.ts';
 import { BlobStore } from './blob/blob-store.ts';
-import { blobsSchema } from './blob/blob-tables.ts';
+import { blobsSchema, checkBlobRecord } from './blob/blob-tables.ts';
 import type { BlobRecord } from './blob/blob-tables.ts';
 import { Query } from './query/builder.ts';
 import { verifyDatabase } from './care/verify.ts';
@@ -242,9 +242,9 @@ export class Instance implements BatchHost, QueryHost {
   async blobRecord(reference: string): Promise<BlobRecord> {
     if (!isUuid(reference))
       throw new BlobNotFoundError(reference, `'${reference}' is no blob reference: those are UUIDs.`);
-    const rows = await new Query<BlobRecord & object>(this, blobsSchema.name).where('id', '=', reference).execute();
-    const [record] = rows;
-    if (record !== undefined) return record;
+    const query = new Query<Record<string, unknown>>(this, blobsSchema.name);
+    const row = await query.where('id', '=', reference).first();
+    if (row !== undefined) return checkBlobRecord(reference, row);
     throw new BlobNotFoundError(
       reference,
       `There is no blob ${reference}: its row was deleted, or its field was given another value.`,

@@ -6,11 +6,10 @@ import { checksum } from '../base/checksum.ts';
 import { BlobNotFoundError, CorruptionError, NotSupportedError, StorageError } from '../base/errors.ts';
 import { blobName } from '../format/keys.ts';
 import type { StorageDriver } from '../storage/driver.ts';
+import { blobChunkBytes } from './blob-tables.ts';
 import type { BlobRecord } from './blob-tables.ts';
 import type { BlobValue } from './blob-value.ts';
 
-/** Bytes that one checksum covers. Stored: never changes. */
-export const blobChunkBytes = 65_536;
 /** Most bytes that are read in one request. */
 const maxReadBytes = 4 * 1024 * 1024;
 
@@ -95,13 +94,15 @@ export class BlobStore {
 
   /** Bytes `start` to `end` of a blob, verified. */
   async read(reference: string, record: BlobRecord, start: number, end: number, signal?: AbortSignal): Promise<Buffer> {
-    const result = Buffer.allocUnsafe(end - start);
+    let result: Buffer | undefined;
     let filled = 0;
     for await (const piece of this.stream(reference, record, start, end, signal)) {
+      // Not before there is a piece: then the object is known to be as long as its record says.
+      result ??= Buffer.allocUnsafe(end - start);
       piece.copy(result, filled);
       filled += piece.length;
     }
-    return result;
+    return result ?? Buffer.alloc(0);
   }
 
   /** The same in pieces of up to some megabytes. */
@@ -137,8 +138,9 @@ export class BlobStore {
       if (result.status !== 'found') {
         throw new BlobNotFoundError(reference, `The bytes of blob ${reference} are gone: it was deleted.`);
       }
-      const { bytes } = result;
-      if (bytes.length === to - from && chunksMatch(bytes, record.checksums, from / blobChunkBytes)) {
+      const { bytes, sizeBytes } = result;
+      const isWhole = sizeBytes === record.sizeBytes && bytes.length === to - from;
+      if (isWhole && chunksMatch(bytes, record.checksums, from / blobChunkBytes)) {
         return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       }
       // Damage on the way is possible; damage in the store is there the second time too.

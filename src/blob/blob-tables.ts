@@ -1,4 +1,6 @@
 /** The system tables that say which blobs there are, whose they are, and which of them no row refers to any more. */
+import { CorruptionError } from '../base/errors.ts';
+import { blobName } from '../format/keys.ts';
 import { Types } from '../format/types.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 
@@ -42,4 +44,20 @@ export interface BlobRecord {
   readonly sizeBytes: number;
   readonly contentType: string;
   readonly checksums: Uint8Array;
+}
+
+/** Bytes that one checksum covers. Stored: never changes. */
+export const blobChunkBytes = 65_536;
+
+/** A row of `_blobs`, checked: what is read and allocated follows from it. Throws `CorruptionError`. */
+export function checkBlobRecord(reference: string, row: Readonly<Record<string, unknown>>): BlobRecord {
+  const { sizeBytes, contentType, checksums } = row;
+  const isRecord =
+    Number.isSafeInteger(sizeBytes) &&
+    (sizeBytes as number) >= 0 &&
+    typeof contentType === 'string' &&
+    checksums instanceof Uint8Array &&
+    checksums.length === Math.ceil((sizeBytes as number) / blobChunkBytes) * 4;
+  if (!isRecord) throw new CorruptionError(blobName(reference), 'What the database says of the blob cannot be');
+  return { sizeBytes: sizeBytes as number, contentType, checksums };
 }
