@@ -1,5 +1,6 @@
 /** What a merge changes in one index: entries that come and go, collected in any order and applied in key order. */
 import type { Pacer } from '../base/pacer.ts';
+import { CorruptionError } from '../base/errors.ts';
 import { compareRanges } from '../base/bytes.ts';
 import { KeyList } from '../format/key-list.ts';
 import type { TableIndex, TableShape } from '../table/table-shape.ts';
@@ -46,7 +47,7 @@ export class IndexChanges {
     this.#keys = new KeyList();
     this.#removals = [];
     const order = await keys.sorted(pacer);
-    return new SortedKeys(keys, order, removals);
+    return new SortedKeys(keys, order, removals, `indexes/${this.#shape.name}/${this.index.name}`);
   }
 }
 
@@ -54,14 +55,16 @@ class SortedKeys implements ChangeStream {
   readonly #keys: KeyList;
   readonly #order: Uint32Array;
   readonly #removals: readonly number[];
+  readonly #index: string;
   #at = 0;
   readonly source = undefined;
   readonly base = 0;
 
-  constructor(keys: KeyList, order: Uint32Array, removals: readonly number[]) {
+  constructor(keys: KeyList, order: Uint32Array, removals: readonly number[], index: string) {
     this.#keys = keys;
     this.#order = order;
     this.#removals = removals;
+    this.#index = index;
     this.#skipCancelled();
   }
 
@@ -94,7 +97,10 @@ class SortedKeys implements ChangeStream {
     this.#skipCancelled();
   }
 
-  /** Every entry names its row's primary key, and a row changes once in a merge: equal keys cannot follow each other. */
+  /**
+   * Every entry names its row's primary key, and a row changes once in a merge: equal keys follow each other only where
+   * a tree or a commit holds a row twice.
+   */
   #skipCancelled(): void {
     if (this.#at === 0 || this.done) return;
     const { bytes } = this.#keys;
@@ -108,6 +114,6 @@ class SortedKeys implements ChangeStream {
         this.keyStart,
         this.keyEnd,
       ) === 0;
-    if (same) throw new RangeError('an index entry was changed twice in one merge');
+    if (same) throw new CorruptionError(this.#index, 'An index entry changes twice in one merge: a row is there twice');
   }
 }
