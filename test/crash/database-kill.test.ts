@@ -138,7 +138,7 @@ class Chain {
 
 describe('a database in a folder', () => {
   it('holds what was acknowledged, and nothing torn, however often its writer is killed', {
-    timeout: 300_000,
+    timeout: 600_000,
   }, async ({ annotate }) => {
     const tally: Tally = { kills: 0, mergeKills: 0, merges: 0, acknowledged: 0, survived: 0, vanished: 0 };
     // Until both counts are reached; aiming is no more than aiming.

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { largestSampleBytes, targets } from './decoders.ts';
 
-const CASES = Number(process.env['FUZZ_CASES'] ?? 980_000);
+const CASES = Number(process.env['FUZZ_CASES'] ?? 988_000);
 const SEED = process.env['FUZZ_SEED'] ?? '1';
 const ONLY = process.env['FUZZ_CASE'];
 
