@@ -92,12 +92,14 @@ function mixed(random: SeededRandom): SimConfig {
 function zombies(random: SeededRandom): SimConfig {
   const config = mixed(random);
   const { faults } = config;
+  // With few others about, a slot stays free for long after its put was given up.
+  const outages = random.chance(0.3);
   return {
     ...config,
-    nodeIds: [0, 1, 2].slice(0, random.integer(2, 3)),
-    thinkMs: random.pick([50, 300]),
+    nodeIds: [0, 1, 2].slice(0, outages ? random.integer(1, 2) : random.integer(2, 3)),
+    thinkMs: outages ? 3000 : random.pick([50, 300]),
     abortChance: random.pick([0.1, 0.4]),
-    restartChance: 0.4,
+    restartChance: outages ? 0.8 : 0.4,
     trimEveryMs: random.pick([200, 1000]),
     faults: {
       ...faults,
@@ -107,7 +109,7 @@ function zombies(random: SeededRandom): SimConfig {
       slow: random.pick([0.02, 0.1]),
       slowMs: [300, random.pick([2000, 6000])],
     },
-    outageEveryMs: random.chance(0.4) ? 10_000 : Number.POSITIVE_INFINITY,
+    outageEveryMs: outages ? 10_000 : Number.POSITIVE_INFINITY,
     pauseChance: random.pick([0, 0.01, 0.05]),
     pauseMs: [100, random.pick([1000, 5000])],
   };
