@@ -5,7 +5,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -29,9 +28,9 @@ beforeAll(() => {
   folder = mkdtempSync(path.join(tmpdir(), 'store-db-kill-'));
   // Bundled once: compiling the sources anew in every process takes ten times as long as all that it does.
   child = path.join(folder, 'child.mjs');
-  const require = createRequire(createRequire(import.meta.url).resolve('tsx/package.json'));
   const entry = fileURLToPath(new URL('database-child.ts', import.meta.url));
-  const esbuild = path.join(path.dirname(require.resolve('esbuild/package.json')), 'bin', 'esbuild');
+  // It comes with tsx, which compiles the scripts.
+  const esbuild = fileURLToPath(new URL('../../node_modules/.bin/esbuild', import.meta.url));
   execFileSync(esbuild, [
     entry,
     '--bundle',
