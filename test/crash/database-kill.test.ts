@@ -21,6 +21,8 @@ const KILLS = Number(process.env['KILLS'] ?? 200);
 const MERGE_KILLS = Math.ceil(KILLS / 4);
 const CHAINS = 2;
 
+const repository = fileURLToPath(new URL('../../', import.meta.url));
+
 let folder = '';
 let child = '';
 
@@ -30,7 +32,7 @@ beforeAll(() => {
   child = path.join(folder, 'child.mjs');
   const entry = fileURLToPath(new URL('database-child.ts', import.meta.url));
   // It comes with tsx, which compiles the scripts.
-  const esbuild = fileURLToPath(new URL('../../node_modules/.bin/esbuild', import.meta.url));
+  const esbuild = path.join(repository, 'node_modules', '.bin', 'esbuild');
   execFileSync(esbuild, [
     entry,
     '--bundle',
