@@ -114,7 +114,7 @@ export class SimNode {
   beginOutage(): void {
     if (this.isDead || this.#world.ending) return;
     this.#world.trace.add(this.name, 'has an outage');
-    this.faulty.faults = { latencyMs: [50, 500], lateEffect: 1, lateMs: [31_000, 36_000] };
+    this.faulty.faults = { latencyMs: [50, 500], lateEffect: 1, lateMs: [33_000, 38_000] };
   }
 
   endOutage(): void {

@@ -125,7 +125,7 @@ class Simulation {
       if (Number.isFinite(config.outageEveryMs)) {
         const fromMs = random.between(0, 2 * config.outageEveryMs);
         root.setTimer(() => node.beginOutage(), fromMs);
-        root.setTimer(() => node.endOutage(), fromMs + 33_000);
+        root.setTimer(() => node.endOutage(), fromMs + 60_000);
       }
       const work = node.work(config.actions - done, () => done++);
       await Promise.race([work, node.died]);
