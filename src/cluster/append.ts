@@ -84,6 +84,7 @@ export class LogWriter {
   #queue: Waiting[] = [];
   #running: Promise<void> | undefined;
   readonly #undecided = new Map<string, Undecided>();
+  readonly #asked = new Set<Promise<boolean>>();
   readonly #decided = new Map<string, 'applied' | 'lost'>();
 
   constructor(options: LogWriterOptions) {
@@ -123,16 +124,24 @@ export class LogWriter {
     });
   }
 
-  /** Resolves once no flush is under way. */
+  /** Resolves once no flush is under way, nor anybody asks what became of one. */
   async idle(): Promise<void> {
-    while (this.#running !== undefined) await this.#running;
+    while (this.#running !== undefined || this.#asked.size > 0) {
+      await Promise.allSettled([this.#running, ...this.#asked]);
+    }
   }
 
   /**
    * Settles a commit whose outcome was unknown: whether it was applied. Throws `CommitOutcomeUnknownError` if the store
    * still cannot tell.
    */
-  async resolve(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
+  resolve(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
+    const asked = this.#resolve(commitId, slot, signal).finally(() => this.#asked.delete(asked));
+    this.#asked.add(asked);
+    return asked;
+  }
+
+  async #resolve(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
     let fate: Fate;
     try {
       fate = this.#decided.get(commitId) ?? (await this.#settleAgain(commitId, slot, signal));

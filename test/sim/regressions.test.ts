@@ -109,6 +109,29 @@ describe('I3: a commit that somebody gave up and asks for again', () => {
   });
 });
 
+describe('stop()', () => {
+  it('waits for a flush that settles an older commit', async () => {
+    const process = environment.fork();
+    const failing = new FaultyDriver(store, { environment });
+    const db = createDatabase(
+      { dbPrefix: 'sim', nodeId: 0, driver: process.connect(failing), logLevel: 'silent' },
+      process,
+    );
+    for (const schema of schemas) db.registerSchema(schema);
+    await environment.run(db.start());
+    const batch = db.batch();
+    await batch.insert(items, { id: 1 });
+    failing.faults = { lookAgain: 1 };
+    const outcome = async (): Promise<unknown> => batch.flush().catch((error: unknown) => (error as StorageError).code);
+    expect(await environment.run(outcome())).toBe('COMMIT_OUTCOME_UNKNOWN');
+    const again = outcome();
+    await environment.advance(100);
+    await environment.run(db.stop());
+    expect(process.timerCount).toBe(0);
+    expect(await environment.run(again)).toBe('COMMIT_OUTCOME_UNKNOWN');
+  });
+});
+
 describe('I7: a view', () => {
   it('is as old as the requests that made it, not as their answers', async () => {
     const writer = node(0, store);
