@@ -11,7 +11,7 @@ import type { BlobRecord } from './blob-tables.ts';
 import type { BlobValue } from './blob-value.ts';
 
 /** Most bytes that are read in one request. */
-const maxReadBytes = 4 * 1024 * 1024;
+const maxReadBytes = 1024 * 1024;
 
 /** Checksums of a stream of bytes, whatever pieces it comes in. */
 class ChunkChecksums {

@@ -90,18 +90,22 @@ export class TemporaryFiles {
       }
       return;
     }
-    let gathered: Uint8Array[] = [];
-    let length = 0;
+    // One buffer, filled and written again and again: what streams through must not pile up as garbage.
+    const buffer = Buffer.allocUnsafeSlow(WRITE_BYTES);
+    let filled = 0;
     for await (const chunk of readBody(key, body, signal)) {
-      // Copied: the stream may fill the same buffer again. Not by slice(), which gives a view of a Buffer.
-      gathered.push(new Uint8Array(chunk));
-      length += chunk.length;
-      if (length < WRITE_BYTES) continue;
-      await file.write(Buffer.concat(gathered));
-      gathered = [];
-      length = 0;
+      for (let at = 0; at < chunk.length; ) {
+        const taken = Math.min(chunk.length - at, WRITE_BYTES - filled);
+        // Copied: the stream may fill the same memory again.
+        buffer.set(chunk.subarray(at, at + taken), filled);
+        at += taken;
+        filled += taken;
+        if (filled < WRITE_BYTES) continue;
+        await file.write(buffer);
+        filled = 0;
+      }
     }
-    await file.write(Buffer.concat([...gathered, trailer]));
+    await file.write(Buffer.concat([buffer.subarray(0, filled), trailer]));
   }
 
   /** Removes a temporary file. That it cannot be removed is no failure: it will be swept. */

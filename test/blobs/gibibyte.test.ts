@@ -10,7 +10,10 @@ const gibibyte = 1024 ** 3;
 
 it('1 GiB is streamed into a folder and back in less than 100 MB', { timeout: 120_000 }, async () => {
   const child = fileURLToPath(new URL('gibibyte-child.ts', import.meta.url));
-  const { stdout } = await run(process.execPath, ['--import', 'tsx', child, newFolder(), String(gibibyte)]);
+  // What counts is what streaming holds, not how much garbage a runtime lets lie: a young generation of Node 24 may be
+  // several times as large as one of Node 20.
+  const flags = ['--max-semi-space-size=4', '--import', 'tsx'];
+  const { stdout } = await run(process.execPath, [...flags, child, newFolder(), String(gibibyte)]);
   const { written, read, readBytes, grownBytes } = JSON.parse(stdout) as Record<string, number>;
   expect(readBytes).toBe(gibibyte);
   expect(read).toBe(written);
