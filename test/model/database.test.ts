@@ -69,4 +69,28 @@ describe('the database', () => {
     },
     runs * 20_000,
   );
+
+  it(
+    'does so on a store that fails now and then',
+    async () => {
+      const tally = newTally();
+      let met = 0;
+      const faults = { lostRequest: 0.004, lostAnswer: 0.004, lookAgain: 0.004, falseLoss: 0.004 };
+      const property = asyncProperty(
+        seedOf,
+        array(stepOf, { minLength: steps, maxLength: steps }),
+        async (seed, list) => {
+          const world = new World(seed, tally, faults);
+          await world.start();
+          for (const step of list) await world.step(step);
+          await world.finish();
+          met += world.faults;
+        },
+      );
+      report(await check(property, { numRuns: Math.ceil(runs / 5), ...replay }));
+      expect(met).toBeGreaterThan(runs / 5);
+      expect(tally.merges).toBeGreaterThan(0);
+    },
+    runs * 20_000,
+  );
 });

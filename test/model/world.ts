@@ -5,7 +5,10 @@
 import { createDatabase } from '../../src/create.ts';
 import type { Batch } from '../../src/batch/batch.ts';
 import type { Database } from '../../src/database.ts';
+import type { StorageDriver } from '../../src/storage/driver.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
+import { FaultyDriver } from '../../src/testing/faulty-driver.ts';
+import type { Faults } from '../../src/testing/faults.ts';
 import { apply, find, rowText } from './naive.ts';
 import type { Operation, Rows, Version } from './naive.ts';
 import { checkQuery } from './queries.ts';
@@ -96,21 +99,30 @@ interface Node {
 
 export class World {
   readonly tables: readonly ModelTable[];
-  readonly #store = new MemoryDriver();
+  readonly #store: StorageDriver;
   readonly #environment: ReturnType<typeof seededClockless>;
   readonly #blockSizeBytes: number;
   readonly #versions: Version[];
   readonly #nodes: Node[] = [];
   readonly #tally: Tally;
 
-  constructor(seed: number, tally: Tally) {
+  /** `faults`: how often requests to the store go wrong, in ways that the database must see through by itself. */
+  constructor(seed: number, tally: Tally, faults?: Faults) {
     const random = new Random(seed);
     this.#tally = tally;
-    this.#environment = seededClockless(seed);
+    this.#environment = seededClockless(seed, faults === undefined ? 1 : 50);
+    const memory = new MemoryDriver();
+    this.#store = faults === undefined ? memory : new FaultyDriver(memory, { seed, faults });
     this.#blockSizeBytes = random.pick([512, 512, 700, 1024, 2048]);
     const first = randomTable(random, []);
     this.tables = random.chance(0.3) ? [first, randomTable(random, [first.name])] : [first];
     this.#versions = [this.tables.map(() => new Map())];
+  }
+
+  /** Requests that went wrong. */
+  get faults(): number {
+    if (!(this.#store instanceof FaultyDriver)) return 0;
+    return Object.values(this.#store.counts).reduce((sum, count) => sum + count, 0);
   }
 
   async start(): Promise<void> {
