@@ -145,6 +145,8 @@ export class LogWriter {
     let fate: Fate;
     try {
       fate = this.#decided.get(commitId) ?? (await this.#settleAgain(commitId, slot, signal));
+      // Who is told that it was applied must see it.
+      if (fate === 'applied' && this.#options.follower.view.tail < slot) await this.#options.follower.refresh(signal);
     } catch (error) {
       // Whatever went wrong while asking is no answer: the old commit may still be applied.
       throw outcomeUnknown({ commitId, slot }, error);
@@ -222,8 +224,7 @@ export class LogWriter {
         return rejectAll(accepted, failure);
       }
       for (const waiting of accepted) waiting.inFlight = undefined;
-      losses++;
-      if (losses >= maxLosses) {
+      if (++losses >= maxLosses) {
         const message = `Other writers won ${losses} slots in a row. The flush was not applied: try it again.`;
         return group.forEach((waiting) => waiting.reject(new ContentionError(message)));
       }

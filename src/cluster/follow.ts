@@ -86,10 +86,12 @@ export class Follower {
     let next = this.view.tail + 1;
     for (let ahead = 1; ; ahead = Math.min(ahead * 2, maxReadAhead)) {
       const window = Array.from({ length: ahead }, (_, i) => next + i);
-      const commits = await Promise.all(window.map((slot) => this.#log.read(slot, signal)));
-      for (const commit of commits) {
-        if (commit === undefined) return { slots, missing: next };
-        slots.push({ seq: next++, commit });
+      // All of them are waited for, also when one fails: nothing goes on behind the back of who called.
+      const reads = await Promise.allSettled(window.map((slot) => this.#log.read(slot, signal)));
+      for (const read of reads) {
+        if (read.status === 'rejected') throw read.reason;
+        if (read.value === undefined) return { slots, missing: next };
+        slots.push({ seq: next++, commit: read.value });
       }
     }
   }

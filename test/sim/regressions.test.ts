@@ -132,6 +132,26 @@ describe('stop()', () => {
   });
 });
 
+describe('I7: a flush whose outcome is asked for after a restart', () => {
+  it('is visible once it is said to be applied', async () => {
+    const faulty = new FaultyDriver(store, { environment });
+    const db = node(0, faulty);
+    await environment.run(db.start());
+    const batch = db.batch();
+    await batch.insert(items, { id: 1 });
+    // Every put lands after the flush was given up, and after the restart has read the log.
+    faulty.faults = { lateEffect: 1, lateMs: [34_345, 34_345] };
+    await expect(environment.run(batch.flush())).rejects.toMatchObject({ code: 'COMMIT_OUTCOME_UNKNOWN' });
+    await environment.run(db.stop());
+    faulty.faults = {};
+    await environment.run(db.start());
+    expect(await environment.run(db.get(items, 1))).toBeUndefined();
+    while ((await store.get(`sim/${commitName(1)}`)).status === 'missing') await environment.advance(10);
+    await environment.run(batch.flush());
+    expect(await environment.run(db.get(items, 1))).toBeDefined();
+  });
+});
+
 describe('I7: a view', () => {
   it('is as old as the requests that made it, not as their answers', async () => {
     const writer = node(0, store);
@@ -167,6 +187,8 @@ describe('catching up with many commits', () => {
 
 /** Seeds that failed, and with what. */
 const seeds: readonly (readonly [seed: number, what: string])[] = [
+  [24109, 'a flush was said to be applied by an instance that did not show it'],
+  [41988, 'a refresh that failed left other requests of its own behind'],
   [16, 'a flush was rejected for what another one of its group wanted and did not get'],
   [113, 'a view counted as new as the answer to its last flush'],
 ];

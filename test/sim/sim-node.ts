@@ -62,6 +62,7 @@ export class SimNode {
   readonly faulty: FaultyDriver;
   /** Resolves when the process is killed. */
   readonly died: Promise<void>;
+  stopFailed = false;
   readonly #world: World;
   readonly #random: SeededRandom;
   readonly #chaos: SeededRandom;
@@ -363,6 +364,8 @@ export class SimNode {
     try {
       await this.db.stop();
     } catch (error) {
+      // It has waited for as long as it may; what it waited for goes on for a while.
+      this.stopFailed = true;
       this.#expect('stop', error);
     }
     // What it shows after another start is judged anew; what it acknowledged is in the log.
