@@ -71,4 +71,5 @@ export {
   StoreDbError,
   TriggerDepthError,
   UnknownFormatError,
+  UnsafeStoreError,
 } from './base/errors.ts';

@@ -195,17 +195,38 @@ export class NotADatabaseError extends StoreDbError {
 /** Whether a request that failed may have had an effect. */
 export type RequestOutcome = 'unknown' | 'none';
 
+/** What a store answered that failed a request, where that tells what to do: permissions are missing, or go slower. */
+export type StorageFailure = 'forbidden' | 'throttled';
+
 /** A request to the store failed. */
 export class StorageError extends StoreDbError {
   /** Name of the object that the request was about; for a list, the prefix. */
   readonly key: string;
   /** `none`: the request definitely had no effect. `unknown`: it may have had, or may still have. */
   readonly outcome: RequestOutcome;
+  /** Why, where the store said so. */
+  readonly reason: StorageFailure | undefined;
   /** For drivers: a request about `key` failed, with `outcome`. `cause` is the error behind this one. */
-  constructor(key: string, outcome: RequestOutcome, message: string, options?: { cause?: unknown }) {
+  constructor(
+    key: string,
+    outcome: RequestOutcome,
+    message: string,
+    options: { readonly cause?: unknown; readonly reason?: StorageFailure } = {},
+  ) {
     super('STORAGE', message, options);
     this.key = key;
     this.outcome = outcome;
+    this.reason = options.reason;
+  }
+}
+
+/** The store does not honour the conditions of writes, so that commits could be lost there: refused. */
+export class UnsafeStoreError extends StoreDbError {
+  /** What the store ignored or got wrong, one sentence each. */
+  readonly findings: readonly string[];
+  constructor(message: string, findings: readonly string[]) {
+    super('UNSAFE_STORE', message);
+    this.findings = findings;
   }
 }
 

@@ -19,6 +19,7 @@ import type { Block0Register } from '../root/block0-register.ts';
 import type { View } from '../table/view.ts';
 import type { CommitLog } from '../log/commit-log.ts';
 import type { Follower } from './follow.ts';
+import { untilAborted } from '../base/until-aborted.ts';
 
 /** A flush that wants to be committed. */
 export interface FlushRequest {
@@ -162,7 +163,7 @@ export class LogWriter {
     if (undecided !== undefined) {
       const { commit, bytes, settling } = undecided;
       // Never twice at once: the first put may yet be refused, which is definite only while there is no other one.
-      const fate = settling && (await unlessAborted(settling.catch(lostForCertain), signal));
+      const fate = settling && (await untilAborted(settling.catch(lostForCertain), signal));
       return fate === undefined || fate === 'unknown' ? this.#settle(slot, commit, bytes, false, signal) : fate;
     }
     const stored = await this.#options.log.read(slot, signal);
@@ -359,18 +360,6 @@ class DefiniteFailure extends StorageError {
     // What users see is an ordinary failure of the store.
     this.name = 'StorageError';
   }
-}
-
-/** What a promise gives, unless the signal is aborted before. */
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return promise;
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason as Error);
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    const stopListening = (): void => signal.removeEventListener('abort', onAbort);
-    promise.finally(stopListening).then(resolve, reject);
-  });
 }
 
 /** A put that was refused for certain has lost its slot; any other failure says nothing. */

@@ -6,6 +6,7 @@ import { setMaxListeners } from 'node:events';
 import { Deadline } from '../base/deadline.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment, Timer } from '../base/env.ts';
+import { untilAborted } from '../base/until-aborted.ts';
 import { AbortedError, ContentionError, CorruptionError, StorageError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import { CommitLog } from '../log/commit-log.ts';
@@ -22,7 +23,6 @@ import { authorityAt, untilNextSlot } from './authority.ts';
 import { Follower } from './follow.ts';
 import { Merger } from './merge.ts';
 import { openOrCreate } from './opening.ts';
-import { untilAborted } from './until-aborted.ts';
 
 export interface EngineOptions {
   readonly environment: Environment;
@@ -137,10 +137,7 @@ export class Engine {
     this.#timer?.cancel();
     await this.withDeadline('db.stop()', undefined, async ({ signal }) => {
       const idle = Promise.all([this.#writer.idle(), this.merger.idle(), this.#turn]);
-      await new Promise<void>((resolve, reject) => {
-        signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
-        idle.then(() => resolve(), reject);
-      });
+      await untilAborted(idle, signal);
     });
     this.cache.clear();
   }

@@ -6,11 +6,11 @@
  * back; the commits in it are consecutive.
  */
 import { invariant } from '../base/invariant.ts';
+import { untilAborted } from '../base/until-aborted.ts';
 import type { Block0Register, VersionedBlock0 } from '../root/block0-register.ts';
 import { View } from '../table/view.ts';
 import type { LoggedCommit, ViewContext } from '../table/view.ts';
 import type { CommitLog } from '../log/commit-log.ts';
-import { untilAborted } from './until-aborted.ts';
 
 /** Most slots that are read at the same time while catching up. */
 const maxReadAhead = 16;

@@ -1,5 +1,6 @@
 /** Runs work on the present state of a table, and again on a newer one if its blocks were taken away meanwhile. */
 import { AbortedError, SnapshotExpiredError } from '../base/errors.ts';
+import { untilAborted } from '../base/until-aborted.ts';
 import type { Overlay, QueryHost } from '../table/query-host.ts';
 import type { TableState } from '../table/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
@@ -14,19 +15,14 @@ export interface RunOptions {
 }
 
 /** Rejects as soon as the signal is aborted, whatever the promise still waits for: a store that does not answer. */
-export function orAborted<T>(running: Promise<T>, table: string, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return running;
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      const message = `The query on table '${table}' was given up because its signal was aborted.`;
-      reject(new AbortedError(message, { cause: signal.reason }));
-    };
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    running.then(resolve, reject).finally(() => {
-      signal.removeEventListener('abort', onAbort);
-    });
-  });
+export async function orAborted<T>(running: Promise<T>, table: string, signal: AbortSignal | undefined): Promise<T> {
+  try {
+    return await untilAborted(running, signal);
+  } catch (error) {
+    if (signal?.aborted !== true || error !== signal.reason) throw error;
+    const message = `The query on table '${table}' was given up because its signal was aborted.`;
+    throw new AbortedError(message, { cause: error });
+  }
 }
 
 /** Only one promise is made where the state and the work give none. */

@@ -55,13 +55,20 @@ export interface PutOptions extends RequestOptions {
   readonly contentType?: string;
 }
 
-/** `lost`: the condition did not hold (also when the object to replace is missing), and nothing was written. */
-export type PutResult = { readonly status: 'written'; readonly etag: string } | { readonly status: 'lost' };
+/**
+ * `lost`: the condition did not hold (also when the object to replace is missing), and nothing was written. `requests`
+ * is how many requests to the store it took, where that is not one.
+ */
+export type PutResult =
+  | { readonly status: 'written'; readonly etag: string; readonly requests?: number }
+  | { readonly status: 'lost'; readonly requests?: number };
 
 /** What a deletion is answered with. */
 export interface DeleteResult {
   /** Keys that could not be deleted; deleting a missing key is no failure. */
   readonly failed: readonly { readonly key: string; readonly message: string }[];
+  /** How many requests to the store it took, where that is not one. */
+  readonly requests?: number;
 }
 
 /** Options of `StorageDriver.list()`. */
@@ -100,6 +107,11 @@ export interface PresignOptions {
 export interface StorageDriver {
   /** Short name for logs, for instance `memory`. */
   readonly name: string;
+  /**
+   * True where the driver itself makes conditions atomic, so that a new database need not try them out. A driver that
+   * relies on a server, or on anything else that it cannot see, leaves it out.
+   */
+  readonly certified?: true;
   /** Reads an object or a range of it. Never answers with bytes of two versions. */
   get(key: string, options?: GetOptions): Promise<GetResult>;
   /** Writes a whole object atomically: readers see the old bytes or all of the new ones. Durable once resolved. */
@@ -110,6 +122,8 @@ export interface StorageDriver {
   list(prefix: string, options?: ListOptions): Promise<ListPage>;
   /** A URL from which anyone can download the object for a while, where the store can do that. */
   presign?(key: string, options: PresignOptions): Promise<string>;
+  /** What the driver knows or has learnt of its store, for reports: for instance how it wants ETags to be written. */
+  describe?(): Readonly<Record<string, string>>;
   /** Releases sockets and handles. The driver may be used again afterwards. */
   close?(): Promise<void>;
 }

@@ -38,6 +38,7 @@ export interface MemoryDriverOptions {
 /** Keeps every object in memory. Instances share nothing; several databases may share one instance. */
 export class MemoryDriver implements StorageDriver {
   readonly name = 'memory';
+  readonly certified = true;
   readonly #environment: Environment;
   readonly #objects = new Map<string, StoredObject>();
   /** Every key, in the order of its UTF-8 bytes. */

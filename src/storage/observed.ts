@@ -88,6 +88,8 @@ function zero(): RequestCounts {
 /** Passes every request on to `inner` and counts it. */
 export class ObservedDriver implements StorageDriver {
   readonly name: string;
+  readonly certified?: true;
+  readonly describe?: () => Readonly<Record<string, string>>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
   readonly #inner: StorageDriver;
   readonly #environment: Environment;
@@ -100,7 +102,9 @@ export class ObservedDriver implements StorageDriver {
     this.name = inner.name;
     this.#environment = options.environment ?? realEnvironment;
     this.#onRequest = options.onRequest;
-    // Only there if the driver inside can do it: callers ask by looking.
+    // Only there if the driver inside has it: callers ask by looking.
+    if (inner.certified === true) this.certified = true;
+    if (inner.describe !== undefined) this.describe = inner.describe.bind(inner);
     if (inner.presign !== undefined) {
       this.presign = (key, presignOptions) => this.#presign(key, presignOptions);
     }

@@ -7,6 +7,7 @@ import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { Deadline } from '../base/deadline.ts';
 import { StorageError } from '../base/errors.ts';
+import { untilAborted } from '../base/until-aborted.ts';
 import type {
   DeleteResult,
   GetOptions,
@@ -35,6 +36,8 @@ const slowBytesPerMs = 500;
 
 export class RetryingDriver implements StorageDriver {
   readonly name: string;
+  readonly certified?: true;
+  readonly describe?: () => Readonly<Record<string, string>>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
   readonly #driver: StorageDriver;
   readonly #environment: Environment;
@@ -49,6 +52,8 @@ export class RetryingDriver implements StorageDriver {
     this.#attempts = options.attempts ?? 4;
     this.#requestTimeoutMs = options.requestTimeoutMs ?? 15_000;
     this.#pauseMs = options.pauseMs ?? 50;
+    if (driver.certified === true) this.certified = true;
+    if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
     if (driver.presign !== undefined) this.presign = driver.presign.bind(driver);
   }
 
@@ -90,14 +95,10 @@ export class RetryingDriver implements StorageDriver {
     const deadline = new Deadline(this.#environment, what, timeoutMs, options.signal);
     try {
       deadline.check();
-      const { signal } = deadline;
-      return await new Promise<T>((resolve, reject) => {
-        signal.addEventListener('abort', () => {
-          const { message } = signal.reason as Error;
-          reject(new StorageError(what, 'unknown', message, { cause: signal.reason }));
-        });
-        request(signal).then(resolve, reject);
-      });
+      return await untilAborted(request(deadline.signal), deadline.signal);
+    } catch (error) {
+      if (!deadline.signal.aborted || error !== deadline.signal.reason) throw error;
+      throw new StorageError(what, 'unknown', (error as Error).message, { cause: error });
     } finally {
       deadline.clear();
     }
@@ -108,8 +109,8 @@ export class RetryingDriver implements StorageDriver {
       try {
         return await this.#once(what, options, request);
       } catch (error) {
-        if (attempt >= this.#attempts || options.signal?.aborted === true || !(error instanceof StorageError))
-          throw error;
+        const mayPass = error instanceof StorageError && error.reason !== 'forbidden';
+        if (!mayPass || attempt >= this.#attempts || options.signal?.aborted === true) throw error;
         const pauseMs = this.#pauseMs * 2 ** (attempt - 1) * (0.5 + this.#environment.random());
         await sleep(this.#environment, pauseMs, options.signal);
       }
