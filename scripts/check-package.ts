@@ -36,7 +36,7 @@ async function exercise() {
     if (value === undefined) throw new Error(name + ' is undefined');
   }
   if (Object.keys(testing).length === 0) throw new Error('store-db/testing exports nothing');
-  for (const name of ['FileDriver', 'MemoryDriver', 'ObservedDriver']) {
+  for (const name of ['FileDriver', 'MemoryDriver', 'ObjectStoreDriver', 'ObservedDriver']) {
     if (typeof storage[name] !== 'function') throw new Error('store-db/lib/storage does not export ' + name);
   }
   const db = StoreDb({ dbPrefix: 'smoke', nodeId: 1, driver: new storage.MemoryDriver(), logLevel: 'silent' });
@@ -49,6 +49,12 @@ async function exercise() {
   const rows = await db.query('cities').where('name', '=', 'Turku').execute();
   await db.stop();
   if (JSON.stringify(rows) !== '[{"id":1,"name":"Turku"}]') throw new Error('Read ' + JSON.stringify(rows));
+  const hasSdk = () => Object.keys(modules).some((path) => path.includes('@aws-sdk'));
+  if (hasSdk()) throw new Error('The AWS SDK was loaded, although nothing is in a bucket');
+  const bucket = new storage.ObjectStoreDriver({ bucket: 'nowhere', endpoint: 'http://127.0.0.1:9' });
+  const error = await bucket.get('key').catch((cause) => cause);
+  await bucket.close();
+  if (error.code !== 'STORAGE' || !hasSdk()) throw new Error('ObjectStoreDriver failed in an odd way', { cause: error });
   console.log(process.version, 'works');
 }
 exercise();
@@ -59,11 +65,14 @@ const consumers: Readonly<Record<string, string>> = {
 import defaultExport, { StoreDb } from 'store-db';
 import * as storage from 'store-db/lib/storage';
 import * as testing from 'store-db/testing';
+import { createRequire } from 'node:module';
+const modules = createRequire(import.meta.url).cache;
 ${exercise}`,
   'use.cjs': `
 const { StoreDb, default: defaultExport } = require('store-db');
 const storage = require('store-db/lib/storage');
 const testing = require('store-db/testing');
+const modules = require.cache;
 if (require('store-db/package.json').name !== 'store-db') throw new Error('package.json cannot be required');
 ${exercise}`,
 };

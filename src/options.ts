@@ -13,7 +13,7 @@ export interface StoreDbOptions {
   readonly dbPrefix: string;
   /** Id of this node, 0 to 255, different on every node that writes. */
   readonly nodeId: number;
-  /** Where the data is. Default: none, since this release has no driver for object stores: give one. */
+  /** Where the data is. Default: an `ObjectStoreDriver` for the bucket that `STOREDB_BUCKET` names, if it is set. */
   readonly driver?: StorageDriver;
   /** Least level that is logged. Default `'info'`; `'silent'` mutes all. */
   readonly logLevel?: LogLevel;
@@ -131,8 +131,9 @@ function checkDriver(driver: unknown, defaultDriver: () => StorageDriver | undef
   if (chosen !== undefined) return chosen;
   throw new InvalidOptionError(
     'driver',
-    'No driver was given and STOREDB_BUCKET is not set, so it is not clear where the data should be. Give one from ' +
-      "store-db/lib/storage: driver: new FileDriver('./data') for a folder, or new MemoryDriver() for tests.",
+    'No driver was given and STOREDB_BUCKET is not set, so it is not clear where the data should be. Set ' +
+      'STOREDB_BUCKET to the name of a bucket, or give a driver from store-db/lib/storage: new FileDriver(folder), ' +
+      'new ObjectStoreDriver({ bucket }), or new MemoryDriver() for tests.',
   );
 }
 

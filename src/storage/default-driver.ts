@@ -1,12 +1,32 @@
 /** The driver that the process's environment variables ask for. */
-import { NotSupportedError } from '../base/errors.ts';
+import { InvalidOptionError } from '../base/errors.ts';
 import type { StorageDriver } from './driver.ts';
+import { ObjectStoreDriver } from './object-store.ts';
+
+function variable(name: string): string | undefined {
+  const value = process.env[name];
+  return value === '' ? undefined : value;
+}
+
+function flag(name: string): boolean | undefined {
+  const value = variable(name);
+  if (value === undefined) return undefined;
+  if (value === '1' || value === 'true') return true;
+  if (value === '0' || value === 'false') return false;
+  throw new InvalidOptionError(name, `The variable ${name} is '${value}'; it must be 1 or 0.`);
+}
 
 /** The driver for `STOREDB_BUCKET`; undefined where it is not set. */
 export function driverFromProcess(): StorageDriver | undefined {
-  const bucket = process.env['STOREDB_BUCKET'];
-  if (bucket === undefined || bucket === '') return undefined;
-  throw new NotSupportedError(
-    `STOREDB_BUCKET is set (${bucket}), but this release has no driver for object stores yet. Give a driver explicitly.`,
-  );
+  const bucket = variable('STOREDB_BUCKET');
+  if (bucket === undefined) return undefined;
+  const endpoint = variable('STOREDB_ENDPOINT');
+  const region = variable('STOREDB_REGION');
+  const forcePathStyle = flag('STOREDB_FORCE_PATH_STYLE');
+  return new ObjectStoreDriver({
+    bucket,
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(region === undefined ? {} : { region }),
+    ...(forcePathStyle === undefined ? {} : { forcePathStyle }),
+  });
 }

@@ -16,6 +16,8 @@ export type {
   StorageDriver,
 } from './driver.ts';
 export { FileDriver, type FileDriverOptions } from './file.ts';
+export { ObjectStoreDriver } from './object-store.ts';
+export type { ObjectStoreDriverOptions, ServerSideEncryption } from './object-store-options.ts';
 export { MemoryDriver, type MemoryDriverOptions } from './memory.ts';
 export { ObservedDriver, type ObservedDriverOptions, type ObservedRequest, type RequestCounts } from './observed.ts';
 export { StorageError, type RequestOutcome } from '../base/errors.ts';

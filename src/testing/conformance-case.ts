@@ -18,6 +18,8 @@ export interface ConformanceCase {
   readonly name: string;
   /** Whether keys that some stores refuse are needed. */
   readonly needsOddKeys?: boolean;
+  /** Whether equal bytes written twice must have two ETags. */
+  readonly needsOwnEtags?: boolean;
   check(bench: Bench): Promise<void>;
 }
 

@@ -22,6 +22,11 @@ export interface ConformanceOptions {
   readonly supports?: {
     /** Whether segments `.` and `..`, empty segments and control characters work, as most stores do. Default true. */
     readonly oddKeys?: boolean;
+    /**
+     * Whether every write has an ETag of its own, even of the same bytes. Stores such as S3 make ETags from the content;
+     * the database never writes the same bytes twice where that would matter. Default true.
+     */
+    readonly ownEtags?: boolean;
   };
   /** Clock and randomness. Default: the runtime's own. */
   readonly environment?: Environment;
@@ -37,9 +42,9 @@ export interface ConformanceTest {
 
 /** The tests that a driver must pass to be safe to use. They are independent of each other. */
 export function driverConformance(options: ConformanceOptions): ConformanceTest[] {
-  const hasOddKeys = options.supports?.oddKeys !== false;
+  const { oddKeys = true, ownEtags = true } = options.supports ?? {};
   return [...readCases, ...writeCases, ...keyCases]
-    .filter((test) => hasOddKeys || test.needsOddKeys !== true)
+    .filter((test) => (oddKeys || test.needsOddKeys !== true) && (ownEtags || test.needsOwnEtags !== true))
     .map((test) => ({ name: test.name, run: () => runCase(options, test) }));
 }
 

@@ -196,6 +196,17 @@ const castsToAny: Rule = (tree) =>
     return isCast && childOf(node, 'typeAnnotation')?.type === 'TSAnyKeyword' ? 'a cast to any' : undefined;
   });
 
+/** Packages are loaded by what needs them when it does, so that nobody else waits for them or pays in memory. */
+const eagerPackages: Rule = (tree) =>
+  perNode(
+    sourcesOf(tree).filter(({ path }) => roomOf(path) !== 'cli'),
+    (node) => {
+      const specifier = node.type === 'ImportDeclaration' ? stringOf(childOf(node, 'source')) : undefined;
+      if (specifier === undefined || node['importKind'] === 'type' || /^(\.|node:)/.test(specifier)) return undefined;
+      return `loads ${specifier} for everybody: import() it where it is used`;
+    },
+  );
+
 const deadFiles: Rule = (tree) => {
   const pending = [...tree.entries, ...[...tree.modules.keys()].filter(isTest)];
   const reached = new Set(pending);
@@ -283,6 +294,7 @@ export const rules = {
   wildcardExports,
   barrels,
   castsToAny,
+  eagerPackages,
   deadFiles,
   focusedTests,
   lockFile,

@@ -169,6 +169,10 @@ const broken: Record<RuleName, readonly (readonly [what: string, files: Files, f
     ['as any', { 'src/base/a.ts': 'b as any' }, 'src/base/a.ts:1 a cast to any'],
     ['in a test', { 'test/a.test.ts': '\nf(<any>b)' }, 'test/a.test.ts:2 a cast to any'],
   ],
+  eagerPackages: [
+    ['a value', { 'src/storage/a.ts': `import { S3 } from 'some-sdk';` }, 'src/storage/a.ts:1 loads some-sdk'],
+    ['for its effects', { 'src/base/a.ts': `import 'some-sdk';` }, 'src/base/a.ts:1 loads some-sdk'],
+  ],
   deadFiles: [
     ['nothing leads to it', { 'src/index.ts': '', 'src/base/a.ts': '' }, 'src/base/a.ts:1 neither an entry nor a test'],
     [

@@ -1,0 +1,116 @@
+/**
+ * The S3 client behind `ObjectStoreDriver`: loaded when the first request is made, never before, so that applications
+ * on other drivers do not pay for it.
+ */
+import type * as s3Module from '@aws-sdk/client-s3';
+import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
+
+/** The SDK's module of S3 commands. */
+export type S3Module = typeof s3Module;
+
+/** Where the bucket is. */
+export interface ClientOptions {
+  readonly endpoint: string | undefined;
+  readonly region: string | undefined;
+  readonly forcePathStyle: boolean | undefined;
+  /** The caller's own client, which is used as it is and never destroyed. */
+  readonly client: S3Client | undefined;
+}
+
+/** What requests are made with. */
+export interface OpenClient {
+  readonly s3: S3Module;
+  readonly client: S3Client;
+  /** The same client, sending every request exactly once: what conditional puts go through. */
+  readonly single: S3Client;
+  /** What the store calls itself, once it has answered. */
+  server(): string | undefined;
+  /** Closes its sockets, unless they are the caller's. */
+  destroy(): void;
+}
+
+/** Most connections, and so most requests at a time; others wait for one. */
+const maxSockets = 64;
+/** Time to connect, in milliseconds. */
+const connectionTimeoutMs = 5000;
+
+/** Endpoints that the SDK takes from the process's environment by itself. */
+function environmentEndpoint(): string | undefined {
+  return process.env['AWS_ENDPOINT_URL_S3'] ?? process.env['AWS_ENDPOINT_URL'];
+}
+
+function configOf({ endpoint, region, forcePathStyle }: ClientOptions): S3ClientConfig {
+  const agent = { keepAlive: true, maxSockets };
+  const isAmazon = endpoint === undefined && environmentEndpoint() === undefined;
+  // Other stores name no region, or accept any; Amazon's must be known.
+  const fallbackRegion = isAmazon ? undefined : (process.env['AWS_REGION'] ?? 'us-east-1');
+  const chosenRegion = region ?? fallbackRegion;
+  // Default checksums break some stores; Amazon checks them.
+  const checksums = isAmazon ? 'WHEN_SUPPORTED' : 'WHEN_REQUIRED';
+  return {
+    maxAttempts: 1,
+    requestChecksumCalculation: checksums,
+    responseChecksumValidation: checksums,
+    // Host names with the bucket in them need DNS; paths work nearly everywhere.
+    forcePathStyle: forcePathStyle ?? !isAmazon,
+    requestHandler: {
+      connectionTimeout: connectionTimeoutMs,
+      httpAgent: agent,
+      httpsAgent: agent,
+      // Waiting for a connection is what the bound is for, and no news.
+      socketAcquisitionWarningTimeout: 600_000,
+    },
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(chosenRegion === undefined ? {} : { region: chosenRegion }),
+  };
+}
+
+/** A client of its own kind of requests, on the connections and credentials of another. */
+function derivedClient(client: S3Client, change: (stack: S3Client['middlewareStack']) => void): S3Client {
+  const middlewareStack = client.middlewareStack.clone();
+  change(middlewareStack);
+  return Object.create(client, { middlewareStack: { value: middlewareStack } }) as S3Client;
+}
+
+function noteServer(stack: S3Client['middlewareStack'], seen: (server: string) => void): void {
+  stack.add(
+    (next) => async (args) => {
+      const result = await next(args);
+      const { headers } = result.response as { headers?: Record<string, string> };
+      if (headers?.['server'] !== undefined) seen(headers['server']);
+      return result;
+    },
+    // The last step before the connection: what comes before it makes values, or errors, of the answer.
+    { name: 'noteServer', step: 'deserialize', priority: 'low' },
+  );
+}
+
+/** In its very place, since others find theirs by it. */
+function replaceRetries(stack: S3Client['middlewareStack']): void {
+  stack.add((next) => (args) => next(args), {
+    name: 'retryMiddleware',
+    step: 'finalizeRequest',
+    priority: 'high',
+    override: true,
+  });
+}
+
+/** Loads the SDK and makes a client, or takes the caller's. */
+export async function openClient(options: ClientOptions): Promise<OpenClient> {
+  const s3 = await import('@aws-sdk/client-s3');
+  const { client: given } = options;
+  const base = given ?? new s3.S3Client(configOf(options));
+  const opened: { server?: string } = {};
+  const client = derivedClient(base, (stack) => noteServer(stack, (server) => (opened.server = server)));
+  return {
+    s3,
+    client,
+    // A repeated conditional put would meet its own success and report it as a lost race, so whoever makes one decides
+    // what to do next (docs/protocol.md, "Commit").
+    single: derivedClient(client, replaceRetries),
+    server: () => opened.server,
+    destroy: () => {
+      if (given === undefined) base.destroy();
+    },
+  };
+}

@@ -1,0 +1,128 @@
+/**
+ * What the SDK's errors mean for the protocol. Only what certainly had no effect is `none`; a request that timed out, was
+ * cut off or met a failing server may have been carried out, or may yet be, and is `unknown`.
+ */
+import { StorageError } from '../base/errors.ts';
+import type { RequestOutcome, StorageFailure } from '../base/errors.ts';
+
+/** The request that failed. */
+export interface FailedRequest {
+  /** The call in the store's own words, for instance `PutObject`. */
+  readonly operation: string;
+  readonly bucket: string;
+  readonly key: string;
+}
+
+interface SdkError {
+  readonly name?: unknown;
+  readonly Code?: unknown;
+  readonly code?: unknown;
+  readonly message?: unknown;
+  readonly $metadata?: { readonly httpStatusCode?: number; readonly clockSkewCorrected?: boolean };
+}
+
+/** Codes of the connection itself, or of what comes before it: no request left this process. */
+const neverSent = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
+/** What the SDK throws before it has anything to send. */
+const unprepared = new Set(['CredentialsProviderError', 'TokenProviderError', 'NoAuthScheme']);
+const throttlingCodes = new Set(['SlowDown', 'TooManyRequests', 'RequestLimitExceeded', 'ThrottlingException']);
+/** 400 for these says that the body did not arrive in time or in full; it may arrive yet. */
+const interruptedCodes = new Set(['RequestTimeout', 'IncompleteBody']);
+/** Statuses that say that the request was refused as such. */
+const refusals = new Set([301, 307, 400, 401, 403, 404, 405, 411, 416, 501]);
+
+const permissions: Readonly<Record<string, string>> = {
+  GetObject: 's3:GetObject on the objects and s3:ListBucket on the bucket (without it, a missing key is answered 403)',
+  HeadObject: 's3:GetObject on the objects and s3:ListBucket on the bucket (without it, a missing key is answered 403)',
+  PutObject: 's3:PutObject on the objects (and s3:GetObject, which conditional writes need as well)',
+  DeleteObject: 's3:DeleteObject on the objects',
+  DeleteObjects: 's3:DeleteObject on the objects',
+  ListObjectsV2: 's3:ListBucket on the bucket',
+  CreateMultipartUpload: 's3:PutObject on the objects',
+  UploadPart: 's3:PutObject on the objects',
+  CompleteMultipartUpload: 's3:PutObject on the objects',
+  AbortMultipartUpload: 's3:AbortMultipartUpload on the objects',
+};
+
+/** The HTTP status of an error from the SDK; undefined if there was no answer. */
+export function statusOf(error: unknown): number | undefined {
+  return (error as SdkError | undefined)?.$metadata?.httpStatusCode;
+}
+
+/** The store's or the system's code of an error. */
+export function codeOf(error: unknown): string {
+  const { name, Code, code } = (error ?? {}) as SdkError;
+  for (const found of [Code, code, name]) if (typeof found === 'string') return found;
+  return 'Unknown';
+}
+
+/** Whether the clock was found to be wrong, and the client now allows for that. The request had no effect. */
+export function isSkewCorrected(error: unknown): boolean {
+  return (error as SdkError | undefined)?.$metadata?.clockSkewCorrected === true;
+}
+
+function outcomeOf(error: unknown): RequestOutcome {
+  const [code, status] = [codeOf(error), statusOf(error)];
+  if (status === undefined) {
+    const isMissingRegion = error instanceof Error && /region is missing/i.test(error.message);
+    return neverSent.has(code) || unprepared.has(code) || isMissingRegion ? 'none' : 'unknown';
+  }
+  return refusals.has(status) && !interruptedCodes.has(code) ? 'none' : 'unknown';
+}
+
+function reasonOf(error: unknown): StorageFailure | undefined {
+  const status = statusOf(error);
+  if (status === 401 || status === 403) return 'forbidden';
+  if (status === 429 || throttlingCodes.has(codeOf(error))) return 'throttled';
+  return undefined;
+}
+
+function advice({ operation, bucket }: FailedRequest, error: unknown): string {
+  const [code, status] = [codeOf(error), statusOf(error)];
+  if (code === 'NoSuchBucket') return `There is no bucket ${bucket}: create it, or check its name and the endpoint.`;
+  if (code === 'SignatureDoesNotMatch' || code === 'InvalidAccessKeyId') {
+    return 'The store does not accept the credentials: check the access key and its secret.';
+  }
+  if (code === 'RequestTimeTooSkewed') return "This machine's clock differs too much from the store's: set it.";
+  if (status === 403 || status === 401) return `Grant ${permissions[operation] ?? 'the permission for it'}.`;
+  if (status === 301 || status === 307 || code === 'AuthorizationHeaderMalformed') {
+    return `The bucket ${bucket} is in another region: give its region (option region, or STOREDB_REGION).`;
+  }
+  if (status === 409) return 'Another write of this key was under way. Look again.';
+  if (reasonOf(error) === 'throttled') return 'The store asks to go slower.';
+  if (unprepared.has(code))
+    return 'No credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a role.';
+  if (error instanceof Error && /region is missing/i.test(error.message)) {
+    return 'Give the region of the bucket: option region, STOREDB_REGION or AWS_REGION.';
+  }
+  if (neverSent.has(code)) return 'The store cannot be reached: check the endpoint and the network.';
+  return '';
+}
+
+/** Whether the store was busy with another write of the key, and did not take this one up. */
+export function isConflict(error: unknown): boolean {
+  return statusOf(error) === 409;
+}
+
+/** The SDK hangs the whole response onto its errors, sockets included, which would flood every log. */
+function hideResponse(error: unknown): void {
+  if (typeof error !== 'object' || error === null || !('$response' in error)) return;
+  Object.defineProperty(error, '$response', { enumerable: false });
+}
+
+/** An error of the SDK, or of the connection, as drivers report it. */
+export function toStorageError(request: FailedRequest, error: unknown): StorageError {
+  if (error instanceof StorageError) return error;
+  hideResponse(error);
+  const status = statusOf(error);
+  const what = [status, codeOf(error)].filter((part) => part !== undefined).join(' ');
+  const { message: text } = error as SdkError;
+  const said =
+    typeof text === 'string' && text !== '' && text !== codeOf(error) ? `: ${text.replace(/\.*$/, '.')}` : '.';
+  const message = `${request.operation} of ${request.key || request.bucket} failed (${what})${said} ${advice(request, error)}`;
+  const reason = reasonOf(error);
+  return new StorageError(request.key, outcomeOf(error), message.trim(), {
+    cause: error,
+    ...(reason === undefined ? {} : { reason }),
+  });
+}

@@ -1,0 +1,119 @@
+/** Reads objects, whole or in part, and what is known of them. */
+import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
+import { StorageError } from '../base/errors.ts';
+import type { FoundObject, GetOptions, GetResult } from './driver.ts';
+import { codeOf, statusOf } from './object-store-errors.ts';
+import type { ObjectStoreRequests } from './object-store-requests.ts';
+import { clipRange } from './requests.ts';
+
+/** Reads that meet an object which changes its size under them start again so often. */
+const maxRereads = 8;
+
+function isMissing(error: unknown): boolean {
+  // Without its code, a 404 may come from something that is no object store.
+  return statusOf(error) === 404 && codeOf(error) === 'NoSuchKey';
+}
+
+function isAnswer(error: unknown): boolean {
+  return statusOf(error) === 304 || statusOf(error) === 416 || isMissing(error);
+}
+
+function etagOf(key: string, etag: string | undefined): string {
+  if (etag === undefined) throw new StorageError(key, 'none', `The store answered ${key} without an ETag.`);
+  return etag;
+}
+
+/** What is known of an object without reading it; undefined where there is none. */
+export async function statObject(
+  requests: ObjectStoreRequests,
+  bucket: string,
+  key: string,
+  signal: AbortSignal | undefined,
+): Promise<Omit<FoundObject, 'bytes' | 'status'> | undefined> {
+  const request = { operation: 'HeadObject', bucket, key };
+  try {
+    const head = await requests.send(
+      request,
+      // An answer to HEAD has no body, and so no code that would tell a missing key from a missing bucket.
+      { signal, isAnswer: (error) => statusOf(error) === 404 },
+      ({ s3, client }, inner) =>
+        client.send(new s3.HeadObjectCommand({ Bucket: bucket, Key: key }), { abortSignal: inner }),
+    );
+    return {
+      etag: etagOf(key, head.ETag),
+      sizeBytes: head.ContentLength ?? 0,
+      lastModifiedMs: head.LastModified?.getTime() ?? 0,
+    };
+  } catch (error) {
+    if (error instanceof StorageError) throw error;
+    return undefined;
+  }
+}
+
+/** Size of the whole object, from an answer with a range (`bytes 0-9/1234`) or without one. */
+function sizeOf({ ContentRange, ContentLength }: GetObjectCommandOutput, bytes: Uint8Array): number {
+  const total = ContentRange === undefined ? undefined : Number(ContentRange.split('/')[1]);
+  return total !== undefined && Number.isSafeInteger(total) ? total : (ContentLength ?? bytes.length);
+}
+
+function found(key: string, output: GetObjectCommandOutput, body: Uint8Array, range: GetOptions['range']): FoundObject {
+  const sizeBytes = sizeOf(output, body);
+  const clipped = clipRange(key, range, sizeBytes);
+  // A server may answer a range with the whole object.
+  const isWhole = output.ContentRange === undefined && body.length === sizeBytes;
+  const bytes = isWhole ? body.subarray(clipped.start, clipped.end) : body;
+  if (bytes.length !== clipped.end - clipped.start) {
+    const message = `The answer for ${key} has ${bytes.length} bytes instead of ${clipped.end - clipped.start}.`;
+    throw new StorageError(key, 'none', message);
+  }
+  const lastModifiedMs = output.LastModified?.getTime() ?? 0;
+  return { status: 'found', bytes, etag: etagOf(key, output.ETag), sizeBytes, lastModifiedMs };
+}
+
+/** An empty range has no form in HTTP: it is answered by what is known of the object. */
+async function readNothing(
+  requests: ObjectStoreRequests,
+  bucket: string,
+  key: string,
+  options: GetOptions,
+): Promise<GetResult> {
+  const known = await statObject(requests, bucket, key, options.signal);
+  if (known === undefined) return { status: 'missing' };
+  if (known.etag === options.ifNoneMatch) return { status: 'unchanged' };
+  return { status: 'found', bytes: new Uint8Array(0), ...known };
+}
+
+export async function readObject(
+  requests: ObjectStoreRequests,
+  bucket: string,
+  key: string,
+  options: GetOptions,
+): Promise<GetResult> {
+  const { range, ifNoneMatch, signal } = options;
+  const request = { operation: 'GetObject', bucket, key };
+  if (range !== undefined && range.start === range.end) return readNothing(requests, bucket, key, options);
+  const input = {
+    Bucket: bucket,
+    Key: key,
+    ...(range === undefined ? {} : { Range: `bytes=${range.start}-${range.end - 1}` }),
+    ...(ifNoneMatch === undefined ? {} : { IfNoneMatch: ifNoneMatch }),
+  };
+  for (let reread = 0; ; reread++) {
+    try {
+      return await requests.send(request, { signal, isAnswer }, async ({ s3, client }, inner) => {
+        const output = await client.send(new s3.GetObjectCommand(input), { abortSignal: inner });
+        const body = (await output.Body?.transformToByteArray()) ?? new Uint8Array(0);
+        return found(key, output, body, range);
+      });
+    } catch (error) {
+      if (error instanceof StorageError) throw error;
+      if (statusOf(error) === 304) return { status: 'unchanged' };
+      if (isMissing(error)) return { status: 'missing' };
+      // 416: the range begins after the end.
+      const result = await readNothing(requests, bucket, key, options);
+      if (result.status !== 'found' || range === undefined || result.sizeBytes <= range.start) return result;
+      if (reread < maxRereads) continue;
+      throw new StorageError(key, 'none', `The object ${key} changes faster than it can be read.`);
+    }
+  }
+}

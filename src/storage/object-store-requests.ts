@@ -1,0 +1,124 @@
+/**
+ * Sends requests to a bucket: opens the client when it is first needed, gives every request a deadline, and repeats only
+ * what the caller says may be repeated.
+ */
+import { Deadline } from '../base/deadline.ts';
+import { sleep } from '../base/env.ts';
+import type { Environment } from '../base/env.ts';
+import { StorageError } from '../base/errors.ts';
+import { openClient } from './object-store-client.ts';
+import type { ClientOptions, OpenClient } from './object-store-client.ts';
+import { isConflict, isSkewCorrected, toStorageError } from './object-store-errors.ts';
+import type { FailedRequest } from './object-store-errors.ts';
+
+/** Counts the requests that a call takes. */
+export interface RequestTally {
+  requests: number;
+}
+
+/** How a request is sent. */
+export interface SendOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Bytes that it carries: a large body may take longer. */
+  readonly sizeBytes?: number;
+  /** How often it is tried in all. Default 1. */
+  readonly attempts?: number;
+  readonly tally?: RequestTally;
+  /** Errors that are answers: their value is what the request resolves with. */
+  readonly isAnswer?: (error: unknown) => boolean;
+}
+
+const requestTimeoutMs = 30_000;
+/** A body may take a millisecond more for every so many bytes: 0.5 MB a second. */
+const slowBytesPerMs = 500;
+const firstPauseMs = 20;
+/** Attempts at a write that meets others of the same key. */
+const conflictAttempts = 6;
+
+export class ObjectStoreRequests {
+  readonly #environment: Environment;
+  readonly #clientOptions: ClientOptions;
+  #open: Promise<OpenClient> | undefined;
+  /** The open client, for those who cannot wait. */
+  #opened: OpenClient | undefined;
+
+  constructor(clientOptions: ClientOptions, environment: Environment) {
+    this.#clientOptions = clientOptions;
+    this.#environment = environment;
+  }
+
+  /** What the store calls itself, where it does. */
+  get server(): string | undefined {
+    return this.#opened?.server();
+  }
+
+  /** The client; loads the SDK at the first call. */
+  open(): Promise<OpenClient> {
+    this.#open ??= openClient(this.#clientOptions).then((opened) => (this.#opened = opened));
+    return this.#open;
+  }
+
+  /** Closes the client. The next request opens another. */
+  async close(): Promise<void> {
+    const open = this.#open;
+    this.#open = undefined;
+    (await open)?.destroy();
+  }
+
+  /**
+   * Sends a request. Rejects with `StorageError`, except for errors that `isAnswer` accepts, which are thrown as they
+   * are for the caller to read.
+   */
+  async send<T>(
+    request: FailedRequest,
+    options: SendOptions,
+    attempt: (open: OpenClient, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const { attempts = 1, signal } = options;
+    const open = await this.open();
+    for (let tried = 1; ; tried++) {
+      try {
+        return await this.#sendOnce(request, options, (inner) => attempt(open, inner));
+      } catch (error) {
+        const isFinal = tried >= attempts || signal?.aborted === true || !(error instanceof StorageError);
+        if (isFinal || error.reason === 'forbidden') throw error;
+        await this.#pause(tried, signal);
+      }
+    }
+  }
+
+  #pause(tried: number, signal: AbortSignal | undefined): Promise<void> {
+    const pauseMs = firstPauseMs * 2 ** (tried - 1) * (0.5 + this.#environment.random());
+    return sleep(this.#environment, pauseMs, signal);
+  }
+
+  async #sendOnce<T>(
+    request: FailedRequest,
+    { signal, sizeBytes = 0, tally, isAnswer }: SendOptions,
+    attempt: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const what = `${request.operation} of ${request.key || request.bucket}`;
+    const deadline = new Deadline(this.#environment, what, requestTimeoutMs + sizeBytes / slowBytesPerMs, signal);
+    try {
+      for (let tried = 1; ; tried++) {
+        try {
+          if (tally !== undefined) tally.requests++;
+          return await attempt(deadline.signal);
+        } catch (error) {
+          if (deadline.signal.aborted) throw gaveUp(request, deadline.signal.reason as Error);
+          if (isAnswer?.(error) === true) throw error;
+          // Both were refused without being looked at: for the date, or since another write of the key was under way.
+          const mayRepeat = (tried === 1 && isSkewCorrected(error)) || (tried < conflictAttempts && isConflict(error));
+          if (!mayRepeat) throw toStorageError(request, error);
+          await this.#pause(tried, deadline.signal);
+        }
+      }
+    } finally {
+      deadline.clear();
+    }
+  }
+}
+
+function gaveUp({ key }: FailedRequest, reason: Error): StorageError {
+  return new StorageError(key, 'unknown', reason.message, { cause: reason });
+}

@@ -1,0 +1,204 @@
+/**
+ * A bucket of an object store that speaks S3: Amazon S3, Ceph, R2, MinIO and others that honour conditional writes.
+ *
+ * Invariants: a conditional put is sent once, and what it was answered decides nothing but itself. Only an answer that
+ * says so certainly is `lost` or has the outcome `none`; everything else is `unknown`.
+ */
+import type { PutObjectCommandInput } from '@aws-sdk/client-s3';
+import { StorageError } from '../base/errors.ts';
+import type {
+  DeleteResult,
+  GetOptions,
+  GetResult,
+  ListOptions,
+  ListPage,
+  PresignOptions,
+  PutBody,
+  PutOptions,
+  PutResult,
+  RequestOptions,
+  StorageDriver,
+} from './driver.ts';
+import { EtagForm } from './etag-form.ts';
+import { ObjectDeletion } from './object-store-delete.ts';
+import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
+import { readObject, statObject } from './object-store-get.ts';
+import { listObjects } from './object-store-list.ts';
+import { checkDriverOptions } from './object-store-options.ts';
+import type { CheckedDriverOptions, ObjectStoreDriverOptions } from './object-store-options.ts';
+import { ObjectStoreRequests } from './object-store-requests.ts';
+import type { RequestTally } from './object-store-requests.ts';
+import { uploadStream } from './object-store-upload.ts';
+import { checkKey, checkList, checkNotAborted, clipRange, readBody } from './requests.ts';
+
+/** Attempts at a part of an upload, which may be repeated. */
+const partAttempts = 4;
+
+type Answer = PutResult['status'];
+
+/** Keeps objects in a bucket. Loads the AWS SDK when the first request is made. */
+export class ObjectStoreDriver implements StorageDriver {
+  readonly name = 'object-store';
+  readonly #options: CheckedDriverOptions;
+  readonly #requests: ObjectStoreRequests;
+  readonly #deletion: ObjectDeletion;
+  readonly #etags = new EtagForm();
+  /** What the store answers where an object to replace is missing. */
+  #missingAnswer: string | undefined;
+
+  /** Makes a driver for a bucket that exists. Throws `InvalidOptionError`; nothing is requested yet. */
+  constructor(options: ObjectStoreDriverOptions) {
+    const checked = checkDriverOptions(options);
+    this.#options = checked;
+    this.#requests = new ObjectStoreRequests(checked, checked.environment);
+    this.#deletion = new ObjectDeletion(this.#requests, checked.bucket);
+  }
+
+  async get(key: string, options: GetOptions = {}): Promise<GetResult> {
+    checkKey(key);
+    if (options.range !== undefined) clipRange(key, options.range, 0);
+    checkNotAborted(key, options.signal);
+    return readObject(this.#requests, this.#options.bucket, key, options);
+  }
+
+  async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+    checkKey(key);
+    checkNotAborted(key, options.signal);
+    if (!(body instanceof Uint8Array)) return this.#putStream(key, body, options);
+    const condition = options.if;
+    if (typeof condition === 'string') return this.#putBytes(key, body, options, undefined);
+    const { etag } = condition;
+    const first = await this.#putBytes(key, body, options, this.#etags.write(etag));
+    if (first.status === 'written' && !this.#etags.isKnown) this.#etags.accepted('given');
+    if (first.status === 'written' || this.#etags.isKnown) return first;
+    return this.#putInOtherForm(key, body, options, etag);
+  }
+
+  /**
+   * A store that has not accepted any ETag yet refused one. It may be the form that it does not like: if the object still
+   * has the very ETag that it must have, the other form is tried.
+   */
+  async #putInOtherForm(key: string, body: Uint8Array, options: PutOptions, etag: string): Promise<PutResult> {
+    const found = await statObject(this.#requests, this.#options.bucket, key, options.signal);
+    if (found === undefined) this.#missingAnswer ??= '412';
+    if (found?.etag !== etag) return { status: 'lost', requests: 2 };
+    const second = await this.#putBytes(key, body, options, this.#etags.writeOther(etag));
+    if (second.status === 'written') this.#etags.accepted('other');
+    return { ...second, requests: 3 };
+  }
+
+  /** One conditional put of bytes, sent once. `ifMatch` is the ETag in the form to send. */
+  async #putBytes(key: string, body: Uint8Array, options: PutOptions, ifMatch: string | undefined): Promise<PutResult> {
+    const input = this.#input(key, options, ifMatch);
+    const request = { operation: 'PutObject', bucket: this.#options.bucket, key };
+    const isAnswer = (error: unknown): boolean => answerOf(error, ifMatch !== undefined) !== undefined;
+    const tally: RequestTally = { requests: 0 };
+    try {
+      const { signal } = options;
+      const { ETag } = await this.#requests.send(
+        request,
+        { signal, sizeBytes: body.length, tally, isAnswer },
+        ({ s3, single }, inner) =>
+          single.send(new s3.PutObjectCommand({ ...input, Body: body, ContentLength: body.length }), {
+            abortSignal: inner,
+          }),
+      );
+      if (ETag === undefined) throw new StorageError(key, 'unknown', `The store answered ${key} without an ETag.`);
+      return { status: 'written', etag: ETag, ...(tally.requests > 1 ? tally : {}) };
+    } catch (error) {
+      if (error instanceof StorageError) throw error;
+      if (statusOf(error) === 404) this.#missingAnswer = '404';
+      return { status: 'lost', ...(tally.requests > 1 ? tally : {}) };
+    }
+  }
+
+  #input(key: string, options: PutOptions, ifMatch: string | undefined): Omit<PutObjectCommandInput, 'Body'> {
+    return {
+      Bucket: this.#options.bucket,
+      Key: key,
+      ...this.#options.encryption,
+      ...(options.contentType === undefined ? {} : { ContentType: options.contentType }),
+      ...(options.if === 'absent' ? { IfNoneMatch: '*' } : {}),
+      ...(ifMatch === undefined ? {} : { IfMatch: ifMatch }),
+    };
+  }
+
+  async #putStream(key: string, body: AsyncIterable<Uint8Array>, options: PutOptions): Promise<PutResult> {
+    const { bucket } = this.#options;
+    const { signal } = options;
+    const tally: RequestTally = { requests: 0 };
+    const condition = typeof options.if === 'string' ? undefined : this.#etags.write(options.if.etag);
+    const isAnswer = (error: unknown): boolean => answerOf(error, condition !== undefined) !== undefined;
+    const { client, single } = await this.#requests.open();
+    const send = (command: object, isRepeatable: boolean, inner?: AbortSignal): Promise<unknown> => {
+      const operation = command.constructor.name.replace(/Command$/, '');
+      const attempts = isRepeatable ? partAttempts : 1;
+      return this.#requests.send(
+        { operation, bucket, key },
+        { signal: inner, attempts, tally, isAnswer },
+        (_, abortSignal) => single.send(command as Parameters<typeof single.send>[0], { abortSignal }),
+      );
+    };
+    try {
+      const chunks = readBody(key, body, signal);
+      const input = this.#input(key, options, condition);
+      const etag = await uploadStream({ client, send, input, chunks, signal });
+      return { status: 'written', etag, requests: tally.requests };
+    } catch (error) {
+      if (isAnswer(error)) return { status: 'lost', requests: tally.requests };
+      if (error instanceof StorageError) throw error;
+      checkNotAborted(key, signal, tally.requests === 0 ? 'none' : 'unknown');
+      throw new StorageError(key, 'unknown', `Uploading ${key} failed: ${(error as Error).message}`, { cause: error });
+    }
+  }
+
+  async delete(keys: readonly string[], options: RequestOptions = {}): Promise<DeleteResult> {
+    keys.forEach(checkKey);
+    checkNotAborted(keys[0] ?? '', options.signal);
+    return keys.length === 0 ? { failed: [] } : this.#deletion.delete(keys, options.signal);
+  }
+
+  async list(prefix: string, options: ListOptions = {}): Promise<ListPage> {
+    const limit = checkList(prefix, options);
+    checkNotAborted(prefix, options.signal);
+    return listObjects(this.#requests, this.#options.bucket, prefix, { ...options, limit });
+  }
+
+  /** A signed URL. It works as long as the credentials that signed it do, at most for the time asked for. */
+  async presign(key: string, { expiresInSeconds }: PresignOptions): Promise<string> {
+    checkKey(key);
+    const { s3, client } = await this.#requests.open();
+    const { getSignedUrl } = await import('@aws-sdk/s3-request-presigner');
+    const command = new s3.GetObjectCommand({ Bucket: this.#options.bucket, Key: key });
+    // By the store's clock, as far as its answers have told it.
+    const signingDate = new Date(this.#options.environment.now() + client.config.systemClockOffset);
+    try {
+      return await getSignedUrl(client, command, { expiresIn: expiresInSeconds, signingDate });
+    } catch (error) {
+      throw toStorageError({ operation: 'GetObject', bucket: this.#options.bucket, key }, error);
+    }
+  }
+
+  describe(): Readonly<Record<string, string>> {
+    const { bucket, endpoint } = this.#options;
+    return {
+      bucket,
+      ...(endpoint === undefined ? {} : { endpoint }),
+      ...(this.#requests.server === undefined ? {} : { server: this.#requests.server }),
+      'ETags in If-Match': this.#etags.toString(),
+      ...(this.#missingAnswer === undefined ? {} : { 'If-Match on a missing key': this.#missingAnswer }),
+      deletion: this.#deletion.manner,
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.#requests.close();
+  }
+}
+
+/** What an error says about the condition of a put; undefined where it says nothing. */
+function answerOf(error: unknown, hadEtag: boolean): Answer | undefined {
+  if (statusOf(error) === 412) return 'lost';
+  // Amazon's answer where the object to replace is missing.
+  return hadEtag && statusOf(error) === 404 && codeOf(error) === 'NoSuchKey' ? 'lost' : undefined;
+}
