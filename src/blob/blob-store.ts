@@ -5,13 +5,16 @@
 import { checksum } from '../base/checksum.ts';
 import { BlobNotFoundError, CorruptionError, NotSupportedError, StorageError } from '../base/errors.ts';
 import { blobName } from '../format/keys.ts';
-import type { StorageDriver } from '../storage/driver.ts';
+import type { PutBody, StorageDriver } from '../storage/driver.ts';
 import { blobChunkBytes } from './blob-tables.ts';
 import type { BlobRecord } from './blob-tables.ts';
 import type { BlobValue } from './blob-value.ts';
 
 /** Most bytes that are read in one request. */
 const maxReadBytes = 1024 * 1024;
+/** Larger ones are given to the driver in pieces, so that it can upload them in parts. */
+const maxWholeBytes = 8 * 1024 * 1024;
+const pieceBytes = 1024 * 1024;
 
 /** Checksums of a stream of bytes, whatever pieces it comes in. */
 class ChunkChecksums {
@@ -46,6 +49,10 @@ class ChunkChecksums {
   }
 }
 
+async function* inPieces(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
+  for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
+}
+
 async function* observed(
   source: AsyncIterable<Uint8Array | string>,
   sums: ChunkChecksums,
@@ -56,6 +63,10 @@ async function* observed(
     sums.add(bytes);
     yield bytes;
   }
+}
+
+function bodyOf(bytes: Uint8Array): PutBody {
+  return bytes.length > maxWholeBytes ? inPieces(bytes) : bytes;
 }
 
 export class BlobStore {
@@ -81,7 +92,7 @@ export class BlobStore {
     const attempts = source instanceof Uint8Array ? 4 : 1;
     for (let attempt = 1; ; attempt++) {
       try {
-        const body = source instanceof Uint8Array ? source : observed(value.read(), sums);
+        const body = source instanceof Uint8Array ? bodyOf(source) : observed(value.read(), sums);
         // The name is new: a lost race is an earlier attempt of this very upload.
         await this.#driver.put(this.#key(reference), body, options);
         break;
