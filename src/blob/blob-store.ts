@@ -11,7 +11,7 @@ import type { BlobRecord } from './blob-tables.ts';
 import type { BlobValue } from './blob-value.ts';
 
 /** Most bytes that are read in one request. */
-const maxReadBytes = 1024 * 1024;
+const maxReadBytes = 4 * 1024 * 1024;
 /** Larger ones are given to the driver in pieces, so that it can upload them in parts. */
 const maxWholeBytes = 8 * 1024 * 1024;
 const pieceBytes = 1024 * 1024;
