@@ -31,7 +31,7 @@ export type {
   UpdateDocument,
 } from './batch/batch.ts';
 export type { CacheDriver } from './memory/cache-driver.ts';
-export type { DatabaseStats } from './care/stats.ts';
+export type { CacheStats, DatabaseStats } from './care/stats.ts';
 export type { DocumentOf, FieldDefinition, RowOf, SchemaDefinition } from './table/schema.ts';
 export type { VerifiedTable, VerifyReport } from './care/verify.ts';
 export type { Finding } from './tree/check.ts';
@@ -41,6 +41,9 @@ export type { Direction, FieldName, Query, QueryOptions } from './query/builder.
 export type { Explanation } from './query/explain.ts';
 export type { Overlay } from './table/query-host.ts';
 export type { MergeCounters } from './cluster/merge-counters.ts';
+export type { MergePolicy } from './cluster/merge-policy.ts';
+export type { Polling } from './cluster/polling.ts';
+export { costOf, s3StandardPrices, type PriceTable } from './storage/prices.ts';
 export { Types } from './format/types.ts';
 export { defineSchema } from './table/schema.ts';
 export {

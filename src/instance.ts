@@ -15,6 +15,8 @@ import { BlobStore } from './blob/blob-store.ts';
 import { blobsSchema, checkBlobRecord } from './blob/blob-tables.ts';
 import type { BlobRecord } from './blob/blob-tables.ts';
 import { Query } from './query/builder.ts';
+import { readStats } from './care/stats.ts';
+import type { DatabaseStats } from './care/stats.ts';
 import { verifyDatabase } from './care/verify.ts';
 import type { VerifyReport } from './care/verify.ts';
 import { Engine } from './cluster/engine.ts';
@@ -22,6 +24,7 @@ import { isUuid } from './format/values.ts';
 import { checkNodes } from './options.ts';
 import type { CheckedOptions } from './options.ts';
 import { ObservedDriver } from './storage/observed.ts';
+import { harmlessHook } from './storage/request-hook.ts';
 import { RetryingDriver } from './storage/retry.ts';
 import type { StorageDriver } from './storage/driver.ts';
 import type { QueryHost } from './table/query-host.ts';
@@ -75,6 +78,7 @@ export class Instance implements BatchHost, QueryHost {
   readonly #options: CheckedOptions;
   readonly #logger: Logger;
   readonly #driver: StorageDriver;
+  readonly #createdMs: number;
   #engine: Engine | undefined;
   /** The last start or stop that was asked for; each begins when the one before it has ended. */
   #last: Transition = stopped;
@@ -84,7 +88,9 @@ export class Instance implements BatchHost, QueryHost {
     this.#options = options;
     this.#logger = filteredLogger(options.logger, options.logLevel);
     this.registry = new Registry(this.#logger);
-    this.observed = new ObservedDriver(options.driver, { environment });
+    const onRequest = options.onRequest && harmlessHook(options.onRequest, this.#logger);
+    this.observed = new ObservedDriver(options.driver, { environment, ...(onRequest && { onRequest }) });
+    this.#createdMs = environment.monotonicMs();
     this.#driver = new RetryingDriver(this.observed, environment);
     this.blobs = new BlobStore(this.#driver, options.dbPrefix);
   }
@@ -105,18 +111,14 @@ export class Instance implements BatchHost, QueryHost {
   }
 
   async #open(): Promise<void> {
-    const { nodeId, writeForwardInterval, blockSizeBytes, maxMemoryBytes, cacheDriver, dbPrefix, nodes } =
-      this.#options;
+    const { writeForwardInterval, dbPrefix, nodes } = this.#options;
     const engine = new Engine({
+      ...this.#options,
       environment: this.environment,
       driver: this.#driver,
       prefix: dbPrefix,
       logger: this.#logger,
-      nodeId,
       intervalMs: writeForwardInterval,
-      blockSizeBytes,
-      maxMemoryBytes,
-      cacheDriver,
       nodes: async () => (typeof nodes === 'function' ? checkNodes(await nodes()) : nodes),
     });
     await engine.open();
@@ -160,6 +162,11 @@ export class Instance implements BatchHost, QueryHost {
     this.running(what);
   }
 
+  stats(): DatabaseStats {
+    const uptimeMs = this.environment.monotonicMs() - this.#createdMs;
+    return readStats(this.observed.snapshot(), this.#options.prices, uptimeMs, this.#engine);
+  }
+
   /** Checks what is stored. */
   async verify(signal: AbortSignal | undefined): Promise<VerifyReport> {
     const engine = this.running('db.verify()');
@@ -189,6 +196,7 @@ export class Instance implements BatchHost, QueryHost {
 
   tableState(table: string): TableState | Promise<TableState> {
     const engine = this.running('A query');
+    engine.asked();
     if (!engine.isStale) return this.registry.stateOf(table, engine.view);
     return engine
       .withDeadline('A query', undefined, ({ signal }) => engine.refresh(signal))

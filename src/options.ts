@@ -3,9 +3,15 @@ import { InvalidOptionError } from './base/errors.ts';
 import { encodeUtf8 } from './base/bytes.ts';
 import { consoleLogger, logLevels } from './base/logger.ts';
 import type { Logger, LogLevel } from './base/logger.ts';
+import type { MergePolicy } from './cluster/merge-policy.ts';
+import { pollings } from './cluster/polling.ts';
+import type { Polling } from './cluster/polling.ts';
 import { describeValue } from './format/values.ts';
 import type { CacheDriver } from './memory/cache-driver.ts';
 import type { StorageDriver } from './storage/driver.ts';
+import type { ObservedRequest } from './storage/observed.ts';
+import { s3StandardPrices } from './storage/prices.ts';
+import type { PriceTable } from './storage/prices.ts';
 
 /** Options of `StoreDb()`. */
 export interface StoreDbOptions {
@@ -31,6 +37,18 @@ export interface StoreDbOptions {
   readonly cacheBlockSize?: number;
   /** Ids of the nodes that share write authority, or a function that tells. Default: those that Block 0 lists. */
   readonly nodes?: readonly number[] | (() => readonly number[] | Promise<readonly number[]>);
+  /**
+   * How often this instance looks at the store by itself: `'interval'`, at every `writeForwardInterval`; `'adaptive'`,
+   * less and less often, down to once a minute, while nobody uses it; `'onDemand'`, only to merge what is pending. In all
+   * of them a query on a view older than two intervals refreshes first. Default `'interval'`.
+   */
+  readonly polling?: Polling;
+  /** What a merge waits for. Default: nothing, so that whatever is pending is merged at this node's next turn. */
+  readonly mergePolicy?: MergePolicy;
+  /** What `db.stats()` reckons `dollars` by. Default: `s3StandardPrices`. */
+  readonly prices?: PriceTable;
+  /** Called after every request to the driver, for metrics. An error that it throws is logged once. Default: none. */
+  readonly onRequest?: (request: ObservedRequest) => void;
 }
 
 /** The options with every default filled in. */
@@ -46,6 +64,10 @@ export interface CheckedOptions {
   readonly cacheDriver: CacheDriver | undefined;
   readonly cacheBlockSize: number;
   readonly nodes: StoreDbOptions['nodes'] | undefined;
+  readonly polling: Polling;
+  readonly mergePolicy: Required<MergePolicy>;
+  readonly prices: PriceTable;
+  readonly onRequest: StoreDbOptions['onRequest'] | undefined;
 }
 
 const known: ReadonlySet<string> = new Set<keyof StoreDbOptions>([
@@ -60,6 +82,10 @@ const known: ReadonlySet<string> = new Set<keyof StoreDbOptions>([
   'cacheDriver',
   'cacheBlockSize',
   'nodes',
+  'polling',
+  'mergePolicy',
+  'prices',
+  'onRequest',
 ]);
 
 const mebibyte = 1024 * 1024;
@@ -68,7 +94,7 @@ function refuse(option: string, value: unknown, allowed: string): never {
   throw new InvalidOptionError(option, `Option ${option} is ${describeValue(value)}; it must be ${allowed}.`);
 }
 
-function integer(option: keyof StoreDbOptions, value: unknown, fallback: number, min: number, max: number): number {
+function integer(option: string, value: unknown, fallback: number, min: number, max: number): number {
   if (value === undefined) return fallback;
   if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
     refuse(option, value, `an integer from ${min} to ${max}`);
@@ -102,11 +128,13 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
     }
   }
   if (given.nodeId === undefined) refuse('nodeId', given.nodeId, 'an integer from 0 to 255, different on every node');
-  const { logLevel = 'info', logger = consoleLogger, nodes, cacheDriver } = given;
+  const { logLevel = 'info', logger = consoleLogger, nodes, cacheDriver, polling = 'interval', onRequest } = given;
   if (!logLevels.includes(logLevel)) refuse('logLevel', logLevel, `one of ${logLevels.join(', ')}`);
   methods('logger', logger, ['debug', 'info', 'warn', 'error']);
   if (cacheDriver !== undefined) methods('cacheDriver', cacheDriver, ['get', 'set', 'delete']);
   if (nodes !== undefined && typeof nodes !== 'function') checkNodes(nodes);
+  if (!pollings.includes(polling)) refuse('polling', polling, `one of ${pollings.join(', ')}`);
+  if (onRequest !== undefined && typeof onRequest !== 'function') refuse('onRequest', onRequest, 'a function');
   return {
     dbPrefix: checkPrefix(given.dbPrefix),
     nodeId: integer('nodeId', given.nodeId, 0, 0, 255),
@@ -119,7 +147,40 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
     cacheDriver,
     cacheBlockSize: integer('cacheBlockSize', given.cacheBlockSize, 65_536, 512, 16 * mebibyte),
     nodes,
+    polling,
+    mergePolicy: checkMergePolicy(given.mergePolicy),
+    prices: checkPrices(given.prices),
+    onRequest,
   };
+}
+
+/** An option that is an object with some of the names in `names`; others are refused. */
+function record(option: keyof StoreDbOptions, value: unknown, names: readonly string[]): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Object.keys(value).some((name) => !names.includes(name))) {
+    refuse(option, value, `an object with ${names.join(', ')} and nothing else`);
+  }
+  return value as Record<string, unknown>;
+}
+
+function checkMergePolicy(value: unknown = {}): Required<MergePolicy> {
+  const { minCommits, maxWaitMs } = record('mergePolicy', value, ['minCommits', 'maxWaitMs']);
+  const most = 2000;
+  return {
+    minCommits: integer('mergePolicy.minCommits', minCommits, maxWaitMs === undefined ? 1 : most, 1, most),
+    maxWaitMs: integer('mergePolicy.maxWaitMs', maxWaitMs, 600_000, 0, 86_400_000),
+  };
+}
+
+function checkPrices(value: unknown = s3StandardPrices): PriceTable {
+  const names = Object.keys(s3StandardPrices);
+  const prices = record('prices', value, names);
+  for (const name of names) {
+    const price = prices[name];
+    if (typeof price !== 'number' || !Number.isFinite(price) || price < 0) {
+      refuse(`prices.${name}`, price, 'a number that is not negative');
+    }
+  }
+  return { ...prices } as unknown as PriceTable;
 }
 
 function checkDriver(driver: unknown, defaultDriver: () => StorageDriver | undefined): StorageDriver {

@@ -1,14 +1,34 @@
 /** Figures about an instance, for people and dashboards. */
 import type { Engine } from '../cluster/engine.ts';
 import type { MergeCounters } from '../cluster/merge-counters.ts';
-import type { ObservedDriver, RequestCounts } from '../storage/observed.ts';
+import type { RequestCounts } from '../storage/observed.ts';
+import { costOf } from '../storage/prices.ts';
+import type { PriceTable } from '../storage/prices.ts';
+
+/** What `db.stats()` tells of the blocks that the instance works with. */
+export interface CacheStats {
+  /** Blocks in memory. Zero while stopped. */
+  readonly blocks: number;
+  /** Bytes that they take. */
+  readonly sizeBytes: number;
+  /** How often a block was asked for since `start()` and was in memory. */
+  readonly hits: number;
+  /** How often it was not in memory, but the `cacheDriver` had it. */
+  readonly driverHits: number;
+  /** How often it had to be read from the store. */
+  readonly misses: number;
+}
 
 /** What `db.stats()` tells. */
 export interface DatabaseStats {
+  /** Milliseconds since the instance was created: the time that `requests` and `dollars` are of. */
+  readonly uptimeMs: number;
   /** Requests to the driver since the instance was created, by kind, and the bytes that they moved. */
   readonly requests: RequestCounts;
-  /** Blocks in memory. Zero while stopped. */
-  readonly cache: { readonly blocks: number; readonly sizeBytes: number };
+  /** What those requests cost by the price table of the options. */
+  readonly dollars: number;
+  /** Blocks in memory, and how often they spared a request. Roots that are part of Block 0 are not counted. */
+  readonly cache: CacheStats;
   /**
    * The log as this instance sees it; undefined while stopped. `tail` is the last commit that it knows, `appliedSeq` the
    * last that is merged into blocks, and `pendingBytes` the size of those between.
@@ -18,11 +38,19 @@ export interface DatabaseStats {
   readonly merges: MergeCounters | undefined;
 }
 
-export function readStats(observed: ObservedDriver, engine: Engine | undefined): DatabaseStats {
+export function readStats(
+  requests: RequestCounts,
+  prices: PriceTable,
+  uptimeMs: number,
+  engine: Engine | undefined,
+): DatabaseStats {
   const view = engine?.view;
+  const { hits = 0, driverHits = 0, misses = 0 } = engine?.cache.counters ?? {};
   return {
-    requests: observed.snapshot(),
-    cache: { blocks: engine?.cache.count ?? 0, sizeBytes: engine?.cache.sizeBytes ?? 0 },
+    uptimeMs,
+    requests,
+    dollars: costOf(requests, prices),
+    cache: { blocks: engine?.cache.count ?? 0, sizeBytes: engine?.cache.sizeBytes ?? 0, hits, driverHits, misses },
     log: view && { tail: view.tail, appliedSeq: view.block0.appliedSeq, pendingBytes: view.pendingBytes },
     merges: engine && { ...engine.merger.counters },
   };

@@ -16,3 +16,22 @@ export function untilNextSlot(nowMs: number, intervalMs: number): number {
   const into = ((nowMs % intervalMs) + intervalMs) % intervalMs;
   return intervalMs - into;
 }
+
+/**
+ * Milliseconds until the first slot of `nodeId` that begins later than `waitMs` from now. It counts among `nodes` even
+ * if it is not one of them: who asks for its turn then finds out, and nothing is merged.
+ */
+export function untilOwnSlot(
+  nowMs: number,
+  waitMs: number,
+  intervalMs: number,
+  nodeId: number,
+  nodes: readonly number[],
+): number {
+  const sharing = [...new Set([...nodes, nodeId])];
+  const turn = sharing.filter((id) => id < nodeId).length;
+  const nextMs = waitMs + untilNextSlot(nowMs + waitMs, intervalMs);
+  const slot = Math.floor((nowMs + nextMs) / intervalMs);
+  const slotsLeft = (((turn - slot) % sharing.length) + sharing.length) % sharing.length;
+  return nextMs + slotsLeft * intervalMs;
+}

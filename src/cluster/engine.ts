@@ -1,11 +1,10 @@
 /**
  * The running parts of an opened database, wired together: the register, the follower of the log, the writer to it,
- * the merger and the timer that gives it its turns.
+ * the merger and its turns.
  */
 import { setMaxListeners } from 'node:events';
 import { Deadline } from '../base/deadline.ts';
 import { sleep } from '../base/env.ts';
-import type { Environment, Timer } from '../base/env.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import { AbortedError, ContentionError, CorruptionError, StorageError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
@@ -19,23 +18,19 @@ import type { View } from '../table/view.ts';
 import { BlockReader } from '../tree/block-source.ts';
 import { LogWriter } from './append.ts';
 import type { FlushRequest } from './append.ts';
-import { authorityAt, untilNextSlot } from './authority.ts';
 import { Follower } from './follow.ts';
 import { Merger } from './merge.ts';
 import { openOrCreate } from './opening.ts';
+import { Turns } from './turns.ts';
+import type { TurnHost, TurnOptions } from './turns.ts';
 
-export interface EngineOptions {
-  readonly environment: Environment;
+export interface EngineOptions extends TurnOptions {
   readonly driver: StorageDriver;
   readonly prefix: string;
   readonly logger: Logger;
-  readonly nodeId: number;
-  readonly intervalMs: number;
   readonly blockSizeBytes: number;
   readonly maxMemoryBytes: number;
   readonly cacheDriver: CacheDriver | undefined;
-  /** Ids of the nodes that share authority; undefined for those that Block 0 lists. */
-  readonly nodes: () => readonly number[] | undefined | Promise<readonly number[] | undefined>;
 }
 
 /** Pending commits after which a node merges out of turn. */
@@ -47,7 +42,7 @@ const settleTimeoutMs = 30_000;
 /** Lost merges in a row after which a checkpoint gives up. */
 const maxLostMerges = 40;
 
-export class Engine {
+export class Engine implements TurnHost {
   readonly #options: EngineOptions;
   readonly cache: BlockCache;
   readonly register: Block0Register;
@@ -57,9 +52,7 @@ export class Engine {
   readonly #writer: LogWriter;
   /** Bytes of pending commits after which a node merges out of turn, and flushes wait for it. */
   readonly #maxPendingBytes: number;
-  #timer: Timer | undefined;
-  #turn: Promise<void> | undefined;
-  #closed = false;
+  readonly #turns: Turns;
   #refreshedMs = 0;
 
   constructor(options: EngineOptions) {
@@ -79,6 +72,7 @@ export class Engine {
       blockSizeBytes,
       indexBufferBytes: Math.floor(maxMemoryBytes / 12),
     });
+    this.#turns = new Turns(this, options);
   }
 
   get view(): View {
@@ -119,7 +113,7 @@ export class Engine {
     }
   }
 
-  /** Opens or creates the database, catches up with the log and starts the timer. */
+  /** Opens or creates the database, catches up with the log and begins to take turns. */
   async open(): Promise<void> {
     const startedMs = this.#options.environment.monotonicMs();
     await this.withDeadline('db.start()', undefined, async ({ signal }) => {
@@ -128,15 +122,14 @@ export class Engine {
       await this.follower.open(opened, signal);
     });
     this.#noteRefreshed(startedMs);
-    this.#schedule();
+    this.#turns.start();
   }
 
-  /** Stops the timer and waits for what is under way. */
+  /** Takes no more turns and waits for what is under way. */
   async close(): Promise<void> {
-    this.#closed = true;
-    this.#timer?.cancel();
+    this.#turns.stop();
     await this.withDeadline('db.stop()', undefined, async ({ signal }) => {
-      const idle = Promise.all([this.#writer.idle(), this.merger.idle(), this.#turn]);
+      const idle = Promise.all([this.#writer.idle(), this.merger.idle(), this.#turns.idle()]);
       await untilAborted(idle, signal);
     });
     this.cache.clear();
@@ -150,33 +143,64 @@ export class Engine {
     this.#refreshedMs = Math.max(this.#refreshedMs, startedMs);
   }
 
-  /** Whether the view is so old that a query should not trust it: the node was paused, or could not reach the store. */
+  get viewAgeMs(): number {
+    return this.#options.environment.monotonicMs() - this.#refreshedMs;
+  }
+
+  /**
+   * Whether the view is so old that a query should not trust it: the node was paused, could not reach the store, or
+   * looks at it less often.
+   */
   get isStale(): boolean {
-    return this.#options.environment.monotonicMs() - this.#refreshedMs > 2 * this.#options.intervalMs;
+    return this.viewAgeMs > 2 * this.#options.intervalMs;
+  }
+
+  /** A query begins. */
+  asked(): void {
+    this.#turns.asked();
   }
 
   /** Catches up with everything that was committed before the call. */
-  async refresh(signal?: AbortSignal): Promise<void> {
+  refresh(signal?: AbortSignal): Promise<void> {
+    this.asked();
+    return this.catchUp(signal);
+  }
+
+  /** The same for an instance that nobody uses at the moment. */
+  async catchUp(signal?: AbortSignal): Promise<void> {
     const startedMs = this.#options.environment.monotonicMs();
     await this.follower.refresh(signal);
     this.#noteRefreshed(startedMs);
+    this.#turns.viewChanged();
+  }
+
+  get hasTooMuchPending(): boolean {
+    const { pending, pendingBytes, hasStaged } = this.view;
+    return hasStaged || pending.length > maxPendingCommits || pendingBytes > this.#maxPendingBytes;
   }
 
   /** Commits one flush. Waits first where too much is pending already. */
   async append(request: FlushRequest): Promise<void> {
+    this.asked();
     const startedMs = this.#options.environment.monotonicMs();
     for (let tries = 0; this.view.pendingBytes > this.#maxPendingBytes * 2 && tries < 3; tries++)
       await this.#mergeQuietly();
-    await this.#writer.append(request);
-    // A slot that was won was the last one at that moment.
-    this.#noteRefreshed(startedMs);
-    const { pending, pendingBytes, hasStaged } = this.view;
-    if (hasStaged || pending.length > maxPendingCommits || pendingBytes > this.#maxPendingBytes)
-      void this.#mergeQuietly();
+    try {
+      await this.#writer.append(request);
+      // A slot that was won was the last one at that moment.
+      this.#noteRefreshed(startedMs);
+    } finally {
+      this.#turns.viewChanged();
+    }
+    if (this.hasTooMuchPending) void this.#mergeQuietly();
   }
 
-  resolveCommit(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
-    return this.#writer.resolve(commitId, slot, signal);
+  async resolveCommit(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
+    try {
+      return await this.#writer.resolve(commitId, slot, signal);
+    } finally {
+      this.#turns.viewChanged();
+    }
   }
 
   /** Merges everything that is committed, now. */
@@ -189,7 +213,7 @@ export class Engine {
     const target = this.view.tail;
     for (let lost = 0; this.view.block0.appliedSeq < target; ) {
       signal?.throwIfAborted();
-      if (await this.merger.merge()) continue;
+      if (await this.merge()) continue;
       lost++;
       if (lost >= maxLostMerges) {
         throw new ContentionError(
@@ -204,44 +228,26 @@ export class Engine {
 
   async #mergeQuietly(): Promise<void> {
     try {
-      await this.merger.merge();
+      await this.merge();
     } catch (error) {
-      this.#report('Merging', error);
+      this.report('Merging', error);
     }
   }
 
-  #report(what: string, error: unknown): void {
+  /** Merges what the present view has pending, and tells whether it did. */
+  async merge(): Promise<boolean> {
+    try {
+      return await this.merger.merge();
+    } finally {
+      this.#turns.viewChanged();
+    }
+  }
+
+  report(what: string, error: unknown): void {
     const { logger } = this.#options;
     const details = { error };
     const message = `${what} failed and will be tried again: ${(error as Error).message}`;
     if (error instanceof CorruptionError) logger.error(message, details);
     else logger.warn(message, details);
-  }
-
-  #schedule(): void {
-    if (this.#closed) return;
-    const { environment, intervalMs } = this.#options;
-    this.#timer = environment.setTimer(
-      () => {
-        this.#turn = this.#takeTurn().finally(() => {
-          this.#turn = undefined;
-          this.#schedule();
-        });
-      },
-      untilNextSlot(environment.now(), intervalMs),
-    );
-  }
-
-  /** One slot: catch up, and merge if it is this node's turn. */
-  async #takeTurn(): Promise<void> {
-    const { environment, intervalMs, nodeId, nodes } = this.#options;
-    try {
-      await this.refresh();
-      if (this.view.pending.length === 0) return;
-      const sharing = (await nodes()) ?? [...this.view.block0.nodes, nodeId];
-      if (authorityAt(environment.now(), intervalMs, sharing) === nodeId) await this.merger.merge();
-    } catch (error) {
-      this.#report('A turn of the write-forward loop', error);
-    }
   }
 }

@@ -14,6 +14,16 @@ import type { CommitLog } from '../log/commit-log.ts';
 
 /** Most slots that are read at the same time while catching up. */
 const maxReadAhead = 16;
+/** So many commits are read one by one before slots are read ahead: mostly there are few, and each read costs. */
+const readOneByOne = 4;
+/** After so many commits, and then twice as many, Block 0 is looked at: it may have applied all that is still to read. */
+const firstRound = 8;
+
+/** Slots that were read. `missing` is the first that was not there; undefined where more are to be read. */
+interface ReadSlots {
+  readonly slots: readonly LoggedCommit[];
+  readonly missing: number | undefined;
+}
 
 export class Follower {
   readonly #register: Block0Register;
@@ -40,7 +50,8 @@ export class Follower {
   /** Begins with a Block 0 that was just read, and reads on from there. */
   async open(opened: VersionedBlock0, signal?: AbortSignal): Promise<void> {
     this.#view = View.ofBlock0(this.#context, opened.block0);
-    const { slots, missing } = await this.#readSlots(signal);
+    // Whoever opens a database waits for it, and what is read now is known to be pending.
+    const { slots, missing } = await this.#readSlots((ahead) => ahead * 2, Infinity, signal);
     // A lone missing slot needs no second look: the view is Block 0's.
     if (slots.length === 0) return;
     if (await this.#confirm(slots, missing, signal)) await this.#catchUp(signal);
@@ -67,25 +78,33 @@ export class Follower {
   }
 
   async #catchUp(signal?: AbortSignal): Promise<void> {
-    for (;;) {
-      const { slots, missing } = await this.#readSlots(signal);
+    const aheadOf = (_: number, found: number): number => (found < readOneByOne ? 1 : found >> 1);
+    for (let most = firstRound; ; most *= 2) {
+      const { slots, missing } = await this.#readSlots(aheadOf, most, signal);
       if (!(await this.#confirm(slots, missing, signal))) return;
     }
   }
 
-  /** Confirms slots by Block 0. True if it has moved past `missing`, so that there may be more to read. */
-  async #confirm(slots: readonly LoggedCommit[], missing: number, signal?: AbortSignal): Promise<boolean> {
+  /** Confirms slots by Block 0. True if there may be more to read: it has moved past `missing`, or that is not known. */
+  async #confirm(slots: readonly LoggedCommit[], missing: number | undefined, signal?: AbortSignal): Promise<boolean> {
     const versioned = await this.#register.refresh(signal);
     this.advance(versioned, slots);
-    return versioned.block0.appliedSeq >= missing;
+    return missing === undefined || versioned.block0.appliedSeq >= missing;
   }
 
-  /** Reads the slots after the tail until one is missing. */
-  async #readSlots(signal?: AbortSignal): Promise<{ slots: LoggedCommit[]; missing: number }> {
+  /**
+   * Reads the slots after the tail until one is missing, or `most` were found. `aheadOf` says how many to read at the same
+   * time, after so many at a time before and so many found in all.
+   */
+  async #readSlots(
+    aheadOf: (ahead: number, found: number) => number,
+    most: number,
+    signal?: AbortSignal,
+  ): Promise<ReadSlots> {
     const slots: LoggedCommit[] = [];
     let next = this.view.tail + 1;
-    for (let ahead = 1; ; ahead = Math.min(ahead * 2, maxReadAhead)) {
-      const window = Array.from({ length: ahead }, (_, i) => next + i);
+    for (let ahead = 1; slots.length < most; ahead = Math.min(aheadOf(ahead, slots.length), maxReadAhead)) {
+      const window = Array.from({ length: Math.min(ahead, most - slots.length) }, (_, i) => next + i);
       // All of them are waited for, also when one fails: nothing goes on behind the back of who called.
       const reads = await Promise.allSettled(window.map((slot) => this.#log.read(slot, signal)));
       for (const read of reads) {
@@ -94,6 +113,7 @@ export class Follower {
         slots.push({ seq: next++, commit: read.value });
       }
     }
+    return { slots, missing: undefined };
   }
 
   /**

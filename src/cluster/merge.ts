@@ -87,12 +87,16 @@ export class Merger {
     const { tables, inlined } = await inlineRoots(view.block0, merged, birth, uploads, this.#options);
     await uploads.finish();
     const done = await this.#replace(view, tables, inlined);
-    await follower.refresh();
     if (done) {
+      // The register holds what was just written, or something newer: nothing has to be read for it.
+      follower.advance(this.#options.register.current, []);
       this.counters.merges++;
       const milliseconds = Math.round(environment.monotonicMs() - startedMs);
       logger.debug(`Merged ${view.pending.length} commits in ${milliseconds} ms`, { appliedSeq: view.tail });
-    } else this.counters.lostMerges++;
+    } else {
+      this.counters.lostMerges++;
+      await follower.refresh();
+    }
     return done;
   }
 

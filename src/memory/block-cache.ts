@@ -15,10 +15,22 @@ export interface CacheSlot {
   bytes: number;
 }
 
+/** How often blocks were asked for, by where they were found. */
+export interface CacheCounters {
+  /** In memory. */
+  hits: number;
+  /** In the cache behind it. */
+  driverHits: number;
+  /** In the store. */
+  misses: number;
+}
+
 /** What a slot and its place in the tables cost beside the block, in bytes: an estimate. */
 const overheadBytes = 256;
 
 export class BlockCache {
+  /** Kept by those who read through the cache: a look-up that remembers its slot does not come by here. */
+  readonly counters: CacheCounters = { hits: 0, driverHits: 0, misses: 0 };
   readonly #maxBytes: number;
   readonly #slots = new Map<string, CacheSlot>();
   /** The clock's ring: slots in order of arrival; the hand goes round. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { encodeUtf8 } from '../base/bytes.ts';
+import { StorageError } from '../base/errors.ts';
 import { MemoryDriver } from './memory.ts';
 import { ObservedDriver, type ObservedRequest } from './observed.ts';
 
@@ -32,11 +33,57 @@ describe('ObservedDriver', () => {
       list: 1,
       presign: 0,
       errors: 1,
+      getErrors: 1,
+      putErrors: 0,
+      deleteErrors: 0,
+      listErrors: 0,
+      extraPuts: 0,
+      extraDeletes: 0,
       bytesRead: 7,
       bytesWritten: 8,
     });
     driver.reset();
     expect(Object.values(driver.snapshot()).every((count) => count === 0)).toBe(true);
+  });
+
+  it('counts what failed by call, and what took more than one request', async () => {
+    const inner = new MemoryDriver();
+    const refused = (): Promise<never> => Promise.reject(new StorageError('k', 'none', 'Refused.'));
+    const driver = new ObservedDriver({
+      name: 'costly',
+      get: refused,
+      put: async (key, body, options) => {
+        if (key === 'bad') return refused();
+        return { ...(await inner.put(key, body, options)), requests: 5 };
+      },
+      delete: async (keys) => (keys.length > 1 ? { failed: [], requests: 3 } : refused()),
+      list: refused,
+      presign: refused,
+    });
+    await driver.put('k', encodeUtf8('1'), { if: 'absent' });
+    await driver.put('k', encodeUtf8('1'), { if: 'absent' });
+    await driver.delete(['a', 'b']);
+    const failing: Promise<unknown>[] = [
+      driver.get('k'),
+      driver.put('bad', encodeUtf8('1'), { if: 'any' }),
+      driver.put('bad', encodeUtf8('1'), { if: 'any' }),
+      driver.delete(['k']),
+      driver.list(''),
+      driver.presign?.('k', { expiresInSeconds: 1 }) ?? Promise.resolve(),
+    ];
+    for (const { status } of await Promise.allSettled(failing)) expect(status).toBe('rejected');
+    expect(driver.snapshot()).toMatchObject({
+      put: 1,
+      putLost: 1,
+      extraPuts: 8,
+      delete: 1,
+      extraDeletes: 2,
+      errors: 6,
+      getErrors: 1,
+      putErrors: 2,
+      deleteErrors: 1,
+      listErrors: 1,
+    });
   });
 
   it('tells a hook about every request', async () => {

@@ -34,8 +34,20 @@ export interface RequestCounts {
   list: number;
   /** URLs that were made. */
   presign: number;
-  /** Requests that failed. They are in no other count. */
+  /** Requests that failed, of any kind. They are in none of the counts above. */
   errors: number;
+  /** Reads among those that failed. */
+  getErrors: number;
+  /** Writes among those that failed. */
+  putErrors: number;
+  /** Delete requests among those that failed. */
+  deleteErrors: number;
+  /** List requests among those that failed. */
+  listErrors: number;
+  /** Requests that writes took beyond one each, as the driver tells: parts of an upload, further attempts. */
+  extraPuts: number;
+  /** Requests that deletions took beyond one each, as the driver tells. */
+  extraDeletes: number;
   /** Bytes of content that were read. */
   bytesRead: number;
   /** Bytes of content that were written. */
@@ -80,6 +92,12 @@ function zero(): RequestCounts {
     list: 0,
     presign: 0,
     errors: 0,
+    getErrors: 0,
+    putErrors: 0,
+    deleteErrors: 0,
+    listErrors: 0,
+    extraPuts: 0,
+    extraDeletes: 0,
     bytesRead: 0,
     bytesWritten: 0,
   };
@@ -150,6 +168,7 @@ export class ObservedDriver implements StorageDriver {
       key,
       () => this.#inner.put(key, counted, options),
       (result) => {
+        this.#counts.extraPuts += (result.requests ?? 1) - 1;
         if (result.status === 'lost') {
           this.#counts.putLost++;
           return { status: 'lost', bytes: 0 };
@@ -167,7 +186,8 @@ export class ObservedDriver implements StorageDriver {
       'delete',
       keys[0] ?? '',
       () => this.#inner.delete(keys, options),
-      () => {
+      (result) => {
+        this.#counts.extraDeletes += (result.requests ?? 1) - 1;
         this.#counts.delete++;
         this.#counts.deletedKeys += keys.length;
         return { status: 'done', bytes: 0 };
@@ -215,6 +235,7 @@ export class ObservedDriver implements StorageDriver {
       result = await request();
     } catch (error) {
       this.#counts.errors++;
+      if (kind !== 'presign') this.#counts[`${kind}Errors`]++;
       const durationMs = this.#environment.monotonicMs() - startedMs;
       this.#onRequest?.({ kind, key, status: 'error', bytes: 0, durationMs, error });
       throw error;

@@ -10,7 +10,7 @@ import type { EntryShape } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
 import type { Logger } from '../base/logger.ts';
-import type { BlockCache, CacheSlot } from '../memory/block-cache.ts';
+import type { BlockCache, CacheCounters, CacheSlot } from '../memory/block-cache.ts';
 import type { CacheDriver } from '../memory/cache-driver.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 import { checkLeaf } from './leaf-shape.ts';
@@ -23,6 +23,8 @@ export class BlockGone extends CorruptionError {
 }
 
 export interface BlockSource {
+  /** Counts what is found. Whoever keeps a slot counts the block that he finds in it. */
+  readonly counters: CacheCounters;
   /** Where a block is in memory, if it is. */
   find(ref: BlockRef): CacheSlot | undefined;
   /** A block, from the store if need be. Throws {@link BlockGone} if it is not there. */
@@ -33,6 +35,7 @@ export interface BlockSource {
 
 /** A source for trees that are one node in memory. */
 export const noBlocks: BlockSource = {
+  counters: { hits: 0, driverHits: 0, misses: 0 },
   find: () => undefined,
   load: (ref) => Promise.reject(new CorruptionError(ref.id, 'A tree in memory refers to a block')),
   peekChild: () => undefined,
@@ -106,7 +109,11 @@ export class BlockReader {
 
   async #read(name: string, part: ObjectPart): Promise<Node> {
     const cached = await this.#readSecond(name);
-    if (cached !== undefined) return cached;
+    if (cached !== undefined) {
+      this.#cache.counters.driverHits++;
+      return cached;
+    }
+    this.#cache.counters.misses++;
     const node = await this.#readStore(name, part);
     if (this.#second !== undefined) await this.#quietly(() => this.#second?.set(this.#secondKey(name), node.rows));
     return node;
@@ -153,6 +160,7 @@ export class BlockReader {
 }
 
 class CachedSource implements BlockSource {
+  readonly counters: CacheCounters;
   readonly #reader: BlockReader;
   readonly #leaf: EntryShape;
   readonly #nameOf: (ref: BlockRef) => string;
@@ -164,6 +172,7 @@ class CachedSource implements BlockSource {
     nameOf: (ref: BlockRef) => string,
     partOf: (ref: BlockRef, name: string) => ObjectPart,
   ) {
+    this.counters = reader.cache.counters;
     this.#reader = reader;
     this.#leaf = leaf;
     this.#nameOf = nameOf;
@@ -171,7 +180,9 @@ class CachedSource implements BlockSource {
   }
 
   find(ref: BlockRef): CacheSlot | undefined {
-    return this.#reader.cache.find(this.#nameOf(ref));
+    const slot = this.#reader.cache.find(this.#nameOf(ref));
+    if (slot?.node !== undefined) this.counters.hits++;
+    return slot;
   }
 
   peekChild(node: Node, i: number): Node | undefined {
@@ -179,12 +190,14 @@ class CachedSource implements BlockSource {
     let slot = slots[i] as CacheSlot | undefined;
     if (slot?.node !== undefined) {
       slot.used = true;
+      this.counters.hits++;
       return slot.node;
     }
     slot = this.#reader.cache.find(this.#nameOf(node.child(i)));
     // What does not belong here is left to `load`, and to the error that follows from it.
     if (slot?.node === undefined || slot.node.level !== node.level - 1 || slot.node.count === 0) return undefined;
     slots[i] = slot;
+    this.counters.hits++;
     return slot.node;
   }
 

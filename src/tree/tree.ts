@@ -45,6 +45,7 @@ export class Tree {
     let slot = this.#slot;
     if (slot?.node !== undefined) {
       slot.used = true;
+      this.source.counters.hits++;
       return slot.node;
     }
     slot = this.source.find(this.ref as BlockRef);

@@ -1,6 +1,6 @@
 /** The options of `StoreDb()`: each is checked at once, by an error that names it, its value and what is allowed. */
 import { afterEach, describe, expect, it } from 'vitest';
-import StoreDbAsDefault, { InvalidOptionError, StoreDb, StoreDbError } from '../../src/index.ts';
+import StoreDbAsDefault, { InvalidOptionError, s3StandardPrices, StoreDb, StoreDbError } from '../../src/index.ts';
 import type { StoreDbOptions } from '../../src/index.ts';
 import { MemoryDriver } from '../../src/storage/index.ts';
 
@@ -60,11 +60,33 @@ describe('what is refused', () => {
     ['nodes', [], 'an array', '0 to 255'],
     ['nodes', [0, 256], 'an array', '0 to 255'],
     ['nodes', 3, '3', '0 to 255'],
+    ['polling', 'sometimes', "'sometimes'", 'interval, adaptive, onDemand'],
+    ['polling', true, 'true', 'interval, adaptive, onDemand'],
+    ['mergePolicy', 20, '20', 'minCommits, maxWaitMs'],
+    ['mergePolicy', null, 'null', 'minCommits, maxWaitMs'],
+    ['mergePolicy', { minCommit: 20 }, 'an object', 'minCommits, maxWaitMs and nothing else'],
+    ['prices', null, 'null', 'per1000Writes'],
+    ['prices', { ...s3StandardPrices, gets: 1 }, 'an object', 'per1000Reads'],
+    ['onRequest', {}, 'an object', 'a function'],
   ])('%s: %s', (option, value, shown, allowed) => {
     const error = refusal({ ...good, [option]: value });
     expect(error.option).toBe(option);
     expect(error.message).toContain(option);
     expect(error.message).toContain(shown);
+    expect(error.message).toContain(allowed);
+  });
+
+  it.each([
+    ['mergePolicy.minCommits', { mergePolicy: { minCommits: 0 } }, '1 to 2000'],
+    ['mergePolicy.minCommits', { mergePolicy: { minCommits: 2001 } }, '1 to 2000'],
+    ['mergePolicy.maxWaitMs', { mergePolicy: { maxWaitMs: -1 } }, '0 to 86400000'],
+    ['mergePolicy.maxWaitMs', { mergePolicy: { minCommits: 2, maxWaitMs: 0.5 } }, '0 to 86400000'],
+    ['prices.per1000Reads', { prices: { ...s3StandardPrices, per1000Reads: -1 } }, 'not negative'],
+    ['prices.per1000Lists', { prices: { ...s3StandardPrices, per1000Lists: undefined } }, 'not negative'],
+    ['prices.perGigabyteRead', { prices: { ...s3StandardPrices, perGigabyteRead: Infinity } }, 'not negative'],
+  ])('%s: %o', (option, options, allowed) => {
+    const error = refusal({ ...good, ...options });
+    expect(error.option).toBe(option);
     expect(error.message).toContain(allowed);
   });
 
@@ -111,9 +133,14 @@ describe('what is accepted', () => {
         cacheDriver: new Map<string, Uint8Array>(),
         cacheBlockSize: 512,
         nodes: [0, 255],
+        polling: 'adaptive',
+        mergePolicy: { minCommits: 20, maxWaitMs: 600_000 },
+        prices: { per1000Writes: 0, per1000Reads: 0, per1000Lists: 0, per1000Deletes: 0, perGigabyteRead: 0 },
+        onRequest: noop,
       },
     ],
     ['undefined for what has a default', { ...good, logLevel: undefined, logger: undefined, nodes: undefined }],
+    ['a merge policy of nothing', { ...good, mergePolicy: {} }],
     ['a function of nodes', { ...good, nodes: () => [1] }],
     ['a prefix of several parts', { ...good, dbPrefix: 'a/b c/Größe' }],
   ])('%s', async (_, options) => {

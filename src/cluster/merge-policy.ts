@@ -1,0 +1,48 @@
+/** Which commits are worth a merge: any, or only many of them together. Reads show them in either case. */
+
+/** What a merge waits for. */
+export interface MergePolicy {
+  /**
+   * Commits that a merge waits for, 1 to 2,000. Default 1: whatever is pending is merged at the next turn. Where only
+   * `maxWaitMs` is given, 2,000.
+   */
+  readonly minCommits?: number;
+  /** How long the oldest of them waits for others at most, in milliseconds, 0 to 86,400,000. Default 600000. */
+  readonly maxWaitMs?: number;
+}
+
+/** The tail at the time at which it was seen first. */
+interface SeenTail {
+  readonly tail: number;
+  readonly atMs: number;
+}
+
+/** Applies a policy to what one node sees. Time is its own monotonic clock: nodes need not agree on what is due. */
+export class MergeWait {
+  readonly #policy: Required<MergePolicy>;
+  /** Ascending; those of which all commits are applied are dropped. */
+  #seen: SeenTail[] = [];
+
+  constructor(policy: Required<MergePolicy>) {
+    this.#policy = policy;
+  }
+
+  /** Takes note of a view: commits up to `tail`, of which those up to `appliedSeq` are merged. */
+  note(tail: number, appliedSeq: number, nowMs: number): void {
+    const { minCommits, maxWaitMs } = this.#policy;
+    // Nothing waits, so that nobody asks for how long.
+    if (minCommits === 1 || maxWaitMs === 0) return;
+    const last = this.#seen[this.#seen.length - 1];
+    if (tail > appliedSeq && tail > (last?.tail ?? 0)) this.#seen.push({ tail, atMs: nowMs });
+    if ((this.#seen[0]?.tail ?? Infinity) <= appliedSeq)
+      this.#seen = this.#seen.filter((seen) => seen.tail > appliedSeq);
+  }
+
+  /** Milliseconds until so many pending commits are to be merged: 0 for now; undefined if there are none. */
+  untilDue(pending: number, nowMs: number): number | undefined {
+    if (pending === 0) return undefined;
+    const oldest = this.#seen[0];
+    if (pending >= this.#policy.minCommits || oldest === undefined) return 0;
+    return Math.max(0, oldest.atMs + this.#policy.maxWaitMs - nowMs);
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * The write-forward loop: a timer that gives an instance its turns. In a turn it catches up, and merges if it has write
+ * authority and enough is pending. When turns come is a matter of cost and courtesy alone: what is missed costs time,
+ * never a commit.
+ */
+import type { Environment, Timer } from '../base/env.ts';
+import type { View } from '../table/view.ts';
+import { authorityAt, untilOwnSlot } from './authority.ts';
+import { MergeWait } from './merge-policy.ts';
+import type { MergePolicy } from './merge-policy.ts';
+import { PollingPace } from './polling.ts';
+import type { Polling } from './polling.ts';
+
+/** What turns need of the engine. */
+export interface TurnHost {
+  readonly view: View;
+  /** Milliseconds since the view was known to be the newest. */
+  readonly viewAgeMs: number;
+  /** Whether so much is pending that it is merged whatever the policy says. */
+  readonly hasTooMuchPending: boolean;
+  /** Catches up with the store. */
+  catchUp(): Promise<void>;
+  merge(): Promise<unknown>;
+  report(what: string, error: unknown): void;
+}
+
+export interface TurnOptions {
+  readonly environment: Environment;
+  readonly nodeId: number;
+  readonly intervalMs: number;
+  readonly polling: Polling;
+  readonly mergePolicy: Required<MergePolicy>;
+  /** Ids of the nodes that share authority; undefined for those that Block 0 lists. */
+  readonly nodes: () => readonly number[] | undefined | Promise<readonly number[] | undefined>;
+}
+
+export class Turns {
+  readonly #host: TurnHost;
+  readonly #options: TurnOptions;
+  readonly #pace: PollingPace;
+  readonly #wait: MergeWait;
+  /** The nodes that shared authority when they were last asked for. */
+  #sharing: readonly number[] | undefined;
+  #timer: Timer | undefined;
+  /** When the timer fires, by the monotonic clock. */
+  #timerMs = 0;
+  #turn: Promise<void> | undefined;
+  #running = false;
+
+  constructor(host: TurnHost, options: TurnOptions) {
+    this.#host = host;
+    this.#options = options;
+    this.#pace = new PollingPace(options.polling, options.intervalMs);
+    this.#wait = new MergeWait(options.mergePolicy);
+  }
+
+  start(): void {
+    this.#running = true;
+    this.viewChanged();
+  }
+
+  /** Sets no timer any more. */
+  stop(): void {
+    this.#running = false;
+    this.#cancel();
+  }
+
+  /** Resolves once no turn is under way. */
+  async idle(): Promise<void> {
+    await this.#turn;
+  }
+
+  /** Somebody uses the instance: it is worth keeping up to date. */
+  asked(): void {
+    if (this.#pace.asked()) this.#schedule();
+  }
+
+  /** The view has moved on, or was found to be the newest: there may be something to merge, or nothing any more. */
+  viewChanged(): void {
+    const { view } = this.#host;
+    this.#wait.note(view.tail, view.block0.appliedSeq, this.#options.environment.monotonicMs());
+    this.#schedule();
+  }
+
+  /** Sets the timer for the next turn. One that fires earlier is left alone: it sets the next one itself. */
+  #schedule(): void {
+    if (!this.#running || this.#turn !== undefined || (this.#timer !== undefined && this.#pace.isSteady)) return;
+    const { environment } = this.#options;
+    const nowMs = environment.monotonicMs();
+    const untilMergeMs = this.#pace.isSteady ? undefined : this.#untilMerge(nowMs);
+    const untilMs = this.#pace.untilTurn(environment.now(), untilMergeMs);
+    if (untilMs !== undefined && this.#timer !== undefined && this.#timerMs <= nowMs + untilMs + 1) return;
+    this.#cancel();
+    if (untilMs === undefined) return;
+    this.#timerMs = nowMs + untilMs;
+    this.#timer = environment.setTimer(() => {
+      this.#timer = undefined;
+      this.#turn = this.#take().finally(() => {
+        this.#turn = undefined;
+        this.#pace.turned();
+        this.viewChanged();
+      });
+    }, untilMs);
+  }
+
+  #cancel(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  /** Milliseconds until the slot in which this node is to merge what is pending; undefined if nothing is. */
+  #untilMerge(nowMs: number): number | undefined {
+    const waitMs = this.#untilDue(nowMs);
+    if (waitMs === undefined) return undefined;
+    const { environment, intervalMs, nodeId } = this.#options;
+    const sharing = this.#sharing ?? this.#host.view.block0.nodes;
+    return untilOwnSlot(environment.now(), waitMs, intervalMs, nodeId, sharing);
+  }
+
+  #untilDue(nowMs: number): number | undefined {
+    const { view, hasTooMuchPending } = this.#host;
+    return hasTooMuchPending ? 0 : this.#wait.untilDue(view.pending.length, nowMs);
+  }
+
+  /** One turn. */
+  async #take(): Promise<void> {
+    const { environment, intervalMs, nodeId, nodes } = this.#options;
+    const startedMs = environment.now();
+    try {
+      // What a flush or a query has looked at a moment ago need not be looked at again.
+      if (this.#host.viewAgeMs > intervalMs / 2) await this.#host.catchUp();
+      const { view } = this.#host;
+      this.#wait.note(view.tail, view.block0.appliedSeq, environment.monotonicMs());
+      if (this.#untilDue(environment.monotonicMs()) !== 0) return;
+      this.#sharing = (await nodes()) ?? [...view.block0.nodes, nodeId];
+      // With a slow store the turn may end in another slot: were only that one asked for, it could be the wrong one always.
+      const isOwn = (atMs: number): boolean =>
+        authorityAt(atMs, intervalMs, this.#sharing as readonly number[]) === nodeId;
+      if (isOwn(startedMs) || isOwn(environment.now())) await this.#host.merge();
+    } catch (error) {
+      this.#host.report('A turn of the write-forward loop', error);
+    }
+  }
+}

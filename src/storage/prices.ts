@@ -1,0 +1,45 @@
+/** What requests cost: a price table, and the bill that counts of requests make by it. */
+import type { RequestCounts } from './observed.ts';
+
+/** What a store charges for requests, in dollars, or in whatever the bill is to be in. */
+export interface PriceTable {
+  /** 1,000 writes: puts, and every part of an upload in parts. */
+  readonly per1000Writes: number;
+  /** 1,000 reads, whether or not there was anything to read. */
+  readonly per1000Reads: number;
+  /** 1,000 pages of listings. */
+  readonly per1000Lists: number;
+  /** 1,000 delete requests, whatever number of keys each names. */
+  readonly per1000Deletes: number;
+  /** 1,000,000,000 bytes read. */
+  readonly perGigabyteRead: number;
+}
+
+/**
+ * Amazon S3, storage class Standard, region us-east-1, read from within the region: 0.005 dollars for 1,000 writes or
+ * listings, 0.0004 for 1,000 reads; deletions and traffic are free.
+ */
+export const s3StandardPrices: PriceTable = Object.freeze({
+  per1000Writes: 0.005,
+  per1000Reads: 0.0004,
+  per1000Lists: 0.005,
+  per1000Deletes: 0,
+  perGigabyteRead: 0,
+});
+
+/**
+ * What requests cost by a price table, `s3StandardPrices` by default. Stores charge for a request that fails, or finds
+ * nothing, or loses a race, as for one of its kind that succeeds.
+ */
+export function costOf(counts: Readonly<RequestCounts>, prices: PriceTable = s3StandardPrices): number {
+  const writes = counts.put + counts.putLost + counts.putErrors + counts.extraPuts;
+  const reads = counts.get + counts.getUnchanged + counts.getMissing + counts.getErrors;
+  const lists = counts.list + counts.listErrors;
+  const deletes = counts.delete + counts.deleteErrors + counts.extraDeletes;
+  const requests =
+    writes * prices.per1000Writes +
+    reads * prices.per1000Reads +
+    lists * prices.per1000Lists +
+    deletes * prices.per1000Deletes;
+  return requests / 1000 + (counts.bytesRead / 1e9) * prices.perGigabyteRead;
+}
