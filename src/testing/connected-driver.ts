@@ -21,6 +21,8 @@ export interface ConnectedProcess {
 
 export class ConnectedDriver implements StorageDriver {
   readonly name: string;
+  readonly certified?: true;
+  readonly describe?: () => Readonly<Record<string, string>>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
   readonly #driver: StorageDriver;
   readonly #process: ConnectedProcess;
@@ -29,6 +31,8 @@ export class ConnectedDriver implements StorageDriver {
     this.name = driver.name;
     this.#driver = driver;
     this.#process = process;
+    if (driver.certified === true) this.certified = true;
+    if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
     if (driver.presign !== undefined) this.presign = driver.presign.bind(driver);
   }
 

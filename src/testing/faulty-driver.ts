@@ -67,6 +67,8 @@ function failureBefore(fault: FaultKind | undefined, key: string): StorageError 
 /** Passes requests on to another driver, late, badly, or not at all. */
 export class FaultyDriver implements StorageDriver {
   readonly name: string;
+  readonly certified?: true;
+  readonly describe?: () => Readonly<Record<string, string>>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
   /** How likely each fault is, from the next request on. */
   faults: Faults;
@@ -83,6 +85,8 @@ export class FaultyDriver implements StorageDriver {
     this.#driver = driver;
     this.#environment = options.environment ?? realEnvironment;
     this.#random = new SeededRandom(options.seed ?? 1);
+    if (driver.certified === true) this.certified = true;
+    if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
     if (driver.presign !== undefined) this.presign = driver.presign.bind(driver);
   }
 

@@ -15,6 +15,7 @@ import type {
 
 export class GatedDriver implements StorageDriver {
   readonly name = 'gated';
+  readonly certified?: true;
   /** Puts that reach the gate fail without effect. */
   refuse = false;
   /** Resolves once a put waits at the gate. */
@@ -28,6 +29,7 @@ export class GatedDriver implements StorageDriver {
 
   constructor(inner: StorageDriver) {
     this.#inner = inner;
+    if (inner.certified === true) this.certified = true;
   }
 
   /** Holds puts of matching keys until the returned function is called. */

@@ -18,6 +18,7 @@ export class TooMuchWork extends Error {}
 
 export class OverlayStore implements StorageDriver {
   readonly name = 'overlay';
+  readonly certified = true;
   readonly #base: Objects;
   /** Undefined: deleted. */
   readonly #changes: Map<string, Uint8Array | undefined>;

@@ -69,6 +69,7 @@ export function before<R>(event: () => Promise<unknown>): Script<R> {
 
 export class ScriptedDriver implements StorageDriver {
   readonly name = 'scripted';
+  readonly certified?: true;
   readonly #inner: StorageDriver;
   readonly #prefix: string;
   #scripts: Scripted[] = [];
@@ -79,6 +80,7 @@ export class ScriptedDriver implements StorageDriver {
 
   constructor(inner: StorageDriver, prefix: string) {
     this.#inner = inner;
+    if (inner.certified === true) this.certified = true;
     this.#prefix = `${prefix}/`;
   }
 

@@ -31,6 +31,7 @@ function conditionText(condition: PutCondition): string {
 
 export class WatchedDriver implements StorageDriver {
   readonly name = 'watched';
+  readonly certified?: true;
   readonly #driver: StorageDriver;
   readonly #hooks: RequestHooks;
   #requests = 0;
@@ -38,6 +39,7 @@ export class WatchedDriver implements StorageDriver {
   constructor(driver: StorageDriver, hooks: RequestHooks) {
     this.#driver = driver;
     this.#hooks = hooks;
+    if (driver.certified === true) this.certified = true;
   }
 
   get(key: string, options?: GetOptions): Promise<GetResult> {

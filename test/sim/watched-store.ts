@@ -17,6 +17,7 @@ import type { Ledger } from './ledger.ts';
 
 export class WatchedStore implements StorageDriver {
   readonly name = 'simulated';
+  readonly certified = true;
   readonly #memory: MemoryDriver;
   readonly #prefix: string;
   readonly #ledger: Ledger;
