@@ -196,14 +196,14 @@ export const writeCases: readonly ConformanceCase[] = [
     name: 'deleting is idempotent, for many keys and for none',
     async check(bench) {
       const { driver } = bench;
-      assertEqual(await driver.delete([]), { failed: [] }, 'Deleting nothing must succeed.');
-      assertEqual(await driver.delete([bench.key('never')]), { failed: [] }, 'Deleting a missing key is no failure.');
+      assertEqual((await driver.delete([])).failed, [], 'Deleting nothing must succeed.');
+      assertEqual((await driver.delete([bench.key('never')])).failed, [], 'Deleting a missing key is no failure.');
       const names = Array.from({ length: 30 }, (_, i) => `many/${i}`);
       await Promise.all(names.map((name) => bench.put(name, name)));
       const keys = [...names.slice(0, 29), 'many/never'].map((name) => bench.key(name));
-      assertEqual(await driver.delete(keys), { failed: [] }, 'Deleting many keys must succeed.');
+      assertEqual((await driver.delete(keys)).failed, [], 'Deleting many keys must succeed.');
       assertEqual(await bench.names('many/'), ['many/29'], 'Exactly the named keys must be gone.');
-      assertEqual(await driver.delete(keys), { failed: [] }, 'Deleting twice must succeed.');
+      assertEqual((await driver.delete(keys)).failed, [], 'Deleting twice must succeed.');
     },
   },
 ];
