@@ -179,9 +179,11 @@ export class Engine implements TurnHost {
     return hasStaged || pending.length > maxPendingCommits || pendingBytes > this.#maxPendingBytes;
   }
 
-  /** Commits one flush. Waits first where too much is pending already. */
+  /** Commits one flush. Catches up first where the view is old, and waits where too much is pending already. */
   async append(request: FlushRequest): Promise<void> {
     this.asked();
+    // On an old view the put would only be lost: to others' commits, or to a slot that was trimmed long ago.
+    if (this.isStale) await this.catchUp(request.signal);
     const startedMs = this.#options.environment.monotonicMs();
     for (let tries = 0; this.view.pendingBytes > this.#maxPendingBytes * 2 && tries < 3; tries++)
       await this.#mergeQuietly();
