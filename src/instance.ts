@@ -4,7 +4,7 @@
  */
 import type { Deadline } from './base/deadline.ts';
 import type { Environment } from './base/env.ts';
-import { BlobNotFoundError, NotStartedError } from './base/errors.ts';
+import { AbortedError, BlobNotFoundError, NotStartedError, StorageError } from './base/errors.ts';
 import { filteredLogger } from './base/logger.ts';
 import type { Logger } from './base/logger.ts';
 import { tableName } from './batch/batch.ts';
@@ -242,7 +242,12 @@ export class Instance implements BatchHost, QueryHost {
     for (const blob of operations.blobs.values()) {
       // A stream that failed is refused where a row still holds it (BlobChanges): the batch can be repaired.
       if (blob.record !== undefined || blob.value.isSpent) continue;
-      blob.record = await this.blobs.upload(blob.reference, blob.value, signal);
+      try {
+        blob.record = await this.blobs.upload(blob.reference, blob.value, signal);
+      } catch (error) {
+        if (signal?.aborted !== true || !(error instanceof StorageError)) throw error;
+        throw new AbortedError('batch.flush() was given up because its signal was aborted', { cause: error });
+      }
     }
   }
 

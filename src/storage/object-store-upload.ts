@@ -65,7 +65,9 @@ export async function uploadStream({ client, send, input, chunks, signal }: Stre
     if (name === 'AbortMultipartUploadCommand') return send(command, true);
     stopped.signal.throwIfAborted();
     try {
-      return await send(command, repeatable.has(name), stopped.signal);
+      // An upload whose name nobody waited for could not be aborted.
+      const inner = name === 'CreateMultipartUploadCommand' ? undefined : stopped.signal;
+      return await send(command, repeatable.has(name), inner);
     } catch (error) {
       // The parts beside it are of no use any more, nor is the rest of the stream.
       failure ??= error;
