@@ -17,10 +17,7 @@ export function untilNextSlot(nowMs: number, intervalMs: number): number {
   return intervalMs - into;
 }
 
-/**
- * Milliseconds until the first slot of `nodeId` that begins later than `waitMs` from now. It counts among `nodes` even
- * if it is not one of them: who asks for its turn then finds out, and nothing is merged.
- */
+/** Milliseconds until the first slot of `nodeId`, one of `nodes`, that begins later than `waitMs` from now. */
 export function untilOwnSlot(
   nowMs: number,
   waitMs: number,
@@ -28,7 +25,7 @@ export function untilOwnSlot(
   nodeId: number,
   nodes: readonly number[],
 ): number {
-  const sharing = [...new Set([...nodes, nodeId])];
+  const sharing = [...new Set(nodes)];
   const turn = sharing.filter((id) => id < nodeId).length;
   const nextMs = waitMs + untilNextSlot(nowMs + waitMs, intervalMs);
   const slot = Math.floor((nowMs + nextMs) / intervalMs);

@@ -41,6 +41,8 @@ export class Turns {
   readonly #wait: MergeWait;
   /** The nodes that shared authority when they were last asked for. */
   #sharing: readonly number[] | undefined;
+  /** Whether this node was not among them: it waits for no turn to merge until somebody uses it. */
+  #excluded = false;
   #timer: Timer | undefined;
   /** When the timer fires, by the monotonic clock. */
   #timerMs = 0;
@@ -72,6 +74,7 @@ export class Turns {
 
   /** Somebody uses the instance: it is worth keeping up to date. */
   asked(): void {
+    this.#excluded = false;
     if (this.#pace.asked()) this.#schedule();
   }
 
@@ -110,11 +113,11 @@ export class Turns {
 
   /** Milliseconds until the slot in which this node is to merge what is pending; undefined if nothing is. */
   #untilMerge(nowMs: number): number | undefined {
-    const waitMs = this.#untilDue(nowMs);
+    const waitMs = this.#excluded ? undefined : this.#untilDue(nowMs);
     if (waitMs === undefined) return undefined;
     const { environment, intervalMs, nodeId } = this.#options;
     const sharing = this.#sharing ?? this.#host.view.block0.nodes;
-    return untilOwnSlot(environment.now(), waitMs, intervalMs, nodeId, sharing);
+    return untilOwnSlot(environment.now(), waitMs, intervalMs, nodeId, [...sharing, nodeId]);
   }
 
   #untilDue(nowMs: number): number | undefined {
@@ -133,6 +136,7 @@ export class Turns {
       this.#wait.note(view.tail, view.block0.appliedSeq, environment.monotonicMs());
       if (this.#untilDue(environment.monotonicMs()) !== 0) return;
       this.#sharing = (await nodes()) ?? [...view.block0.nodes, nodeId];
+      this.#excluded = !this.#sharing.includes(nodeId);
       // With a slow store the turn may end in another slot: were only that one asked for, it could be the wrong one always.
       const isOwn = (atMs: number): boolean =>
         authorityAt(atMs, intervalMs, this.#sharing as readonly number[]) === nodeId;
