@@ -47,6 +47,14 @@ export interface OpenUpload extends ObjectProperties {
   readonly parts: Map<number, Part>;
 }
 
+/** What is kept of an upload that was completed, so that it can be answered once more. */
+export interface CompletedUpload {
+  readonly key: string;
+  readonly etag: string;
+  readonly encryption: Encryption;
+  readonly checksum: Checksum | undefined;
+}
+
 interface Change {
   readonly key: string;
   readonly atMs: number;
@@ -67,6 +75,8 @@ export class Bucket {
   readonly createdMs: number;
   /** By upload id, in the order in which they were begun. */
   readonly uploads = new Map<string, OpenUpload>();
+  /** By upload id. */
+  readonly completed = new Map<string, CompletedUpload>();
   /** When each key was written last; only kept up where a dialect asks for it. */
   readonly lastWriteMs = new Map<string, number>();
   readonly #dialect: Readonly<S3Dialect>;

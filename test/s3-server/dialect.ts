@@ -19,6 +19,8 @@ export interface S3Dialect {
   noDelete: boolean;
   /** Completing a multipart upload takes no notice of conditions. */
   noConditionalMultipart: boolean;
+  /** Completing a multipart upload once more answers `NoSuchUpload`, instead of what it was answered with before. */
+  forgetsCompleted: boolean;
   /** The status that writes with additional checksums or in `aws-chunked` encoding are refused with. */
   noChecksums: false | 400 | 501;
   /** `DeleteObjects` answers 501. */
@@ -43,6 +45,7 @@ export const amazonDialect: Readonly<S3Dialect> = {
   noListBucket: false,
   noDelete: false,
   noConditionalMultipart: false,
+  forgetsCompleted: false,
   noChecksums: false,
   noDeleteObjects: false,
   staleReadsMs: 0,

@@ -45,39 +45,6 @@ function decodeToken(token: string): string {
   throw new S3Error('InvalidArgument', { ArgumentName: 'continuation-token' }, 'The continuation token is incorrect');
 }
 
-interface Page {
-  readonly keys: readonly string[];
-  /** Keys up to a delimiter that stand for all that begin so. */
-  readonly prefixes: readonly string[];
-  /** Where the next page continues, if anything follows. */
-  readonly next: string | undefined;
-}
-
-interface Selection {
-  readonly prefix: string;
-  readonly after: string;
-  readonly delimiter: string | undefined;
-  readonly limit: number;
-}
-
-/** The first keys and common prefixes after a key or a common prefix. */
-function selectPage(sorted: readonly string[], { prefix, after, delimiter, limit }: Selection): Page {
-  const keys: string[] = [];
-  const prefixes: string[] = [];
-  let last: string | undefined;
-  for (const key of sorted) {
-    if (!key.startsWith(prefix) || (after !== '' && compareKeys(key, after) <= 0)) continue;
-    const at = delimiter === undefined ? -1 : key.indexOf(delimiter, prefix.length);
-    const shown = at === -1 ? key : key.slice(0, at + (delimiter as string).length);
-    // A common prefix comes once, also when the last page ended with it.
-    if (shown === last || shown === after) continue;
-    if (keys.length + prefixes.length === limit) return { keys, prefixes, next: limit === 0 ? undefined : last };
-    (at === -1 ? keys : prefixes).push(shown);
-    last = shown;
-  }
-  return { keys, prefixes, next: undefined };
-}
-
 export function listObjects({ request, bucket, dialect, now }: Exchange): S3Answer {
   if (dialect.noListBucket) throw new S3Error('AccessDenied');
   const { query } = request;
@@ -85,11 +52,15 @@ export function listObjects({ request, bucket, dialect, now }: Exchange): S3Answ
   const limit = pageSize(request, 'max-keys');
   const token = query['continuation-token'];
   const asOfMs = now() - dialect.staleListsMs;
-  const delimiter = query['delimiter'] === '' ? undefined : query['delimiter'];
   const after = token === undefined ? (query['start-after'] ?? '') : decodeToken(token);
   const prefix = query['prefix'] ?? '';
-  const page = selectPage(bucket.keysAsOf(asOfMs), { prefix, after, delimiter, limit });
-  const contents = page.keys.map((key) => {
+  const following = bucket.keysAsOf(asOfMs).filter((key) => {
+    return key.startsWith(prefix) && (after === '' || compareKeys(key, after) > 0);
+  });
+  const page = following.slice(0, limit);
+  // A page of none at all says that there is nothing more.
+  const next = page.length < following.length ? page.at(-1) : undefined;
+  const contents = page.map((key) => {
     const object = bucket.getAsOf(key, asOfMs);
     return {
       Key: encode(key),
@@ -103,15 +74,13 @@ export function listObjects({ request, bucket, dialect, now }: Exchange): S3Answ
   return xmlAnswer('ListBucketResult', {
     Name: bucket.name,
     Prefix: encode(prefix),
-    Delimiter: delimiter === undefined ? undefined : encode(delimiter),
     MaxKeys: limit,
     EncodingType: query['encoding-type'],
-    KeyCount: page.keys.length + page.prefixes.length,
-    IsTruncated: page.next !== undefined,
+    KeyCount: page.length,
+    IsTruncated: next !== undefined,
     ContinuationToken: token,
-    NextContinuationToken: page.next === undefined ? undefined : encodeToken(page.next),
+    NextContinuationToken: next === undefined ? undefined : encodeToken(next),
     StartAfter: query['start-after'] === undefined ? undefined : encode(query['start-after']),
     Contents: contents,
-    CommonPrefixes: page.prefixes.map((common) => ({ Prefix: encode(common) })),
   });
 }

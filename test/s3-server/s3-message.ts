@@ -131,7 +131,7 @@ function findOperation(method: string, bucket: string, key: string, query: Query
   return key === '' ? bucketOperation(method, query) : objectOperation(method, query);
 }
 
-const listParameters = ['prefix', 'delimiter', 'encoding-type'];
+const listParameters = ['prefix', 'encoding-type'];
 const parametersOf: Readonly<Partial<Record<S3Operation, readonly string[]>>> = {
   AbortMultipartUpload: ['uploadId'],
   CompleteMultipartUpload: ['uploadId'],

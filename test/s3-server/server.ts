@@ -14,17 +14,11 @@ import { Buckets } from './buckets.ts';
 import type { OpenUpload, StoredObject } from './bucket.ts';
 import { amazonDialect } from './dialect.ts';
 import type { S3Dialect } from './dialect.ts';
-import type { Exchange, Handler } from './exchange.ts';
-import { listObjects } from './listing.ts';
-import { abortUpload, completeUpload, createUpload, listParts, listUploads, uploadPart } from './multipart.ts';
-import { deleteObject, deleteObjects, getObject, headObject, putObject } from './objects.ts';
-import { readPayload, refuseChecksums } from './payload.ts';
-import { S3Error } from './s3-error.ts';
-import { checkKnown, parseRequest } from './s3-message.ts';
+import { dispatch, refuse, refuseFor } from './dispatch.ts';
+import type { Outcome } from './dispatch.ts';
+import { parseRequest } from './s3-message.ts';
 import type { RawRequest, S3Answer, S3Operation, S3Request } from './s3-message.ts';
-import { verifySignature } from './signature.ts';
 import type { S3Credentials } from './signature.ts';
-import { writeXml } from './xml.ts';
 
 /**
  * What happens to a request, other than that it is handled.
@@ -43,6 +37,7 @@ export type Fault =
 /** Asked about every request once its body is there. A promise holds the request back until it settles. */
 export type Intercept = (request: S3Request) => Fault | undefined | void | Promise<Fault | undefined | void>;
 
+/** A request once its body was there. */
 export interface LoggedRequest {
   readonly method: string;
   /** Undefined where it is none that the server knows. */
@@ -51,14 +46,17 @@ export interface LoggedRequest {
   readonly key: string;
   readonly query: Readonly<Record<string, string>>;
   readonly headers: Readonly<Record<string, string>>;
-  /** Undefined where the connection was cut before an answer. */
+  /** Undefined where there was no answer, or is none yet. */
   readonly status: number | undefined;
   /** The code of an error. */
   readonly code: string | undefined;
-  /** Bytes of the bodies. */
+  /** Bytes of the body. */
   readonly bytesIn: number;
+  /** Bytes of the answer's body. */
   readonly bytesOut: number;
 }
+
+type LogEntry = { -readonly [Name in keyof LoggedRequest]: LoggedRequest[Name] };
 
 export interface S3ServerOptions {
   readonly dialect?: Partial<S3Dialect>;
@@ -70,26 +68,6 @@ export interface S3ServerOptions {
   /** Milliseconds since 1970. Default `Date.now`. */
   readonly clock?: () => number;
 }
-
-interface Outcome {
-  readonly answer: S3Answer;
-  readonly code: string | undefined;
-}
-
-const handlers: Readonly<Partial<Record<S3Operation, Handler>>> = {
-  AbortMultipartUpload: abortUpload,
-  CompleteMultipartUpload: completeUpload,
-  CreateMultipartUpload: createUpload,
-  DeleteObject: deleteObject,
-  DeleteObjects: deleteObjects,
-  GetObject: getObject,
-  HeadObject: headObject,
-  ListMultipartUploads: listUploads,
-  ListObjectsV2: listObjects,
-  ListParts: listParts,
-  PutObject: putObject,
-  UploadPart: uploadPart,
-};
 
 async function readBody(message: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
@@ -105,7 +83,7 @@ function rawRequest({ method = '', url = '', headers }: IncomingMessage, body: B
 export class S3Server {
   readonly credentials: S3Credentials;
   readonly region: string;
-  /** Requests that were answered or cut, in that order. */
+  /** Requests in the order in which they arrived. */
   readonly log: LoggedRequest[] = [];
   /** May be changed while the server runs. */
   readonly dialect: S3Dialect;
@@ -167,7 +145,7 @@ export class S3Server {
     this.#server = server;
   }
 
-  /** Cuts all connections, and refuses new ones until `restart()`. Requests under way have no effect any more. */
+  /** Cuts all connections, and refuses new ones until `restart()`. Requests that are held back have no effect any more. */
   async stop(): Promise<void> {
     const server = this.#server;
     if (server === undefined) return;
@@ -213,122 +191,68 @@ export class S3Server {
     } catch (error) {
       const nothing = { operation: undefined, bucket: '', key: '', path: Buffer.alloc(0), parameters: [], query: {} };
       request = { ...raw, ...nothing };
-      this.#send(request, response, this.#refusal(request, error));
+      this.#send(request, response, this.#log(request), refuseFor(request, error));
       return;
     }
+    const entry = this.#log(request);
     const fault = (await this.intercept?.(request)) ?? undefined;
     if (typeof fault === 'object' && 'delayMs' in fault) await sleep(fault.delayMs);
+    const outcome = this.#server === server ? await this.#handle(request, fault) : 'cut';
     if (this.#server !== server) return;
-    if (fault === 'reset') {
-      this.#note(request, undefined, undefined, 0);
+    if (outcome === 'cut') {
       message.socket.resetAndDestroy();
-      return;
-    }
-    const answersAtOnce = typeof fault === 'object' && 'status' in fault && fault.after !== true;
-    const outcome = answersAtOnce ? undefined : await this.#handle(request);
-    if (this.#server !== server) return;
-    if (fault === 'reset-after') {
-      this.#note(request, undefined, outcome?.code, 0);
-      message.socket.resetAndDestroy();
-    } else if (fault === 'reset-during' && outcome !== undefined) {
-      this.#cutAnswer(request, response, outcome);
-    } else if (typeof fault === 'object' && 'status' in fault) {
-      this.#send(request, response, this.#faultOutcome(request, fault));
-    } else if (outcome !== undefined) {
-      this.#send(request, response, outcome);
+    } else {
+      this.#send(request, response, entry, outcome, fault === 'reset-during');
     }
   }
 
-  async #handle(request: S3Request): Promise<Outcome> {
-    try {
-      return { answer: await this.#perform(request), code: undefined };
-    } catch (error) {
-      return this.#refusal(request, error);
+  /** Does with a request what is to be done with it, and decides on the answer. */
+  async #handle(request: S3Request, fault: Fault | undefined): Promise<Outcome | 'cut'> {
+    const refusal = typeof fault === 'object' && 'status' in fault ? fault : undefined;
+    if (fault === 'reset') return 'cut';
+    if (refusal !== undefined && refusal.after !== true) {
+      this.#forgetUpload(request, refusal.code);
+      return refuse(request, refusal);
     }
-  }
-
-  async #perform(request: S3Request): Promise<S3Answer> {
     const { credentials, region, dialect } = this;
-    const payloadHash = verifySignature(request, { credentials, region, nowMs: this.#now() });
-    const operation = checkKnown(request);
-    if (request.method !== 'GET' && request.method !== 'HEAD') refuseChecksums(request, dialect);
-    const payload = readPayload(request, payloadHash);
-    if (operation === 'ListBuckets') return this.#buckets.list();
-    if (operation === 'CreateBucket') return this.#buckets.create(request.bucket, this.#now());
-    const bucket = this.#buckets.get(request.bucket);
-    const exchange: Exchange = { request, payload, bucket, dialect, now: () => this.#now() };
-    if (operation === 'DeleteBucket') return this.#buckets.delete(exchange);
-    if (operation === 'HeadBucket') return this.#buckets.head(exchange, region);
-    return (handlers[operation] as Handler)(exchange);
+    const house = { buckets: this.#buckets, credentials, region, dialect, now: () => this.#now() };
+    const outcome = await dispatch(request, house);
+    if (fault === 'reset-after') return 'cut';
+    return refusal === undefined ? outcome : refuse(request, refusal);
   }
 
-  #refusal(request: S3Request, thrown: unknown): Outcome {
-    const error = thrown instanceof S3Error ? thrown : undefined;
-    const code = error?.code ?? 'InternalError';
-    const details = error?.details ?? { Stack: thrown instanceof Error ? thrown.stack : String(thrown) };
-    const message = error?.message ?? 'The test server failed.';
-    return this.#errorOutcome(request, { status: error?.status ?? 500, code, message, details });
+  /** A conflict on completion ends the upload: Amazon says to begin again. */
+  #forgetUpload({ operation, bucket, query }: S3Request, code: string): void {
+    if (operation !== 'CompleteMultipartUpload' || code !== 'ConditionalRequestConflict') return;
+    this.#buckets.get(bucket).uploads.delete(query['uploadId'] ?? '');
   }
 
-  #faultOutcome(request: S3Request, fault: Extract<Fault, { status: number }>): Outcome {
-    return this.#errorOutcome(request, { ...fault, message: `${fault.code} on demand`, details: {} });
+  #log({ method, operation, bucket, key, query, headers, body }: S3Request): LogEntry {
+    const nothing = { status: undefined, code: undefined, bytesOut: 0 };
+    const entry: LogEntry = { method, operation, bucket, key, query, headers, bytesIn: body.length, ...nothing };
+    this.log.push(entry);
+    return entry;
   }
 
-  #errorOutcome(
-    request: S3Request,
-    error: Omit<Extract<Fault, { status: number }>, 'after'> & {
-      readonly message: string;
-      readonly details: S3Error['details'];
-    },
-  ): Outcome {
-    const { status, code, message, details, headers } = error;
-    const Resource = `/${request.bucket}${request.key === '' ? '' : `/${request.key}`}`;
-    const requestId = randomBytes(8).toString('hex').toUpperCase();
-    const fields = { Code: code, Message: message, ...details, Resource, RequestId: requestId };
-    return {
-      code,
-      answer: {
-        status,
-        headers: { 'content-type': 'application/xml', 'x-amz-request-id': requestId, ...headers },
-        body: Buffer.from(writeXml('Error', fields)),
-      },
-    };
-  }
-
-  #note(request: S3Request, status: number | undefined, code: string | undefined, bytesOut: number): void {
-    const { method, operation, bucket, key, query, headers, body } = request;
-    this.log.push({ method, operation, bucket, key, query, headers, status, code, bytesIn: body.length, bytesOut });
-  }
-
-  #writeHead(request: S3Request, response: ServerResponse, answer: S3Answer): Buffer {
-    const { status, headers = {}, sizeBytes } = answer;
-    const hasNone = request.method === 'HEAD' || status === 204 || status === 304;
-    const body = hasNone ? Buffer.alloc(0) : (answer.body ?? Buffer.alloc(0));
+  /** Sends an answer; with `cutShort`, half of its body only. */
+  #send(request: S3Request, response: ServerResponse, entry: LogEntry, outcome: Outcome, cutShort = false): void {
+    const { status, headers = {}, sizeBytes, body: whole = Buffer.alloc(0) } = outcome.answer;
+    const hasNoBody = request.method === 'HEAD' || status === 204 || status === 304;
+    const body = hasNoBody ? Buffer.alloc(0) : whole;
     response.sendDate = false;
     response.statusCode = status;
     response.setHeader('x-amz-request-id', randomBytes(8).toString('hex').toUpperCase());
-    const known = Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== undefined);
+    const known = Object.entries(headers).filter((header): header is [string, string] => header[1] !== undefined);
     for (const [name, value] of known) response.setHeader(name, value);
-    if (hasNone && status >= 400) response.removeHeader('content-type');
+    if (hasNoBody && status >= 400) response.removeHeader('content-type');
     if (status !== 204 && status !== 304) response.setHeader('content-length', sizeBytes ?? body.length);
     response.setHeader('date', new Date(this.#now()).toUTCString());
     response.setHeader('server', 'S3Server');
-    return body;
-  }
-
-  #send(request: S3Request, response: ServerResponse, { answer, code }: Outcome): void {
-    const body = this.#writeHead(request, response, answer);
-    this.#note(request, answer.status, code, body.length);
-    response.end(body);
-  }
-
-  /** Sends half of the body and cuts the connection. */
-  #cutAnswer(request: S3Request, response: ServerResponse, { answer, code }: Outcome): void {
-    const body = this.#writeHead(request, response, answer);
-    const half = body.subarray(0, Math.floor(body.length / 2));
-    this.#note(request, answer.status, code, half.length);
-    response.flushHeaders();
-    response.write(half, () => response.socket?.destroy());
+    const sent = cutShort ? body.subarray(0, Math.floor(body.length / 2)) : body;
+    Object.assign(entry, { status, code: outcome.code, bytesOut: sent.length });
+    if (!cutShort) response.end(sent);
+    else if (sent.length === 0) response.socket?.destroy();
+    else response.write(sent, () => response.socket?.destroy());
   }
 }
 

@@ -1,0 +1,99 @@
+/** From a request to its answer: who it is from, what it carries, and which operation it is for. */
+import { randomBytes } from 'node:crypto';
+import type { Buckets } from './buckets.ts';
+import type { S3Dialect } from './dialect.ts';
+import type { Exchange, Handler } from './exchange.ts';
+import { listObjects } from './listing.ts';
+import { abortUpload, completeUpload, createUpload, listParts, listUploads, uploadPart } from './multipart.ts';
+import { deleteObject, deleteObjects, getObject, headObject, putObject } from './objects.ts';
+import { readPayload, refuseChecksums } from './payload.ts';
+import { S3Error } from './s3-error.ts';
+import type { ErrorDetails } from './s3-error.ts';
+import { checkKnown } from './s3-message.ts';
+import type { S3Answer, S3Operation, S3Request } from './s3-message.ts';
+import { verifySignature } from './signature.ts';
+import type { S3Credentials } from './signature.ts';
+import { writeXml } from './xml.ts';
+
+/** What a request is dispatched with. */
+export interface House {
+  readonly buckets: Buckets;
+  readonly credentials: S3Credentials;
+  readonly region: string;
+  readonly dialect: Readonly<S3Dialect>;
+  /** Milliseconds since 1970 by the server's clock. */
+  readonly now: () => number;
+}
+
+/** An answer, and the code of the error that it is, if it is one. */
+export interface Outcome {
+  readonly answer: S3Answer;
+  readonly code: string | undefined;
+}
+
+const handlers: Readonly<Partial<Record<S3Operation, Handler>>> = {
+  AbortMultipartUpload: abortUpload,
+  CompleteMultipartUpload: completeUpload,
+  CreateMultipartUpload: createUpload,
+  DeleteObject: deleteObject,
+  DeleteObjects: deleteObjects,
+  GetObject: getObject,
+  HeadObject: headObject,
+  ListMultipartUploads: listUploads,
+  ListObjectsV2: listObjects,
+  ListParts: listParts,
+  PutObject: putObject,
+  UploadPart: uploadPart,
+};
+
+async function perform(request: S3Request, house: House): Promise<S3Answer> {
+  const { buckets, region, dialect, now } = house;
+  const payloadHash = verifySignature(request, { ...house, nowMs: now() });
+  const operation = checkKnown(request);
+  if (request.method !== 'GET' && request.method !== 'HEAD') refuseChecksums(request, dialect);
+  const payload = readPayload(request, payloadHash);
+  if (operation === 'ListBuckets') return buckets.list();
+  if (operation === 'CreateBucket') return buckets.create(request.bucket, now());
+  const exchange: Exchange = { request, payload, bucket: buckets.get(request.bucket), dialect, now };
+  if (operation === 'DeleteBucket') return buckets.delete(exchange);
+  if (operation === 'HeadBucket') return buckets.head(exchange, region);
+  return (handlers[operation] as Handler)(exchange);
+}
+
+export interface Refusal {
+  readonly status: number;
+  readonly code: string;
+  readonly message?: string;
+  readonly details?: ErrorDetails;
+  readonly headers?: S3Answer['headers'];
+}
+
+/** The answer that refuses a request. */
+export function refuse({ bucket, key }: S3Request, { status, code, message, details, headers }: Refusal): Outcome {
+  const requestId = randomBytes(8).toString('hex').toUpperCase();
+  const Resource = `/${bucket}${key === '' ? '' : `/${key}`}`;
+  const fields = { Code: code, Message: message ?? code, ...details, Resource, RequestId: requestId };
+  return {
+    code,
+    answer: {
+      status,
+      headers: { 'content-type': 'application/xml', 'x-amz-request-id': requestId, ...headers },
+      body: Buffer.from(writeXml('Error', fields)),
+    },
+  };
+}
+
+/** Refuses a request for the reason that was thrown. What is no reason of S3's is a fault of this server. */
+export function refuseFor(request: S3Request, thrown: unknown): Outcome {
+  if (thrown instanceof S3Error) return refuse(request, thrown);
+  const details = { Stack: thrown instanceof Error ? thrown.stack : String(thrown) };
+  return refuse(request, { status: 500, code: 'InternalError', message: 'The test server failed.', details });
+}
+
+export async function dispatch(request: S3Request, house: House): Promise<Outcome> {
+  try {
+    return { answer: await perform(request, house), code: undefined };
+  } catch (error) {
+    return refuseFor(request, error);
+  }
+}
