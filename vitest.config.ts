@@ -8,6 +8,8 @@ export default defineConfig({
   resolve: { tsconfigPaths: true },
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    // These need a real object store: npm run test:ceph.
+    exclude: ['test/ceph/**'],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 60_000,
