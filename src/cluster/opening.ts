@@ -1,11 +1,14 @@
 /** Opens the database under a prefix, or creates it where there is nothing at all (docs/protocol.md, "Opening"). */
 import type { Environment } from '../base/env.ts';
-import { NotADatabaseError } from '../base/errors.ts';
+import { NotADatabaseError, StorageError, UnsafeStoreError } from '../base/errors.ts';
 import { randomUuid } from '../base/ids.ts';
+import type { Logger } from '../base/logger.ts';
 import type { Block0 } from '../format/block0.ts';
 import { probePrefix } from '../format/keys.ts';
 import { block0FormatVersion } from '../format/version.ts';
 import type { Block0Register, VersionedBlock0 } from '../root/block0-register.ts';
+import { certifyStore } from '../storage/certify.ts';
+import type { CertifiedStore } from '../storage/certify.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 
 export interface OpeningOptions {
@@ -13,6 +16,7 @@ export interface OpeningOptions {
   readonly driver: StorageDriver;
   readonly prefix: string;
   readonly register: Block0Register;
+  readonly logger: Logger;
   readonly nodeId: number;
 }
 
@@ -20,7 +24,7 @@ export async function openOrCreate(options: OpeningOptions, signal: AbortSignal)
   const { register } = options;
   const opened = await register.open(signal);
   if (opened !== undefined) return opened;
-  const stray = await findObject(options, signal);
+  const stray = await findStrayObject(options.driver, options.prefix, signal);
   // Asked again: the database may have been created since, and what was listed may be its own.
   const created = await register.open(signal);
   if (created !== undefined) return created;
@@ -30,11 +34,61 @@ export async function openOrCreate(options: OpeningOptions, signal: AbortSignal)
         'restore its block0 object; otherwise choose another dbPrefix, or empty this one.',
     );
   }
+  // Whoever creates a database sees to it that the store is fit for one; whoever finds one relies on that.
+  if (options.driver.certified !== true) await certify(options, signal);
   return register.create(emptyDatabase(options), signal);
 }
 
+/** Tries the store out, and throws unless it keeps every rule that data depends on. */
+async function certify(options: OpeningOptions, signal: AbortSignal): Promise<void> {
+  const { driver, prefix, environment, logger } = options;
+  const startedMs = environment.monotonicMs();
+  const certified = await certifyStore({ driver, prefix, environment, signal });
+  const { safe, findings, checks, requests } = certified.certification;
+  if (findings.length > 0) {
+    throw new UnsafeStoreError(
+      `The store (driver ${driver.name}) is not safe for a database, and none was created under ${prefix}/. ` +
+        `${findings.join(' ')} Commits could be lost there. Use a store that keeps conditional writes; ` +
+        'db.doctor() tells more.',
+      findings,
+    );
+  }
+  if (!safe) throw uncertified(options, certified);
+  for (const { name, status, detail } of checks) {
+    if (status === 'warning') logger.warn(`Trying out the store, ${name}: ${detail}`);
+  }
+  const durationMs = Math.round(environment.monotonicMs() - startedMs);
+  logger.info(`Certified the store (driver ${driver.name}) for a new database in ${durationMs} ms`, {
+    durationMs,
+    requests,
+  });
+}
+
+/** Why a store that did nothing wrong could not be certified. */
+function uncertified({ driver, prefix }: OpeningOptions, { certification, failure }: CertifiedStore): StorageError {
+  const { permissions, checks } = certification;
+  const needed = ['read', 'write', 'list'] as const;
+  const forbidden = needed.filter((permission) => permissions[permission] === 'forbidden');
+  const untold = checks.find(({ status }) => status === 'skipped')?.detail ?? '';
+  const why = failure instanceof Error ? failure.message : untold;
+  const what =
+    forbidden.length > 0
+      ? `the credentials are not allowed to ${forbidden.join(' and ')} there`
+      : 'too many requests failed to tell whether it keeps conditional writes';
+  return new StorageError(
+    `${prefix}/${probePrefix}`,
+    'none',
+    `The store (driver ${driver.name}) could not be tried out, and no database was created under ${prefix}/: ${what}. ${why}`,
+    { cause: failure, ...(forbidden.length > 0 ? { reason: 'forbidden' } : {}) },
+  );
+}
+
 /** Some object under the prefix that is not a probe. */
-async function findObject({ driver, prefix }: OpeningOptions, signal: AbortSignal): Promise<string | undefined> {
+export async function findStrayObject(
+  driver: StorageDriver,
+  prefix: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   const folder = `${prefix}/`;
   for (let after: string | undefined; ; ) {
     const page = await driver.list(folder, { signal, ...(after === undefined ? {} : { after }) });
