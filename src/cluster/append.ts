@@ -10,14 +10,15 @@
  */
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
-import { CommitOutcomeUnknownError, ContentionError, StorageError } from '../base/errors.ts';
+import { ContentionError, StorageError } from '../base/errors.ts';
 import { randomUuid } from '../base/ids.ts';
 import { encodeCommit } from '../format/commit.ts';
 import type { Commit, CommitMember } from '../format/commit.ts';
-import type { Block0 } from '../format/block0.ts';
 import type { Block0Register } from '../root/block0-register.ts';
 import type { View } from '../table/view.ts';
 import type { CommitLog } from '../log/commit-log.ts';
+import { deadSlotFate, DefiniteFailure, lostForCertain, outcomeUnknown } from './fate.ts';
+import type { Fate } from './fate.ts';
 import type { Follower } from './follow.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 
@@ -30,8 +31,6 @@ export interface FlushRequest {
   /** Bytes that it will about take. */
   readonly sizeBytes: number;
 }
-
-type Fate = 'applied' | 'lost' | 'unknown';
 
 interface Waiting {
   readonly request: FlushRequest;
@@ -71,6 +70,12 @@ export interface LogWriterOptions {
   readonly follower: Follower;
   readonly log: CommitLog;
   readonly nodeId: number;
+  /** Whether the view is so old that a put would only be lost: to others' commits, or to a slot that was trimmed. */
+  readonly isStale: () => boolean;
+  /** Refreshes the view. */
+  readonly catchUp: () => Promise<void>;
+  /** Waits where too much is pending. */
+  readonly makeRoom: () => Promise<void>;
   /** How long an undecided commit is settled before its flushes are told that it is unknown, in milliseconds. */
   readonly settleTimeoutMs: number;
 }
@@ -199,13 +204,25 @@ export class LogWriter {
   }
 
   async #commitGroup(group: readonly Waiting[]): Promise<void> {
-    const { follower, environment } = this.#options;
+    const { follower, environment, isStale, makeRoom } = this.#options;
+    await makeRoom();
+    if (isStale()) await this.#refreshFor(group);
     for (let losses = 0; ; ) {
       const view = follower.view;
       const { accepted, members, contradicted } = await this.#prepare(group, view);
       if (accepted.length === 0 && group.every((waiting) => waiting.settled)) return;
       // Somebody gave up, or was told to look again: what was validated on top of it must be validated anew.
       if (accepted.length === 0 || accepted.some((waiting) => waiting.settled) || follower.view !== view) continue;
+      const conclude = (): void => {
+        for (const waiting of accepted) waiting.resolve();
+        for (const { waiting, verdict } of contradicted) waiting.reject(verdict);
+      };
+      if (members.every(({ changes }) => changes.length === 0)) {
+        // Nothing is to be written. That there is nothing to change is a verdict like a rejection.
+        if (group.every((waiting) => waiting.refreshed)) return conclude();
+        await this.#refreshFor(group);
+        continue;
+      }
       const slot = view.tail + 1;
       let fate: Fate = 'unknown';
       let failure: unknown;
@@ -214,11 +231,7 @@ export class LogWriter {
       } catch (error) {
         failure = error;
       }
-      if (fate === 'applied') {
-        for (const waiting of accepted) waiting.resolve();
-        for (const { waiting, verdict } of contradicted) waiting.reject(verdict);
-        return;
-      }
+      if (fate === 'applied') return conclude();
       if (fate === 'unknown') {
         // What contradicted them may now be right: it is validated anew.
         this.#queue.unshift(...contradicted.map(({ waiting }) => waiting));
@@ -259,12 +272,17 @@ export class LogWriter {
           waiting.reject(error);
           continue;
         }
-        await this.#options.follower.refresh();
-        for (const other of group) other.refreshed = true;
+        await this.#refreshFor(group);
         return { accepted: [], members: [], contradicted: [] };
       }
     }
     return { accepted, members, contradicted };
+  }
+
+  /** After this, what is found holds on a tail that was refreshed after all of these were called. */
+  async #refreshFor(group: readonly Waiting[]): Promise<void> {
+    await this.#options.catchUp();
+    for (const waiting of group) waiting.refreshed = true;
   }
 
   async #put(accepted: readonly Waiting[], slot: number, members: readonly CommitMember[]): Promise<Fate> {
@@ -353,36 +371,8 @@ export class LogWriter {
   }
 }
 
-/** A failure of the first put of a commit that certainly had no effect. */
-class DefiniteFailure extends StorageError {
-  constructor(cause: StorageError) {
-    super(cause.key, 'none', `${cause.message} Nothing was committed.`, { cause });
-    // What users see is an ordinary failure of the store.
-    this.name = 'StorageError';
-  }
-}
-
-/** A put that was refused for certain has lost its slot; any other failure says nothing. */
-function lostForCertain(error: unknown): Fate {
-  return error instanceof DefiniteFailure ? 'lost' : 'unknown';
-}
-
 /** Rejects flushes: with the failure itself where nothing of them was put, so that it is definite. */
 function rejectAll(flushes: readonly Waiting[], failure: unknown): void {
   for (const { inFlight, reject } of flushes)
     reject(inFlight === undefined ? failure : outcomeUnknown(inFlight, failure));
-}
-
-function outcomeUnknown(of: { commitId: string; slot: number }, cause?: unknown): CommitOutcomeUnknownError {
-  const message =
-    `Whether commit ${of.commitId} (slot ${of.slot}) was applied is not known. ` +
-    'Flush the batch again: it settles the old commit first and never applies it twice.';
-  return new CommitOutcomeUnknownError(of.commitId, of.slot, message, { cause });
-}
-
-/** The dead-slot rule: at or under the floor only the list of applied commits tells, if it reaches that far. */
-function deadSlotFate(block0: Block0, slot: number, commitId: string): Fate {
-  const entry = block0.applied.find(({ seq }) => seq === slot);
-  if (entry === undefined) return 'unknown';
-  return entry.id === commitId ? 'applied' : 'lost';
 }

@@ -65,7 +65,14 @@ export class Engine implements TurnHost {
     this.#reader = new BlockReader(driver, prefix, this.cache, options.cacheDriver, logger);
     this.follower = new Follower(this.register, log, new ViewContext(this.#reader));
     const parts = { environment, driver, prefix, register: this.register, follower: this.follower, logger, nodeId };
-    this.#writer = new LogWriter({ ...parts, log, settleTimeoutMs });
+    this.#writer = new LogWriter({
+      ...parts,
+      log,
+      settleTimeoutMs,
+      isStale: () => this.isStale,
+      catchUp: () => this.catchUp(),
+      makeRoom: () => this.#makeRoom(),
+    });
     this.merger = new Merger({
       ...parts,
       cache: this.cache,
@@ -179,14 +186,16 @@ export class Engine implements TurnHost {
     return hasStaged || pending.length > maxPendingCommits || pendingBytes > this.#maxPendingBytes;
   }
 
-  /** Commits one flush. Catches up first where the view is old, and waits where too much is pending already. */
-  async append(request: FlushRequest): Promise<void> {
-    this.asked();
-    // On an old view the put would only be lost: to others' commits, or to a slot that was trimmed long ago.
-    if (this.isStale) await this.catchUp(request.signal);
-    const startedMs = this.#options.environment.monotonicMs();
+  /** Merges where so much is pending that no more should come, and waits for it. */
+  async #makeRoom(): Promise<void> {
     for (let tries = 0; this.view.pendingBytes > this.#maxPendingBytes * 2 && tries < 3; tries++)
       await this.#mergeQuietly();
+  }
+
+  /** Commits one flush. */
+  async append(request: FlushRequest): Promise<void> {
+    this.asked();
+    const startedMs = this.#options.environment.monotonicMs();
     try {
       await this.#writer.append(request);
       // A slot that was won was the last one at that moment.

@@ -501,3 +501,55 @@ describe('flushes of one process', () => {
     expect(await nodes.names(a, [1, 2, 3])).toEqual(['row 1', undefined, 'row 3']);
   });
 });
+
+describe('operations that cancel out', () => {
+  function cancelled(node: TestNode, id: number): ReturnType<typeof batchOf> {
+    const batch = batchOf(node, id);
+    void batch.delete(people, id);
+    return batch;
+  }
+
+  it('are committed without a put, once it is known that they still do', async () => {
+    const batch = cancelled(a, 1);
+    await nodes.run(batch.flush());
+    expect(a.driver.takeLines()).toEqual(['get committed/1 missing', 'get block0 unchanged']);
+    expect(batch.size).toBe(0);
+    await nodes.run(batchOf(a, 1).flush());
+    expect(a.driver.takeLines()).toEqual(['put committed/1 written', 'get block0 unchanged']);
+  });
+
+  it('are rejected for a row that another node inserted before the call', async () => {
+    await nodes.run(batchOf(b, 1).flush());
+    const batch = cancelled(a, 1);
+    expect(await nodes.failure(batch.flush())).toBeInstanceOf(DuplicateKeyError);
+    expect(batch.size).toBe(2);
+    expect(await nodes.names(a, [1])).toEqual(['row 1']);
+  });
+
+  it('take no other flush along: those of their group are accepted or rejected on their own', async () => {
+    await nodes.run(batchOf(a, 5).flush());
+    a.driver.takeLines();
+    // While the first one is under way the others wait, and then go together.
+    const flushes = [batchOf(a, 9), cancelled(a, 1), batchOf(a, 5), cancelled(a, 2)].map((batch) => batch.flush());
+    const outcomes = await nodes.run(Promise.allSettled(flushes));
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
+    expect(outcomes[2]).toMatchObject({ reason: { code: 'DUPLICATE_KEY' } });
+    expect(a.driver.takeLines().filter((line) => line.startsWith('put'))).toEqual(['put committed/2 written']);
+    await expectSound(a);
+  });
+
+  it('share the put of those that do change something', async () => {
+    const flushes = [batchOf(a, 9), cancelled(a, 1), batchOf(a, 2)].map((batch) => batch.flush());
+    await nodes.run(Promise.all(flushes));
+    expect(a.driver.takeLines().filter((line) => line.startsWith('put'))).toHaveLength(2);
+    expect(await nodes.names(a, [1, 2, 9])).toEqual([undefined, 'row 2', 'row 9']);
+  });
+
+  it('fail for certain where the store cannot be asked', async () => {
+    a.driver.onGet(/^committed/, refused, 4);
+    const batch = cancelled(a, 1);
+    expect(await nodes.failure(batch.flush())).toBeInstanceOf(StorageError);
+    expect(batch.size).toBe(2);
+    await nodes.run(batch.flush());
+  });
+});

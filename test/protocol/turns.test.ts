@@ -1,8 +1,10 @@
 /** When an instance takes its turns, and what it merges in them: polling and merge policy, in virtual time. */
 import { beforeEach, describe, expect, it } from 'vitest';
+import { sleep } from '../../src/base/env.ts';
 import { createDatabase } from '../../src/create.ts';
 import type { Database } from '../../src/database.ts';
 import { decodeBlock0, encodeBlock0 } from '../../src/format/block0.ts';
+import { commitName } from '../../src/format/keys.ts';
 import { Types } from '../../src/format/types.ts';
 import type { StoreDbOptions } from '../../src/options.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
@@ -280,6 +282,36 @@ describe.each(['interval', 'adaptive', 'onDemand'] as const)('with polling: %s',
     await insert(node, 1000);
     expect(node.db.stats().requests.putLost).toBe(0);
     expect(await environment.run(other.db.refresh().then(() => other.db.query(notes).count()))).toBe(202);
+  });
+});
+
+describe('flushes on an old view', () => {
+  it('keep their order, whenever they come while it is brought up to date', async () => {
+    const node = await start(0, { polling: 'onDemand', nodes: [9] });
+    await environment.advance(hour);
+    network.faults = { latencyMs: [10, 10] };
+    const upsert = async (text: string, delayMs: number): Promise<void> => {
+      await sleep(environment, delayMs);
+      const batch = node.db.batch();
+      void batch.upsert(notes, { id: 1, text });
+      await batch.flush();
+    };
+    // A refresh takes 40 ms.
+    const delays = [0, 10, 39, 41, 45, 60, 79, 81, 100];
+    await environment.run(Promise.all(delays.map((delayMs) => upsert(`after ${delayMs}`, delayMs))));
+    expect(await environment.run(node.db.get(notes, 1))).toMatchObject({ text: 'after 100' });
+    const slots = (await store.list('db/committed/')).entries.length;
+    const texts: (string | undefined)[] = [];
+    for (let slot = 1; slot <= slots; slot++) {
+      const stored = await store.get(`db/${commitName(slot)}`);
+      if (stored.status === 'found')
+        texts.push(
+          ...(Buffer.from(stored.bytes)
+            .toString('latin1')
+            .match(/after \d+/g) ?? []),
+        );
+    }
+    expect(texts).toEqual(delays.map((delayMs) => `after ${delayMs}`));
   });
 });
 
