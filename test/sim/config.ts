@@ -1,11 +1,21 @@
 /** What a seed decides before the run begins: how many nodes, how bad the network, how much goes on. */
+import type { MergePolicy } from '../../src/cluster/merge-policy.ts';
+import type { Polling } from '../../src/cluster/polling.ts';
 import type { Faults } from '../../src/testing/faults.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { Scale } from './generate.ts';
 
+/** How a node looks after the log by itself. */
+export interface Habits {
+  readonly polling: Polling;
+  readonly mergePolicy: MergePolicy;
+}
+
 export interface SimConfig {
   /** Id of each node; two nodes may have the same. */
   readonly nodeIds: readonly number[];
+  /** Of each node, in the same order. */
+  readonly habits: readonly Habits[];
   readonly intervalMs: number;
   readonly faults: Faults;
   readonly damage: boolean;
@@ -58,8 +68,10 @@ function faultsOf(level: 'off' | 'rare' | 'often', damage: boolean, random: Seed
   };
 }
 
+type WithoutHabits = Omit<SimConfig, 'habits'>;
+
 /** The general case: a bit of everything. */
-function mixed(random: SeededRandom): SimConfig {
+function mixed(random: SeededRandom): WithoutHabits {
   const nodes = random.pick([1, 2, 2, 3, 3]);
   const nodeIds = Array.from({ length: nodes }, (_, i) => i * random.integer(1, 3));
   if (nodes > 1 && random.chance(0.25)) nodeIds[nodes - 1] = nodeIds[0] as number;
@@ -89,7 +101,7 @@ function mixed(random: SeededRandom): SimConfig {
 }
 
 /** Puts that land when their slot is long gone, in a log that is trimmed all the time. */
-function zombies(random: SeededRandom): SimConfig {
+function zombies(random: SeededRandom): WithoutHabits {
   const config = mixed(random);
   const { faults } = config;
   // With few others about, a slot stays free for long after its put was given up.
@@ -115,7 +127,16 @@ function zombies(random: SeededRandom): SimConfig {
   };
 }
 
+function habitsOf(random: SeededRandom): Habits {
+  const waits = random.chance(0.4);
+  return {
+    polling: random.pick(['interval', 'interval', 'adaptive', 'onDemand'] as const),
+    mergePolicy: waits ? { minCommits: random.integer(1, 12), maxWaitMs: random.pick([0, 2000, 60_000]) } : {},
+  };
+}
+
 export function configOf(random: SeededRandom, actions?: number): SimConfig {
   const config = random.chance(0.3) ? zombies(random) : mixed(random);
-  return actions === undefined ? config : { ...config, actions };
+  const habits = config.nodeIds.map(() => habitsOf(random));
+  return { ...config, habits, ...(actions === undefined ? {} : { actions }) };
 }

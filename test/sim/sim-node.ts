@@ -75,7 +75,7 @@ export class SimNode {
   /** What was acknowledged at the first attempt, in the order of the calls. */
   readonly #inOrder: Segment[] = [];
 
-  constructor(world: World, name: string, nodeId: number, seed: string) {
+  constructor(world: World, name: string, index: number, seed: string) {
     const { config, root, store, prefix, trace } = world;
     this.#world = world;
     this.name = name;
@@ -91,8 +91,9 @@ export class SimNode {
     const hooks = { name, trace, beforeSend: () => this.#mishap(), afterSend: () => this.#mishap() };
     this.db = createDatabase(
       {
+        ...config.habits[index],
         dbPrefix: prefix,
-        nodeId,
+        nodeId: config.nodeIds[index] as number,
         driver: new WatchedDriver(this.environment.connect(this.faulty), hooks),
         writeForwardInterval: config.intervalMs,
         blockSizeBytes: config.blockSizeBytes,

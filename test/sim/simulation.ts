@@ -81,7 +81,7 @@ class Simulation {
     const { config, root } = world;
     this.#every(config.trimEveryMs, () => this.#trim());
     this.#every(config.auditEveryMs, () => this.#caretaker.audit());
-    await Promise.all(config.nodeIds.map((nodeId, i) => this.#life(nodeId, i)));
+    await Promise.all(config.nodeIds.map((_, index) => this.#life(index)));
     world.ending = true;
     world.trace.add('simulation', 'ends');
     for (const node of this.#living) if (node.isDead) this.#living.delete(node);
@@ -110,13 +110,13 @@ class Simulation {
   }
 
   /** One node: lives and dies until its work is done. */
-  async #life(nodeId: number, index: number): Promise<void> {
+  async #life(index: number): Promise<void> {
     const world = this.#world;
     const { config, root } = world;
     const random = this.#random.fork();
     let done = 0;
     for (let life = 1; done < config.actions; life++) {
-      const node = new SimNode(world, `n${index}.${life}`, nodeId, `${random.next()}`);
+      const node = new SimNode(world, `n${index}.${life}`, index, `${random.next()}`);
       this.#living.add(node);
       this.#networks.push(node.faulty);
       if (Number.isFinite(config.crashEveryMs) && life < 6) {
