@@ -91,7 +91,6 @@ export function headObject(x: Exchange): S3Answer {
 }
 
 export function deleteObject({ request, bucket, dialect, now }: Exchange): S3Answer {
-  if (request.headers['if-match'] !== undefined) throw new S3Error('NotImplemented', { Header: 'If-Match' });
   if (dialect.noDelete) throw new S3Error('AccessDenied');
   bucket.delete(request.key, now());
   return { status: 204 };

@@ -147,6 +147,9 @@ const parametersOf: Readonly<Partial<Record<S3Operation, readonly string[]>>> = 
 const unknownHeaders =
   /^(if-(un)?modified-since|x-amz-(copy-source.*|acl|grant-.*|tagging|object-lock-.*|storage-class|website-.*|mfa|write-offset-bytes|bypass-.*|expected-bucket-owner|.*-customer-.*))$/;
 
+/** Operations that take conditions: on any other, a caller would believe to be safe and not be. */
+const conditional = new Set<S3Operation>(['CompleteMultipartUpload', 'GetObject', 'HeadObject', 'PutObject']);
+
 /** Refuses whatever would otherwise be silently ignored. */
 export function checkKnown(request: S3Request): S3Operation {
   const { operation, headers, query } = request;
@@ -156,7 +159,9 @@ export function checkKnown(request: S3Request): S3Operation {
     return !known.includes(name) && !/^(x-id$|x-amz-|response-)/i.test(name);
   });
   if (oddParameter !== undefined) throw new S3Error('NotImplemented', { Parameter: oddParameter });
-  const oddHeader = Object.keys(headers).find((name) => unknownHeaders.test(name));
+  const oddHeader = Object.keys(headers).find((name) => {
+    return unknownHeaders.test(name) || (/^if-(none-)?match$/.test(name) && !conditional.has(operation));
+  });
   if (oddHeader !== undefined) throw new S3Error('NotImplemented', { Header: oddHeader });
   return operation;
 }

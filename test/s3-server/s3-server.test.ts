@@ -3,6 +3,7 @@ import { request as httpRequest } from 'node:http';
 import { Readable } from 'node:stream';
 import {
   CreateBucketCommand,
+  CreateMultipartUploadCommand,
   DeleteBucketCommand,
   DeleteObjectCommand,
   DeleteObjectsCommand,
@@ -16,7 +17,7 @@ import {
 } from '@aws-sdk/client-s3';
 import type { ListObjectsV2CommandInput, S3Client } from '@aws-sdk/client-s3';
 import { describe, expect, it } from 'vitest';
-import { Bucket, openServer, refusalOf } from './opened-server.ts';
+import { answerOf, Bucket, openServer, refusalOf } from './opened-server.ts';
 
 describe('objects', () => {
   it('are put, read, listed and deleted', async () => {
@@ -282,8 +283,6 @@ describe('listings', () => {
     for (const command of unknown) {
       expect(await refusalOf(client.send(command))).toBe('501 NotImplemented');
     }
-    const odd = new PutObjectCommand({ Bucket, Key: 'a', Body: 'x', Tagging: 'a=b' });
-    expect(await refusalOf(client.send(odd))).toBe('501 NotImplemented');
   });
 });
 
@@ -329,6 +328,31 @@ describe('deleting many', () => {
         .digest('base64');
     });
     expect(await refusalOf(withMd5.send(deletion(['a'])))).toBe('none');
+  });
+});
+
+describe('requests', () => {
+  it('for what is not known are refused', async () => {
+    const { client, altered, put, keys } = await openServer();
+    await put('a');
+    const tagged = new PutObjectCommand({ Bucket, Key: 'b', Body: 'x', Tagging: 'a=b' });
+    expect(await refusalOf(client.send(tagged))).toBe('501 NotImplemented');
+    const deletion = new DeleteObjectCommand({ Bucket, Key: 'a', IfMatch: '"abc"' });
+    expect(await refusalOf(client.send(deletion))).toBe('501 NotImplemented');
+    const uploading = altered('before', ({ headers }) => {
+      headers['if-none-match'] = '*';
+    });
+    const upload = new CreateMultipartUploadCommand({ Bucket, Key: 'a' });
+    expect(await refusalOf(uploading.send(upload))).toBe('501 NotImplemented');
+    expect(await keys()).toEqual(['a']);
+  });
+
+  it('whose path is no UTF-8 are refused', async () => {
+    const { server } = await openServer();
+    for (const path of ['%zz', '%ff', 'a?prefix=%c3']) {
+      expect(await answerOf(fetch(`${server.endpoint}/${Bucket}/${path}`))).toBe('400 InvalidURI');
+    }
+    expect(server.log.map(({ status, code }) => `${status} ${code}`)).toEqual(Array(3).fill('400 InvalidURI'));
   });
 });
 

@@ -134,7 +134,11 @@ export class S3Server {
     const server = createServer();
     // A request that is still held back when its server ends must not take effect in the next one.
     server.on('request', (message: IncomingMessage, response: ServerResponse) => {
-      void this.#serve(server, message, response);
+      this.#serve(server, message, response).catch((error: unknown) => {
+        // A fault of the test itself: the run should fail with it, and not wait for an answer.
+        message.destroy();
+        throw error;
+      });
     });
     server.keepAliveTimeout = 60_000;
     await new Promise<void>((resolve, reject) => {
