@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { BatchStateError, DuplicateKeyError, RowNotFoundError, defineSchema, Types } from '../../src/index.ts';
 import type { Database } from '../../src/index.ts';
-import { MemoryDriver } from '../../src/storage/index.ts';
 import { ObservedDriver } from '../../src/storage/observed.ts';
+import { newDriver } from '../values/driver-under-test.ts';
 import { column, failure, flushed, makeDatabase, openDatabase, unhandledDuring } from '../values/open-database.ts';
 import type { Row } from '../values/open-database.ts';
 import { GatedDriver } from './gated-driver.ts';
@@ -53,7 +53,7 @@ describe('flush', () => {
   });
 
   it('of nothing writes nothing', async () => {
-    const driver = new ObservedDriver(new MemoryDriver());
+    const driver = new ObservedDriver(newDriver());
     const db = await openDatabase([items], driver);
     const before = driver.snapshot();
     const batch = db.batch();
@@ -90,7 +90,7 @@ describe('flush', () => {
   });
 
   it('rejects a duplicate and a missing row as a whole, keeps the operations, and can be repaired', async () => {
-    const driver = new ObservedDriver(new MemoryDriver());
+    const driver = new ObservedDriver(newDriver());
     const db = await openDatabase([items, others], driver);
     await flushed(db, (batch) => void batch.insert(items, { id: 1, name: 'old' }));
     const { put } = driver.snapshot();
@@ -195,7 +195,7 @@ describe('flush', () => {
   });
 
   it('upsert replaces the whole row, without reading', async () => {
-    const driver = new ObservedDriver(new MemoryDriver());
+    const driver = new ObservedDriver(newDriver());
     const db = await openDatabase([items], driver, { blockSizeBytes: 512 });
     await flushed(db, (batch) => {
       for (let id = 0; id < 200; id++) void batch.insert(items, { id, name: `row ${id}`, age: id % 7 });
@@ -307,7 +307,7 @@ describe('a mutation that failed', () => {
 
 describe('while a flush is under way', () => {
   async function gated(): Promise<{ db: Database; driver: GatedDriver }> {
-    const driver = new GatedDriver(new MemoryDriver());
+    const driver = new GatedDriver(newDriver());
     const db = await openDatabase([items], driver);
     return { db, driver };
   }

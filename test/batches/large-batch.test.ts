@@ -4,7 +4,8 @@ import { defineSchema, Types } from '../../src/index.ts';
 import type { Database } from '../../src/index.ts';
 import { FileDriver, MemoryDriver } from '../../src/storage/index.ts';
 import type { StorageDriver } from '../../src/storage/index.ts';
-import { column, failure, flushed, newFolder, openDatabase, prefix } from '../values/open-database.ts';
+import { newFolder } from '../values/driver-under-test.ts';
+import { column, failure, flushed, openDatabase, prefix } from '../values/open-database.ts';
 import type { AnyQuery } from '../values/open-database.ts';
 import { GatedDriver } from './gated-driver.ts';
 

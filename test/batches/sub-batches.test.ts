@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { defineSchema, Types } from '../../src/index.ts';
 import type { Batch, Database } from '../../src/index.ts';
-import { MemoryDriver } from '../../src/storage/index.ts';
+import { newDriver } from '../values/driver-under-test.ts';
 import { column, failure, flushed, openDatabase, unhandledDuring } from '../values/open-database.ts';
 import type { AnyQuery } from '../values/open-database.ts';
 
@@ -116,7 +116,7 @@ async function layered(): Promise<{
   sub: Batch;
   expected: Map<number, { name: string | null; age: number | null }>;
 }> {
-  const db = await openDatabase([items], new MemoryDriver(), { blockSizeBytes: 1024 });
+  const db = await openDatabase([items], newDriver(), { blockSizeBytes: 1024 });
   const expected = new Map<number, { name: string | null; age: number | null }>();
   await flushed(db, (batch) => {
     for (let id = 0; id < 300; id++) {

@@ -16,17 +16,8 @@ import { FileDriver, MemoryDriver } from '../../src/storage/index.ts';
 import type { StorageDriver } from '../../src/storage/index.ts';
 import { ObservedDriver } from '../../src/storage/observed.ts';
 import type { ObservedRequest } from '../../src/storage/observed.ts';
-import {
-  column,
-  failure,
-  flushed,
-  localDrivers,
-  makeDatabase,
-  newFolder,
-  openDatabase,
-  prefix,
-  thrown,
-} from '../values/open-database.ts';
+import { driversUnderTest, localDrivers, newDriver, newFolder } from '../values/driver-under-test.ts';
+import { column, failure, flushed, makeDatabase, openDatabase, prefix, thrown } from '../values/open-database.ts';
 
 const files = defineSchema({
   name: 'files',
@@ -81,7 +72,7 @@ const makers: readonly (readonly [string, (bytes: Buffer) => BlobData])[] = [
   ['async generator', generated],
 ];
 
-describe.each(localDrivers)('a blob on %s', (_, makeDriver) => {
+describe.each(driversUnderTest)('a blob on %s', (_, makeDriver) => {
   it.each(makers)('made of a %s is stored as exactly its bytes', async (_kind, make) => {
     const driver = makeDriver();
     const db = await openDatabase([files], driver);
@@ -166,7 +157,7 @@ describe('a range', () => {
 
   it('fetches the chunks that it touches, and nothing else', async () => {
     const requests: ObservedRequest[] = [];
-    const driver = new ObservedDriver(new MemoryDriver(), { onRequest: (request) => requests.push(request) });
+    const driver = new ObservedDriver(newDriver(), { onRequest: (request) => requests.push(request) });
     const db = await openDatabase([files], driver);
     const blob = db.getBlob(await store(db, bytes));
     const cost = async (start?: number, end?: number): Promise<number[]> => {
@@ -189,7 +180,7 @@ describe('a range', () => {
   });
 
   it('of a large blob is streamed in pieces of some megabytes, as far as somebody reads', async () => {
-    const driver = new ObservedDriver(new MemoryDriver());
+    const driver = new ObservedDriver(newDriver());
     const db = await openDatabase([files], driver);
     const large = pattern(40 * 1024 * 1024);
     const blob = db.getBlob(await store(db, large));
@@ -450,7 +441,7 @@ describe('damage', () => {
   }
 
   it('on the way is read again; damage in the store is CorruptionError', async () => {
-    const { driver, state } = damaging(new MemoryDriver());
+    const { driver, state } = damaging(newDriver());
     const db = await openDatabase([files], driver);
     const bytes = pattern(3 * chunk);
     const reference = await store(db, bytes);
@@ -468,7 +459,7 @@ describe('damage', () => {
     expect(bytes.equals(await blob.getBuffer())).toBe(true);
   });
 
-  it.each(localDrivers)('in one chunk hurts that chunk only: %s', async (_, makeDriver) => {
+  it.each(driversUnderTest)('in one chunk hurts that chunk only: %s', async (_, makeDriver) => {
     const driver = makeDriver();
     const db = await openDatabase([files], driver);
     const bytes = pattern(3 * chunk);

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { newFolder } from '../values/open-database.ts';
+import { newFolder } from '../values/driver-under-test.ts';
 
 const run = promisify(execFile);
 const gibibyte = 1024 ** 3;

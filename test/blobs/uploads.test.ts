@@ -2,18 +2,10 @@
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { BatchStateError, defineSchema, StorageError, Types } from '../../src/index.ts';
-import { MemoryDriver } from '../../src/storage/index.ts';
 import type { PutBody, PutOptions, PutResult } from '../../src/storage/index.ts';
 import { GatedDriver } from '../batches/gated-driver.ts';
-import {
-  column,
-  failure,
-  flushed,
-  localDrivers,
-  openDatabase,
-  prefix,
-  unhandledDuring,
-} from '../values/open-database.ts';
+import { driversUnderTest, newDriver } from '../values/driver-under-test.ts';
+import { column, failure, flushed, openDatabase, prefix, unhandledDuring } from '../values/open-database.ts';
 
 const files = defineSchema({
   name: 'files',
@@ -53,7 +45,7 @@ class LosesAnswers extends GatedDriver {
 
 describe('a blob', () => {
   it('is uploaded before the commit that refers to it, with its content type', async () => {
-    const driver = new GatedDriver(new MemoryDriver());
+    const driver = new GatedDriver(newDriver());
     const types: unknown[] = [];
     const put = driver.put.bind(driver);
     driver.put = async (key, body, options) => {
@@ -89,7 +81,7 @@ describe('a blob', () => {
   });
 
   it('is not uploaded again when a flush that failed is repeated', async () => {
-    const driver = new GatedDriver(new MemoryDriver());
+    const driver = new GatedDriver(newDriver());
     const db = await openDatabase([files], driver);
     await flushed(db, (batch) => void batch.insert(files, { id: 2 }));
     const batch = db.batch();
@@ -107,7 +99,7 @@ describe('a blob', () => {
   });
 
   it('of bytes is uploaded by another attempt where the answer was lost', async () => {
-    const driver = new LosesAnswers(new MemoryDriver());
+    const driver = new LosesAnswers(newDriver());
     const db = await openDatabase([files], driver);
     driver.left = 2;
     await flushed(db, (batch) => void batch.insert(files, { id: 1, data: db.Blob('bytes') }));
@@ -128,7 +120,7 @@ describe('a blob', () => {
   });
 });
 
-describe.each(localDrivers)('a stream that fails, on %s', (_, makeDriver) => {
+describe.each(driversUnderTest)('a stream that fails, on %s', (_, makeDriver) => {
   it.each(broken)('rejects the flush with its error and leaves no blob: %s', async (_kind, make) => {
     const driver = makeDriver();
     const db = await openDatabase([files], driver);

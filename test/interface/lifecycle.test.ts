@@ -8,9 +8,9 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { defineSchema, NotStartedError, StoreDb, Types } from '../../src/index.ts';
 import type { Database, StoreDbOptions } from '../../src/index.ts';
-import { MemoryDriver } from '../../src/storage/index.ts';
 import type { StorageDriver } from '../../src/storage/index.ts';
 import { hangs, ScriptedDriver } from '../protocol/scripted-driver.ts';
+import { newDriver } from '../values/driver-under-test.ts';
 
 const notes = defineSchema({
   name: 'notes',
@@ -19,7 +19,7 @@ const notes = defineSchema({
   primaryKey: 'id',
 });
 
-function make(driver: StorageDriver = new MemoryDriver(), options: Partial<StoreDbOptions> = {}): Database {
+function make(driver: StorageDriver = newDriver(), options: Partial<StoreDbOptions> = {}): Database {
   const db = StoreDb({ dbPrefix: 'app', nodeId: 0, driver, logLevel: 'silent', ...options });
   db.registerSchema(notes);
   return db;
@@ -152,7 +152,7 @@ describe('starting and stopping', () => {
 
   it('stop() closes the driver, before a start() that waits for it goes on', async () => {
     const order: string[] = [];
-    const driver: StorageDriver = new MemoryDriver();
+    const driver: StorageDriver = newDriver();
     const get = driver.get.bind(driver);
     driver.get = (key, options) => {
       order.push('get');
@@ -172,7 +172,7 @@ describe('starting and stopping', () => {
   });
 
   it('a start() that failed can be tried again', async () => {
-    const driver = new ScriptedDriver(new MemoryDriver(), 'app');
+    const driver = new ScriptedDriver(newDriver(), 'app');
     driver.onPut(/^block0$/, () => Promise.reject(new Error('not yet')), 5);
     const db = make(driver);
     await expect(db.start()).rejects.toThrow('not yet');
@@ -194,7 +194,7 @@ describe('starting and stopping', () => {
   });
 
   it('the write-forward loop merges by itself, on the turn of this node', async () => {
-    const driver = new MemoryDriver();
+    const driver = newDriver();
     const db = make(driver, { writeForwardInterval: 20 });
     const other = make(driver, { writeForwardInterval: 20, nodeId: 1 });
     await Promise.all([db.start(), other.start()]);
@@ -205,7 +205,7 @@ describe('starting and stopping', () => {
   });
 
   it('a node whose turn it never is merges nothing', async () => {
-    const db = make(new MemoryDriver(), { writeForwardInterval: 10, nodes: () => [7] });
+    const db = make(newDriver(), { writeForwardInterval: 10, nodes: () => [7] });
     await db.start();
     await insert(db, 1);
     const before = db.stats().requests.getUnchanged;
@@ -238,7 +238,7 @@ describe('a script', () => {
 
 describe('a call while the store hangs', () => {
   it('does not stop other calls that need nothing from it', async () => {
-    const driver = new ScriptedDriver(new MemoryDriver(), 'app');
+    const driver = new ScriptedDriver(newDriver(), 'app');
     const db = make(driver);
     await db.start();
     await insert(db, 1);

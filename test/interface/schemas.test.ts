@@ -2,7 +2,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { InvalidSchemaError, SchemaNotFoundError, StoreDb, Types } from '../../src/index.ts';
 import type { Database, SchemaDefinition } from '../../src/index.ts';
-import { MemoryDriver } from '../../src/storage/index.ts';
+import type { StorageDriver } from '../../src/storage/index.ts';
+import { newDriver } from '../values/driver-under-test.ts';
 
 const users: SchemaDefinition = {
   name: 'users',
@@ -16,14 +17,14 @@ const users: SchemaDefinition = {
   indexes: ['name'],
 };
 
-let driver: MemoryDriver;
+let driver: StorageDriver;
 
 function make(): Database {
   return StoreDb({ dbPrefix: 'app', nodeId: 0, driver, logLevel: 'silent' });
 }
 
 beforeEach(() => {
-  driver = new MemoryDriver();
+  driver = newDriver();
 });
 
 describe('registerSchema()', () => {

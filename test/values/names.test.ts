@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { InvalidSchemaError, Types } from '../../src/index.ts';
 import type { SchemaDefinition } from '../../src/index.ts';
 import { FileDriver } from '../../src/storage/index.ts';
-import { column, failure, localDrivers, newFolder, openDatabase, thrown, throughStages } from './open-database.ts';
+import { driversUnderTest, newFolder } from './driver-under-test.ts';
+import { column, failure, openDatabase, thrown, throughStages } from './open-database.ts';
 import type { Row } from './open-database.ts';
 
 const trickyFields = [
@@ -198,7 +199,7 @@ const tableNames = [
   'n'.repeat(128),
 ];
 
-describe.each(localDrivers)('tables of any name on %s', (_, makeDriver) => {
+describe.each(driversUnderTest)('tables of any name on %s', (_, makeDriver) => {
   it('do not meet each other, nor leave their place', async () => {
     const schemas = tableNames.map(
       (name): SchemaDefinition => ({

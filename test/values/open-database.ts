@@ -1,13 +1,10 @@
 /** Databases for tests through the public API, and the states that rows go through in one. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach } from 'vitest';
+import { afterEach } from 'vitest';
 import { StoreDb } from '../../src/index.ts';
 import type { Batch, Database, Logger, SchemaDefinition, StoreDbOptions } from '../../src/index.ts';
-import { FileDriver, MemoryDriver } from '../../src/storage/index.ts';
 import type { StorageDriver } from '../../src/storage/index.ts';
+import { newDriver } from './driver-under-test.ts';
 
 export type Row = Record<string, unknown>;
 export type AnyQuery = ReturnType<Database['query']>;
@@ -18,32 +15,15 @@ export const prefix = 'db';
 const quietIntervalMs = 86_400_000;
 
 const opened: Database[] = [];
-const folders: string[] = [];
 
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((db) => db.stop()));
 });
 
-afterAll(() => {
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
-});
-
-/** A folder of the test's own, which is gone after the file. */
-export function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'storedb-test-'));
-  folders.push(folder);
-  return folder;
-}
-
-export const localDrivers: readonly (readonly [name: string, make: () => StorageDriver])[] = [
-  ['MemoryDriver', () => new MemoryDriver()],
-  ['FileDriver', () => new FileDriver(newFolder())],
-];
-
 /** An instance that is not started. It is stopped after the test. */
 export function makeDatabase(
   schemas: readonly SchemaDefinition[],
-  driver: StorageDriver = new MemoryDriver(),
+  driver: StorageDriver = newDriver(),
   options: Partial<StoreDbOptions> = {},
 ): Database {
   const given = { logLevel: 'silent', writeForwardInterval: quietIntervalMs, ...options } as const;
@@ -81,7 +61,7 @@ export async function throughStages(
   check: (staged: Staged) => Promise<void>,
   options: { readonly driver?: StorageDriver; readonly database?: Partial<StoreDbOptions> } = {},
 ): Promise<void> {
-  const { driver = new MemoryDriver(), database } = options;
+  const { driver = newDriver(), database } = options;
   const db = await openDatabase(schemas, driver, database);
   const batch = db.batch();
   await add(batch);

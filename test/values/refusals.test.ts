@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { defineSchema, EncodeError, Types } from '../../src/index.ts';
 import type { TypeName } from '../../src/index.ts';
-import { MemoryDriver } from '../../src/storage/index.ts';
 import { ObservedDriver } from '../../src/storage/observed.ts';
+import { newDriver } from './driver-under-test.ts';
 import { failure, openDatabase, throughStages } from './open-database.ts';
 
 function schemaOf(type: TypeName) {
@@ -75,7 +75,7 @@ const refused: Record<TypeName, readonly unknown[]> = {
 describe('a value that the type cannot hold', () => {
   it.each(Object.keys(refused) as TypeName[])('is refused by %s', async (type) => {
     const schema = schemaOf(type);
-    const driver = new ObservedDriver(new MemoryDriver());
+    const driver = new ObservedDriver(newDriver());
     const db = await openDatabase([schema], driver);
     const { put } = driver.snapshot();
     for (const value of refused[type]) {
