@@ -5,6 +5,10 @@ import { Batch, tableName } from './batch/batch.ts';
 import type { TableRef, TriggerHandler } from './batch/batch.ts';
 import { normalizeKey } from './batch/operations.ts';
 import type { VerifyReport } from './care/verify.ts';
+import { readBlobRecord } from './care/blob-record.ts';
+import { checkGcOptions } from './care/gc-options.ts';
+import type { GcOptions } from './care/gc-options.ts';
+import type { GcReport } from './care/gc.ts';
 import { BlobReference } from './blob/blob-reference.ts';
 import type { BlobStore } from './blob/blob-store.ts';
 import { BlobValue } from './blob/blob-value.ts';
@@ -15,6 +19,7 @@ import { decodeRow } from './format/row-decode.ts';
 import { FieldProblem } from './format/row-encode.ts';
 import type { Instance, RowFor, TriggerApi } from './instance.ts';
 import { Query } from './query/builder.ts';
+import { Snapshot } from './snapshot.ts';
 import type { SchemaDefinition } from './table/schema.ts';
 import type { TableShape } from './table/table-shape.ts';
 import type { TableState } from './table/table-state.ts';
@@ -26,6 +31,29 @@ import type { DatabaseStats } from './care/stats.ts';
 export interface CallOptions {
   /** Gives the call up. */
   readonly signal?: AbortSignal;
+}
+
+/** Options of `db.snapshot()`. */
+export interface SnapshotOptions extends CallOptions {
+  /**
+   * After how long others may take the snapshot for abandoned, in milliseconds, if its holder has not renewed it: it does so
+   * by itself as long as it runs. Default 3,600,000 (an hour).
+   */
+  readonly expiresAfterMs?: number;
+}
+
+/** A snapshot as `db.snapshots()` lists it. */
+export interface SnapshotInfo {
+  /** Its id. */
+  readonly id: string;
+  /** The generation of the database that it shows. */
+  readonly generation: number;
+  /** Id of the node that took it. */
+  readonly nodeId: number;
+  /** When it was taken, by that node's clock. */
+  readonly createdAt: Date;
+  /** When it may be taken for abandoned unless it is renewed before. */
+  readonly expiresAt: Date;
 }
 
 /** A database, as returned by `StoreDb()`. */
@@ -174,7 +202,7 @@ export class Database {
     const blobs = (): BlobStore => this.#instance.blobs;
     return new BlobReference(reference, blobs, async (id) => {
       this.#instance.running('Reading a blob');
-      return this.#instance.blobRecord(id);
+      return readBlobRecord(this.#instance, id);
     });
   }
 
@@ -198,6 +226,44 @@ export class Database {
    */
   verify(options: CallOptions = {}): Promise<VerifyReport> {
     return this.#instance.verify(options.signal);
+  }
+
+  /**
+   * Holds on to the present state: everything that was committed before the call. What is pending is merged for it.
+   * Rejects with `InvalidOptionError`, and with `ContentionError` if there are 1,000 snapshots already.
+   */
+  async snapshot(options: SnapshotOptions = {}): Promise<Snapshot> {
+    const { expiresAfterMs = 3_600_000, signal } = options;
+    if (!Number.isInteger(expiresAfterMs) || expiresAfterMs < 1000 || expiresAfterMs > 2_592_000_000) {
+      const allowed = 'whole milliseconds from 1,000 to 2,592,000,000 (30 days)';
+      throw new InvalidOptionError(
+        'expiresAfterMs',
+        `Option expiresAfterMs is ${describeValue(expiresAfterMs)}; it must be ${allowed}.`,
+      );
+    }
+    return new Snapshot(this.#instance, await this.#instance.takeSnapshot(expiresAfterMs, signal));
+  }
+
+  /** The snapshots that are held now, by whichever instance. */
+  async snapshots(options: CallOptions = {}): Promise<SnapshotInfo[]> {
+    const engine = this.#instance.running('db.snapshots()');
+    const block0 = await engine.withDeadline('db.snapshots()', options.signal, async ({ signal }) => {
+      await engine.refresh(signal);
+      return engine.register.current.block0;
+    });
+    return block0.snapshots.map(({ id, generation, nodeId, createdMs, expiresMs }) => {
+      return { id, generation, nodeId, createdAt: new Date(createdMs), expiresAt: new Date(expiresMs) };
+    });
+  }
+
+  /**
+   * Deletes what nothing needs any more: blocks that neither the present state nor a snapshot reaches, blobs of deleted
+   * rows, what crashed processes left behind, and the log where it is merged. Safe at any moment, on any number of nodes
+   * at once. Without it the store only grows: run it once a day, for instance. Rejects with `CorruptionError`, having
+   * deleted nothing, if any state that must be kept cannot be read, and with `InvalidOptionError`.
+   */
+  async gc(options: GcOptions = {}): Promise<GcReport> {
+    return this.#instance.collect(checkGcOptions(options));
   }
 
   /**

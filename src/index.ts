@@ -14,7 +14,11 @@ export function StoreDb(options: StoreDbOptions): Database {
 
 export default StoreDb;
 
-export type { CallOptions, Database } from './database.ts';
+export type { CallOptions, Database, SnapshotInfo, SnapshotOptions } from './database.ts';
+export type { Snapshot } from './snapshot.ts';
+export type { GcOptions } from './care/gc-options.ts';
+export type { GcReport } from './care/gc.ts';
+export type { Garbage, GarbageKind } from './care/gc-store.ts';
 export type { RowFor, TriggerApi } from './instance.ts';
 export type { TriggerOperation } from './table/trigger.ts';
 export type { BlobCallOptions, BlobReference } from './blob/blob-reference.ts';

@@ -4,23 +4,25 @@
  */
 import type { Deadline } from './base/deadline.ts';
 import type { Environment } from './base/env.ts';
-import { AbortedError, BlobNotFoundError, NotStartedError, StorageError } from './base/errors.ts';
+import { NotStartedError } from './base/errors.ts';
 import { filteredLogger } from './base/logger.ts';
 import type { Logger } from './base/logger.ts';
 import { tableName } from './batch/batch.ts';
 import type { Batch, BatchHost, FlushOptions, TableRef } from './batch/batch.ts';
 import type { OperationSet } from './batch/operation-set.ts';
 import { prepareMember } from './batch/prepare.ts';
+import { HeldSnapshot } from './care/held-snapshot.ts';
+import { Collector } from './care/gc.ts';
+import type { GcReport } from './care/gc.ts';
+import type { CheckedGcOptions } from './care/gc-options.ts';
+import { BlobUploads } from './batch/blob-uploads.ts';
 import { BlobStore } from './blob/blob-store.ts';
-import { blobsSchema, checkBlobRecord } from './blob/blob-tables.ts';
-import type { BlobRecord } from './blob/blob-tables.ts';
 import { Query } from './query/builder.ts';
 import { readStats } from './care/stats.ts';
 import type { DatabaseStats } from './care/stats.ts';
 import { verifyDatabase } from './care/verify.ts';
 import type { VerifyReport } from './care/verify.ts';
 import { Engine } from './cluster/engine.ts';
-import { isUuid } from './format/values.ts';
 import { checkNodes } from './options.ts';
 import type { CheckedOptions } from './options.ts';
 import { ObservedDriver } from './storage/observed.ts';
@@ -79,6 +81,7 @@ export class Instance implements BatchHost, QueryHost {
   readonly #logger: Logger;
   readonly #driver: StorageDriver;
   readonly #createdMs: number;
+  readonly #held = new Set<HeldSnapshot>();
   #engine: Engine | undefined;
   /** The last start or stop that was asked for; each begins when the one before it has ended. */
   #last: Transition = stopped;
@@ -152,9 +155,20 @@ export class Instance implements BatchHost, QueryHost {
     this.#engine = undefined;
     if (engine === undefined) return;
     try {
+      await this.#releaseAll();
       await engine.close();
     } finally {
       await this.#driver.close?.();
+    }
+  }
+
+  /** Snapshots end with the instance. One that cannot be released now expires by itself. */
+  async #releaseAll(): Promise<void> {
+    const releases = await Promise.allSettled([...this.#held].map((held) => held.release()));
+    for (const release of releases) {
+      if (release.status === 'fulfilled') continue;
+      const { message } = release.reason as Error;
+      this.#logger.warn(`A snapshot could not be released and will expire: ${message}`, { error: release.reason });
     }
   }
 
@@ -221,47 +235,60 @@ export class Instance implements BatchHost, QueryHost {
     };
     const lists = operations.lists;
     // Before the commit that refers to them.
-    await this.#uploadBlobs(operations, options.signal);
+    const uploads = new BlobUploads(operations, this.blobs, options.signal);
+    await uploads.upload(engine.view.tail);
     const commit = ({ signal }: Deadline): Promise<void> =>
       engine.append({
         signal,
         sizeBytes: lists.reduce((bytes, { sizeBytes }) => bytes + sizeBytes, 0),
-        prepare: (view) => {
-          return prepareMember(
-            lists,
-            operations.blobs,
-            ({ shape }) => this.registry.stateOf(shape.name, view),
-            prepareOptions,
-          );
+        prepare: async (view) => {
+          if (operations.blobs.size > 0) await uploads.check(view);
+          return prepareMember(lists, operations.blobs, ({ shape }) => this.registry.stateOf(shape.name, view), {
+            ...prepareOptions,
+            slot: view.tail + 1,
+          });
         },
       });
     await engine.withDeadline('batch.flush()', options.signal, commit);
   }
 
-  async #uploadBlobs(operations: OperationSet, signal: AbortSignal | undefined): Promise<void> {
-    for (const blob of operations.blobs.values()) {
-      // A stream that failed is refused where a row still holds it (BlobChanges): the batch can be repaired.
-      if (blob.record !== undefined || blob.value.isSpent) continue;
-      try {
-        blob.record = await this.blobs.upload(blob.reference, blob.value, signal);
-      } catch (error) {
-        if (signal?.aborted !== true || !(error instanceof StorageError)) throw error;
-        throw new AbortedError('batch.flush() was given up because its signal was aborted', { cause: error });
-      }
-    }
+  /** Takes a snapshot of everything that was committed before the call, and holds it. */
+  async takeSnapshot(timeToLiveMs: number, signal: AbortSignal | undefined): Promise<HeldSnapshot> {
+    const engine = this.running('db.snapshot()');
+    const { pin, view } = await engine.pinPresent(timeToLiveMs, signal);
+    const held = new HeldSnapshot({
+      environment: this.environment,
+      logger: this.#logger,
+      pins: engine.pins,
+      pin,
+      view,
+      timeToLiveMs,
+      onEnd: () => this.#held.delete(held),
+    });
+    this.#held.add(held);
+    return held;
   }
 
-  /** Size, content type and checksums of a blob. Rejects with `BlobNotFoundError`. */
-  async blobRecord(reference: string): Promise<BlobRecord> {
-    if (!isUuid(reference))
-      throw new BlobNotFoundError(reference, `'${reference}' is no blob reference: those are UUIDs.`);
-    const query = new Query<Record<string, unknown>>(this, blobsSchema.name);
-    const row = await query.where('id', '=', reference).first();
-    if (row !== undefined) return checkBlobRecord(reference, row);
-    throw new BlobNotFoundError(
-      reference,
-      `There is no blob ${reference}: its row was deleted, or its field was given another value.`,
+  /** Collects garbage; one run at a time. */
+  collect(options: CheckedGcOptions): Promise<GcReport> {
+    const engine = this.running('db.gc()');
+    const { environment } = this;
+    const { blockSizeBytes, dbPrefix: prefix } = this.#options;
+    const prepare = { environment, driver: this.#driver, prefix, blockSizeBytes, maxCommitBytes };
+    const collector = new Collector(
+      {
+        environment,
+        driver: this.#driver,
+        prefix,
+        logger: this.#logger,
+        register: engine.register,
+        context: engine.context,
+        append: (request) => engine.append(request),
+        prepare,
+      },
+      { ...options, signal: AbortSignal.any([engine.stopping, ...(options.signal ? [options.signal] : [])]) },
     );
+    return engine.withSignal('db.gc()', options.signal, () => engine.whileRunning(collector.run()));
   }
 
   writableShape(table: string): TableShape {

@@ -30,7 +30,7 @@ export function captureDocument(set: OperationSet, shape: TableShape, kind: Oper
     Object.defineProperty(captured, field.name, { value: reference, enumerable: true });
   }
   set.list(shape).addDocument(kind, captured);
-  for (const blob of found) set.blobs.set(blob.reference, { ...blob, record: undefined });
+  for (const blob of found) set.blobs.set(blob.reference, { ...blob, record: undefined, checkedTail: -1 });
 }
 
 /** The only operation of a set, as triggers are told of it. */

@@ -4,7 +4,9 @@ import type { BlobValue } from '../blob/blob-value.ts';
 
 /** A blob that is new: its record is known once it was uploaded, which a stream that failed never is. */
 export interface NewBlob {
-  readonly reference: string;
+  reference: string;
   readonly value: BlobValue;
   record: BlobRecord | undefined;
+  /** Last slot of a state that was current before the upload began, or in which the blob was still there; -1: none. */
+  checkedTail: number;
 }

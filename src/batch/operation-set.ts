@@ -1,5 +1,6 @@
 /** Everything that a batch holds: its operations by table, and the blobs that they bring with them. */
 import type { Environment } from '../base/env.ts';
+import { randomUuid } from '../base/ids.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import { TableOperations } from './operations.ts';
@@ -31,6 +32,17 @@ export class OperationSet {
     let count = 0;
     for (const list of this.#lists.values()) count += list.count;
     return count;
+  }
+
+  /** Gives a new blob another reference: what was uploaded under the old one is, or may be, lost. */
+  renameBlob(blob: NewBlob): void {
+    const { reference } = blob;
+    blob.reference = randomUuid(this.environment);
+    blob.record = undefined;
+    this.blobs.delete(reference);
+    this.blobs.set(blob.reference, blob);
+    for (const list of this.#lists.values()) list.replaceReference(reference, blob.reference);
+    this.#overlays.clear();
   }
 
   /** The lists that hold anything. */

@@ -18,6 +18,7 @@ import {
   FieldProblem,
   writeField,
 } from '../format/row-encode.ts';
+import { readField } from '../format/row-decode.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import { describeValue, maxKeyBytes, normalizeValue, ValueProblem } from '../format/values.ts';
@@ -158,6 +159,17 @@ export class TableOperations {
     const { name } = this.shape;
     const where = error.field === '' ? `table '${name}'` : `field '${error.field}' of table '${name}'`;
     return new EncodeError(name, error.field, error.value, `Cannot store ${where}: ${error.message}.`);
+  }
+
+  /** Gives a blob another reference wherever a row holds it. */
+  replaceReference(from: string, to: string): void {
+    const { writer, heapWriter } = this.arena;
+    for (const field of this.shape.blobFields) {
+      for (const base of this.#bases) {
+        if (base < 0 || readField(this.arena, base, field) !== from) continue;
+        writeField(writer, base, heapWriter, field, to);
+      }
+    }
   }
 
   /** Appends the operations of another batch, in their order. */

@@ -26,6 +26,8 @@ export interface PrepareOptions extends UploadOptions {
   readonly blockSizeBytes: number;
   /** What a flush may hold in its commit itself, in bytes; more than that is staged. */
   readonly maxCommitBytes: number;
+  /** The slot that the commit is for. */
+  readonly slot: number;
 }
 
 /** What the operations change, on top of a table state for each list of them; its blobs have been uploaded. */
@@ -73,7 +75,7 @@ async function stageChanges(
   pacer: Pacer,
   options: PrepareOptions,
 ): Promise<{ node: Node; staged: StagedRuns }> {
-  const sink = new StagedSink(new Uploads(options), options.environment);
+  const sink = new StagedSink(new Uploads(options), options.environment, options.slot);
   const root = await applyChanges(new Tree(noBlocks, null), folded, {
     sink,
     leaf: list.shape.changeShape,

@@ -2,7 +2,7 @@
 import type { Environment } from '../base/env.ts';
 import { randomUuid } from '../base/ids.ts';
 import type { BlockRef } from '../format/child-ref.ts';
-import { stagedName } from '../format/keys.ts';
+import { stagedName, stagedRun } from '../format/keys.ts';
 import type { NodeEntries } from '../format/node-entries.ts';
 import type { Uploads } from '../tree/block-writer.ts';
 import type { NodeSink } from '../tree/level-writer.ts';
@@ -13,22 +13,25 @@ export const stagedObjectBytes: number = 8 * 1024 * 1024;
 export class StagedSink implements NodeSink {
   readonly #uploads: Uploads;
   readonly #environment: Environment;
+  readonly #slot: number;
   readonly #runs: string[] = [];
   #blocks: Uint8Array[] = [];
   #bytes = 0;
 
-  constructor(uploads: Uploads, environment: Environment) {
+  /** `slot`: that of the commit which will name what is stored here. No other can, so that gc knows when nobody will. */
+  constructor(uploads: Uploads, environment: Environment, slot: number) {
     this.#uploads = uploads;
     this.#environment = environment;
+    this.#slot = slot;
   }
 
-  /** UUIDs of the objects, as block references count them. */
+  /** Names of the runs, as block references count them. */
   get runs(): readonly string[] {
     return this.#runs;
   }
 
   async put(entries: NodeEntries, from: number, to: number): Promise<BlockRef> {
-    if (this.#blocks.length === 0) this.#runs.push(randomUuid(this.#environment));
+    if (this.#blocks.length === 0) this.#runs.push(stagedRun(this.#slot, randomUuid(this.#environment)));
     const run = this.#runs[this.#runs.length - 1] as string;
     const block = entries.encode(`${stagedName(run)}+${this.#bytes}`, from, to);
     const ref: BlockRef = {

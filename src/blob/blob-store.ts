@@ -103,6 +103,13 @@ export class BlobStore {
     return { sizeBytes: sums.sizeBytes, contentType, checksums: sums.finish() };
   }
 
+  /** Whether the object of a blob is there. */
+  async exists(reference: string, signal?: AbortSignal): Promise<boolean> {
+    const range = { start: 0, end: 0 };
+    const found = await this.#driver.get(this.#key(reference), { range, ...(signal && { signal }) });
+    return found.status === 'found';
+  }
+
   /** Bytes `start` to `end` of a blob, verified. */
   async read(reference: string, record: BlobRecord, start: number, end: number, signal?: AbortSignal): Promise<Buffer> {
     let result: Buffer | undefined;

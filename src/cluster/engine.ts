@@ -6,20 +6,28 @@ import { setMaxListeners } from 'node:events';
 import { Deadline } from '../base/deadline.ts';
 import { sleep } from '../base/env.ts';
 import { untilAborted } from '../base/until-aborted.ts';
-import { AbortedError, ContentionError, CorruptionError, StorageError } from '../base/errors.ts';
+import {
+  AbortedError,
+  ContentionError,
+  CorruptionError,
+  NotStartedError,
+  SnapshotExpiredError,
+  StorageError,
+} from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
+import type { StoredSnapshot } from '../format/block0.ts';
 import { CommitLog } from '../log/commit-log.ts';
 import { BlockCache } from '../memory/block-cache.ts';
 import type { CacheDriver } from '../memory/cache-driver.ts';
 import { Block0Register } from '../root/block0-register.ts';
 import type { StorageDriver } from '../storage/driver.ts';
-import { ViewContext } from '../table/view.ts';
-import type { View } from '../table/view.ts';
+import { View, ViewContext } from '../table/view.ts';
 import { BlockReader } from '../tree/block-source.ts';
 import { LogWriter } from './append.ts';
 import type { FlushRequest } from './append.ts';
 import { Follower } from './follow.ts';
 import { Merger } from './merge.ts';
+import { Pins } from './pins.ts';
 import { openOrCreate } from './opening.ts';
 import { Turns } from './turns.ts';
 import type { TurnHost, TurnOptions } from './turns.ts';
@@ -39,8 +47,16 @@ const maxPendingCommits = 2000;
 const cacheShare = 0.4;
 const operationTimeoutMs = 60_000;
 const settleTimeoutMs = 30_000;
+/** Attempts at pinning a state before garbage is collected past it. */
+const maxPinAttempts = 8;
 /** Lost merges in a row after which a checkpoint gives up. */
 const maxLostMerges = 40;
+
+/** A state that is held on to. */
+export interface PinnedView {
+  readonly pin: StoredSnapshot;
+  readonly view: View;
+}
 
 export class Engine implements TurnHost {
   readonly #options: EngineOptions;
@@ -48,11 +64,16 @@ export class Engine implements TurnHost {
   readonly register: Block0Register;
   readonly follower: Follower;
   readonly merger: Merger;
+  readonly pins: Pins;
+  readonly context: ViewContext;
   readonly #reader: BlockReader;
   readonly #writer: LogWriter;
   /** Bytes of pending commits after which a node merges out of turn, and flushes wait for it. */
   readonly #maxPendingBytes: number;
   readonly #turns: Turns;
+  readonly #stopping = new AbortController();
+  /** What else is under way. */
+  readonly #work = new Set<Promise<unknown>>();
   #refreshedMs = 0;
 
   constructor(options: EngineOptions) {
@@ -63,7 +84,8 @@ export class Engine implements TurnHost {
     this.register = new Block0Register(driver, prefix, environment, logger, nodeId);
     const log = new CommitLog(driver, prefix);
     this.#reader = new BlockReader(driver, prefix, this.cache, options.cacheDriver, logger);
-    this.follower = new Follower(this.register, log, new ViewContext(this.#reader));
+    this.context = new ViewContext(this.#reader);
+    this.follower = new Follower(this.register, log, this.context);
     const parts = { environment, driver, prefix, register: this.register, follower: this.follower, logger, nodeId };
     this.#writer = new LogWriter({
       ...parts,
@@ -73,6 +95,7 @@ export class Engine implements TurnHost {
       catchUp: () => this.catchUp(),
       makeRoom: () => this.#makeRoom(),
     });
+    this.pins = new Pins(parts);
     this.merger = new Merger({
       ...parts,
       cache: this.cache,
@@ -80,6 +103,11 @@ export class Engine implements TurnHost {
       indexBufferBytes: Math.floor(maxMemoryBytes / 12),
     });
     this.#turns = new Turns(this, options);
+  }
+
+  /** Aborted when the engine is closed. */
+  get stopping(): AbortSignal {
+    return this.#stopping.signal;
   }
 
   get view(): View {
@@ -135,8 +163,9 @@ export class Engine implements TurnHost {
   /** Takes no more turns and waits for what is under way. */
   async close(): Promise<void> {
     this.#turns.stop();
+    this.#stopping.abort(new NotStartedError('What was under way when the database was stopped'));
     await this.withDeadline('db.stop()', undefined, async ({ signal }) => {
-      const idle = Promise.all([this.#writer.idle(), this.merger.idle(), this.#turns.idle()]);
+      const idle = Promise.all([this.#writer.idle(), this.merger.idle(), this.#turns.idle(), ...this.#work]);
       await untilAborted(idle, signal);
     });
     this.cache.clear();
@@ -212,6 +241,30 @@ export class Engine implements TurnHost {
     } finally {
       this.#turns.viewChanged();
     }
+  }
+
+  /** Pins a state that shows everything that was committed before the call. */
+  pinPresent(timeToLiveMs: number, signal?: AbortSignal): Promise<PinnedView> {
+    return this.withSignal('db.snapshot()', signal, async (inner) => {
+      for (let attempt = 1; ; attempt++) {
+        await this.#checkpoint(inner);
+        const { block0 } = this.register.current;
+        try {
+          const pin = await this.pins.pin(block0, timeToLiveMs, inner);
+          return { pin, view: View.ofBlock0(this.context, block0) };
+        } catch (error) {
+          // Garbage was collected past it meanwhile: a newer state it is.
+          if (!(error instanceof SnapshotExpiredError) || attempt >= maxPinAttempts) throw error;
+        }
+      }
+    });
+  }
+
+  /** Work that must have ended before the engine has: it is waited for when the engine is closed. */
+  whileRunning<T>(work: Promise<T>): Promise<T> {
+    const ended: Promise<unknown> = work.catch(() => undefined).finally(() => this.#work.delete(ended));
+    this.#work.add(ended);
+    return work;
   }
 
   /** Merges everything that is committed, now. */

@@ -11,6 +11,7 @@ import { invariant } from '../base/invariant.ts';
 import type { Logger } from '../base/logger.ts';
 import { Pacer } from '../base/pacer.ts';
 import type { AppliedCommit, Block0, StoredTable } from '../format/block0.ts';
+import { changeableOf } from '../root/block0-register.ts';
 import type { Block0Change, Block0Register, VersionedBlock0 } from '../root/block0-register.ts';
 import type { BlockCache } from '../memory/block-cache.ts';
 import type { View } from '../table/view.ts';
@@ -109,14 +110,12 @@ export class Merger {
       if (present.block0.generation !== generation) return false;
       const { block0 } = present;
       const change: Block0Change = {
+        ...changeableOf(block0),
         generation: generation + 1,
         appliedSeq: view.tail,
-        logFloor: block0.logFloor,
         applied: [...block0.applied, ...added].slice(-appliedListLength),
         tables,
         inlined,
-        snapshots: block0.snapshots,
-        migrations: block0.migrations,
         nodes: [...new Set([...block0.nodes, nodeId])].toSorted((a, b) => a - b),
       };
       if (await register.replace(present, change)) return true;

@@ -111,6 +111,8 @@ function emptyDatabase({ environment, register, nodeId }: OpeningOptions): Block
     applied: [],
     tables: [],
     inlined: [],
+    collected: 0,
+    history: null,
     snapshots: [],
     migrations: [],
     nodes: [nodeId],

@@ -33,7 +33,18 @@ const sample: Block0 = {
   ],
   tables: [{ name: 't', versions: [{ schema, root, indexes: [{ name: 'n', root: null }] }] }],
   inlined: [{ name: 'data/t/1', block: 'AAAA' }],
-  snapshots: [],
+  collected: 1,
+  history: { windowMs: 604_800_000, floor: 1 },
+  snapshots: [
+    {
+      id: '000000000001-00112233445566cc',
+      generation: 1,
+      appliedSeq: 40,
+      nodeId: 3,
+      createdMs: 1_700_000_000_111,
+      expiresMs: 1_700_003_600_111,
+    },
+  ],
   migrations: [],
   nodes: [0, 3],
   writer: { nodeId: 3, atMs: 5 },
@@ -63,7 +74,12 @@ const version: Path = ['tables', 0, 'versions', 0];
 /** What each object in Block 0 must have, by the path to it. */
 const required: readonly (readonly [place: Path, names: readonly string[]])[] = [
   [[], ['databaseId', 'revision', 'generation', 'nonce', 'appliedSeq', 'logFloor', 'applied', 'tables', 'inlined']],
-  [[], ['snapshots', 'migrations', 'nodes', 'writer']],
+  [[], ['collected', 'history', 'snapshots', 'migrations', 'nodes', 'writer']],
+  [['history'], ['windowMs', 'floor']],
+  [
+    ['snapshots', 0],
+    ['id', 'generation', 'appliedSeq', 'nodeId', 'createdMs', 'expiresMs'],
+  ],
   [
     ['applied', 0],
     ['seq', 'id'],
@@ -143,8 +159,8 @@ describe('Block 0', () => {
         const path = [...place, name];
         const others: unknown[] = [undefined, true, {}];
         if (typeof valueAt(path) !== 'string') others.push('zz');
-        // An empty tree has no root.
-        if (name !== 'root') others.push(null);
+        // An empty tree has no root, and earlier states are kept on request only.
+        if (name !== 'root' && name !== 'history') others.push(null);
         for (const value of others) {
           const what = `${path.join('.')}: ${JSON.stringify(value)}`;
           expect(() => decodeBlock0(sealed(changed(path, value))), what).toThrow(CorruptionError);

@@ -8,7 +8,7 @@ import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import { checksum } from '../base/checksum.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
 import type { BlockRef } from './child-ref.ts';
-import { block0Name } from './keys.ts';
+import { block0Name, parseRootName } from './keys.ts';
 import { isStoredSchema } from './stored-schema.ts';
 import type { StoredSchema } from './stored-schema.ts';
 import { block0FormatVersion } from './version.ts';
@@ -33,6 +33,25 @@ export interface AppliedCommit {
   readonly id: string;
 }
 
+/** A state that somebody holds on to: nothing that it reaches is deleted. Its Block 0 is kept as `roots/<id>`. */
+export interface StoredSnapshot {
+  readonly id: string;
+  readonly generation: number;
+  /** The last commit that it shows. */
+  readonly appliedSeq: number;
+  readonly nodeId: number;
+  /** By the holder's clock, as all times here. */
+  readonly createdMs: number;
+  /** When others may take it for abandoned. */
+  readonly expiresMs: number;
+}
+
+/** What is kept of earlier states: those of the last `windowMs`, from generation `floor` on. */
+export interface StoredHistory {
+  readonly windowMs: number;
+  readonly floor: number;
+}
+
 export interface Block0 {
   readonly format: number;
   readonly databaseId: string;
@@ -51,7 +70,10 @@ export interface Block0 {
   readonly tables: readonly StoredTable[];
   /** Root blocks that are held here instead of in an object of their own, as base64. */
   readonly inlined: readonly { readonly name: string; readonly block: string }[];
-  readonly snapshots: readonly unknown[];
+  /** What is collected needs no generation from this one on: all that they reach is there. */
+  readonly collected: number;
+  readonly history: StoredHistory | null;
+  readonly snapshots: readonly StoredSnapshot[];
   readonly migrations: readonly unknown[];
   /** Ids of the nodes that share write authority. */
   readonly nodes: readonly number[];
@@ -106,6 +128,20 @@ function isApplied(value: unknown): value is AppliedCommit {
   return isCount(seq) && typeof id === 'string';
 }
 
+function isSnapshot(value: unknown): value is StoredSnapshot {
+  if (typeof value !== 'object' || value === null) return false;
+  const { id, generation, appliedSeq, nodeId, createdMs, expiresMs } = value as Record<string, unknown>;
+  const isNamed = typeof id === 'string' && parseRootName(`roots/${id}`)?.generation === generation;
+  return isNamed && [generation, appliedSeq, nodeId].every(isCount) && [createdMs, expiresMs].every(Number.isFinite);
+}
+
+function isHistory(value: unknown): value is StoredHistory | null {
+  if (value === null) return true;
+  if (typeof value !== 'object') return false;
+  const { windowMs, floor } = value as Record<string, unknown>;
+  return isCount(windowMs) && isCount(floor);
+}
+
 function isInlined(value: unknown): value is { name: string; block: string } {
   if (typeof value !== 'object' || value === null) return false;
   const { name, block } = value as Record<string, unknown>;
@@ -134,7 +170,10 @@ function isBlock0(value: Record<string, unknown>): boolean {
     everyOf(value['tables'], isTable) &&
     new Set(value['tables'].map((table) => table.name)).size === value['tables'].length &&
     everyOf(value['inlined'], isInlined) &&
-    Array.isArray(value['snapshots']) &&
+    isCount(value['collected']) &&
+    value['collected'] <= (generation as number) &&
+    isHistory(value['history']) &&
+    everyOf(value['snapshots'], isSnapshot) &&
     Array.isArray(value['migrations']) &&
     everyOf(value['nodes'], isCount) &&
     isWriter(value['writer'])

@@ -41,7 +41,7 @@ function commitOf(changes: readonly TableChange[]): Commit {
 
 const leaf = leafOf(schema.fields, 2);
 const inner = sealedNode({ kind: BlockKind.inner, level: 1 });
-const runs = ['01234567-89ab-4def-8123-456789abcdef'];
+const runs = ['0000000000000012-01234567-89ab-4def-8123-456789abcdef'];
 
 /** The commit with another text for a header. */
 function withHeader(text: string): Uint8Array {

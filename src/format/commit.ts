@@ -10,7 +10,7 @@
 import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { BlockKind, envelopeBytes, openBlock, sealBlock } from './block.ts';
-import { commitName } from './keys.ts';
+import { commitName, parseStagedName, stagedName } from './keys.ts';
 import { openNode, padTo4 } from './node.ts';
 import type { Node } from './node.ts';
 import { rowStride } from './row-layout.ts';
@@ -83,18 +83,21 @@ export function encodeCommit(slot: number, commit: Commit): Uint8Array {
   return bytes;
 }
 
-function isStaged(value: unknown): value is StagedRuns {
+/** Runs are stored for one slot, so that it is known when nobody will name them any more. */
+function isStaged(value: unknown, slot: number): value is StagedRuns {
   if (typeof value !== 'object' || value === null) return false;
   const { runs } = value as Record<string, unknown>;
-  return Array.isArray(runs) && runs.every((run) => typeof run === 'string' && /^[0-9a-f-]{36}$/.test(run));
+  return (
+    Array.isArray(runs) && runs.every((run) => typeof run === 'string' && parseStagedName(stagedName(run)) === slot)
+  );
 }
 
-function isHeaderChange(value: unknown): value is HeaderChange {
+function isHeaderChange(value: unknown, slot: number): value is HeaderChange {
   if (typeof value !== 'object' || value === null) return false;
   const { schema, offset, length, staged } = value as Record<string, unknown>;
   if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(length)) return false;
   if ((offset as number) < 0 || (length as number) < 0) return false;
-  return isStoredSchema(schema) && (staged === undefined || isStaged(staged));
+  return isStoredSchema(schema) && (staged === undefined || isStaged(staged, slot));
 }
 
 interface Header {
@@ -105,14 +108,18 @@ interface Header {
   readonly members: readonly { readonly changes: readonly HeaderChange[] }[];
 }
 
-function isHeader(value: unknown): value is Header {
+function isHeader(value: unknown, slot: number): value is Header {
   if (typeof value !== 'object' || value === null) return false;
   const { databaseId, commitId, nodeId, atMs, members } = value as Record<string, unknown>;
   if (typeof databaseId !== 'string' || typeof commitId !== 'string') return false;
   if (!Number.isSafeInteger(nodeId) || (nodeId as number) < 0 || typeof atMs !== 'number') return false;
   if (!Array.isArray(members)) return false;
   return members.every((member: { changes?: unknown } | null) => {
-    return member !== null && Array.isArray(member.changes) && member.changes.every(isHeaderChange);
+    return (
+      member !== null &&
+      Array.isArray(member.changes) &&
+      member.changes.every((change: unknown) => isHeaderChange(change, slot))
+    );
   });
 }
 
@@ -142,7 +149,7 @@ export function decodeCommit(slot: number, bytes: Uint8Array): Commit {
   } catch (cause) {
     fail(cause);
   }
-  if (!isHeader(header)) return fail();
+  if (!isHeader(header, slot)) return fail();
   const { commitId } = header;
   const members = header.members.map((member) => ({
     changes: member.changes.map(({ schema, offset, length, staged }): TableChange => {

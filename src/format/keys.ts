@@ -21,20 +21,35 @@ export function escapeSegment(text: string): string {
   return escaped;
 }
 
+function slotText(slot: number): string {
+  return String(slot).padStart(slotDigits, '0');
+}
+
+function parseSlot(digits: string | undefined): number | undefined {
+  const slot = Number(digits);
+  return Number.isSafeInteger(slot) ? slot : undefined;
+}
+
 /** Name of the commit in slot `slot`; names sort as slots do. */
 export function commitName(slot: number): string {
-  return `committed/${String(slot).padStart(slotDigits, '0')}`;
+  return `committed/${slotText(slot)}`;
 }
 
 /** Slot of a commit's name; undefined for other names. */
 export function parseCommitName(name: string): number | undefined {
-  const match = /^committed\/([0-9]{16})$/.exec(name);
-  const slot = match === null ? Number.NaN : Number(match[1]);
-  return Number.isSafeInteger(slot) ? slot : undefined;
+  return parseSlot(/^committed\/([0-9]{16})$/.exec(name)?.[1]);
+}
+
+function generationText(generation: number): string {
+  return generation.toString(16).padStart(12, '0');
+}
+
+function parseGeneration(digits: string | undefined): number | undefined {
+  return digits === undefined ? undefined : Number.parseInt(digits, 16);
 }
 
 function blockFile(birth: number, id: string): string {
-  return `${birth.toString(16).padStart(12, '0')}-${id}`;
+  return `${generationText(birth)}-${id}`;
 }
 
 /** Name of a block of a table's or an index's tree. */
@@ -47,18 +62,71 @@ export function blockName(place: TreePlace, ref: Pick<BlockRef, 'birth' | 'id'>)
 /** Birth of a block by its name; undefined for names that are not a block's. */
 export function parseBlockName(name: string): { readonly birth: number } | undefined {
   const match = /^(?:data\/[^/]+|indexes\/[^/]+\/[^/]+)\/([0-9a-f]{12})-[0-9a-f]{16}$/.exec(name);
-  return match === null ? undefined : { birth: Number.parseInt(match[1] as string, 16) };
+  const birth = parseGeneration(match?.[1]);
+  return birth === undefined ? undefined : { birth };
 }
 
-/** Name of an object that holds staged runs of a large commit. */
-export function stagedName(uuid: string): string {
-  return `staged/${uuid}`;
+/** Names a kept Block 0 of a generation; `id` is 16 hexadecimal digits. */
+export function rootId(generation: number, id: string): string {
+  return `${generationText(generation)}-${id}`;
+}
+
+/** Name of the object that holds a snapshot's Block 0. */
+export function rootName(id: string): string {
+  return `roots/${id}`;
+}
+
+/** Generation of a snapshot's Block 0 by its name; undefined for other names. */
+export function parseRootName(name: string): { readonly generation: number } | undefined {
+  const generation = parseGeneration(/^roots\/([0-9a-f]{12})-[0-9a-f]{16}$/.exec(name)?.[1]);
+  return generation === undefined ? undefined : { generation };
+}
+
+/** Name of the Block 0 of a generation that is kept as history. */
+export function historyName(generation: number): string {
+  return `history/${generationText(generation)}`;
+}
+
+/** Generation of a Block 0 that is kept as history; undefined for other names. */
+export function parseHistoryName(name: string): number | undefined {
+  return parseGeneration(/^history\/([0-9a-f]{12})$/.exec(name)?.[1]);
+}
+
+/** Names a staged run: it can be named by the commit in slot `slot` only. */
+export function stagedRun(slot: number, uuid: string): string {
+  return `${slotText(slot)}-${uuid}`;
+}
+
+/** Name of an object that holds a staged run. */
+export function stagedName(run: string): string {
+  return `staged/${run}`;
+}
+
+/** The slot of the only commit that may name a staged run, by its object's name; undefined for other names. */
+export function parseStagedName(name: string): number | undefined {
+  return parseSlot(/^staged\/([0-9]{16})-[0-9a-f-]{36}$/.exec(name)?.[1]);
 }
 
 /** Name of a managed blob. */
 export function blobName(uuid: string): string {
   return `blobs/${uuid}`;
 }
+
+/** UUID of a blob by its name; undefined for other names. */
+export function parseBlobName(name: string): string | undefined {
+  return /^blobs\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(name)?.[1];
+}
+
+/** Folders of what a database consists of, apart from Block 0. */
+export const folders = {
+  commits: 'committed/',
+  data: 'data/',
+  indexes: 'indexes/',
+  staged: 'staged/',
+  blobs: 'blobs/',
+  roots: 'roots/',
+  history: 'history/',
+} as const;
 
 /** Prefix of objects that probe what a store can do; they are not part of a database. */
 export const probePrefix = 'probe/';

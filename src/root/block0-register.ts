@@ -10,7 +10,7 @@
 import { toHex } from '../base/bytes.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
-import { CorruptionError, DatabaseReplacedError, StorageError } from '../base/errors.ts';
+import { ContentionError, CorruptionError, DatabaseReplacedError, StorageError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import type { Logger } from '../base/logger.ts';
 import { decodeBlock0, encodeBlock0 } from '../format/block0.ts';
@@ -28,6 +28,14 @@ export interface VersionedBlock0 {
 export type Block0Change = Omit<Block0, 'revision' | 'nonce' | 'writer' | 'databaseId' | 'format'>;
 
 const maxAttempts = 5;
+/** Attempts at an update that other writes of Block 0 come before. */
+const maxUpdates = 40;
+
+/** What of Block 0 may be changed, as it is. */
+export function changeableOf(block0: Block0): Block0Change {
+  const { revision: _revision, nonce: _nonce, writer: _writer, databaseId: _id, format: _format, ...change } = block0;
+  return change;
+}
 
 export class Block0Register {
   readonly #driver: StorageDriver;
@@ -135,7 +143,12 @@ export class Block0Register {
    * Replaces `expected` by a Block 0 with the given changes. True once it is stored; false if another one took its
    * place, or if that cannot be told now: then look again. Never true for a write that is not in the register.
    */
-  async replace(expected: VersionedBlock0, change: Block0Change, signal?: AbortSignal): Promise<boolean> {
+  async replace(
+    expected: VersionedBlock0,
+    change: Block0Change,
+    signal?: AbortSignal,
+    written: (block0: Block0) => void = () => {},
+  ): Promise<boolean> {
     const next: Block0 = {
       ...change,
       format: expected.block0.format,
@@ -153,6 +166,7 @@ export class Block0Register {
         const result = await this.#driver.put(this.#key, bytes, { if: { etag: expected.etag }, ...options });
         if (result.status === 'written') {
           this.#see({ block0: next, etag: result.etag }, 0);
+          written(next);
           return true;
         }
       } catch (error) {
@@ -164,7 +178,10 @@ export class Block0Register {
       }
       // Lost, or no answer: in both cases it may have been this very write.
       const stored = await this.refresh(signal);
-      if (stored.block0.nonce === next.nonce) return true;
+      if (stored.block0.nonce === next.nonce) {
+        written(next);
+        return true;
+      }
       if (stored.etag !== expected.etag) {
         this.#logger.info('PreconditionFailed: another node replaced Block 0 first; looking again', {
           key: this.#key,
@@ -180,6 +197,30 @@ export class Block0Register {
       }
       await this.#pause(attempt, signal);
     }
+  }
+
+  /**
+   * Changes Block 0 whatever others do to it meanwhile: `change` is asked what to make of the newest one, and again when
+   * another write came first. Undefined: nothing is to be done. Returns the Block 0 on which that was so, or which was
+   * written. Rejects with `ContentionError` after too many attempts.
+   */
+  async update(change: (block0: Block0) => Block0Change | undefined, signal?: AbortSignal): Promise<Block0> {
+    await this.refresh(signal);
+    for (let attempt = 1; attempt <= maxUpdates; attempt++) {
+      const { current } = this;
+      const next = change(current.block0);
+      if (next === undefined) return current.block0;
+      // What was written may have been replaced since; what it says was so when it was.
+      const written: { block0?: Block0 } = {};
+      if (await this.replace(current, next, signal, (block0) => (written.block0 = block0))) {
+        return written.block0 as Block0;
+      }
+      await this.#pause(Math.min(attempt, 4), signal);
+      await this.refresh(signal);
+    }
+    throw new ContentionError(
+      'Other nodes replaced Block 0 before every attempt to change it. Nothing was changed: try it again.',
+    );
   }
 
   async #pause(attempt: number, signal?: AbortSignal): Promise<void> {

@@ -103,6 +103,12 @@ export interface PresignOptions {
   readonly expiresInSeconds: number;
 }
 
+/** Options of `StorageDriver.removeUploads()`. */
+export interface RemoveUploadsOptions extends RequestOptions {
+  /** Uploads that began later are left alone; milliseconds since 1970. Only asked where there are any. */
+  readonly startedBeforeMs: () => Promise<number>;
+}
+
 /** What StoreDb needs of a store. docs/drivers.md has the rules, and `driverConformance` checks them. */
 export interface StorageDriver {
   /** Short name for logs, for instance `memory`. */
@@ -122,6 +128,11 @@ export interface StorageDriver {
   list(prefix: string, options?: ListOptions): Promise<ListPage>;
   /** A URL from which anyone can download the object for a while, where the store can do that. */
   presign?(key: string, options: PresignOptions): Promise<string>;
+  /**
+   * Removes what uploads under a prefix left behind that began before a time of the store's clock, and that nobody
+   * completed: parts that are no objects yet. For stores that keep such parts. Resolves to how many uploads there were.
+   */
+  removeUploads?(prefix: string, options: RemoveUploadsOptions): Promise<number>;
   /** What the driver knows or has learnt of its store, for reports: for instance how it wants ETags to be written. */
   describe?(): Readonly<Record<string, string>>;
   /** Releases sockets and handles. The driver may be used again afterwards. */

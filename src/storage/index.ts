@@ -12,6 +12,7 @@ export type {
   PutCondition,
   PutOptions,
   PutResult,
+  RemoveUploadsOptions,
   RequestOptions,
   StorageDriver,
 } from './driver.ts';

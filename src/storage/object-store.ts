@@ -16,6 +16,7 @@ import type {
   PutBody,
   PutOptions,
   PutResult,
+  RemoveUploadsOptions,
   RequestOptions,
   StorageDriver,
 } from './driver.ts';
@@ -26,6 +27,7 @@ import { readObject, statObject } from './object-store-get.ts';
 import { listObjects } from './object-store-list.ts';
 import { checkDriverOptions } from './object-store-options.ts';
 import type { CheckedDriverOptions, ObjectStoreDriverOptions } from './object-store-options.ts';
+import { removeUploads } from './object-store-leftovers.ts';
 import { ObjectStoreRequests } from './object-store-requests.ts';
 import type { RequestTally } from './object-store-requests.ts';
 import { uploadStream } from './object-store-upload.ts';
@@ -162,6 +164,10 @@ export class ObjectStoreDriver implements StorageDriver {
     const limit = checkList(prefix, options);
     checkNotAborted(prefix, options.signal);
     return listObjects(this.#requests, this.#options.bucket, prefix, { ...options, limit });
+  }
+
+  removeUploads(prefix: string, options: RemoveUploadsOptions): Promise<number> {
+    return removeUploads(this.#requests, this.#options.bucket, prefix, options);
   }
 
   /** A signed URL. It works as long as the credentials that signed it do, at most for the time asked for. */

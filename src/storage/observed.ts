@@ -9,6 +9,7 @@ import type {
   PutBody,
   PutOptions,
   PutResult,
+  RemoveUploadsOptions,
   RequestOptions,
   StorageDriver,
 } from './driver.ts';
@@ -108,6 +109,7 @@ export class ObservedDriver implements StorageDriver {
   readonly name: string;
   readonly certified?: true;
   readonly describe?: () => Readonly<Record<string, string>>;
+  readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
   readonly #inner: StorageDriver;
   readonly #environment: Environment;
@@ -122,6 +124,7 @@ export class ObservedDriver implements StorageDriver {
     this.#onRequest = options.onRequest;
     // Only there if the driver inside has it: callers ask by looking.
     if (inner.certified === true) this.certified = true;
+    if (inner.removeUploads !== undefined) this.removeUploads = inner.removeUploads.bind(inner);
     if (inner.describe !== undefined) this.describe = inner.describe.bind(inner);
     if (inner.presign !== undefined) {
       this.presign = (key, presignOptions) => this.#presign(key, presignOptions);

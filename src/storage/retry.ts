@@ -18,6 +18,7 @@ import type {
   PutBody,
   PutOptions,
   PutResult,
+  RemoveUploadsOptions,
   RequestOptions,
   StorageDriver,
 } from './driver.ts';
@@ -38,6 +39,7 @@ export class RetryingDriver implements StorageDriver {
   readonly name: string;
   readonly certified?: true;
   readonly describe?: () => Readonly<Record<string, string>>;
+  readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
   readonly #driver: StorageDriver;
   readonly #environment: Environment;
@@ -53,6 +55,7 @@ export class RetryingDriver implements StorageDriver {
     this.#requestTimeoutMs = options.requestTimeoutMs ?? 15_000;
     this.#pauseMs = options.pauseMs ?? 50;
     if (driver.certified === true) this.certified = true;
+    if (driver.removeUploads !== undefined) this.removeUploads = driver.removeUploads.bind(driver);
     if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
     if (driver.presign !== undefined) this.presign = driver.presign.bind(driver);
   }

@@ -24,6 +24,12 @@ export interface LoggedCommit {
   readonly commit: Commit;
 }
 
+/** A tree and where its blocks are. */
+export interface PlacedTree {
+  readonly place: TreePlace;
+  readonly tree: Tree;
+}
+
 /** What views of one database share: where blocks come from, and shapes that were worked out already. */
 export class ViewContext {
   readonly reader: BlockReader;
@@ -79,6 +85,25 @@ export class ViewContext {
     return this.#state(this.shape(version.schema), rootOf, inlined);
   }
 
+  /** Every tree that a Block 0 refers to, of every version of every table. */
+  trees(block0: Block0): PlacedTree[] {
+    const inlined = inlinedNodes(block0);
+    return block0.tables.flatMap(({ name: table, versions }) =>
+      versions.flatMap(({ schema, root, indexes }): PlacedTree[] => {
+        const { leafShape } = this.shape(schema);
+        const place = { table };
+        const rows = { place, tree: this.#tree(place, root, leafShape, inlined) };
+        return [
+          rows,
+          ...indexes.map(({ name, root: indexRoot }): PlacedTree => {
+            const indexPlace = { table, index: name };
+            return { place: indexPlace, tree: this.#tree(indexPlace, indexRoot, indexLeafShape, inlined) };
+          }),
+        ];
+      }),
+    );
+  }
+
   /** What a commit changed in a table, to be read as the table's rows are. */
   layer({ node, staged }: TableChange, { changeShape }: TableShape): Tree {
     checkLeaf(node, changeShape);
@@ -87,6 +112,13 @@ export class ViewContext {
       staged === undefined ? undefined : this.reader.staged(staged.runs, stagedName, changeShape),
     );
   }
+}
+
+/** The roots that a Block 0 holds itself. Throws `CorruptionError` for a damaged one. */
+function inlinedNodes(block0: Block0): Map<string, Node> {
+  return new Map(
+    block0.inlined.map(({ name, block }) => [name, openNode(name, new Uint8Array(Buffer.from(block, 'base64')))]),
+  );
 }
 
 export class View {
@@ -128,10 +160,7 @@ export class View {
 
   /** The state that Block 0 describes. Throws `CorruptionError` if one of its inlined roots is damaged. */
   static ofBlock0(context: ViewContext, block0: Block0): View {
-    const inlined = new Map<string, Node>();
-    for (const { name, block } of block0.inlined) {
-      inlined.set(name, openNode(name, new Uint8Array(Buffer.from(block, 'base64'))));
-    }
+    const inlined = inlinedNodes(block0);
     const tables = new Map<string, TableState>();
     for (const table of block0.tables) tables.set(table.name, context.storedTable(table, inlined));
     return new View(context, block0, block0.appliedSeq, [], tables);

@@ -121,16 +121,16 @@ class Builder {
     const members: { changes: TableChange[] }[] = [];
     for (const member of commit.members) {
       const changes: TableChange[] = [];
-      for (const change of member.changes) changes.push(await this.#stageChange(change));
+      for (const change of member.changes) changes.push(await this.#stageChange(change, slot));
       members.push({ changes });
     }
     await this.driver.put(key, encodeCommit(slot, { ...commit, members }), { if: 'any' });
   }
 
-  async #stageChange({ schema, node }: TableChange): Promise<TableChange> {
+  async #stageChange({ schema, node }: TableChange, slot: number): Promise<TableChange> {
     const environment = this.#environment;
     const uploads = new Uploads({ driver: this.driver, prefix: dbPrefix, environment });
-    const sink = new StagedSink(uploads, environment);
+    const sink = new StagedSink(uploads, environment, slot);
     const shape = new TableShape(schema);
     const state = new TableState(shape, new Tree(noBlocks, null), new Map(), [treeOfNode(node)]);
     const root = await applyChanges(new Tree(noBlocks, null), await LayerChanges.of(state), {

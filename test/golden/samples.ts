@@ -186,7 +186,7 @@ export const commit: Commit = {
         {
           schema,
           node: openNode(commitBlockName(schema.name), innerNode(commitBlockName(schema.name))),
-          staged: { runs: ['99999999-8888-4777-8666-555555555555'] },
+          staged: { runs: ['0000000000000041-99999999-8888-4777-8666-555555555555'] },
         },
       ],
     },
@@ -222,7 +222,18 @@ export const block0: Block0 = {
     },
   ],
   inlined: [{ name: innerName, block: Buffer.from(innerNode(innerName)).toString('base64') }],
-  snapshots: [],
+  collected: 4,
+  history: { windowMs: 604_800_000, floor: 2 },
+  snapshots: [
+    {
+      id: '000000000005-00112233445566cc',
+      generation: 5,
+      appliedSeq: 40,
+      nodeId: 3,
+      createdMs: 1_700_000_000_111,
+      expiresMs: 1_700_003_600_111,
+    },
+  ],
   migrations: [],
   nodes: [3, 9],
   writer: { nodeId: 9, atMs: 1_700_000_000_456 },

@@ -1,0 +1,20 @@
+/** What the database knows of a blob, as of some state. */
+import { BlobNotFoundError } from '../base/errors.ts';
+import { blobsSchema, checkBlobRecord } from '../blob/blob-tables.ts';
+import type { BlobRecord } from '../blob/blob-tables.ts';
+import { isUuid } from '../format/values.ts';
+import { Query } from '../query/builder.ts';
+import type { QueryHost } from '../table/query-host.ts';
+
+/** Size, content type and checksums of a blob. Rejects with `BlobNotFoundError`. */
+export async function readBlobRecord(host: QueryHost, reference: string): Promise<BlobRecord> {
+  if (!isUuid(reference)) {
+    throw new BlobNotFoundError(reference, `'${reference}' is no blob reference: those are UUIDs.`);
+  }
+  const row = await new Query<Record<string, unknown>>(host, blobsSchema.name).where('id', '=', reference).first();
+  if (row !== undefined) return checkBlobRecord(reference, row);
+  throw new BlobNotFoundError(
+    reference,
+    `There is no blob ${reference}: its row was deleted, or its field was given another value.`,
+  );
+}

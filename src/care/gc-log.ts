@@ -1,0 +1,56 @@
+/**
+ * Trims the log: raises its floor over slots that are applied and have been there for a while, and deletes what lies at
+ * or under the floor. The retention serves slow readers, not safety, and goes by the store's own clock.
+ */
+import type { Block0 } from '../format/block0.ts';
+import { folders, parseCommitName } from '../format/keys.ts';
+import { changeableOf } from '../root/block0-register.ts';
+import type { Block0Register } from '../root/block0-register.ts';
+import type { ListEntry } from '../storage/driver.ts';
+import type { GarbageStore } from './gc-store.ts';
+
+export interface LogTrimOptions {
+  readonly store: GarbageStore;
+  readonly register: Block0Register;
+  readonly retentionMs: number;
+  readonly dryRun: boolean;
+  /** The store's time. */
+  readonly now: () => Promise<number>;
+  readonly signal: AbortSignal | undefined;
+}
+
+type Slot = ListEntry & { readonly name: string; readonly slot: number };
+
+export async function trimLog(block0: Block0, options: LogTrimOptions): Promise<void> {
+  const { store, register, retentionMs, dryRun, signal } = options;
+  const slots: Slot[] = [];
+  for await (const entry of store.list(folders.commits)) {
+    const slot = parseCommitName(entry.name);
+    // What is applied later is for a later run.
+    if (slot !== undefined && slot <= block0.appliedSeq) slots.push({ ...entry, slot });
+  }
+  if (slots.length === 0) return;
+  const oldest = (await options.now()) - retentionMs;
+  // Slots are trimmed in order: the first that is too young keeps all after it.
+  const young = slots.find(({ slot, lastModifiedMs }) => slot > block0.logFloor && lastModifiedMs > oldest);
+  const wanted = young === undefined ? block0.appliedSeq : young.slot - 1;
+  let floor = wanted;
+  if (!dryRun) {
+    await register.update((present) => {
+      if (present.logFloor >= wanted) return undefined;
+      return { ...changeableOf(present), logFloor: wanted };
+    }, signal);
+    // Read back: what is deleted next rests on a floor that is stored for certain.
+    floor = (await register.refresh(signal)).block0.logFloor;
+  }
+  for (const { name, slot, sizeBytes } of slots) {
+    if (slot > floor) continue;
+    await store.delete({
+      kind: 'commit',
+      name,
+      sizeBytes,
+      reason: `applied, and at or under the log's floor ${floor}`,
+    });
+  }
+  await store.finish();
+}

@@ -1,0 +1,59 @@
+/** The options of `db.gc()`, checked. */
+import { InvalidOptionError } from '../base/errors.ts';
+import { describeValue } from '../format/values.ts';
+
+/** Options of `db.gc()`. */
+export interface GcOptions {
+  /** Deletes nothing and writes nothing, and reports what would be deleted and why. Default false. */
+  readonly dryRun?: boolean;
+  /**
+   * Blobs that no row has ever referred to are uploads under way, or were left behind by ones that failed. They are left
+   * alone for so long, in milliseconds. Default 86,400,000 (a day).
+   */
+  readonly graceMs?: number;
+  /**
+   * How long commits stay in the log after they were merged, in milliseconds: instances that were asleep for longer read
+   * more to catch up. Default 3,600,000 (an hour).
+   */
+  readonly logRetentionMs?: number;
+  /** Gives the call up. What was deleted until then is gone; the next run goes on. */
+  readonly signal?: AbortSignal;
+}
+
+/** The options with every default filled in. */
+export interface CheckedGcOptions {
+  readonly dryRun: boolean;
+  readonly graceMs: number;
+  readonly logRetentionMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+const known: ReadonlySet<string> = new Set<keyof GcOptions>(['dryRun', 'graceMs', 'logRetentionMs', 'signal']);
+const dayMs = 86_400_000;
+
+function milliseconds(option: keyof GcOptions, value: unknown, fallback: number): number {
+  if (value === undefined) return fallback;
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
+  throw new InvalidOptionError(
+    option,
+    `Option ${option} is ${describeValue(value)}; it must be whole milliseconds >= 0.`,
+  );
+}
+
+/** Throws `InvalidOptionError`. */
+export function checkGcOptions(options: GcOptions): CheckedGcOptions {
+  const unknown = Object.keys(options).find((name) => !known.has(name));
+  if (unknown !== undefined) {
+    throw new InvalidOptionError(unknown, `There is no option ${unknown}. The options are ${[...known].join(', ')}.`);
+  }
+  const { dryRun = false, signal } = options;
+  if (typeof dryRun !== 'boolean') {
+    throw new InvalidOptionError('dryRun', `Option dryRun is ${describeValue(dryRun)}; it must be true or false.`);
+  }
+  return {
+    dryRun,
+    graceMs: milliseconds('graceMs', options.graceMs, dayMs),
+    logRetentionMs: milliseconds('logRetentionMs', options.logRetentionMs, dayMs / 24),
+    signal,
+  };
+}

@@ -1,0 +1,107 @@
+/** What collecting garbage does to the store: lists folders, and deletes objects in batches. */
+import type { Environment } from '../base/env.ts';
+import { sleep } from '../base/env.ts';
+import type { ListEntry, StorageDriver } from '../storage/driver.ts';
+
+/** Keys in one deletion. */
+const batchKeys = 1000;
+/** Attempts at deleting keys that the store reports as failed. */
+const maxAttempts = 3;
+const pauseMs = 100;
+
+/** What an object was deleted for. */
+export type GarbageKind = 'block' | 'blob' | 'staged' | 'commit' | 'root' | 'history';
+
+/** An object that gc deletes, or would. */
+export interface Garbage {
+  /** What it is: a block, a blob, a staged run of a large commit, a commit, or the kept root of a snapshot or history. */
+  readonly kind: GarbageKind;
+  /** Name of the object, without the database's prefix. */
+  readonly name: string;
+  /** Its size in bytes. */
+  readonly sizeBytes: number;
+  /** Why nothing needs it any more. */
+  readonly reason: string;
+}
+
+export interface GarbageStoreOptions {
+  readonly driver: StorageDriver;
+  readonly prefix: string;
+  readonly environment: Environment;
+  /** Only notes what would be deleted. */
+  readonly dryRun: boolean;
+  readonly signal: AbortSignal | undefined;
+}
+
+export class GarbageStore {
+  /** What was deleted, or would be. */
+  readonly deleted: Garbage[] = [];
+  /** What the store did not delete. */
+  readonly failed: { readonly name: string; readonly message: string }[] = [];
+  readonly #options: GarbageStoreOptions;
+  #batch: Garbage[] = [];
+
+  constructor(options: GarbageStoreOptions) {
+    this.#options = options;
+  }
+
+  /** The objects of a folder, with names instead of keys. */
+  async *list(folder: string): AsyncGenerator<ListEntry & { readonly name: string }, void, undefined> {
+    const { driver, prefix, signal } = this.#options;
+    const start = prefix.length + 1;
+    for (let after: string | undefined; ; ) {
+      signal?.throwIfAborted();
+      const page = await driver.list(`${prefix}/${folder}`, { ...(signal && { signal }), ...(after && { after }) });
+      for (const entry of page.entries) yield { ...entry, name: entry.key.slice(start) };
+      after = page.entries.at(-1)?.key;
+      if (!page.more || after === undefined) return;
+    }
+  }
+
+  /** Deletes an object, sooner or later; {@link finish} says when it is done. */
+  async delete(garbage: Garbage): Promise<void> {
+    this.#batch.push(garbage);
+    if (this.#batch.length >= batchKeys) await this.finish();
+  }
+
+  /** Deletes what is left of the last batch. */
+  async finish(): Promise<void> {
+    const batch = this.#batch;
+    this.#batch = [];
+    if (batch.length === 0) return;
+    if (this.#options.dryRun) this.deleted.push(...batch);
+    else await this.#deleteNow(batch);
+  }
+
+  async #deleteNow(batch: readonly Garbage[]): Promise<void> {
+    const { driver, prefix, environment, signal } = this.#options;
+    const byKey = new Map(batch.map((garbage) => [`${prefix}/${garbage.name}`, garbage]));
+    for (let attempt = 1; ; attempt++) {
+      const { failed } = await driver.delete([...byKey.keys()], signal && { signal });
+      const messages = new Map(failed.map(({ key, message }) => [key, message]));
+      for (const [key, garbage] of byKey) {
+        if (messages.has(key)) continue;
+        byKey.delete(key);
+        this.deleted.push(garbage);
+      }
+      if (byKey.size === 0) return;
+      if (attempt < maxAttempts) {
+        await sleep(environment, pauseMs * attempt, signal);
+        continue;
+      }
+      // The next run meets them again.
+      for (const [key, { name }] of byKey) this.failed.push({ name, message: messages.get(key) ?? '' });
+      return;
+    }
+  }
+
+  /** The store's own time: no other clock can be compared with when it says that objects were written. */
+  async now(probeName: string): Promise<number> {
+    const { driver, prefix, signal } = this.#options;
+    const key = `${prefix}/${probeName}`;
+    await driver.put(key, new Uint8Array(1), { if: 'any', ...(signal && { signal }) });
+    const found = await driver.get(key, signal && { signal });
+    await driver.delete([key], signal && { signal });
+    return found.status === 'found' ? found.lastModifiedMs : this.#options.environment.now();
+  }
+}

@@ -1,0 +1,292 @@
+/**
+ * Collects garbage without clocks (docs/protocol.md): from one Block 0 and listings that begin after it.
+ *
+ * Invariants:
+ * - Before anything is deleted, Block 0 says so: `collected` is the generation that is collected from. A pin of an earlier
+ *   generation that is not in that Block 0 can never come to be.
+ * - A block goes only if its birth is not after that generation and nothing that is kept reaches it: a merge under way can
+ *   refer to what the generation reaches and to blocks of later birth, and to nothing else.
+ * - A staged run goes once the only slot whose commit may name it is applied.
+ * - If any kept state cannot be read, nothing is deleted.
+ */
+import type { Environment } from '../base/env.ts';
+import { CorruptionError, StorageError } from '../base/errors.ts';
+import { toHex } from '../base/bytes.ts';
+import type { Logger } from '../base/logger.ts';
+import { Pacer } from '../base/pacer.ts';
+import { deletedBlobsSchema } from '../blob/blob-tables.ts';
+import { prepareMember } from '../batch/prepare.ts';
+import type { PrepareOptions } from '../batch/prepare.ts';
+import type { FlushRequest } from '../cluster/append.ts';
+import { decodeBlock0 } from '../format/block0.ts';
+import type { Block0 } from '../format/block0.ts';
+import {
+  folders,
+  historyName,
+  parseBlockName,
+  parseHistoryName,
+  parseRootName,
+  parseStagedName,
+  probePrefix,
+  rootName,
+} from '../format/keys.ts';
+import { changeableOf } from '../root/block0-register.ts';
+import type { Block0Register } from '../root/block0-register.ts';
+import type { StorageDriver } from '../storage/driver.ts';
+import { View } from '../table/view.ts';
+import type { ViewContext } from '../table/view.ts';
+import { isListed } from '../table/blob-lists.ts';
+import type { CheckedGcOptions } from './gc-options.ts';
+import { blobOperations, collectBlobs } from './gc-blobs.ts';
+import type { BlobVerdicts } from './gc-blobs.ts';
+import { trimLog } from './gc-log.ts';
+import { GarbageStore } from './gc-store.ts';
+import type { Garbage, GarbageKind } from './gc-store.ts';
+import { Reach } from './reach.ts';
+
+/** What `db.gc()` did, or would do. */
+export interface GcReport {
+  /** Blocks and blobs that were deleted; with `dryRun` 0. */
+  readonly deletedCount: number;
+  /** Everything that was deleted, or would be, by its kind. */
+  readonly counts: Readonly<Record<GarbageKind, number>>;
+  /** Bytes that this frees. */
+  readonly freedBytes: number;
+  /** Each object, what it is, and why nothing needs it. Only with `dryRun`, else empty. */
+  readonly garbage: readonly Garbage[];
+  /** Blobs that no row refers to and that are listed now, to be deleted by the next run. */
+  readonly condemnedBlobs: number;
+  /** Snapshots that were abandoned by their holders, and ended. */
+  readonly expiredSnapshots: number;
+  /** Objects that the store would not delete; the next run tries them again. */
+  readonly failed: readonly { readonly name: string; readonly message: string }[];
+}
+
+export interface CollectorOptions {
+  readonly environment: Environment;
+  readonly driver: StorageDriver;
+  readonly prefix: string;
+  readonly logger: Logger;
+  readonly register: Block0Register;
+  readonly context: ViewContext;
+  /** Commits what gc writes to the system tables. */
+  readonly append: (request: FlushRequest) => Promise<void>;
+  readonly prepare: Omit<PrepareOptions, 'slot'>;
+}
+
+/** How far clocks of nodes may differ before a snapshot is taken for abandoned too early. */
+const clockMarginMs = 300_000;
+
+export class Collector {
+  readonly #options: CollectorOptions;
+  readonly #settings: CheckedGcOptions;
+  readonly #signal: AbortSignal | undefined;
+  readonly #store: GarbageStore;
+  #storeNowMs: Promise<number> | undefined;
+  #expired = 0;
+
+  constructor(options: CollectorOptions, settings: CheckedGcOptions) {
+    this.#options = options;
+    this.#settings = settings;
+    this.#signal = settings.signal;
+    this.#store = new GarbageStore({ ...options, dryRun: settings.dryRun, signal: settings.signal });
+  }
+
+  async run(): Promise<GcReport> {
+    const { environment, logger, context, register } = this.#options;
+    const startedMs = environment.monotonicMs();
+    const block0 = await this.#announce();
+    // Everything that is kept is read before anything goes.
+    const pinned = await this.#readPinned(block0);
+    const history = await this.#readHistory(block0);
+    const reach = new Reach(context, new Pacer(environment));
+    for (const kept of [block0, ...pinned, ...history]) await reach.add(kept, this.#signal);
+    await this.#collectBlocks(block0, reach.names);
+    await this.#collectRoots(block0);
+    await this.#collectStaged(block0);
+    const verdicts = await this.#collectBlobs(block0, pinned, history);
+    await this.#removeUploads();
+    const { logRetentionMs: retentionMs, dryRun } = this.#settings;
+    const now = (): Promise<number> => this.#now();
+    await trimLog(block0, { store: this.#store, register, retentionMs, dryRun, now, signal: this.#signal });
+    const report = this.#report(verdicts);
+    logger.info(`Collected garbage: ${report.deletedCount} blocks and blobs deleted`, {
+      ...report.counts,
+      durationMs: Math.round(environment.monotonicMs() - startedMs),
+    });
+    return report;
+  }
+
+  /** Says in Block 0 that what `collected` does not need will go, and ends abandoned snapshots. */
+  async #announce(): Promise<Block0> {
+    const { register, environment } = this.#options;
+    if (this.#settings.dryRun) return (await register.refresh(this.#signal)).block0;
+    const now = environment.now();
+    const floor = await this.#historyFloor();
+    return register.update((present) => {
+      const snapshots = present.snapshots.filter(({ expiresMs }) => expiresMs + clockMarginMs > now);
+      this.#expired = present.snapshots.length - snapshots.length;
+      const history = present.history && { ...present.history, floor: Math.max(present.history.floor, floor) };
+      const isSaid = present.collected === present.generation && present.history?.floor === history?.floor;
+      if (isSaid && this.#expired === 0) return undefined;
+      return { ...changeableOf(present), collected: present.generation, history, snapshots };
+    }, this.#signal);
+  }
+
+  /** The first generation that is still within the window of the history. */
+  async #historyFloor(): Promise<number> {
+    const { history } = (await this.#options.register.refresh(this.#signal)).block0;
+    if (history === null) return 0;
+    const before = (await this.#now()) - history.windowMs;
+    let floor = 0;
+    for await (const { name, lastModifiedMs } of this.#store.list(folders.history)) {
+      const generation = parseHistoryName(name);
+      // Written when the generation was replaced, until when it was in force.
+      if (generation !== undefined && lastModifiedMs < before) floor = Math.max(floor, generation + 1);
+    }
+    return floor;
+  }
+
+  async #readKept(name: string): Promise<Block0> {
+    const { driver, prefix } = this.#options;
+    const found = await driver.get(`${prefix}/${name}`, this.#signal && { signal: this.#signal });
+    if (found.status !== 'found') {
+      throw new CorruptionError(name, 'The root of a state that must be kept is missing, so nothing was deleted');
+    }
+    return decodeBlock0(found.bytes);
+  }
+
+  async #readPinned({ snapshots }: Block0): Promise<Block0[]> {
+    return Promise.all(snapshots.map(({ id }) => this.#readKept(rootName(id))));
+  }
+
+  /** The kept states of the history, ascending. */
+  async #readHistory({ history, generation: present }: Block0): Promise<Block0[]> {
+    const kept: Block0[] = [];
+    if (history === null) return kept;
+    for await (const { name } of this.#store.list(folders.history)) {
+      const generation = parseHistoryName(name);
+      if (generation === undefined || generation < history.floor || generation >= present) continue;
+      kept.push(await this.#readKept(historyName(generation)));
+    }
+    if (kept.length < present - history.floor) {
+      throw new CorruptionError(folders.history, 'A state of the history is missing, so nothing was deleted');
+    }
+    return kept;
+  }
+
+  async #collectBlocks({ generation }: Block0, reached: ReadonlySet<string>): Promise<void> {
+    const reason = `no kept state reaches it, and no merge after generation ${generation} can`;
+    for (const folder of [folders.data, folders.indexes]) {
+      for await (const { name, sizeBytes } of this.#store.list(folder)) {
+        const birth = parseBlockName(name)?.birth;
+        if (birth === undefined || birth > generation || reached.has(name)) continue;
+        await this.#store.delete({ kind: 'block', name, sizeBytes, reason });
+      }
+    }
+    await this.#store.finish();
+  }
+
+  /** Roots without a pin, of generations that no pin can come to; and history before its floor. */
+  async #collectRoots({ collected, history, snapshots }: Block0): Promise<void> {
+    const pinned = new Set(snapshots.map(({ id }) => rootName(id)));
+    const floor = Math.min(collected, history?.floor ?? collected);
+    for await (const { name, sizeBytes } of this.#store.list(folders.roots)) {
+      const generation = parseRootName(name)?.generation;
+      if (generation === undefined || generation >= floor || pinned.has(name)) continue;
+      await this.#store.delete({ kind: 'root', name, sizeBytes, reason: 'its snapshot has ended' });
+    }
+    for await (const { name, sizeBytes } of this.#store.list(folders.history)) {
+      const generation = parseHistoryName(name);
+      if (generation === undefined || generation >= (history === null ? collected : history.floor)) continue;
+      await this.#store.delete({
+        kind: 'history',
+        name,
+        sizeBytes,
+        reason: 'it is older than the history that is kept',
+      });
+    }
+    await this.#store.finish();
+  }
+
+  async #collectStaged({ appliedSeq }: Block0): Promise<void> {
+    for await (const { name, sizeBytes } of this.#store.list(folders.staged)) {
+      const slot = parseStagedName(name);
+      if (slot === undefined || slot > appliedSeq) continue;
+      const reason = `only the commit in slot ${slot} can name it, and that is merged`;
+      await this.#store.delete({ kind: 'staged', name, sizeBytes, reason });
+    }
+    await this.#store.finish();
+  }
+
+  async #collectBlobs(block0: Block0, pinned: readonly Block0[], history: readonly Block0[]): Promise<BlobVerdicts> {
+    const { context, environment, append, prepare } = this.#options;
+    const { dryRun, graceMs } = this.#settings;
+    const signal = this.#signal;
+    const snapshots = pinned.map((kept) => View.ofBlock0(context, kept));
+    const oldest = history[0] && View.ofBlock0(context, history[0]);
+    const verdicts = await collectBlobs({
+      store: this.#store,
+      view: View.ofBlock0(context, block0),
+      isKept: async (blob) => {
+        for (const view of snapshots) if (await isListed(view, '_blobs', blob)) return true;
+        // What was listed as deleted in the oldest state that is kept is shown by none after it.
+        return oldest !== undefined && !(await isListed(oldest, '_deleted_blobs', blob));
+      },
+      graceBeforeMs: async () => (await this.#now()) - graceMs,
+      signal,
+    });
+    if (dryRun || verdicts.deleted.length + verdicts.condemned.length === 0) return verdicts;
+    await append({
+      signal: signal ?? new AbortController().signal,
+      sizeBytes: 64 * (verdicts.deleted.length + verdicts.condemned.length),
+      prepare: async (view) => {
+        const operations = await blobOperations(verdicts, view, environment);
+        const state = view.table(deletedBlobsSchema.name) ?? view.emptyTable(deletedBlobsSchema);
+        return prepareMember(operations, new Map(), () => state, { ...prepare, slot: view.tail + 1 });
+      },
+    });
+    return verdicts;
+  }
+
+  /** Parts of uploads that nobody will complete. An upload that is aborted although it is under way only fails. */
+  async #removeUploads(): Promise<void> {
+    const { driver, prefix, logger } = this.#options;
+    const { dryRun, graceMs } = this.#settings;
+    if (dryRun || driver.removeUploads === undefined) return;
+    const startedBeforeMs = async (): Promise<number> => (await this.#now()) - graceMs;
+    try {
+      await driver.removeUploads(`${prefix}/`, { startedBeforeMs, ...(this.#signal && { signal: this.#signal }) });
+    } catch (error) {
+      // They cost a little and harm nothing.
+      if (!(error instanceof StorageError) || error.reason !== 'forbidden') throw error;
+      logger.warn(`Parts of uploads could not be looked for: ${error.message}`);
+    }
+  }
+
+  /** The store's time, asked for once and only if it is needed. */
+  #now(): Promise<number> {
+    this.#storeNowMs ??= this.#store.now(`${probePrefix}${toHex(this.#options.environment.randomBytes(8))}`);
+    return this.#storeNowMs;
+  }
+
+  #report({ condemned }: BlobVerdicts): GcReport {
+    const { deleted, failed } = this.#store;
+    const counts: Record<GarbageKind, number> = { block: 0, blob: 0, staged: 0, commit: 0, root: 0, history: 0 };
+    let freedBytes = 0;
+    for (const { kind, sizeBytes } of deleted) {
+      counts[kind]++;
+      freedBytes += sizeBytes;
+    }
+    const { dryRun } = this.#settings;
+    return {
+      deletedCount: dryRun ? 0 : counts.block + counts.blob,
+      counts,
+      freedBytes,
+      garbage: dryRun ? deleted : [],
+      condemnedBlobs: condemned.length,
+      expiredSnapshots: this.#expired,
+      failed,
+    };
+  }
+}

@@ -1,0 +1,14 @@
+/** Looks blobs up in the system tables of a state. */
+import { ByteWriter } from '../base/bytes.ts';
+import { blobsSchema, deletedBlobsSchema } from '../blob/blob-tables.ts';
+import { TableShape } from './table-shape.ts';
+import type { View } from './view.ts';
+
+const shapes = { _blobs: new TableShape(blobsSchema), _deleted_blobs: new TableShape(deletedBlobsSchema) };
+
+/** Whether a state lists a blob: among those that rows refer to, or those that none does any more. */
+export async function isListed(view: View, list: keyof typeof shapes, blob: string): Promise<boolean> {
+  const key = new ByteWriter(32);
+  shapes[list].writeKey(key, blob);
+  return (await view.table(list)?.lookup(key.finish())) !== undefined;
+}
