@@ -233,15 +233,23 @@ export class Database {
    * Rejects with `InvalidOptionError`, and with `ContentionError` if there are 1,000 snapshots already.
    */
   async snapshot(options: SnapshotOptions = {}): Promise<Snapshot> {
-    const { expiresAfterMs = 3_600_000, signal } = options;
-    if (!Number.isInteger(expiresAfterMs) || expiresAfterMs < 1000 || expiresAfterMs > 2_592_000_000) {
-      const allowed = 'whole milliseconds from 1,000 to 2,592,000,000 (30 days)';
-      throw new InvalidOptionError(
-        'expiresAfterMs',
-        `Option expiresAfterMs is ${describeValue(expiresAfterMs)}; it must be ${allowed}.`,
-      );
+    const { timeToLiveMs, signal } = checkSnapshotOptions(options);
+    return new Snapshot(this.#instance, await this.#instance.takeSnapshot(timeToLiveMs, signal));
+  }
+
+  /**
+   * Holds on to an earlier state: that of a generation, as snapshots and `db.stats()` tell it, or the one that was in force
+   * at a time, by the clocks of the nodes that merged. The present one can always be had; earlier ones only while option
+   * `history` keeps them. Commits count from when they were merged. Rejects with `SnapshotExpiredError` if the state is not
+   * kept, and with `InvalidOptionError`.
+   */
+  async at(state: number | Date, options: SnapshotOptions = {}): Promise<Snapshot> {
+    const isState = typeof state === 'number' ? Number.isSafeInteger(state) && state >= 0 : isTime(state);
+    if (!isState) {
+      throw new InvalidOptionError('state', `The state is ${describeValue(state)}; it must be a generation or a Date.`);
     }
-    return new Snapshot(this.#instance, await this.#instance.takeSnapshot(expiresAfterMs, signal));
+    const { timeToLiveMs, signal } = checkSnapshotOptions(options);
+    return new Snapshot(this.#instance, await this.#instance.takeEarlier(state, timeToLiveMs, signal));
   }
 
   /** The snapshots that are held now, by whichever instance. */
@@ -273,6 +281,22 @@ export class Database {
   stats(): DatabaseStats {
     return this.#instance.stats();
   }
+}
+
+function isTime(value: unknown): boolean {
+  return value instanceof Date && !Number.isNaN(value.getTime());
+}
+
+function checkSnapshotOptions(options: SnapshotOptions): { timeToLiveMs: number; signal: AbortSignal | undefined } {
+  const { expiresAfterMs = 3_600_000, signal } = options;
+  if (Number.isInteger(expiresAfterMs) && expiresAfterMs >= 1000 && expiresAfterMs <= 2_592_000_000) {
+    return { timeToLiveMs: expiresAfterMs, signal };
+  }
+  const allowed = 'whole milliseconds from 1,000 to 2,592,000,000 (30 days)';
+  throw new InvalidOptionError(
+    'expiresAfterMs',
+    `Option expiresAfterMs is ${describeValue(expiresAfterMs)}; it must be ${allowed}.`,
+  );
 }
 
 async function rejected(cause: unknown): Promise<never> {

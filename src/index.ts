@@ -35,7 +35,7 @@ export type {
   UpdateDocument,
 } from './batch/batch.ts';
 export type { CacheDriver } from './memory/cache-driver.ts';
-export type { CacheStats, DatabaseStats } from './care/stats.ts';
+export type { CacheStats, DatabaseStats, LogStats } from './care/stats.ts';
 export type { DocumentOf, FieldDefinition, RowOf, SchemaDefinition } from './table/schema.ts';
 export type { VerifiedTable, VerifyReport } from './care/verify.ts';
 export type { Finding } from './tree/check.ts';

@@ -11,10 +11,14 @@ import { tableName } from './batch/batch.ts';
 import type { Batch, BatchHost, FlushOptions, TableRef } from './batch/batch.ts';
 import type { OperationSet } from './batch/operation-set.ts';
 import { prepareMember } from './batch/prepare.ts';
-import { HeldSnapshot } from './care/held-snapshot.ts';
+import { PinningKeeper } from './care/state-keeper.ts';
+import type { HeldSnapshot } from './care/held-snapshot.ts';
+import { HeldSnapshots } from './care/held-snapshots.ts';
 import { Collector } from './care/gc.ts';
 import type { GcReport } from './care/gc.ts';
+import { checkGcOptions } from './care/gc-options.ts';
 import type { CheckedGcOptions } from './care/gc-options.ts';
+import { GcSchedule } from './care/gc-schedule.ts';
 import { BlobUploads } from './batch/blob-uploads.ts';
 import { BlobStore } from './blob/blob-store.ts';
 import { Query } from './query/builder.ts';
@@ -29,7 +33,7 @@ import { ObservedDriver } from './storage/observed.ts';
 import { harmlessHook } from './storage/request-hook.ts';
 import { RetryingDriver } from './storage/retry.ts';
 import type { StorageDriver } from './storage/driver.ts';
-import type { QueryHost } from './table/query-host.ts';
+import type { QueryHost, StateKeeper } from './table/query-host.ts';
 import { Registry } from './table/registry.ts';
 import type { RowOf, SchemaDefinition } from './table/schema.ts';
 import type { TableShape } from './table/table-shape.ts';
@@ -61,6 +65,8 @@ export class TriggerApi {
   }
 }
 
+/** After how long a state that a long loop holds counts as abandoned unless it is renewed, in milliseconds. */
+const loopPinMs = 600_000;
 /** What a flush may hold in its commit itself; more goes into staged runs. */
 const maxCommitBytes = 8 * 1024 * 1024;
 
@@ -81,7 +87,8 @@ export class Instance implements BatchHost, QueryHost {
   readonly #logger: Logger;
   readonly #driver: StorageDriver;
   readonly #createdMs: number;
-  readonly #held = new Set<HeldSnapshot>();
+  readonly #held: HeldSnapshots;
+  #gcSchedule: GcSchedule | undefined;
   #engine: Engine | undefined;
   /** The last start or stop that was asked for; each begins when the one before it has ended. */
   #last: Transition = stopped;
@@ -91,6 +98,7 @@ export class Instance implements BatchHost, QueryHost {
     this.#options = options;
     this.#logger = filteredLogger(options.logger, options.logLevel);
     this.registry = new Registry(this.#logger);
+    this.#held = new HeldSnapshots(environment, this.#logger);
     const onRequest = options.onRequest && harmlessHook(options.onRequest, this.#logger);
     this.observed = new ObservedDriver(options.driver, { environment, ...(onRequest && { onRequest }) });
     this.#createdMs = environment.monotonicMs();
@@ -125,7 +133,27 @@ export class Instance implements BatchHost, QueryHost {
       nodes: async () => (typeof nodes === 'function' ? checkNodes(await nodes()) : nodes),
     });
     await engine.open();
+    const { history } = this.#options;
+    if (history !== undefined) {
+      await engine.withDeadline('db.start()', undefined, ({ signal }) => engine.history.keep(history, signal));
+    }
     this.#engine = engine;
+    this.#scheduleGc(engine);
+  }
+
+  #scheduleGc(engine: Engine): void {
+    const { gcInterval: intervalMs } = this.#options;
+    if (intervalMs === undefined) return;
+    this.#gcSchedule = new GcSchedule({
+      environment: this.environment,
+      logger: this.#logger,
+      intervalMs,
+      isDue: () => {
+        const { generation, collected } = engine.register.current.block0;
+        return generation > collected;
+      },
+      collect: () => this.collect(checkGcOptions({})),
+    });
   }
 
   stop(): Promise<void> {
@@ -153,22 +181,13 @@ export class Instance implements BatchHost, QueryHost {
   async #close(running: Engine | undefined): Promise<void> {
     const engine = running ?? this.#engine;
     this.#engine = undefined;
+    this.#gcSchedule?.stop();
     if (engine === undefined) return;
     try {
-      await this.#releaseAll();
+      await this.#held.release();
       await engine.close();
     } finally {
       await this.#driver.close?.();
-    }
-  }
-
-  /** Snapshots end with the instance. One that cannot be released now expires by itself. */
-  async #releaseAll(): Promise<void> {
-    const releases = await Promise.allSettled([...this.#held].map((held) => held.release()));
-    for (const release of releases) {
-      if (release.status === 'fulfilled') continue;
-      const { message } = release.reason as Error;
-      this.#logger.warn(`A snapshot could not be released and will expire: ${message}`, { error: release.reason });
     }
   }
 
@@ -217,6 +236,21 @@ export class Instance implements BatchHost, QueryHost {
       .then(() => this.registry.stateOf(table, engine.view));
   }
 
+  keeperOf(state: TableState): StateKeeper | undefined {
+    const engine = this.#engine;
+    // Only of the present view it is known which Block 0 it belongs to.
+    if (engine === undefined || engine.view.table(state.shape.name) !== state) return undefined;
+    const { view } = engine;
+    return new PinningKeeper(
+      async () => {
+        const pin = await engine.pins.pin(view.block0, loopPinMs);
+        return this.#held.hold(engine.pins, { pin, view }, loopPinMs);
+      },
+      this.#logger,
+      (work) => void engine.whileRunning(work),
+    );
+  }
+
   async viewMovedOn(state: TableState): Promise<boolean> {
     const engine = this.running('A query');
     await engine.refresh();
@@ -255,18 +289,17 @@ export class Instance implements BatchHost, QueryHost {
   /** Takes a snapshot of everything that was committed before the call, and holds it. */
   async takeSnapshot(timeToLiveMs: number, signal: AbortSignal | undefined): Promise<HeldSnapshot> {
     const engine = this.running('db.snapshot()');
-    const { pin, view } = await engine.pinPresent(timeToLiveMs, signal);
-    const held = new HeldSnapshot({
-      environment: this.environment,
-      logger: this.#logger,
-      pins: engine.pins,
-      pin,
-      view,
-      timeToLiveMs,
-      onEnd: () => this.#held.delete(held),
-    });
-    this.#held.add(held);
-    return held;
+    return this.#held.hold(engine.pins, await engine.pinPresent(timeToLiveMs, signal), timeToLiveMs);
+  }
+
+  /** Holds on to an earlier state. */
+  async takeEarlier(
+    which: number | Date,
+    timeToLiveMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<HeldSnapshot> {
+    const engine = this.running('db.at()');
+    return this.#held.hold(engine.pins, await engine.pinEarlier(which, timeToLiveMs, signal), timeToLiveMs);
   }
 
   /** Collects garbage; one run at a time. */

@@ -45,6 +45,17 @@ export interface StoreDbOptions {
   readonly polling?: Polling;
   /** What a merge waits for. Default: nothing, so that whatever is pending is merged at this node's next turn. */
   readonly mergePolicy?: MergePolicy;
+  /**
+   * For how long earlier states can be read with `db.at()`: a number with a unit such as `'7d'`, `'12h'` or `'30m'`, or
+   * `'off'`. It is a setting of the database, which the last instance to start with it decides. Default: as it was set; of
+   * a new database `'off'`. Keeping states costs one write a merge, and the space of what they alone refer to.
+   */
+  readonly history?: string;
+  /**
+   * How often this instance collects garbage by itself, in milliseconds, 60,000 to 2,147,483,647; it does so only if
+   * something was merged since the last time. Default: never, so that `db.gc()` must be called.
+   */
+  readonly gcInterval?: number;
   /** What `db.stats()` reckons `dollars` by. Default: `s3StandardPrices`. */
   readonly prices?: PriceTable;
   /** Called after every request to the driver, for metrics. An error that it throws is logged once. Default: none. */
@@ -66,6 +77,9 @@ export interface CheckedOptions {
   readonly nodes: StoreDbOptions['nodes'] | undefined;
   readonly polling: Polling;
   readonly mergePolicy: Required<MergePolicy>;
+  /** In milliseconds; 0: off; undefined: as it is. */
+  readonly history: number | undefined;
+  readonly gcInterval: number | undefined;
   readonly prices: PriceTable;
   readonly onRequest: StoreDbOptions['onRequest'] | undefined;
 }
@@ -84,6 +98,8 @@ const known: ReadonlySet<string> = new Set<keyof StoreDbOptions>([
   'nodes',
   'polling',
   'mergePolicy',
+  'history',
+  'gcInterval',
   'prices',
   'onRequest',
 ]);
@@ -100,6 +116,16 @@ function integer(option: string, value: unknown, fallback: number, min: number, 
     refuse(option, value, `an integer from ${min} to ${max}`);
   }
   return value;
+}
+
+const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+function duration(option: keyof StoreDbOptions, value: unknown): number | undefined {
+  if (value === undefined) return undefined;
+  if (value === 'off') return 0;
+  const match = typeof value === 'string' ? /^([1-9][0-9]{0,5})([smhd])$/.exec(value) : null;
+  if (match === null) refuse(option, value, "'off', or a whole number with a unit (s, m, h or d), such as '7d'");
+  return Number(match[1]) * (units[match[2] as string] as number);
 }
 
 function methods(option: keyof StoreDbOptions, value: unknown, names: readonly string[]): void {
@@ -149,6 +175,9 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
     nodes,
     polling,
     mergePolicy: checkMergePolicy(given.mergePolicy),
+    history: duration('history', given.history),
+    gcInterval:
+      given.gcInterval === undefined ? undefined : integer('gcInterval', given.gcInterval, 0, 60_000, 2_147_483_647),
     prices: checkPrices(given.prices),
     onRequest,
   };

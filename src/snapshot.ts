@@ -40,6 +40,10 @@ class SnapshotHost implements QueryHost {
     return this.#instance.registry.stateOf(table, this.#held.view);
   }
 
+  keeperOf(): undefined {
+    return undefined;
+  }
+
   viewMovedOn(): Promise<boolean> {
     return Promise.reject(this.#held.lost());
   }

@@ -26,7 +26,9 @@ export class BlobUploads {
 
   /** Uploads what was not uploaded yet. `tail`: last slot of a state that is current now. */
   async upload(tail: number): Promise<void> {
-    for (const blob of [...this.#operations.blobs.values()]) {
+    // Renaming one moves it to the end of the map.
+    const blobs = Array.from(this.#operations.blobs.values());
+    for (const blob of blobs) {
       // A stream that failed is refused where a row still holds it (BlobChanges): the batch can be repaired.
       if (blob.record !== undefined || blob.value.isSpent) continue;
       // What an attempt before left behind may have been condemned since.
@@ -47,7 +49,9 @@ export class BlobUploads {
 
   /** Uploads again what was collected as garbage before `view`. Throws `BatchStateError` for a stream. */
   async check(view: View): Promise<void> {
-    for (const blob of [...this.#operations.blobs.values()]) {
+    // Renaming one moves it to the end of the map.
+    const blobs = Array.from(this.#operations.blobs.values());
+    for (const blob of blobs) {
       // Uploaded after the very state that the commit follows: nobody can have condemned it before.
       if (blob.record === undefined || blob.checkedTail === view.tail) continue;
       const isCondemned = await isListed(view, '_deleted_blobs', blob.reference);

@@ -44,11 +44,11 @@ export interface BlobCollection {
 /** The blobs that a table lists, ascending. */
 async function* blobsIn(state: TableState | undefined): AsyncGenerator<string, void, undefined> {
   if (state === undefined) return;
-  const id = state.shape.layout.fields.find(({ name }) => name === 'id');
+  const { primaryKey } = state.shape;
   const cursor = state.scan();
-  while (id !== undefined && (await cursor.next())) {
+  while (await cursor.next()) {
     const { node, from, to } = cursor;
-    for (let i = from; i < to; i++) yield readField(node, node.rowBase(i), id) as string;
+    for (let i = from; i < to; i++) yield readField(node, node.rowBase(i), primaryKey) as string;
   }
 }
 
@@ -64,19 +64,27 @@ class Ascending {
     this.#passed = passed;
   }
 
-  async has(blob: string | undefined): Promise<boolean> {
+  async has(blob: string): Promise<boolean> {
     if (!this.#started) await this.#advance();
-    while (this.#next !== undefined && (blob === undefined || compareStrings(this.#next, blob) < 0)) {
-      this.#passed(this.#next);
-      await this.#advance();
-    }
-    return blob !== undefined && this.#next === blob;
+    while (this.#next !== undefined && compareStrings(this.#next, blob) < 0) await this.#pass();
+    return this.#next === blob;
+  }
+
+  /** Passes over the rest. */
+  async finish(): Promise<void> {
+    if (!this.#started) await this.#advance();
+    while (this.#next !== undefined) await this.#pass();
+  }
+
+  async #pass(): Promise<void> {
+    this.#passed(this.#next as string);
+    await this.#advance();
   }
 
   async #advance(): Promise<void> {
     this.#started = true;
     const { value, done } = await this.#blobs.next();
-    this.#next = done === true ? undefined : (value as string);
+    this.#next = done === true ? undefined : value;
   }
 }
 
@@ -106,7 +114,7 @@ export async function collectBlobs(options: BlobCollection): Promise<BlobVerdict
       verdicts.condemned.push(blob);
     }
   }
-  await deleted.has(undefined);
+  await deleted.finish();
   await store.finish();
   const failed = new Set(store.failed.map(({ name }) => name));
   verdicts.deleted.push(...wanted.filter((blob) => !failed.has(blobName(blob))));

@@ -19,6 +19,14 @@ export interface CacheStats {
   readonly misses: number;
 }
 
+/** The log as an instance sees it. */
+export interface LogStats {
+  readonly generation: number;
+  readonly tail: number;
+  readonly appliedSeq: number;
+  readonly pendingBytes: number;
+}
+
 /** What `db.stats()` tells. */
 export interface DatabaseStats {
   /** Milliseconds since the instance was created: the time that `requests` and `dollars` are of. */
@@ -31,9 +39,9 @@ export interface DatabaseStats {
   readonly cache: CacheStats;
   /**
    * The log as this instance sees it; undefined while stopped. `tail` is the last commit that it knows, `appliedSeq` the
-   * last that is merged into blocks, and `pendingBytes` the size of those between.
+   * last that is merged into blocks, `pendingBytes` the size of those between, and `generation` counts the merges.
    */
-  readonly log: { readonly tail: number; readonly appliedSeq: number; readonly pendingBytes: number } | undefined;
+  readonly log: LogStats | undefined;
   /** What merging has done since `start()`. */
   readonly merges: MergeCounters | undefined;
 }
@@ -51,7 +59,12 @@ export function readStats(
     requests,
     dollars: costOf(requests, prices),
     cache: { blocks: engine?.cache.count ?? 0, sizeBytes: engine?.cache.sizeBytes ?? 0, hits, driverHits, misses },
-    log: view && { tail: view.tail, appliedSeq: view.block0.appliedSeq, pendingBytes: view.pendingBytes },
+    log: view && {
+      generation: view.block0.generation,
+      tail: view.tail,
+      appliedSeq: view.block0.appliedSeq,
+      pendingBytes: view.pendingBytes,
+    },
     merges: engine && { ...engine.merger.counters },
   };
 }

@@ -15,7 +15,7 @@ import {
   StorageError,
 } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
-import type { StoredSnapshot } from '../format/block0.ts';
+import type { Block0, StoredSnapshot } from '../format/block0.ts';
 import { CommitLog } from '../log/commit-log.ts';
 import { BlockCache } from '../memory/block-cache.ts';
 import type { CacheDriver } from '../memory/cache-driver.ts';
@@ -25,6 +25,7 @@ import { View, ViewContext } from '../table/view.ts';
 import { BlockReader } from '../tree/block-source.ts';
 import { LogWriter } from './append.ts';
 import type { FlushRequest } from './append.ts';
+import { History } from './history.ts';
 import { Follower } from './follow.ts';
 import { Merger } from './merge.ts';
 import { Pins } from './pins.ts';
@@ -65,6 +66,7 @@ export class Engine implements TurnHost {
   readonly follower: Follower;
   readonly merger: Merger;
   readonly pins: Pins;
+  readonly history: History;
   readonly context: ViewContext;
   readonly #reader: BlockReader;
   readonly #writer: LogWriter;
@@ -96,6 +98,7 @@ export class Engine implements TurnHost {
       makeRoom: () => this.#makeRoom(),
     });
     this.pins = new Pins(parts);
+    this.history = new History(parts);
     this.merger = new Merger({
       ...parts,
       cache: this.cache,
@@ -243,6 +246,22 @@ export class Engine implements TurnHost {
     }
   }
 
+  /** Pins an earlier state: of a generation, or the one that was in force at a time. */
+  pinEarlier(which: number | Date, timeToLiveMs: number, signal?: AbortSignal): Promise<PinnedView> {
+    return this.withDeadline('db.at()', signal, async ({ signal: inner }) => {
+      const { history } = this;
+      const block0 = await (typeof which === 'number'
+        ? history.read(which, inner)
+        : history.readAt(which.getTime(), inner));
+      return this.#pin(block0, timeToLiveMs, inner);
+    });
+  }
+
+  async #pin(block0: Block0, timeToLiveMs: number, signal: AbortSignal | undefined): Promise<PinnedView> {
+    const pin = await this.pins.pin(block0, timeToLiveMs, signal);
+    return { pin, view: View.ofBlock0(this.context, block0) };
+  }
+
   /** Pins a state that shows everything that was committed before the call. */
   pinPresent(timeToLiveMs: number, signal?: AbortSignal): Promise<PinnedView> {
     return this.withSignal('db.snapshot()', signal, async (inner) => {
@@ -250,8 +269,7 @@ export class Engine implements TurnHost {
         await this.#checkpoint(inner);
         const { block0 } = this.register.current;
         try {
-          const pin = await this.pins.pin(block0, timeToLiveMs, inner);
-          return { pin, view: View.ofBlock0(this.context, block0) };
+          return await this.#pin(block0, timeToLiveMs, inner);
         } catch (error) {
           // Garbage was collected past it meanwhile: a newer state it is.
           if (!(error instanceof SnapshotExpiredError) || attempt >= maxPinAttempts) throw error;

@@ -16,6 +16,9 @@ import type { Block0Change, Block0Register, VersionedBlock0 } from '../root/bloc
 import type { BlockCache } from '../memory/block-cache.ts';
 import type { View } from '../table/view.ts';
 import type { StorageDriver } from '../storage/driver.ts';
+import { putRepeatedly } from '../storage/put-repeatedly.ts';
+import { encodeBlock0 } from '../format/block0.ts';
+import { historyName } from '../format/keys.ts';
 import { Uploads } from '../tree/block-writer.ts';
 import type { Follower } from './follow.ts';
 import { inlineRoots } from './inline-roots.ts';
@@ -102,16 +105,18 @@ export class Merger {
   }
 
   async #replace(view: View, tables: readonly StoredTable[], inlined: Block0['inlined']): Promise<boolean> {
-    const { register, nodeId } = this.#options;
+    const { register, nodeId, environment } = this.#options;
     const { generation } = view.block0;
     const added = view.pending.map(({ seq, commit }): AppliedCommit => ({ seq, id: commit.commitId }));
     for (let attempt = 0; attempt < maxReplacements; attempt++) {
       const present: VersionedBlock0 = register.current;
       if (present.block0.generation !== generation) return false;
       const { block0 } = present;
+      await this.#keep(block0);
       const change: Block0Change = {
         ...changeableOf(block0),
         generation: generation + 1,
+        changedMs: Math.max(environment.now(), block0.changedMs),
         appliedSeq: view.tail,
         applied: [...block0.applied, ...added].slice(-appliedListLength),
         tables,
@@ -121,6 +126,17 @@ export class Merger {
       if (await register.replace(present, change)) return true;
     }
     return false;
+  }
+
+  /**
+   * Stores a Block 0 as history, before it is replaced: so no generation is ever missing. Whichever node does it last, it
+   * is the same state, and the store's time of it is when the state ended.
+   */
+  async #keep(block0: Block0): Promise<void> {
+    if (block0.history === null) return;
+    const { driver, prefix } = this.#options;
+    const bytes = encodeBlock0({ ...block0, snapshots: [] });
+    await putRepeatedly(driver, `${prefix}/${historyName(block0.generation)}`, bytes, { if: 'any' });
   }
 }
 

@@ -105,6 +105,7 @@ function emptyDatabase({ environment, register, nodeId }: OpeningOptions): Block
     databaseId: randomUuid(environment),
     revision: 1,
     generation: 0,
+    changedMs: environment.now(),
     nonce: register.newNonce(),
     appliedSeq: 0,
     logFloor: 0,

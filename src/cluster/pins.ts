@@ -11,13 +11,14 @@
  */
 import { toHex } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
-import { ContentionError, SnapshotExpiredError, StorageError } from '../base/errors.ts';
+import { ContentionError, SnapshotExpiredError } from '../base/errors.ts';
 import { encodeBlock0 } from '../format/block0.ts';
 import type { Block0, StoredSnapshot } from '../format/block0.ts';
 import { rootId, rootName } from '../format/keys.ts';
 import { changeableOf } from '../root/block0-register.ts';
 import type { Block0Change, Block0Register } from '../root/block0-register.ts';
 import type { StorageDriver } from '../storage/driver.ts';
+import { putRepeatedly } from '../storage/put-repeatedly.ts';
 
 export interface PinsOptions {
   readonly environment: Environment;
@@ -29,7 +30,6 @@ export interface PinsOptions {
 
 /** Most pins at a time: each takes room in Block 0, which everybody reads. */
 export const maxPins = 1000;
-const maxAttempts = 4;
 
 /** Whether everything that a generation reaches is still there. */
 export function isRetained({ collected, history }: Block0, generation: number): boolean {
@@ -64,19 +64,11 @@ export class Pins {
     return pin;
   }
 
-  async #storeRoot(id: string, block0: Block0, signal: AbortSignal | undefined): Promise<void> {
+  #storeRoot(id: string, block0: Block0, signal: AbortSignal | undefined): Promise<void> {
     const { driver, prefix } = this.#options;
     // Other pins are of no interest in it.
     const bytes = encodeBlock0({ ...block0, snapshots: [] });
-    for (let attempt = 1; ; attempt++) {
-      try {
-        // The name is new and random: a lost race is an earlier attempt of this very put.
-        await driver.put(`${prefix}/${rootName(id)}`, bytes, { if: 'absent', ...(signal && { signal }) });
-        return;
-      } catch (error) {
-        if (!(error instanceof StorageError) || attempt >= maxAttempts || signal?.aborted === true) throw error;
-      }
-    }
+    return putRepeatedly(driver, `${prefix}/${rootName(id)}`, bytes, { if: 'absent', ...(signal && { signal }) });
   }
 
   /** Keeps a pin for longer. False if it is gone. */

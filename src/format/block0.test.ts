@@ -24,6 +24,7 @@ const sample: Block0 = {
   databaseId: 'db',
   revision: 4,
   generation: 2,
+  changedMs: 1_700_000_000_400,
   nonce: 'n',
   appliedSeq: 7,
   logFloor: 3,
@@ -74,7 +75,7 @@ const version: Path = ['tables', 0, 'versions', 0];
 /** What each object in Block 0 must have, by the path to it. */
 const required: readonly (readonly [place: Path, names: readonly string[]])[] = [
   [[], ['databaseId', 'revision', 'generation', 'nonce', 'appliedSeq', 'logFloor', 'applied', 'tables', 'inlined']],
-  [[], ['collected', 'history', 'snapshots', 'migrations', 'nodes', 'writer']],
+  [[], ['changedMs', 'collected', 'history', 'snapshots', 'migrations', 'nodes', 'writer']],
   [['history'], ['windowMs', 'floor']],
   [
     ['snapshots', 0],

@@ -59,6 +59,8 @@ export interface Block0 {
   readonly revision: number;
   /** One more with every write that changes a tree root. */
   readonly generation: number;
+  /** When the generation came to be, by the clock of the node that made it; never before the one before it. */
+  readonly changedMs: number;
   /** Random with every write, so that a writer recognises its own. */
   readonly nonce: string;
   /** Every commit up to this slot is in the blocks. */
@@ -170,6 +172,7 @@ function isBlock0(value: Record<string, unknown>): boolean {
     everyOf(value['tables'], isTable) &&
     new Set(value['tables'].map((table) => table.name)).size === value['tables'].length &&
     everyOf(value['inlined'], isInlined) &&
+    isCount(value['changedMs']) &&
     isCount(value['collected']) &&
     value['collected'] <= (generation as number) &&
     isHistory(value['history']) &&

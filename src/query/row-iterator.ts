@@ -1,5 +1,6 @@
 /** Rows one by one, for `for await`: read in batches as they are asked for, all of one state of the table. */
 import { SnapshotExpiredError } from '../base/errors.ts';
+import type { StateKeeper } from '../table/query-host.ts';
 import type { TableState } from '../table/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import { RowReader } from './execute.ts';
@@ -12,7 +13,12 @@ interface Reading {
   readonly execution: Execution;
   readonly reader: RowReader;
   readonly stored: TableState;
+  readonly keeper: StateKeeper | undefined;
+  readonly startedMs: number;
 }
+
+/** A loop that takes longer holds on to the state that it reads. */
+const heldAfterMs = 10_000;
 
 function noResult(): void {}
 
@@ -24,6 +30,7 @@ export class RowIterator implements AsyncIterableIterator<Row> {
   #started = false;
   #ended = false;
   #reading: Reading | undefined;
+  #kept: StateKeeper | undefined;
   /** The call that is being answered: calls are answered in turn, whether or not the caller waits for them. */
   #last: Promise<void> | undefined;
 
@@ -58,6 +65,8 @@ export class RowIterator implements AsyncIterableIterator<Row> {
     this.#rows = [];
     this.#at = 0;
     this.#reading = undefined;
+    this.#kept?.release();
+    this.#kept = undefined;
   }
 
   async #nextSlowly(): Promise<IteratorResult<Row, undefined>> {
@@ -93,18 +102,29 @@ export class RowIterator implements AsyncIterableIterator<Row> {
     const rows = await runOnState(this.#options, async (state, stored) => {
       const execution = this.#execute(state);
       if (!execution.plan.ordered) return execution.rows();
-      this.#reading = { execution, reader: new RowReader(execution), stored };
+      const { host } = this.#options;
+      const startedMs = host.environment.monotonicMs();
+      this.#reading = { execution, reader: new RowReader(execution), stored, keeper: host.keeperOf(stored), startedMs };
       return this.#continue(this.#reading);
     });
     this.#started = true;
     return rows;
   }
 
-  async #continue({ execution, reader }: Reading): Promise<readonly Row[]> {
+  async #continue({ execution, reader, keeper, startedMs }: Reading): Promise<readonly Row[]> {
     const rows: Row[] = [];
+    if (keeper !== undefined && this.#kept === undefined) {
+      const { environment } = this.#options.host;
+      if (environment.monotonicMs() - startedMs > heldAfterMs) {
+        this.#kept = keeper;
+        await keeper.hold();
+      }
+    }
     while (rows.length === 0) {
       if (!(await reader.next(rows))) {
         this.#reading = undefined;
+        this.#kept?.release();
+        this.#kept = undefined;
         break;
       }
       await execution.breathe();

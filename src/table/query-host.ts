@@ -20,6 +20,14 @@ export interface Overlay {
   overlayOn(state: TableState): Promise<TableState>;
 }
 
+/** Holds on to a state on behalf of a loop that takes long. */
+export interface StateKeeper {
+  /** From now on nothing that the state shows is deleted. Never rejects: a loop whose state cannot be kept may yet end. */
+  hold(): Promise<void>;
+  /** The loop has ended. */
+  release(): void;
+}
+
 export interface QueryHost {
   readonly environment: Environment;
   /** The registered shape of a table; undefined while it is not registered. */
@@ -35,4 +43,6 @@ export interface QueryHost {
    * query can run again. If it has not, the block is lost.
    */
   viewMovedOn(state: TableState): Promise<boolean>;
+  /** What can hold on to a state that was just given out; undefined where it is held already, or cannot be. */
+  keeperOf(state: TableState): StateKeeper | undefined;
 }

@@ -202,6 +202,7 @@ export const block0: Block0 = {
   databaseId: commit.databaseId,
   revision: 77,
   generation: 6,
+  changedMs: 1_700_000_000_400,
   nonce: '0123456789abcdef0123456789abcdef',
   appliedSeq: 41,
   logFloor: 12,

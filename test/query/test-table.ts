@@ -145,6 +145,10 @@ export class TestTable implements QueryHost {
     return this.late ? Promise.resolve(this.state) : this.state;
   }
 
+  keeperOf(): undefined {
+    return undefined;
+  }
+
   viewMovedOn(state: TableState): Promise<boolean> {
     return this.onMissing(state);
   }

@@ -1,0 +1,92 @@
+/** Earlier states that are kept on request: finds one by its generation, or the one that was in force at some time. */
+import { SnapshotExpiredError } from '../base/errors.ts';
+import { decodeBlock0 } from '../format/block0.ts';
+import type { Block0, StoredHistory } from '../format/block0.ts';
+import { folders, historyName, parseHistoryName } from '../format/keys.ts';
+import { changeableOf } from '../root/block0-register.ts';
+import type { Block0Register } from '../root/block0-register.ts';
+import type { StorageDriver } from '../storage/driver.ts';
+
+export interface HistoryOptions {
+  readonly driver: StorageDriver;
+  readonly prefix: string;
+  readonly register: Block0Register;
+}
+
+export class History {
+  readonly #options: HistoryOptions;
+
+  constructor(options: HistoryOptions) {
+    this.#options = options;
+  }
+
+  /** Says in Block 0 for how long states are kept; 0: they are not. Every node that merges follows it. */
+  async keep(windowMs: number, signal?: AbortSignal): Promise<void> {
+    await this.#options.register.update((present) => {
+      if ((present.history?.windowMs ?? 0) === windowMs) return undefined;
+      const floor = present.history?.floor ?? present.generation;
+      const history: StoredHistory | null = windowMs === 0 ? null : { windowMs, floor };
+      return { ...changeableOf(present), history };
+    }, signal);
+  }
+
+  /** The Block 0 of a generation. Throws `SnapshotExpiredError` if it is not kept. */
+  async read(generation: number, signal?: AbortSignal): Promise<Block0> {
+    const { block0 } = await this.#options.register.refresh(signal);
+    if (generation === block0.generation) return block0;
+    const kept = await this.#readKept(generation, signal);
+    if (kept !== undefined) return kept;
+    throw new SnapshotExpiredError(
+      generation > block0.generation
+        ? `There is no generation ${generation} yet: the present one is ${block0.generation}.`
+        : `Generation ${generation} is not kept. ${advice(block0)}`,
+    );
+  }
+
+  /** The Block 0 that was in force at a time, by the clocks of the nodes that made it and the next one. */
+  async readAt(timeMs: number, signal?: AbortSignal): Promise<Block0> {
+    const { block0: present } = await this.#options.register.refresh(signal);
+    if (timeMs >= present.changedMs) return present;
+    const generations = await this.#list(signal);
+    let found: Block0 | undefined;
+    for (let low = 0, high = generations.length - 1; low <= high; ) {
+      const middle = (low + high) >> 1;
+      const block0 = await this.#readKept(generations[middle] as number, signal);
+      // Collected meanwhile, and with it everything before it.
+      if (block0 === undefined) low = middle + 1;
+      else if (block0.changedMs <= timeMs) {
+        found = block0;
+        low = middle + 1;
+      } else high = middle - 1;
+    }
+    if (found !== undefined) return found;
+    throw new SnapshotExpiredError(`The state of ${new Date(timeMs).toISOString()} is not kept. ${advice(present)}`);
+  }
+
+  async #readKept(generation: number, signal: AbortSignal | undefined): Promise<Block0 | undefined> {
+    const { driver, prefix } = this.#options;
+    const found = await driver.get(`${prefix}/${historyName(generation)}`, signal && { signal });
+    return found.status === 'found' ? decodeBlock0(found.bytes) : undefined;
+  }
+
+  /** Generations that are kept, ascending. */
+  async #list(signal: AbortSignal | undefined): Promise<number[]> {
+    const { driver, prefix } = this.#options;
+    const generations: number[] = [];
+    for (let after: string | undefined; ; ) {
+      const options = { ...(signal && { signal }), ...(after !== undefined && { after }) };
+      const { entries, more } = await driver.list(`${prefix}/${folders.history}`, options);
+      for (const { key } of entries) {
+        const generation = parseHistoryName(key.slice(prefix.length + 1));
+        if (generation !== undefined) generations.push(generation);
+      }
+      after = entries.at(-1)?.key;
+      if (!more || after === undefined) return generations;
+    }
+  }
+}
+
+function advice({ history }: Block0): string {
+  if (history === null) return "Earlier states are kept only if option history says for how long, for instance '7d'.";
+  return `States are kept for ${history.windowMs} ms, and only since that was asked for.`;
+}
