@@ -1,0 +1,113 @@
+/** Loops over queries that take long hold on to what they read, and let go of it when they have ended. */
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Database, StoreDbOptions } from '../../src/index.ts';
+import { Types } from '../../src/index.ts';
+import { MemoryDriver } from '../../src/storage/memory.ts';
+import { createDatabase, VirtualEnvironment } from '../../src/testing/index.ts';
+
+const rows = {
+  name: 'rows',
+  version: 1,
+  fields: { id: { typeId: Types.uint32 }, text: { typeId: Types.varchar } },
+  primaryKey: 'id',
+} as const;
+
+const count = 2000;
+let environment: VirtualEnvironment;
+let driver: MemoryDriver;
+
+async function open(options: Partial<StoreDbOptions> = {}): Promise<Database> {
+  const given = { dbPrefix: 'db', nodeId: 0, driver, logLevel: 'silent', ...options } as const;
+  // Little memory, so that blocks are read when they are needed.
+  const small = { writeForwardInterval: 86_400_000, blockSizeBytes: 2048, maxMemoryBytes: 1024 * 1024 };
+  const db = createDatabase({ ...small, ...given }, environment);
+  db.registerSchema(rows);
+  await environment.run(db.start());
+  return db;
+}
+
+async function write(db: Database, text: string): Promise<void> {
+  const batch = db.batch();
+  for (let id = 0; id < count; id++) void batch.upsert(rows, { id, text: text.repeat(400) + id });
+  await environment.run(batch.flush());
+  await environment.run(db.checkpoint());
+}
+
+/** Reads a whole table, and does something after the first rows. */
+async function loop(db: Database, meanwhile: () => Promise<void>): Promise<string[]> {
+  const texts: string[] = [];
+  const iterator = db.query(rows)[Symbol.asyncIterator]();
+  for (;;) {
+    const next = await environment.run(iterator.next());
+    if (next.done === true) return texts;
+    texts.push(next.value.text as string);
+    if (texts.length === 10) await meanwhile();
+  }
+}
+
+beforeEach(() => {
+  environment = new VirtualEnvironment({ seed: 1 });
+  driver = new MemoryDriver({ environment });
+});
+
+describe('a loop', () => {
+  it('pins what it reads once it has taken ten seconds, and not before', async () => {
+    const db = await open();
+    const other = await open({ nodeId: 1 });
+    await write(db, 'a');
+    const iterator = db.query(rows)[Symbol.asyncIterator]();
+    const texts: string[] = [];
+    const read = async (upTo: number): Promise<void> => {
+      while (texts.length < upTo) {
+        const next = await environment.run(iterator.next());
+        if (next.done === true) return;
+        texts.push(next.value.text as string);
+      }
+    };
+    await read(300);
+    expect(await environment.run(other.snapshots())).toEqual([]);
+    await environment.advance(11_000);
+    await read(600);
+    expect(await environment.run(other.snapshots())).toHaveLength(1);
+    await write(other, 'b');
+    expect((await environment.run(other.gc())).deletedCount).toBe(0);
+    await write(other, 'c');
+    expect((await environment.run(other.gc())).deletedCount).toBeGreaterThan(0);
+    await read(count + 1);
+    expect(texts).toEqual(Array.from({ length: count }, (_, id) => 'a'.repeat(400) + id));
+    // Its pin is taken back in the background.
+    await environment.advance(1000);
+    expect(await environment.run(other.snapshots())).toEqual([]);
+    expect((await environment.run(other.gc())).deletedCount).toBeGreaterThan(0);
+    await environment.run(db.stop());
+    await environment.run(other.stop());
+  });
+
+  it('that is left early lets go of its state', async () => {
+    const db = await open();
+    await write(db, 'a');
+    const iterator = db.query(rows)[Symbol.asyncIterator]();
+    await environment.run(iterator.next());
+    await environment.advance(11_000);
+    for (let i = 0; i < 500; i++) await environment.run(iterator.next());
+    expect(await environment.run(db.snapshots())).toHaveLength(1);
+    await environment.run(Promise.resolve(iterator.return?.()));
+    await environment.advance(1000);
+    expect(await environment.run(db.snapshots())).toEqual([]);
+    await environment.run(db.stop());
+  });
+
+  it('whose state was collected before it could hold on to it says so, and gives no wrong row', async () => {
+    const db = await open();
+    const other = await open({ nodeId: 1 });
+    await write(db, 'a');
+    const reading = loop(db, async () => {
+      await write(other, 'b');
+      await environment.run(other.gc());
+      await environment.advance(11_000);
+    });
+    await expect(reading).rejects.toMatchObject({ code: 'SNAPSHOT_EXPIRED' });
+    await environment.run(db.stop());
+    await environment.run(other.stop());
+  });
+});
