@@ -67,8 +67,8 @@ export class TriggerApi {
 
 /** After how long a state that a long loop holds counts as abandoned unless it is renewed, in milliseconds. */
 const loopPinMs = 600_000;
-/** What a flush may hold in its commit itself; more goes into staged runs. */
-const maxCommitBytes = 8 * 1024 * 1024;
+/** What a flush may hold in its commit itself, in bytes; more goes into staged runs. */
+const defaultMaxCommitBytes = 8 * 1024 * 1024;
 
 interface Transition {
   readonly kind: 'start' | 'stop';
@@ -87,15 +87,18 @@ export class Instance implements BatchHost, QueryHost {
   readonly #logger: Logger;
   readonly #driver: StorageDriver;
   readonly #createdMs: number;
+  readonly #maxCommitBytes: number;
   readonly #held: HeldSnapshots;
   #gcSchedule: GcSchedule | undefined;
   #engine: Engine | undefined;
   /** The last start or stop that was asked for; each begins when the one before it has ended. */
   #last: Transition = stopped;
 
-  constructor(options: CheckedOptions, environment: Environment) {
+  /** Simulations stage commits that are not large: `maxCommitBytes`. */
+  constructor(options: CheckedOptions, environment: Environment, maxCommitBytes: number = defaultMaxCommitBytes) {
     this.environment = environment;
     this.#options = options;
+    this.#maxCommitBytes = maxCommitBytes;
     this.#logger = filteredLogger(options.logger, options.logLevel);
     this.registry = new Registry(this.#logger);
     this.#held = new HeldSnapshots(environment, this.#logger);
@@ -265,7 +268,7 @@ export class Instance implements BatchHost, QueryHost {
       driver: this.#driver,
       prefix,
       blockSizeBytes,
-      maxCommitBytes,
+      maxCommitBytes: this.#maxCommitBytes,
     };
     const lists = operations.lists;
     // Before the commit that refers to them.
@@ -307,6 +310,7 @@ export class Instance implements BatchHost, QueryHost {
     const engine = this.running('db.gc()');
     const { environment } = this;
     const { blockSizeBytes, dbPrefix: prefix } = this.#options;
+    const maxCommitBytes = this.#maxCommitBytes;
     const prepare = { environment, driver: this.#driver, prefix, blockSizeBytes, maxCommitBytes };
     const collector = new Collector(
       {
