@@ -46,6 +46,8 @@ export interface EngineOptions extends TurnOptions {
 const maxPendingCommits = 2000;
 /** Part of the memory that is for cached blocks; the rest is for commits that wait, and for merges and queries. */
 const cacheShare = 0.4;
+/** An opening that took longer looks at the store once more, in milliseconds. */
+const longOpeningMs = 2000;
 const operationTimeoutMs = 60_000;
 const settleTimeoutMs = 30_000;
 /** Attempts at pinning a state before garbage is collected past it. */
@@ -158,6 +160,8 @@ export class Engine implements TurnHost {
       const opened = await openOrCreate({ ...this.#options, register: this.register }, signal);
       this.#reader.useDatabase(opened.block0.databaseId);
       await this.follower.open(opened, signal);
+      // A slot may be missing because it was merged and trimmed since Block 0 was read: not in the blink of an eye.
+      if (this.#options.environment.monotonicMs() - startedMs > longOpeningMs) await this.follower.refresh(signal);
     });
     this.#noteRefreshed(startedMs);
     this.#turns.start();
