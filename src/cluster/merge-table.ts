@@ -41,7 +41,7 @@ export interface MergedTable {
 }
 
 /** A tree that changes are applied to, perhaps in several rounds. */
-class GrowingTree {
+export class GrowingTree {
   readonly place: TreePlace;
   readonly writer: BlockWriter;
   readonly #context: TableMergeContext;

@@ -14,7 +14,7 @@ import type { AppliedCommit, Block0, StoredTable } from '../format/block0.ts';
 import { changeableOf } from '../root/block0-register.ts';
 import type { Block0Change, Block0Register, VersionedBlock0 } from '../root/block0-register.ts';
 import type { BlockCache } from '../memory/block-cache.ts';
-import type { View } from '../table/view.ts';
+import type { LoggedCommit, View } from '../table/view.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 import { putRepeatedly } from '../storage/put-repeatedly.ts';
 import { encodeBlock0 } from '../format/block0.ts';
@@ -24,7 +24,7 @@ import type { Follower } from './follow.ts';
 import { inlineRoots } from './inline-roots.ts';
 import type { MergeCounters } from './merge-counters.ts';
 import { mergeTable } from './merge-table.ts';
-import type { MergedTable } from './merge-table.ts';
+import type { MergedTable, TableMergeContext } from './merge-table.ts';
 
 /** Block 0 names this many of the commits that were applied last. */
 export const appliedListLength = 128;
@@ -44,6 +44,9 @@ export interface MergerOptions {
   /** Memory that the changes of an index may take before they are applied, in bytes. */
   readonly indexBufferBytes: number;
 }
+
+/** New trees of some tables, written with what the context says. */
+export type TreeBuild = (block0: Block0, context: TableMergeContext) => Promise<ReadonlyMap<string, MergedTable>>;
 
 export class Merger {
   readonly #options: MergerOptions;
@@ -67,36 +70,52 @@ export class Merger {
     await this.#running?.catch(() => undefined);
   }
 
+  /**
+   * Replaces trees by others that hold the same rows, in a generation of its own: no commit is applied by it. This node
+   * merges nothing meanwhile. False as for {@link merge}: then `build` must begin anew, on what it is given then.
+   */
+  async rebuild(build: TreeBuild): Promise<boolean> {
+    while (this.#running !== undefined) await this.idle();
+    const rebuilding = this.#write([], build).finally(() => {
+      this.#running = undefined;
+    });
+    this.#running = rebuilding;
+    return rebuilding;
+  }
+
   async #merge(): Promise<boolean> {
     const { follower, environment, logger } = this.#options;
     const { view } = follower;
     if (view.pending.length === 0) return true;
-    const versioned = this.#options.register.current;
-    if (versioned.block0.generation !== view.block0.generation) {
+    const startedMs = environment.monotonicMs();
+    const done = await this.#write(view.pending, (_, context) => mergeTables(view, context));
+    if (done) {
+      this.counters.merges++;
+      const milliseconds = Math.round(environment.monotonicMs() - startedMs);
+      logger.debug(`Merged ${view.pending.length} commits in ${milliseconds} ms`, { appliedSeq: view.tail });
+    }
+    return done;
+  }
+
+  /** Replaces Block 0 by one with new trees, in which `applied` are applied: the commits that follow the present one's. */
+  async #write(applied: readonly LoggedCommit[], build: TreeBuild): Promise<boolean> {
+    const { follower, environment, register } = this.#options;
+    const { block0 } = follower.view;
+    if (register.current.block0.generation !== block0.generation) {
       // Somebody merged just now; this view has not caught up.
       await follower.refresh();
       return false;
     }
-    const startedMs = environment.monotonicMs();
     const uploads = new Uploads(this.#options);
-    const birth = view.block0.generation + 1;
+    const birth = block0.generation + 1;
     const pacer = new Pacer(environment);
-    const merged = new Map<string, MergedTable>();
-    for (const name of changedTables(view)) {
-      const table = view.table(name);
-      invariant(table !== undefined, `Table ${name} was changed by a commit but is not in the view`);
-      const context = { ...this.#options, uploads, birth, pacer, counters: this.counters };
-      merged.set(name, await mergeTable(table, context));
-    }
-    const { tables, inlined } = await inlineRoots(view.block0, merged, birth, uploads, this.#options);
+    const written = await build(block0, { ...this.#options, uploads, birth, pacer, counters: this.counters });
+    const { tables, inlined } = await inlineRoots(block0, written, birth, uploads, this.#options);
     await uploads.finish();
-    const done = await this.#replace(view, tables, inlined);
+    const done = await this.#replace(block0, applied, tables, inlined);
     if (done) {
       // The register holds what was just written, or something newer: nothing has to be read for it.
-      follower.advance(this.#options.register.current, []);
-      this.counters.merges++;
-      const milliseconds = Math.round(environment.monotonicMs() - startedMs);
-      logger.debug(`Merged ${view.pending.length} commits in ${milliseconds} ms`, { appliedSeq: view.tail });
+      follower.advance(register.current, []);
     } else {
       this.counters.lostMerges++;
       await follower.refresh();
@@ -104,10 +123,14 @@ export class Merger {
     return done;
   }
 
-  async #replace(view: View, tables: readonly StoredTable[], inlined: Block0['inlined']): Promise<boolean> {
+  async #replace(
+    { generation }: Block0,
+    applied: readonly LoggedCommit[],
+    tables: readonly StoredTable[],
+    inlined: Block0['inlined'],
+  ): Promise<boolean> {
     const { register, nodeId, environment } = this.#options;
-    const { generation } = view.block0;
-    const added = view.pending.map(({ seq, commit }): AppliedCommit => ({ seq, id: commit.commitId }));
+    const added = applied.map(({ seq, commit }): AppliedCommit => ({ seq, id: commit.commitId }));
     for (let attempt = 0; attempt < maxReplacements; attempt++) {
       const present: VersionedBlock0 = register.current;
       if (present.block0.generation !== generation) return false;
@@ -117,7 +140,7 @@ export class Merger {
         ...changeableOf(block0),
         generation: generation + 1,
         changedMs: Math.max(environment.now(), block0.changedMs),
-        appliedSeq: view.tail,
+        appliedSeq: added.at(-1)?.seq ?? block0.appliedSeq,
         applied: [...block0.applied, ...added].slice(-appliedListLength),
         tables,
         inlined,
@@ -138,6 +161,16 @@ export class Merger {
     const bytes = encodeBlock0({ ...block0, snapshots: [] });
     await putRepeatedly(driver, `${prefix}/${historyName(block0.generation)}`, bytes, { if: 'any' });
   }
+}
+
+async function mergeTables(view: View, context: TableMergeContext): Promise<Map<string, MergedTable>> {
+  const merged = new Map<string, MergedTable>();
+  for (const name of changedTables(view)) {
+    const table = view.table(name);
+    invariant(table !== undefined, `Table ${name} was changed by a commit but is not in the view`);
+    merged.set(name, await mergeTable(table, context));
+  }
+  return merged;
 }
 
 function changedTables(view: View): Set<string> {
