@@ -139,7 +139,7 @@ export class Merger {
       const change: Block0Change = {
         ...changeableOf(block0),
         generation: generation + 1,
-        changedMs: Math.max(environment.now(), block0.changedMs),
+        changedMs: Math.max(Math.floor(environment.now()), block0.changedMs),
         appliedSeq: added.at(-1)?.seq ?? block0.appliedSeq,
         applied: [...block0.applied, ...added].slice(-appliedListLength),
         tables,

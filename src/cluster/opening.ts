@@ -105,7 +105,7 @@ function emptyDatabase({ environment, register, nodeId }: OpeningOptions): Block
     databaseId: randomUuid(environment),
     revision: 1,
     generation: 0,
-    changedMs: environment.now(),
+    changedMs: Math.floor(environment.now()),
     nonce: register.newNonce(),
     appliedSeq: 0,
     logFloor: 0,
