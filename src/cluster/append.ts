@@ -16,6 +16,7 @@ import { encodeCommit } from '../format/commit.ts';
 import type { Commit, CommitMember } from '../format/commit.ts';
 import type { Block0Register } from '../root/block0-register.ts';
 import type { View } from '../table/view.ts';
+import { BlockGone } from '../tree/block-source.ts';
 import type { CommitLog } from '../log/commit-log.ts';
 import { deadSlotFate, DefiniteFailure, lostForCertain, outcomeUnknown } from './fate.ts';
 import type { Fate } from './fate.ts';
@@ -264,6 +265,9 @@ export class LogWriter {
         accepted.push(waiting);
         members.push(member);
       } catch (error) {
+        if (error instanceof BlockGone && (await this.#isOvertaken(view))) {
+          return { accepted: [], members: [], contradicted: [] };
+        }
         if (accepted.length > 0) {
           contradicted.push({ waiting, verdict: error });
           continue;
@@ -277,6 +281,12 @@ export class LogWriter {
       }
     }
     return { accepted, members, contradicted };
+  }
+
+  /** Whether garbage was collected past a view, so that a block it shows is gone and not lost. Catches up. */
+  async #isOvertaken({ block0 }: View): Promise<boolean> {
+    await this.#options.catchUp();
+    return this.#options.follower.view.block0.generation > block0.generation;
   }
 
   /** After this, what is found holds on a tail that was refreshed after all of these were called. */

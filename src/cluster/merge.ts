@@ -19,6 +19,7 @@ import type { StorageDriver } from '../storage/driver.ts';
 import { putRepeatedly } from '../storage/put-repeatedly.ts';
 import { encodeBlock0 } from '../format/block0.ts';
 import { historyName } from '../format/keys.ts';
+import { BlockGone } from '../tree/block-source.ts';
 import { Uploads } from '../tree/block-writer.ts';
 import type { Follower } from './follow.ts';
 import { inlineRoots } from './inline-roots.ts';
@@ -109,10 +110,13 @@ export class Merger {
     const uploads = new Uploads(this.#options);
     const birth = block0.generation + 1;
     const pacer = new Pacer(environment);
-    const written = await build(block0, { ...this.#options, uploads, birth, pacer, counters: this.counters });
-    const { tables, inlined } = await inlineRoots(block0, written, birth, uploads, this.#options);
-    await uploads.finish();
-    const done = await this.#replace(block0, applied, tables, inlined);
+    const context = { ...this.#options, uploads, birth, pacer, counters: this.counters };
+    const done = await this.#unlessOvertaken(block0, async () => {
+      const written = await build(block0, context);
+      const { tables, inlined } = await inlineRoots(block0, written, birth, uploads, this.#options);
+      await uploads.finish();
+      return this.#replace(block0, applied, tables, inlined);
+    });
     if (done) {
       // The register holds what was just written, or something newer: nothing has to be read for it.
       follower.advance(register.current, []);
@@ -121,6 +125,18 @@ export class Merger {
       await follower.refresh();
     }
     return done;
+  }
+
+  /** False where a block that the work reads was collected, since another node has merged meanwhile: the work is lost. */
+  async #unlessOvertaken({ generation }: Block0, work: () => Promise<boolean>): Promise<boolean> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof BlockGone)) throw error;
+      const { block0: present } = await this.#options.register.refresh();
+      if (present.generation === generation) throw error;
+      return false;
+    }
   }
 
   async #replace(

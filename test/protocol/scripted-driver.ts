@@ -13,9 +13,17 @@ import type {
 } from '../../src/storage/driver.ts';
 
 /** What a test does with a request. `pass` sends it to the store. */
-export type Script<R> = (pass: () => Promise<R>, request: { key: string; body?: Uint8Array }) => Promise<R>;
+export type Script<R> = (pass: () => Promise<R>, request: ScriptedRequest) => Promise<R>;
 
-type Kind = 'get' | 'put' | 'list';
+export interface ScriptedRequest {
+  /** Of a deletion, the first of its keys. */
+  readonly key: string;
+  readonly body?: Uint8Array;
+  /** Of a deletion. */
+  readonly keys?: readonly string[];
+}
+
+type Kind = 'get' | 'put' | 'list' | 'delete';
 
 interface Scripted {
   readonly kind: Kind;
@@ -97,7 +105,12 @@ export class ScriptedDriver implements StorageDriver {
     this.#scripts.push({ kind: 'list', key: /^/, script: script as Script<unknown>, left: times });
   }
 
-  /** Every request from now on. */
+  /** Scripts the next `times` deletions whose first short key matches. */
+  onDelete(key: RegExp, script: Script<DeleteResult>, times = 1): void {
+    this.#scripts.push({ kind: 'delete', key, script: script as Script<unknown>, left: times });
+  }
+
+  /** Every request from now on, apart from deletions. */
   onAll(script: <R>(pass: () => Promise<R>, request: { key: string }) => Promise<R>): void {
     const times = Number.POSITIVE_INFINITY;
     this.onGet(/^/, script, times);
@@ -117,11 +130,20 @@ export class ScriptedDriver implements StorageDriver {
     return lines;
   }
 
-  async #request<R>(kind: Kind, key: string, pass: () => Promise<R>, body?: Uint8Array): Promise<R> {
-    const short = shortKey(key.startsWith(this.#prefix) ? key.slice(this.#prefix.length) : key);
-    if (body !== undefined) this.bodies.push({ key: short, body });
+  #short(key: string): string {
+    return shortKey(key.startsWith(this.#prefix) ? key.slice(this.#prefix.length) : key);
+  }
+
+  #scriptFor(kind: Kind, short: string): Scripted | undefined {
     const scripted = this.#scripts.find((each) => each.kind === kind && each.left > 0 && each.key.test(short));
     if (scripted !== undefined) scripted.left--;
+    return scripted;
+  }
+
+  async #request<R>(kind: Kind, key: string, pass: () => Promise<R>, body?: Uint8Array): Promise<R> {
+    const short = this.#short(key);
+    if (body !== undefined) this.bodies.push({ key: short, body });
+    const scripted = this.#scriptFor(kind, short);
     try {
       const request = { key, ...(body === undefined ? {} : { body }) };
       const result = scripted === undefined ? await pass() : ((await scripted.script(pass, request)) as R);
@@ -147,7 +169,10 @@ export class ScriptedDriver implements StorageDriver {
 
   delete(keys: readonly string[]): Promise<DeleteResult> {
     this.lines.push(`delete ${keys.length}`);
-    return this.#inner.delete(keys);
+    const pass = (): Promise<DeleteResult> => this.#inner.delete(keys);
+    const key = keys[0] ?? '';
+    const scripted = this.#scriptFor('delete', this.#short(key));
+    return scripted === undefined ? pass() : (scripted.script(pass, { key, keys }) as Promise<DeleteResult>);
   }
 
   list(prefix: string, options?: ListOptions): Promise<ListPage> {
