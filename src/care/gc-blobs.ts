@@ -121,19 +121,21 @@ export async function collectBlobs(options: BlobCollection): Promise<BlobVerdict
   return verdicts;
 }
 
-/** The operations that write verdicts, on exactly the state that they will be applied to. */
+/** The operations that write verdicts, on exactly the state that they will be applied to, and how many condemn a blob. */
 export async function blobOperations(
   verdicts: BlobVerdicts,
   view: View,
   environment: Environment,
-): Promise<TableOperations[]> {
+): Promise<{ readonly operations: TableOperations[]; readonly condemned: number }> {
   const rows = new TableOperations(deletedShape, environment);
   for (const blob of verdicts.deleted) if (await isListed(view, '_deleted_blobs', blob)) rows.addDelete(blob);
   const deletedAt = new Date(environment.now());
+  let condemned = 0;
   for (const blob of verdicts.condemned) {
     // Somebody may have committed a row that names it since.
     if ((await isListed(view, '_blobs', blob)) || (await isListed(view, '_deleted_blobs', blob))) continue;
     rows.addDocument(Operation.upsert, { id: blob, deletedAt });
+    condemned++;
   }
-  return rows.count === 0 ? [] : [rows];
+  return { operations: rows.count === 0 ? [] : [rows], condemned };
 }

@@ -10,11 +10,14 @@ const maxAttempts = 3;
 const pauseMs = 100;
 
 /** What an object was deleted for. */
-export type GarbageKind = 'block' | 'blob' | 'staged' | 'commit' | 'root' | 'history';
+export type GarbageKind = 'block' | 'blob' | 'staged' | 'commit' | 'root' | 'history' | 'probe';
 
 /** An object that gc deletes, or would. */
 export interface Garbage {
-  /** What it is: a block, a blob, a staged run of a large commit, a commit, or the kept root of a snapshot or history. */
+  /**
+   * What it is: a block, a blob, a staged run of a large commit, a commit, the kept root of a snapshot or of history, or
+   * what is left of a probe of the store.
+   */
   readonly kind: GarbageKind;
   /** Name of the object, without the database's prefix. */
   readonly name: string;
@@ -73,6 +76,13 @@ export class GarbageStore {
     else await this.#deleteNow(batch);
   }
 
+  /** The run begins anew: what waits is found again, and so is what could not be deleted. */
+  forget(): void {
+    this.#batch = [];
+    this.failed.length = 0;
+    if (this.#options.dryRun) this.deleted.length = 0;
+  }
+
   async #deleteNow(batch: readonly Garbage[]): Promise<void> {
     const { driver, prefix, environment, signal } = this.#options;
     const byKey = new Map(batch.map((garbage) => [`${prefix}/${garbage.name}`, garbage]));
@@ -95,13 +105,18 @@ export class GarbageStore {
     }
   }
 
-  /** The store's own time: no other clock can be compared with when it says that objects were written. */
+  /**
+   * The store's own time: no other clock can be compared with when it says that objects were written. Only what is not
+   * going to be deleted anyway is judged by another one.
+   */
   async now(probeName: string): Promise<number> {
-    const { driver, prefix, signal } = this.#options;
+    const { driver, prefix, signal, dryRun, environment } = this.#options;
+    if (dryRun) return environment.now();
     const key = `${prefix}/${probeName}`;
     await driver.put(key, new Uint8Array(1), { if: 'any', ...(signal && { signal }) });
     const found = await driver.get(key, signal && { signal });
     await driver.delete([key], signal && { signal });
-    return found.status === 'found' ? found.lastModifiedMs : this.#options.environment.now();
+    // Gone already, which cannot be: then nothing is old enough.
+    return found.status === 'found' ? found.lastModifiedMs : 0;
   }
 }

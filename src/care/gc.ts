@@ -8,6 +8,8 @@
  *   refer to what the generation reaches and to blocks of later birth, and to nothing else.
  * - A staged run goes once the only slot whose commit may name it is applied.
  * - If any kept state cannot be read, nothing is deleted.
+ * - A kept state that cannot be read because it is kept no longer, since a snapshot has ended or another run has collected
+ *   past it, is no damage: the run begins anew, from a later Block 0.
  */
 import type { Environment } from '../base/env.ts';
 import { CorruptionError, StorageError } from '../base/errors.ts';
@@ -38,7 +40,6 @@ import type { ViewContext } from '../table/view.ts';
 import { isListed } from '../table/blob-lists.ts';
 import type { CheckedGcOptions } from './gc-options.ts';
 import { blobOperations, collectBlobs } from './gc-blobs.ts';
-import type { BlobVerdicts } from './gc-blobs.ts';
 import { trimLog } from './gc-log.ts';
 import { GarbageStore } from './gc-store.ts';
 import type { Garbage, GarbageKind } from './gc-store.ts';
@@ -76,6 +77,10 @@ export interface CollectorOptions {
 
 /** How far clocks of nodes may differ before a snapshot is taken for abandoned too early. */
 const clockMarginMs = 300_000;
+/** After so long nobody waits for what a probe of the store would tell. */
+const probeLifeMs = 86_400_000;
+/** Runs that are overtaken so often by others give up: those do the work. */
+const maxAttempts = 8;
 
 export class Collector {
   readonly #options: CollectorOptions;
@@ -84,6 +89,7 @@ export class Collector {
   readonly #store: GarbageStore;
   #storeNowMs: Promise<number> | undefined;
   #expired = 0;
+  #condemned = 0;
 
   constructor(options: CollectorOptions, settings: CheckedGcOptions) {
     this.#options = options;
@@ -93,9 +99,40 @@ export class Collector {
   }
 
   async run(): Promise<GcReport> {
-    const { environment, logger, context, register } = this.#options;
+    const { environment, logger } = this.#options;
     const startedMs = environment.monotonicMs();
-    const block0 = await this.#announce();
+    for (let attempt = 1; ; attempt++) {
+      const block0 = await this.#untilGivenUp(this.#announce());
+      try {
+        await this.#untilGivenUp(this.#collectFrom(block0));
+        break;
+      } catch (error) {
+        if (!(error instanceof CorruptionError) || attempt >= maxAttempts || !(await this.#isOvertaken(block0))) {
+          throw error;
+        }
+        this.#store.forget();
+      }
+    }
+    const report = this.#report();
+    logger.info(`Collected garbage: ${report.deletedCount} blocks and blobs deleted`, {
+      ...report.counts,
+      durationMs: Math.round(environment.monotonicMs() - startedMs),
+    });
+    return report;
+  }
+
+  /** A request that fails because the run was given up: why it was says more. */
+  async #untilGivenUp<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      if (error instanceof StorageError) this.#signal?.throwIfAborted();
+      throw error;
+    }
+  }
+
+  async #collectFrom(block0: Block0): Promise<void> {
+    const { environment, context, register } = this.#options;
     // Everything that is kept is read before anything goes.
     const pinned = await this.#readPinned(block0);
     const history = await this.#readHistory(block0);
@@ -104,17 +141,20 @@ export class Collector {
     await this.#collectBlocks(block0, reach.names);
     await this.#collectRoots(block0);
     await this.#collectStaged(block0);
-    const verdicts = await this.#collectBlobs(block0, pinned, history);
+    await this.#collectProbes();
+    await this.#collectBlobs(block0, pinned, history);
     await this.#removeUploads();
     const { logRetentionMs: retentionMs, dryRun } = this.#settings;
     const now = (): Promise<number> => this.#now();
     await trimLog(block0, { store: this.#store, register, retentionMs, dryRun, now, signal: this.#signal });
-    const report = this.#report(verdicts);
-    logger.info(`Collected garbage: ${report.deletedCount} blocks and blobs deleted`, {
-      ...report.counts,
-      durationMs: Math.round(environment.monotonicMs() - startedMs),
-    });
-    return report;
+  }
+
+  /** Whether something that `block0` keeps is kept no longer. */
+  async #isOvertaken({ generation, snapshots, history }: Block0): Promise<boolean> {
+    const { block0: present } = await this.#options.register.refresh(this.#signal);
+    const pinned = new Set(present.snapshots.map(({ id }) => id));
+    if (present.collected > generation || snapshots.some(({ id }) => !pinned.has(id))) return true;
+    return history !== null && (present.history === null || present.history.floor > history.floor);
   }
 
   /** Says in Block 0 that what `collected` does not need will go, and ends abandoned snapshots. */
@@ -123,14 +163,17 @@ export class Collector {
     if (this.#settings.dryRun) return (await register.refresh(this.#signal)).block0;
     const now = environment.now();
     const floor = await this.#historyFloor();
-    return register.update((present) => {
+    let expired = 0;
+    const announced = await register.update((present) => {
       const snapshots = present.snapshots.filter(({ expiresMs }) => expiresMs + clockMarginMs > now);
-      this.#expired = present.snapshots.length - snapshots.length;
+      expired = present.snapshots.length - snapshots.length;
       const history = present.history && { ...present.history, floor: Math.max(present.history.floor, floor) };
       const isSaid = present.collected === present.generation && present.history?.floor === history?.floor;
-      if (isSaid && this.#expired === 0) return undefined;
+      if (isSaid && expired === 0) return undefined;
       return { ...changeableOf(present), collected: present.generation, history, snapshots };
     }, this.#signal);
+    this.#expired += expired;
+    return announced;
   }
 
   /** The first generation that is still within the window of the history. */
@@ -219,7 +262,16 @@ export class Collector {
     await this.#store.finish();
   }
 
-  async #collectBlobs(block0: Block0, pinned: readonly Block0[], history: readonly Block0[]): Promise<BlobVerdicts> {
+  /** What is left of probes, of gc and of the store, whose process has ended before it could remove them. */
+  async #collectProbes(): Promise<void> {
+    for await (const { name, sizeBytes, lastModifiedMs } of this.#store.list(probePrefix)) {
+      if (lastModifiedMs > (await this.#now()) - probeLifeMs) continue;
+      await this.#store.delete({ kind: 'probe', name, sizeBytes, reason: 'whoever probed the store has long ended' });
+    }
+    await this.#store.finish();
+  }
+
+  async #collectBlobs(block0: Block0, pinned: readonly Block0[], history: readonly Block0[]): Promise<void> {
     const { context, environment, append, prepare } = this.#options;
     const { dryRun, graceMs } = this.#settings;
     const signal = this.#signal;
@@ -236,17 +288,18 @@ export class Collector {
       graceBeforeMs: async () => (await this.#now()) - graceMs,
       signal,
     });
-    if (dryRun || verdicts.deleted.length + verdicts.condemned.length === 0) return verdicts;
+    this.#condemned = verdicts.condemned.length;
+    if (dryRun || verdicts.deleted.length + verdicts.condemned.length === 0) return;
     await append({
       signal: signal ?? new AbortController().signal,
       sizeBytes: 64 * (verdicts.deleted.length + verdicts.condemned.length),
       prepare: async (view) => {
-        const operations = await blobOperations(verdicts, view, environment);
+        const { operations, condemned } = await blobOperations(verdicts, view, environment);
+        this.#condemned = condemned;
         const state = view.table(deletedBlobsSchema.name) ?? view.emptyTable(deletedBlobsSchema);
         return prepareMember(operations, new Map(), () => state, { ...prepare, slot: view.tail + 1 });
       },
     });
-    return verdicts;
   }
 
   /** Parts of uploads that nobody will complete. An upload that is aborted although it is under way only fails. */
@@ -270,9 +323,17 @@ export class Collector {
     return this.#storeNowMs;
   }
 
-  #report({ condemned }: BlobVerdicts): GcReport {
+  #report(): GcReport {
     const { deleted, failed } = this.#store;
-    const counts: Record<GarbageKind, number> = { block: 0, blob: 0, staged: 0, commit: 0, root: 0, history: 0 };
+    const counts: Record<GarbageKind, number> = {
+      block: 0,
+      blob: 0,
+      staged: 0,
+      commit: 0,
+      root: 0,
+      history: 0,
+      probe: 0,
+    };
     let freedBytes = 0;
     for (const { kind, sizeBytes } of deleted) {
       counts[kind]++;
@@ -284,7 +345,7 @@ export class Collector {
       counts,
       freedBytes,
       garbage: dryRun ? deleted : [],
-      condemnedBlobs: condemned.length,
+      condemnedBlobs: this.#condemned,
       expiredSnapshots: this.#expired,
       failed,
     };

@@ -1,0 +1,148 @@
+/** Staged runs of commits too large for one object: gc deletes them when the only commit that may name them is merged. */
+import { describe, expect, it } from 'vitest';
+import { Cluster, Gate, items, range } from './cluster.ts';
+import type { ClusterNode } from './cluster.ts';
+
+const quick = { graceMs: 0, logRetentionMs: 0 };
+const ids = range(1000, 1100);
+
+/** More than a commit holds itself. */
+function large({ db }: ClusterNode): Promise<void> {
+  const batch = db.batch();
+  for (const id of ids) void batch.insert(items, { id, group: id % 10, text: `${id}`.repeat(25_000) });
+  return batch.flush();
+}
+
+async function expectLarge(cluster: Cluster, { db }: ClusterNode): Promise<void> {
+  await cluster.run(db.refresh());
+  const rows = await cluster.run(db.query(items).where('id', '>=', 1000).execute());
+  expect(rows.map(({ id }) => id)).toEqual(ids);
+  expect(rows.every(({ id, text }) => text === `${id}`.repeat(25_000))).toBe(true);
+}
+
+describe('staged runs', () => {
+  it('of a commit that nobody has merged stay, and go once it is', async () => {
+    const cluster = new Cluster();
+    // It merges out of turn what is staged: another node would not.
+    const writer = await cluster.start(0);
+    writer.driver.onPut(/^block0$/, () => new Promise(() => {}), Infinity);
+    const collector = await cluster.start(1);
+    await cluster.run(large(writer));
+    const runs = await cluster.namesIn('staged');
+    expect(runs.length).toBeGreaterThan(0);
+    await cluster.run(collector.db.gc(quick));
+    expect(await cluster.namesIn('staged')).toEqual(runs);
+    await expectLarge(cluster, collector);
+    await cluster.run(collector.db.checkpoint());
+    expect(await cluster.run(collector.db.gc(quick))).toMatchObject({ counts: { staged: runs.length } });
+    expect(await cluster.garbage()).toMatchObject({ missing: [] });
+    expect(await cluster.namesIn('staged')).toEqual([]);
+    await expectLarge(cluster, collector);
+    expect(await cluster.run(collector.db.verify())).toMatchObject({ ok: true });
+  });
+
+  it('of a batch that crashed before its commit stay until its slot is merged', async () => {
+    const cluster = new Cluster();
+    const collector = await cluster.withRows(10);
+    const crashing = await cluster.start(1);
+    const gate = new Gate();
+    crashing.driver.onPut(/^committed\//, gate.before);
+    void large(crashing);
+    await cluster.run(gate.reached);
+    crashing.environment.freeze();
+    const runs = await cluster.namesIn('staged');
+    expect(runs.length).toBeGreaterThan(0);
+    // Whoever it is may still be about to put the commit that names them.
+    await cluster.advance(365 * 86_400_000);
+    await cluster.run(collector.db.gc(quick));
+    expect(await cluster.namesIn('staged')).toEqual(runs);
+    await cluster.run(cluster.put(collector, [1], 'the same slot'));
+    await cluster.run(collector.db.gc(quick));
+    expect(await cluster.namesIn('staged')).toEqual(runs);
+    await cluster.run(collector.db.checkpoint());
+    expect(await cluster.run(collector.db.gc(quick))).toMatchObject({ counts: { staged: runs.length } });
+    await cluster.collectAll(collector);
+    expect(await cluster.garbage()).toEqual({ missing: [], superfluous: [] });
+  });
+
+  it('of a flush that lost its slot are staged again for the next one', async () => {
+    const cluster = new Cluster();
+    const collector = await cluster.withRows(10);
+    const writer = await cluster.start(1);
+    const gate = new Gate();
+    writer.driver.onPut(/^committed\//, gate.before);
+    const flushed = large(writer);
+    await cluster.run(gate.reached);
+    const lost = await cluster.namesIn('staged');
+    await cluster.run(cluster.put(collector, [1], 'first'));
+    await cluster.run(collector.db.checkpoint());
+    await cluster.run(collector.db.gc(quick));
+    expect(await cluster.namesIn('staged')).toEqual([]);
+    gate.open();
+    await cluster.run(flushed);
+    for (const node of [writer, collector]) await expectLarge(cluster, node);
+    expect(await cluster.namesIn('staged')).not.toEqual(expect.arrayContaining(lost));
+    await cluster.collectAll(collector);
+    expect(await cluster.garbage()).toEqual({ missing: [], superfluous: [] });
+    await expectLarge(cluster, writer);
+  });
+
+  it('that are gone when a node still reads them make it look again, and never an error', async () => {
+    const cluster = new Cluster();
+    const writer = await cluster.start(0);
+    writer.driver.onPut(/^block0$/, () => new Promise(() => {}), Infinity);
+    const reader = await cluster.start(1);
+    const collector = await cluster.start(2);
+    await cluster.run(large(writer));
+    await cluster.run(reader.db.refresh());
+    await cluster.run(collector.db.checkpoint());
+    await cluster.run(collector.db.gc(quick));
+    expect(await cluster.namesIn('staged')).toEqual([]);
+    // Its view ends at a commit whose rows lie in the runs.
+    expect(reader.db.stats().log?.appliedSeq).toBe(0);
+    const [first] = await cluster.run(reader.db.query(items).where('id', '=', ids[0]).execute());
+    expect(first?.text).toHaveLength(100_000);
+    expect(await cluster.run(reader.db.get(items, ids[5]))).toMatchObject({ id: ids[5] });
+    await expectLarge(cluster, reader);
+  });
+
+  it('that are gone when a node merges them cost it its merge, and no more', async () => {
+    const cluster = new Cluster();
+    const writer = await cluster.start(0);
+    writer.driver.onPut(/^block0$/, () => new Promise(() => {}), Infinity);
+    const slow = await cluster.start(1);
+    const collector = await cluster.start(2);
+    await cluster.run(large(writer));
+    const gate = new Gate();
+    slow.driver.onGet(/^staged\//, gate.before);
+    const merged = slow.db.checkpoint();
+    await cluster.run(gate.reached);
+    await cluster.run(collector.db.checkpoint());
+    await cluster.run(collector.db.gc(quick));
+    gate.open();
+    await cluster.run(merged);
+    expect(slow.db.stats().merges).toMatchObject({ lostMerges: 1 });
+    await expectLarge(cluster, slow);
+  });
+
+  it('of a commit whose put comes when its slot is trimmed: the flush is made again, and nothing is lost', async () => {
+    const cluster = new Cluster();
+    const collector = await cluster.withRows(10);
+    const sleeper = await cluster.start(1);
+    const gate = new Gate();
+    sleeper.driver.onPut(/^committed\//, gate.before);
+    const flushed = large(sleeper);
+    await cluster.run(gate.reached);
+    await cluster.run(cluster.put(collector, [1], 'first'));
+    await cluster.collectAll(collector);
+    expect(await cluster.namesIn('committed')).toEqual([]);
+    gate.open();
+    await cluster.run(flushed);
+    await expectLarge(cluster, collector);
+    // The commit that won the dead slot is there, and decides nothing.
+    expect((await cluster.namesIn('committed')).length).toBeGreaterThan(1);
+    await cluster.collectAll(collector);
+    expect(await cluster.garbage()).toEqual({ missing: [], superfluous: [] });
+    await expectLarge(cluster, sleeper);
+  });
+});
