@@ -52,9 +52,10 @@ export class BlobUploads {
     // Renaming one moves it to the end of the map.
     const blobs = Array.from(this.#operations.blobs.values());
     for (const blob of blobs) {
-      // Uploaded after the very state that the commit follows: nobody can have condemned it before.
-      if (blob.record === undefined || blob.checkedTail === view.tail) continue;
+      if (blob.record === undefined) continue;
       const isCondemned = await isListed(view, '_deleted_blobs', blob.reference);
+      // Uploaded after the very state that the commit follows: only what shares the commit can have condemned it since.
+      if (!isCondemned && blob.checkedTail === view.tail) continue;
       if (isCondemned || !(await this.#store.exists(blob.reference, this.#signal))) await this.#replace(blob);
       blob.checkedTail = view.tail;
     }
