@@ -27,6 +27,7 @@ import type { DatabaseStats } from './care/stats.ts';
 import { verifyDatabase } from './care/verify.ts';
 import type { VerifyReport } from './care/verify.ts';
 import { Engine } from './cluster/engine.ts';
+import type { PinnedView } from './cluster/engine.ts';
 import { checkNodes } from './options.ts';
 import type { CheckedOptions } from './options.ts';
 import { ObservedDriver } from './storage/observed.ts';
@@ -245,9 +246,9 @@ export class Instance implements BatchHost, QueryHost {
     if (engine === undefined || engine.view.table(state.shape.name) !== state) return undefined;
     const { view } = engine;
     return new PinningKeeper(
-      async () => {
-        const pin = await engine.pins.pin(view.block0, loopPinMs);
-        return this.#held.hold(engine.pins, { pin, view }, loopPinMs);
+      () => {
+        const pinning = engine.pins.pin(view.block0, loopPinMs).then((pin) => ({ pin, view }));
+        return this.#hold(engine, 'A query', pinning, loopPinMs);
       },
       this.#logger,
       (work) => void engine.whileRunning(work),
@@ -291,8 +292,9 @@ export class Instance implements BatchHost, QueryHost {
 
   /** Takes a snapshot of everything that was committed before the call, and holds it. */
   async takeSnapshot(timeToLiveMs: number, signal: AbortSignal | undefined): Promise<HeldSnapshot> {
-    const engine = this.running('db.snapshot()');
-    return this.#held.hold(engine.pins, await engine.pinPresent(timeToLiveMs, signal), timeToLiveMs);
+    const what = 'db.snapshot()';
+    const engine = this.running(what);
+    return this.#hold(engine, what, engine.pinPresent(timeToLiveMs, signal), timeToLiveMs);
   }
 
   /** Holds on to an earlier state. */
@@ -301,8 +303,20 @@ export class Instance implements BatchHost, QueryHost {
     timeToLiveMs: number,
     signal: AbortSignal | undefined,
   ): Promise<HeldSnapshot> {
-    const engine = this.running('db.at()');
-    return this.#held.hold(engine.pins, await engine.pinEarlier(which, timeToLiveMs, signal), timeToLiveMs);
+    const what = 'db.at()';
+    const engine = this.running(what);
+    return this.#hold(engine, what, engine.pinEarlier(which, timeToLiveMs, signal), timeToLiveMs);
+  }
+
+  /** Holds what is being pinned. If the instance is stopped meanwhile, that waits until the pin is let go of again. */
+  #hold(engine: Engine, what: string, pinning: Promise<PinnedView>, timeToLiveMs: number): Promise<HeldSnapshot> {
+    const hold = async (): Promise<HeldSnapshot> => {
+      const held = this.#held.hold(engine.pins, await pinning, timeToLiveMs);
+      if (this.#engine === engine) return held;
+      await held.release();
+      throw new NotStartedError(what);
+    };
+    return engine.whileRunning(hold());
   }
 
   /** Collects garbage; one run at a time. */

@@ -98,6 +98,7 @@ export class Snapshot {
       reference,
       () => this.#blobs,
       (id) => readBlobRecord(this.#host, id),
+      () => this.#held.lost(),
     );
   }
 

@@ -1,6 +1,6 @@
 /** A stored blob as an application reads it. */
 import { Readable } from 'node:stream';
-import { InvalidOptionError } from '../base/errors.ts';
+import { BlobNotFoundError, InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../format/values.ts';
 import type { BlobRecord } from './blob-tables.ts';
 import type { BlobStore } from './blob-store.ts';
@@ -34,12 +34,19 @@ export class BlobReference {
   readonly reference: string;
   readonly #store: () => BlobStore;
   readonly #lookup: RecordLookup;
+  readonly #whenGone: (error: BlobNotFoundError) => Error;
 
-  /** @internal Use `db.getBlob()`. */
-  constructor(reference: string, store: () => BlobStore, lookup: RecordLookup) {
+  /** @internal Use `db.getBlob()`. `whenGone` makes the error for a blob that is on record, and whose bytes are gone. */
+  constructor(
+    reference: string,
+    store: () => BlobStore,
+    lookup: RecordLookup,
+    whenGone: (error: BlobNotFoundError) => Error = (error) => error,
+  ) {
     this.reference = reference;
     this.#store = store;
     this.#lookup = lookup;
+    this.#whenGone = whenGone;
   }
 
   /** Size of the blob in bytes. Rejects with `BlobNotFoundError` if there is no such blob. */
@@ -54,7 +61,11 @@ export class BlobReference {
    */
   async getBuffer(start?: number, end?: number, options: BlobCallOptions = {}): Promise<Buffer> {
     const { record, from, to } = await this.#range(start, end);
-    return this.#store().read(this.reference, record, from, to, options.signal);
+    try {
+      return await this.#store().read(this.reference, record, from, to, options.signal);
+    } catch (error) {
+      throw error instanceof BlobNotFoundError ? this.#whenGone(error) : error;
+    }
   }
 
   /** The same as text. `encoding` defaults to `utf8`. */
@@ -69,9 +80,13 @@ export class BlobReference {
 
   async *#pieces(start?: number, end?: number, options: BlobCallOptions = {}): AsyncGenerator<Buffer, void, undefined> {
     const { record, from, to } = await this.#range(start, end);
-    for await (const piece of this.#store().stream(this.reference, record, from, to, options.signal)) {
-      // Copies: drivers may answer with the very bytes that they hold.
-      for (let at = 0; at < piece.length; at += copyBytes) yield Buffer.from(piece.subarray(at, at + copyBytes));
+    try {
+      for await (const piece of this.#store().stream(this.reference, record, from, to, options.signal)) {
+        // Copies: drivers may answer with the very bytes that they hold.
+        for (let at = 0; at < piece.length; at += copyBytes) yield Buffer.from(piece.subarray(at, at + copyBytes));
+      }
+    } catch (error) {
+      throw error instanceof BlobNotFoundError ? this.#whenGone(error) : error;
     }
   }
 
