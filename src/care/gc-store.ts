@@ -1,7 +1,8 @@
 /** What collecting garbage does to the store: lists folders, and deletes objects in batches. */
 import type { Environment } from '../base/env.ts';
 import { sleep } from '../base/env.ts';
-import type { ListEntry, StorageDriver } from '../storage/driver.ts';
+import { StorageError } from '../base/errors.ts';
+import type { DeleteResult, ListEntry, StorageDriver } from '../storage/driver.ts';
 
 /** Keys in one deletion. */
 const batchKeys = 1000;
@@ -84,10 +85,10 @@ export class GarbageStore {
   }
 
   async #deleteNow(batch: readonly Garbage[]): Promise<void> {
-    const { driver, prefix, environment, signal } = this.#options;
+    const { prefix, environment, signal } = this.#options;
     const byKey = new Map(batch.map((garbage) => [`${prefix}/${garbage.name}`, garbage]));
     for (let attempt = 1; ; attempt++) {
-      const { failed } = await driver.delete([...byKey.keys()], signal && { signal });
+      const failed = await this.#deleteKeys([...byKey.keys()]);
       const messages = new Map(failed.map(({ key, message }) => [key, message]));
       for (const [key, garbage] of byKey) {
         if (messages.has(key)) continue;
@@ -105,6 +106,17 @@ export class GarbageStore {
     }
   }
 
+  /** What could not be deleted. Where deleting is denied, that may be told of the whole request. */
+  async #deleteKeys(keys: readonly string[]): Promise<DeleteResult['failed']> {
+    const { driver, signal } = this.#options;
+    try {
+      return (await driver.delete(keys, signal && { signal })).failed;
+    } catch (error) {
+      if (!(error instanceof StorageError) || error.reason !== 'forbidden') throw error;
+      return keys.map((key) => ({ key, message: error.message }));
+    }
+  }
+
   /**
    * The store's own time: no other clock can be compared with when it says that objects were written. Only what is not
    * going to be deleted anyway is judged by another one.
@@ -115,7 +127,8 @@ export class GarbageStore {
     const key = `${prefix}/${probeName}`;
     await driver.put(key, new Uint8Array(1), { if: 'any', ...(signal && { signal }) });
     const found = await driver.get(key, signal && { signal });
-    await driver.delete([key], signal && { signal });
+    // Where that fails, a later run finds it.
+    await driver.delete([key], signal && { signal }).catch(() => undefined);
     // Gone already, which cannot be: then nothing is old enough.
     return found.status === 'found' ? found.lastModifiedMs : 0;
   }

@@ -3,6 +3,7 @@
  * after a pause that grows and is jittered. Conditional puts pass through untouched, once: repeating one here would
  * turn its own success into a lost race, so those who make them decide (docs/protocol.md).
  */
+import { setMaxListeners } from 'node:events';
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { Deadline } from '../base/deadline.ts';
@@ -96,6 +97,8 @@ export class RetryingDriver implements StorageDriver {
     timeoutMs: number = this.#requestTimeoutMs,
   ): Promise<T> {
     const deadline = new Deadline(this.#environment, what, timeoutMs, options.signal);
+    // Drivers may send many requests for one, and each listens: no leak that anyone need be warned of.
+    setMaxListeners(0, deadline.signal);
     try {
       deadline.check();
       return await untilAborted(request(deadline.signal), deadline.signal);
