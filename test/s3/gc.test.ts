@@ -86,8 +86,8 @@ describe('gc in a bucket', () => {
   });
 
   it('deletes one by one where the store takes no more', async () => {
-    await write(0, 100, 'first');
-    await write(0, 100, 'second');
+    await write(0, 300, 'first');
+    await write(0, 300, 'second');
     server.dialect.noDeleteObjects = true;
     const warnings: Error[] = [];
     const onWarning = (warning: Error): void => void warnings.push(warning);
