@@ -9,6 +9,7 @@ import type {
   PutBody,
   PutOptions,
   PutResult,
+  RemoveUploadsOptions,
   RequestOptions,
   StorageDriver,
 } from '../storage/driver.ts';
@@ -23,6 +24,7 @@ export class ConnectedDriver implements StorageDriver {
   readonly name: string;
   readonly certified?: true;
   readonly describe?: () => Readonly<Record<string, string>>;
+  readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
   readonly #driver: StorageDriver;
   readonly #process: ConnectedProcess;
@@ -33,6 +35,10 @@ export class ConnectedDriver implements StorageDriver {
     this.#process = process;
     if (driver.certified === true) this.certified = true;
     if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
+    const removeUploads = driver.removeUploads?.bind(driver);
+    if (removeUploads !== undefined) {
+      this.removeUploads = (prefix, options) => this.#send(() => removeUploads(prefix, options));
+    }
     if (driver.presign !== undefined) this.presign = driver.presign.bind(driver);
   }
 

@@ -143,3 +143,22 @@ describe('a seed', () => {
     expect(refused(more).length).toBeGreaterThan(refused(some).length);
   });
 });
+
+describe('what only some drivers can do', () => {
+  it('is there if the driver inside can do it, for a faulty driver and for a connected one', async () => {
+    const environment = new VirtualEnvironment();
+    const plain = new MemoryDriver();
+    const able = Object.assign(new MemoryDriver(), {
+      removeUploads: (prefix: string) => Promise.resolve(prefix.length),
+      presign: (key: string) => Promise.resolve(`url of ${key}`),
+    });
+    for (const wrap of [(driver: StorageDriver) => new FaultyDriver(driver), environment.connect.bind(environment)]) {
+      expect(wrap(plain).removeUploads).toBeUndefined();
+      expect(wrap(plain).presign).toBeUndefined();
+      const startedBeforeMs = (): Promise<number> => Promise.resolve(0);
+      const removed = wrap(able).removeUploads?.('db/', { startedBeforeMs });
+      expect(await environment.run(removed ?? Promise.resolve(0))).toBe(3);
+      expect(await wrap(able).presign?.('k', { expiresInSeconds: 1 })).toBe('url of k');
+    }
+  });
+});

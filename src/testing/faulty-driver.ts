@@ -26,6 +26,7 @@ import type {
   PutBody,
   PutOptions,
   PutResult,
+  RemoveUploadsOptions,
   RequestOptions,
   StorageDriver,
 } from '../storage/driver.ts';
@@ -69,6 +70,7 @@ export class FaultyDriver implements StorageDriver {
   readonly name: string;
   readonly certified?: true;
   readonly describe?: () => Readonly<Record<string, string>>;
+  readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
   /** How likely each fault is, from the next request on. */
   faults: Faults;
@@ -87,6 +89,7 @@ export class FaultyDriver implements StorageDriver {
     this.#random = new SeededRandom(options.seed ?? 1);
     if (driver.certified === true) this.certified = true;
     if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
+    if (driver.removeUploads !== undefined) this.removeUploads = driver.removeUploads.bind(driver);
     if (driver.presign !== undefined) this.presign = driver.presign.bind(driver);
   }
 
