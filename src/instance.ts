@@ -137,12 +137,21 @@ export class Instance implements BatchHost, QueryHost {
       nodes: async () => (typeof nodes === 'function' ? checkNodes(await nodes()) : nodes),
     });
     await engine.open();
-    const { history } = this.#options;
-    if (history !== undefined) {
-      await engine.withDeadline('db.start()', undefined, ({ signal }) => engine.history.keep(history, signal));
-    }
+    await this.#keepHistory(engine);
     this.#engine = engine;
     this.#scheduleGc(engine);
+  }
+
+  /** Where it cannot be said in Block 0, the instance is not started, and nothing of it goes on. */
+  async #keepHistory(engine: Engine): Promise<void> {
+    const { history } = this.#options;
+    if (history === undefined) return;
+    try {
+      await engine.withDeadline('db.start()', undefined, ({ signal }) => engine.history.keep(history, signal));
+    } catch (error) {
+      await engine.close().catch(() => undefined);
+      throw error;
+    }
   }
 
   #scheduleGc(engine: Engine): void {

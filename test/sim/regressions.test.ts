@@ -132,6 +132,24 @@ describe('stop()', () => {
   });
 });
 
+describe('start()', () => {
+  it('leaves nothing running if it cannot say for how long history is kept', async () => {
+    const process = environment.fork();
+    const failing = new FaultyDriver(store, { environment });
+    const options = { dbPrefix: 'sim', nodeId: 0, history: '1h', logLevel: 'silent' } as const;
+    await environment.run(createDatabase({ ...options, driver: store }, environment.fork()).start());
+    const db = createDatabase({ ...options, history: '2h', driver: process.connect(failing) }, process);
+    // It can be opened, and not be changed.
+    failing.faults = { lookAgain: 1 };
+    await expect(environment.run(db.start())).rejects.toMatchObject({ code: 'CONTENTION' });
+    expect(process.timerCount).toBe(0);
+    failing.faults = {};
+    await environment.run(db.start());
+    await environment.run(db.stop());
+    expect(process.timerCount).toBe(0);
+  });
+});
+
 describe('I7: a flush whose outcome is asked for after a restart', () => {
   it('is visible once it is said to be applied', async () => {
     const faulty = new FaultyDriver(store, { environment });
