@@ -4,7 +4,7 @@
  * Collecting garbage condemns uploads that nothing names, by a commit (docs/protocol.md, "gc without clocks"). So a blob is
  * safe on a state that does not list it as condemned while its object exists: the row goes only after the object went. An
  * upload that is or may be condemned is made again under a new reference, since a deletion of the old one may be on its
- * way.
+ * way. So is one that failed, since it may yet reach the store: nothing ever comes to be under a name a second time.
  */
 import { AbortedError, BatchStateError, StorageError } from '../base/errors.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
@@ -12,6 +12,8 @@ import { isListed } from '../table/blob-lists.ts';
 import type { View } from '../table/view.ts';
 import type { NewBlob } from './new-blob.ts';
 import type { OperationSet } from './operation-set.ts';
+
+const maxAttempts = 4;
 
 export class BlobUploads {
   readonly #operations: OperationSet;
@@ -28,22 +30,31 @@ export class BlobUploads {
   async upload(tail: number): Promise<void> {
     // Renaming one moves it to the end of the map.
     const blobs = Array.from(this.#operations.blobs.values());
-    for (const blob of blobs) {
-      // A stream that failed is refused where a row still holds it (BlobChanges): the batch can be repaired.
-      if (blob.record !== undefined || blob.value.isSpent) continue;
-      // What an attempt before left behind may have been condemned since.
-      if (blob.checkedTail !== -1 && blob.checkedTail !== tail) this.#operations.renameBlob(blob);
-      blob.checkedTail = tail;
-      await this.#upload(blob);
-    }
+    for (const blob of blobs) if (blob.record === undefined) await this.#uploadNew(blob, tail);
   }
 
+  async #uploadNew(blob: NewBlob, tail: number): Promise<void> {
+    // A stream that failed is refused where a row still holds it (BlobChanges): the batch can be repaired.
+    if (blob.value.isSpent) return;
+    if (blob.checkedTail !== -1) this.#operations.renameBlob(blob);
+    blob.checkedTail = tail;
+    await this.#upload(blob);
+  }
+
+  /** Each attempt is made under a name of its own. Bytes are tried again; a stream cannot be read twice. */
   async #upload(blob: NewBlob): Promise<void> {
-    try {
-      blob.record = await this.#store.upload(blob.reference, blob.value, this.#signal);
-    } catch (error) {
-      if (this.#signal?.aborted !== true || !(error instanceof StorageError)) throw error;
-      throw new AbortedError('batch.flush() was given up because its signal was aborted', { cause: error });
+    for (let attempt = 1; ; attempt++) {
+      try {
+        blob.record = await this.#store.upload(blob.reference, blob.value, this.#signal);
+        return;
+      } catch (error) {
+        if (!(error instanceof StorageError)) throw error;
+        if (this.#signal?.aborted === true) {
+          throw new AbortedError('batch.flush() was given up because its signal was aborted', { cause: error });
+        }
+        if (blob.value.isSpent || attempt >= maxAttempts) throw error;
+        this.#operations.renameBlob(blob);
+      }
     }
   }
 
@@ -52,7 +63,11 @@ export class BlobUploads {
     // Renaming one moves it to the end of the map.
     const blobs = Array.from(this.#operations.blobs.values());
     for (const blob of blobs) {
-      if (blob.record === undefined) continue;
+      if (blob.record === undefined) {
+        // It was to be uploaded again for a view before this one, and that failed.
+        await this.#uploadNew(blob, view.tail);
+        continue;
+      }
       const isCondemned = await isListed(view, '_deleted_blobs', blob.reference);
       // Uploaded after the very state that the commit follows: only what shares the commit can have condemned it since.
       if (!isCondemned && blob.checkedTail === view.tail) continue;

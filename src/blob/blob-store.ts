@@ -3,7 +3,7 @@
  * for every chunk, so that a range can be verified without reading the rest.
  */
 import { checksum } from '../base/checksum.ts';
-import { BlobNotFoundError, CorruptionError, NotSupportedError, StorageError } from '../base/errors.ts';
+import { BlobNotFoundError, CorruptionError, NotSupportedError } from '../base/errors.ts';
 import { blobName } from '../format/keys.ts';
 import type { PutBody, StorageDriver } from '../storage/driver.ts';
 import { blobChunkBytes } from './blob-tables.ts';
@@ -83,23 +83,17 @@ export class BlobStore {
     return `${this.#prefix}/${blobName(reference.toLowerCase())}`;
   }
 
-  /** Stores a blob under a new reference. Bytes are tried again after a failure; a stream cannot be read twice. */
+  /**
+   * Stores a blob under a new reference. Once only: an upload that failed may reach the store at any later time, also
+   * when a second one under the same name was collected as garbage.
+   */
   async upload(reference: string, value: BlobValue, signal?: AbortSignal): Promise<BlobRecord> {
     const sums = new ChunkChecksums();
     const { source, contentType } = value;
     if (source instanceof Uint8Array) sums.add(source);
     const options = { if: 'absent', contentType, ...(signal === undefined ? {} : { signal }) } as const;
-    const attempts = source instanceof Uint8Array ? 4 : 1;
-    for (let attempt = 1; ; attempt++) {
-      try {
-        const body = source instanceof Uint8Array ? bodyOf(source) : observed(value.read(), sums);
-        // The name is new: a lost race is an earlier attempt of this very upload.
-        await this.#driver.put(this.#key(reference), body, options);
-        break;
-      } catch (error) {
-        if (!(error instanceof StorageError) || attempt >= attempts || signal?.aborted === true) throw error;
-      }
-    }
+    const body = source instanceof Uint8Array ? bodyOf(source) : observed(value.read(), sums);
+    await this.#driver.put(this.#key(reference), body, options);
     return { sizeBytes: sums.sizeBytes, contentType, checksums: sums.finish() };
   }
 
