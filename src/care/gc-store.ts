@@ -3,6 +3,7 @@ import type { Environment } from '../base/env.ts';
 import { sleep } from '../base/env.ts';
 import { StorageError } from '../base/errors.ts';
 import type { DeleteResult, ListEntry, StorageDriver } from '../storage/driver.ts';
+import { putRepeatedly } from '../storage/put-repeatedly.ts';
 
 /** Keys in one deletion. */
 const batchKeys = 1000;
@@ -125,7 +126,7 @@ export class GarbageStore {
     const { driver, prefix, signal, dryRun, environment } = this.#options;
     if (dryRun) return environment.now();
     const key = `${prefix}/${probeName}`;
-    await driver.put(key, new Uint8Array(1), { if: 'any', ...(signal && { signal }) });
+    await putRepeatedly(driver, key, new Uint8Array(1), { if: 'any', ...(signal && { signal }) });
     const found = await driver.get(key, signal && { signal });
     // Where that fails, a later run finds it.
     await driver.delete([key], signal && { signal }).catch(() => undefined);

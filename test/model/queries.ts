@@ -45,8 +45,11 @@ function describeQuery(table: ModelTable, query: ModelQuery): string {
   return `${table.name} where ${conditions.join(' and ')} order by ${order.join()} limit ${query.limit} offset ${query.offset}`;
 }
 
+/** Where queries are asked: a database as it is, or as it was. */
+type Asked = Pick<Database, 'query'>;
+
 function build(
-  db: Database,
+  db: Asked,
   table: ModelTable,
   query: ModelQuery,
   overlay: Batch | undefined,
@@ -72,7 +75,7 @@ function check(what: string, got: readonly string[], expected: readonly string[]
 /** Runs a query in some of the ways there are, and throws where the answer is not the model's. */
 export async function checkQuery(
   random: Random,
-  db: Database,
+  db: Asked,
   table: ModelTable,
   rows: Rows,
   overlay: Batch | undefined,

@@ -9,6 +9,8 @@ import type { StorageDriver } from '../../src/storage/driver.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
 import { FaultyDriver } from '../../src/testing/faulty-driver.ts';
 import type { Faults } from '../../src/testing/faults.ts';
+import { superfluousNames } from '../gc/reachable.ts';
+import { HeldStates } from './held-states.ts';
 import { apply, find, rowText } from './naive.ts';
 import type { Operation, Rows, Version } from './naive.ts';
 import { checkQuery } from './queries.ts';
@@ -43,6 +45,11 @@ export const stepKinds = [
   'query',
   'query',
   'get',
+  'snapshot',
+  'snapshotQuery',
+  'snapshotQuery',
+  'release',
+  'gc',
 ] as const;
 export type StepKind = (typeof stepKinds)[number];
 
@@ -63,6 +70,14 @@ export interface Tally {
   overlayQueries: number;
   staleQueries: number;
   verifications: number;
+  snapshots: number;
+  /** Looks at snapshots, and how many of those came after the state was replaced and what it left was collected. */
+  snapshotQueries: number;
+  collections: number;
+  overtakenQueries: number;
+  /** Blocks that were collected, and what was kept for snapshots when they were. */
+  collected: number;
+  collectedBesideSnapshots: number;
 }
 
 export function newTally(): Tally {
@@ -77,6 +92,12 @@ export function newTally(): Tally {
     overlayQueries: 0,
     staleQueries: 0,
     verifications: 0,
+    snapshots: 0,
+    snapshotQueries: 0,
+    collections: 0,
+    overtakenQueries: 0,
+    collected: 0,
+    collectedBesideSnapshots: 0,
   };
 }
 
@@ -93,6 +114,8 @@ interface Node {
   db: Database;
   /** How many versions its view has seen. */
   seen: number;
+  /** Whether garbage was collected since it caught up, so that some of what its view shows may be gone. */
+  overtaken: boolean;
   work: Work;
   sub: Work | undefined;
 }
@@ -100,23 +123,27 @@ interface Node {
 export class World {
   readonly tables: readonly ModelTable[];
   readonly #store: StorageDriver;
+  /** The same without faults. */
+  readonly #memory: MemoryDriver;
   readonly #environment: ReturnType<typeof seededClockless>;
   readonly #blockSizeBytes: number;
   readonly #versions: Version[];
   readonly #nodes: Node[] = [];
   readonly #tally: Tally;
+  readonly #held: HeldStates;
 
   /** `faults`: how often requests to the store go wrong, in ways that the database must see through by itself. */
   constructor(seed: number, tally: Tally, faults?: Faults) {
     const random = new Random(seed);
     this.#tally = tally;
     this.#environment = seededClockless(seed, faults === undefined ? 1 : 50);
-    const memory = new MemoryDriver();
-    this.#store = faults === undefined ? memory : new FaultyDriver(memory, { seed, faults });
+    this.#memory = new MemoryDriver({ environment: this.#environment });
+    this.#store = faults === undefined ? this.#memory : new FaultyDriver(this.#memory, { seed, faults });
     this.#blockSizeBytes = random.pick([512, 512, 700, 1024, 2048]);
     const first = randomTable(random, []);
     this.tables = random.chance(0.3) ? [first, randomTable(random, [first.name])] : [first];
     this.#versions = [this.tables.map(() => new Map())];
+    this.#held = new HeldStates(this.tables);
   }
 
   /** Requests that went wrong. */
@@ -129,7 +156,7 @@ export class World {
     for (const id of [0, 1]) {
       const db = this.#make(id);
       await db.start();
-      this.#nodes.push({ id, db, seen: 1, work: newWork(db.batch()), sub: undefined });
+      this.#nodes.push({ id, db, seen: 1, overtaken: false, work: newWork(db.batch()), sub: undefined });
     }
   }
 
@@ -153,7 +180,7 @@ export class World {
     if (this.#store instanceof FaultyDriver) {
       // Who asks again after a failure may see more than was asked for: let both nodes see everything.
       await node.db.refresh();
-      node.seen = this.#versions.length;
+      this.#caughtUp(node);
     }
     switch (kind) {
       case 'nothing':
@@ -182,11 +209,11 @@ export class World {
         return;
       case 'checkpoint':
         await node.db.checkpoint();
-        node.seen = this.#versions.length;
+        this.#caughtUp(node);
         return this.#verify(node);
       case 'refresh':
         await node.db.refresh();
-        node.seen = this.#versions.length;
+        this.#caughtUp(node);
         return;
       case 'reopen':
         return this.#reopen(random, node);
@@ -194,19 +221,61 @@ export class World {
         return this.#query(random, node);
       case 'get':
         return this.#get(random, node);
+      case 'snapshot':
+        return this.#takeSnapshot(node);
+      case 'snapshotQuery':
+        this.#tally.snapshotQueries += Math.min(1, this.#held.count);
+        return this.#held.check(random);
+      case 'release':
+        return this.#held.releaseOne(random);
+      case 'gc':
+        return this.#collect(random, node);
     }
+  }
+
+  #caughtUp(node: Node): void {
+    node.seen = this.#versions.length;
+    node.overtaken = false;
   }
 
   /** Everything there is, by every node. */
   async finish(): Promise<void> {
+    await this.#held.checkAll();
     for (const node of this.#nodes) {
       await node.db.checkpoint();
-      node.seen = this.#versions.length;
+      this.#caughtUp(node);
       await this.#verify(node);
       await this.#checkAll(node);
       this.#count(node);
       await node.db.stop();
     }
+  }
+
+  async #takeSnapshot(node: Node): Promise<void> {
+    const snapshot = await node.db.snapshot();
+    this.#caughtUp(node);
+    this.#tally.snapshots++;
+    await this.#held.add(node.id, snapshot, this.#latest);
+  }
+
+  /** Collects garbage, and looks whether exactly what is reachable is left, and everything as it was. */
+  async #collect(random: Random, node: Node): Promise<void> {
+    const options = { graceMs: 0, ...(random.chance(0.7) ? { logRetentionMs: 0 } : {}) };
+    const isExact = !(this.#store instanceof FaultyDriver);
+    const planned = random.chance(0.3) ? await node.db.gc({ ...options, dryRun: true }) : undefined;
+    const { counts } = await node.db.gc(options);
+    if (isExact && planned !== undefined && textOf(planned.counts) !== textOf(counts)) {
+      throw new Error(`gc deleted ${textOf(counts)}, and a dry run before it said ${textOf(planned.counts)}`);
+    }
+    this.#tally.collections++;
+    for (const other of this.#nodes) other.overtaken = true;
+    this.#tally.collected += counts.block;
+    if (this.#held.count > 0) this.#tally.collectedBesideSnapshots += counts.block;
+    // Rejects if anything that is kept is missing.
+    const superfluous = await superfluousNames(this.#memory, 'model');
+    if (isExact && superfluous.length > 0) throw new Error(`gc left ${superfluous.slice(0, 5).join(', ')}`);
+    await this.#verify(node);
+    if (random.chance(0.2)) await this.#held.checkAll();
   }
 
   #count({ db }: Node): void {
@@ -349,7 +418,7 @@ export class World {
     if (work.operations.length === 0) return expectCode(code, new Set());
     const { version, errors } = apply(this.tables, this.#latest, work.operations);
     expectCode(code, errors);
-    node.seen = this.#versions.length;
+    this.#caughtUp(node);
     if (errors.size > 0) {
       this.#tally.rejectedFlushes++;
       if (work.batch.size !== size) throw new Error('a rejected flush changed the batch');
@@ -359,7 +428,7 @@ export class World {
     if (work.batch.size !== 0) throw new Error('a batch that was flushed is not empty');
     work.operations.length = 0;
     this.#versions.push(version);
-    node.seen = this.#versions.length;
+    this.#caughtUp(node);
     return this.#verify(node);
   }
 
@@ -374,12 +443,41 @@ export class World {
       node.sub = undefined;
     }
     await node.db.start();
-    node.seen = this.#versions.length;
+    await this.#held.endedWith(node.id);
+    this.#caughtUp(node);
     await this.#verify(node);
     await this.#checkAll(node);
   }
 
+  /**
+   * What a node shows that has not caught up since garbage was collected may be gone: then it shows the newest state, and
+   * never anything between the two.
+   */
+  async #checkOvertaken(node: Node): Promise<void> {
+    if (!node.overtaken) return;
+    this.#tally.overtakenQueries++;
+    for (const [at, { name }] of this.tables.entries()) {
+      const got = (await node.db.query(name).execute()).map(textOf).toSorted().join('\n');
+      const shows = (seen: number): boolean => got === this.#textOf(this.#versions[seen - 1] as Version, at);
+      if (shows(node.seen)) continue;
+      node.seen = this.#versions.length;
+      if (!shows(node.seen)) throw new Error(`what was overtaken by gc shows neither what it did nor the newest state`);
+    }
+    await node.db.refresh();
+    this.#caughtUp(node);
+  }
+
+  /** A table of a version, as a text that is the same for the same rows. */
+  #textOf(version: Version, at: number): string {
+    const rows = [...(version[at] as Rows).values()];
+    return rows
+      .map((row) => rowText(this.tables[at] as ModelTable, row))
+      .toSorted()
+      .join('\n');
+  }
+
   async #query(random: Random, node: Node): Promise<void> {
+    await this.#checkOvertaken(node);
     const at = random.below(this.tables.length);
     const table = this.tables[at] as ModelTable;
     let version = this.#versions[node.seen - 1] as Version;
@@ -399,6 +497,7 @@ export class World {
   }
 
   async #get(random: Random, node: Node): Promise<void> {
+    await this.#checkOvertaken(node);
     const version = this.#versions[node.seen - 1] as Version;
     for (const [at, table] of this.tables.entries()) {
       for (let i = 0; i < 5; i++) {
