@@ -337,12 +337,13 @@ describe('flush and condemnation at the same slot', () => {
     await cluster.advance(2);
     const run = collector.db.gc({ graceMs: 1 });
     await cluster.run(gates.gc.reached);
-    const [winner, loser]: Promise<unknown>[] = first === 'gc' ? [run, flush] : [flush, run];
+    const ended = [flush, run.then(() => undefined)];
+    const [winner, loser] = (first === 'gc' ? ended.toReversed() : ended) as [Promise<void>, Promise<void>];
     gates[first as 'gc'].open();
-    await cluster.run(Promise.all([winner]));
+    await cluster.run(winner);
     gates['the flush'].open();
     gates.gc.open();
-    await cluster.run(Promise.all([loser]));
+    await cluster.run(loser);
     const reference = await referenceOf(cluster, writer, 1);
     expect(await cluster.namesIn('blobs')).toHaveLength(first === 'gc' ? 2 : 1);
     for (let i = 0; i < 3; i++) {

@@ -191,13 +191,13 @@ describe('a node whose view is overtaken by a merge and gc', () => {
 
   it('says that a block is lost where nobody has collected it', async () => {
     const cluster = new Cluster();
-    await cluster.withRows(count);
+    const writer = await cluster.withRows(count);
+    await cluster.run(cluster.put(writer, [150], 'second'));
     const node = await cluster.start(1);
     for (const name of await cluster.namesIn('data')) await cluster.remove(name);
     const batch = node.db.batch();
     void batch.update(items, { id: 150, text: 'updated' });
     expect(await cluster.failure(batch.flush())).toMatchObject({ code: 'CORRUPTION' });
-    await cluster.run(cluster.put(node, [150], 'second'));
     expect(await cluster.failure(node.db.checkpoint())).toMatchObject({ code: 'CORRUPTION' });
   });
 
