@@ -192,7 +192,7 @@ describe('a node whose view is overtaken by a merge and gc', () => {
   it('says that a block is lost where nobody has collected it', async () => {
     const cluster = new Cluster();
     const writer = await cluster.withRows(count);
-    await cluster.run(cluster.put(writer, [150], 'second'));
+    await cluster.run(cluster.put(writer, [300], 'second'));
     const node = await cluster.start(1);
     for (const name of await cluster.namesIn('data')) await cluster.remove(name);
     const batch = node.db.batch();
