@@ -79,6 +79,8 @@ export interface CollectorOptions {
 const clockMarginMs = 300_000;
 /** After so long nobody waits for what a probe of the store would tell. */
 const probeLifeMs = 86_400_000;
+/** Roots of snapshots that are read at the same time. */
+const readsAtOnce = 8;
 /** Runs that are overtaken so often by others give up: those do the work. */
 const maxAttempts = 8;
 
@@ -200,7 +202,12 @@ export class Collector {
   }
 
   async #readPinned({ snapshots }: Block0): Promise<Block0[]> {
-    return Promise.all(snapshots.map(({ id }) => this.#readKept(rootName(id))));
+    const kept: Block0[] = [];
+    for (let at = 0; at < snapshots.length; at += readsAtOnce) {
+      const some = snapshots.slice(at, at + readsAtOnce);
+      kept.push(...(await Promise.all(some.map(({ id }) => this.#readKept(rootName(id))))));
+    }
+    return kept;
   }
 
   /** The kept states of the history, ascending. */

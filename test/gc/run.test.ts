@@ -363,3 +363,32 @@ describe('gc on a store that fails now and then', () => {
     }
   });
 });
+
+describe('gc beside many snapshots', () => {
+  it('reads their roots a few at a time, and warns of nothing', async () => {
+    const cluster = new Cluster();
+    const node = await cluster.withRows(20);
+    for (let i = 0; i < 30; i++) await cluster.run(node.db.snapshot());
+    const collector = await cluster.start(1);
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', onWarning);
+    let reading = 0;
+    let most = 0;
+    collector.driver.onGet(
+      /^roots\//,
+      async (pass) => {
+        most = Math.max(most, ++reading);
+        await cluster.clock.yieldToEventLoop();
+        reading--;
+        return pass();
+      },
+      Infinity,
+    );
+    await cluster.run(collector.db.gc());
+    process.off('warning', onWarning);
+    expect(warnings).toEqual([]);
+    expect(most).toBeGreaterThan(1);
+    expect(most).toBeLessThanOrEqual(16);
+  });
+});
