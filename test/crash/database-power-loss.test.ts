@@ -1,5 +1,5 @@
 /**
- * The power fails before any operation on the disk while two processes write and merge. What was not synced survives or
+ * The power fails before any operation on the disk while two processes write, merge and collect garbage. What was not synced survives or
  * not, in any combination; what was acknowledged must be there, whole, with every tree and index in order.
  */
 import { describe, expect, it } from 'vitest';
@@ -19,6 +19,8 @@ describe('a database on a disk that loses power', () => {
       survived: 0,
       vanished: 0,
       inMerge: 0,
+      inGc: 0,
+      cleanings: 0,
       continued: 0,
       merges: 0,
     };
@@ -31,7 +33,9 @@ describe('a database on a disk that loses power', () => {
     }
     await annotate(JSON.stringify(tally));
     expect(tally.cuts).toBeGreaterThanOrEqual(CUTS);
-    expect(tally.inMerge).toBeGreaterThan(CUTS / 4);
+    expect(tally.inMerge).toBeGreaterThan(CUTS / 5);
+    expect(tally.inGc).toBeGreaterThan(CUTS / 20);
+    expect(tally.cleanings).toBeGreaterThan(CUTS / 10);
     expect(tally.survived).toBeGreaterThan(CUTS / 100);
     expect(tally.vanished).toBeGreaterThan(CUTS / 100);
     expect(tally.continued).toBeGreaterThan(CUTS / 8);

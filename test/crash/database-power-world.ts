@@ -12,7 +12,9 @@ import { seededClockless } from '../model/seeded-environment.ts';
 import { addTo, apply, batchOf, checkDatabase, emptyState, tables } from './database-workload.ts';
 import type { State, WorkloadOptions } from './database-workload.ts';
 import { ModelDisk } from './model-disk.ts';
+import { superfluousNames } from '../gc/reachable.ts';
 
+const quick = { graceMs: 0, logRetentionMs: 0 };
 const atOnce = (): Promise<void> => Promise.resolve();
 
 /** The model disk keeps the rules; trying that out would take most of the operations, and of the cuts. */
@@ -36,8 +38,11 @@ export interface PowerTally {
   /** Cuts after which a batch that nobody had acknowledged was there, or was not. */
   survived: number;
   vanished: number;
-  /** Cuts in the middle of a merge. */
+  /** Cuts in the middle of a merge, and of a run of gc. */
   inMerge: number;
+  inGc: number;
+  /** Databases of which all garbage was collected after the cut. */
+  cleanings: number;
   /** Databases that were written to after the cut, and cut again. */
   continued: number;
   merges: number;
@@ -54,6 +59,7 @@ export class PowerWorld {
   #acknowledged: State = emptyState;
   #pending: State | undefined;
   #merging = 0;
+  #collecting = 0;
 
   constructor(seed: number, tally: PowerTally) {
     this.#seed = seed;
@@ -102,7 +108,12 @@ export class PowerWorld {
       progress.isWriting = false;
     });
     // The other process reads and merges meanwhile: what it builds on must not vanish under it.
-    while (progress.isWriting) await (this.#random.chance(0.3) ? this.#merge(other) : other.refresh());
+    while (progress.isWriting) {
+      const dice = this.#random.next();
+      if (dice < 0.3) await this.#merge(other);
+      else if (dice < 0.45) await this.#collect(other);
+      else await other.refresh();
+    }
     await written;
     for (const db of [writer, other]) {
       this.#tally.merges += db.stats().merges?.merges ?? 0;
@@ -130,10 +141,17 @@ export class PowerWorld {
     this.#merging--;
   }
 
+  async #collect(db: Database): Promise<void> {
+    this.#collecting++;
+    await db.gc(quick);
+    this.#collecting--;
+  }
+
   /** The power fails now: opens one of the disks that may be left, and checks what is on it. */
   async #checkCut(): Promise<void> {
     this.#tally.cuts++;
     if (this.#merging > 0) this.#tally.inMerge++;
+    if (this.#collecting > 0) this.#tally.inGc++;
     const allowed = this.#pending === undefined ? [this.#acknowledged] : [this.#acknowledged, this.#pending];
     const disk = this.#disk.afterPowerLoss();
     const environment = seededClockless(this.#seed * 1_000_003 + this.#tally.cuts);
@@ -141,8 +159,24 @@ export class PowerWorld {
     await db.start();
     const at = await checkDatabase(db, allowed);
     if (this.#pending !== undefined) this.#tally[at === 0 ? 'vanished' : 'survived']++;
+    if (this.#random.chance(0.2)) await this.#clean(disk, db, allowed[at] as State);
     if (this.#random.chance(0.25)) await this.#goOn(disk, db, allowed[at] as State);
     await db.stop();
+  }
+
+  /** Collects all garbage, also what the failure of the power has brought back, and nothing else. */
+  async #clean(disk: ModelDisk, db: Database, seen: State): Promise<void> {
+    this.#tally.cleanings++;
+    for (let run = 0; run < 3; run++) {
+      await db.gc(quick);
+      await db.checkpoint();
+    }
+    await db.gc(quick);
+    const fileSystem = disk.mount(atOnce);
+    const driver = new FileDriver({ path: '/data', environment: this.#environment, fileSystem });
+    const left = (await superfluousNames(driver, 'db')).filter((name) => !name.startsWith('probe/'));
+    if (left.length > 0) throw new Error(`gc left ${left.slice(0, 5).join(', ')}`);
+    await checkDatabase(db, [seen]);
   }
 
   /** What was seen after the power failed stays, whatever fails next, and the database takes further batches. */

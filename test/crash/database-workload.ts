@@ -4,6 +4,7 @@
  */
 import type { Batch } from '../../src/batch/batch.ts';
 import type { Database } from '../../src/database.ts';
+import type { Snapshot } from '../../src/snapshot.ts';
 import { Types } from '../../src/format/types.ts';
 import { defineSchema } from '../../src/table/schema.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
@@ -114,7 +115,7 @@ export function addTo(batch: Batch, operations: readonly Operation[]): void {
   }
 }
 
-export async function readState(db: Database): Promise<State> {
+export async function readState(db: Pick<Database, 'query'>): Promise<State> {
   const read = async (table: TableName): Promise<Map<Key, Row>> => {
     const rows = (await db.query(table).execute()) as Row[];
     return new Map(rows.map((row) => [row.id, row]));
@@ -166,4 +167,46 @@ function difference(expected: State | undefined, text: string): string {
   const missing = [...wanted].filter((row) => !stored.has(row)).map((row) => `- ${row}`);
   const extra = [...stored].filter((row) => !wanted.has(row)).map((row) => `+ ${row}`);
   return [...missing, ...extra].slice(0, 20).join('\n');
+}
+
+/** What the papers say, by their ids. */
+export type Papers = ReadonlyMap<number, string>;
+
+export const papers = defineSchema({
+  name: 'papers',
+  version: 1,
+  fields: { id: { typeId: Types.int32 }, content: { typeId: Types.blob } },
+  primaryKey: 'id',
+});
+
+const maxPapers = 3;
+
+/** Blobs beside the rows: each batch brings a paper, changes the one before it, and drops the oldest. */
+export function nextPapers(present: Papers, number: number): Papers {
+  const next = new Map(present);
+  const last = [...present.keys()].at(-1);
+  if (last !== undefined) next.set(last, `paper ${last} as of batch ${number}`);
+  next.set(number, `paper ${number} ${'x'.repeat((number * 7919) % 3000)}`);
+  for (const id of [...next.keys()].slice(0, -maxPapers)) next.delete(id);
+  return next;
+}
+
+/** Adds to a batch what leads from some papers to others. */
+export function addPapers(db: Database, batch: Batch, present: Papers, next: Papers): void {
+  for (const [id, content] of next) {
+    if (present.get(id) !== content) void batch.upsert('papers', { id, content: db.Blob(content) });
+  }
+  for (const id of present.keys()) if (!next.has(id)) void batch.delete('papers', id);
+}
+
+export async function readPapers(state: Database | Snapshot): Promise<Papers> {
+  const rows = await state.query(papers).execute();
+  const read = rows.map(async ({ id, content }): Promise<[number, string]> => {
+    return [id, await state.getBlob(content as string).getString()];
+  });
+  return new Map(await Promise.all(read));
+}
+
+export function papersText(shown: Papers): string {
+  return [...shown].map(([id, content]) => `${id} ${content}`).join('\n');
 }
