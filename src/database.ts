@@ -9,6 +9,9 @@ import { readBlobRecord } from './care/blob-record.ts';
 import { checkGcOptions } from './care/gc-options.ts';
 import type { GcOptions } from './care/gc-options.ts';
 import type { GcReport } from './care/gc.ts';
+import type { RepairReport } from './care/repair.ts';
+import { checkRepairOptions, checkVerifyOptions } from './care/verify-options.ts';
+import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
 import { BlobReference } from './blob/blob-reference.ts';
 import type { BlobStore } from './blob/blob-store.ts';
 import { BlobValue } from './blob/blob-value.ts';
@@ -221,11 +224,23 @@ export class Database {
   }
 
   /**
-   * Reads everything that is stored and checks it: trees, counts, indexes against rows, checksums. What is wrong is in
-   * the report; it rejects only if the store cannot be read. It takes as long as reading all blocks does.
+   * Reads everything that is stored and checks it: trees, counts, indexes against rows, checksums, with `deep` also
+   * blobs, snapshots, history and the list of all objects. What is wrong is in the report; it rejects only if the store
+   * cannot be read, or with `ContentionError` if garbage is collected past what it reads again and again. It takes as long
+   * as reading all that does. Rejects with `InvalidOptionError`.
    */
-  verify(options: CallOptions = {}): Promise<VerifyReport> {
-    return this.#instance.verify(options.signal);
+  async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
+    return this.#instance.verify(checkVerifyOptions(options));
+  }
+
+  /**
+   * Checks everything as {@link verify} with `deep` does, and makes indexes that are damaged, missing or wrong anew from the
+   * rows of their tables. What cannot be repaired is in the report, and stays as it is: no row, blob or snapshot is ever
+   * changed. Other nodes may go on reading, writing and merging. Rejects with `ContentionError` if they merge before every
+   * attempt, and with `InvalidOptionError`.
+   */
+  async repair(options: RepairOptions = {}): Promise<RepairReport> {
+    return this.#instance.repair(checkRepairOptions(options));
   }
 
   /**

@@ -37,7 +37,12 @@ export type {
 export type { CacheDriver } from './memory/cache-driver.ts';
 export type { CacheStats, DatabaseStats, LogStats } from './care/stats.ts';
 export type { DocumentOf, FieldDefinition, RowOf, SchemaDefinition } from './table/schema.ts';
-export type { VerifiedTable, VerifyReport } from './care/verify.ts';
+export type { GarbageCount } from './care/object-census.ts';
+export type { RepairedIndex } from './care/index-rebuild.ts';
+export type { RepairReport } from './care/repair.ts';
+export type { RepairOptions, VerifyOptions, VerifyProgress } from './care/verify-options.ts';
+export type { VerifiedTable } from './care/table-check.ts';
+export type { VerifyReport } from './care/verify.ts';
 export type { Finding } from './tree/check.ts';
 export type { JsonValue, TypeId, TypeName } from './format/types.ts';
 export type { Operator } from './query/comparison.ts';

@@ -24,8 +24,11 @@ import { BlobStore } from './blob/blob-store.ts';
 import { Query } from './query/builder.ts';
 import { readStats } from './care/stats.ts';
 import type { DatabaseStats } from './care/stats.ts';
-import { verifyDatabase } from './care/verify.ts';
+import { runRepair, runVerify } from './care/upkeep.ts';
+import type { UpkeepOptions } from './care/upkeep.ts';
+import type { RepairReport } from './care/repair.ts';
 import type { VerifyReport } from './care/verify.ts';
+import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
 import { Engine } from './cluster/engine.ts';
 import type { PinnedView } from './cluster/engine.ts';
 import { checkNodes } from './options.ts';
@@ -214,13 +217,20 @@ export class Instance implements BatchHost, QueryHost {
   }
 
   /** Checks what is stored. */
-  async verify(signal: AbortSignal | undefined): Promise<VerifyReport> {
-    const engine = this.running('db.verify()');
+  verify(options: VerifyOptions): Promise<VerifyReport> {
+    return runVerify(this.#upkeep('db.verify()'), options);
+  }
+
+  /** Rebuilds what can be rebuilt. */
+  repair(options: RepairOptions): Promise<RepairReport> {
+    return runRepair(this.#upkeep('db.repair()'), options);
+  }
+
+  #upkeep(what: string): UpkeepOptions {
+    const engine = this.running(what);
     const { dbPrefix: prefix, maxMemoryBytes } = this.#options;
-    const cacheBytes = Math.floor(maxMemoryBytes / 4);
-    const { environment } = this;
-    const options = { environment, driver: this.#driver, prefix, register: engine.register, cacheBytes };
-    return engine.withSignal('db.verify()', signal, (inner) => verifyDatabase(options, inner));
+    const hold: UpkeepOptions['hold'] = (pinning, timeToLiveMs) => this.#hold(engine, what, pinning, timeToLiveMs);
+    return { engine, environment: this.environment, driver: this.#driver, prefix, maxMemoryBytes, hold };
   }
 
   /** The engine; throws `NotStartedError` unless the database is running. `what` names the call. */
@@ -267,7 +277,7 @@ export class Instance implements BatchHost, QueryHost {
   async viewMovedOn(state: TableState): Promise<boolean> {
     const engine = this.running('A query');
     await engine.refresh();
-    return engine.view.table(state.shape.name)?.tree.ref !== state.tree.ref;
+    return engine.view.table(state.shape.name)?.hasTreesOf(state) !== true;
   }
 
   async commit(operations: OperationSet, options: FlushOptions): Promise<void> {

@@ -104,6 +104,13 @@ export class BlobStore {
     return found.status === 'found';
   }
 
+  /** Reads a whole blob, some megabytes at a time, and rejects as {@link read} does if anything is wrong with it. */
+  async check(reference: string, record: BlobRecord, signal?: AbortSignal): Promise<void> {
+    // Of an empty one there is nothing to read, and still it must be there, and be empty.
+    if (record.sizeBytes === 0) await this.#readChunks(reference, record, 0, 0, signal);
+    for await (const _ of this.stream(reference, record, 0, record.sizeBytes, signal));
+  }
+
   /** Bytes `start` to `end` of a blob, verified. */
   async read(reference: string, record: BlobRecord, start: number, end: number, signal?: AbortSignal): Promise<Buffer> {
     let result: Buffer | undefined;
@@ -156,7 +163,12 @@ export class BlobStore {
         return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       }
       // Damage on the way is possible; damage in the store is there the second time too.
-      if (attempt > 1) throw new CorruptionError(key, 'A blob does not match its checksums');
+      if (attempt === 1) continue;
+      if (sizeBytes === record.sizeBytes) throw new CorruptionError(key, 'A blob does not match its checksums');
+      throw new CorruptionError(
+        key,
+        `A blob is ${sizeBytes} bytes long, and not ${record.sizeBytes} as its record says`,
+      );
     }
   }
 

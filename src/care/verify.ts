@@ -1,42 +1,35 @@
 /**
  * The check of a whole database: everything is read from the store, past the cache that queries use. Trees must be
  * sorted and balanced with right counts; every row must decode and stand under its own key; every index must hold
- * exactly the entries that the rows imply; pending commits must be whole.
+ * exactly the entries that the rows imply; pending commits must be whole. A deep check reads the blobs, the states that
+ * are kept, and the list of all objects as well.
+ *
+ * Invariant: what is reported is wrong in a state that is kept. A finding that others may have caused, by collecting
+ * garbage past what was being checked, is checked again, the second time on a state that is held on to.
  */
-import { ByteWriter, compareBytes } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
-import { CorruptionError } from '../base/errors.ts';
-import { Pacer } from '../base/pacer.ts';
-import { MalformedKey, skipKeyComponent } from '../format/ordered-key.ts';
-import type { Node } from '../format/node.ts';
-import { decodeRow, readField } from '../format/row-decode.ts';
-import { rowMarks } from '../format/row-layout.ts';
-import type { OrderedValue } from '../base/order.ts';
+import { ContentionError, CorruptionError, SnapshotExpiredError, StorageError } from '../base/errors.ts';
+import { BlobStore } from '../blob/blob-store.ts';
+import { blobsSchema } from '../blob/blob-tables.ts';
+import { isRetained } from '../cluster/pins.ts';
+import type { Block0 } from '../format/block0.ts';
+import { parseCommitName, parseStagedName } from '../format/keys.ts';
 import { CommitLog } from '../log/commit-log.ts';
-import { BlockCache } from '../memory/block-cache.ts';
 import type { Block0Register } from '../root/block0-register.ts';
 import type { StorageDriver } from '../storage/driver.ts';
-import { indexLeafShape } from '../table/table-shape.ts';
-import type { TableIndex } from '../table/table-shape.ts';
-import { isDeleted } from '../table/merged-cursor.ts';
-import type { TableState } from '../table/table-state.ts';
-import { View, ViewContext } from '../table/view.ts';
-import { BlockReader } from '../tree/block-source.ts';
-import { checkTree } from '../tree/check.ts';
-import type { Finding } from '../tree/check.ts';
-import type { Tree } from '../tree/tree.ts';
-
-/** A table as `db.verify()` found it. */
-export interface VerifiedTable {
-  /** Name of the table; `_blobs` and `_deleted_blobs` are the database's own. */
-  readonly name: string;
-  /** Rows in blocks; those of pending commits are not counted. */
-  readonly rows: number;
-  /** Blocks of the table and its indexes, roots in Block 0 included. */
-  readonly blocks: number;
-  /** Each index and how many entries it has: as many as there are rows. */
-  readonly indexes: readonly { readonly name: string; readonly entries: number }[];
-}
+import type { TableShape } from '../table/table-shape.ts';
+import { View } from '../table/view.ts';
+import type { Finding, UnreadableNode } from '../tree/check.ts';
+import { BlobCheck } from './blob-check.ts';
+import { CheckRun } from './check-run.ts';
+import type { HeldSnapshot } from './held-snapshot.ts';
+import { historyStates, pinnedStates } from './kept-states.ts';
+import { ObjectCensus } from './object-census.ts';
+import type { GarbageCount } from './object-census.ts';
+import { StateCheck } from './state-check.ts';
+import { TableCheck } from './table-check.ts';
+import type { VerifiedTable } from './table-check.ts';
+import type { VerifyProgress } from './verify-options.ts';
 
 /** What `db.verify()` found. */
 export interface VerifyReport {
@@ -48,163 +41,198 @@ export interface VerifyReport {
   readonly tables: readonly VerifiedTable[];
   /** Commits in the log that are not merged yet. */
   readonly pendingCommits: number;
+  /** Blobs that were read whole and are as they should be. Only with `deep`. */
+  readonly blobs?: { readonly objects: number; readonly bytes: number };
+  /** States of snapshots and of history that were checked. Only with `deep`. */
+  readonly keptStates?: number;
+  /**
+   * What nothing needs any more, and `db.gc()` would remove: no damage. Blocks and blobs are left out where damage hides
+   * whether anything refers to them. Only with `deep`.
+   */
+  readonly garbage?: GarbageCount;
+  /** Names of objects under the prefix that are none of the database's, 1,000 at most: no damage. Only with `deep`. */
+  readonly unknownObjects?: readonly string[];
 }
 
-export interface VerifyOptions {
+/** An index that is to be rebuilt. */
+export interface WrongIndex {
+  readonly table: string;
+  readonly index: string;
+}
+
+/** Rows that cannot be read. */
+export interface LostRows {
+  readonly shape: TableShape;
+  readonly node: UnreadableNode;
+}
+
+export interface Verified {
+  readonly report: VerifyReport;
+  readonly block0: Block0;
+  readonly wrongIndexes: readonly WrongIndex[];
+  readonly lostRows: readonly LostRows[];
+}
+
+export interface VerifyContext {
   readonly environment: Environment;
   readonly driver: StorageDriver;
   readonly prefix: string;
   readonly register: Block0Register;
   /** Memory for blocks while checking, in bytes. */
   readonly cacheBytes: number;
+  /** Holds on to a state. */
+  readonly hold: (block0: Block0) => Promise<HeldSnapshot>;
 }
 
-/** Attempts where other nodes merge, and remove what this check is about to read. */
+export interface VerifySettings {
+  readonly deep: boolean;
+  /** Only this table, or this index of it. */
+  readonly only?: { readonly table: string; readonly index?: string | undefined };
+  readonly onProgress?: ((progress: VerifyProgress) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Attempts where other nodes collect garbage past what is being checked. */
 const maxAttempts = 5;
 
-export async function verifyDatabase(options: VerifyOptions, signal?: AbortSignal): Promise<VerifyReport> {
-  for (let attempt = 1; ; attempt++) {
-    const { block0 } = await options.register.refresh(signal);
-    const report = await new Verification(options, signal).run(block0);
-    if (report.ok || attempt >= maxAttempts) return report;
-    const present = await options.register.refresh(signal);
-    // A finding counts only if the database has not moved on from what was checked.
-    if (present.block0.generation === block0.generation) return report;
+export async function verifyDatabase(context: VerifyContext, settings: VerifySettings): Promise<Verified> {
+  const { register } = context;
+  const { signal } = settings;
+  let held: HeldSnapshot | undefined;
+  try {
+    for (let attempt = 1; ; attempt++) {
+      const { block0 } = await register.refresh(signal);
+      if (attempt > 1) {
+        await held?.release();
+        held = await holdIfPossible(context, block0);
+      }
+      const verified = await new Verification(context, settings, block0).run();
+      if (verified.report.findings.length === 0) return verified;
+      const { block0: present } = await register.refresh(signal);
+      const isHeld = present.snapshots.some(({ id }) => id === held?.pin.id);
+      if (isHeld || isRetained(present, block0.generation)) return withoutPassed(verified, present);
+      if (attempt < maxAttempts) continue;
+      throw new ContentionError(
+        'Garbage was collected past what was being checked, again and again. Check while no db.gc() runs.',
+      );
+    }
+  } finally {
+    await held?.release();
   }
 }
 
-class Verification {
-  readonly #options: VerifyOptions;
-  readonly #signal: AbortSignal | undefined;
-  readonly #pacer: Pacer;
-  readonly #findings: Finding[] = [];
-  readonly #key = new ByteWriter();
+/** A state that cannot be held on to may still be there to the end of the check. */
+async function holdIfPossible({ hold }: VerifyContext, block0: Block0): Promise<HeldSnapshot | undefined> {
+  try {
+    return await hold(block0);
+  } catch (error) {
+    const mayGoOn =
+      error instanceof SnapshotExpiredError || error instanceof ContentionError || error instanceof StorageError;
+    if (!mayGoOn) throw error;
+    return undefined;
+  }
+}
 
-  constructor(options: VerifyOptions, signal: AbortSignal | undefined) {
-    this.#options = options;
-    this.#signal = signal;
-    this.#pacer = new Pacer(options.environment);
+/** Leaves out what was found in states that are kept no longer, and in commits that were merged meanwhile. */
+function withoutPassed(verified: Verified, present: Block0): Verified {
+  const findings = verified.report.findings.filter(({ name, generation, snapshot }) => {
+    if (snapshot !== undefined) return present.snapshots.some(({ id }) => id === snapshot);
+    if (generation !== undefined) return present.history !== null && generation >= present.history.floor;
+    const slot = parseCommitName(name) ?? parseStagedName(name.replace(/\+.*/, ''));
+    return slot === undefined || slot > present.appliedSeq;
+  });
+  return { ...verified, report: { ...verified.report, ok: findings.length === 0, findings } };
+}
+
+/** One check, from one Block 0. */
+class Verification {
+  readonly #settings: VerifySettings;
+  readonly #block0: Block0;
+  readonly #run: CheckRun;
+  readonly #blobs: BlobCheck | undefined;
+
+  constructor(context: VerifyContext, settings: VerifySettings, block0: Block0) {
+    const { environment, driver, prefix, cacheBytes } = context;
+    const { deep, only, signal, onProgress } = settings;
+    this.#settings = settings;
+    this.#block0 = block0;
+    const remembers = deep && only === undefined;
+    this.#run = new CheckRun({ environment, driver, prefix, cacheBytes, remembers, signal, onProgress });
+    this.#blobs = deep ? new BlobCheck(this.#run, new BlobStore(driver, prefix)) : undefined;
   }
 
-  async run(block0: Parameters<typeof View.ofBlock0>[1]): Promise<VerifyReport> {
-    const { driver, prefix, cacheBytes } = this.#options;
-    const reader = new BlockReader(driver, prefix, new BlockCache(cacheBytes));
-    const view = View.ofBlock0(new ViewContext(reader), block0);
-    const tail = await this.#readLog(view);
+  async run(): Promise<Verified> {
+    const run = this.#run;
+    const { only } = this.#settings;
+    const base = View.ofBlock0(run.context, this.#block0);
+    const tail = await this.#readLog(base);
+    const check = new TableCheck({ run, base, tail, blobs: this.#blobs });
     const tables: VerifiedTable[] = [];
-    for (const table of tail.tables.values()) {
-      tables.push(await this.#checkTable(table));
-      await this.#checkLayers(table);
+    const wrongIndexes: WrongIndex[] = [];
+    const lostRows: LostRows[] = [];
+    const wanted = [...tail.tables.values()].filter(({ shape }) => only === undefined || only.table === shape.name);
+    for (const { tree, shape } of wanted) {
+      run.expect(tree.count * (1 + shape.indexes.length));
+      if (shape.name === blobsSchema.name) this.#blobs?.expect(tree.count);
     }
+    for (const table of wanted) {
+      const { name } = table.shape;
+      const { verified, wrongIndexes: wrong, unreadable } = await check.check(table, only?.index);
+      tables.push(verified);
+      for (const index of wrong) wrongIndexes.push({ table: name, index });
+      for (const node of unreadable) lostRows.push({ shape: table.shape, node });
+      await check.checkLayers(table);
+    }
+    const deep = this.#blobs && only === undefined ? await this.#checkDeep(this.#blobs, base, tail) : {};
+    await this.#blobs?.finish();
+    const { list: findings } = run.findings;
     const { length: pendingCommits } = tail.pending;
-    return { ok: this.#findings.length === 0, findings: this.#findings, tables, pendingCommits };
+    const report = { ok: findings.length === 0, findings, tables, pendingCommits, ...deep };
+    return { report, block0: this.#block0, wrongIndexes, lostRows };
   }
 
   /** The view with the commits of the log, as far as they can be read. */
   async #readLog(view: View): Promise<View> {
-    const log = new CommitLog(this.#options.driver, this.#options.prefix);
+    const run = this.#run;
+    const log = new CommitLog(run.options.driver, run.options.prefix);
     let tail = view;
     for (;;) {
       try {
-        const commit = await log.read(tail.tail + 1, this.#signal);
+        const commit = await log.read(tail.tail + 1, run.signal);
         if (commit === undefined) return tail;
         tail = tail.withCommit({ seq: tail.tail + 1, commit });
       } catch (error) {
         if (!(error instanceof CorruptionError)) throw error;
-        this.#findings.push({ name: error.key, message: error.message });
+        run.findings.addError({}, error, '');
         return tail;
       }
     }
   }
 
-  /** What pending commits hold: rows that decode, in order, each under its own key. */
-  async #checkLayers(table: TableState): Promise<void> {
-    for (const layer of table.layers) {
-      const onRun = (leaf: Node, from: number, to: number): void => {
-        for (let i = from; i < to; i++) if (!isDeleted(leaf, i)) this.#checkRow(table, leaf, i);
-      };
-      await this.#check(layer, { leaf: table.shape.changeShape, onRun });
-    }
-  }
-
-  async #checkTable(table: TableState): Promise<VerifiedTable> {
-    const { shape } = table;
-    let blocks = 0;
-    const onNode = (): void => {
-      blocks++;
-      this.#signal?.throwIfAborted();
+  /** States that are kept, and every object. */
+  async #checkDeep(blobs: BlobCheck, base: View, tail: View): Promise<Partial<VerifyReport>> {
+    const run = this.#run;
+    const block0 = this.#block0;
+    const states = new StateCheck(run, blobs, base);
+    const pinned: View[] = [];
+    let oldest: View | undefined;
+    let keptStates = 0;
+    // Its tables may have versions that are not in force.
+    await states.checkTrees({}, block0);
+    await states.check([...pinnedStates(block0), ...historyStates(block0)], ({ snapshot }, kept) => {
+      keptStates++;
+      const view = (): View => View.ofBlock0(run.context, kept);
+      if (snapshot !== undefined) pinned.push(view());
+      else oldest ??= view();
+    });
+    await blobs.finish();
+    const census = new ObjectCensus({ run, block0, base, tail, pinned, oldest });
+    await census.take();
+    return {
+      blobs: { ...blobs.counts },
+      keptStates,
+      garbage: census.garbage,
+      unknownObjects: census.unknownObjects,
     };
-    const onRun = (leaf: Node, from: number, to: number): void => this.#checkRows(table, leaf, from, to);
-    await this.#check(table.tree, { leaf: shape.leafShape, onRun, onNode });
-    const indexes: { name: string; entries: number }[] = [];
-    for (const index of shape.indexes) {
-      const tree = table.indexes.get(index.name) as Tree;
-      const place = `indexes/${shape.name}/${index.name}`;
-      if (tree.count !== table.tree.count) {
-        const message = `The index has ${tree.count} entries, and the table ${table.tree.count} rows`;
-        this.#findings.push({ name: place, message });
-      }
-      // Strictly ascending entries, as many as there are rows, each the one that its row implies: exactly those.
-      const onEntries = (leaf: Node, from: number, to: number): Promise<void> => {
-        return this.#checkEntries(table, index, leaf, from, to);
-      };
-      await this.#check(tree, { leaf: indexLeafShape, onRun: onEntries, onNode });
-      indexes.push({ name: index.name, entries: tree.count });
-    }
-    return { name: shape.name, rows: table.tree.count, blocks, indexes };
-  }
-
-  async #check(tree: Tree, options: Omit<Parameters<typeof checkTree>[1], 'pacer'>): Promise<void> {
-    this.#findings.push(...(await checkTree(tree, { ...options, pacer: this.#pacer })));
-  }
-
-  #checkRows(table: TableState, leaf: Node, from: number, to: number): void {
-    for (let i = from; i < to; i++) {
-      if (((leaf.rows[leaf.rowBase(i)] as number) & rowMarks) !== 0) {
-        this.#findings.push({ name: leaf.name, message: `Row ${i} is marked as a change, and this is a table` });
-      }
-      this.#checkRow(table, leaf, i);
-    }
-  }
-
-  #checkRow({ shape }: TableState, leaf: Node, i: number): void {
-    const base = leaf.rowBase(i);
-    const key = this.#key;
-    try {
-      decodeRow(shape.layout, leaf, base);
-      key.length = 0;
-      shape.writeKey(key, readField(leaf, base, shape.primaryKey) as OrderedValue);
-      if (leaf.compareKey(i, key.bytes, key.length) !== 0) {
-        this.#findings.push({ name: leaf.name, message: `Row ${i} stands under the key of another` });
-      }
-    } catch (error) {
-      if (!(error instanceof CorruptionError)) throw error;
-      this.#findings.push({ name: error.key, message: `Row ${i}: ${error.message}` });
-    }
-  }
-
-  async #checkEntries(table: TableState, index: TableIndex, leaf: Node, from: number, to: number): Promise<void> {
-    const implied = new ByteWriter();
-    for (let i = from; i < to; i++) {
-      const entry = leaf.key(i);
-      try {
-        const primaryKey = entry.subarray(skipKeyComponent(entry, 0, index.field.typeId));
-        const found = table.tree.lookup(primaryKey);
-        const row = found instanceof Promise ? await found : found;
-        if (row === undefined) {
-          this.#findings.push({ name: leaf.name, message: `Index entry ${i} names a row that does not exist` });
-          continue;
-        }
-        implied.length = 0;
-        table.shape.writeIndexEntry(implied, index, row.source, row.base, primaryKey);
-        if (compareBytes(implied.finish(), entry) !== 0) {
-          this.#findings.push({ name: leaf.name, message: `Index entry ${i} is not the one that its row implies` });
-        }
-      } catch (error) {
-        if (error instanceof CorruptionError) this.#findings.push({ name: error.key, message: error.message });
-        else if (error instanceof MalformedKey) this.#findings.push({ name: leaf.name, message: error.message });
-        else throw error;
-      }
-    }
   }
 }

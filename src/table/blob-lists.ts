@@ -2,13 +2,19 @@
 import { ByteWriter } from '../base/bytes.ts';
 import { blobsSchema, deletedBlobsSchema } from '../blob/blob-tables.ts';
 import { TableShape } from './table-shape.ts';
+import type { RowHit } from '../tree/tree.ts';
 import type { View } from './view.ts';
 
 const shapes = { _blobs: new TableShape(blobsSchema), _deleted_blobs: new TableShape(deletedBlobsSchema) };
 
-/** Whether a state lists a blob: among those that rows refer to, or those that none does any more. */
-export async function isListed(view: View, list: keyof typeof shapes, blob: string): Promise<boolean> {
+/** What a state lists of a blob: among those that rows refer to, or those that none does any more. */
+export async function lookupBlob(view: View, list: keyof typeof shapes, blob: string): Promise<RowHit | undefined> {
   const key = new ByteWriter(32);
   shapes[list].writeKey(key, blob);
-  return (await view.table(list)?.lookup(key.finish())) !== undefined;
+  return view.table(list)?.lookup(key.finish());
+}
+
+/** Whether it lists the blob. */
+export async function isListed(view: View, list: keyof typeof shapes, blob: string): Promise<boolean> {
+  return (await lookupBlob(view, list, blob)) !== undefined;
 }

@@ -27,6 +27,8 @@ export interface LoggedCommit {
 /** A tree and where its blocks are. */
 export interface PlacedTree {
   readonly place: TreePlace;
+  /** What its leaves are. */
+  readonly leaf: EntryShape;
   readonly tree: Tree;
 }
 
@@ -92,12 +94,13 @@ export class ViewContext {
       versions.flatMap(({ schema, root, indexes }): PlacedTree[] => {
         const { leafShape } = this.shape(schema);
         const place = { table };
-        const rows = { place, tree: this.#tree(place, root, leafShape, inlined) };
+        const rows = { place, leaf: leafShape, tree: this.#tree(place, root, leafShape, inlined) };
         return [
           rows,
           ...indexes.map(({ name, root: indexRoot }): PlacedTree => {
             const indexPlace = { table, index: name };
-            return { place: indexPlace, tree: this.#tree(indexPlace, indexRoot, indexLeafShape, inlined) };
+            const tree = this.#tree(indexPlace, indexRoot, indexLeafShape, inlined);
+            return { place: indexPlace, leaf: indexLeafShape, tree };
           }),
         ];
       }),

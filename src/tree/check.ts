@@ -6,6 +6,7 @@
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
 import type { EntryShape } from '../format/node-entries.ts';
+import type { BlockRef } from '../format/child-ref.ts';
 import type { Node } from '../format/node.ts';
 import { leafProblem } from './leaf-shape.ts';
 import { loadChild } from './tree.ts';
@@ -17,6 +18,28 @@ export interface Finding {
   readonly name: string;
   /** What is wrong, in words. */
   readonly message: string;
+  /** Table that it is about, where it is about one. */
+  readonly table?: string;
+  /** Index of that table, where it is about one. */
+  readonly index?: string;
+  /** Generation of the earlier state that shows it, where the present one does not: that of a snapshot, or of history. */
+  readonly generation?: number;
+  /** Id of the snapshot that shows it, where the present state does not. */
+  readonly snapshot?: string;
+}
+
+/** A node that was checked before, with all that is below it. */
+export interface KnownNode {
+  readonly name: string;
+  readonly level: number;
+  /** Rows (or index entries) in it and below it. */
+  readonly count: number;
+}
+
+/** A node that could not be read, as its parent (or Block 0) refers to it: what lies below it was not seen. */
+export interface UnreadableNode extends Bounds {
+  readonly ref: BlockRef;
+  readonly level: number;
 }
 
 export interface CheckOptions {
@@ -27,23 +50,26 @@ export interface CheckOptions {
   readonly onRun?: (leaf: Node, from: number, to: number) => void | Promise<void>;
   /** Called for every node that could be read, before those below it. */
   readonly onNode?: (node: Node) => void;
+  /** What is known of a node already: then it is not entered. */
+  readonly known?: (ref: BlockRef) => KnownNode | undefined;
+  /** Called for every node that could not be read. */
+  readonly onUnreadable?: (node: UnreadableNode) => void;
   /** The check ends after so many findings. Default 100. */
   readonly maxFindings?: number;
 }
 
 /** Keys of a subtree: from `lower` on, below `upper`; undefined where there is no bound. */
-interface Bounds {
+export interface Bounds {
   readonly lower: Uint8Array | undefined;
   readonly upper: Uint8Array | undefined;
 }
 
-const defaultMaxFindings = 100;
+export const defaultMaxFindings = 100;
 
 /** Reads a whole tree and returns what is wrong with it: nothing, if all is well. */
 export async function checkTree(tree: Tree, options: CheckOptions): Promise<Finding[]> {
   if (tree.ref === null) return [];
-  const check = new TreeCheck(tree, options);
-  return check.run(tree.ref.count);
+  return new TreeCheck(tree, options).run(tree.ref);
 }
 
 class TreeCheck {
@@ -58,12 +84,26 @@ class TreeCheck {
     this.#maxFindings = options.maxFindings ?? defaultMaxFindings;
   }
 
-  async run(count: number): Promise<Finding[]> {
-    const root = await this.#read('the root', () => this.#tree.loadRoot());
+  async run(ref: NonNullable<Tree['ref']>): Promise<Finding[]> {
+    const { level } = ref;
+    const whole = { ref, level, lower: undefined, upper: undefined };
+    if (this.#isKnown(ref, level)) return this.#findings;
+    const root = await this.#read('the root', whole, () => this.#tree.loadRoot());
     if (root === undefined) return this.#findings;
     if (root.count === 0) this.#report(root.name, 'The root has no entries, and an empty tree has no root');
-    await this.#checkNode(root, { lower: undefined, upper: undefined }, count);
+    await this.#checkNode(root, whole, ref.count);
     return this.#findings;
+  }
+
+  /** Whether a node need not be entered. What is said of it must be right all the same. */
+  #isKnown(ref: BlockRef, level: number): boolean {
+    const known = this.#options.known?.(ref);
+    if (known === undefined) return false;
+    if (known.level !== level) {
+      this.#report(known.name, `The node is of level ${known.level}, and another tree refers to it as one of ${level}`);
+    }
+    this.#checkCount(known.name, known.count, ref.count);
+    return true;
   }
 
   get #enough(): boolean {
@@ -75,14 +115,19 @@ class TreeCheck {
   }
 
   /** A node, or undefined and a finding where it is damaged, missing or misplaced. */
-  async #read(parent: string, load: () => Promise<Node>): Promise<Node | undefined> {
+  async #read(parent: string, node: UnreadableNode, load: () => Promise<Node>): Promise<Node | undefined> {
     try {
       return await load();
     } catch (error) {
       if (!(error instanceof CorruptionError) && !(error instanceof UnknownFormatError)) throw error;
       this.#report(error.key === '' ? parent : error.key, error.message);
+      this.#options.onUnreadable?.(node);
       return undefined;
     }
+  }
+
+  #checkCount(name: string, total: number, count: number): void {
+    if (total !== count) this.#report(name, `There are ${total} entries in and below the node, not ${count}`);
   }
 
   /** Checks a node and all below it; `count`: how many rows its parent says there are. */
@@ -91,18 +136,20 @@ class TreeCheck {
     if (pacer?.due() === true) await pacer.pause();
     onNode?.(node);
     this.#checkKeys(node, bounds);
-    const total = node.totalCount();
-    if (total !== count) this.#report(node.name, `There are ${total} entries in and below the node, not ${count}`);
+    this.#checkCount(node.name, node.totalCount(), count);
     if (node.level === 0) {
       if (this.#isOfShape(node) && onRun !== undefined && node.count > 0) await onRun(node, 0, node.count);
       return;
     }
     for (let i = 0; i < node.count && !this.#enough; i++) {
-      const child = await this.#read(node.name, () => loadChild(this.#tree.source, node, i));
-      if (child === undefined) continue;
+      const ref = node.child(i);
+      const level = node.level - 1;
+      if (this.#isKnown(ref, level)) continue;
       const lower = i === 0 ? bounds.lower : node.key(i);
       const upper = i + 1 < node.count ? node.key(i + 1) : bounds.upper;
-      await this.#checkNode(child, { lower, upper }, node.childCount(i));
+      const at = { ref, level, lower, upper };
+      const child = await this.#read(node.name, at, () => loadChild(this.#tree.source, node, i));
+      if (child !== undefined) await this.#checkNode(child, at, ref.count);
     }
   }
 

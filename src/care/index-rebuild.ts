@@ -1,0 +1,194 @@
+/**
+ * Makes indexes anew from the rows of their tables. Nothing is taken over from the old trees, so that it does not matter
+ * how they are damaged; but every row must be there, or the new index would hide that some are lost.
+ */
+import { ByteWriter, compareBytes } from '../base/bytes.ts';
+import { CorruptionError } from '../base/errors.ts';
+import { invariant } from '../base/invariant.ts';
+import type { Pacer } from '../base/pacer.ts';
+import { IndexChanges } from '../cluster/index-changes.ts';
+import { GrowingTree } from '../cluster/merge-table.ts';
+import type { MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
+import type { Block0 } from '../format/block0.ts';
+import type { Node } from '../format/node.ts';
+import { BlockCache } from '../memory/block-cache.ts';
+import type { StorageDriver } from '../storage/driver.ts';
+import { indexLeafShape } from '../table/table-shape.ts';
+import type { TableIndex } from '../table/table-shape.ts';
+import type { TableState } from '../table/table-state.ts';
+import { View, ViewContext } from '../table/view.ts';
+import { BlockReader } from '../tree/block-source.ts';
+import { TreeCursor } from '../tree/cursor.ts';
+import { Tree } from '../tree/tree.ts';
+
+/** An index that was made anew, as `db.repair()` reports it. */
+export interface RepairedIndex {
+  /** Name of the table. */
+  readonly table: string;
+  /** Name of the index. */
+  readonly index: string;
+  /** Entries that it has now: as many as the table has rows. */
+  readonly entries: number;
+}
+
+/** Not all rows of a table can be read. */
+export class RowsUnreadable extends Error {
+  readonly table: string;
+  /** The generation whose rows they are. */
+  readonly generation: number;
+
+  constructor(table: string, generation: number, cause: Error) {
+    super(cause.message, { cause });
+    this.table = table;
+    this.generation = generation;
+  }
+}
+
+export interface RebuildOptions {
+  readonly driver: StorageDriver;
+  readonly prefix: string;
+  /** Memory for blocks, in bytes. */
+  readonly cacheBytes: number;
+  /** Names of the indexes by their tables. */
+  readonly indexes: ReadonlyMap<string, readonly string[]>;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** An index that is being made. */
+interface GrowingIndex {
+  readonly changes: IndexChanges;
+  readonly tree: GrowingTree;
+}
+
+export class IndexRebuild {
+  readonly #options: RebuildOptions;
+  readonly #cache: BlockCache;
+  readonly #view: View;
+  readonly repaired: RepairedIndex[] = [];
+
+  constructor(options: RebuildOptions, block0: Block0) {
+    const { driver, prefix, cacheBytes } = options;
+    this.#options = options;
+    this.#cache = new BlockCache(cacheBytes);
+    this.#view = View.ofBlock0(new ViewContext(new BlockReader(driver, prefix, this.#cache)), block0);
+  }
+
+  /** Reads all rows that are needed, and writes nothing. Throws {@link RowsUnreadable}. */
+  async survey(pacer: Pacer): Promise<void> {
+    const scratch = new ByteWriter();
+    for (const [table, indexes] of this.#wanted()) {
+      const onRow = (leaf: Node, i: number, key: Uint8Array): void => {
+        scratch.length = 0;
+        for (const index of indexes) table.shape.writeIndexEntry(scratch, index, leaf, leaf.rowBase(i), key);
+      };
+      this.#note(table, indexes, await this.#scan(table, pacer, onRow));
+    }
+  }
+
+  /** Writes the new trees of indexes; the tables' own stay as they are. Throws {@link RowsUnreadable}. */
+  async build(given: TableMergeContext): Promise<ReadonlyMap<string, MergedTable>> {
+    const merged = new Map<string, MergedTable>();
+    for (const [table, indexes] of this.#wanted()) {
+      const context = { ...given, cache: this.#cache };
+      const { shape } = table;
+      const growing = indexes.map((index): GrowingIndex => {
+        const place = { table: shape.name, index: index.name };
+        const empty = new Tree((table.indexes.get(index.name) as Tree).source, null);
+        return {
+          changes: new IndexChanges(shape, index),
+          tree: new GrowingTree(context, place, indexLeafShape, empty),
+        };
+      });
+      const onRow = (leaf: Node, i: number, key: Uint8Array): void => {
+        const hit = { source: leaf, base: leaf.rowBase(i) };
+        for (const { changes } of growing) changes.add(undefined, hit, key);
+      };
+      const onLeaf = async (): Promise<void> => {
+        const bytes = growing.reduce((sum, { changes }) => sum + changes.sizeBytes, 0);
+        if (bytes > context.indexBufferBytes) await apply(growing, context);
+      };
+      const rows = await this.#scan(table, context.pacer, onRow, onLeaf);
+      await apply(growing, context);
+      merged.set(shape.name, withIndexes(table, growing, context));
+      this.#note(table, indexes, rows);
+    }
+    return merged;
+  }
+
+  #note({ shape }: TableState, indexes: readonly TableIndex[], entries: number): void {
+    for (const { name } of indexes) this.repaired.push({ table: shape.name, index: name, entries });
+  }
+
+  #wanted(): [TableState, readonly TableIndex[]][] {
+    return [...this.#options.indexes].map(([name, wanted]): [TableState, readonly TableIndex[]] => {
+      const table = this.#view.table(name);
+      invariant(table !== undefined, `Table ${name} has an index and is not in the view`);
+      return [table, table.shape.indexes.filter((index) => wanted.includes(index.name))];
+    });
+  }
+
+  /** Calls `onRow` for every row, in order, and returns how many there are. */
+  async #scan(
+    table: TableState,
+    pacer: Pacer,
+    onRow: (leaf: Node, i: number, key: Uint8Array) => void,
+    onLeaf: () => Promise<void> = async () => {},
+  ): Promise<number> {
+    const cursor = new TreeCursor(table.tree);
+    let rows = 0;
+    let last: Uint8Array | undefined;
+    try {
+      while (await cursor.next()) {
+        this.#options.signal?.throwIfAborted();
+        const { node, from, to } = cursor;
+        for (let i = from; i < to; i++) {
+          const key = node.key(i);
+          if (last !== undefined && compareBytes(last, key) >= 0) {
+            throw new CorruptionError(node.name, `Row ${i} is not above the one before it`);
+          }
+          last = key;
+          onRow(node, i, key);
+        }
+        // What lies between two rows that are found where they stand is found as well.
+        for (const i of [from, to - 1]) await checkFindable(table.tree, node, i);
+        rows += to - from;
+        await onLeaf();
+        if (pacer.due()) await pacer.pause();
+      }
+    } catch (error) {
+      if (!(error instanceof CorruptionError)) throw error;
+      throw new RowsUnreadable(table.shape.name, this.#view.block0.generation, error);
+    }
+    return rows;
+  }
+}
+
+async function checkFindable(tree: Tree, leaf: Node, i: number): Promise<void> {
+  const found = await tree.lookup(leaf.key(i));
+  if (found === undefined) throw new CorruptionError(leaf.name, `Row ${i} is not where the nodes above say`);
+}
+
+async function apply(growing: readonly GrowingIndex[], { pacer, uploads }: TableMergeContext): Promise<void> {
+  for (const { changes, tree } of growing) {
+    if (changes.count > 0) await tree.apply(await changes.take(pacer));
+  }
+  // The next round reads what this one has written.
+  await uploads.finish();
+}
+
+/** A table with some of its indexes replaced. */
+function withIndexes(table: TableState, growing: readonly GrowingIndex[], context: TableMergeContext): MergedTable {
+  const { shape, tree } = table;
+  const indexes = shape.indexes.map((index): [string, GrowingTree] => {
+    const made = growing.find(({ changes }) => changes.index === index)?.tree;
+    const place = { table: shape.name, index: index.name };
+    const kept = table.indexes.get(index.name) as Tree;
+    return [index.name, made ?? new GrowingTree(context, place, indexLeafShape, kept)];
+  });
+  for (const { tree: made } of growing) context.counters.blocksWritten += made.writer.written;
+  return {
+    table,
+    tree: new GrowingTree(context, { table: shape.name }, shape.leafShape, tree),
+    indexes: new Map(indexes),
+  };
+}

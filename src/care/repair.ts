@@ -1,0 +1,146 @@
+/**
+ * Rebuilds what can be rebuilt from what is there, and says what cannot. Indexes follow from the rows of their tables, so
+ * they are made anew, in a generation of their own; nothing follows from an index, so a row that is lost stays lost.
+ *
+ * Invariants:
+ * - An index is replaced only by one that holds an entry for every row. If any row cannot be read, it stays as it is.
+ * - Rows, blobs and what states refer to are never changed. Blocks of the old index stay until garbage is collected.
+ */
+import { sleep } from '../base/env.ts';
+import { ContentionError, InvalidOptionError } from '../base/errors.ts';
+import { Pacer } from '../base/pacer.ts';
+import type { TreeBuild } from '../cluster/merge.ts';
+import { isRetained } from '../cluster/pins.ts';
+import type { Finding } from '../tree/check.ts';
+import { IndexRebuild, RowsUnreadable } from './index-rebuild.ts';
+import type { RebuildOptions, RepairedIndex } from './index-rebuild.ts';
+import { lostRowsFinding } from './lost-rows.ts';
+import { verifyDatabase } from './verify.ts';
+import type { Verified, VerifyContext } from './verify.ts';
+import type { RepairOptions } from './verify-options.ts';
+
+/** What `db.repair()` did, or would do. */
+export interface RepairReport {
+  /** Whether nothing is wrong any more, with what was looked at. */
+  readonly ok: boolean;
+  /** Indexes that were made anew; with `dryRun`, those that would be. */
+  readonly repaired: readonly RepairedIndex[];
+  /** What is wrong and stays so, and what can be done about it. */
+  readonly unrepairable: readonly Finding[];
+}
+
+export interface RepairContext extends VerifyContext {
+  /** Replaces trees in a generation of its own. */
+  readonly rebuild: (build: TreeBuild) => Promise<boolean>;
+}
+
+/** Attempts at replacing Block 0 that other nodes come before. */
+const maxLost = 20;
+
+export async function repairDatabase(context: RepairContext, options: RepairOptions): Promise<RepairReport> {
+  const { table, index, signal, dryRun = false } = options;
+  const only = table === undefined ? undefined : { table, index };
+  const verified = await verifyDatabase(context, { deep: true, signal, ...(only !== undefined && { only }) });
+  checkFound(verified, options);
+  const repair = new Repair(context, verified, signal);
+  await repair.run(dryRun);
+  const { repaired } = repair;
+  const unrepairable = [...repair.unrepairable];
+  const settings = { driver: context.driver, prefix: context.prefix, cacheBytes: context.cacheBytes, signal };
+  for (const lost of verified.lostRows) unrepairable.push(await lostRowsFinding(settings, verified.block0, lost));
+  const ok = unrepairable.length === 0 && (!dryRun || repaired.length === 0);
+  return { ok, repaired, unrepairable };
+}
+
+function checkFound({ report }: Verified, { table, index }: RepairOptions): void {
+  if (table === undefined) return;
+  const found = report.tables.find(({ name }) => name === table);
+  if (found === undefined) throw new InvalidOptionError('table', `There is no table '${table}' in the database.`);
+  if (index === undefined || found.indexes.some(({ name }) => name === index)) return;
+  throw new InvalidOptionError('index', `Table '${table}' has no index '${index}'.`);
+}
+
+class Repair {
+  readonly #context: RepairContext;
+  readonly #findings: readonly Finding[];
+  readonly #signal: AbortSignal | undefined;
+  /** Indexes that are still to be made, by their tables. */
+  readonly #wanted = new Map<string, string[]>();
+  readonly #refused: Finding[] = [];
+  repaired: readonly RepairedIndex[] = [];
+
+  constructor(context: RepairContext, verified: Verified, signal: AbortSignal | undefined) {
+    this.#context = context;
+    this.#findings = verified.report.findings;
+    this.#signal = signal;
+    for (const { table, index } of verified.wrongIndexes) {
+      this.#wanted.set(table, [...(this.#wanted.get(table) ?? []), index]);
+    }
+    for (const { shape } of verified.lostRows) this.#refuse(shape.name, 'some of its rows cannot be read');
+  }
+
+  get unrepairable(): readonly Finding[] {
+    const made = new Set(this.repaired.map(({ table, index }) => `${table}\0${index}`));
+    const left = this.#findings.filter(({ table, index, generation }) => {
+      return generation !== undefined || index === undefined || !made.has(`${table}\0${index}`);
+    });
+    return [...left, ...this.#refused];
+  }
+
+  /** Gives up the indexes of a table. */
+  #refuse(table: string, why: string): void {
+    for (const index of this.#wanted.get(table) ?? []) {
+      const message = `The index cannot be made anew from its table: ${why}`;
+      this.#refused.push({ name: `indexes/${table}/${index}`, message, table, index });
+    }
+    this.#wanted.delete(table);
+  }
+
+  async run(dryRun: boolean): Promise<void> {
+    const { environment, register } = this.#context;
+    for (let lost = 0; this.#wanted.size > 0; ) {
+      this.#signal?.throwIfAborted();
+      try {
+        if (dryRun ? await this.#survey() : await this.#rebuild()) return;
+      } catch (error) {
+        if (!(error instanceof RowsUnreadable)) throw error;
+        const { block0 } = await register.refresh(this.#signal);
+        // Otherwise its blocks may be gone since others merged, and collected garbage.
+        if (isRetained(block0, error.generation)) {
+          this.#refuse(error.table, error.message);
+          continue;
+        }
+      }
+      lost++;
+      if (lost >= maxLost) {
+        throw new ContentionError(
+          'Other nodes merged before every attempt to replace an index. Nothing is lost: try it again when less is written.',
+        );
+      }
+      await sleep(environment, Math.min(1000, 5 * 2 ** lost) * environment.random(), this.#signal);
+    }
+  }
+
+  get #options(): RebuildOptions {
+    const { driver, prefix, cacheBytes } = this.#context;
+    return { driver, prefix, cacheBytes, indexes: this.#wanted, signal: this.#signal };
+  }
+
+  async #survey(): Promise<boolean> {
+    const { environment, register } = this.#context;
+    const rebuild = new IndexRebuild(this.#options, (await register.refresh(this.#signal)).block0);
+    await rebuild.survey(new Pacer(environment));
+    this.repaired = rebuild.repaired;
+    return true;
+  }
+
+  async #rebuild(): Promise<boolean> {
+    let rebuild: IndexRebuild | undefined;
+    const done = await this.#context.rebuild((block0, merge) => {
+      rebuild = new IndexRebuild(this.#options, block0);
+      return rebuild.build(merge);
+    });
+    if (done) this.repaired = rebuild?.repaired ?? [];
+    return done;
+  }
+}

@@ -1,0 +1,205 @@
+/**
+ * The check of one table: its rows decode and stand under their own keys, every index holds exactly the entries that the
+ * rows imply, and what pending commits hold is whole.
+ */
+import { ByteWriter, compareBytes } from '../base/bytes.ts';
+import { MalformedKey, skipKeyComponent } from '../format/ordered-key.ts';
+import type { Node } from '../format/node.ts';
+import { decodeRow, readField } from '../format/row-decode.ts';
+import { rowMarks } from '../format/row-layout.ts';
+import type { OrderedValue } from '../base/order.ts';
+import { CorruptionError } from '../base/errors.ts';
+import { indexLeafShape } from '../table/table-shape.ts';
+import type { TableIndex } from '../table/table-shape.ts';
+import { isDeleted } from '../table/merged-cursor.ts';
+import type { TableState } from '../table/table-state.ts';
+import type { View } from '../table/view.ts';
+import type { UnreadableNode } from '../tree/check.ts';
+import type { Tree } from '../tree/tree.ts';
+import type { BlobCheck } from './blob-check.ts';
+import type { CheckRun, TreeResult } from './check-run.ts';
+
+/** A table as `db.verify()` found it. */
+export interface VerifiedTable {
+  /** Name of the table; `_blobs` and `_deleted_blobs` are the database's own. */
+  readonly name: string;
+  /** Rows in blocks; those of pending commits are not counted. */
+  readonly rows: number;
+  /** Blocks of the table and its indexes, roots in Block 0 included. */
+  readonly blocks: number;
+  /** Each index and how many entries it has: as many as there are rows. */
+  readonly indexes: readonly { readonly name: string; readonly entries: number }[];
+}
+
+/** What was found about a table, apart from findings. */
+export interface TableVerdict {
+  readonly verified: VerifiedTable;
+  /** Indexes that do not hold exactly what the rows imply, or cannot be read. */
+  readonly wrongIndexes: readonly string[];
+  /** Nodes of the table's tree that could not be read. */
+  readonly unreadable: readonly UnreadableNode[];
+}
+
+export interface TableCheckOptions {
+  readonly run: CheckRun;
+  /** What is in blocks. */
+  readonly base: View;
+  /** The same with the pending commits. */
+  readonly tail: View;
+  /** Undefined: blobs are not looked at. */
+  readonly blobs: BlobCheck | undefined;
+}
+
+export class TableCheck {
+  readonly #options: TableCheckOptions;
+  readonly #key = new ByteWriter();
+
+  constructor(options: TableCheckOptions) {
+    this.#options = options;
+  }
+
+  /** Checks what is in blocks; of the indexes only `index`, if one is given. */
+  async check(table: TableState, index?: string): Promise<TableVerdict> {
+    const { run, base, blobs } = this.#options;
+    const { shape } = table;
+    const subject = { table: shape.name };
+    const rows = await run.tree(subject, {
+      place: { table: shape.name },
+      leaf: shape.leafShape,
+      tree: table.tree,
+      onRun: async (leaf, from, to) => {
+        this.#checkRows(table, leaf, from, to);
+        if (blobs?.concerns(shape) !== true) return;
+        for (let i = from; i < to; i++) await blobs.checkRow(base, table, leaf, i);
+      },
+    });
+    let { blocks } = rows;
+    const indexes: { name: string; entries: number }[] = [];
+    const wrongIndexes: string[] = [];
+    for (const each of shape.indexes) {
+      if (index !== undefined && each.name !== index) continue;
+      const found = await this.#checkIndex(table, each, rows);
+      blocks += found.blocks;
+      if (found.isWrong) wrongIndexes.push(each.name);
+      indexes.push({ name: each.name, entries: (table.indexes.get(each.name) as Tree).count });
+    }
+    const verified = { name: shape.name, rows: table.tree.count, blocks, indexes };
+    return { verified, wrongIndexes, unreadable: rows.unreadable };
+  }
+
+  /** What pending commits hold: rows that decode, in order, each under its own key. */
+  async checkLayers(table: TableState): Promise<void> {
+    const { run, tail, blobs } = this.#options;
+    const { shape, layers } = table;
+    for (const [position, layer] of layers.entries()) {
+      const newer = layers.slice(0, position);
+      const onRun = async (leaf: Node, from: number, to: number): Promise<void> => {
+        for (let i = from; i < to; i++) {
+          if (isDeleted(leaf, i)) continue;
+          this.#checkRow(table, leaf, i);
+          if (blobs?.concerns(shape) === true && !(await this.#isReplaced(newer, leaf, i))) {
+            await blobs.checkRow(tail, table, leaf, i);
+          }
+        }
+      };
+      await run.tree({ table: shape.name }, { leaf: shape.changeShape, tree: layer, onRun });
+    }
+  }
+
+  /** Whether a newer commit holds the same row. */
+  async #isReplaced(newer: readonly Tree[], leaf: Node, i: number): Promise<boolean> {
+    const key = leaf.key(i);
+    for (const layer of newer) {
+      try {
+        if ((await layer.lookup(key)) !== undefined) return true;
+      } catch (error) {
+        // Found where that layer is checked.
+        if (!(error instanceof CorruptionError)) throw error;
+      }
+    }
+    return false;
+  }
+
+  #checkRows(table: TableState, leaf: Node, from: number, to: number): void {
+    const { findings } = this.#options.run;
+    const subject = { table: table.shape.name };
+    for (let i = from; i < to; i++) {
+      if (((leaf.rows[leaf.rowBase(i)] as number) & rowMarks) !== 0) {
+        findings.add(subject, leaf.name, `Row ${i} is marked as a change, and this is a table`);
+      }
+      this.#checkRow(table, leaf, i);
+    }
+  }
+
+  #checkRow({ shape }: TableState, leaf: Node, i: number): void {
+    const { findings } = this.#options.run;
+    const base = leaf.rowBase(i);
+    const key = this.#key;
+    try {
+      decodeRow(shape.layout, leaf, base);
+      key.length = 0;
+      shape.writeKey(key, readField(leaf, base, shape.primaryKey) as OrderedValue);
+      if (leaf.compareKey(i, key.bytes, key.length) !== 0) {
+        findings.add({ table: shape.name }, leaf.name, `Row ${i} stands under the key of another`);
+      }
+    } catch (error) {
+      if (!(error instanceof CorruptionError)) throw error;
+      findings.add({ table: shape.name }, error.key, `Row ${i}: ${error.message}`);
+    }
+  }
+
+  /**
+   * Strictly ascending entries, each the one that its row implies, as many as there are rows: exactly those. Where rows
+   * cannot be read nothing is said of their entries.
+   */
+  async #checkIndex(
+    table: TableState,
+    index: TableIndex,
+    rows: TreeResult,
+  ): Promise<{ readonly blocks: number; readonly isWrong: boolean }> {
+    const { run } = this.#options;
+    const { findings } = run;
+    const place = { table: table.shape.name, index: index.name };
+    const before = findings.list.length;
+    const result = await run.tree(place, {
+      place,
+      leaf: indexLeafShape,
+      tree: table.indexes.get(index.name) as Tree,
+      onRun: (leaf, from, to) => this.#checkEntries(table, index, leaf, from, to),
+    });
+    const expected = rows.isWhole ? rows.entries : table.tree.count;
+    if (result.isWhole && result.entries !== expected) {
+      const message = `The index has ${result.entries} entries, and the table ${expected} rows`;
+      findings.add(place, `indexes/${place.table}/${place.index}`, message);
+    }
+    const isWrong = findings.list.slice(before).some((finding) => finding.index !== undefined);
+    return { blocks: result.blocks, isWrong };
+  }
+
+  async #checkEntries(table: TableState, index: TableIndex, leaf: Node, from: number, to: number): Promise<void> {
+    const { findings } = this.#options.run;
+    const { shape, tree } = table;
+    const subject = { table: shape.name, index: index.name };
+    const implied = this.#key;
+    for (let i = from; i < to; i++) {
+      const entry = leaf.key(i);
+      const add = (message: string): void => findings.add(subject, leaf.name, `Index entry ${i} ${message}`);
+      try {
+        const primaryKey = entry.subarray(skipKeyComponent(entry, 0, index.field.typeId));
+        const found = tree.lookup(primaryKey);
+        const row = found instanceof Promise ? await found : found;
+        if (row === undefined) {
+          add('names a row that does not exist');
+          continue;
+        }
+        implied.length = 0;
+        shape.writeIndexEntry(implied, index, row.source, row.base, primaryKey);
+        if (compareBytes(implied.finish(), entry) !== 0) add('is not the one that its row implies');
+      } catch (error) {
+        if (error instanceof MalformedKey) add(`cannot be read: ${error.message}`);
+        // It is the table that is damaged.
+        else findings.addError({ table: shape.name }, error, leaf.name);
+      }
+    }
+  }
+}

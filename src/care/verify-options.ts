@@ -1,0 +1,71 @@
+/** The options of `db.verify()` and `db.repair()`, checked. */
+import { InvalidOptionError } from '../base/errors.ts';
+import { describeValue } from '../format/values.ts';
+
+/** How far `db.verify()` has come. */
+export interface VerifyProgress {
+  /** Rows, index entries and, with `deep`, blobs that were checked. */
+  readonly checked: number;
+  /** How many there are to check. It begins anew where the database has moved on too far meanwhile. */
+  readonly total: number;
+}
+
+/** Options of `db.verify()`. */
+export interface VerifyOptions {
+  /**
+   * Reads every blob as well, and checks who owns it; checks the trees of snapshots and history; and counts what nothing
+   * refers to. Default false.
+   */
+  readonly deep?: boolean;
+  /** Called after every block and blob. */
+  readonly onProgress?: (progress: VerifyProgress) => void;
+  /** Gives the call up. */
+  readonly signal?: AbortSignal;
+}
+
+/** Options of `db.repair()`. */
+export interface RepairOptions {
+  /** Looks at this table only, and neither at blobs nor at snapshots. Default: at everything. */
+  readonly table?: string;
+  /** Looks at this index of the table only. */
+  readonly index?: string;
+  /** Writes nothing, and reports what would be done. Default false. */
+  readonly dryRun?: boolean;
+  /** Gives the call up. What was repaired until then stays so. */
+  readonly signal?: AbortSignal;
+}
+
+const verifyNames: readonly (keyof VerifyOptions)[] = ['deep', 'onProgress', 'signal'];
+const repairNames: readonly (keyof RepairOptions)[] = ['table', 'index', 'dryRun', 'signal'];
+
+function checkNames(options: object, known: readonly string[]): void {
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  throw new InvalidOptionError(unknown, `There is no option ${unknown}. The options are ${known.join(', ')}.`);
+}
+
+function checkKind(option: string, value: unknown, kind: 'boolean' | 'function' | 'string'): void {
+  if (value === undefined || typeof value === kind) return;
+  const allowed = { boolean: 'true or false', function: 'a function', string: 'a name' }[kind];
+  throw new InvalidOptionError(option, `Option ${option} is ${describeValue(value)}; it must be ${allowed}.`);
+}
+
+/** Throws `InvalidOptionError`. */
+export function checkVerifyOptions(options: VerifyOptions): VerifyOptions {
+  checkNames(options, verifyNames);
+  checkKind('deep', options.deep, 'boolean');
+  checkKind('onProgress', options.onProgress, 'function');
+  return options;
+}
+
+/** Throws `InvalidOptionError`. */
+export function checkRepairOptions(options: RepairOptions): RepairOptions {
+  checkNames(options, repairNames);
+  checkKind('table', options.table, 'string');
+  checkKind('index', options.index, 'string');
+  checkKind('dryRun', options.dryRun, 'boolean');
+  if (options.index !== undefined && options.table === undefined) {
+    throw new InvalidOptionError('index', 'Option index needs option table: indexes of two tables may share a name.');
+  }
+  return options;
+}

@@ -1,0 +1,17 @@
+/** Listings of more than one page. */
+import type { ListEntry, RequestOptions, StorageDriver } from './driver.ts';
+
+/** Every object whose key begins with `prefix`, in the order of keys. */
+export async function* listAll(
+  driver: StorageDriver,
+  prefix: string,
+  options: RequestOptions = {},
+): AsyncGenerator<ListEntry, void, undefined> {
+  for (let after: string | undefined; ; ) {
+    options.signal?.throwIfAborted();
+    const page = await driver.list(prefix, { ...options, ...(after !== undefined && { after }) });
+    yield* page.entries;
+    after = page.entries.at(-1)?.key;
+    if (!page.more || after === undefined) return;
+  }
+}
