@@ -46,6 +46,28 @@ describe('blocks that a merge replaced', () => {
     await expectRows(cluster, await cluster.start(1), 'second');
   });
 
+  it('go too where they are roots that Block 0 has no room for', async () => {
+    const cluster = new Cluster();
+    const node = await cluster.start(0, { blockSizeBytes: 524_288 });
+    const put = async (text: string): Promise<string[]> => {
+      await cluster.run(
+        cluster.flush(node, (batch) => {
+          for (const id of all) void batch.upsert(items, { id, text: text.repeat(50) });
+        }),
+      );
+      await cluster.run(node.db.checkpoint());
+      return cluster.namesIn('data');
+    };
+    const [first] = await put('first');
+    expect(await put('second')).toHaveLength(2);
+    await cluster.run(node.db.gc());
+    const left = await cluster.namesIn('data');
+    expect(left).toHaveLength(1);
+    expect(left).not.toContain(first);
+    expect(await cluster.garbage()).toEqual({ missing: [], superfluous: [] });
+    expect(await cluster.run((await cluster.start(1)).db.query(items).count())).toBe(count);
+  });
+
   it('go too where tables and indexes become empty', async () => {
     const cluster = new Cluster();
     const node = await cluster.withRows(count);

@@ -4,7 +4,7 @@ import type { StoredSnapshot } from '../../src/format/block0.ts';
 import { rootId } from '../../src/format/keys.ts';
 import type { Database } from '../../src/index.ts';
 import type { Snapshot } from '../../src/snapshot.ts';
-import { answerLost } from '../protocol/scripted-driver.ts';
+import { answerLost, requestLost } from '../protocol/scripted-driver.ts';
 import { Cluster, Gate, items, range } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';
 
@@ -238,6 +238,23 @@ describe('taking a snapshot', () => {
     expect(await cluster.garbage()).toEqual({ missing: [], superfluous: [] });
   });
 
+  it('is not hindered by a gc of the very state that it is about to pin', async () => {
+    const cluster = new Cluster();
+    const writer = await cluster.withRows(200);
+    const holder = await cluster.start(1);
+    const gate = new Gate();
+    holder.driver.onPut(/^block0$/, gate.before);
+    const taken = holder.db.snapshot();
+    await cluster.run(gate.reached);
+    expect(await cluster.run(writer.db.gc({ logRetentionMs: 0 }))).toMatchObject({ counts: { root: 0 } });
+    gate.open();
+    const snapshot = await cluster.run(taken);
+    expect(snapshot.generation).toBe(1);
+    await replaceAll(cluster, writer, 200);
+    expect(await cluster.run(textsOf(snapshot))).toEqual(texts(range(0, 200), 'first'));
+    expect(await cluster.garbage()).toEqual({ missing: [], superfluous: [] });
+  });
+
   it('does not cost a merge that is under way its work', async () => {
     const cluster = new Cluster();
     const merging = await cluster.withRows(200);
@@ -308,6 +325,18 @@ describe('taking a snapshot', () => {
     const snapshot = await cluster.run(node.db.snapshot());
     expect((await cluster.block0()).snapshots).toMatchObject([{ id: snapshot.id }]);
     expect(await cluster.namesIn('roots')).toEqual([`roots/${snapshot.id}`]);
+  });
+
+  it('whose answer is lost is not taken twice, whoever has replaced Block 0 since', async () => {
+    const cluster = new Cluster();
+    const node = await cluster.withRows(5);
+    node.driver.onPut(/^block0$/, async (pass, request) => {
+      await answerLost(pass, request).catch(() => undefined);
+      await cluster.replaceBlock0(() => ({}));
+      return requestLost(pass, request);
+    });
+    const snapshot = await cluster.run(node.db.snapshot());
+    expect((await cluster.block0()).snapshots).toMatchObject([{ id: snapshot.id }]);
   });
 
   it.each([0, 999, 1000.5, 2_592_000_001, '1000', Number.NaN])(
