@@ -4,6 +4,7 @@ import { ByteWriter } from './base/bytes.ts';
 import { Batch, tableName } from './batch/batch.ts';
 import type { TableRef, TriggerHandler } from './batch/batch.ts';
 import { normalizeKey } from './batch/operations.ts';
+import type { StoreReport } from './care/doctor.ts';
 import type { VerifyReport } from './care/verify.ts';
 import { BlobReference } from './blob/blob-reference.ts';
 import type { BlobStore } from './blob/blob-store.ts';
@@ -198,6 +199,16 @@ export class Database {
    */
   verify(options: CallOptions = {}): Promise<VerifyReport> {
     return this.#instance.verify(options.signal);
+  }
+
+  /**
+   * Tries the store out, under random keys that are deleted again, and looks what is under the prefix: whether writes
+   * keep their conditions, what the credentials allow, how fast and how far off in time the store is. About a hundred
+   * requests. May be called before `start()`, after `stop()` and when `start()` fails. An unsafe store, or one that is
+   * out of reach, is no error but in the report; it rejects only with `AbortedError`.
+   */
+  doctor(options: CallOptions = {}): Promise<StoreReport> {
+    return this.#instance.doctor(options.signal);
   }
 
   /**

@@ -33,6 +33,15 @@ export type {
 export type { CacheDriver } from './memory/cache-driver.ts';
 export type { CacheStats, DatabaseStats } from './care/stats.ts';
 export type { DocumentOf, FieldDefinition, RowOf, SchemaDefinition } from './table/schema.ts';
+export { formatStoreReport } from './care/doctor.ts';
+export type { StoredDatabase, StoreReport } from './care/doctor.ts';
+export type {
+  Certification,
+  CheckStatus,
+  LatencyFigures,
+  PermissionStatus,
+  StoreCheck,
+} from './storage/certification.ts';
 export type { VerifiedTable, VerifyReport } from './care/verify.ts';
 export type { Finding } from './tree/check.ts';
 export type { JsonValue, TypeId, TypeName } from './format/types.ts';

@@ -2,7 +2,7 @@
  * A running (or stopped) instance: what is registered, the engine while it runs, and what batches and queries need of
  * the two. The facade (database.ts) puts the public calls on top of it.
  */
-import type { Deadline } from './base/deadline.ts';
+import { Deadline } from './base/deadline.ts';
 import type { Environment } from './base/env.ts';
 import { AbortedError, BlobNotFoundError, NotStartedError, StorageError } from './base/errors.ts';
 import { filteredLogger } from './base/logger.ts';
@@ -17,6 +17,8 @@ import type { BlobRecord } from './blob/blob-tables.ts';
 import { Query } from './query/builder.ts';
 import { readStats } from './care/stats.ts';
 import type { DatabaseStats } from './care/stats.ts';
+import { examineStore } from './care/doctor.ts';
+import type { StoreReport } from './care/doctor.ts';
 import { verifyDatabase } from './care/verify.ts';
 import type { VerifyReport } from './care/verify.ts';
 import { Engine } from './cluster/engine.ts';
@@ -61,6 +63,9 @@ export class TriggerApi {
 
 /** What a flush may hold in its commit itself; more goes into staged runs. */
 const maxCommitBytes = 8 * 1024 * 1024;
+
+/** Far beyond what looking at a store takes, which ends by itself. */
+const doctorTimeoutMs = 300_000;
 
 interface Transition {
   readonly kind: 'start' | 'stop';
@@ -175,6 +180,20 @@ export class Instance implements BatchHost, QueryHost {
     const { environment } = this;
     const options = { environment, driver: this.#driver, prefix, register: engine.register, cacheBytes };
     return engine.withSignal('db.verify()', signal, (inner) => verifyDatabase(options, inner));
+  }
+
+  /** Looks at the store, started or not. */
+  async doctor(signal: AbortSignal | undefined): Promise<StoreReport> {
+    const { environment } = this;
+    const deadline = new Deadline(environment, 'db.doctor()', doctorTimeoutMs, signal);
+    try {
+      const options = { environment, driver: this.#driver, prefix: this.#options.dbPrefix };
+      return await examineStore({ ...options, signal: deadline.signal });
+    } finally {
+      deadline.clear();
+      // Nobody else closes what was opened for this. How that goes is no news about the store.
+      if (this.#last.kind === 'stop') await this.#driver.close?.().catch(() => undefined);
+    }
   }
 
   /** The engine; throws `NotStartedError` unless the database is running. `what` names the call. */
