@@ -181,6 +181,11 @@ export class Engine implements TurnHost {
     this.#turns.viewChanged();
   }
 
+  async peek(): Promise<void> {
+    const startedMs = this.#options.environment.monotonicMs();
+    if (await this.follower.peek()) this.#noteRefreshed(startedMs);
+  }
+
   get hasTooMuchPending(): boolean {
     const { pending, pendingBytes, hasStaged } = this.view;
     return hasStaged || pending.length > maxPendingCommits || pendingBytes > this.#maxPendingBytes;

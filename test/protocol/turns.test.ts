@@ -116,6 +116,29 @@ describe('adaptive polling', () => {
     expect(looks(node)).toEqual([5, 15, 35, 75, 135, 195, 255]);
   });
 
+  it('asks for the next slot only, and now and then for Block 0 as well', async () => {
+    const node = await start(0, { polling: 'adaptive' });
+    await until(hour);
+    const statuses = node.requests.map(({ status }) => status);
+    expect(statuses.filter((status) => status === 'missing')).toHaveLength(looks(node).length);
+    expect(statuses.filter((status) => status === 'unchanged').length).toBeLessThanOrEqual(8);
+    expect(statuses.filter((status) => status === 'unchanged').length).toBeGreaterThanOrEqual(5);
+  });
+
+  it('is not blind for what is behind a slot that was trimmed', async () => {
+    const [idle, other] = [await start(0, { polling: 'adaptive' }), await start(1, { polling: 'onDemand' })];
+    await until(hour + 3 * second);
+    await insert(other, 1);
+    await environment.run(other.db.checkpoint());
+    await trimLog();
+    await insert(other, 2);
+    other.process.freeze();
+    expect(idle.db.stats().log?.tail).toBe(0);
+    await environment.advance(12 * 60 * second);
+    expect(idle.db.stats().log?.tail).toBe(2);
+    expect(appliedSeq(idle)).toBe(2);
+  });
+
   it('looks within an interval after a query, a flush or a refresh', async () => {
     const node = await start(0, { polling: 'adaptive', nodes: [9] });
     const uses: (() => Promise<unknown>)[] = [
