@@ -1,12 +1,13 @@
 /**
- * The process that `database-kill.test.ts` kills: writes batch after batch, and tells what it is about to do and what was
- * acknowledged. `node <this file, bundled> <folder> <number of the first batch>`
+ * The process that the kill tests kill: writes batch after batch, and tells what it is about to do and what was
+ * acknowledged. `node <this file, bundled> <its task as JSON>`
  */
 import { writeSync } from 'node:fs';
 import type { StorageDriver } from '../../src/storage/driver.ts';
 import { StoreDb } from '../../src/index.ts';
-import { FileDriver } from '../../src/storage/index.ts';
-import { databaseOptions, workload } from './database-chain.ts';
+import { isRemote, openStore } from './crash-store.ts';
+import { databaseOptions, fences, persistently, workload } from './database-chain.ts';
+import type { ChildTask } from './database-chain.ts';
 import { addTo, apply, batchOf, readState, tables } from './database-workload.ts';
 
 /** Tells the parent at once: what was written when the process is killed has been told. */
@@ -37,20 +38,32 @@ function announcing(driver: StorageDriver): StorageDriver {
   };
 }
 
-const [folder, first] = process.argv.slice(2) as [string, string];
-const db = StoreDb({ ...databaseOptions, driver: announcing(new FileDriver(folder)) });
-for (const table of tables) db.registerSchema(table);
-await db.start();
-let state = await readState(db);
+const { store, dbPrefix, first } = JSON.parse(process.argv[2] as string) as ChildTask;
+const remote = isRemote(store);
+
+/** In a folder nothing may fail. */
+function attempt<T>(call: () => Promise<T>): Promise<T> {
+  return remote ? persistently(call, (code) => tell(`failed ${code}`)) : call();
+}
+
+/** How long a flush is waited for: mostly long enough. It is given up otherwise, and must be settled by the next one. */
+function patience(number: number): { signal?: AbortSignal } {
+  return remote ? { signal: AbortSignal.timeout([2000, 300, 1000, 100][number % 4] as number) } : {};
+}
+
+const db = StoreDb({ ...databaseOptions, dbPrefix, driver: announcing(openStore(store)) });
+for (const table of [...tables, fences]) db.registerSchema(table);
+await attempt(() => db.start());
+let state = await attempt(() => readState(db));
 tell('ready');
-for (let number = Number(first); ; number++) {
+for (let number = first; ; number++) {
   const operations = batchOf(workload, number, state);
   const batch = db.batch();
   addTo(batch, operations);
   tell(`flush ${number}`);
-  await batch.flush();
+  await attempt(() => batch.flush(patience(number)));
   tell(`flushed ${number}`);
   state = apply(state, operations);
   // Sometimes at once, besides the turns that come by themselves.
-  if (number % 7 === 0) await db.checkpoint();
+  if (number % 7 === 0) await attempt(() => db.checkpoint());
 }
