@@ -18,4 +18,6 @@ export function bucketDriver(bucket: string = bucketUnderTest().bucket): ObjectS
 }
 
 /** Of Ceph. */
-export const majorVersion: number = Number.parseInt(bucketUnderTest().version, 10);
+export function majorVersion(): number {
+  return Number.parseInt(bucketUnderTest().version, 10);
+}
