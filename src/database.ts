@@ -42,8 +42,8 @@ export class Database {
   /**
    * Opens the database, or creates it where there is none, and starts the write-forward loop. Required before any
    * operation; calling it again changes nothing. `registerSchema()` and its like may come before or after. Rejects with
-   * `NotADatabaseError` if there are other objects under the prefix, and with `DeadlineExceededError` if the store
-   * cannot be reached.
+   * `NotADatabaseError` if there are other objects under the prefix, with `UnsafeStoreError` if the store is not safe
+   * for a new database, and with `DeadlineExceededError` if it cannot be reached.
    */
   async start(): Promise<void> {
     await this.#instance.start();

@@ -116,7 +116,7 @@ describe('a store that keeps the rules', () => {
     const environment = new VirtualEnvironment();
     const driver = new FaultyDriver(new Store(environment), { environment, faults: { latencyMs: [150, 150] } });
     const { certification } = await certify(environment, driver);
-    expect(certification).toMatchObject({ safe: true, latency: { read: { medianMs: 300 }, write: { maxMs: 300 } } });
+    expect(certification).toMatchObject({ safe: true, latency: { read: { medianMs: 300 }, create: { maxMs: 300 } } });
     expect(environment.monotonicMs()).toBeLessThan(8000);
   });
 
@@ -146,7 +146,7 @@ describe('a store that keeps the rules', () => {
     class LandsLate extends Store {
       readonly #late: (() => Promise<unknown>)[] = [];
       override put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
-        if (options.if !== 'any' || this.#late.length > 0) return super.put(key, body, options);
+        if (!key.includes('/list/') || this.#late.length > 0) return super.put(key, body, options);
         this.#late.push(() => super.put(key, body, options));
         return Promise.reject(new StorageError(key, 'unknown', 'The connection was reset.'));
       }
@@ -157,6 +157,16 @@ describe('a store that keeps the rules', () => {
       }
     }
     expect(await reportOn((environment) => new LandsLate(environment))).toMatchObject({ safe: true, findings: [] });
+  });
+
+  it('may refuse every put that has no condition', async () => {
+    class WantsConditions extends Store {
+      override async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+        if (options.if === 'any') throw new StorageError(key, 'none', 'Denied by policy.', { reason: 'forbidden' });
+        return super.put(key, body, options);
+      }
+    }
+    expect(await reportOn((environment) => new WantsConditions(environment))).toMatchObject({ safe: true });
   });
 
   it('may limit how often a key is written', async () => {

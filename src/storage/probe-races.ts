@@ -7,9 +7,9 @@
  */
 import { StorageError } from '../base/errors.ts';
 import type { CheckName, Verdicts } from './certification.ts';
-import type { PutCondition, PutResult } from './driver.ts';
+import type { PutResult } from './driver.ts';
 import { expectFound, Unsettled, Violation } from './prober.ts';
-import type { Probe, Prober } from './prober.ts';
+import type { Probe, ProbeCondition, Prober } from './prober.ts';
 
 const racers = 16;
 /** Races of each kind that must have shown who won. */
@@ -36,7 +36,7 @@ interface Winner {
 interface Race {
   readonly check: CheckName;
   readonly key: string;
-  readonly condition: PutCondition;
+  readonly condition: ProbeCondition;
   /** What is there before the race. */
   readonly before: Winner | undefined;
 }
