@@ -156,6 +156,16 @@ describe('adaptive polling', () => {
     }
   });
 
+  it('looks within an interval after a query that found its view new enough', async () => {
+    const node = await start(0, { polling: 'adaptive' });
+    await until(8 * second);
+    node.requests.length = 0;
+    await environment.run(node.db.get(notes, 1));
+    expect(node.requests).toEqual([]);
+    await until(33 * second);
+    expect(looks(node)).toEqual([10, 20]);
+  });
+
   it('makes no haste for what others commit while nobody here asks', async () => {
     const [idle, busy] = [await start(0, { polling: 'adaptive', nodes: [9] }), await start(1, { nodes: [9] })];
     await until(hour);
@@ -196,7 +206,8 @@ describe('adaptive polling', () => {
 
   it('gets its turn also where the store is slower than an interval', async () => {
     const ids = [0, 1, 2, 3];
-    network.faults = { latencyMs: [40, 40] };
+    // A refresh takes 140 ms, so that it always ends in the slot of another node.
+    network.faults = { latencyMs: [35, 35] };
     const options = { polling: 'adaptive', nodes: ids, writeForwardInterval: 10 } as const;
     const nodes = await Promise.all(ids.map((nodeId) => start(nodeId, options)));
     await environment.advance(200 * second);

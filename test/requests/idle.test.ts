@@ -4,6 +4,7 @@ import type { Polling } from '../../src/cluster/polling.ts';
 import { createDatabase } from '../../src/create.ts';
 import type { Database } from '../../src/database.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
+import type { RequestCounts } from '../../src/storage/observed.ts';
 import { costOf } from '../../src/storage/prices.ts';
 import { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
 
@@ -25,7 +26,9 @@ async function idleDay(polling: Polling): Promise<{ gets: number; missing: numbe
   await environment.advance(dayMs);
   const { requests, dollars } = db.stats();
   await environment.run(db.stop());
-  const sum = (counts: typeof requests): number => Object.values(counts).reduce((all, count) => all + count, 0);
+  const sum = (counts: RequestCounts): number => {
+    return (Object.keys(counts) as (keyof RequestCounts)[]).reduce((all, kind) => all + counts[kind], 0);
+  };
   const gets = requests.getUnchanged - from.requests.getUnchanged;
   const missing = requests.getMissing - from.requests.getMissing;
   return {
