@@ -375,6 +375,28 @@ describe('a merge policy', () => {
     },
   );
 
+  it('lets an instance on demand sleep until then', async () => {
+    const node = await start(0, { polling: 'onDemand', mergePolicy: { minCommits: 100, maxWaitMs: hour } });
+    await insert(node, 1);
+    node.requests.length = 0;
+    await environment.advance(hour - 10 * second);
+    expect(node.requests).toEqual([]);
+    await environment.advance(20 * second);
+    expect(appliedSeq(node)).toBe(1);
+  });
+
+  it('does not hold up a commit with staged rows, which are slow to read from', async () => {
+    const node = await start(0, { mergePolicy: { minCommits: 100, maxWaitMs: hour }, nodes: [0] });
+    const dying = await start(1, { nodes: [0] });
+    const batch = dying.db.batch();
+    for (let id = 0; id < 9000; id++) void batch.insert(notes, { id, text: 'x'.repeat(1000) });
+    await environment.run(batch.flush());
+    // Before it can merge what it has flushed.
+    dying.process.freeze();
+    await environment.advance(60 * second);
+    expect(appliedSeq(node)).toBe(1);
+  });
+
   it('with nothing but a time waits for that, however many there are', async () => {
     const node = await start(0, { mergePolicy: { maxWaitMs: 60 * second } });
     for (let id = 0; id < 20; id++) await insert(node, id);

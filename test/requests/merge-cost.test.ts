@@ -6,8 +6,10 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { createDatabase } from '../../src/create.ts';
 import type { Database } from '../../src/database.ts';
 import { Types } from '../../src/format/types.ts';
+import type { StorageDriver } from '../../src/storage/driver.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
 import type { ObservedRequest } from '../../src/storage/observed.ts';
+import { FaultyDriver } from '../../src/testing/faulty-driver.ts';
 import { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
 
 const people = {
@@ -28,14 +30,14 @@ let environment: VirtualEnvironment;
 let store: MemoryDriver;
 let writer: Database;
 
-function make(nodeId: number, onRequest?: (request: ObservedRequest) => void): Database {
+function make(nodeId: number, onRequest?: (request: ObservedRequest) => void, driver: StorageDriver = store): Database {
   const options = { dbPrefix: 'db', nodeId, logLevel: 'silent', polling: 'onDemand' } as const;
   const given = {
     ...options,
     ...(onRequest && { onRequest }),
     mergePolicy: { minCommits: 2000, maxWaitMs: 86_400_000 },
   };
-  const db = createDatabase({ ...given, driver: environment.connect(store) }, environment);
+  const db = createDatabase({ ...given, driver: environment.connect(driver) }, environment);
   db.registerSchema(people);
   return db;
 }
@@ -163,5 +165,21 @@ describe('a merge', () => {
     expect(get + getMissing + getUnchanged - from.get - from.getMissing - from.getUnchanged).toBeLessThanOrEqual(12);
     const { tail } = writer.stats().log as { tail: number };
     expect(late.stats().log).toMatchObject({ tail, appliedSeq: tail });
+  });
+});
+
+describe('opening a database', () => {
+  it('with commits that wait reads each of them once, in few round trips', async () => {
+    await commit(60, false);
+    const seen: ObservedRequest[] = [];
+    const slow = new FaultyDriver(store, { environment, faults: { latencyMs: [10, 10] } });
+    const db = make(2, (request) => seen.push(request), slow);
+    const startedMs = environment.timeline.nowMs;
+    await environment.run(db.start());
+    // Block 0, seven rounds of slots, Block 0 again: of 20 ms each.
+    expect(environment.timeline.nowMs - startedMs).toBeLessThanOrEqual(9 * 20);
+    expect(seen.filter(({ key, status }) => key.includes('/committed/') && status === 'found')).toHaveLength(60);
+    expect(seen.filter(({ status }) => status === 'missing').length).toBeLessThanOrEqual(16);
+    await environment.run(writer.checkpoint());
   });
 });
