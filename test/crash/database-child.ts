@@ -46,9 +46,10 @@ function attempt<T>(call: () => Promise<T>): Promise<T> {
   return remote ? persistently(call, (code) => tell(`failed ${code}`)) : call();
 }
 
-/** How long a flush is waited for: mostly long enough. It is given up otherwise, and must be settled by the next one. */
-function patience(number: number): { signal?: AbortSignal } {
-  return remote ? { signal: AbortSignal.timeout([2000, 300, 1000, 100][number % 4] as number) } : {};
+/** How long a flush is waited for: mostly long enough. It is given up otherwise, and settled by the next one. */
+function patience(number: number, attempts: number): { signal?: AbortSignal } {
+  const ms = [2000, 300, 1000, 100][number % 4] as number;
+  return remote ? { signal: AbortSignal.timeout(ms * 2 ** attempts) } : {};
 }
 
 const db = StoreDb({ ...databaseOptions, dbPrefix, driver: announcing(openStore(store)) });
@@ -61,7 +62,8 @@ for (let number = first; ; number++) {
   const batch = db.batch();
   addTo(batch, operations);
   tell(`flush ${number}`);
-  await attempt(() => batch.flush(patience(number)));
+  let attempts = 0;
+  await attempt(() => batch.flush(patience(number, attempts++)));
   tell(`flushed ${number}`);
   state = apply(state, operations);
   // Sometimes at once, besides the turns that come by themselves.

@@ -36,7 +36,9 @@ export function bundleChild(folder: string): string {
     '--platform=node',
     '--format=esm',
     '--out-extension:.js=.mjs',
-    // Packages that are not ES modules ask for the runtime's modules in this way.
+    // Packages as ES modules, where they come as such: others have no named exports when they are loaded late.
+    '--main-fields=module,main',
+    // Others ask for the runtime's modules in this way.
     "--banner:js=import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
     `--outdir=${folder}`,
     '--log-level=error',
@@ -115,8 +117,8 @@ export class KillChain {
     const running = spawn(process.execPath, [child, JSON.stringify(task)], { stdio: ['ignore', 'pipe', 'inherit'] });
     const kill = (): boolean => running.kill('SIGKILL');
     const killSoon = (): unknown => (aim.afterMs < 1 ? kill() : setTimeout(kill, aim.afterMs));
-    // Nothing that goes wrong in the child may let it live for ever.
-    const atLatest = setTimeout(kill, 10_000);
+    // Nothing that goes wrong in the child may let it live for ever, nor wait long for an answer that does not come.
+    const atLatest = setTimeout(kill, isRemote(store) ? 5000 : 10_000);
     const lines: string[] = [];
     let seen = 0;
     const reader = createInterface({ input: running.stdout });
