@@ -274,6 +274,21 @@ describe('polling on demand', () => {
     expect(node.process.timerCount).toBe(0);
   });
 
+  it('merges a commit whose outcome was asked for later', async () => {
+    const node = await start(0, { polling: 'onDemand' });
+    const batch = node.db.batch();
+    void batch.insert(notes, { id: 1 });
+    network.faults = { lateEffect: 1, lateMs: [34_000, 34_000] };
+    await expect(environment.run(batch.flush())).rejects.toMatchObject({ code: 'COMMIT_OUTCOME_UNKNOWN' });
+    network.faults = {};
+    await environment.advance(40 * second);
+    expect(node.process.timerCount).toBe(0);
+    await environment.run(batch.flush());
+    expect(node.process.timerCount).toBe(1);
+    await environment.advance(10 * second);
+    expect(appliedSeq(node)).toBe(1);
+  });
+
   it('merges again where the first attempt failed', async () => {
     const node = await start(0, { polling: 'onDemand' });
     await insert(node, 1);
