@@ -7,6 +7,7 @@ import { decodeBlock0, encodeBlock0 } from '../../src/format/block0.ts';
 import { commitName } from '../../src/format/keys.ts';
 import { Types } from '../../src/format/types.ts';
 import type { StoreDbOptions } from '../../src/options.ts';
+import type { StorageDriver } from '../../src/storage/driver.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
 import type { ObservedRequest } from '../../src/storage/observed.ts';
 import { FaultyDriver } from '../../src/testing/faulty-driver.ts';
@@ -39,14 +40,25 @@ beforeEach(() => {
   network = new FaultyDriver(store, { environment, faults: { latencyMs: [5, 20] } });
 });
 
-function make(nodeId: number, options: Partial<StoreDbOptions> = {}): Node {
+/** The calls of a driver as an object of their own, to be replaced one by one. */
+function connected(driver: StorageDriver): StorageDriver {
+  return {
+    name: driver.name,
+    get: (key, options) => driver.get(key, options),
+    put: (key, body, options) => driver.put(key, body, options),
+    delete: (keys, options) => driver.delete(keys, options),
+    list: (prefix, options) => driver.list(prefix, options),
+  };
+}
+
+function make(nodeId: number, options: Partial<StoreDbOptions> = {}, driver: StorageDriver = network): Node {
   const process = environment.fork();
   const requests: Node['requests'] = [];
   const onRequest = ({ kind, status }: ObservedRequest): void => {
     requests.push({ at: Math.round(environment.timeline.nowMs / 100) / 10, kind, status });
   };
   const given = { dbPrefix: 'db', nodeId, logLevel: 'silent', onRequest, ...options } as const;
-  const db = createDatabase({ ...given, driver: process.connect(network) }, process);
+  const db = createDatabase({ ...given, driver: process.connect(driver) }, process);
   db.registerSchema(notes);
   return { db, process, requests };
 }
@@ -437,6 +449,27 @@ describe('a merge policy', () => {
     await insert(node, 1);
     await environment.run(node.db.checkpoint());
     expect(appliedSeq(node)).toBe(1);
+  });
+
+  it('lets flushes wait where merging does not keep up', async () => {
+    const slowMerges: StorageDriver = {
+      ...connected(network),
+      put: async (key, body, options) => {
+        if (key.endsWith('block0')) await sleep(environment, 10 * second);
+        return network.put(key, body, options);
+      },
+    };
+    const node = make(0, { maxMemoryBytes: 1024 * 1024 }, slowMerges);
+    await environment.run(node.db.start());
+    let most = 0;
+    for (let id = 0; id < 40; id++) {
+      const batch = node.db.batch();
+      void batch.insert(notes, { id, text: 'x'.repeat(32_768) });
+      await environment.run(batch.flush());
+      most = Math.max(most, node.db.stats().log?.pendingBytes ?? 0);
+    }
+    // A quarter of the memory, and the flush that comes on top of it.
+    expect(most).toBeLessThan((1024 * 1024) / 4 + 2 * 32_768);
   });
 
   it('lets no more pile up than there is memory for', async () => {
