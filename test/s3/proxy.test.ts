@@ -53,6 +53,11 @@ async function insert(db: Database, id: number): Promise<void> {
   );
 }
 
+/** How many there are in the store. */
+function commits(): number {
+  return [...server.objects(bucketName).keys()].filter((key) => key.startsWith('db/committed/')).length;
+}
+
 function putsTo(part: string): (request: ProxiedRequest) => boolean {
   return ({ method, path: key }) => method === 'PUT' && key.includes(part);
 }
@@ -84,6 +89,8 @@ describe.each(targets)('%s', (_, matches) => {
     proxy.rules = [{ fault, matches: (request) => matches(request) && turn++ % 2 === 0, delayMs: [0, 80] }];
     for (let id = 0; id < 4; id++) {
       await insert(db, id);
+      // A merge would write what never came into the log, and hide it.
+      expect(commits()).toBe(id + 1);
       if (id % 2 === 1)
         await persistently(
           () => db.checkpoint(),
@@ -117,6 +124,7 @@ it.each([
   expect(proxy.counts[fault]).toBe(1);
   proxy.cutAll();
   await batch.flush();
+  expect(commits()).toBe(1);
   expect(await db.query(notes).count()).toBe(1);
   await db.stop();
   await expectNotes(1);
