@@ -21,6 +21,7 @@ import { examineStore } from './care/doctor.ts';
 import type { StoreReport } from './care/doctor.ts';
 import { verifyDatabase } from './care/verify.ts';
 import type { VerifyReport } from './care/verify.ts';
+import type { Undecided } from './cluster/append.ts';
 import { Engine } from './cluster/engine.ts';
 import { isUuid } from './format/values.ts';
 import { checkNodes } from './options.ts';
@@ -84,6 +85,8 @@ export class Instance implements BatchHost, QueryHost {
   readonly #logger: Logger;
   readonly #driver: StorageDriver;
   readonly #createdMs: number;
+  /** Flushes that were told that their outcome is unknown ask for it again, also after a restart. */
+  readonly #undecided = new Map<string, Undecided>();
   #engine: Engine | undefined;
   /** The last start or stop that was asked for; each begins when the one before it has ended. */
   #last: Transition = stopped;
@@ -123,6 +126,7 @@ export class Instance implements BatchHost, QueryHost {
       driver: this.#driver,
       prefix: dbPrefix,
       logger: this.#logger,
+      undecided: this.#undecided,
       intervalMs: writeForwardInterval,
       nodes: async () => (typeof nodes === 'function' ? checkNodes(await nodes()) : nodes),
     });
