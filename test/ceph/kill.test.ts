@@ -52,7 +52,7 @@ async function killServer(
   const random = new SeededRandom('server');
   while (goesOn()) {
     for (const victim of random.shuffled(['gateway', 'osd', 'all'] as const)) {
-      await sleep(random.between(500, 4000));
+      await sleep(random.between(1000, 6000));
       await instance.kill(victim);
       killed[victim]++;
       await sleep(random.between(0, 400));
@@ -62,19 +62,19 @@ async function killServer(
 }
 
 it('a database on Ceph holds what was acknowledged, whoever is killed', {
-  timeout: 4 * SECONDS * 1000 + 120_000,
+  timeout: 3 * SECONDS * 1000 + 120_000,
 }, async ({ annotate }) => {
   const child = bundleChild(folder);
   const [direct, proxied] = [newTally(), newTally()];
   const killed = { gateway: 0, osd: 0, all: 0 };
   const isEnough = (): boolean =>
-    [direct, proxied].every(({ kills, merges, acknowledged }) => kills >= 5 && merges >= 3 && acknowledged >= 15) &&
-    Object.values(killed).every((times) => times >= 2);
+    [direct, proxied].every(({ kills, merges, acknowledged }) => kills >= 5 && merges >= 3 && acknowledged >= 10) &&
+    Object.values(killed).every((times) => times >= 1);
   const started = performance.now();
   let isBroken = false;
   const goesOn = (): boolean => {
     const seconds = (performance.now() - started) / 1000;
-    return !isBroken && (seconds < SECONDS || (seconds < 4 * SECONDS && !isEnough()));
+    return !isBroken && (seconds < SECONDS || (seconds < 3 * SECONDS && !isEnough()));
   };
   const { endpoint } = proxy as TcpProxy;
   const chains = [

@@ -114,7 +114,9 @@ export class KillChain {
   async #runAndKill(aim: Aim): Promise<string[]> {
     const { child, store } = this.#options;
     const task: ChildTask = { store, dbPrefix: this.#dbPrefix, first: this.#next };
-    const running = spawn(process.execPath, [child, JSON.stringify(task)], { stdio: ['ignore', 'pipe', 'inherit'] });
+    // What packages say of the runtime's version is no news here.
+    const args = ['--no-warnings', child, JSON.stringify(task)];
+    const running = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     const kill = (): boolean => running.kill('SIGKILL');
     const killSoon = (): unknown => (aim.afterMs < 1 ? kill() : setTimeout(kill, aim.afterMs));
     // Nothing that goes wrong in the child may let it live for ever, nor wait long for an answer that does not come.
