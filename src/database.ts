@@ -4,6 +4,7 @@ import { ByteWriter } from './base/bytes.ts';
 import { Batch, tableName } from './batch/batch.ts';
 import type { TableRef, TriggerHandler } from './batch/batch.ts';
 import { normalizeKey } from './batch/operations.ts';
+import type { StoreReport } from './care/doctor.ts';
 import type { VerifyReport } from './care/verify.ts';
 import { readBlobRecord } from './care/blob-record.ts';
 import { checkGcOptions } from './care/gc-options.ts';
@@ -20,7 +21,8 @@ import { describeValue } from './format/values.ts';
 import type { TriggerOperation } from './table/trigger.ts';
 import { decodeRow } from './format/row-decode.ts';
 import { FieldProblem } from './format/row-encode.ts';
-import type { Instance, RowFor, TriggerApi } from './instance.ts';
+import type { Instance } from './instance.ts';
+import type { RowFor, TriggerApi } from './trigger-api.ts';
 import { Query } from './query/builder.ts';
 import { Snapshot } from './snapshot.ts';
 import type { SchemaDefinition } from './table/schema.ts';
@@ -72,8 +74,8 @@ export class Database {
   /**
    * Opens the database, or creates it where there is none, and starts the write-forward loop. Required before any
    * operation; calling it again changes nothing. `registerSchema()` and its like may come before or after. Rejects with
-   * `NotADatabaseError` if there are other objects under the prefix, and with `DeadlineExceededError` if the store
-   * cannot be reached.
+   * `NotADatabaseError` if there are other objects under the prefix, with `UnsafeStoreError` if the store is not safe
+   * for a new database, and with `DeadlineExceededError` if it cannot be reached.
    */
   async start(): Promise<void> {
     await this.#instance.start();
@@ -287,6 +289,16 @@ export class Database {
    */
   async gc(options: GcOptions = {}): Promise<GcReport> {
     return this.#instance.collect(checkGcOptions(options));
+  }
+
+  /**
+   * Tries the store out, under random keys that are deleted again, and looks what is under the prefix: whether writes
+   * keep their conditions, what the credentials allow, how fast and how far off in time the store is. About a hundred
+   * requests. May be called before `start()`, after `stop()` and when `start()` fails. An unsafe store, or one that is
+   * out of reach, is no error but in the report; it rejects only with `AbortedError`.
+   */
+  doctor(options: CallOptions = {}): Promise<StoreReport> {
+    return this.#instance.doctor(options.signal);
   }
 
   /**

@@ -19,7 +19,7 @@ export type { Snapshot } from './snapshot.ts';
 export type { GcOptions } from './care/gc-options.ts';
 export type { GcReport } from './care/gc.ts';
 export type { Garbage, GarbageKind } from './care/gc-store.ts';
-export type { RowFor, TriggerApi } from './instance.ts';
+export type { RowFor, TriggerApi } from './trigger-api.ts';
 export type { TriggerOperation } from './table/trigger.ts';
 export type { BlobCallOptions, BlobReference } from './blob/blob-reference.ts';
 export type { BlobData, BlobOptions, BlobValue } from './blob/blob-value.ts';
@@ -43,6 +43,15 @@ export type { RepairReport } from './care/repair.ts';
 export type { RepairOptions, VerifyOptions, VerifyProgress } from './care/verify-options.ts';
 export type { VerifiedTable } from './care/table-check.ts';
 export type { VerifyReport } from './care/verify.ts';
+export { formatStoreReport } from './care/doctor.ts';
+export type { StoredDatabase, StoreReport } from './care/doctor.ts';
+export type {
+  Certification,
+  CheckStatus,
+  LatencyFigures,
+  PermissionStatus,
+  StoreCheck,
+} from './storage/certification.ts';
 export type { Finding } from './tree/check.ts';
 export type { JsonValue, TypeId, TypeName } from './format/types.ts';
 export type { Operator } from './query/comparison.ts';

@@ -2,13 +2,12 @@
  * A running (or stopped) instance: what is registered, the engine while it runs, and what batches and queries need of
  * the two. The facade (database.ts) puts the public calls on top of it.
  */
-import type { Deadline } from './base/deadline.ts';
+import { Deadline } from './base/deadline.ts';
 import type { Environment } from './base/env.ts';
 import { NotStartedError } from './base/errors.ts';
 import { filteredLogger } from './base/logger.ts';
 import type { Logger } from './base/logger.ts';
-import { tableName } from './batch/batch.ts';
-import type { Batch, BatchHost, FlushOptions, TableRef } from './batch/batch.ts';
+import type { Batch, BatchHost, FlushOptions } from './batch/batch.ts';
 import type { OperationSet } from './batch/operation-set.ts';
 import { prepareMember } from './batch/prepare.ts';
 import { PinningKeeper } from './care/state-keeper.ts';
@@ -21,7 +20,6 @@ import type { CheckedGcOptions } from './care/gc-options.ts';
 import { GcSchedule } from './care/gc-schedule.ts';
 import { BlobUploads } from './batch/blob-uploads.ts';
 import { BlobStore } from './blob/blob-store.ts';
-import { Query } from './query/builder.ts';
 import { readStats } from './care/stats.ts';
 import type { DatabaseStats } from './care/stats.ts';
 import { runRepair, runVerify } from './care/upkeep.ts';
@@ -29,6 +27,9 @@ import type { UpkeepOptions } from './care/upkeep.ts';
 import type { RepairReport } from './care/repair.ts';
 import type { VerifyReport } from './care/verify.ts';
 import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
+import { examineStore } from './care/doctor.ts';
+import type { StoreReport } from './care/doctor.ts';
+import type { Undecided } from './cluster/append.ts';
 import { Engine } from './cluster/engine.ts';
 import type { PinnedView } from './cluster/engine.ts';
 import { checkNodes } from './options.ts';
@@ -39,40 +40,17 @@ import { RetryingDriver } from './storage/retry.ts';
 import type { StorageDriver } from './storage/driver.ts';
 import type { QueryHost, StateKeeper } from './table/query-host.ts';
 import { Registry } from './table/registry.ts';
-import type { RowOf, SchemaDefinition } from './table/schema.ts';
 import type { TableShape } from './table/table-shape.ts';
+import { TriggerApi } from './trigger-api.ts';
 import type { TableState } from './table/table-state.ts';
-
-/** The rows of a table: typed where it is given by its schema definition. */
-export type RowFor<T extends TableRef> = T extends SchemaDefinition ? RowOf<T> : Record<string, unknown>;
-
-/** What a trigger reads with: the database, and on top of it the writes of the batch that the trigger fires in. */
-export class TriggerApi {
-  readonly #instance: Instance;
-  readonly #batch: Batch;
-
-  /** @internal Triggers are given one. */
-  constructor(instance: Instance, batch: Batch) {
-    this.#instance = instance;
-    this.#batch = batch;
-  }
-
-  /** A query that sees the batch's own writes. */
-  query<T extends TableRef>(table: T): Query<RowFor<T>> {
-    return new Query<RowFor<T>>(this.#instance, tableName(table)).overlay(this.#batch);
-  }
-
-  /** The row with a primary key, the batch's own writes included; undefined if there is none. */
-  async get<T extends TableRef>(table: T, primaryKey: unknown): Promise<RowFor<T> | undefined> {
-    const { name } = this.#instance.registry.requireShape(tableName(table)).primaryKey;
-    return this.query(table).where(name, '=', primaryKey).first();
-  }
-}
 
 /** After how long a state that a long loop holds counts as abandoned unless it is renewed, in milliseconds. */
 const loopPinMs = 600_000;
 /** What a flush may hold in its commit itself, in bytes; more goes into staged runs. */
 const defaultMaxCommitBytes = 8 * 1024 * 1024;
+
+/** Far beyond what looking at a store takes, which ends by itself. */
+const doctorTimeoutMs = 300_000;
 
 interface Transition {
   readonly kind: 'start' | 'stop';
@@ -94,6 +72,8 @@ export class Instance implements BatchHost, QueryHost {
   readonly #maxCommitBytes: number;
   readonly #held: HeldSnapshots;
   #gcSchedule: GcSchedule | undefined;
+  /** Flushes that were told that their outcome is unknown ask for it again, also after a restart. */
+  readonly #undecided = new Map<string, Undecided>();
   #engine: Engine | undefined;
   /** The last start or stop that was asked for; each begins when the one before it has ended. */
   #last: Transition = stopped;
@@ -136,6 +116,7 @@ export class Instance implements BatchHost, QueryHost {
       driver: this.#driver,
       prefix: dbPrefix,
       logger: this.#logger,
+      undecided: this.#undecided,
       intervalMs: writeForwardInterval,
       nodes: async () => (typeof nodes === 'function' ? checkNodes(await nodes()) : nodes),
     });
@@ -231,6 +212,20 @@ export class Instance implements BatchHost, QueryHost {
     const { dbPrefix: prefix, maxMemoryBytes } = this.#options;
     const hold: UpkeepOptions['hold'] = (pinning, timeToLiveMs) => this.#hold(engine, what, pinning, timeToLiveMs);
     return { engine, environment: this.environment, driver: this.#driver, prefix, maxMemoryBytes, hold };
+  }
+
+  /** Looks at the store, started or not. */
+  async doctor(signal: AbortSignal | undefined): Promise<StoreReport> {
+    const { environment } = this;
+    const deadline = new Deadline(environment, 'db.doctor()', doctorTimeoutMs, signal);
+    try {
+      const options = { environment, driver: this.#driver, prefix: this.#options.dbPrefix };
+      return await examineStore({ ...options, signal: deadline.signal });
+    } finally {
+      deadline.clear();
+      // Nobody else closes what was opened for this. How that goes is no news about the store.
+      if (this.#last.kind === 'stop') await this.#driver.close?.().catch(() => undefined);
+    }
   }
 
   /** The engine; throws `NotStartedError` unless the database is running. `what` names the call. */
@@ -370,7 +365,7 @@ export class Instance implements BatchHost, QueryHost {
   }
 
   triggerApi(batch: Batch): TriggerApi {
-    return new TriggerApi(this, batch);
+    return new TriggerApi(this, (table) => this.registry.requireShape(table), batch);
   }
 
   resolveCommit(commitId: string, slot: number, options: FlushOptions): Promise<boolean> {

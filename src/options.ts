@@ -139,6 +139,9 @@ function checkPrefix(value: unknown): string {
   if (typeof value !== 'string' || value === '' || !value.isWellFormed()) refuse('dbPrefix', value, allowed);
   if (value.startsWith('/') || value.endsWith('/') || encodeUtf8(value).length > 512)
     refuse('dbPrefix', value, allowed);
+  if (value.split('/').some((segment) => segment === '.' || segment === '..')) {
+    refuse('dbPrefix', value, `${allowed}, without . and .. between slashes: URLs of blobs could not name them`);
+  }
   return value;
 }
 

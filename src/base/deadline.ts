@@ -1,4 +1,5 @@
 /** Deadlines for calls that reach the store: after a time, or when the caller's signal says so, the call is given up. */
+import { setMaxListeners } from 'node:events';
 import type { Environment, Timer } from './env.ts';
 import { AbortedError, DeadlineExceededError } from './errors.ts';
 
@@ -24,8 +25,11 @@ export class Deadline {
         new DeadlineExceededError(`${what} did not finish within ${timeoutMs} ms: is the store reachable?`),
       );
     }, timeoutMs);
-    if (outer?.aborted === true) this.#onAbort();
-    else outer?.addEventListener('abort', this.#onAbort, { once: true });
+    if (outer === undefined) return;
+    // One signal may end any number of calls: no leak that anyone need be warned of.
+    setMaxListeners(0, outer);
+    if (outer.aborted) this.#onAbort();
+    else outer.addEventListener('abort', this.#onAbort, { once: true });
   }
 
   /** Throws the reason if the time is up. */

@@ -1,8 +1,12 @@
 /** Giving up on work that goes on: what several callers share, or what must not be cut short, such as a merge. */
 
+import { setMaxListeners } from 'node:events';
+
 /** The outcome of `work`, or the signal's reason as soon as it is aborted. */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
+  // One signal may end any number of calls: no leak that anyone need be warned of.
+  setMaxListeners(0, signal);
   let onAbort: (() => void) | undefined;
   const aborted = new Promise<never>((_, reject) => {
     onAbort = () => reject(signal.reason as Error);

@@ -21,9 +21,13 @@ export interface CacheStats {
 
 /** The log as an instance sees it. */
 export interface LogStats {
+  /** Counts the merges of the database, by any instance: the generation that `db.at()` knows the present state by. */
   readonly generation: number;
+  /** The last commit that the instance knows. */
   readonly tail: number;
+  /** The last commit that is merged into blocks. */
   readonly appliedSeq: number;
+  /** Size of the commits between the two. */
   readonly pendingBytes: number;
 }
 
@@ -37,10 +41,7 @@ export interface DatabaseStats {
   readonly dollars: number;
   /** Blocks in memory, and how often they spared a request. Roots that are part of Block 0 are not counted. */
   readonly cache: CacheStats;
-  /**
-   * The log as this instance sees it; undefined while stopped. `tail` is the last commit that it knows, `appliedSeq` the
-   * last that is merged into blocks, `pendingBytes` the size of those between, and `generation` counts the merges.
-   */
+  /** The log as this instance sees it; undefined while stopped. */
   readonly log: LogStats | undefined;
   /** What merging has done since `start()`. */
   readonly merges: MergeCounters | undefined;

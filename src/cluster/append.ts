@@ -45,12 +45,14 @@ interface Waiting {
 }
 
 /** A commit that was put, and whose outcome is not known yet. */
-interface Undecided {
+export interface Undecided {
   readonly slot: number;
   readonly commit: Commit;
   readonly bytes: Uint8Array;
   /** Its first put and what follows from it, as long as that is under way. */
   settling: Promise<Fate> | undefined;
+  /** What went wrong last. */
+  failure?: StorageError;
 }
 
 /** A flush that does not go with those before it in its group, and why. */
@@ -77,6 +79,8 @@ export interface LogWriterOptions {
   readonly catchUp: () => Promise<void>;
   /** Waits where too much is pending. */
   readonly makeRoom: () => Promise<void>;
+  /** By commit id. Outlives this writer, so that what is undecided when an instance is stopped is settled after its start. */
+  readonly undecided: Map<string, Undecided>;
   /** How long an undecided commit is settled before its flushes are told that it is unknown, in milliseconds. */
   readonly settleTimeoutMs: number;
 }
@@ -90,12 +94,13 @@ export class LogWriter {
   readonly #options: LogWriterOptions;
   #queue: Waiting[] = [];
   #running: Promise<void> | undefined;
-  readonly #undecided = new Map<string, Undecided>();
+  readonly #undecided: Map<string, Undecided>;
   readonly #asked = new Set<Promise<boolean>>();
   readonly #decided = new Map<string, 'applied' | 'lost'>();
 
   constructor(options: LogWriterOptions) {
     this.#options = options;
+    this.#undecided = options.undecided;
   }
 
   /** Commits a flush; resolves once it is durable and confirmed. */
@@ -158,7 +163,7 @@ export class LogWriter {
       // Whatever went wrong while asking is no answer: the old commit may still be applied.
       throw outcomeUnknown({ commitId, slot }, error);
     }
-    if (fate === 'unknown') throw outcomeUnknown({ commitId, slot });
+    if (fate === 'unknown') throw outcomeUnknown({ commitId, slot }, this.#failureOf(commitId));
     this.#undecided.delete(commitId);
     this.#decided.set(commitId, fate);
     return fate === 'applied';
@@ -166,11 +171,11 @@ export class LogWriter {
 
   async #settleAgain(commitId: string, slot: number, signal?: AbortSignal): Promise<Fate> {
     const undecided = this.#undecided.get(commitId);
-    if (undecided !== undefined) {
-      const { commit, bytes, settling } = undecided;
+    if (undecided?.commit.databaseId === this.#options.register.current.block0.databaseId) {
+      const { settling } = undecided;
       // Never twice at once: the first put may yet be refused, which is definite only while there is no other one.
       const fate = settling && (await untilAborted(settling.catch(lostForCertain), signal));
-      return fate === undefined || fate === 'unknown' ? this.#settle(slot, commit, bytes, false, signal) : fate;
+      return fate === undefined || fate === 'unknown' ? this.#settle(undecided, false, signal) : fate;
     }
     const stored = await this.#options.log.read(slot, signal);
     const { block0 } = await this.#options.register.refresh(signal);
@@ -236,7 +241,7 @@ export class LogWriter {
       if (fate === 'unknown') {
         // What contradicted them may now be right: it is validated anew.
         this.#queue.unshift(...contradicted.map(({ waiting }) => waiting));
-        return rejectAll(accepted, failure);
+        return rejectAll(accepted, failure ?? this.#failureOf(accepted[0]?.inFlight?.commitId));
       }
       for (const waiting of accepted) waiting.inFlight = undefined;
       if (++losses >= maxLosses) {
@@ -307,11 +312,11 @@ export class LogWriter {
     const bytes = encodeCommit(slot, commit);
     for (const waiting of accepted) waiting.inFlight = { commitId: commit.commitId, slot };
     const { commitId } = commit;
-    const settling = this.#settle(slot, commit, bytes, true);
-    const undecided: Undecided = { slot, commit, bytes, settling };
+    const undecided: Undecided = { slot, commit, bytes, settling: undefined };
     this.#undecided.set(commitId, undecided);
+    undecided.settling = this.#settle(undecided, true);
     try {
-      const fate = await settling;
+      const fate = await undecided.settling;
       if (fate !== 'unknown') this.#decide(commitId, fate, accepted);
       return fate;
     } catch (error) {
@@ -325,6 +330,10 @@ export class LogWriter {
     }
   }
 
+  #failureOf(commitId: string | undefined): StorageError | undefined {
+    return commitId === undefined ? undefined : this.#undecided.get(commitId)?.failure;
+  }
+
   /** It is known what became of a commit. Somebody who gave up meanwhile was told "unknown", and may ask. */
   #decide(commitId: string, fate: 'applied' | 'lost', flushes: readonly Waiting[]): void {
     this.#undecided.delete(commitId);
@@ -332,15 +341,16 @@ export class LogWriter {
   }
 
   /** Puts the commit at its slot until it is decided who has the slot, or time is up. `fresh`: never put before. */
-  async #settle(slot: number, commit: Commit, bytes: Uint8Array, fresh: boolean, signal?: AbortSignal): Promise<Fate> {
+  async #settle(undecided: Undecided, fresh: boolean, signal?: AbortSignal): Promise<Fate> {
     const { environment, settleTimeoutMs } = this.#options;
     const until = environment.monotonicMs() + settleTimeoutMs;
     for (let attempt = 1; ; attempt++) {
       try {
-        const fate = await this.#settleOnce(slot, commit, bytes, fresh && attempt === 1, signal);
+        const fate = await this.#settleOnce(undecided, fresh && attempt === 1, signal);
         if (fate !== undefined) return fate;
       } catch (error) {
         if (!(error instanceof StorageError) || error instanceof DefiniteFailure) throw error;
+        undecided.failure = error;
       }
       if (environment.monotonicMs() >= until || signal?.aborted === true) return 'unknown';
       await sleep(environment, Math.min(1000, 10 * 2 ** attempt) * (0.5 + environment.random()));
@@ -351,20 +361,16 @@ export class LogWriter {
    * One put and what it takes to learn its outcome; undefined if the slot is still missing. Only the failure of the
    * first put of all can be definite: after any other, an earlier one may have landed, or may yet.
    */
-  async #settleOnce(
-    slot: number,
-    commit: Commit,
-    bytes: Uint8Array,
-    first: boolean,
-    signal?: AbortSignal,
-  ): Promise<Fate | undefined> {
+  async #settleOnce(undecided: Undecided, first: boolean, signal?: AbortSignal): Promise<Fate | undefined> {
     const { log, register, follower } = this.#options;
+    const { slot, commit, bytes } = undecided;
     let written = false;
     try {
       written = (await log.put(slot, bytes, signal)).status === 'written';
     } catch (error) {
       if (!(error instanceof StorageError)) throw error;
       if (first && error.outcome === 'none') throw new DefiniteFailure(error);
+      undecided.failure = error;
     }
     const stored = written ? commit : await log.read(slot, signal);
     // This read of Block 0 starts after the slot was won or read: only it confirms the slot.

@@ -24,8 +24,8 @@ import type { StorageDriver } from '../storage/driver.ts';
 import { View, ViewContext } from '../table/view.ts';
 import { BlockReader } from '../tree/block-source.ts';
 import { LogWriter } from './append.ts';
-import type { FlushRequest } from './append.ts';
 import { History } from './history.ts';
+import type { FlushRequest, Undecided } from './append.ts';
 import { Follower } from './follow.ts';
 import { Merger } from './merge.ts';
 import { Pins } from './pins.ts';
@@ -40,6 +40,8 @@ export interface EngineOptions extends TurnOptions {
   readonly blockSizeBytes: number;
   readonly maxMemoryBytes: number;
   readonly cacheDriver: CacheDriver | undefined;
+  /** Commits whose outcome was not known when an engine before this one was closed. */
+  readonly undecided: Map<string, Undecided>;
 }
 
 /** Pending commits after which a node merges out of turn. */
@@ -52,7 +54,8 @@ const operationTimeoutMs = 60_000;
 const settleTimeoutMs = 30_000;
 /** Attempts at pinning a state before garbage is collected past it. */
 const maxPinAttempts = 8;
-/** Lost merges in a row after which a checkpoint gives up. */
+/** Merges after which a checkpoint gives up: those that the store failed, and below those that others were faster with. */
+const maxFailedMerges = 8;
 const maxLostMerges = 40;
 
 /** A state that is held on to. */
@@ -94,6 +97,7 @@ export class Engine implements TurnHost {
     this.#writer = new LogWriter({
       ...parts,
       log,
+      undecided: options.undecided,
       settleTimeoutMs,
       isStale: () => this.isStale,
       catchUp: () => this.catchUp(),
@@ -217,6 +221,11 @@ export class Engine implements TurnHost {
     this.#turns.viewChanged();
   }
 
+  async peek(): Promise<void> {
+    const startedMs = this.#options.environment.monotonicMs();
+    if (await this.follower.peek()) this.#noteRefreshed(startedMs);
+  }
+
   get hasTooMuchPending(): boolean {
     const { pending, pendingBytes, hasStaged } = this.view;
     return hasStaged || pending.length > maxPendingCommits || pendingBytes > this.#maxPendingBytes;
@@ -297,17 +306,22 @@ export class Engine implements TurnHost {
   async #checkpoint(signal: AbortSignal | undefined): Promise<void> {
     await this.refresh(signal);
     const target = this.view.tail;
-    for (let lost = 0; this.view.block0.appliedSeq < target; ) {
+    for (let lost = 0, failed = 0; this.view.block0.appliedSeq < target; ) {
       signal?.throwIfAborted();
-      if (await this.merge()) continue;
-      lost++;
+      try {
+        if (await this.merge()) continue;
+        lost++;
+      } catch (error) {
+        if (!(error instanceof StorageError) || error.reason === 'forbidden' || ++failed >= maxFailedMerges)
+          throw error;
+      }
       if (lost >= maxLostMerges) {
         throw new ContentionError(
           'Other nodes replaced Block 0 before every attempt to merge. Nothing is lost: try it again.',
         );
       }
       const { environment } = this.#options;
-      await sleep(environment, Math.min(1000, 5 * 2 ** Math.min(lost, 8)) * environment.random(), signal);
+      await sleep(environment, Math.min(1000, 5 * 2 ** Math.min(lost + failed, 8)) * environment.random(), signal);
       await this.refresh(signal);
     }
   }

@@ -19,6 +19,11 @@ const readOneByOne = 4;
 /** After so many commits, and then twice as many, Block 0 is looked at: it may have applied all that is still to read. */
 const firstRound = 8;
 
+/** How many slots to read at the same time once so many were found. */
+function sparingly(_ahead: number, found: number): number {
+  return found < readOneByOne ? 1 : found >> 1;
+}
+
 /** Slots that were read. `missing` is the first that was not there; undefined where more are to be read. */
 interface ReadSlots {
   readonly slots: readonly LoggedCommit[];
@@ -77,10 +82,20 @@ export class Follower {
     return untilAborted(this.#queued, signal);
   }
 
+  /**
+   * Looks at the next slot, and catches up if there is a commit in it; false if there is none. That is half the price of
+   * a refresh, and no proof that nothing is new: the slot may have been trimmed.
+   */
+  async peek(): Promise<boolean> {
+    const { slots, missing } = await this.#readSlots(sparingly, firstRound);
+    if (slots.length === 0) return false;
+    if (await this.#confirm(slots, missing)) await this.#catchUp();
+    return true;
+  }
+
   async #catchUp(signal?: AbortSignal): Promise<void> {
-    const aheadOf = (_: number, found: number): number => (found < readOneByOne ? 1 : found >> 1);
     for (let most = firstRound; ; most *= 2) {
-      const { slots, missing } = await this.#readSlots(aheadOf, most, signal);
+      const { slots, missing } = await this.#readSlots(sparingly, most, signal);
       if (!(await this.#confirm(slots, missing, signal))) return;
     }
   }

@@ -36,6 +36,11 @@ export class PollingPace {
     return this.#polling === 'interval';
   }
 
+  /** Whether the pause is longer than it was: nobody has used the instance since the last turn. */
+  get isBackedOff(): boolean {
+    return this.#slots > 1;
+  }
+
   /** Somebody uses the instance. True if the next turn is to come sooner for it. */
   asked(): boolean {
     if (this.#slots === 1) return false;

@@ -20,6 +20,8 @@ export interface TurnHost {
   readonly hasTooMuchPending: boolean;
   /** Catches up with the store. */
   catchUp(): Promise<void>;
+  /** Catches up if the next slot shows that there is something new: cheaper, and good enough while nobody asks. */
+  peek(): Promise<void>;
   merge(): Promise<unknown>;
   report(what: string, error: unknown): void;
 }
@@ -33,6 +35,9 @@ export interface TurnOptions {
   /** Ids of the nodes that share authority; undefined for those that Block 0 lists. */
   readonly nodes: () => readonly number[] | undefined | Promise<readonly number[] | undefined>;
 }
+
+/** A slot that was trimmed shows nothing new, so that a view must not live from peeking alone. */
+const longestPeekingMs = 600_000;
 
 export class Turns {
   readonly #host: TurnHost;
@@ -125,13 +130,21 @@ export class Turns {
     return hasTooMuchPending ? 0 : this.#wait.untilDue(view.pending.length, nowMs);
   }
 
+  async #look(): Promise<void> {
+    const { viewAgeMs } = this.#host;
+    // What a flush or a query has looked at a moment ago need not be looked at again.
+    if (viewAgeMs <= this.#options.intervalMs / 2) return;
+    const isDue = this.#untilDue(this.#options.environment.monotonicMs()) === 0;
+    if (this.#pace.isBackedOff && !isDue && viewAgeMs < longestPeekingMs) await this.#host.peek();
+    else await this.#host.catchUp();
+  }
+
   /** One turn. */
   async #take(): Promise<void> {
     const { environment, intervalMs, nodeId, nodes } = this.#options;
     const startedMs = environment.now();
     try {
-      // What a flush or a query has looked at a moment ago need not be looked at again.
-      if (this.#host.viewAgeMs > intervalMs / 2) await this.#host.catchUp();
+      await this.#look();
       const { view } = this.#host;
       this.#wait.note(view.tail, view.block0.appliedSeq, environment.monotonicMs());
       if (this.#untilDue(environment.monotonicMs()) !== 0) return;

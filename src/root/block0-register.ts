@@ -141,7 +141,8 @@ export class Block0Register {
 
   /**
    * Replaces `expected` by a Block 0 with the given changes. True once it is stored; false if another one took its
-   * place, or if that cannot be told now: then look again. Never true for a write that is not in the register.
+   * place: then look again. Rejects with `StorageError` if the store does not take it: then it may still be written. Never
+   * true for a write that is not in the register.
    */
   async replace(
     expected: VersionedBlock0,
@@ -159,10 +160,10 @@ export class Block0Register {
     };
     const bytes = encodeBlock0(next);
     const options = signal === undefined ? {} : { signal };
-    let refusal: StorageError | undefined;
+    let failure: StorageError | undefined;
     for (let attempt = 1; ; attempt++) {
       try {
-        refusal = undefined;
+        failure = undefined;
         const result = await this.#driver.put(this.#key, bytes, { if: { etag: expected.etag }, ...options });
         if (result.status === 'written') {
           this.#see({ block0: next, etag: result.etag }, 0);
@@ -171,10 +172,11 @@ export class Block0Register {
         }
       } catch (error) {
         if (!(error instanceof StorageError) || signal?.aborted === true) throw error;
-        if (error.outcome === 'none') refusal = error;
-        this.#logger.warn(`Writing Block 0 failed, looking whether it was written: ${error.message}`, {
-          key: this.#key,
-        });
+        failure = error;
+        // Once is enough, of a store that fails for a while.
+        const level = attempt === 1 ? 'warn' : 'debug';
+        const message = `Writing Block 0 failed, looking whether it was written: ${error.message}`;
+        this.#logger[level](message, { key: this.#key });
       }
       // Lost, or no answer: in both cases it may have been this very write.
       const stored = await this.refresh(signal);
@@ -192,7 +194,7 @@ export class Block0Register {
       }
       if (attempt >= maxAttempts) {
         // Nobody else was faster: the store will not have it, and whoever asked should hear why.
-        if (refusal !== undefined) throw refusal;
+        if (failure !== undefined) throw failure;
         return false;
       }
       await this.#pause(attempt, signal);

@@ -36,13 +36,13 @@ export interface Certification {
   /** What the store was seen to break, one sentence each: the details of the checks that failed. */
   readonly findings: readonly string[];
   /**
-   * How long small reads, unconditional puts and conditional puts took, one at a time; undefined where there was none.
-   * Those that raced are left out.
+   * How long small reads, creations and replacements took, those that were refused included and races left out; undefined
+   * where there was none.
    */
   readonly latency: {
     readonly read: LatencyFigures | undefined;
-    readonly write: LatencyFigures | undefined;
-    readonly conditional: LatencyFigures | undefined;
+    readonly create: LatencyFigures | undefined;
+    readonly replace: LatencyFigures | undefined;
   };
   /**
    * How far the store's clock is ahead of this machine's, in milliseconds, negative if it is behind: the least that

@@ -61,8 +61,8 @@ export async function certifyStore({ driver, prefix, environment, signal }: Cert
       findings: verdicts.findings,
       latency: {
         read: prober.latency('read'),
-        write: prober.latency('write'),
-        conditional: prober.latency('conditional'),
+        create: prober.latency('create'),
+        replace: prober.latency('replace'),
       },
       clockSkewMs: run.clockSkewMs,
       permissions: { ...prober.permissions },

@@ -18,11 +18,15 @@ interface SdkError {
   readonly Code?: unknown;
   readonly code?: unknown;
   readonly message?: unknown;
+  /** The system call that failed. */
+  readonly syscall?: unknown;
+  /** What became of each address of a host that was tried. */
+  readonly errors?: unknown;
   readonly $metadata?: { readonly httpStatusCode?: number; readonly clockSkewCorrected?: boolean };
 }
 
-/** Codes of the connection itself, or of what comes before it: no request left this process. */
-const neverSent = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
+/** Codes of the connection itself, or of what comes before it. */
+const unreachable = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 /** What the SDK throws before it has anything to send. */
 const unprepared = new Set(['CredentialsProviderError', 'TokenProviderError', 'NoAuthScheme']);
 const throttlingCodes = new Set(['SlowDown', 'TooManyRequests', 'RequestLimitExceeded', 'ThrottlingException']);
@@ -61,11 +65,21 @@ export function isSkewCorrected(error: unknown): boolean {
   return (error as SdkError | undefined)?.$metadata?.clockSkewCorrected === true;
 }
 
+/**
+ * Whether no request left this process. A connection that was made can end with the same codes: a firewall or a router
+ * that gives up on it is heard of when sending or receiving fails, and by then the store may have the request.
+ */
+function isNeverSent(error: unknown): boolean {
+  const { syscall, errors } = (error ?? {}) as SdkError;
+  if (Array.isArray(errors)) return errors.length > 0 && errors.every(isNeverSent);
+  return unreachable.has(codeOf(error)) && (syscall === 'connect' || syscall === 'getaddrinfo');
+}
+
 function outcomeOf(error: unknown): RequestOutcome {
   const [code, status] = [codeOf(error), statusOf(error)];
   if (status === undefined) {
     const isMissingRegion = error instanceof Error && /region is missing/i.test(error.message);
-    return neverSent.has(code) || unprepared.has(code) || isMissingRegion ? 'none' : 'unknown';
+    return isNeverSent(error) || unprepared.has(code) || isMissingRegion ? 'none' : 'unknown';
   }
   return refusals.has(status) && !interruptedCodes.has(code) ? 'none' : 'unknown';
 }
@@ -95,7 +109,7 @@ function advice({ operation, bucket }: FailedRequest, error: unknown): string {
   if (error instanceof Error && /region is missing/i.test(error.message)) {
     return 'Give the region of the bucket: option region, STOREDB_REGION or AWS_REGION.';
   }
-  if (neverSent.has(code)) return 'The store cannot be reached: check the endpoint and the network.';
+  if (unreachable.has(code)) return 'The store cannot be reached: check the endpoint and the network.';
   return '';
 }
 
@@ -117,8 +131,9 @@ export function toStorageError(request: FailedRequest, error: unknown): StorageE
   const status = statusOf(error);
   const what = [status, codeOf(error)].filter((part) => part !== undefined).join(' ');
   const { message: text } = error as SdkError;
-  const said =
-    typeof text === 'string' && text !== '' && text !== codeOf(error) ? `: ${text.replace(/\.*$/, '.')}` : '.';
+  // The SDK's word for an answer without a text of its own, as Ceph's are.
+  const saysNothing = typeof text !== 'string' || text === '' || text === 'UnknownError' || text === codeOf(error);
+  const said = saysNothing ? '.' : `: ${text.replace(/\.*$/, '.')}`;
   const message = `${request.operation} of ${request.key || request.bucket} failed (${what})${said} ${advice(request, error)}`;
   const reason = reasonOf(error);
   return new StorageError(request.key, outcomeOf(error), message.trim(), {

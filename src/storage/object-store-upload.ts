@@ -8,7 +8,7 @@ import { StorageError } from '../base/errors.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 
 /** Size of a part, and of the largest body that is sent in one request, in bytes. */
-export const partBytes = 8 * 1024 * 1024;
+const partBytes = 8 * 1024 * 1024;
 /** Parts on their way at the same time. */
 const partsAtOnce = 3;
 

@@ -189,7 +189,7 @@ export class ObjectStoreDriver implements StorageDriver {
     const { bucket, endpoint } = this.#options;
     return {
       bucket,
-      ...(endpoint === undefined ? {} : { endpoint }),
+      ...(endpoint === undefined ? {} : { endpoint: withoutCredentials(endpoint) }),
       ...(this.#requests.server === undefined ? {} : { server: this.#requests.server }),
       'ETags in If-Match': this.#etags.toString(),
       ...(this.#missingAnswer === undefined ? {} : { 'If-Match on a missing key': this.#missingAnswer }),
@@ -200,6 +200,11 @@ export class ObjectStoreDriver implements StorageDriver {
   async close(): Promise<void> {
     await this.#requests.close();
   }
+}
+
+function withoutCredentials(endpoint: string): string {
+  const url = new URL(endpoint);
+  return url.username === '' && url.password === '' ? endpoint : `${url.protocol}//${url.host}${url.pathname}`;
 }
 
 /** What an error says about the condition of a put; undefined where it says nothing. */

@@ -16,7 +16,7 @@ const maxPages = 6;
 /** What was just put is listed, over several pages, in order. */
 export async function probeLists(prober: Prober, verdicts: Verdicts): Promise<void> {
   const keys = names.map((name) => prober.key(name));
-  await Promise.all(keys.map((key) => prober.write(key, prober.probe(), 'any')));
+  await Promise.all(keys.map((key) => prober.write(key, prober.probe(), 'absent')));
   const listed: string[] = [];
   for (let pages = 0, after: string | undefined; pages < maxPages; pages++) {
     const page = await prober.list(prober.key('list/'), pageLimit, after);

@@ -5,10 +5,11 @@
  * Some answers of a race may be unknown: failures, or "look again" (409), or "slower" (429). What is stored afterwards
  * tells who won. Only what no unknown answer explains is a violation; a race that shows too little is run again.
  */
+import { StorageError } from '../base/errors.ts';
 import type { CheckName, Verdicts } from './certification.ts';
-import type { PutCondition, PutResult } from './driver.ts';
+import type { PutResult } from './driver.ts';
 import { expectFound, Unsettled, Violation } from './prober.ts';
-import type { Probe, Prober } from './prober.ts';
+import type { Probe, ProbeCondition, Prober } from './prober.ts';
 
 const racers = 16;
 /** Races of each kind that must have shown who won. */
@@ -35,7 +36,7 @@ interface Winner {
 interface Race {
   readonly check: CheckName;
   readonly key: string;
-  readonly condition: PutCondition;
+  readonly condition: ProbeCondition;
   /** What is there before the race. */
   readonly before: Winner | undefined;
 }
@@ -91,6 +92,8 @@ async function run(prober: Prober, race: Race, tally: Tally): Promise<Winner | u
       } catch (error) {
         if (error instanceof Unsettled) throw error;
         tally.failure = error;
+        // A store that lets one through and asks the others to go slower has answered them, whatever became of them.
+        if (error instanceof StorageError && error.reason === 'throttled') tally.answers++;
         return { probe, result: undefined };
       }
     }),

@@ -47,6 +47,9 @@ export interface FoundProbe {
 
 export type ReadProbe = FoundProbe | { readonly status: 'missing' } | { readonly status: 'unchanged' };
 
+/** Never `any`: a store may be set to refuse what has no condition, since StoreDb writes nothing without. */
+export type ProbeCondition = Exclude<PutCondition, 'any'>;
+
 /** How a put is made. */
 export interface PutManner {
   /** As a stream of two chunks. */
@@ -95,7 +98,7 @@ export class Prober {
   readonly #keys = new Set<string>();
   /** Keys with a put of unknown outcome: it may land after they were deleted. */
   readonly #doubtful = new Set<string>();
-  readonly #latenciesMs: Record<LatencyKind, number[]> = { read: [], write: [], conditional: [] };
+  readonly #latenciesMs: Record<LatencyKind, number[]> = { read: [], create: [], replace: [] };
 
   constructor({ driver, environment, prefix, signal }: ProberOptions) {
     this.environment = environment;
@@ -155,11 +158,11 @@ export class Prober {
   }
 
   /** Sends one put. */
-  async put(key: string, probe: Probe, condition: PutCondition, manner: PutManner = {}): Promise<PutResult> {
+  async put(key: string, probe: Probe, condition: ProbeCondition, manner: PutManner = {}): Promise<PutResult> {
     this.#keys.add(key);
     const body = manner.streamed === true ? inTwoChunks(probe.bytes) : probe.bytes;
     const isTimed = manner.raced !== true && manner.streamed !== true;
-    const kind = condition === 'any' ? 'write' : 'conditional';
+    const kind = condition === 'absent' ? 'create' : 'replace';
     try {
       return await this.#send('write', isTimed ? kind : undefined, (signal) =>
         this.#driver.put(key, body, { if: condition, signal }),
@@ -171,7 +174,7 @@ export class Prober {
   }
 
   /** Puts where the condition holds. Returns the ETag. */
-  async write(key: string, probe: Probe, condition: PutCondition, manner?: PutManner): Promise<string> {
+  async write(key: string, probe: Probe, condition: ProbeCondition, manner?: PutManner): Promise<string> {
     let refusals = 0;
     return this.repeat(`Writing ${key}`, async (attempt) => {
       if (attempt > 1) {
@@ -190,7 +193,7 @@ export class Prober {
   }
 
   /** Puts where the condition does not hold: being made is the intruder's violation. */
-  async refused(key: string, intruder: Probe, condition: PutCondition, manner?: PutManner): Promise<void> {
+  async refused(key: string, intruder: Probe, condition: ProbeCondition, manner?: PutManner): Promise<void> {
     await this.repeat(`Writing ${key}`, async () => {
       const result = await this.put(key, intruder, condition, manner);
       if (result.status === 'written') throw violationOf(intruder);
@@ -333,9 +336,8 @@ function violationOf({ intruder }: Probe): Violation {
   return new Violation(intruder?.check ?? 'reads', intruder?.finding ?? 'A put was made that had to be refused.');
 }
 
-function describeCondition(condition: PutCondition): string {
-  if (typeof condition === 'object') return 'the ETag was that of the object';
-  return condition === 'absent' ? 'there was no object' : 'it had none';
+function describeCondition(condition: ProbeCondition): string {
+  return condition === 'absent' ? 'there was no object' : 'the ETag was that of the object';
 }
 
 async function* inTwoChunks(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {

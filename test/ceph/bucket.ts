@@ -9,10 +9,15 @@ export function bucketUnderTest(): BucketUnderTest {
   return given;
 }
 
-/** A driver for the bucket. Credentials reach it as they do in applications, by the process's environment. */
-export function bucketDriver(): ObjectStoreDriver {
-  const { bucket, endpoint, region, accessKeyId, secretAccessKey } = bucketUnderTest();
+/** A driver for the bucket, or for another one. Credentials reach it as in applications, by the process's environment. */
+export function bucketDriver(bucket: string = bucketUnderTest().bucket): ObjectStoreDriver {
+  const { endpoint, region, accessKeyId, secretAccessKey } = bucketUnderTest();
   process.env['AWS_ACCESS_KEY_ID'] = accessKeyId;
   process.env['AWS_SECRET_ACCESS_KEY'] = secretAccessKey;
   return new ObjectStoreDriver({ bucket, endpoint, region });
+}
+
+/** Of Ceph. */
+export function majorVersion(): number {
+  return Number.parseInt(bucketUnderTest().version, 10);
 }

@@ -5,7 +5,6 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 
 const script = fileURLToPath(new URL('../../scripts/ceph', import.meta.url));
 
@@ -50,13 +49,16 @@ export class CephInstance {
     this.#variables = { ...process.env, ...variables };
   }
 
-  /** Fetches Ceph if need be, and starts it on free ports. Rejects where that cannot be done. */
-  static async start(store: 'memstore' | 'bluestore'): Promise<CephInstance> {
-    const folder = mkdtempSync(path.join(tmpdir(), 'store-db-ceph-'));
+  /**
+   * Fetches Ceph if need be, and starts it, on free ports unless `variables` say otherwise. Rejects where that cannot be
+   * done.
+   */
+  static async start(store: 'memstore' | 'bluestore', variables: NodeJS.ProcessEnv = {}): Promise<CephInstance> {
     const instance = new CephInstance({
-      CEPH_DIR: folder,
+      CEPH_DIR: mkdtempSync(path.join(tmpdir(), 'store-db-ceph-')),
       CEPH_STORE: store,
       CEPH_PORT: String(await freePorts()),
+      ...variables,
     });
     running.add(instance);
     try {
@@ -98,6 +100,16 @@ export class CephInstance {
     return (await this.#run('version')).trim();
   }
 
+  /** Ends it, leaving its data. */
+  async stop(): Promise<void> {
+    await this.#run('stop');
+  }
+
+  /** Rejects unless all of it runs. */
+  async status(): Promise<string> {
+    return this.#run('status');
+  }
+
   /** Stops it and deletes its data. */
   async destroy(): Promise<void> {
     await this.#run('destroy');
@@ -109,12 +121,13 @@ export class CephInstance {
     running.delete(this);
   }
 
-  async #run(...args: string[]): Promise<string> {
-    try {
-      return (await promisify(execFile)(script, args, { env: this.#variables })).stdout;
-    } catch (error) {
-      const { stderr = '' } = error as { stderr?: string };
-      throw new Error(`scripts/ceph ${args.join(' ')} failed:\n${stderr}`, { cause: error });
-    }
+  #run(...args: string[]): Promise<string> {
+    return new Promise((resolve, reject) => {
+      execFile(script, args, { env: this.#variables }, (error, stdout, stderr) => {
+        if (error === null) resolve(stdout);
+        // Its own words say more than how the process ended.
+        else reject(new Error(`scripts/ceph ${args.join(' ')} failed.\n${stdout}${stderr}`));
+      });
+    });
   }
 }

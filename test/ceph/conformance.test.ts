@@ -5,8 +5,8 @@ import { bucketDriver } from './bucket.ts';
 
 describe('ObjectStoreDriver on Ceph', () => {
   const tests = driverConformance({
-    create: bucketDriver,
-    createOther: bucketDriver,
+    create: () => bucketDriver(),
+    createOther: () => bucketDriver(),
     // Ceph refuses keys with a NUL. The database makes none.
     supports: { ownEtags: false, oddKeys: false },
   });

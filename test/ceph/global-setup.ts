@@ -7,6 +7,8 @@ import type { CephStore } from './ceph-instance.ts';
 /** What tests are told of the store that this run is about. */
 export interface BucketUnderTest extends CephStore {
   readonly bucket: string;
+  /** Of Ceph, as its package has it: `20.2.4+ds-2`. */
+  readonly version: string;
 }
 
 declare module 'vitest' {
@@ -25,9 +27,10 @@ export async function setup(project: TestProject): Promise<void> {
   try {
     const store = await instance.store();
     await createBucket(store, bucket);
-    project.provide('bucketUnderTest', { ...store, bucket });
+    const version = await instance.version();
+    project.provide('bucketUnderTest', { ...store, bucket, version });
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
-    process.stdout.write(`Ceph ${await instance.version()} at ${store.endpoint}, after ${seconds} s\n`);
+    process.stdout.write(`Ceph ${version} at ${store.endpoint}, after ${seconds} s\n`);
   } catch (error) {
     await instance.destroy();
     throw error;

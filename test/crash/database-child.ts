@@ -1,26 +1,14 @@
 /**
- * The process that `database-kill.test.ts` kills: writes batch after batch, takes snapshots and collects garbage, and
- * tells what it is about to do and what was acknowledged. `node <this file, bundled> <folder> <number of the first batch>`
+ * The process that the kill tests kill: writes batch after batch, and tells what it is about to do and what was
+ * acknowledged. `node <this file, bundled> <its task as JSON>`
  */
 import { writeSync } from 'node:fs';
 import type { StorageDriver } from '../../src/storage/driver.ts';
 import { StoreDb } from '../../src/index.ts';
-import { FileDriver } from '../../src/storage/index.ts';
-import type { Snapshot } from '../../src/snapshot.ts';
-import { databaseOptions, workload } from './database-chain.ts';
-import {
-  addPapers,
-  addTo,
-  apply,
-  batchOf,
-  nextPapers,
-  papers,
-  papersText,
-  readPapers,
-  readState,
-  stateText,
-  tables,
-} from './database-workload.ts';
+import { isRemote, openStore } from './crash-store.ts';
+import { databaseOptions, fences, persistently, workload } from './database-chain.ts';
+import type { ChildTask } from './database-chain.ts';
+import { addTo, apply, batchOf, readState, tables } from './database-workload.ts';
 
 /** Tells the parent at once: what was written when the process is killed has been told. */
 function tell(line: string): void {
@@ -50,45 +38,34 @@ function announcing(driver: StorageDriver): StorageDriver {
   };
 }
 
-const [folder, first] = process.argv.slice(2) as [string, string];
-const db = StoreDb({ ...databaseOptions, driver: announcing(new FileDriver(folder)) });
-for (const table of [...tables, papers]) db.registerSchema(table);
-await db.start();
-let state = await readState(db);
-let present = await readPapers(db);
-/** Of the states that are held, what was in them. */
-const held: { readonly snapshot: Snapshot; readonly text: string }[] = [];
+const { store, dbPrefix, first } = JSON.parse(process.argv[2] as string) as ChildTask;
+const remote = isRemote(store);
+
+/** In a folder nothing may fail. */
+function attempt<T>(call: () => Promise<T>): Promise<T> {
+  return remote ? persistently(call, (code) => tell(`failed ${code}`)) : call();
+}
+
+/** How long a flush is waited for: mostly long enough. It is given up otherwise, and settled by the next one. */
+function patience(number: number, attempts: number): { signal?: AbortSignal } {
+  const ms = [2000, 300, 1000, 100][number % 4] as number;
+  return remote ? { signal: AbortSignal.timeout(ms * 2 ** attempts) } : {};
+}
+
+const db = StoreDb({ ...databaseOptions, dbPrefix, driver: announcing(openStore(store)) });
+for (const table of [...tables, fences]) db.registerSchema(table);
+await attempt(() => db.start());
+let state = await attempt(() => readState(db));
 tell('ready');
-
-async function textOf(shown: typeof db | Snapshot): Promise<string> {
-  return `${stateText(await readState(shown))}\n${papersText(await readPapers(shown))}`;
-}
-
-async function checkOldest(): Promise<void> {
-  const oldest = held.shift();
-  if (oldest === undefined) return;
-  if ((await textOf(oldest.snapshot)) !== oldest.text) throw new Error('A snapshot shows what it did not before');
-  await oldest.snapshot.release();
-}
-
-for (let number = Number(first); ; number++) {
+for (let number = first; ; number++) {
   const operations = batchOf(workload, number, state);
-  const next = nextPapers(present, number);
   const batch = db.batch();
   addTo(batch, operations);
-  addPapers(db, batch, present, next);
   tell(`flush ${number}`);
-  await batch.flush();
+  let attempts = 0;
+  await attempt(() => batch.flush(patience(number, attempts++)));
   tell(`flushed ${number}`);
   state = apply(state, operations);
-  present = next;
   // Sometimes at once, besides the turns that come by themselves.
-  if (number % 7 === 0) await db.checkpoint();
-  if (number % 5 === 0) held.push({ snapshot: await db.snapshot(), text: await textOf(db) });
-  if (held.length > 2) await checkOldest();
-  if (number % 3 !== 0) continue;
-  tell('gc');
-  const { failed } = await db.gc({ graceMs: 0, logRetentionMs: 0 });
-  tell('collected');
-  if (failed.length > 0) throw new Error(`gc could not delete ${failed[0]?.name}`);
+  if (number % 7 === 0) await attempt(() => db.checkpoint());
 }

@@ -47,7 +47,7 @@ beforeAll(() => {
   folder = mkdtempSync(path.join(tmpdir(), 'store-db-kill-'));
   // Bundled once: compiling the sources anew in every process takes ten times as long as all that it does.
   child = path.join(folder, 'child.mjs');
-  const entry = fileURLToPath(new URL('database-child.ts', import.meta.url));
+  const entry = fileURLToPath(new URL('collecting-child.ts', import.meta.url));
   // It comes with tsx, which compiles the scripts.
   const esbuild = path.join(repository, 'node_modules', '.bin', 'esbuild');
   execFileSync(esbuild, [

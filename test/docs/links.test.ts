@@ -35,7 +35,8 @@ async function brokenLinks(page: string): Promise<string[]> {
 }
 
 const docs = await readdir(path.join(root, 'docs'));
-const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', ...docs.map((name) => `docs/${name}`)];
+const fixed = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'examples/notes-service/README.md'];
+const pages = [...fixed, ...docs.map((name) => `docs/${name}`)];
 
 it.each(pages.filter((name) => name.endsWith('.md')))('%s links to what exists', async (page) => {
   expect(await brokenLinks(path.join(root, page))).toEqual([]);

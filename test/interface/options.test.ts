@@ -31,6 +31,8 @@ describe('what is refused', () => {
     ['dbPrefix', 'app/', "'app/'", 'neither begins nor ends with /'],
     ['dbPrefix', 'é'.repeat(257), 'éé', '512'],
     ['dbPrefix', '\u{D800}', '', 'a string'],
+    ['dbPrefix', 'a/../b', "'a/../b'", 'without . and ..'],
+    ['dbPrefix', '.', "'.'", 'without . and ..'],
     ['nodeId', undefined, 'undefined', '0 to 255'],
     ['nodeId', -1, '-1', '0 to 255'],
     ['nodeId', 256, '256', '0 to 255'],

@@ -95,6 +95,26 @@ describe('a replacement whose outcome is open', () => {
 });
 
 describe('a merge that loses the race for Block 0', () => {
+  it('that the store fails is not tried on and on: a turn ends, and a checkpoint after a while', async () => {
+    nodes = new Nodes();
+    const node = await nodes.start(0, { writeForwardInterval: 5000 });
+    await nodes.run(nodes.insert(node, 1));
+    node.driver.onPut(/^block0/, requestLost, Number.POSITIVE_INFINITY);
+    const puts = (): number => node.driver.takeLines().filter((line) => line.startsWith('put block0')).length;
+    puts();
+    await nodes.environment.advance(15_000);
+    expect(puts()).toBeLessThanOrEqual(4 * 5);
+    expect(node.log.filter(({ level }) => level === 'warn').length).toBeLessThanOrEqual(4 * 2);
+    expect(await nodes.failure(node.db.checkpoint())).toMatchObject({
+      code: 'STORAGE',
+      message: 'There was no answer.',
+    });
+    expect(puts()).toBeLessThanOrEqual(9 * 5);
+    node.driver.heal();
+    await nodes.run(node.db.checkpoint());
+    expect((await nodes.block0()).appliedSeq).toBe(1);
+  });
+
   it('goes on with the same blocks if only bookkeeping has changed', async () => {
     await nodes.run(insertMany(a, 0, 100));
     a.driver.takeLines();

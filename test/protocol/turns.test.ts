@@ -7,6 +7,7 @@ import { decodeBlock0, encodeBlock0 } from '../../src/format/block0.ts';
 import { commitName } from '../../src/format/keys.ts';
 import { Types } from '../../src/format/types.ts';
 import type { StoreDbOptions } from '../../src/options.ts';
+import type { StorageDriver } from '../../src/storage/driver.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
 import type { ObservedRequest } from '../../src/storage/observed.ts';
 import { FaultyDriver } from '../../src/testing/faulty-driver.ts';
@@ -39,14 +40,25 @@ beforeEach(() => {
   network = new FaultyDriver(store, { environment, faults: { latencyMs: [5, 20] } });
 });
 
-function make(nodeId: number, options: Partial<StoreDbOptions> = {}): Node {
+/** The calls of a driver as an object of their own, to be replaced one by one. */
+function connected(driver: StorageDriver): StorageDriver {
+  return {
+    name: driver.name,
+    get: (key, options) => driver.get(key, options),
+    put: (key, body, options) => driver.put(key, body, options),
+    delete: (keys, options) => driver.delete(keys, options),
+    list: (prefix, options) => driver.list(prefix, options),
+  };
+}
+
+function make(nodeId: number, options: Partial<StoreDbOptions> = {}, driver: StorageDriver = network): Node {
   const process = environment.fork();
   const requests: Node['requests'] = [];
   const onRequest = ({ kind, status }: ObservedRequest): void => {
     requests.push({ at: Math.round(environment.timeline.nowMs / 100) / 10, kind, status });
   };
   const given = { dbPrefix: 'db', nodeId, logLevel: 'silent', onRequest, ...options } as const;
-  const db = createDatabase({ ...given, driver: process.connect(network) }, process);
+  const db = createDatabase({ ...given, driver: process.connect(driver) }, process);
   db.registerSchema(notes);
   return { db, process, requests };
 }
@@ -116,6 +128,29 @@ describe('adaptive polling', () => {
     expect(looks(node)).toEqual([5, 15, 35, 75, 135, 195, 255]);
   });
 
+  it('asks for the next slot only, and now and then for Block 0 as well', async () => {
+    const node = await start(0, { polling: 'adaptive' });
+    await until(hour);
+    const statuses = node.requests.map(({ status }) => status);
+    expect(statuses.filter((status) => status === 'missing')).toHaveLength(looks(node).length);
+    expect(statuses.filter((status) => status === 'unchanged').length).toBeLessThanOrEqual(8);
+    expect(statuses.filter((status) => status === 'unchanged').length).toBeGreaterThanOrEqual(5);
+  });
+
+  it('is not blind for what is behind a slot that was trimmed', async () => {
+    const [idle, other] = [await start(0, { polling: 'adaptive' }), await start(1, { polling: 'onDemand' })];
+    await until(hour + 3 * second);
+    await insert(other, 1);
+    await environment.run(other.db.checkpoint());
+    await trimLog();
+    await insert(other, 2);
+    other.process.freeze();
+    expect(idle.db.stats().log?.tail).toBe(0);
+    await environment.advance(12 * 60 * second);
+    expect(idle.db.stats().log?.tail).toBe(2);
+    expect(appliedSeq(idle)).toBe(2);
+  });
+
   it('looks within an interval after a query, a flush or a refresh', async () => {
     const node = await start(0, { polling: 'adaptive', nodes: [9] });
     const uses: (() => Promise<unknown>)[] = [
@@ -131,6 +166,16 @@ describe('adaptive polling', () => {
       await until((i + 1) * hour + 60 * second);
       expect(looks(node).map((at) => at % 3600)).toEqual([5, 15, 35]);
     }
+  });
+
+  it('looks within an interval after a query that found its view new enough', async () => {
+    const node = await start(0, { polling: 'adaptive' });
+    await until(8 * second);
+    node.requests.length = 0;
+    await environment.run(node.db.get(notes, 1));
+    expect(node.requests).toEqual([]);
+    await until(33 * second);
+    expect(looks(node)).toEqual([10, 20]);
   });
 
   it('makes no haste for what others commit while nobody here asks', async () => {
@@ -173,7 +218,8 @@ describe('adaptive polling', () => {
 
   it('gets its turn also where the store is slower than an interval', async () => {
     const ids = [0, 1, 2, 3];
-    network.faults = { latencyMs: [40, 40] };
+    // A refresh takes 140 ms, so that it always ends in the slot of another node.
+    network.faults = { latencyMs: [35, 35] };
     const options = { polling: 'adaptive', nodes: ids, writeForwardInterval: 10 } as const;
     const nodes = await Promise.all(ids.map((nodeId) => start(nodeId, options)));
     await environment.advance(200 * second);
@@ -238,6 +284,21 @@ describe('polling on demand', () => {
     await insert(node, 1);
     await environment.run(node.db.stop());
     expect(node.process.timerCount).toBe(0);
+  });
+
+  it('merges a commit whose outcome was asked for later', async () => {
+    const node = await start(0, { polling: 'onDemand' });
+    const batch = node.db.batch();
+    void batch.insert(notes, { id: 1 });
+    network.faults = { lateEffect: 1, lateMs: [34_000, 34_000] };
+    await expect(environment.run(batch.flush())).rejects.toMatchObject({ code: 'COMMIT_OUTCOME_UNKNOWN' });
+    network.faults = {};
+    await environment.advance(40 * second);
+    expect(node.process.timerCount).toBe(0);
+    await environment.run(batch.flush());
+    expect(node.process.timerCount).toBe(1);
+    await environment.advance(10 * second);
+    expect(appliedSeq(node)).toBe(1);
   });
 
   it('merges again where the first attempt failed', async () => {
@@ -341,6 +402,28 @@ describe('a merge policy', () => {
     },
   );
 
+  it('lets an instance on demand sleep until then', async () => {
+    const node = await start(0, { polling: 'onDemand', mergePolicy: { minCommits: 100, maxWaitMs: hour } });
+    await insert(node, 1);
+    node.requests.length = 0;
+    await environment.advance(hour - 10 * second);
+    expect(node.requests).toEqual([]);
+    await environment.advance(20 * second);
+    expect(appliedSeq(node)).toBe(1);
+  });
+
+  it('does not hold up a commit with staged rows, which are slow to read from', async () => {
+    const node = await start(0, { mergePolicy: { minCommits: 100, maxWaitMs: hour }, nodes: [0] });
+    const dying = await start(1, { nodes: [0] });
+    const batch = dying.db.batch();
+    for (let id = 0; id < 9000; id++) void batch.insert(notes, { id, text: 'x'.repeat(1000) });
+    await environment.run(batch.flush());
+    // Before it can merge what it has flushed.
+    dying.process.freeze();
+    await environment.advance(60 * second);
+    expect(appliedSeq(node)).toBe(1);
+  });
+
   it('with nothing but a time waits for that, however many there are', async () => {
     const node = await start(0, { mergePolicy: { maxWaitMs: 60 * second } });
     for (let id = 0; id < 20; id++) await insert(node, id);
@@ -366,6 +449,27 @@ describe('a merge policy', () => {
     await insert(node, 1);
     await environment.run(node.db.checkpoint());
     expect(appliedSeq(node)).toBe(1);
+  });
+
+  it('lets flushes wait where merging does not keep up', async () => {
+    const slowMerges: StorageDriver = {
+      ...connected(network),
+      put: async (key, body, options) => {
+        if (key.endsWith('block0')) await sleep(environment, 10 * second);
+        return network.put(key, body, options);
+      },
+    };
+    const node = make(0, { maxMemoryBytes: 1024 * 1024 }, slowMerges);
+    await environment.run(node.db.start());
+    let most = 0;
+    for (let id = 0; id < 40; id++) {
+      const batch = node.db.batch();
+      void batch.insert(notes, { id, text: 'x'.repeat(32_768) });
+      await environment.run(batch.flush());
+      most = Math.max(most, node.db.stats().log?.pendingBytes ?? 0);
+    }
+    // A quarter of the memory, and the flush that comes on top of it.
+    expect(most).toBeLessThan((1024 * 1024) / 4 + 2 * 32_768);
   });
 
   it('lets no more pile up than there is memory for', async () => {

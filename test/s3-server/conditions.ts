@@ -18,7 +18,7 @@ function failed(condition: string): S3Error {
   return new S3Error('PreconditionFailed', { Condition: condition });
 }
 
-/** The conditions of a write. Those that S3 has no meaning for are refused, as S3 does. */
+/** The conditions of a write. Those that S3 documents no meaning for are refused. */
 function writeConditions({ headers }: S3Request): WriteConditions {
   const ifMatch = headers['if-match'];
   const ifNoneMatch = headers['if-none-match'];

@@ -70,7 +70,7 @@ describe('a server', () => {
     const { server, put, get } = await openServer();
     await put('a', 'text');
     const { endpoint } = server;
-    await server.stop();
+    await server.close();
     expect(await refusalOf(get('a'))).toMatch(/^no answer/);
     await server.restart();
     expect(server.endpoint).toBe(endpoint);

@@ -17,6 +17,7 @@ import {
 } from '@aws-sdk/client-s3';
 import type { ListObjectsV2CommandInput, S3Client } from '@aws-sdk/client-s3';
 import { describe, expect, it } from 'vitest';
+import { checksumOf } from './checksums.ts';
 import { answerOf, Bucket, openServer, refusalOf } from './opened-server.ts';
 
 describe('objects', () => {
@@ -149,6 +150,26 @@ describe('payloads', () => {
     expect(await get('a')).toBe('text');
   });
 
+  it('have one checksum, and the one that was announced', async () => {
+    const { altered } = await openServer();
+    const put = new PutObjectCommand({ Bucket, Key: 'a', Body: 'text' });
+    const forgetful = altered('before', ({ headers }) => delete headers['x-amz-checksum-crc32']);
+    expect(await refusalOf(forgetful.send(put))).toBe('400 InvalidRequest');
+    const doubtful = altered('before', ({ headers }) => {
+      headers['x-amz-checksum-sha256'] = createHash('sha256').update('text').digest('base64');
+    });
+    expect(await refusalOf(doubtful.send(put))).toBe('400 InvalidRequest');
+    const short = altered('before', ({ headers }) => {
+      headers['x-amz-checksum-crc32'] = 'AAAA';
+    });
+    expect(await refusalOf(short.send(put))).toBe('400 InvalidRequest');
+    const unknown = altered('before', ({ headers }) => {
+      delete headers['x-amz-checksum-crc32'];
+      headers['x-amz-checksum-crc64nvme'] = 'AAAAAAAAAAA=';
+    });
+    expect(await refusalOf(unknown.send(put))).toBe('501 NotImplemented');
+  });
+
   it('are verified against their MD5', async () => {
     const { put } = await openServer();
     await put('a', 'text', { ContentMD5: createHash('md5').update('text').digest('base64') });
@@ -195,6 +216,19 @@ describe('payloads', () => {
     });
     const lie = new PutObjectCommand({ Bucket, Key: 'a', Body: Readable.from(['A'.repeat(16)]), ContentLength: 16 });
     expect(await refusalOf(lying.send(lie))).toBe('400 BadDigest');
+  });
+
+  it('with another trailer than was announced are refused', async () => {
+    const { altered } = await openServer();
+    const right = `x-amz-checksum-crc32:${checksumOf('crc32', Buffer.from('A'.repeat(16)))}`;
+    const odd = [right, `${right}\r\n`, right.replace('crc32', 'sha1'), right.replace(/:.*/, ''), '', '\r\n'];
+    for (const trailer of odd.map((text, index) => (index < 2 ? text : `${text}\r\n\r\n`))) {
+      const lying = altered('after', (request) => {
+        request.body = Readable.from([`10\r\n${'A'.repeat(16)}\r\n0\r\n${trailer}`]);
+      });
+      const lie = new PutObjectCommand({ Bucket, Key: 'a', Body: Readable.from(['A'.repeat(16)]), ContentLength: 16 });
+      expect(await refusalOf(lying.send(lie))).toBe('400 MalformedTrailerError');
+    }
   });
 
   it('of less than they announced are refused', async () => {
@@ -249,6 +283,7 @@ describe('listings', () => {
     expect(await list({ Prefix: 'a/' })).toEqual([['a/1', 'a/2'], false, 2]);
     expect(await list({ StartAfter: 'a/2', MaxKeys: 2 })).toEqual([['b', 'ü'], true, 2]);
     expect(await list({ StartAfter: 'a/11', MaxKeys: 1 })).toEqual([['a/2'], true, 1]);
+    expect(await list({ StartAfter: '\uffff' })).toEqual([['\u{10000}'], false, 1]);
     expect(await list({ MaxKeys: 0 })).toEqual([[], false, 0]);
     expect(await refusalOf(list({ MaxKeys: -1 }))).toBe('400 InvalidArgument');
   });

@@ -90,7 +90,6 @@ export class S3Server {
   intercept: Intercept | undefined;
   readonly #clock: () => number;
   readonly #buckets: Buckets;
-  readonly #clients = new Set<S3Client>();
   #server: Server | undefined;
   #port = 0;
 
@@ -107,12 +106,10 @@ export class S3Server {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** A client for this server, which `close()` destroys. */
+  /** A client for this server. */
   client(options: S3ClientConfig = {}): S3Client {
     const { endpoint, region, credentials } = this;
-    const client = new S3Client({ endpoint, region, credentials, forcePathStyle: true, ...options });
-    this.#clients.add(client);
-    return client;
+    return new S3Client({ endpoint, region, credentials, forcePathStyle: true, ...options });
   }
 
   clearLog(): void {
@@ -150,7 +147,7 @@ export class S3Server {
   }
 
   /** Cuts all connections, and refuses new ones until `restart()`. Requests that are held back have no effect any more. */
-  async stop(): Promise<void> {
+  async close(): Promise<void> {
     const server = this.#server;
     if (server === undefined) return;
     this.#server = undefined;
@@ -160,16 +157,10 @@ export class S3Server {
     });
   }
 
-  /** Stops if need be, and starts again on the same port with everything that was stored. */
+  /** Closes if need be, and starts again on the same port with everything that was stored. */
   async restart(): Promise<void> {
-    await this.stop();
+    await this.close();
     await this.listen();
-  }
-
-  async close(): Promise<void> {
-    for (const client of this.#clients) client.destroy();
-    this.#clients.clear();
-    await this.stop();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -202,12 +193,8 @@ export class S3Server {
     const fault = (await this.intercept?.(request)) ?? undefined;
     if (typeof fault === 'object' && 'delayMs' in fault) await sleep(fault.delayMs);
     const outcome = this.#server === server ? await this.#handle(request, fault) : 'cut';
-    if (this.#server !== server) return;
-    if (outcome === 'cut') {
-      message.socket.resetAndDestroy();
-    } else {
-      this.#send(request, response, entry, outcome, fault === 'reset-during');
-    }
+    if (outcome === 'cut') message.socket.resetAndDestroy();
+    else this.#send(request, response, entry, outcome, fault === 'reset-during');
   }
 
   /** Does with a request what is to be done with it, and decides on the answer. */
@@ -248,7 +235,6 @@ export class S3Server {
     response.setHeader('x-amz-request-id', randomBytes(8).toString('hex').toUpperCase());
     const known = Object.entries(headers).filter((header): header is [string, string] => header[1] !== undefined);
     for (const [name, value] of known) response.setHeader(name, value);
-    if (hasNoBody && status >= 400) response.removeHeader('content-type');
     if (status !== 204 && status !== 304) response.setHeader('content-length', sizeBytes ?? body.length);
     response.setHeader('date', new Date(this.#now()).toUTCString());
     response.setHeader('server', 'S3Server');

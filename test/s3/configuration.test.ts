@@ -71,6 +71,15 @@ describe('the environment', () => {
     expect(driverFromProcess()).toBeUndefined();
   });
 
+  it('with empty variables of the SDK is one without them', async () => {
+    process.env['AWS_ENDPOINT_URL'] = '';
+    process.env['AWS_ENDPOINT_URL_S3'] = '';
+    const driver = new ObjectStoreDriver({ bucket: bucketName, region: 'eu-north-1' });
+    const url = new URL(await driver.presign('key', { expiresInSeconds: 60 }));
+    expect(url.host).toBe(`${bucketName}.s3.eu-north-1.amazonaws.com`);
+    await driver.close();
+  });
+
   it('is refused where a flag is neither 1 nor 0', () => {
     process.env['STOREDB_BUCKET'] = bucketName;
     process.env['STOREDB_FORCE_PATH_STYLE'] = 'maybe';
@@ -98,6 +107,18 @@ describe('credentials', () => {
     const error = await failure(driverOf(server));
     expect(error).toMatchObject({ outcome: 'none' });
     expect(error.message).toContain('AWS_ACCESS_KEY_ID');
+  });
+
+  it('are refused in as many words as the store has', async () => {
+    const silent = Object.assign(new Error('UnknownError'), {
+      name: 'InvalidAccessKeyId',
+      $metadata: { httpStatusCode: 403 },
+    });
+    const { endpoint, region, credentials } = server;
+    const requestHandler = { handle: () => Promise.reject(silent) };
+    const client = new S3Client({ endpoint, region, credentials, forcePathStyle: true, requestHandler });
+    const { message } = await failure(new ObjectStoreDriver({ bucket: bucketName, client }));
+    expect(message).toMatch(/^PutObject of key failed \(403 InvalidAccessKeyId\)\. The store does not accept/);
   });
 
   it('are not in errors, nor are sockets and responses', async () => {

@@ -379,6 +379,19 @@ describe('connections', () => {
     await nowhere.close();
   });
 
+  const tried = (syscall: string): object => ({ code: 'ECONNREFUSED', syscall });
+  it.each<[string, object, string]>([
+    ['connect EHOSTUNREACH', { code: 'EHOSTUNREACH', syscall: 'connect' }, 'none'],
+    ['no address', { code: 'ECONNREFUSED', errors: [tried('connect'), tried('connect')] }, 'none'],
+    ['read EHOSTUNREACH', { code: 'EHOSTUNREACH', syscall: 'read' }, 'unknown'],
+    ['write ECONNREFUSED', { code: 'ECONNREFUSED', syscall: 'write' }, 'unknown'],
+    ['one address, read', { code: 'ECONNREFUSED', errors: [tried('connect'), tried('read')] }, 'unknown'],
+  ])('that fail leave a doubt if they had been made: %s', async (name, reason, outcome) => {
+    const error = Object.assign(new Error(name), reason);
+    const cut = ownClientDriver(server, { requestHandler: { handle: () => Promise.reject(error) } });
+    expect(await failure(cut.put('key', bytes, { if: 'absent' }))).toMatchObject({ outcome });
+  });
+
   it('serve a driver again after it was closed', async () => {
     await driver.close();
     expect(await driver.get('missing')).toEqual({ status: 'missing' });

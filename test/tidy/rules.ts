@@ -30,7 +30,10 @@ const layers: readonly Layer[] = [
   { rooms: ['table', 'cluster'], neighbours: true },
   { rooms: ['batch', 'query'], neighbours: true },
   { rooms: ['care'] },
-  { rooms: ['options.ts', 'instance.ts', 'snapshot.ts', 'database.ts', 'create.ts', 'index.ts'], neighbours: true },
+  {
+    rooms: ['options.ts', 'trigger-api.ts', 'instance.ts', 'snapshot.ts', 'database.ts', 'create.ts', 'index.ts'],
+    neighbours: true,
+  },
   { rooms: ['cli', 'testing'] },
 ];
 

@@ -1,0 +1,35 @@
+/** What triggers read with, and the type of the rows that they get. */
+import { tableName } from './batch/batch.ts';
+import type { Batch, TableRef } from './batch/batch.ts';
+import { Query } from './query/builder.ts';
+import type { QueryHost } from './table/query-host.ts';
+import type { RowOf, SchemaDefinition } from './table/schema.ts';
+import type { TableShape } from './table/table-shape.ts';
+
+/** The rows of a table: typed where it is given by its schema definition. */
+export type RowFor<T extends TableRef> = T extends SchemaDefinition ? RowOf<T> : Record<string, unknown>;
+
+/** What a trigger reads with: the database, and on top of it the writes of the batch that the trigger fires in. */
+export class TriggerApi {
+  readonly #host: QueryHost;
+  readonly #requireShape: (table: string) => TableShape;
+  readonly #batch: Batch;
+
+  /** @internal Triggers are given one. */
+  constructor(host: QueryHost, requireShape: (table: string) => TableShape, batch: Batch) {
+    this.#host = host;
+    this.#requireShape = requireShape;
+    this.#batch = batch;
+  }
+
+  /** A query that sees the batch's own writes. */
+  query<T extends TableRef>(table: T): Query<RowFor<T>> {
+    return new Query<RowFor<T>>(this.#host, tableName(table)).overlay(this.#batch);
+  }
+
+  /** The row with a primary key, the batch's own writes included; undefined if there is none. */
+  async get<T extends TableRef>(table: T, primaryKey: unknown): Promise<RowFor<T> | undefined> {
+    const { name } = this.#requireShape(tableName(table)).primaryKey;
+    return this.query(table).where(name, '=', primaryKey).first();
+  }
+}
