@@ -21,9 +21,13 @@ export interface CacheStats {
 
 /** The log as an instance sees it. */
 export interface LogStats {
+  /** How often the roots of the tables were replaced. */
   readonly generation: number;
+  /** The last commit in the log. */
   readonly tail: number;
+  /** The last commit that is merged into blocks. */
   readonly appliedSeq: number;
+  /** Bytes that the commits between the two take up in memory. */
   readonly pendingBytes: number;
 }
 
