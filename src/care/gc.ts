@@ -102,6 +102,7 @@ export class Collector {
 
   async run(): Promise<GcReport> {
     const { environment, logger } = this.#options;
+    const { dryRun } = this.#settings;
     const startedMs = environment.monotonicMs();
     for (let attempt = 1; ; attempt++) {
       const block0 = await this.#untilGivenUp(this.#announce());
@@ -116,10 +117,10 @@ export class Collector {
       }
     }
     const report = this.#report();
-    logger.info(`Collected garbage: ${report.deletedCount} blocks and blobs deleted`, {
-      ...report.counts,
-      durationMs: Math.round(environment.monotonicMs() - startedMs),
-    });
+    const durationMs = Math.round(environment.monotonicMs() - startedMs);
+    const { deletedCount, freedBytes } = report;
+    if (dryRun) logger.debug('Looked for garbage', { freedBytes, durationMs });
+    else logger.info(`Collected garbage: ${deletedCount} blocks and blobs deleted`, { freedBytes, durationMs });
     return report;
   }
 

@@ -10,6 +10,7 @@ import type { Script } from '../protocol/scripted-driver.ts';
 import { Cluster, Gate, items, prefix, range } from './cluster.ts';
 import type { ClusterNode } from './cluster.ts';
 
+const dayMs = 86_400_000;
 const quick = { graceMs: 0, logRetentionMs: 0 };
 const count = 400;
 
@@ -40,7 +41,7 @@ async function withGarbage(cluster: Cluster): Promise<ClusterNode> {
 
 async function expectCollected(cluster: Cluster, node: ClusterNode): Promise<void> {
   // What is left of a probe of the store's clock is kept for a day: somebody may be about to read it.
-  await cluster.advance(86_400_000);
+  await cluster.advance(dayMs);
   await cluster.collectAll(node);
   expect(await cluster.garbage()).toEqual({ missing: [], superfluous: [] });
   expect(await cluster.run(node.db.query(items).count())).toBe(count);
@@ -167,6 +168,18 @@ describe('what gc costs', () => {
     expect(lines.filter((line) => line.startsWith('delete'))).toEqual(['delete 1000', 'delete 1000', 'delete 500']);
     expect(lines.filter((line) => line === 'list data/')).toHaveLength(3);
     expect(await cluster.names()).toEqual(['block0']);
+  });
+
+  it('leaves probes of the store to whoever makes them, for a day', async () => {
+    const cluster = new Cluster();
+    const node = await cluster.withRows(20);
+    await cluster.store.put('db/probe/0123', new Uint8Array(1), { if: 'any' });
+    await cluster.advance(dayMs - 1000);
+    await cluster.run(node.db.gc(quick));
+    expect(await cluster.namesIn('probe')).toEqual(['probe/0123']);
+    await cluster.advance(2000);
+    expect(await cluster.run(node.db.gc(quick))).toMatchObject({ deletedCount: 0, counts: { probe: 1 } });
+    expect(await cluster.namesIn('probe')).toEqual([]);
   });
 
   it('leaves alone what it does not know', async () => {
