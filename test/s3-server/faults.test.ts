@@ -33,13 +33,16 @@ describe('intercepted requests', () => {
 
   it('come later, also where the client no longer waits', async () => {
     const { server, client, get } = await openServer();
-    server.intercept = ({ method }) => (method === 'PUT' ? { delayMs: 100 } : undefined);
     const given = new AbortController();
+    server.intercept = ({ method }) => {
+      if (method !== 'PUT') return undefined;
+      given.abort();
+      return { delayMs: 500 };
+    };
     const put = client.send(new PutObjectCommand({ Bucket, Key: 'a', Body: 'text' }), { abortSignal: given.signal });
-    setTimeout(() => given.abort(), 30);
     expect(await refusalOf(put)).toBe('no answer AbortError');
     expect(await refusalOf(get('a'))).toBe('404 NoSuchKey');
-    await expect.poll(() => server.objects(Bucket).has('a')).toBe(true);
+    await expect.poll(() => server.objects(Bucket).has('a'), { timeout: 10_000 }).toBe(true);
   });
 
   it('are held back until a promise settles', async () => {

@@ -141,7 +141,7 @@ describe('start()', () => {
     const db = createDatabase({ ...options, history: '2h', driver: process.connect(failing) }, process);
     // It can be opened, and not be changed.
     failing.faults = { lookAgain: 1 };
-    await expect(environment.run(db.start())).rejects.toMatchObject({ code: 'CONTENTION' });
+    await expect(environment.run(db.start())).rejects.toMatchObject({ code: 'STORAGE' });
     expect(process.timerCount).toBe(0);
     failing.faults = {};
     await environment.run(db.start());
