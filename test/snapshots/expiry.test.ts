@@ -244,7 +244,12 @@ describe('stop()', () => {
     holder.driver.onPut(key, gate.before);
     const taken = caught(holder.db.snapshot());
     await cluster.run(gate.reached);
-    const stopped = holder.db.stop();
+    const ended = { is: false };
+    const stopped = holder.db.stop().finally(() => {
+      ended.is = true;
+    });
+    await cluster.settle();
+    expect(ended.is).toBe(false);
     gate.open();
     await cluster.run(stopped);
     // By then, and not some time later.
