@@ -212,6 +212,18 @@ describe('what cannot be repaired', () => {
     expect(unrepairable.some(({ name, message }) => name === 'indexes/items/group' && /anew/.test(message))).toBe(true);
   });
 
+  it('are rows in order, and not where their separators say: they are not found either', async () => {
+    const [, [inner]] = (await cluster.blocks(itemsTable)) as [string[], string[]];
+    await cluster.reseal(inner as string, (bytes, node) => {
+      const last = node.suffixEnd(2) - 1;
+      bytes[last] = (bytes[last] as number) + 1;
+    });
+    const { repaired, unrepairable } = await repair();
+    expect(repaired).toEqual([]);
+    const why = unrepairable.filter(({ name }) => name === 'indexes/items/group').map(({ message }) => message);
+    expect(why).toEqual([expect.stringContaining('Row 0 is not where the nodes above say')]);
+  });
+
   it('are rows that an earlier state still has: it is named', async () => {
     const snapshot = await cluster.run(node.db.snapshot());
     await cluster.run(cluster.put(node, range(0, 1000), 'second'));
