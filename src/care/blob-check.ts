@@ -79,7 +79,8 @@ export class BlobCheck {
     const blob = readField(leaf, leaf.rowBase(i), field) as string | null;
     if (blob === null) return;
     const key = leaf.key(i);
-    const found = await lookupBlob(view, '_blobs', blob);
+    const found = await this.#lookup('_blobs', () => lookupBlob(view, '_blobs', blob));
+    if (found === 'unreadable') return;
     const add = (what: string): void => {
       const message = `Field '${field.name}' of ${rowText(shape, key)} refers to blob ${blob}, which ${what}`;
       this.#run.findings.add({ table: shape.name }, leaf.name, message);
@@ -90,6 +91,16 @@ export class BlobCheck {
       const { table, key: ownerKey, field: ownerField } = record as unknown as Owner;
       const isOwn = table === shape.name && ownerField === field.name && isKey(ownerKey, key);
       if (!isOwn) add('belongs to another row or field');
+    }
+  }
+
+  /** Looks something up in a table, which may be damaged itself. */
+  async #lookup<T>(table: string, look: () => T | Promise<T>): Promise<T | 'unreadable'> {
+    try {
+      return await look();
+    } catch (error) {
+      this.#run.findings.addError({ table }, error, `data/${table}`);
+      return 'unreadable';
     }
   }
 
@@ -104,17 +115,19 @@ export class BlobCheck {
     await this.#checkObject({ table: shape.name }, blob, checkBlobRecord(blob, row), ownerText(view, owner));
   }
 
+  /** Whether the owner's field holds the blob, or cannot be read. */
   async #refersBack(view: View, blob: string, { table, key, field }: Owner): Promise<boolean> {
     const state = typeof table === 'string' ? view.table(table) : undefined;
     const own = state?.shape.blobFields.find(({ name }) => name === field);
     if (state === undefined || own === undefined || !(key instanceof Uint8Array)) return false;
-    const row = await state.lookup(key);
+    const row = await this.#lookup(state.shape.name, () => state.lookup(key));
+    if (row === 'unreadable') return true;
     return row !== undefined && readField(row.source, row.base, own) === blob;
   }
 
   async #checkDeleted(view: View, shape: TableShape, leaf: Node, i: number): Promise<void> {
     const blob = readField(leaf, leaf.rowBase(i), shape.primaryKey) as string;
-    if (!(await isListed(view, '_blobs', blob))) return;
+    if ((await this.#lookup('_blobs', () => isListed(view, '_blobs', blob))) !== true) return;
     const message = `Blob ${blob} is listed as deleted, and as one that a row refers to`;
     this.#run.findings.add({ table: shape.name }, leaf.name, message);
   }

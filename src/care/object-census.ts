@@ -118,13 +118,14 @@ export class ObjectCensus {
   }
 
   async #blobStanding(blob: string): Promise<Standing> {
-    const { base, tail, pinned, oldest } = this.#options;
+    const { run, base, tail, pinned, oldest } = this.#options;
     try {
       // What neither list has is being uploaded, or waits to be condemned.
       if ((await isListed(tail, '_blobs', blob)) || !(await isListed(base, '_deleted_blobs', blob))) return 'kept';
       for (const view of pinned) if (await isListed(view, '_blobs', blob)) return 'kept';
       // What was deleted before the history begins is shown by no state of it.
-      return oldest === undefined || (await isListed(oldest, '_deleted_blobs', blob)) ? 'garbage' : 'kept';
+      if (oldest !== undefined && !(await isListed(oldest, '_deleted_blobs', blob))) return 'kept';
+      return run.reachedAll ? 'garbage' : 'unsure';
     } catch (error) {
       if (!(error instanceof CorruptionError)) throw error;
       return 'unsure';

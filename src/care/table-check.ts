@@ -177,11 +177,13 @@ export class TableCheck {
   }
 
   async #checkEntries(table: TableState, index: TableIndex, leaf: Node, from: number, to: number): Promise<void> {
-    const { findings } = this.#options.run;
+    const { run } = this.#options;
+    const { findings } = run;
     const { shape, tree } = table;
     const subject = { table: shape.name, index: index.name };
     const implied = this.#key;
     for (let i = from; i < to; i++) {
+      if ((i & 0xff) === 0) await run.pause();
       const entry = leaf.key(i);
       const add = (message: string): void => findings.add(subject, leaf.name, `Index entry ${i} ${message}`);
       try {

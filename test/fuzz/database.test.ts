@@ -31,6 +31,7 @@ interface Tally {
   olderStates: number;
   foundByVerify: number;
   merged: number;
+  repaired: number;
 }
 
 let stored: StoredDatabase;
@@ -92,6 +93,7 @@ class Case {
     this.#tally.refusals += answers.filter((answer) => answer instanceof StoreDbError).length;
     if (!this.#damage.sealed) this.#judge(answers);
     if (this.#random.chance(0.5)) await this.#verify(db, answers);
+    if (this.#random.chance(0.1)) await this.#repair(db);
     if (this.#random.chance(0.3)) {
       await orRefusal(() => db.checkpoint());
       await askAll(db);
@@ -100,14 +102,28 @@ class Case {
     await db.stop();
   }
 
-  /** What a query stumbles over, verify() finds. It does not read blobs. */
+  /** What a query stumbles over, verify() finds. Blobs it reads only if it is asked to. */
   async #verify(db: Database, answers: Answers): Promise<void> {
-    const report = await orRefusal(() => db.verify());
+    const deep = this.#random.chance(0.5);
+    const report = await orRefusal(() => db.verify({ deep }));
     const found = report instanceof StoreDbError || !report.ok;
     if (found) this.#tally.foundByVerify++;
     const blobs = answers.length - 1;
-    const isDamaged = answers.some((answer, q) => answer instanceof CorruptionError && q !== blobs);
+    const isDamaged = answers.some((answer, q) => answer instanceof CorruptionError && (deep || q !== blobs));
     if (isDamaged && !found) throw new Error('verify() does not find what a query stumbled over');
+  }
+
+  /** A repair makes nothing worse, and if it says that nothing is wrong any more, that is so. */
+  async #repair(db: Database): Promise<void> {
+    const report = await orRefusal(() => db.repair());
+    if (report instanceof StoreDbError) return;
+    if (report.repaired.length > 0) this.#tally.repaired++;
+    const answers = await askAll(db);
+    if (!this.#damage.sealed) this.#judge(answers);
+    const again = await orRefusal(() => db.repair());
+    if (again instanceof StoreDbError) throw new Error(`the second repair fails: ${again.message}`, { cause: again });
+    if (again.repaired.length > 0) throw new Error('the second repair makes an index anew again');
+    if (again.ok !== report.ok) throw new Error(`the second repair finds ${JSON.stringify(again.unrepairable)}`);
   }
 
   /** With every checksum as it was written, an answer is right, and all of them are of one state. */
@@ -148,6 +164,7 @@ describe('a stored database, damaged', () => {
       olderStates: 0,
       foundByVerify: 0,
       merged: 0,
+      repaired: 0,
     };
     if (ONLY !== undefined) return runCase(Number(ONLY), tally);
     const failures: string[] = [];

@@ -5,7 +5,7 @@ import { StorageError } from '../../src/base/errors.ts';
 import { blobName } from '../../src/format/keys.ts';
 import type { Batch } from '../../src/index.ts';
 import { caught } from '../protocol/nodes.ts';
-import { before } from '../protocol/scripted-driver.ts';
+import { answerLost, before } from '../protocol/scripted-driver.ts';
 import { Cluster, Gate, items } from './cluster.ts';
 import type { ClusterNode } from './cluster.ts';
 
@@ -310,6 +310,33 @@ describe('a flush whose upload is condemned before its commit', () => {
     await cluster.collectAll(node);
     expect(await cluster.garbage()).toEqual({ missing: [], superfluous: [] });
     expect(await cluster.run(node.db.getBlob(await referenceOf(cluster, node, 1)).getString())).toBe('bytes');
+  });
+
+  it('is made under a name that no run of gc can still be about to delete', async () => {
+    const cluster = new Cluster();
+    const [slow, quick, writer] = [await cluster.start(0), await cluster.start(1), await cluster.start(2)];
+    const batch = writer.db.batch();
+    void batch.insert(items, { id: 1, file: writer.db.Blob('bytes') });
+    writer.driver.onPut(/^blobs\//, answerLost, Infinity);
+    expect(await cluster.failure(batch.flush())).toMatchObject({ code: 'STORAGE' });
+    writer.driver.heal();
+    await cluster.advance(10);
+    await cluster.run(quick.db.gc({ graceMs: 0 }));
+    await cluster.run(quick.db.checkpoint());
+    // One run has decided, and is held up; the other one deletes, and says so.
+    const deleting = new Gate();
+    slow.driver.onDelete(/^blobs\//, deleting.before);
+    const slowRun = slow.db.gc();
+    await cluster.run(deleting.reached);
+    await cluster.run(quick.db.gc());
+    await cluster.run(quick.db.checkpoint());
+    expect(await cluster.namesIn('blobs')).toEqual([]);
+    await cluster.run(batch.flush());
+    deleting.open();
+    await cluster.run(slowRun);
+    expect(await cluster.run(writer.db.getBlob(await referenceOf(cluster, writer, 1)).getString())).toBe('bytes');
+    await cluster.collectAll(quick);
+    expect(await cluster.garbage()).toEqual({ missing: [], superfluous: [] });
   });
 
   it('costs nothing where nobody came between: no request looks for the blob', async () => {

@@ -298,14 +298,19 @@ describe('a run that does not come to its end', () => {
     const node = await cluster.start(2);
     const gate = new Gate();
     hold(node, gate);
-    const run = caught(node.db.gc(quick));
+    const ended = { is: false };
+    const run = caught(node.db.gc(quick)).finally(() => {
+      ended.is = true;
+    });
     await cluster.run(gate.reached);
     const stopped = node.db.stop();
     gate.open();
+    await cluster.run(stopped);
+    // By then, and not some time later.
+    expect(ended.is).toBe(true);
     expect(await cluster.run(run)).toMatchObject({
       code: expect.stringMatching(/NOT_STARTED|COMMIT_OUTCOME/) as string,
     });
-    await cluster.run(stopped);
     expect(node.environment.timerCount).toBe(0);
     const left = await cluster.names();
     await cluster.advance(60_000);

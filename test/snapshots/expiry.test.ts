@@ -4,6 +4,7 @@ import { rootName } from '../../src/format/keys.ts';
 import type { Snapshot } from '../../src/snapshot.ts';
 import { Cluster, Gate, items, range } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';
+import { caught } from '../protocol/nodes.ts';
 import { hangs, refused } from '../protocol/scripted-driver.ts';
 
 const minuteMs = 60_000;
@@ -241,13 +242,20 @@ describe('stop()', () => {
     const holder = await cluster.start(1);
     const gate = new Gate();
     holder.driver.onPut(key, gate.before);
-    const taken = cluster.failure(holder.db.snapshot());
-    await gate.reached;
-    const stopped = holder.db.stop();
+    const taken = caught(holder.db.snapshot());
+    await cluster.run(gate.reached);
+    const ended = { is: false };
+    const stopped = holder.db.stop().finally(() => {
+      ended.is = true;
+    });
+    await cluster.settle();
+    expect(ended.is).toBe(false);
     gate.open();
-    expect(await taken).toMatchObject({ code: 'NOT_STARTED' });
     await cluster.run(stopped);
+    // By then, and not some time later.
+    expect((await cluster.block0()).snapshots).toEqual([]);
     expect(holder.environment.timerCount).toBe(0);
+    expect(await taken).toMatchObject({ code: 'NOT_STARTED' });
     expect(await cluster.run(collector.db.snapshots())).toEqual([]);
     await replaceAll(cluster, collector);
     await cluster.run(collector.db.gc());
