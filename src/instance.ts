@@ -272,7 +272,7 @@ export class Instance implements BatchHost, QueryHost {
   async viewMovedOn(state: TableState): Promise<boolean> {
     const engine = this.running('A query');
     await engine.refresh();
-    return engine.view.table(state.shape.name)?.hasTreesOf(state) !== true;
+    return engine.view.table(state.shape.name)?.tree.ref !== state.tree.ref;
   }
 
   async commit(operations: OperationSet, options: FlushOptions): Promise<void> {
@@ -351,7 +351,7 @@ export class Instance implements BatchHost, QueryHost {
         append: (request) => engine.append(request),
         prepare,
       },
-      { ...options, signal: AbortSignal.any([engine.stopping, ...(options.signal ? [options.signal] : [])]) },
+      { ...options, signal: engine.untilClosed(options.signal) },
     );
     return engine.withSignal('db.gc()', options.signal, () => engine.whileRunning(collector.run()));
   }

@@ -36,17 +36,12 @@ function contextOf({ engine, hold, maxMemoryBytes, ...parts }: UpkeepOptions): V
   };
 }
 
-/** Aborted with a call's own signal, and when the engine is closed. */
-function untilClosed({ stopping }: Engine, signal: AbortSignal | undefined): AbortSignal {
-  return signal === undefined ? stopping : AbortSignal.any([stopping, signal]);
-}
-
 /** What `db.verify()` does. */
 export async function runVerify(upkeep: UpkeepOptions, options: VerifyOptions): Promise<VerifyReport> {
   const { engine } = upkeep;
   const { deep = false, signal, onProgress } = options;
   const verified = await engine.withSignal('db.verify()', signal, () =>
-    engine.whileRunning(verifyDatabase(contextOf(upkeep), { deep, onProgress, signal: untilClosed(engine, signal) })),
+    engine.whileRunning(verifyDatabase(contextOf(upkeep), { deep, onProgress, signal: engine.untilClosed(signal) })),
   );
   return verified.report;
 }
@@ -57,6 +52,6 @@ export function runRepair(upkeep: UpkeepOptions, options: RepairOptions): Promis
   const { signal } = options;
   const context = { ...contextOf(upkeep), rebuild: engine.merger.rebuild.bind(engine.merger) };
   return engine.withSignal('db.repair()', signal, () =>
-    engine.whileRunning(repairDatabase(context, { ...options, signal: untilClosed(engine, signal) })),
+    engine.whileRunning(repairDatabase(context, { ...options, signal: engine.untilClosed(signal) })),
   );
 }

@@ -162,9 +162,26 @@ class Verification {
   }
 
   async run(): Promise<Verified> {
+    const base = this.#openBlock0();
+    if (base !== undefined) return this.#check(base);
+    const { list: findings } = this.#run.findings;
+    const report = { ok: false, findings, tables: [], pendingCommits: 0 };
+    return { report, block0: this.#block0, wrongIndexes: [], lostRows: [] };
+  }
+
+  /** What is in blocks; undefined if a root in Block 0 is damaged, so that the database cannot be opened. */
+  #openBlock0(): View | undefined {
+    try {
+      return View.ofBlock0(this.#run.context, this.#block0);
+    } catch (error) {
+      this.#run.findings.addError({}, error, '');
+      return undefined;
+    }
+  }
+
+  async #check(base: View): Promise<Verified> {
     const run = this.#run;
     const { only } = this.#settings;
-    const base = View.ofBlock0(run.context, this.#block0);
     const tail = await this.#readLog(base);
     const check = new TableCheck({ run, base, tail, blobs: this.#blobs });
     const tables: VerifiedTable[] = [];

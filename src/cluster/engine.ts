@@ -157,6 +157,14 @@ export class Engine implements TurnHost {
     }
   }
 
+  /** Aborted with a call's own signal, and when the engine is closed. */
+  untilClosed(signal: AbortSignal | undefined): AbortSignal {
+    const either = AbortSignal.any(signal === undefined ? [this.stopping] : [this.stopping, signal]);
+    // Many requests at once listen: no leak that anyone need be warned of.
+    setMaxListeners(0, either);
+    return either;
+  }
+
   /** Opens or creates the database, catches up with the log and begins to take turns. */
   async open(): Promise<void> {
     const startedMs = this.#options.environment.monotonicMs();

@@ -97,6 +97,19 @@ describe('damage in an index', () => {
   });
 });
 
+it('damage in a root that Block 0 holds is found, and nothing else can be', async () => {
+  await cluster.replaceBlock0(({ inlined: [first, ...rest] }) => {
+    const { name, block } = first as { name: string; block: string };
+    const bytes = Buffer.from(block, 'base64');
+    bytes[bytes.length - 1] = (bytes[bytes.length - 1] as number) ^ 1;
+    return { inlined: [{ name, block: bytes.toString('base64') }, ...rest] };
+  });
+  const report = await cluster.verify(node);
+  expect(only(report.findings).message).toContain('does not match its checksum');
+  expect(report).toMatchObject({ ok: false, tables: [] });
+  expect(await cluster.run(node.db.repair())).toMatchObject({ ok: false, repaired: [], unrepairable: report.findings });
+});
+
 describe('blobs', () => {
   it('that are missing, cut off, grown, changed or swapped are named, and whose they are', async () => {
     const [zero, one, empty, large, four] = blobs as [string, string, string, string, string];

@@ -5,13 +5,21 @@
 import { createDatabase } from '../../src/create.ts';
 import type { Database } from '../../src/database.ts';
 import { decodeBlock0, encodeBlock0 } from '../../src/format/block0.ts';
+import { sleep } from '../../src/base/env.ts';
 import { block0Name, commitName, parseCommitName } from '../../src/format/keys.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { differenceOf } from './model.ts';
 import type { Key, State } from './model.ts';
 import type { World } from './sim-node.ts';
-import { primaryKeyOf, schemas } from './tables.ts';
+import { marks, primaryKeyOf, schemas } from './tables.ts';
 import type { Row } from './tables.ts';
+
+/** How far the clock of whoever ends a snapshot must be past its time to live. */
+const margin = 300_001;
+/** History is kept for less, and so are probes of the store that somebody left behind. */
+const longMs = 90_000_000;
+/** Ahead of every clock, and of every time to live. */
+const allOverMs = 4 * 86_400_000;
 
 export class Caretaker {
   readonly #world: World;
@@ -28,8 +36,10 @@ export class Caretaker {
   }
 
   /** A database of somebody else's on the same store; `call` must not take any virtual time. */
-  async #with<T>(call: (db: Database) => Promise<T>): Promise<T> {
+  async #with<T>(call: (db: Database) => Promise<T>, aheadMs = 0): Promise<T> {
     const { root, store, prefix, config } = this.#world;
+    const environment = root.fork({ seed: this.#random.integer(0, 0xffff_ffff), lookMs: 0 });
+    environment.skewMs = aheadMs;
     const db = createDatabase(
       {
         dbPrefix: prefix,
@@ -38,7 +48,7 @@ export class Caretaker {
         blockSizeBytes: config.blockSizeBytes,
         logLevel: 'silent',
       },
-      root.fork({ seed: this.#random.integer(0, 0xffff_ffff), lookMs: 0 }),
+      environment,
     );
     for (const schema of schemas) db.registerSchema(schema);
     await db.start();
@@ -98,6 +108,49 @@ export class Caretaker {
     await store.delete(dead.map(({ key }) => key));
   }
 
+  /** Collects garbage, all of it at one instant, by a clock that may be ahead. */
+  async collect(): Promise<void> {
+    const random = this.#random;
+    const { ledger, trace, config } = this.#world;
+    if (ledger.block0 === undefined) return;
+    const graceMs = random.pick([0, config.graceMs]);
+    const logRetentionMs = random.pick([0, config.logRetentionMs]);
+    const aheadMs = random.pick([0, 0, 0, margin + config.timeToLiveMs]);
+    const report = await this.#with((db) => db.gc({ graceMs, logRetentionMs }), aheadMs);
+    trace.add('caretaker', `collects ${JSON.stringify(report.counts)}`);
+  }
+
+  /** Now that nothing is under way any more: nothing but what is needed must be left. */
+  async collectAll(): Promise<void> {
+    const { ledger, root, reachable, objects, judge } = this.#world;
+    if (ledger.block0 === undefined) return;
+    // With this commit merged, what was made for the next generation and never used is old enough to go.
+    await this.#with((db) => this.#flushMark(db));
+    // Blobs are condemned, deleted, and forgotten; what each of these commits left behind goes with the next run.
+    for (let round = 1; round <= 4; round++) {
+      await this.merge();
+      await sleep(root, longMs);
+      await this.#with((db) => db.gc({ graceMs: 0, logRetentionMs: 0 }), allOverMs);
+    }
+    const needed = reachable.names();
+    const left = [...objects.keys()].filter((name) => !needed.has(name));
+    if (left.length > 0) judge.fail('I9 no leak', `Nothing needs ${left.join(', ')}`);
+    const { garbage, unknownObjects } = await this.#with((db) => db.verify({ deep: true }));
+    if (garbage?.objects !== 0 || unknownObjects?.length !== 0) judge.fail('I9 no leak', 'verify() finds garbage');
+    for (const name of needed) if (!objects.has(name)) judge.fail('I8 gc safety', `${name} is gone`);
+    const { size } = ledger.blobs.after(ledger.tail).dead;
+    if (size > 0) judge.fail('I9 no leak', `${size} blobs are listed as deleted for ever`);
+    const { snapshots } = ledger.block0;
+    if (snapshots.length > 0) judge.fail('I9 no leak', `${snapshots.length} snapshots last for ever`);
+  }
+
+  async #flushMark(db: Database): Promise<void> {
+    const batch = db.batch();
+    const segment = this.#world.ledger.segment([]);
+    await batch.insert(marks, { id: segment.mark });
+    await batch.flush();
+  }
+
   /** Opens the database anew and compares everything in it with the model; checks what is stored. */
   async audit(): Promise<void> {
     const { ledger, judge, trace, root } = this.#world;
@@ -107,7 +160,11 @@ export class Caretaker {
     const present = `${ledger.block0.revision} ${tail}`;
     if (present === this.#audited) return;
     this.#audited = present;
-    const { found, report } = await this.#with(async (db) => ({ found: await readAll(db), report: await db.verify() }));
+    const deep = this.#random.chance(0.3);
+    const { found, report } = await this.#with(async (db) => {
+      await this.#checkBlobs(db);
+      return { found: await this.#readAll(db), report: await db.verify({ deep }) };
+    });
     if (root.timeline.happened !== happened) throw new Error('The audit took time, and cannot be exact');
     const difference = differenceOf(ledger.stateAt(tail), found);
     if (difference !== undefined) judge.fail('I1 durability', `Opened anew at slot ${tail}: ${difference}`);
@@ -115,14 +172,24 @@ export class Caretaker {
     const [finding] = report.findings;
     if (finding !== undefined) judge.fail('I10 index truth', `${finding.name}: ${finding.message}`);
   }
-}
 
-async function readAll(db: Database): Promise<State> {
-  const state = new Map<string, Map<Key, Row>>();
-  for (const { name } of schemas) {
-    const rows = (await db.query(name).execute()) as Row[];
-    const key = primaryKeyOf(name);
-    state.set(name, new Map(rows.map((row) => [row[key] as Key, row])));
+  async #readAll(db: Database): Promise<State> {
+    const { blobs } = this.#world.ledger;
+    const state = new Map<string, Map<Key, Row>>();
+    for (const { name } of schemas) {
+      const rows = (await db.query(name).execute()) as Row[];
+      const key = primaryKeyOf(name);
+      state.set(name, new Map(rows.map((row) => [row[key] as Key, blobs.read(name, row)])));
+    }
+    return state;
   }
-  return state;
+
+  /** Every blob that a row refers to can be read. */
+  async #checkBlobs(db: Database): Promise<void> {
+    const { ledger, judge } = this.#world;
+    for (const reference of ledger.blobs.after(ledger.tail).live) {
+      const found = await db.getBlob(reference).getString();
+      if (found !== ledger.blobs.contentOf(reference)) judge.fail('blobs', `Blob ${reference} is '${found}'`);
+    }
+  }
 }

@@ -9,6 +9,8 @@ import type { Scale } from './generate.ts';
 export interface Habits {
   readonly polling: Polling;
   readonly mergePolicy: MergePolicy;
+  /** For how long it wants earlier states to be kept; left out: as others do. */
+  readonly history?: string;
 }
 
 export interface SimConfig {
@@ -38,6 +40,23 @@ export interface SimConfig {
   readonly wrongClocks: boolean;
   /** Mean virtual time between trimmings of the log; infinite for none. */
   readonly trimEveryMs: number;
+  /** Mean virtual time between collections of garbage by somebody else; infinite for none. */
+  readonly gcEveryMs: number;
+  /** How likely a node collects garbage as its next action. */
+  readonly gcChance: number;
+  readonly graceMs: number;
+  readonly logRetentionMs: number;
+  /** How likely a node does something with snapshots as its next action. */
+  readonly snapshotChance: number;
+  readonly timeToLiveMs: number;
+  /** How likely a batch whose flush failed is kept for later. */
+  readonly keepChance: number;
+  /** What nodes choose from: for how long they want earlier states to be kept. */
+  readonly histories: readonly string[];
+  /** How likely a batch is a large one. */
+  readonly bulkChance: number;
+  /** What a flush may hold in its commit itself. */
+  readonly maxCommitBytes: number;
   readonly auditEveryMs: number;
   readonly blockSizeBytes: number;
   readonly lookMs: number;
@@ -83,7 +102,11 @@ function mixed(random: SeededRandom): WithoutHabits {
     intervalMs: random.pick([200, 1000, 5000]),
     faults: faultsOf(level, damage, random),
     damage,
-    scale: { keys: random.pick([4, 12, 40]), textLength: random.pick([8, 60]) },
+    scale: {
+      keys: random.pick([4, 12, 40]),
+      textLength: random.pick([8, 60]),
+      blobChance: random.pick([0, 0.1, 0.5]),
+    },
     actions: random.integer(8, 40),
     thinkMs: random.pick([5, 100, 1500]),
     abortChance: random.pick([0, 0.1]),
@@ -94,6 +117,16 @@ function mixed(random: SeededRandom): WithoutHabits {
     pauseMs: [10, random.pick([500, 20_000, 60_000])],
     wrongClocks: random.chance(0.5),
     trimEveryMs: random.chance(0.6) ? random.pick([300, 3000]) : Number.POSITIVE_INFINITY,
+    gcEveryMs: random.chance(0.3) ? random.pick([1000, 5000]) : Number.POSITIVE_INFINITY,
+    gcChance: random.pick([0, 0.05, 0.1]),
+    graceMs: random.pick([0, 0, 500, 86_400_000]),
+    logRetentionMs: random.pick([0, 0, 2000, 3_600_000]),
+    snapshotChance: random.pick([0, 0.05, 0.15]),
+    timeToLiveMs: random.pick([1000, 10_000, 3_600_000]),
+    keepChance: random.pick([0, 0.3]),
+    histories: random.pick([[], [], [], ['1s'], ['30s'], ['off', '2s']]),
+    bulkChance: random.pick([0.1, 0.1, 0.3]),
+    maxCommitBytes: random.pick([8_388_608, 8_388_608, 600]),
     auditEveryMs: random.pick([2000, 10_000]),
     blockSizeBytes: random.pick([512, 512, 4096]),
     lookMs: random.pick([0, 0.01, 2]),
@@ -127,16 +160,46 @@ function zombies(random: SeededRandom): WithoutHabits {
   };
 }
 
-function habitsOf(random: SeededRandom): Habits {
+/** Garbage that is collected all the time, while others merge, hold snapshots and upload blobs. */
+function garbage(random: SeededRandom): WithoutHabits {
+  const config = mixed(random);
+  const nodes = random.integer(2, 3);
+  return {
+    ...config,
+    nodeIds: [0, 1, 2].slice(0, nodes),
+    intervalMs: random.pick([200, 1000]),
+    scale: { ...config.scale, blobChance: random.pick([0.1, 0.5]) },
+    gcEveryMs: random.pick([300, 1000, Number.POSITIVE_INFINITY]),
+    gcChance: random.pick([0.1, 0.25]),
+    graceMs: random.pick([0, 0, 0, 300]),
+    logRetentionMs: random.pick([0, 0, 1000]),
+    snapshotChance: random.pick([0.05, 0.25]),
+    timeToLiveMs: random.pick([1000, 10_000, 60_000]),
+    keepChance: random.pick([0.2, 0.6]),
+    abortChance: random.pick([0, 0.1, 0.4]),
+    pauseChance: random.pick([0, 0.01, 0.05]),
+    pauseMs: [10, random.pick([500, 5000, 20_000])],
+  };
+}
+
+/** Commits that are staged all the time, although they are not large. */
+function staged(random: SeededRandom): WithoutHabits {
+  const config = garbage(random);
+  return { ...config, bulkChance: 0.6, blockSizeBytes: 512, maxCommitBytes: 300, scale: { ...config.scale, keys: 40 } };
+}
+
+function habitsOf(random: SeededRandom, histories: readonly string[]): Habits {
+  const history = histories.length > 0 && random.chance(0.7) ? random.pick(histories) : undefined;
   const waits = random.chance(0.4);
   return {
     polling: random.pick(['interval', 'interval', 'adaptive', 'onDemand'] as const),
     mergePolicy: waits ? { minCommits: random.integer(1, 12), maxWaitMs: random.pick([0, 2000, 60_000]) } : {},
+    ...(history === undefined ? {} : { history }),
   };
 }
 
 export function configOf(random: SeededRandom, actions?: number): SimConfig {
-  const config = random.chance(0.3) ? zombies(random) : mixed(random);
-  const habits = config.nodeIds.map(() => habitsOf(random));
+  const config = random.pick([zombies, zombies, garbage, garbage, staged, mixed, mixed, mixed])(random);
+  const habits = config.nodeIds.map(() => habitsOf(random, config.histories));
   return { ...config, habits, ...(actions === undefined ? {} : { actions }) };
 }

@@ -1,6 +1,7 @@
 /** Where the rows, operations and queries of the workload come from. */
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { Key, ModelQuery, Op, State, Where } from './model.ts';
+import { blobFieldsOf } from './tables.ts';
 import type { Row } from './tables.ts';
 
 interface TablePlan {
@@ -14,6 +15,8 @@ interface TablePlan {
 export interface Scale {
   readonly keys: number;
   readonly textLength: number;
+  /** How likely a blob field that is written holds a blob, and not null. */
+  readonly blobChance: number;
 }
 
 const owners = ['ann', 'bob', 'cyd', 'dan'];
@@ -26,6 +29,9 @@ const text = orNull((random, { textLength }) => {
   const length = random.integer(0, textLength);
   return String.fromCharCode(97 + random.integer(0, 25)).repeat(length);
 });
+
+const blob = (random: SeededRandom, { blobChance }: Scale): Row[string] =>
+  random.chance(blobChance) ? `blob ${random.integer(0, 2 ** 48)}` : null;
 
 const plans: readonly TablePlan[] = [
   {
@@ -45,9 +51,16 @@ const plans: readonly TablePlan[] = [
       name: (random, { keys }) => `note ${random.integer(1, keys)}`,
       score: orNull((random) => random.integer(-8, 8) / 4),
       text,
+      body: blob,
+      photo: blob,
     },
   },
 ];
+
+/** Fields that rows can be found by, or put in order. */
+function plainFields({ name, fields }: TablePlan): string[] {
+  return Object.keys(fields).filter((field) => !blobFieldsOf(name).includes(field));
+}
 
 function randomKey(plan: TablePlan, random: SeededRandom, scale: Scale): Key {
   return (plan.fields[plan.primaryKey] as TablePlan['fields'][string])(random, scale) as Key;
@@ -92,7 +105,8 @@ export function bulkOps(random: SeededRandom, scale: Scale): Op[] {
       ops.set(key, { kind: 'delete', table: plan.name, key });
       continue;
     }
-    const document = Object.fromEntries(Object.entries(plan.fields).map(([name, make]) => [name, make(random, scale)]));
+    const few = { ...scale, blobChance: scale.blobChance / 8 };
+    const document = Object.fromEntries(Object.entries(plan.fields).map(([name, make]) => [name, make(random, few)]));
     ops.set(key, { kind: 'upsert', table: plan.name, key, document: { ...document, [plan.primaryKey]: key } });
   }
   return [...ops.values()];
@@ -104,7 +118,7 @@ export function randomGet(random: SeededRandom, scale: Scale): { readonly table:
 }
 
 function randomWhere(plan: TablePlan, random: SeededRandom, scale: Scale): Where {
-  const field = random.pick(Object.keys(plan.fields).filter((name) => name !== 'text'));
+  const field = random.pick(plainFields(plan).filter((name) => name !== 'text'));
   const value = (): Row[string] => (plan.fields[field] as TablePlan['fields'][string])(random, scale);
   if (random.chance(0.2)) return { field, operator: 'IN', value: [value(), value(), value()] };
   const operator = random.pick(['=', '=', '=', '!=', '<', '<=', '>', '>='] as const);
@@ -116,7 +130,7 @@ export function randomQuery(random: SeededRandom, scale: Scale): ModelQuery {
   const plan = random.pick(plans);
   const wheres = Array.from({ length: random.pick([0, 1, 1, 2]) }, () => randomWhere(plan, random, scale));
   const orders = random.chance(0.4)
-    ? [{ field: random.pick(Object.keys(plan.fields)), direction: random.pick(['asc', 'desc'] as const) }]
+    ? [{ field: random.pick(plainFields(plan)), direction: random.pick(['asc', 'desc'] as const) }]
     : [];
   const page = random.chance(0.2) ? { limit: random.integer(0, 10), offset: random.integer(0, 3) } : { offset: 0 };
   return { table: plan.name, wheres, orders, ...page };

@@ -4,16 +4,20 @@
  * instances say is held against that. It decodes objects, but uses nothing of the engine's views, log or merges.
  */
 import { decodeBlock0 } from '../../src/format/block0.ts';
-import type { Block0 } from '../../src/format/block0.ts';
+import type { Block0, StoredSnapshot } from '../../src/format/block0.ts';
 import { decodeCommit } from '../../src/format/commit.ts';
 import type { Commit, CommitMember } from '../../src/format/commit.ts';
 import { block0Name, parseCommitName } from '../../src/format/keys.ts';
 import { decodeRow } from '../../src/format/row-decode.ts';
 import { rowDeletedFlag } from '../../src/format/row-layout.ts';
 import { TableShape } from '../../src/table/table-shape.ts';
+import { BlobLedger } from './blob-ledger.ts';
+import { changedRows } from './commit-rows.ts';
+import type { ChangedRow, Objects } from './commit-rows.ts';
 import type { Judge } from './judge.ts';
 import { applyOps, differenceOf, emptyState, isRejected, isVerdictOn, rowsOf } from './model.ts';
 import type { Key, Op, State, Verdict } from './model.ts';
+import { schemas } from './tables.ts';
 import type { Row } from './tables.ts';
 
 /** What one call of `flush()` added to its batch: applied as a whole or not at all. */
@@ -33,9 +37,13 @@ interface Landed {
   readonly atMs: number;
 }
 
+const tables: ReadonlySet<string> = new Set(schemas.map(({ name }) => name));
+
 export class Ledger {
+  readonly blobs: BlobLedger;
   readonly #judge: Judge;
   readonly #nowMs: () => number;
+  readonly #objects: Objects;
   readonly #slots: Landed[] = [];
   /** State after each slot; the first one is that of an empty database. */
   readonly #states: State[] = [emptyState];
@@ -45,10 +53,14 @@ export class Ledger {
   readonly #shapes = new Map<string, TableShape>();
   #block0: Block0 | undefined;
   #nonces = new Set<string>();
+  /** Every pin that there ever was, as it was made. */
+  readonly #pins = new Map<string, StoredSnapshot>();
 
-  constructor(judge: Judge, nowMs: () => number) {
+  constructor(judge: Judge, nowMs: () => number, objects: Objects) {
     this.#judge = judge;
     this.#nowMs = nowMs;
+    this.#objects = objects;
+    this.blobs = new BlobLedger(judge, objects);
   }
 
   /** Last slot that a commit was written to. */
@@ -58,6 +70,19 @@ export class Ledger {
 
   get block0(): Block0 | undefined {
     return this.#block0;
+  }
+
+  /** A pin that there is, or was. */
+  pin(id: string): StoredSnapshot | undefined {
+    return this.#pins.get(id);
+  }
+
+  isPinned(id: string): boolean {
+    return this.#block0?.snapshots.some((pin) => pin.id === id) === true;
+  }
+
+  commitAt(slot: number): Commit | undefined {
+    return this.#slots[slot - 1]?.commit;
   }
 
   get segments(): ReadonlyMap<string, Segment> {
@@ -94,7 +119,9 @@ export class Ledger {
       this.#replaced(decodeBlock0(bytes), existed);
       return;
     }
-    if (existed) this.#judge.fail('immutability', `Object ${name} was overwritten`);
+    // What is kept as history may be stored again by another node; probes are nobody's.
+    if (existed && !/^(?:history|probe)\//.test(name))
+      this.#judge.fail('immutability', `Object ${name} was overwritten`);
     const slot = parseCommitName(name);
     // A slot that was used before: its commit was trimmed, and this one is a zombie that decides nothing.
     if (slot === undefined || slot <= this.tail) return;
@@ -116,11 +143,13 @@ export class Ledger {
       const stored = this.#slots[seq - 1]?.commit.commitId;
       if (stored !== id) fail(`commit ${id} is called applied at slot ${seq}, where ${stored ?? 'nothing'} is`);
     }
+    for (const pin of block0.snapshots) if (!this.#pins.has(pin.id)) this.#pins.set(pin.id, pin);
     if (before === undefined) return;
     if (!existed) fail('it was created a second time');
     if (block0.revision !== before.revision + 1) fail(`it took the place of revision ${before.revision}`);
     if (block0.databaseId !== before.databaseId) fail('it is of another database');
     if (block0.logFloor < before.logFloor) fail('its floor went down');
+    if (block0.collected < before.collected) fail('what was collected is called kept');
     const same = block0.generation === before.generation;
     if (!same && block0.generation !== before.generation + 1) fail('it skipped a generation');
     if (same && block0.appliedSeq !== before.appliedSeq) fail('commits were applied without a new generation');
@@ -129,17 +158,19 @@ export class Ledger {
 
   #land(slot: number, commit: Commit): void {
     let state = this.state;
+    this.blobs.landed(slot, commit.members);
     const memberStates = commit.members.map((member, i) => (state = this.#applyMember(state, slot, i, member)));
     this.#memberStates.push(memberStates);
     this.#slots.push({ commit, atMs: this.#nowMs() });
     this.#states.push(state);
+    this.blobs.check(slot, state);
   }
 
   /** Applies the rows that a commit holds, and checks that they are what its flushes asked for, on exactly this state. */
   #applyMember(state: State, slot: number, member: number, changes: CommitMember): State {
     const next = this.#applyRows(state, changes);
     const segments: Segment[] = [];
-    for (const mark of marksIn(changes, this.#keyOf)) {
+    for (const mark of this.#marksIn(changes)) {
       const segment = this.#segments.get(mark);
       if (segment === undefined) this.#judge.fail('I3 exactly once', `Commit ${slot} holds ${mark}, never flushed`);
       else if (segment.landed !== undefined) {
@@ -168,15 +199,18 @@ export class Ledger {
 
   #applyRows(state: State, { changes }: CommitMember): State {
     const next = new Map(state);
-    for (const { schema, node } of changes) {
-      if (node.level > 0) throw new Error('The simulator does not read staged runs');
+    for (const change of changes) {
+      const { schema } = change;
+      // What the engine keeps for itself is not for the model.
+      if (!tables.has(schema.name)) continue;
       const rows = new Map(rowsOf(state, schema.name));
       const { layout } = this.#shape(schema);
-      for (let i = 0; i < node.count; i++) {
-        const key = this.#keyOf(schema, node, i);
+      for (const changed of changedRows(change, this.#objects)) {
+        const { node, i } = changed;
+        const key = this.#keyOf(schema, changed);
         const base = node.rowBase(i);
         if (((node.rows[base] as number) & rowDeletedFlag) !== 0) rows.delete(key);
-        else rows.set(key, decodeRow(layout, node, base) as Row);
+        else rows.set(key, this.blobs.read(schema.name, decodeRow(layout, node, base) as Row));
       }
       next.set(schema.name, rows);
     }
@@ -189,7 +223,16 @@ export class Ledger {
     return shape;
   }
 
-  readonly #keyOf: KeyOf = (schema, node, i) => this.#shape(schema).keyValue(node.key(i)) as Key;
+  #keyOf(schema: CommitMember['changes'][number]['schema'], { node, i }: ChangedRow): Key {
+    return this.#shape(schema).keyValue(node.key(i)) as Key;
+  }
+
+  #marksIn({ changes }: CommitMember): string[] {
+    return changes.flatMap((change) => {
+      if (change.schema.name !== 'marks') return [];
+      return Array.from(changedRows(change, this.#objects), (row) => this.#keyOf(change.schema, row) as string);
+    });
+  }
 
   /** A flush resolved. */
   acked(segments: readonly Segment[]): void {
@@ -219,18 +262,6 @@ export class Ledger {
     const range = `${since} to ${this.tail}`;
     this.#judge.fail('I5 serializable', `Flush ${marks}: ${code} of ${table} ${key} holds after no slot of ${range}`);
   }
-}
-
-type ChangeOf = CommitMember['changes'][number];
-type KeyOf = (schema: ChangeOf['schema'], node: ChangeOf['node'], i: number) => Key;
-
-function marksIn({ changes }: CommitMember, keyOf: KeyOf): string[] {
-  const marks: string[] = [];
-  for (const { schema, node } of changes) {
-    if (schema.name !== 'marks') continue;
-    for (let i = 0; i < node.count; i++) marks.push(keyOf(schema, node, i) as string);
-  }
-  return marks;
 }
 
 export function markOp({ mark }: Segment): Op {

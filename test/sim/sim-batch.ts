@@ -2,9 +2,11 @@
 import type { Batch } from '../../src/batch/batch.ts';
 import { StoreDbError } from '../../src/base/errors.ts';
 import type { DuplicateKeyError } from '../../src/base/errors.ts';
+import type { Database } from '../../src/database.ts';
 import type { Ledger, Segment } from './ledger.ts';
 import { markOp } from './ledger.ts';
 import type { Key, Op, Verdict } from './model.ts';
+import { blobFieldsOf } from './tables.ts';
 
 export type FlushOutcome = 'acked' | 'none' | 'unknown';
 
@@ -13,11 +15,18 @@ export interface FlushReport {
   readonly error?: unknown;
   /** What was acknowledged. */
   readonly acked: readonly Segment[];
+  /** Whether nothing of it was flushed before. */
+  readonly isFirst: boolean;
 }
 
-export async function addTo(batch: Batch, op: Op): Promise<void> {
-  if (op.kind === 'delete') await batch.delete(op.table, op.key);
-  else await batch[op.kind](op.table, op.document);
+async function addTo(db: Database, batch: Batch, op: Op): Promise<void> {
+  if (op.kind === 'delete') return batch.delete(op.table, op.key);
+  const document: Record<string, unknown> = { ...op.document };
+  for (const field of blobFieldsOf(op.table)) {
+    const blob = document[field] ?? null;
+    if (blob !== null) document[field] = db.Blob(blob as string);
+  }
+  return batch[op.kind](op.table, document);
 }
 
 export function verdictOf(error: unknown): Verdict | undefined {
@@ -29,14 +38,16 @@ export function verdictOf(error: unknown): Verdict | undefined {
 
 export class SimBatch {
   readonly batch: Batch;
+  readonly #db: Database;
   readonly #ledger: Ledger;
   /** Added since the last flush was called. */
   #added: Op[] = [];
   /** Flushed before, and neither acknowledged nor dropped. */
   #segments: Segment[] = [];
 
-  constructor(batch: Batch, ledger: Ledger) {
-    this.batch = batch;
+  constructor(db: Database, ledger: Ledger) {
+    this.batch = db.batch();
+    this.#db = db;
     this.#ledger = ledger;
   }
 
@@ -51,14 +62,14 @@ export class SimBatch {
   }
 
   async add(op: Op): Promise<void> {
-    await addTo(this.batch, op);
+    await addTo(this.#db, this.batch, op);
     this.#added.push(op);
   }
 
   /** Adds operations by way of a sub-batch; `drop`: it is not flushed, and so takes no part. */
   async addSub(ops: readonly Op[], drop: boolean): Promise<void> {
     const sub = this.batch.subBatch();
-    for (const op of ops) await addTo(sub, op);
+    for (const op of ops) await addTo(this.#db, sub, op);
     if (drop) return;
     await sub.flush();
     this.#added.push(...ops);
@@ -66,14 +77,15 @@ export class SimBatch {
 
   /** Flushes, and tells the oracle. The first part happens at once: flushes are called in the order of their numbers. */
   async flush(signal: AbortSignal | undefined): Promise<FlushReport> {
+    const isFirst = this.#segments.length === 0;
     if (this.#added.length > 0) {
       const segment = this.#ledger.segment(this.#added);
       try {
-        await addTo(this.batch, markOp(segment));
+        await addTo(this.#db, this.batch, markOp(segment));
       } catch (error) {
         // The instance was stopped: the operations wait for the next flush, and its mark.
         segment.status = 'none';
-        return { outcome: 'none', error, acked: [] };
+        return { outcome: 'none', error, acked: [], isFirst };
       }
       this.#added = [];
       this.#segments.push(segment);
@@ -85,11 +97,11 @@ export class SimBatch {
     try {
       await this.batch.flush(signal === undefined ? {} : { signal });
     } catch (error) {
-      return { outcome: this.#failed(error, segments, doubtful, since), error, acked: [] };
+      return { outcome: this.#failed(error, segments, doubtful, since), error, acked: [], isFirst };
     }
     this.#ledger.acked(segments);
     this.#segments = [];
-    return { outcome: 'acked', acked: segments };
+    return { outcome: 'acked', acked: segments, isFirst };
   }
 
   #failed(error: unknown, segments: readonly Segment[], doubtful: ReadonlySet<Segment>, since: number): FlushOutcome {

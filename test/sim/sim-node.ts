@@ -5,20 +5,26 @@
 import { inspect } from 'node:util';
 import { sleep } from '../../src/base/env.ts';
 import { StoreDbError } from '../../src/base/errors.ts';
-import { createDatabase } from '../../src/create.ts';
-import type { Database } from '../../src/database.ts';
+import { Database } from '../../src/database.ts';
+import { Instance } from '../../src/instance.ts';
+import { checkOptions } from '../../src/options.ts';
 import { FaultyDriver } from '../../src/testing/faulty-driver.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
+import { mapBlobs } from './blob-ledger.ts';
+import { buildQuery } from './build-query.ts';
+import type { Objects } from './commit-rows.ts';
 import type { SimConfig } from './config.ts';
 import { bulkOps, randomGet, randomOp, randomQuery } from './generate.ts';
 import type { Judge } from './judge.ts';
 import type { Ledger, Segment } from './ledger.ts';
 import { applyOps, rowsOf, runQuery, sortedRows, textOf } from './model.ts';
-import type { ModelQuery, Op, State } from './model.ts';
+import type { Op, State } from './model.ts';
+import type { Reachable } from './reachable.ts';
 import { Reader } from './reader.ts';
 import { SimBatch } from './sim-batch.ts';
-import { schemas } from './tables.ts';
+import { SnapshotHolder } from './snapshot-holder.ts';
+import { blobFieldsOf, schemas } from './tables.ts';
 import type { Row } from './tables.ts';
 import type { Trace } from './trace.ts';
 import { WatchedDriver } from './watched-driver.ts';
@@ -31,7 +37,9 @@ export interface World {
   /** The network and the store: it never stops. */
   readonly root: VirtualEnvironment;
   readonly store: WatchedStore;
+  readonly objects: Objects;
   readonly ledger: Ledger;
+  readonly reachable: Reachable;
   readonly judge: Judge;
   readonly trace: Trace;
   /** Set when the run comes to its end: everything works again, and what is open is brought to an end. */
@@ -48,6 +56,12 @@ const expectedCodes = new Set([
   'ABORTED',
   'NOT_STARTED',
 ]);
+
+function hasBlobs({ ops }: Segment): boolean {
+  return ops.some(
+    (op) => op.kind !== 'delete' && blobFieldsOf(op.table).some((field) => (op.document[field] ?? null) !== null),
+  );
+}
 
 /** A read under way: the instance's life that it began in, and the first slot that it may show. */
 interface BegunRead {
@@ -66,7 +80,11 @@ export class SimNode {
   readonly #world: World;
   readonly #random: SeededRandom;
   readonly #chaos: SeededRandom;
+  readonly #snapshots: SnapshotHolder;
   readonly #flushes = new Set<Promise<void>>();
+  readonly #collections = new Set<Promise<void>>();
+  /** Batches that may be flushed again some time, or never. */
+  #kept: SimBatch[] = [];
   #reader: Reader;
   #die: () => void = () => undefined;
   #started = false;
@@ -89,19 +107,21 @@ export class SimNode {
     this.#reader = new Reader(world.judge, world.ledger, name);
     this.faulty = new FaultyDriver(store, { seed: `${seed} faults`, faults: config.faults, environment: root });
     const hooks = { name, trace, beforeSend: () => this.#mishap(), afterSend: () => this.#mishap() };
-    this.db = createDatabase(
-      {
-        ...config.habits[index],
-        dbPrefix: prefix,
-        nodeId: config.nodeIds[index] as number,
-        driver: new WatchedDriver(this.environment.connect(this.faulty), hooks),
-        writeForwardInterval: config.intervalMs,
-        blockSizeBytes: config.blockSizeBytes,
-        logLevel: 'silent',
-      },
-      this.environment,
-    );
+    const options = {
+      ...config.habits[index],
+      dbPrefix: prefix,
+      nodeId: config.nodeIds[index] as number,
+      driver: new WatchedDriver(this.environment.connect(this.faulty), hooks),
+      writeForwardInterval: config.intervalMs,
+      blockSizeBytes: config.blockSizeBytes,
+      logLevel: 'silent',
+    };
+    const checked = checkOptions(options, () => undefined);
+    this.db = new Database(new Instance(checked, this.environment, config.maxCommitBytes));
     for (const schema of schemas) this.db.registerSchema(schema);
+    const expect = (what: string, error: unknown): void => this.#expect(what, error);
+    const random = new SeededRandom(`${seed} snapshots`);
+    this.#snapshots = new SnapshotHolder({ world, name, db: this.db, random, environment: this.environment, expect });
   }
 
   get isDead(): boolean {
@@ -191,6 +211,10 @@ export class SimNode {
   }
 
   async #act(): Promise<void> {
+    const { config } = this.#world;
+    if (this.#random.chance(config.snapshotChance)) return this.#snapshots.act();
+    if (this.#random.chance(config.gcChance)) return this.#collect();
+    if (this.#kept.length > 0 && this.#random.chance(0.1)) return this.#flushKept();
     const dice = this.#random.next();
     if (dice < 0.5) await this.#write();
     else if (dice < 0.7) await this.#query();
@@ -198,16 +222,35 @@ export class SimNode {
     else if (dice < 0.88) await this.#refresh();
     else if (dice < 0.94) await this.#checkpoint();
     else if (dice < 0.97) await this.#restart();
-    else if (this.#world.config.wrongClocks) this.jumpClock();
+    else if (config.wrongClocks) this.jumpClock();
+  }
+
+  /** Collects garbage: mostly beside what else it does. */
+  async #collect(): Promise<void> {
+    const random = this.#random;
+    const { graceMs, logRetentionMs } = this.#world.config;
+    if (this.#collections.size > 1) return;
+    const run = async (): Promise<void> => {
+      try {
+        const dryRun = random.chance(0.05);
+        const { counts, condemnedBlobs } = await this.db.gc({ graceMs, logRetentionMs, dryRun });
+        this.#world.trace.add(this.name, `collected ${JSON.stringify(counts)}, condemned ${condemnedBlobs}`);
+      } catch (error) {
+        this.#expect('gc', error);
+      }
+    };
+    const collection = run().finally(() => this.#collections.delete(collection));
+    this.#collections.add(collection);
+    if (random.chance(0.3)) await collection;
   }
 
   async #write(): Promise<void> {
     const random = this.#random;
     const { config, ledger } = this.#world;
-    const work = new SimBatch(this.db.batch(), ledger);
+    const work = new SimBatch(this.db, ledger);
     const op = (): Op => randomOp(random, ledger.state, config.scale);
     try {
-      if (random.chance(0.1)) for (const each of bulkOps(random, config.scale)) await work.add(each);
+      if (random.chance(config.bulkChance)) for (const each of bulkOps(random, config.scale)) await work.add(each);
       else for (let i = random.pick([1, 1, 2, 3, 5]); i > 0; i--) await work.add(op());
       if (random.chance(0.2)) await work.addSub([op(), op()], random.chance(0.3));
       if (random.chance(0.2)) await this.#query(work);
@@ -215,9 +258,19 @@ export class SimNode {
       this.#expect('batch', error);
     }
     if (work.isEmpty || random.chance(0.03)) return;
+    await this.#begin(work);
+  }
+
+  async #flushKept(): Promise<void> {
+    const [work] = this.#kept.splice(this.#random.integer(0, this.#kept.length - 1), 1);
+    if (work !== undefined) await this.#begin(work);
+  }
+
+  /** Begins to flush a batch, and waits for it or not. */
+  async #begin(work: SimBatch): Promise<void> {
     const flush = this.#flush(work).finally(() => this.#flushes.delete(flush));
     this.#flushes.add(flush);
-    if (random.chance(0.5) || this.#flushes.size > 5) await flush;
+    if (this.#random.chance(0.5) || this.#flushes.size > 5) await flush;
   }
 
   /** Flushes a batch as an application would: again where the outcome is unknown, sometimes again where it is not. */
@@ -228,16 +281,17 @@ export class SimNode {
       const controller = random.chance(config.abortChance) ? new AbortController() : undefined;
       const giveUp = (): void => controller?.abort(new Error('The application has changed its mind'));
       const timer = this.environment.setTimer(giveUp, random.between(0, 4) * config.thinkMs);
-      const { outcome, error, acked } = await work.flush(controller?.signal);
+      const { outcome, error, acked, isFirst } = await work.flush(controller?.signal);
       timer.cancel();
       trace.add(this.name, `flush ${outcome}`);
       if (error !== undefined) this.#expect('flush', error);
       if (outcome === 'acked') {
-        this.#noteAcked(acked, attempt);
+        this.#noteAcked(acked, isFirst);
         return;
       }
       const patience = this.#world.ending ? 3 : 6;
       const again = outcome === 'unknown' ? random.chance(0.9) : random.chance(0.3);
+      if (outcome === 'none' && random.chance(config.keepChance)) return void this.#kept.push(work);
       if (!again || attempt >= patience) return work.clear();
       // An instance that was started anew knows nothing of its old flushes.
       if (outcome === 'unknown' && random.chance(config.restartChance) && !this.#world.ending) await this.#restart();
@@ -251,11 +305,12 @@ export class SimNode {
   }
 
   /** Own flushes keep their order, and are visible from now on. */
-  #noteAcked(acked: readonly Segment[], attempt: number): void {
+  #noteAcked(acked: readonly Segment[], isFirst: boolean): void {
     const place = ({ landed }: Segment): number => (landed?.slot ?? 0) * 1000 + (landed?.member ?? 0);
     for (const segment of acked) this.#reader.promised(segment.landed?.slot ?? 0);
     const [segment] = acked;
-    if (attempt > 1 || segment === undefined) return;
+    // A flush that brings blobs takes its place once they are uploaded: others need not wait for that.
+    if (!isFirst || segment === undefined || hasBlobs(segment)) return;
     for (const other of this.#inOrder) {
       if (other.number < segment.number === place(other) < place(segment)) continue;
       const message = `${this.name}: flushes ${other.mark} and ${segment.mark} are in the log the other way round`;
@@ -265,7 +320,7 @@ export class SimNode {
   }
 
   /** A read begins: what it may show. A view that is older than two intervals is refreshed first. */
-  #begin(): BegunRead {
+  #beginRead(): BegunRead {
     const { root, ledger, config } = this.#world;
     const reader = this.#reader;
     const { nowMs } = root.timeline;
@@ -283,10 +338,10 @@ export class SimNode {
     const random = this.#random;
     const query = randomQuery(random, this.#world.config.scale);
     const overlay = over?.overlay;
-    const built = this.#build(query);
+    const built = buildQuery(this.db.query(query.table), query);
     if (over !== undefined && overlay !== undefined) built.overlay(over.batch);
     const streamed = overlay === undefined && random.chance(0.25);
-    const began = this.#begin();
+    const began = this.#beginRead();
     const rows: Row[] = [];
     try {
       if (streamed) {
@@ -299,34 +354,56 @@ export class SimNode {
       this.#expect('query', error);
       return;
     }
-    const found = textOf(rows);
+    const found = textOf(this.#modelled(query.table, rows, overlay !== undefined));
     this.#world.trace.add(this.name, `query ${JSON.stringify(query)}: ${rows.length} rows`);
     this.#judge(began, `query ${JSON.stringify(query)}`, query.table, found, (state) => {
-      const shown = overlay === undefined ? state : (applyOps(state, overlay, true) as State);
-      return textOf(runQuery(rowsOf(shown, query.table), query));
+      if (overlay === undefined) return textOf(runQuery(rowsOf(state, query.table), query));
+      const shown = applyOps(state, overlay, true) as State;
+      return textOf(runQuery(rowsOf(shown, query.table), query).map((row) => mapBlobs(query.table, row, () => 'blob')));
     });
   }
 
-  #build(query: ModelQuery): ReturnType<Database['query']> {
-    const built = this.db.query(query.table);
-    for (const { field, operator, value } of query.wheres) built.where(field, operator, value);
-    for (const { field, direction } of query.orders) built.orderBy(field, direction);
-    if (query.limit !== undefined) built.limit(query.limit);
-    return built.offset(query.offset);
+  /** Rows as the model has them. In a batch, blobs may be new: what is in them is not known before it is flushed. */
+  #modelled(table: string, rows: readonly Row[], withBatch = false): Row[] {
+    const { blobs } = this.#world.ledger;
+    return rows.map((row) => (withBatch ? mapBlobs(table, row, () => 'blob') : blobs.read(table, row)));
   }
 
   async #get(): Promise<void> {
     const { table, key } = randomGet(this.#random, this.#world.config.scale);
-    const began = this.#begin();
+    const began = this.#beginRead();
+    let row: Row | undefined;
     try {
-      const row = (await this.db.get(table, key)) as Row | undefined;
-      const found = textOf(row === undefined ? [] : [row]);
-      this.#judge(began, `get ${table} ${key}`, table, found, (state) => {
-        const expected = rowsOf(state, table).get(key);
-        return textOf(expected === undefined ? [] : [expected]);
-      });
+      row = (await this.db.get(table, key)) as Row | undefined;
     } catch (error) {
       this.#expect('get', error);
+      return;
+    }
+    const found = textOf(this.#modelled(table, row === undefined ? [] : [row]));
+    this.#judge(began, `get ${table} ${key}`, table, found, (state) => {
+      const expected = rowsOf(state, table).get(key);
+      return textOf(expected === undefined ? [] : [expected]);
+    });
+    for (const field of blobFieldsOf(table)) {
+      const reference = row?.[field] ?? null;
+      if (reference !== null) await this.#readBlob(reference as string);
+    }
+  }
+
+  /** A blob that a row refers to, or did a moment ago. */
+  async #readBlob(reference: string): Promise<void> {
+    const { ledger, judge } = this.#world;
+    const { least, reader } = this.#beginRead();
+    try {
+      const found = await this.db.getBlob(reference).getString();
+      const expected = ledger.blobs.contentOf(reference);
+      if (found !== expected) judge.fail('blobs', `${this.name}: blob ${reference} is '${found}', not '${expected}'`);
+    } catch (error) {
+      const isGone = error instanceof StoreDbError && error.code === 'BLOB_NOT_FOUND';
+      if (!isGone) return this.#expect('blob', error);
+      let isShown = reader === this.#reader;
+      for (let slot = least; slot <= ledger.tail; slot++) isShown &&= ledger.blobs.after(slot).live.has(reference);
+      if (isShown) judge.fail('blobs', `${this.name}: blob ${reference} is not found, and there is a row that has it`);
     }
   }
 
@@ -362,6 +439,7 @@ export class SimNode {
 
   async #stop(): Promise<void> {
     this.#started = false;
+    this.#snapshots.letGo();
     try {
       await this.db.stop();
     } catch (error) {
@@ -376,7 +454,7 @@ export class SimNode {
   /** The end: everything works again, so all that is under way must come to a result. */
   async settle(): Promise<void> {
     this.faulty.faults = { latencyMs: [0.5, 2] };
-    await Promise.all(this.#flushes);
+    await Promise.all([...this.#flushes, ...this.#collections]);
   }
 
   /** Now that nothing is flushed any more, all nodes must show the same. */
@@ -395,10 +473,15 @@ export class SimNode {
     }
     for (const { name } of schemas) {
       const rows = (await this.db.query(name).execute()) as Row[];
-      this.#reader.judge(`table ${name} at the end`, name, ledger.tail, textOf(rows), (state) => {
+      const found = textOf(this.#modelled(name, rows));
+      this.#reader.judge(`table ${name} at the end`, name, ledger.tail, found, (state) => {
         return textOf(sortedRows(rowsOf(state, name)));
       });
     }
+    await this.#snapshots.finish();
+    const held = this.#snapshots.letGo();
     await this.#stop();
+    const left = this.stopFailed ? undefined : held.find((id) => ledger.isPinned(id));
+    if (left !== undefined) judge.fail('stop', `${this.name} left snapshot ${left} behind`);
   }
 }

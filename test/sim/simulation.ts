@@ -11,6 +11,7 @@ import { configOf } from './config.ts';
 import type { SimConfig } from './config.ts';
 import { InvariantViolation, Judge } from './judge.ts';
 import { Ledger } from './ledger.ts';
+import { Reachable } from './reachable.ts';
 import { SimNode } from './sim-node.ts';
 import type { World } from './sim-node.ts';
 import { Trace } from './trace.ts';
@@ -37,6 +38,10 @@ export interface SimOptions {
 const prefix = 'sim';
 /** With everything working again, whatever is open must have ended after so much virtual time. */
 const patienceMs = 30 * 60_000;
+/** How much longer than the one before each pause is between what happens beside the nodes: some runs are long. */
+const rarer = 1.04;
+/** No run takes longer. */
+const wholeMs = 30 * 86_400_000;
 
 class Simulation {
   readonly #world: World;
@@ -51,10 +56,12 @@ class Simulation {
     const root = new VirtualEnvironment({ seed: `root ${seed}` });
     const nowMs = (): number => root.timeline.nowMs;
     const judge = new Judge();
-    const ledger = new Ledger(judge, nowMs);
+    const objects = new Map<string, Uint8Array>();
+    const ledger = new Ledger(judge, nowMs, objects);
+    const reachable = new Reachable(judge, ledger, objects);
     const trace = new Trace(nowMs, options.print);
-    const store = new WatchedStore(prefix, ledger, judge, root);
-    this.#world = { prefix, config, root, store, ledger, judge, trace, ending: false };
+    const store = new WatchedStore({ prefix, objects, ledger, reachable, judge, environment: root });
+    this.#world = { prefix, config, root, store, objects, ledger, reachable, judge, trace, ending: false };
     this.#random = random;
     this.#caretaker = new Caretaker(this.#world, random.fork());
     trace.add('config', JSON.stringify(config));
@@ -69,7 +76,7 @@ class Simulation {
     const { root, judge } = this.#world;
     const over = Promise.race([this.#scenario(), judge.alarm]);
     try {
-      await root.run(over);
+      await root.run(over, wholeMs);
     } catch (error) {
       const hangs = error instanceof Error && error.message.startsWith('The call hangs');
       judge.fail(hangs ? 'liveness' : 'unexpected error', (error as Error).stack ?? String(error));
@@ -80,6 +87,7 @@ class Simulation {
     const world = this.#world;
     const { config, root } = world;
     this.#every(config.trimEveryMs, () => this.#trim());
+    this.#every(config.gcEveryMs, () => this.#caretaker.collect());
     this.#every(config.auditEveryMs, () => this.#caretaker.audit());
     await Promise.all(config.nodeIds.map((_, index) => this.#life(index)));
     world.ending = true;
@@ -91,6 +99,8 @@ class Simulation {
       world.judge.fail('liveness', `Not everything has ended ${patienceMs} ms after everything worked again`);
     await this.#caretaker.audit();
     await this.#caretaker.merge();
+    await this.#caretaker.audit();
+    await this.#caretaker.collectAll();
     await this.#caretaker.audit();
     for (const { name, environment, stopFailed } of this.#living) {
       const { timerCount } = environment;
@@ -147,9 +157,10 @@ class Simulation {
     if (random.chance(0.7)) await this.#caretaker.sweep();
   }
 
-  /** Does something again and again, at random times, until the run ends. */
-  #every(meanMs: number, action: () => Promise<void>): void {
-    if (!Number.isFinite(meanMs)) return;
+  /** Does something again and again, at random times and less and less often, until the run ends. */
+  #every(firstMs: number, action: () => Promise<void>): void {
+    if (!Number.isFinite(firstMs)) return;
+    let meanMs = firstMs;
     const { root, judge } = this.#world;
     const random = this.#random.fork();
     const again = (): void => {
@@ -162,6 +173,7 @@ class Simulation {
         },
         random.between(0, 2 * meanMs),
       );
+      meanMs *= rarer;
     };
     again();
   }

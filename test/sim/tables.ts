@@ -22,6 +22,8 @@ export const notes = defineSchema({
     name: { typeId: Types.varchar, maxLength: 12 },
     score: { typeId: Types.float64 },
     text: { typeId: Types.varchar, maxLength: 60 },
+    body: { typeId: Types.blob },
+    photo: { typeId: Types.blob },
   },
   primaryKey: 'name',
   indexes: ['score'],
@@ -42,6 +44,11 @@ export type Row = Readonly<Record<string, Value>>;
 
 export function primaryKeyOf(table: string): string {
   return schemas.find(({ name }) => name === table)?.primaryKey as string;
+}
+
+/** Fields of a table that hold blobs. The model's rows hold what is in them, of which no two are the same. */
+export function blobFieldsOf(table: string): readonly string[] {
+  return table === notes.name ? ['body', 'photo'] : [];
 }
 
 /** Every field of a table, null where the document leaves it out. */

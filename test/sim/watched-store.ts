@@ -1,4 +1,4 @@
-/** The store that all nodes share: the driver in memory, with the oracle looking at every write. */
+/** The store that all nodes share: the driver in memory, with the oracle looking at every write and every deletion. */
 import { MemoryDriver } from '../../src/storage/memory.ts';
 import type {
   DeleteResult,
@@ -11,24 +11,36 @@ import type {
   PutResult,
   StorageDriver,
 } from '../../src/storage/driver.ts';
+import { block0Name } from '../../src/format/keys.ts';
 import type { Environment } from '../../src/base/env.ts';
 import type { Judge } from './judge.ts';
 import type { Ledger } from './ledger.ts';
+import type { Reachable } from './reachable.ts';
+
+export interface WatchedStoreOptions {
+  readonly prefix: string;
+  readonly ledger: Ledger;
+  readonly reachable: Reachable;
+  readonly judge: Judge;
+  readonly environment: Environment;
+  /** Kept up to date: what is in the store, for the oracle, by names without the prefix. */
+  readonly objects: Map<string, Uint8Array>;
+}
 
 export class WatchedStore implements StorageDriver {
   readonly name = 'simulated';
   readonly certified = true;
+  readonly #options: WatchedStoreOptions;
   readonly #memory: MemoryDriver;
-  readonly #prefix: string;
-  readonly #ledger: Ledger;
-  readonly #judge: Judge;
-  readonly #names = new Set<string>();
 
-  constructor(prefix: string, ledger: Ledger, judge: Judge, environment: Environment) {
-    this.#memory = new MemoryDriver({ environment });
-    this.#prefix = `${prefix}/`;
-    this.#ledger = ledger;
-    this.#judge = judge;
+  constructor(options: WatchedStoreOptions) {
+    this.#options = options;
+    this.#memory = new MemoryDriver({ environment: options.environment });
+  }
+
+  #nameOf(key: string): string {
+    const start = `${this.#options.prefix}/`;
+    return key.startsWith(start) ? key.slice(start.length) : key;
   }
 
   get(key: string, options?: GetOptions): Promise<GetResult> {
@@ -38,20 +50,28 @@ export class WatchedStore implements StorageDriver {
   async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     const result = await this.#memory.put(key, body, options);
     if (result.status !== 'written') return result;
-    const name = key.startsWith(this.#prefix) ? key.slice(this.#prefix.length) : key;
-    const existed = this.#names.has(name);
-    this.#names.add(name);
+    const { objects, ledger, reachable, judge } = this.#options;
+    const name = this.#nameOf(key);
+    const existed = objects.has(name);
     try {
       if (!(body instanceof Uint8Array)) throw new Error('a stream was put');
-      this.#ledger.written(name, body, existed);
+      objects.set(name, new Uint8Array(body));
+      ledger.written(name, body, existed);
+      if (name === block0Name && ledger.block0 !== undefined) reachable.replaced(ledger.block0);
     } catch (error) {
-      this.#judge.fail('encoding', `Object ${name} cannot be read: ${String(error)}`);
+      judge.fail('encoding', `Object ${name} cannot be read: ${String(error)}`);
     }
     return result;
   }
 
   async delete(keys: readonly string[]): Promise<DeleteResult> {
-    for (const key of keys) this.#names.delete(key.slice(this.#prefix.length));
+    const { objects, reachable } = this.#options;
+    for (const key of keys) {
+      const name = this.#nameOf(key);
+      if (!objects.has(name)) continue;
+      reachable.deleted(name);
+      objects.delete(name);
+    }
     return this.#memory.delete(keys);
   }
 
