@@ -164,9 +164,16 @@ function zombies(random: SeededRandom): WithoutHabits {
 function garbage(random: SeededRandom): WithoutHabits {
   const config = mixed(random);
   const nodes = random.integer(2, 3);
+  const { lateEffect = 0, partialDelete = 0 } = config.faults;
   return {
     ...config,
     nodeIds: [0, 1, 2].slice(0, nodes),
+    faults: {
+      ...config.faults,
+      // What was deleted comes back, and what is to be deleted stays.
+      lateEffect: random.pick([lateEffect, 0.15]),
+      partialDelete: random.pick([partialDelete, 0.6]),
+    },
     intervalMs: random.pick([200, 1000]),
     scale: { ...config.scale, blobChance: random.pick([0.1, 0.5]) },
     gcEveryMs: random.pick([300, 1000, Number.POSITIVE_INFINITY]),
