@@ -214,8 +214,8 @@ describe('what cannot be repaired', () => {
 
   it('are rows in order, and not where their separators say: they are not found either', async () => {
     const [, [inner]] = (await cluster.blocks(itemsTable)) as [string[], string[]];
-    await cluster.reseal(inner as string, (bytes, node) => {
-      const last = node.suffixEnd(2) - 1;
+    await cluster.reseal(inner as string, (bytes, stored) => {
+      const last = stored.suffixEnd(2) - 1;
       bytes[last] = (bytes[last] as number) + 1;
     });
     const { repaired, unrepairable } = await repair();

@@ -10,7 +10,7 @@ import { block0Name, commitName, parseCommitName } from '../../src/format/keys.t
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { differenceOf } from './model.ts';
 import type { Key, State } from './model.ts';
-import type { World } from './sim-node.ts';
+import type { World } from './world.ts';
 import { marks, primaryKeyOf, schemas } from './tables.ts';
 import type { Row } from './tables.ts';
 

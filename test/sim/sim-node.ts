@@ -13,38 +13,17 @@ import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
 import { mapBlobs } from './blob-ledger.ts';
 import { buildQuery } from './build-query.ts';
-import type { Objects } from './commit-rows.ts';
-import type { SimConfig } from './config.ts';
 import { bulkOps, randomGet, randomOp, randomQuery } from './generate.ts';
-import type { Judge } from './judge.ts';
-import type { Ledger, Segment } from './ledger.ts';
+import type { Segment } from './ledger.ts';
 import { applyOps, rowsOf, runQuery, sortedRows, textOf } from './model.ts';
 import type { Op, State } from './model.ts';
-import type { Reachable } from './reachable.ts';
 import { Reader } from './reader.ts';
 import { SimBatch } from './sim-batch.ts';
 import { SnapshotHolder } from './snapshot-holder.ts';
 import { blobFieldsOf, schemas } from './tables.ts';
 import type { Row } from './tables.ts';
-import type { Trace } from './trace.ts';
 import { WatchedDriver } from './watched-driver.ts';
-import type { WatchedStore } from './watched-store.ts';
-
-/** What all processes of a run share. */
-export interface World {
-  readonly prefix: string;
-  readonly config: SimConfig;
-  /** The network and the store: it never stops. */
-  readonly root: VirtualEnvironment;
-  readonly store: WatchedStore;
-  readonly objects: Objects;
-  readonly ledger: Ledger;
-  readonly reachable: Reachable;
-  readonly judge: Judge;
-  readonly trace: Trace;
-  /** Set when the run comes to its end: everything works again, and what is open is brought to an end. */
-  ending: boolean;
-}
+import type { World } from './world.ts';
 
 const expectedCodes = new Set([
   'STORAGE',

@@ -13,7 +13,7 @@ import { InvariantViolation, Judge } from './judge.ts';
 import { Ledger } from './ledger.ts';
 import { Reachable } from './reachable.ts';
 import { SimNode } from './sim-node.ts';
-import type { World } from './sim-node.ts';
+import type { World } from './world.ts';
 import { Trace } from './trace.ts';
 import { WatchedStore } from './watched-store.ts';
 

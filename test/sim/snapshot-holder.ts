@@ -14,7 +14,7 @@ import { randomGet, randomQuery } from './generate.ts';
 import { rowsOf, runQuery, sortedRows, textOf } from './model.ts';
 import type { State } from './model.ts';
 import { buildQuery } from './build-query.ts';
-import type { World } from './sim-node.ts';
+import type { World } from './world.ts';
 import { blobFieldsOf, schemas } from './tables.ts';
 import type { Row } from './tables.ts';
 
