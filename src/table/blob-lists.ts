@@ -5,16 +5,22 @@ import { TableShape } from './table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { View } from './view.ts';
 
-const shapes = { _blobs: new TableShape(blobsSchema), _deleted_blobs: new TableShape(deletedBlobsSchema) };
+/** The tables that list blobs. */
+type BlobList = '_blobs' | '_deleted_blobs';
+
+const shapes: Readonly<Record<BlobList, TableShape>> = {
+  _blobs: new TableShape(blobsSchema),
+  _deleted_blobs: new TableShape(deletedBlobsSchema),
+};
 
 /** What a state lists of a blob: among those that rows refer to, or those that none does any more. */
-export async function lookupBlob(view: View, list: keyof typeof shapes, blob: string): Promise<RowHit | undefined> {
+export async function lookupBlob(view: View, list: BlobList, blob: string): Promise<RowHit | undefined> {
   const key = new ByteWriter(32);
   shapes[list].writeKey(key, blob);
   return view.table(list)?.lookup(key.finish());
 }
 
 /** Whether it lists the blob. */
-export async function isListed(view: View, list: keyof typeof shapes, blob: string): Promise<boolean> {
+export async function isListed(view: View, list: BlobList, blob: string): Promise<boolean> {
   return (await lookupBlob(view, list, blob)) !== undefined;
 }
