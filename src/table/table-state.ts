@@ -91,13 +91,6 @@ export class TableState {
     return hit === undefined ? this.tree.lookup(key) : visible(hit);
   }
 
-  /** Whether the blocks are those of another state: nothing was merged or rebuilt in between. */
-  hasTreesOf({ tree, indexes }: TableState): boolean {
-    if (tree.ref !== this.tree.ref || indexes.size !== this.indexes.size) return false;
-    for (const [name, index] of indexes) if (index.ref !== this.indexes.get(name)?.ref) return false;
-    return true;
-  }
-
   /** Whether a commit that is not merged yet has changed the row with this key. */
   isOverlaid(key: Uint8Array): boolean | Promise<boolean> {
     for (let i = 0; i < this.layers.length; i++) {

@@ -1,6 +1,7 @@
 /** What `db.repair()` makes anew, what it leaves as it is and names, and that it loses nothing while others go on. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { RepairOptions, RepairReport } from '../../src/index.ts';
+import { sleep } from '../../src/base/env.ts';
 import { StorageError } from '../../src/base/errors.ts';
 import { items, range } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';
@@ -214,8 +215,8 @@ describe('what cannot be repaired', () => {
 
   it('are rows in order, and not where their separators say: they are not found either', async () => {
     const [, [inner]] = (await cluster.blocks(itemsTable)) as [string[], string[]];
-    await cluster.reseal(inner as string, (bytes, stored) => {
-      const last = stored.suffixEnd(2) - 1;
+    await cluster.reseal(inner as string, (bytes, block) => {
+      const last = block.suffixEnd(2) - 1;
       bytes[last] = (bytes[last] as number) + 1;
     });
     const { repaired, unrepairable } = await repair();
@@ -344,18 +345,23 @@ describe('while others go on', () => {
   });
 
   it('is not overtaken by its own node', async () => {
-    await cluster.damage(await leafAt(0));
+    await cluster.damage(await leafAt(-1));
     let merging: Promise<void> | undefined;
     node.driver.onPut(
-      /^block0$/,
+      /^indexes/,
       after(async () => {
         await cluster.put(node, [1000], 'meanwhile');
         merging ??= node.db.checkpoint();
       }),
-      Infinity,
+    );
+    // There is time enough for a merge.
+    node.driver.onPut(
+      /^block0/,
+      after(() => sleep(node.environment, 5000)),
     );
     expect(await repair()).toMatchObject({ ok: true, repaired: [{ entries: 1000 }] });
     await cluster.run(merging as unknown as Promise<void>);
+    expect(node.db.stats().merges).toMatchObject({ lostMerges: 0 });
     expect((await cluster.block0()).appliedSeq).toBe(2);
     await expectSound(1001);
   });
@@ -373,9 +379,7 @@ describe('while others go on', () => {
           for (const id of ids) void batch.upsert(items, { id, text: 'new', group });
         });
         for (const id of ids) model.set(id, group);
-        await new Promise<void>((resolve) => {
-          writer.environment.setTimer(resolve, random.integer(1, 200));
-        });
+        await sleep(writer.environment, random.integer(1, 200));
         if (random.chance(0.3)) await writer.db.checkpoint().catch(() => undefined);
         if (random.chance(0.1)) await writer.db.gc().catch(() => undefined);
       }
@@ -394,9 +398,7 @@ describe('while others go on', () => {
     // Requests take a while, so that all of this happens at the same time.
     for (const { driver, environment } of [node, other]) {
       driver.onAll(async (pass) => {
-        await new Promise<void>((resolve) => {
-          environment.setTimer(resolve, random.integer(0, 3));
-        });
+        await sleep(environment, random.integer(0, 3));
         return pass();
       });
     }
