@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { RepairOptions, RepairReport } from '../../src/index.ts';
 import { sleep } from '../../src/base/env.ts';
 import { StorageError } from '../../src/base/errors.ts';
+import { Types } from '../../src/index.ts';
 import { items, range } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';
 import { after } from '../protocol/scripted-driver.ts';
@@ -23,6 +24,11 @@ beforeEach(async () => {
 
 function repair(options: RepairOptions = {}, { db }: ClusterNode = node): Promise<RepairReport> {
   return cluster.run(db.repair(options));
+}
+
+function only<T>(values: readonly T[]): T {
+  expect(values).toHaveLength(1);
+  return values[0] as T;
 }
 
 /** Opened anew, the database is sound, and the index finds what a scan finds. */
@@ -115,12 +121,42 @@ describe('an index', () => {
     await expectSound();
   });
 
+  it('is made anew beside others of its table that are left alone', async () => {
+    const pairs = { ...items, name: 'pairs', fields: { ...items.fields, id: { typeId: Types.varchar } } } as const;
+    const schema = { ...pairs, indexes: ['group', 'text'] } as const;
+    node.db.registerSchema(schema);
+    await cluster.run(
+      cluster.flush(node, (batch) => {
+        for (const id of range(0, 500))
+          void batch.insert(schema, { id: `row ${id}`, group: id % 7, text: `${id % 11}` });
+      }),
+    );
+    await cluster.run(node.db.checkpoint());
+    const [group, text] = [
+      { table: 'pairs', index: 'group' },
+      { table: 'pairs', index: 'text' },
+    ];
+    await cluster.remove(await leafAt(1, group));
+    const leaf = await leafAt(1, text);
+    await cluster.damage(leaf);
+    expect(await repair(group)).toEqual({ ok: true, repaired: [{ ...group, entries: 500 }], unrepairable: [] });
+    expect(only(await cluster.findings(node))).toMatchObject({ name: leaf, ...text });
+    expect(await repair()).toEqual({ ok: true, repaired: [{ ...text, entries: 500 }], unrepairable: [] });
+    expect(await cluster.findings(node)).toEqual([]);
+    expect(await cluster.run(node.db.query('pairs').where('text', '=', '3').count())).toBe(46);
+    expect(await cluster.run(node.db.query('pairs').where('group', '=', 3).count())).toBe(71);
+  });
+
   it('of many entries is made in rounds that fit in memory', async () => {
     const small = await cluster.start(3, { maxMemoryBytes: 1024 * 1024, blockSizeBytes: 4096 });
     await cluster.run(cluster.put(small, range(1000, 30_000), 'more'));
     await cluster.run(small.db.checkpoint());
     await cluster.damage(await leafAt(2));
+    small.driver.takeLines();
     expect(await repair({}, small)).toMatchObject({ ok: true, repaired: [{ entries: 30_000 }] });
+    // Each round writes anew what the one before it has written.
+    const puts = small.driver.takeLines().filter((line) => line.startsWith('put indexes/'));
+    expect(puts.length).toBeGreaterThan((await cluster.leaves(itemsIndex)).length * 1.5);
     await expectSound(30_000);
   });
 
@@ -154,6 +190,10 @@ describe('an index', () => {
     expect([ok, repaired]).toEqual([false, []]);
     expect(unrepairable).toHaveLength(1);
     expect(unrepairable[0]).toMatchObject({ name: leaf, ...itemsIndex, generation });
+    // Damaged here too, it is made anew, and there it is named.
+    await cluster.damage(await leafAt(2));
+    const third = await repair({}, keeper);
+    expect(third).toMatchObject({ ok: false, repaired: [itemsIndex], unrepairable });
     const earlier = await cluster.run(node.db.at(generation));
     expect(await cluster.run(earlier.query(items).count())).toBe(1000);
     expect(await cluster.checkIndex(keeper)).toBe(1000);
@@ -243,6 +283,17 @@ describe('what cannot be repaired', () => {
     );
     await cluster.run(snapshot.release());
     expect(await messages()).toContain('no earlier state');
+  });
+
+  it('are rows that several earlier states have: the newest is named', async () => {
+    const snapshots = [await cluster.run(node.db.snapshot())];
+    for (const text of ['second', 'third']) {
+      await cluster.run(cluster.put(node, range(0, 1000), text));
+      snapshots.push(await cluster.run(node.db.snapshot()));
+    }
+    await cluster.damage(await leafAt(5, itemsTable));
+    const { unrepairable } = await repair();
+    expect(unrepairable.map(({ message }) => message).join()).toContain(`with snapshot ${snapshots[1]?.id}`);
   });
 
   it('are rows that only history still has', async () => {

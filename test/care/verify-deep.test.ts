@@ -210,6 +210,11 @@ describe('blobs', () => {
     expect((await finding(false)).message).toBe(`Blob ${id} is listed as deleted, and as one that a row refers to`);
   });
 
+  it('that the store does not give are no finding: the check rejects', async () => {
+    node.driver.onGet(/^blobs/, refused, Infinity);
+    expect(await cluster.failure(node.db.verify({ deep: true }))).toMatchObject({ code: 'STORAGE' });
+  });
+
   it('whose list is damaged are found as far as it can be read', async () => {
     await cluster.storeBlobs(node, Object.fromEntries(range(10, 60).map((id) => [id, `blob ${id}`])));
     await cluster.run(node.db.checkpoint());
@@ -343,9 +348,11 @@ describe('objects', () => {
       const keeper = await cluster.start(1 + round, { history });
       await cluster.run(cluster.put(round % 2 === 0 ? node : keeper, range(0, 300), `round ${round}`));
       await cluster.storeBlobs(keeper, { [10 + round]: 'x'.repeat(round), 30: `replaced ${round}` });
-      // Somebody was about to take a snapshot, and crashed.
-      const root = rootName(rootId(snapshot.generation, String(round).repeat(16)));
-      await cluster.putObject(root, await cluster.bytes('block0'));
+      // Some were about to take a snapshot, and crashed.
+      for (const generation of [snapshot.generation, (await cluster.block0()).generation]) {
+        const root = rootName(rootId(generation, String(round).repeat(16)));
+        await cluster.putObject(root, await cluster.bytes('block0'));
+      }
       const staged = `staged/0000000000000001-ffffffff-0000-4000-8000-00000000000${round}`;
       await cluster.putObject(staged, Buffer.from('123'));
       await cluster.run(keeper.db.checkpoint());
@@ -364,6 +371,26 @@ describe('objects', () => {
     await cluster.run(snapshot.release());
     await cluster.collectAll(node);
     expect((await cluster.verify(node)).garbage).toEqual({ objects: 0, bytes: 0 });
+  });
+
+  it('of a version of a table that is not in force are no garbage, and are checked', async () => {
+    await cluster.collectAll(node);
+    const { tables, inlined } = await cluster.block0();
+    const [leaf] = await cluster.leaves({ table: 'items' });
+    await cluster.run(cluster.put(node, range(5, 1000), 'second'));
+    await cluster.run(node.db.checkpoint());
+    await cluster.replaceBlock0((present) => ({
+      inlined: [...inlined, ...present.inlined.filter(({ name }) => inlined.every((other) => other.name !== name))],
+      tables: present.tables.map((table) => {
+        const earlier = tables.find(({ name }) => name === table.name)?.versions ?? [];
+        return table.name === 'items' ? { name: table.name, versions: [...earlier, ...table.versions] } : table;
+      }),
+    }));
+    const { garbage } = await cluster.run(node.db.gc({ dryRun: true }));
+    const blocks = garbage.filter(({ kind }) => kind === 'block');
+    expect(await cluster.verify(node)).toMatchObject({ ok: true, garbage: { objects: blocks.length } });
+    await cluster.damage(leaf as string);
+    expect(await finding(false)).toMatchObject({ name: leaf, table: 'items' });
   });
 
   it('below a damaged block are not taken for garbage', async () => {
