@@ -232,7 +232,7 @@ export class Database {
    * as reading all that does. Rejects with `InvalidOptionError`.
    */
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
-    return this.#instance.verify(checkVerifyOptions(options));
+    return this.#instance.maintenance.verify(checkVerifyOptions(options));
   }
 
   /**
@@ -242,7 +242,7 @@ export class Database {
    * attempt, and with `InvalidOptionError`.
    */
   async repair(options: RepairOptions = {}): Promise<RepairReport> {
-    return this.#instance.repair(checkRepairOptions(options));
+    return this.#instance.maintenance.repair(checkRepairOptions(options));
   }
 
   /**
@@ -288,7 +288,7 @@ export class Database {
    * deleted nothing, if any state that must be kept cannot be read, and with `InvalidOptionError`.
    */
   async gc(options: GcOptions = {}): Promise<GcReport> {
-    return this.#instance.collect(checkGcOptions(options));
+    return this.#instance.maintenance.collect(checkGcOptions(options));
   }
 
   /**
