@@ -1,0 +1,357 @@
+/**
+ * Rows of one version of a table as rows of another, and back. `from` is the version whose rows are the truth; a row of
+ * `to` is what `to`'s definition makes of it, or what carries over by itself. Nothing here keeps or changes a row that it
+ * is given: all that comes out is new.
+ */
+import { ByteWriter } from '../base/bytes.ts';
+import { EncodeError } from '../base/errors.ts';
+import type { OrderedValue } from '../base/order.ts';
+import { decodeRow, isNull, readField, readValue } from '../format/row-decode.ts';
+import { FieldProblem } from '../format/row-encode.ts';
+import type { LayoutField } from '../format/row-layout.ts';
+import { typeName } from '../format/types.ts';
+import { describeValue, maxKeyBytes, ValueProblem } from '../format/values.ts';
+import type { MigrateFunction, PlainRow } from '../table/migrate-function.ts';
+import type { TableShape } from '../table/table-shape.ts';
+import type { RowHit } from '../tree/tree.ts';
+import type { PlainRows } from './plain-rows.ts';
+import { canonicalValue, convertKey, convertValue, keysCorrespond, sameValue } from './value-conversion.ts';
+
+/** A row that cannot be made into one of the other version. */
+export class RowNotMigrated extends Error {
+  readonly table: string;
+  readonly primaryKey: unknown;
+
+  constructor(table: string, primaryKey: unknown, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.table = table;
+    this.primaryKey = primaryKey;
+  }
+}
+
+/** Why a table cannot go from one version to another, as a sentence; undefined if it can. */
+export function versionConflict(from: TableShape, to: TableShape): string | undefined {
+  const [fromKey, toKey] = [from.primaryKey, to.primaryKey];
+  if (!keysCorrespond(fromKey.typeId, toKey.typeId)) {
+    return (
+      `The primary key of version ${to.version} is of type ${typeName(toKey.typeId)}, and keys of type ` +
+      `${typeName(fromKey.typeId)}, as in version ${from.version}, do not correspond to such keys one to one.`
+    );
+  }
+  const [before, after] = [from, to].map((shape) => shape.blobFields.map(({ name }) => name).join(', '));
+  if (before === after) return undefined;
+  return `Versions ${from.version} and ${to.version} do not have the same blob fields: bring them in with a table of its own.`;
+}
+
+/** How a field comes by its value where nothing but its name says so. */
+interface CarriedField {
+  readonly field: LayoutField;
+  /** The field of the other version; undefined for a new one. */
+  readonly source: LayoutField | undefined;
+  /** What a new one is given, undefined for null. */
+  readonly constant: unknown;
+}
+
+function carriedFields(from: TableShape, to: TableShape): CarriedField[] {
+  const constants = new Map(to.defaults.map(({ field, constant }) => [field, constant]));
+  return to.layout.declared.map((field) => {
+    const source = field === to.primaryKey ? from.primaryKey : from.layout.field(field.name);
+    return { field, source, constant: constants.get(field) };
+  });
+}
+
+function ownValue(row: PlainRow, name: string): unknown {
+  return Object.hasOwn(row, name) ? row[name] : undefined;
+}
+
+/** Stores a field also if it is called `__proto__`. */
+function setOwn(row: PlainRow, name: string, value: unknown): void {
+  if (name === '__proto__')
+    Object.defineProperty(row, name, { value, enumerable: true, writable: true, configurable: true });
+  else row[name] = value;
+}
+
+/** A row of all fields, copied so deep that nothing in it is shared. */
+function copied(shape: TableShape, row: PlainRow): PlainRow {
+  const copy: PlainRow = {};
+  for (const { name, typeId } of shape.layout.declared) {
+    const value = ownValue(row, name) ?? null;
+    setOwn(copy, name, value === null ? null : canonicalValue(typeId, value));
+  }
+  return copy;
+}
+
+export class RowTranslation {
+  readonly from: TableShape;
+  readonly to: TableShape;
+  readonly #migrate: MigrateFunction | undefined;
+  readonly #back: MigrateFunction | undefined;
+  readonly #forward: readonly CarriedField[];
+  readonly #backward: readonly CarriedField[];
+  readonly #scratch = new ByteWriter(64);
+
+  /** `migrate`: what `to`'s definition carries; `back`: what `from`'s does, where it is registered. */
+  constructor(
+    from: TableShape,
+    to: TableShape,
+    migrate: MigrateFunction | undefined,
+    back: MigrateFunction | undefined,
+  ) {
+    this.from = from;
+    this.to = to;
+    this.#migrate = migrate;
+    this.#back = back;
+    this.#forward = carriedFields(from, to);
+    this.#backward = carriedFields(to, from);
+  }
+
+  /** Whether the keys of both versions are the same bytes. */
+  get keepsKeys(): boolean {
+    return this.from.primaryKey.typeId === this.to.primaryKey.typeId;
+  }
+
+  /** Whether the rows of `to` are made by code of the application. */
+  get isCustom(): boolean {
+    return this.#migrate !== undefined;
+  }
+
+  /** The key that a row of `from` has as one of `to`. Throws {@link RowNotMigrated}. */
+  keyForward(key: Uint8Array): Uint8Array {
+    if (this.keepsKeys) return key;
+    const value = this.from.keyValue(key);
+    return this.#keyOf(this.to, this.#keyForward(value));
+  }
+
+  /** The key that a row of `to` has as one of `from`. Throws `EncodeError`. */
+  keyBack(key: Uint8Array): Uint8Array {
+    return this.keepsKeys ? key : this.#keyOf(this.from, this.#keyBack(this.to.keyValue(key)));
+  }
+
+  #keyOf(shape: TableShape, value: unknown): Uint8Array {
+    const writer = this.#scratch;
+    writer.length = 0;
+    shape.writeKey(writer, value as OrderedValue);
+    return writer.finish();
+  }
+
+  #keyForward(value: unknown): unknown {
+    try {
+      return convertKey(value, this.from.primaryKey.typeId, this.to.primaryKey.typeId);
+    } catch (error) {
+      if (!(error instanceof ValueProblem)) throw error;
+      throw new RowNotMigrated(
+        this.from.name,
+        value,
+        `Its primary key cannot be one of version ${this.to.version}: ${error.message}.`,
+      );
+    }
+  }
+
+  #keyBack(value: unknown): unknown {
+    const { name, primaryKey, version } = this.from;
+    let problem: string;
+    try {
+      const key = convertKey(value, this.to.primaryKey.typeId, primaryKey.typeId);
+      if (typeof key !== 'string' || Buffer.byteLength(key) <= maxKeyBytes) return key;
+      problem = `it is longer than ${maxKeyBytes} bytes`;
+    } catch (error) {
+      if (!(error instanceof ValueProblem)) throw error;
+      problem = error.message;
+    }
+    throw new EncodeError(
+      name,
+      this.to.primaryKey.name,
+      value,
+      `Version ${version} of table '${name}' is still in force, and cannot hold this primary key: ${problem}.`,
+    );
+  }
+
+  /** The row of `to` that a row of `from` becomes, as a plain object. Throws {@link RowNotMigrated}. */
+  forward({ source, base }: RowHit): PlainRow {
+    return this.#made(decodeRow(this.from.layout, source, base));
+  }
+
+  /** The same for a plain row. */
+  forwardPlain(row: PlainRow): PlainRow {
+    return this.#made(this.#migrate === undefined ? row : copied(this.from, row));
+  }
+
+  /** The same, added to encoded rows. Returns where it begins in them. Throws {@link RowNotMigrated}. */
+  forwardInto(hit: RowHit, rows: PlainRows): number {
+    const { layout } = this.to;
+    const { source, base } = hit;
+    try {
+      if (this.#migrate !== undefined) return rows.add(layout, this.forward(hit));
+      const at = rows.begin(layout);
+      for (const carried of this.#forward) {
+        const { field, source: old, constant } = carried;
+        if (old?.typeId === field.typeId) rows.copy(at, field, source, base, old);
+        else if (old === undefined) {
+          if (constant !== undefined) rows.write(at, field, constant);
+        } else if (!isNull(source, base, old)) {
+          rows.write(at, field, this.#carry(carried, old, readValue(source, base, old), source, base));
+        }
+      }
+      return at;
+    } catch (error) {
+      if (!(error instanceof FieldProblem)) throw error;
+      const key = readField(source, base, this.from.primaryKey);
+      throw new RowNotMigrated(this.to.name, key, `Field '${error.field}': ${error.message}.`);
+    }
+  }
+
+  #carry({ field }: CarriedField, old: LayoutField, value: unknown, source: RowHit['source'], base: number): unknown {
+    return this.#converted(field, old, value, () => readField(source, base, this.from.primaryKey));
+  }
+
+  #converted(field: LayoutField, old: LayoutField, value: unknown, primaryKey: () => unknown): unknown {
+    if (field === this.to.primaryKey) return this.#keyForward(value);
+    try {
+      return convertValue(value, old.typeId, field.typeId);
+    } catch (error) {
+      if (!(error instanceof ValueProblem)) throw error;
+      throw new RowNotMigrated(this.to.name, primaryKey(), `Field '${field.name}': ${error.message}.`);
+    }
+  }
+
+  #made(row: PlainRow): PlainRow {
+    const key = row[this.from.primaryKey.name];
+    const given = this.#migrate === undefined ? undefined : this.#called(this.#migrate, row, key, this.from, this.to);
+    const made: PlainRow = {};
+    for (const { field, source, constant } of this.#forward) {
+      let value: unknown;
+      if (given !== undefined) value = this.#givenField(given, field, constant, key);
+      else if (source === undefined) value = constant === undefined ? null : canonicalValue(field.typeId, constant);
+      else {
+        const old = ownValue(row, source.name) ?? null;
+        value = old === null ? null : this.#converted(field, source, old, () => key);
+      }
+      setOwn(made, field.name, value);
+    }
+    return made;
+  }
+
+  #givenField(given: PlainRow, field: LayoutField, constant: unknown, key: unknown): unknown {
+    const value = ownValue(given, field.name);
+    if (field === this.to.primaryKey) return this.#givenKey(value, key);
+    if (value === null || (value === undefined && constant === undefined)) return null;
+    return this.#checked(field, value ?? constant, key, this.to);
+  }
+
+  /** The primary key is the old one: a row that changes its identity would be another row. */
+  #givenKey(value: unknown, key: unknown): unknown {
+    const expected = this.#keyForward(key);
+    if (value === undefined) return expected;
+    const { typeId } = this.to.primaryKey;
+    const checked = value === null ? null : this.#checked(this.to.primaryKey, value, key, this.to);
+    if (sameValue(typeId, checked, expected) || (checked === 0 && expected === 0)) return expected;
+    const message = `\`migrate\` of version ${this.to.version} gave the primary key ${describeValue(value)}; it must stay as it is.`;
+    throw new RowNotMigrated(this.to.name, key, message);
+  }
+
+  #checked(field: LayoutField, value: unknown, key: unknown, shape: TableShape): unknown {
+    try {
+      return canonicalValue(field.typeId, value);
+    } catch (error) {
+      if (!(error instanceof ValueProblem)) throw error;
+      const message = `\`migrate\` of version ${shape.version}, field '${field.name}': ${error.message}.`;
+      throw new RowNotMigrated(shape.name, key, message);
+    }
+  }
+
+  /** What `migrate` of `target` makes of a row of `given`. */
+  #called(migrate: MigrateFunction, row: PlainRow, key: unknown, given: TableShape, target: TableShape): PlainRow {
+    const refuse = (what: string, cause?: unknown): never => {
+      const message = `\`migrate\` of version ${target.version} ${what}.`;
+      throw new RowNotMigrated(target.name, key, message, cause === undefined ? {} : { cause });
+    };
+    let made: unknown;
+    try {
+      made = migrate(row, given.version);
+    } catch (error) {
+      return refuse(`threw: ${error instanceof Error ? error.message : describeValue(error)}`, error);
+    }
+    if (made instanceof Promise) {
+      made.catch(() => undefined);
+      return refuse('returned a promise; it must be synchronous');
+    }
+    if (typeof made !== 'object' || made === null || Array.isArray(made)) {
+      return refuse(`returned ${describeValue(made)}; it must return a row, an object of fields`);
+    }
+    for (const name of Object.keys(made)) {
+      if (target.layout.field(name) === undefined && given.layout.field(name) === undefined) {
+        refuse(`returned a field '${name}', which neither version has`);
+      }
+    }
+    return made as PlainRow;
+  }
+
+  /**
+   * The row of `from` after a row of `to` was written over what was `row1`, if there was one. Fields that only `from` has
+   * keep their values; so do those that the writer has left as they were made from `row1`, whatever was lost on the way.
+   * Throws `EncodeError` for a primary key that `from` cannot hold, and {@link RowNotMigrated}.
+   */
+  back(row2: PlainRow, row1: PlainRow | undefined): PlainRow {
+    const key2 = row2[this.to.primaryKey.name];
+    const key1 = this.#keyBack(key2);
+    const given = this.#back && this.#called(this.#back, copied(this.to, row2), key2, this.to, this.from);
+    const before = row1 === undefined ? undefined : this.#forwardOrNone(row1);
+    const row: PlainRow = {};
+    for (const carried of this.#backward) {
+      const { field } = carried;
+      const own = given === undefined || field === this.from.primaryKey ? undefined : ownValue(given, field.name);
+      let value: unknown;
+      if (field === this.from.primaryKey) value = key1;
+      else if (own !== undefined) value = own === null ? null : this.#checked(field, own, key2, this.from);
+      else value = this.#carriedBack(carried, row2, row1, before);
+      setOwn(row, field.name, value);
+    }
+    return row;
+  }
+
+  #carriedBack(
+    { field, source, constant }: CarriedField,
+    row2: PlainRow,
+    row1: PlainRow | undefined,
+    before: PlainRow | undefined,
+  ): unknown {
+    const old = row1 === undefined ? undefined : (ownValue(row1, field.name) ?? null);
+    if (source === undefined) {
+      const value = old === undefined ? (constant ?? null) : old;
+      return value === null ? null : canonicalValue(field.typeId, value);
+    }
+    const value = ownValue(row2, source.name) ?? null;
+    if (old !== undefined && before !== undefined && sameValue(source.typeId, ownValue(before, source.name), value)) {
+      return old === null ? null : canonicalValue(field.typeId, old);
+    }
+    if (value === null) return null;
+    try {
+      return convertValue(value, source.typeId, field.typeId);
+    } catch (error) {
+      if (error instanceof ValueProblem) return null;
+      throw error;
+    }
+  }
+
+  #forwardOrNone(row1: PlainRow): PlainRow | undefined {
+    try {
+      return this.forwardPlain(row1);
+    } catch (error) {
+      if (error instanceof RowNotMigrated) return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * A row of `to`, `stored`, after the row of `from` that it was in line with has changed: `before` and `after` are what that
+   * was made into then and now. What differs between the two takes the new value.
+   */
+  reconcile(stored: PlainRow, before: PlainRow, after: PlainRow): PlainRow {
+    const row: PlainRow = {};
+    for (const { name, typeId } of this.to.layout.declared) {
+      const unchanged = sameValue(typeId, ownValue(before, name) ?? null, ownValue(after, name) ?? null);
+      setOwn(row, name, ownValue(unchanged ? stored : after, name) ?? null);
+    }
+    return row;
+  }
+}

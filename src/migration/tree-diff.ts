@@ -1,0 +1,196 @@
+/**
+ * What differs between two trees of the same rows' shape. Subtrees that both refer to are skipped unread, so that the work
+ * is proportional to the difference where one tree came from the other by changes.
+ */
+import { compareBytes, compareRanges } from '../base/bytes.ts';
+import type { BlockRef } from '../format/child-ref.ts';
+import type { Node } from '../format/node.ts';
+import { heapPlace, isNull } from '../format/row-decode.ts';
+import { inlineBytes, nonAsciiFlag } from '../format/row-layout.ts';
+import type { RowLayout, RowSource } from '../format/row-layout.ts';
+import { loadChild } from '../tree/tree.ts';
+import type { RowHit, Tree } from '../tree/tree.ts';
+
+/** A key whose rows differ: there may be none on either side. */
+export interface RowDifference {
+  readonly key: Uint8Array;
+  readonly before: RowHit | undefined;
+  readonly after: RowHit | undefined;
+}
+
+interface Step {
+  readonly node: Node;
+  at: number;
+  /** Bounds of the keys below the node: from `low` on, under `high`. Undefined means unbounded. */
+  readonly low: Uint8Array | undefined;
+  readonly high: Uint8Array | undefined;
+}
+
+/** Stands on an entry of a leaf, or on a subtree that it has not looked into. */
+class Walker {
+  readonly #tree: Tree;
+  readonly #path: Step[] = [];
+  /** The root has not been looked into. */
+  #above: boolean;
+
+  constructor(tree: Tree) {
+    this.#tree = tree;
+    this.#above = tree.ref !== null;
+  }
+
+  get #step(): Step | undefined {
+    return this.#path[this.#path.length - 1];
+  }
+
+  get done(): boolean {
+    return !this.#above && this.#path.length === 0;
+  }
+
+  get onEntry(): boolean {
+    return !this.#above && this.#step?.node.level === 0;
+  }
+
+  /** The subtree that it stands on. */
+  get ref(): BlockRef {
+    const step = this.#step;
+    return this.#above || step === undefined ? (this.#tree.ref as BlockRef) : step.node.child(step.at);
+  }
+
+  /** Its level. */
+  get level(): number {
+    return this.#above ? (this.#tree.ref?.level ?? 0) : (this.#step as Step).node.level - 1;
+  }
+
+  /** First key that may be in the subtree; for an entry, its key. */
+  get low(): Uint8Array | undefined {
+    const step = this.#step;
+    if (this.#above || step === undefined) return undefined;
+    return step.node.level > 0 && step.at === 0 ? step.low : step.node.key(step.at);
+  }
+
+  /** First key that may not be in it any more. */
+  get high(): Uint8Array | undefined {
+    const step = this.#step;
+    if (this.#above || step === undefined) return undefined;
+    return step.at + 1 < step.node.count ? step.node.key(step.at + 1) : step.high;
+  }
+
+  get hit(): RowHit {
+    const { node, at } = this.#step as Step;
+    return { source: node, base: node.rowBase(at) };
+  }
+
+  /** Moves past the entry or the subtree. */
+  pass(): void {
+    this.#above = false;
+    for (let step = this.#step; step !== undefined; step = this.#step) {
+      if (++step.at < step.node.count) return;
+      this.#path.pop();
+    }
+  }
+
+  /** Looks into the subtree. */
+  async enter(): Promise<void> {
+    const { low, high } = this;
+    const step = this.#step;
+    const tree = this.#tree;
+    let node: Node;
+    if (this.#above || step === undefined) {
+      node = tree.peekRoot() ?? (await tree.loadRoot());
+      this.#above = false;
+    } else node = tree.source.peekChild(step.node, step.at) ?? (await loadChild(tree.source, step.node, step.at));
+    if (node.count > 0) this.#path.push({ node, at: 0, low, high });
+    else if (step !== undefined) this.pass();
+  }
+}
+
+/** Whether two rows of a layout hold the same values. */
+function sameRow(layout: RowLayout, a: RowHit, b: RowHit): boolean {
+  const { stride, variableFields } = layout;
+  if (compareRanges(a.source.rows, a.base, a.base + stride, b.source.rows, b.base, b.base + stride) === 0) {
+    if (variableFields.length === 0 || a.source === b.source) return true;
+  }
+  for (const field of layout.fields) {
+    if (isNull(a.source, a.base, field) !== isNull(b.source, b.base, field)) return false;
+    const [from, to] = [field.offset, layout.fields[field.index + 1]?.offset ?? stride];
+    if (!field.variable || isNull(a.source, a.base, field)) {
+      if (compareRanges(a.source.rows, a.base + from, a.base + to, b.source.rows, b.base + from, b.base + to) !== 0) {
+        return false;
+      }
+      continue;
+    }
+    const [ours, theirs] = [a, b].map(({ source, base }) => valueRange(source, base + from, field)) as [Range, Range];
+    if (compareRanges(ours.bytes, ours.start, ours.end, theirs.bytes, theirs.start, theirs.end) !== 0) return false;
+  }
+  return true;
+}
+
+interface Range {
+  readonly bytes: Uint8Array;
+  readonly start: number;
+  readonly end: number;
+}
+
+function valueRange(source: RowSource, at: number, field: RowLayout['fields'][number]): Range {
+  const length = (source.rowsView.getUint32(at, true) & ~nonAsciiFlag) >>> 0;
+  if (length <= inlineBytes) return { bytes: source.rows, start: at + 4, end: at + 4 + length };
+  const start = heapPlace(source, at, length, field);
+  return { bytes: source.heap, start, end: start + length };
+}
+
+function isSame(a: BlockRef, b: BlockRef): boolean {
+  return a.birth === b.birth && a.id === b.id;
+}
+
+/** The keys whose rows differ between two trees of a layout, in ascending order. */
+export async function* diffTrees(before: Tree, after: Tree, layout: RowLayout): AsyncGenerator<RowDifference> {
+  const [a, b] = [new Walker(before), new Walker(after)];
+  while (!a.done || !b.done) {
+    if (!a.done && !b.done && !a.onEntry && !b.onEntry) {
+      if (isSame(a.ref, b.ref) && a.level === b.level) {
+        a.pass();
+        b.pass();
+      } else await enterOne(a, b);
+      continue;
+    }
+    const order = a.done ? 1 : b.done ? -1 : compareLows(a, b);
+    // An entry is told of once the other side cannot have its key any more.
+    const first = order <= 0 ? a : b;
+    const other = first === a ? b : a;
+    if (!first.onEntry) await first.enter();
+    else if (order === 0 && !other.onEntry) await other.enter();
+    else {
+      const key = first.low as Uint8Array;
+      const old = order <= 0 ? a.hit : undefined;
+      const next = order >= 0 ? b.hit : undefined;
+      if (old === undefined || next === undefined || !sameRow(layout, old, next)) {
+        yield { key, before: old, after: next };
+      }
+      if (order <= 0) a.pass();
+      if (order >= 0) b.pass();
+    }
+  }
+}
+
+/** By the first key that each of them may hold. */
+function compareLows(a: Walker, b: Walker): number {
+  const [x, y] = [a.low, b.low];
+  if (x === undefined || y === undefined) return x === y ? 0 : x === undefined ? -1 : 1;
+  return compareBytes(x, y);
+}
+
+function endsBefore(a: Walker, b: Walker): boolean {
+  const [end, begin] = [a.high, b.low];
+  return end !== undefined && begin !== undefined && compareBytes(end, begin) <= 0;
+}
+
+/** Of two subtrees that differ, looks into the one that comes first, or else into the larger one. */
+async function enterOne(a: Walker, b: Walker): Promise<void> {
+  if (endsBefore(a, b)) return a.enter();
+  if (endsBefore(b, a)) return b.enter();
+  if (a.level === b.level) {
+    await Promise.all([a.enter(), b.enter()]);
+    return;
+  }
+  return a.level > b.level ? a.enter() : b.enter();
+}
