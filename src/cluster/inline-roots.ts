@@ -5,7 +5,8 @@
  */
 import { toHex } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
-import type { Block0, StoredRoot, StoredTable, StoredTableVersion } from '../format/block0.ts';
+import type { Block0, StoredTable, StoredTableVersion } from '../format/block0.ts';
+import type { StoredRoot } from '../format/stored-root.ts';
 import { sealBlock } from '../format/block.ts';
 import { blockName } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';

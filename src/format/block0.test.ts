@@ -4,6 +4,7 @@ import { checksum } from '../base/checksum.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
 import { decodeBlock0, encodeBlock0 } from './block0.ts';
 import type { Block0 } from './block0.ts';
+import type { StoredMigration } from './stored-migration.ts';
 import { Types } from './types.ts';
 
 const schema = {
@@ -19,6 +20,22 @@ const schema = {
 };
 const root = { birth: 1, id: '0123456789abcdef', count: 5, sizeBytes: 100, level: 0 };
 
+const schema1 = { name: 'm', version: 1, fields: [{ name: 'id', typeId: Types.uuid }], primaryKey: ['id'], indexes: [] };
+const migration: StoredMigration = {
+  table: 'm',
+  from: 1,
+  to: 2,
+  phase: 'blocked',
+  base: root,
+  built: 'AQID',
+  users: [
+    { nodeId: 3, version: 2 },
+    { nodeId: 0, version: null },
+  ],
+  problems: [{ key: '7', message: 'it threw' }],
+  startedMs: 1_700_000_000_000,
+};
+
 const sample: Block0 = {
   format: 1,
   databaseId: 'db',
@@ -32,7 +49,16 @@ const sample: Block0 = {
     { seq: 6, id: 'a' },
     { seq: 7, id: 'b' },
   ],
-  tables: [{ name: 't', versions: [{ schema, root, indexes: [{ name: 'n', root: null }] }] }],
+  tables: [
+    { name: 't', versions: [{ schema, root, indexes: [{ name: 'n', root: null }] }] },
+    {
+      name: 'm',
+      versions: [
+        { schema: schema1, root, indexes: [] },
+        { schema: { ...schema1, version: 2 }, root: null, indexes: [] },
+      ],
+    },
+  ],
   inlined: [{ name: 'data/t/1', block: 'AAAA' }],
   collected: 1,
   history: { windowMs: 604_800_000, floor: 1 },
@@ -46,7 +72,7 @@ const sample: Block0 = {
       expiresMs: 1_700_003_600_111,
     },
   ],
-  migrations: [],
+  migrations: [migration],
   nodes: [0, 3],
   writer: { nodeId: 3, atMs: 5 },
 };
@@ -115,7 +141,26 @@ const required: readonly (readonly [place: Path, names: readonly string[]])[] = 
     ['name', 'block'],
   ],
   [['writer'], ['nodeId', 'atMs']],
+  [
+    ['migrations', 0],
+    ['table', 'from', 'to', 'phase', 'base', 'built', 'users', 'problems', 'startedMs'],
+  ],
+  [
+    ['migrations', 0, 'base'],
+    ['birth', 'id', 'count', 'sizeBytes', 'level'],
+  ],
+  [
+    ['migrations', 0, 'users', 0],
+    ['nodeId', 'version'],
+  ],
+  [
+    ['migrations', 0, 'problems', 0],
+    ['key', 'message'],
+  ],
 ];
+
+/** An empty tree has no root, earlier states are kept on request only, and what is built ends. */
+const nullable: ReadonlySet<string> = new Set(['root', 'history', 'base', 'built', 'version']);
 
 const wrong: readonly (readonly [Path, unknown])[] = [
   [['revision'], -1],
@@ -130,7 +175,21 @@ const wrong: readonly (readonly [Path, unknown])[] = [
   [['applied', 0, 'seq'], 5],
   [['nodes', 0], '0'],
   [['nodes', 0], -1],
-  [['tables', 1], sample.tables[0]],
+  [['tables', 2], sample.tables[0]],
+  [['tables', 0, 'versions', 1], sample.tables[0]?.versions[0]],
+  [['tables', 1, 'versions', 1], undefined],
+  [['tables', 1, 'versions', 1, 'schema', 'version'], 3],
+  [['migrations'], []],
+  [['migrations', 1], migration],
+  [['migrations', 0, 'table'], 't'],
+  [['migrations', 0, 'table'], 'nobody'],
+  [['migrations', 0, 'from'], 2],
+  [['migrations', 0, 'to'], 1],
+  [['migrations', 0, 'phase'], 'done'],
+  [['migrations', 0, 'phase'], 'switched'],
+  [['migrations', 0, 'built'], 'A'],
+  [['migrations', 0, 'base', 'id'], 'x'],
+  [['migrations', 0, 'users', 0, 'nodeId'], -1],
   [['tables', 0, 'name'], 'other'],
   [['tables', 0, 'versions'], []],
   [[...version, 'root', 'id'], '0123456789ABCDEF'],
@@ -153,7 +212,7 @@ const wrong: readonly (readonly [Path, unknown])[] = [
 describe('Block 0', () => {
   it('reads back as it was written', () => {
     expect(decodeBlock0(encodeBlock0(sample))).toEqual(sample);
-    const unicode = { ...sample, tables: [], inlined: [], databaseId: 'naïve \u{1F600}' };
+    const unicode = { ...sample, tables: [], migrations: [], inlined: [], databaseId: 'naïve \u{1F600}' };
     expect(decodeBlock0(encodeBlock0(unicode))).toEqual(unicode);
     expect(decodeBlock0(sealed(JSON.stringify(sample)))).toEqual(sample);
   });
@@ -164,8 +223,7 @@ describe('Block 0', () => {
         const path = [...place, name];
         const others: unknown[] = [undefined, true, {}];
         if (typeof valueAt(path) !== 'string') others.push('zz');
-        // An empty tree has no root, and earlier states are kept on request only.
-        if (name !== 'root' && name !== 'history') others.push(null);
+        if (!nullable.has(name)) others.push(null);
         for (const value of others) {
           const what = `${path.join('.')}: ${JSON.stringify(value)}`;
           expect(() => decodeBlock0(sealed(changed(path, value))), what).toThrow(CorruptionError);

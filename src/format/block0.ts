@@ -7,14 +7,14 @@
 import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import { checksum } from '../base/checksum.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
-import type { BlockRef } from './child-ref.ts';
 import { block0Name, parseRootName } from './keys.ts';
+import { isStoredMigration } from './stored-migration.ts';
+import type { StoredMigration } from './stored-migration.ts';
+import { isCount, isRoot } from './stored-root.ts';
+import type { StoredRoot } from './stored-root.ts';
 import { isStoredSchema } from './stored-schema.ts';
 import type { StoredSchema } from './stored-schema.ts';
 import { block0FormatVersion } from './version.ts';
-
-/** Root of a tree, null while the tree is empty. */
-export type StoredRoot = (BlockRef & { readonly level: number }) | null;
 
 /** One table in one schema version. */
 export interface StoredTableVersion {
@@ -25,6 +25,7 @@ export interface StoredTableVersion {
 
 export interface StoredTable {
   readonly name: string;
+  /** One, or two while a migration of the table is under way: then the entry in `migrations` says which is the truth. */
   readonly versions: readonly StoredTableVersion[];
 }
 
@@ -76,7 +77,8 @@ export interface Block0 {
   readonly collected: number;
   readonly history: StoredHistory | null;
   readonly snapshots: readonly StoredSnapshot[];
-  readonly migrations: readonly unknown[];
+  /** At most one for each table. */
+  readonly migrations: readonly StoredMigration[];
   /** Ids of the nodes that share write authority. */
   readonly nodes: readonly number[];
   readonly writer: { readonly nodeId: number; readonly atMs: number };
@@ -92,17 +94,6 @@ export function encodeBlock0(block0: Block0): Uint8Array {
 
 function checksumText(rest: Uint8Array): string {
   return checksum(rest).toString(16).padStart(checksumDigits, '0');
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
-}
-
-function isRoot(value: unknown): value is StoredRoot {
-  if (value === null) return true;
-  if (typeof value !== 'object') return false;
-  const { birth, id, count, sizeBytes, level } = value as Record<string, unknown>;
-  return [birth, count, sizeBytes, level].every(isCount) && typeof id === 'string' && /^[0-9a-f]{16}$/.test(id);
 }
 
 function isTableVersion(value: unknown): value is StoredTableVersion {
@@ -160,6 +151,19 @@ function everyOf<T>(value: unknown, check: (item: unknown) => item is T): value 
   return Array.isArray(value) && value.every(check);
 }
 
+/** Whether tables have the versions that their migrations say, and one only where there is none. */
+function isConsistent(tables: readonly StoredTable[], migrations: readonly StoredMigration[]): boolean {
+  const byTable = new Map(migrations.map((migration) => [migration.table, migration]));
+  if (byTable.size !== migrations.length) return false;
+  const migrated = tables.filter(({ name, versions }) => {
+    const migration = byTable.get(name);
+    const expected = migration === undefined ? [] : [migration.from, migration.to];
+    return versions.length === 2 && versions.every(({ schema }, i) => schema.version === expected[i]);
+  });
+  const single = tables.filter(({ name, versions }) => versions.length === 1 && !byTable.has(name));
+  return migrated.length === migrations.length && migrated.length + single.length === tables.length;
+}
+
 /** Whether parsed JSON has the shape of Block 0, and its counters go together. */
 function isBlock0(value: Record<string, unknown>): boolean {
   const { revision, generation, appliedSeq, logFloor, applied, databaseId, nonce } = value;
@@ -177,7 +181,8 @@ function isBlock0(value: Record<string, unknown>): boolean {
     value['collected'] <= (generation as number) &&
     isHistory(value['history']) &&
     everyOf(value['snapshots'], isSnapshot) &&
-    Array.isArray(value['migrations']) &&
+    everyOf(value['migrations'], isStoredMigration) &&
+    isConsistent(value['tables'], value['migrations']) &&
     everyOf(value['nodes'], isCount) &&
     isWriter(value['writer'])
   );

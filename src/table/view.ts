@@ -5,16 +5,21 @@
 import { CorruptionError } from '../base/errors.ts';
 import { blockName, commitName, stagedName } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
-import type { Block0, StoredRoot, StoredTable } from '../format/block0.ts';
+import type { Block0, StoredTableVersion } from '../format/block0.ts';
+import type { StoredRoot } from '../format/stored-root.ts';
 import type { Commit, CommitMember, TableChange } from '../format/commit.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
+import type { StoredMigration } from '../format/stored-migration.ts';
 import { canonicalSchema } from '../format/stored-schema.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 import type { BlockReader } from '../tree/block-source.ts';
 import { checkLeaf } from '../tree/leaf-shape.ts';
 import { Tree, treeOfNode } from '../tree/tree.ts';
+import { changesByTable } from './member-changes.ts';
+import type { MemberChange } from './member-changes.ts';
+import { versionsOf } from './stored-versions.ts';
 import { indexLeafShape, TableShape } from './table-shape.ts';
 import { TableState } from './table-state.ts';
 
@@ -30,6 +35,19 @@ export interface PlacedTree {
   /** What its leaves are. */
   readonly leaf: EntryShape;
   readonly tree: Tree;
+}
+
+/**
+ * A version of a table beside the one that is the truth, as Block 0 holds it; or as it begins, where only commits know of
+ * it yet.
+ */
+export interface Beside {
+  /** Undefined: Block 0 does not know of it yet. */
+  readonly migration: StoredMigration | undefined;
+  /** The rows that are stored of the version, perhaps not all, without those of pending commits. */
+  readonly rows: TableState;
+  /** The rows of the truth that they go with, likewise. */
+  readonly base: TableState;
 }
 
 /** What views of one database share: where blocks come from, and shapes that were worked out already. */
@@ -77,20 +95,42 @@ export class ViewContext {
     return new Tree(this.reader.tree(place, leaf), root, node);
   }
 
-  storedTable(table: StoredTable, inlined: ReadonlyMap<string, Node>): TableState {
-    // The last version is the one in force.
-    const version = table.versions[table.versions.length - 1] as StoredTable['versions'][number];
-    const roots = new Map(version.indexes.map(({ name, root }) => [name, root]));
+  /** The rows of one version of a table that Block 0 holds. */
+  storedVersion({ schema, root, indexes }: StoredTableVersion, inlined: ReadonlyMap<string, Node>): TableState {
+    const roots = new Map(indexes.map(({ name, root: indexRoot }) => [name, indexRoot]));
     const rootOf = (index: string | undefined): StoredRoot => {
-      return index === undefined ? version.root : (roots.get(index) ?? null);
+      return index === undefined ? root : (roots.get(index) ?? null);
     };
-    return this.#state(this.shape(version.schema), rootOf, inlined);
+    return this.#state(this.shape(schema), rootOf, inlined);
   }
 
-  /** Every tree that a Block 0 refers to, of every version of every table. */
+  /** The version that a migration brings up. `shape`: of the truth. */
+  storedBeside(
+    version: StoredTableVersion,
+    migration: StoredMigration,
+    shape: TableShape,
+    inlined: ReadonlyMap<string, Node>,
+  ): Beside {
+    const base = this.#tree({ table: shape.name }, migration.base, shape.leafShape, inlined);
+    return { migration, rows: this.storedVersion(version, inlined), base: new TableState(shape, base, new Map()) };
+  }
+
+  /** A version that nobody has stored anything of yet, beside the truth as it is in the blocks. */
+  newBeside(schema: StoredSchema, { shape, tree }: TableState): Beside {
+    return { migration: undefined, rows: this.emptyTable(schema), base: new TableState(shape, tree, new Map()) };
+  }
+
+  /** Every tree that a Block 0 refers to, of every version of every table, and the bases of migrations. */
   trees(block0: Block0): PlacedTree[] {
     const inlined = inlinedNodes(block0);
-    return block0.tables.flatMap(({ name: table, versions }) =>
+    const bases = block0.tables.flatMap((stored): PlacedTree[] => {
+      const { truth, migration } = versionsOf(block0, stored);
+      if (migration === undefined) return [];
+      const place = { table: stored.name };
+      const { leafShape: leaf } = this.shape(truth.schema);
+      return [{ place, leaf, tree: this.#tree(place, migration.base, leaf, inlined) }];
+    });
+    const rows = block0.tables.flatMap(({ name: table, versions }) =>
       versions.flatMap(({ schema, root, indexes }): PlacedTree[] => {
         const { leafShape } = this.shape(schema);
         const place = { table };
@@ -105,6 +145,7 @@ export class ViewContext {
         ];
       }),
     );
+    return [...bases, ...rows];
   }
 
   /** What a commit changed in a table, to be read as the table's rows are. */
@@ -124,34 +165,47 @@ function inlinedNodes(block0: Block0): Map<string, Node> {
   );
 }
 
+/** What a view shows, apart from its Block 0. */
+interface Shown {
+  readonly tables: ReadonlyMap<string, TableState>;
+  readonly besides: ReadonlyMap<string, Beside>;
+  /** Bytes of the rows that pending commits hold of versions beside the truth. */
+  readonly twinBytes: number;
+}
+
 export class View {
   readonly block0: Block0;
   /** Last slot whose commit the view shows. */
   readonly tail: number;
   /** Commits after `block0.appliedSeq` up to `tail`, ascending. */
   readonly pending: readonly LoggedCommit[];
+  /** What follows them and is not committed yet. */
+  readonly #uncommitted: readonly CommitMember[];
   /** Bytes that the pending commits hold in memory. */
   readonly pendingBytes: number;
   /** Whether one of them has staged runs, which are slow to read from. */
   readonly hasStaged: boolean;
-  readonly tables: ReadonlyMap<string, TableState>;
   readonly #context: ViewContext;
+  readonly #shown: Shown;
+  readonly #changes = new Map<string, readonly MemberChange[]>();
 
   private constructor(
     context: ViewContext,
     block0: Block0,
     tail: number,
     pending: readonly LoggedCommit[],
-    tables: ReadonlyMap<string, TableState>,
+    shown: Shown,
+    uncommitted: readonly CommitMember[] = [],
   ) {
     this.#context = context;
     this.block0 = block0;
     this.tail = tail;
     this.pending = pending;
-    this.tables = tables;
-    let bytes = 0;
+    this.#shown = shown;
+    this.#uncommitted = uncommitted;
+    let bytes = shown.twinBytes;
     let staged = false;
-    for (const table of tables.values()) {
+    for (const table of shown.tables.values()) {
       for (const layer of table.layers) {
         bytes += layer.node?.sizeBytes ?? 0;
         staged ||= (layer.node?.level ?? 0) > 0;
@@ -165,13 +219,26 @@ export class View {
   static ofBlock0(context: ViewContext, block0: Block0): View {
     const inlined = inlinedNodes(block0);
     const tables = new Map<string, TableState>();
-    for (const table of block0.tables) tables.set(table.name, context.storedTable(table, inlined));
-    return new View(context, block0, block0.appliedSeq, [], tables);
+    const besides = new Map<string, Beside>();
+    for (const table of block0.tables) {
+      const { truth, beside, migration } = versionsOf(block0, table);
+      const state = context.storedVersion(truth, inlined);
+      tables.set(table.name, state);
+      if (beside === undefined || migration === undefined) continue;
+      besides.set(table.name, context.storedBeside(beside, migration, state.shape, inlined));
+    }
+    return new View(context, block0, block0.appliedSeq, [], { tables, besides, twinBytes: 0 });
   }
 
   /** The view with a newer Block 0 that differs in nothing but its bookkeeping (same generation). */
   withBookkeeping(block0: Block0): View {
-    return new View(this.#context, block0, this.tail, this.pending, this.tables);
+    const { tables, twinBytes } = this.#shown;
+    const besides = new Map(this.#shown.besides);
+    for (const migration of block0.migrations) {
+      const beside = besides.get(migration.table);
+      if (beside?.migration !== undefined) besides.set(migration.table, { ...beside, migration });
+    }
+    return new View(this.#context, block0, this.tail, this.pending, { tables, besides, twinBytes });
   }
 
   /** The view with the commit of the next slot. */
@@ -180,27 +247,79 @@ export class View {
     if (logged.commit.databaseId !== this.block0.databaseId) {
       throw new CorruptionError(commitName(logged.seq), 'The commit belongs to another database');
     }
-    let tables = this.tables;
-    for (const member of logged.commit.members) tables = this.#apply(tables, member);
-    return new View(this.#context, this.block0, logged.seq, [...this.pending, logged], tables);
+    let shown = this.#shown;
+    for (const member of logged.commit.members) shown = this.#apply(shown, member);
+    return new View(this.#context, this.block0, logged.seq, [...this.pending, logged], shown);
   }
 
   /** The view as it would be after a member that is not committed yet: for validating what follows it. */
   withMember(member: CommitMember): View {
-    return new View(this.#context, this.block0, this.tail, this.pending, this.#apply(this.tables, member));
+    const shown = this.#apply(this.#shown, member);
+    return new View(this.#context, this.block0, this.tail, this.pending, shown, [...this.#uncommitted, member]);
   }
 
-  #apply(tables: ReadonlyMap<string, TableState>, member: CommitMember): ReadonlyMap<string, TableState> {
-    const next = new Map(tables);
-    for (const change of member.changes) {
-      const table = next.get(change.schema.name) ?? this.#context.emptyTable(change.schema);
-      next.set(change.schema.name, table.withLayer(this.#context.layer(change, table.shape)));
+  #apply(shown: Shown, member: CommitMember): Shown {
+    const tables = new Map(shown.tables);
+    const besides = new Map(shown.besides);
+    let { twinBytes } = shown;
+    for (const [name, changes] of changesByTable(member)) {
+      const stored = tables.get(name);
+      const { truth, twin } = changes.ofVersion(stored?.shape.version);
+      const table = stored ?? this.#context.emptyTable(truth.schema);
+      tables.set(name, table.withLayer(this.#context.layer(truth, table.shape)));
+      if (twin === undefined) continue;
+      if (!besides.has(name)) besides.set(name, this.#context.newBeside(twin.schema, table));
+      twinBytes += twin.node.sizeBytes;
     }
-    return next;
+    return { tables, besides, twinBytes };
   }
 
+  /** The tables by name, each in the version that is the truth. */
+  get tables(): ReadonlyMap<string, TableState> {
+    return this.#shown.tables;
+  }
+
+  /** A table in the version that is the truth. */
   table(name: string): TableState | undefined {
-    return this.tables.get(name);
+    return this.#shown.tables.get(name);
+  }
+
+  /** The version of a table beside the truth; undefined if there is none. */
+  beside(name: string): Beside | undefined {
+    return this.#shown.besides.get(name);
+  }
+
+  /**
+   * What the pending commits, and what follows them, changed in a table, in order. Rows of a version that is beside the
+   * truth no more are left out: only the truth's go on counting.
+   */
+  changesOf(name: string): readonly MemberChange[] {
+    let changes = this.#changes.get(name);
+    if (changes === undefined) {
+      changes = this.#readChanges(name);
+      this.#changes.set(name, changes);
+    }
+    return changes;
+  }
+
+  #readChanges(name: string): MemberChange[] {
+    const truthVersion = this.table(name)?.shape.version;
+    const besideVersion = this.beside(name)?.rows.shape.version;
+    const found: MemberChange[] = [];
+    const add = (member: CommitMember): void => {
+      const changes = changesByTable(member).get(name);
+      if (changes === undefined) return;
+      const change = changes.ofVersion(truthVersion);
+      found.push(change.twin?.schema.version === besideVersion ? change : { truth: change.truth, twin: undefined });
+    };
+    for (const { commit } of this.pending) commit.members.forEach(add);
+    this.#uncommitted.forEach(add);
+    return found;
+  }
+
+  /** A change as a layer over a state of its own version. Throws `CorruptionError` where it is of another one. */
+  layer(change: TableChange, shape: TableShape): Tree {
+    return this.#context.layer(change, shape);
   }
 
   /** A table as it is before its first commit. */

@@ -63,6 +63,7 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
     }
   },
   block0: (bytes) => void decodeBlock0(bytes),
+  'block0-migrating': (bytes) => void decodeBlock0(bytes),
 };
 
 /** True if the bytes were read; false if they were refused as they should be. Throws what is thrown otherwise. */
@@ -78,7 +79,7 @@ function tolerate(read: () => unknown): boolean {
 
 /** Makes the checksum right again, as whoever wrote such bytes on purpose would. */
 function reseal(kind: ObjectKind, bytes: Uint8Array): void {
-  if (kind === 'block0') {
+  if (kind.startsWith('block0')) {
     if (bytes.length < 18) return;
     const rest = bytes.subarray(18);
     bytes.set(encodeUtf8(checksum(rest).toString(16).padStart(8, '0')), 10);

@@ -18,14 +18,14 @@ import { decodeRow } from '../../src/format/row-decode.ts';
 import { rowMarks } from '../../src/format/row-layout.ts';
 import { Types } from '../../src/format/types.ts';
 import { block0FormatVersion, blockFormatVersion } from '../../src/format/version.ts';
-import { block0, children, commit, indexEntries, layout, objects, rows, schema, separators, slot } from './samples.ts';
+import { block0, children, commit, indexEntries, layout, migrating, objects, rows, schema, separators, slot } from './samples.ts';
 import type { ObjectKind, Row } from './samples.ts';
 
 const update = process.env['UPDATE_GOLDEN'];
 
 /** Block 0 and the blocks have versions of their own; each object's files are named by the one that it is of. */
 function fileOf(kind: ObjectKind): string {
-  const version = kind === 'block0' ? block0FormatVersion : blockFormatVersion;
+  const version = kind.startsWith('block0') ? block0FormatVersion : blockFormatVersion;
   return fileURLToPath(new URL(`v${version}/${kind}.bin`, import.meta.url));
 }
 
@@ -88,6 +88,7 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
     expectChildren(staged?.node as Node);
   },
   block0: (bytes) => expect(decodeBlock0(bytes)).toEqual(block0),
+  'block0-migrating': (bytes) => expect(decodeBlock0(bytes)).toEqual(migrating),
 };
 
 describe('the stored format', () => {

@@ -240,6 +240,33 @@ export const block0: Block0 = {
   writer: { nodeId: 9, atMs: 1_700_000_000_456 },
 };
 
+const [stored] = block0.tables[0]?.versions ?? [];
+const schema4: StoredSchema = { ...schema, version: 4, indexes: [] };
+
+/** The same while the table is migrated. */
+export const migrating: Block0 = {
+  ...block0,
+  tables: [
+    { name: schema.name, versions: stored === undefined ? [] : [stored, { schema: schema4, root: null, indexes: [] }] },
+  ],
+  migrations: [
+    {
+      table: schema.name,
+      from: 3,
+      to: 4,
+      phase: 'building',
+      base: { birth: 6, id: '00112233445566bb', count: 12, sizeBytes: 164, level: 2 },
+      built: 'AWFi',
+      users: [
+        { nodeId: 3, version: 4 },
+        { nodeId: 9, version: null },
+      ],
+      problems: [{ key: 'row 2', message: 'no' }],
+      startedMs: 1_700_000_000_300,
+    },
+  ],
+};
+
 /** Every stored object of the sample, by what it is. */
 export const objects = {
   'table-leaf': { name: leafName, bytes: tableLeaf(leafName, false) },
@@ -247,5 +274,6 @@ export const objects = {
   'inner-node': { name: innerName, bytes: innerNode(innerName) },
   commit: { name: commitName(slot), bytes: encodeCommit(slot, commit) },
   block0: { name: 'block0', bytes: encodeBlock0(block0) },
+  'block0-migrating': { name: 'block0', bytes: encodeBlock0(migrating) },
 } as const;
 export type ObjectKind = keyof typeof objects;

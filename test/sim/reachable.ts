@@ -4,7 +4,8 @@
  * deleted (I8), and in the end nothing else may be left (I9).
  */
 import { decodeBlock0 } from '../../src/format/block0.ts';
-import type { Block0, StoredRoot, StoredSnapshot } from '../../src/format/block0.ts';
+import type { Block0, StoredSnapshot } from '../../src/format/block0.ts';
+import type { StoredRoot } from '../../src/format/stored-root.ts';
 import {
   block0Name,
   blobName,

@@ -1,0 +1,71 @@
+/**
+ * A migration of a table as Block 0 holds it: which version is the truth, which one comes up beside it, and how far that is
+ * (docs/protocol.md, "Migrations").
+ */
+import { isCount, isRoot } from './stored-root.ts';
+import type { StoredRoot } from './stored-root.ts';
+
+const phases = ['beside', 'building', 'blocked', 'switched'] as const;
+
+/**
+ * `beside`: instances with the new version write it, and nobody has asked for the rest; `building`: its other rows are
+ * made; `blocked`: some cannot be; `switched`: all are made, and the old version lives on for those who still use it.
+ */
+export type MigrationPhase = (typeof phases)[number];
+
+/** A row that cannot be brought to the new version. */
+export interface MigrationProblem {
+  /** Its primary key, for people. */
+  readonly key: string;
+  readonly message: string;
+}
+
+/** The newest version of a table that a node has registered; null: none. */
+export interface VersionUser {
+  readonly nodeId: number;
+  readonly version: number | null;
+}
+
+export interface StoredMigration {
+  readonly table: string;
+  /** The version whose trees are the whole truth until it is retired. */
+  readonly from: number;
+  /** The one that comes up beside it. */
+  readonly to: number;
+  readonly phase: MigrationPhase;
+  /** Rows of `from`: for every key with a row of `to`, the one that it goes with. What it holds of other keys says nothing. */
+  readonly base: StoredRoot;
+  /** The last key whose row of `to` was made, as base64: empty before the first, null once all are. */
+  readonly built: string | null;
+  readonly users: readonly VersionUser[];
+  /** Why it is blocked. */
+  readonly problems: readonly MigrationProblem[];
+  readonly startedMs: number;
+}
+
+function isProblem(value: unknown): value is MigrationProblem {
+  if (typeof value !== 'object' || value === null) return false;
+  const { key, message } = value as Record<string, unknown>;
+  return typeof key === 'string' && typeof message === 'string';
+}
+
+function isUser(value: unknown): value is VersionUser {
+  if (typeof value !== 'object' || value === null) return false;
+  const { nodeId, version } = value as Record<string, unknown>;
+  return isCount(nodeId) && (version === null || isCount(version));
+}
+
+function isBase64(value: unknown): boolean {
+  return typeof value === 'string' && /^[A-Za-z0-9+/]*={0,2}$/.test(value) && value.length % 4 === 0;
+}
+
+/** Whether parsed JSON is a migration. */
+export function isStoredMigration(value: unknown): value is StoredMigration {
+  if (typeof value !== 'object' || value === null) return false;
+  const { table, from, to, phase, base, built, users, problems, startedMs } = value as Record<string, unknown>;
+  if (typeof table !== 'string' || !isCount(from) || !isCount(to) || to <= from) return false;
+  if (!phases.some((known) => known === phase) || !isRoot(base) || !(built === null || isBase64(built))) return false;
+  if (phase === 'switched' && built !== null) return false;
+  if (!Array.isArray(users) || !users.every(isUser)) return false;
+  return Array.isArray(problems) && problems.every(isProblem) && typeof startedMs === 'number';
+}

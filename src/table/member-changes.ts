@@ -1,0 +1,50 @@
+/**
+ * What a flush changed in a table: rows of the version that is the truth and, where another version wrote them, the same
+ * rows of that one beside them (twins).
+ */
+import type { CommitMember, TableChange } from '../format/commit.ts';
+
+export interface MemberChange {
+  /** In the version that is the truth. */
+  readonly truth: TableChange;
+  /** The same rows in the version that they were written in, if that is a newer one. */
+  readonly twin: TableChange | undefined;
+}
+
+/** The changes of one flush in one table: mostly one, two where they are in two versions. */
+export class VersionedChanges {
+  readonly #changes: TableChange[] = [];
+
+  add(change: TableChange): void {
+    this.#changes.push(change);
+  }
+
+  /** Undefined if none is of the version. */
+  of(version: number): TableChange | undefined {
+    return this.#changes.find(({ schema }) => schema.version === version);
+  }
+
+  /**
+   * As they are where a version is the truth; undefined: the table is new, and its truth is what comes first. Of those
+   * written before an older version was retired, only the truth's own counts. Where it has none, the first is returned: a
+   * state that it does not fit refuses it.
+   */
+  ofVersion(truthVersion: number | undefined): MemberChange {
+    const changes = this.#changes;
+    const truth = (truthVersion === undefined ? undefined : this.of(truthVersion)) ?? (changes[0] as TableChange);
+    return { truth, twin: changes.find(({ schema }) => schema.version > truth.schema.version) };
+  }
+}
+
+/** A flush's changes by table. */
+export function changesByTable({ changes }: CommitMember): Map<string, VersionedChanges> {
+  const byTable = new Map<string, VersionedChanges>();
+  for (const change of changes) {
+    const { name } = change.schema;
+    const known = byTable.get(name);
+    const versioned = known ?? new VersionedChanges();
+    versioned.add(change);
+    if (known === undefined) byTable.set(name, versioned);
+  }
+  return byTable;
+}
