@@ -56,6 +56,39 @@ export class InvalidSchemaError extends StoreDbError {
   }
 }
 
+/** A row cannot be shown in the version of its table that this instance has registered. */
+export class MigrationError extends StoreDbError {
+  /** Name of the table. */
+  readonly table: string;
+  /** Primary key of the row. */
+  readonly primaryKey: unknown;
+  constructor(table: string, primaryKey: unknown, message: string, options?: { cause?: unknown }) {
+    super('MIGRATION', message, options);
+    this.table = table;
+    this.primaryKey = primaryKey;
+  }
+}
+
+/** The version of a table that this instance has registered cannot be used before all of its rows are made. */
+export class MigrationPendingError extends StoreDbError {
+  /** Name of the table. */
+  readonly table: string;
+  constructor(table: string, message: string) {
+    super('MIGRATION_PENDING', message);
+    this.table = table;
+  }
+}
+
+/** Another migration of the table is under way, or has gone too far for what was asked. Nothing was changed. */
+export class MigrationActiveError extends StoreDbError {
+  /** Name of the table. */
+  readonly table: string;
+  constructor(table: string, message: string) {
+    super('MIGRATION_ACTIVE', message);
+    this.table = table;
+  }
+}
+
 /** A value does not fit the field that it was given for. Nothing was written. */
 export class EncodeError extends StoreDbError {
   /** Name of the table. */
