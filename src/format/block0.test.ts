@@ -20,7 +20,13 @@ const schema = {
 };
 const root = { birth: 1, id: '0123456789abcdef', count: 5, sizeBytes: 100, level: 0 };
 
-const schema1 = { name: 'm', version: 1, fields: [{ name: 'id', typeId: Types.uuid }], primaryKey: ['id'], indexes: [] };
+const schema1 = {
+  name: 'm',
+  version: 1,
+  fields: [{ name: 'id', typeId: Types.uuid }],
+  primaryKey: ['id'],
+  indexes: [],
+};
 const migration: StoredMigration = {
   table: 'm',
   from: 1,
@@ -34,6 +40,7 @@ const migration: StoredMigration = {
   ],
   problems: [{ key: '7', message: 'it threw' }],
   startedMs: 1_700_000_000_000,
+  target: { rowsPerSecond: 100, keepOld: true },
 };
 
 const sample: Block0 = {
@@ -143,8 +150,9 @@ const required: readonly (readonly [place: Path, names: readonly string[]])[] = 
   [['writer'], ['nodeId', 'atMs']],
   [
     ['migrations', 0],
-    ['table', 'from', 'to', 'phase', 'base', 'built', 'users', 'problems', 'startedMs'],
+    ['table', 'from', 'to', 'phase', 'base', 'built', 'users', 'problems', 'startedMs', 'target'],
   ],
+  [['migrations', 0, 'target'], ['rowsPerSecond']],
   [
     ['migrations', 0, 'base'],
     ['birth', 'id', 'count', 'sizeBytes', 'level'],
@@ -188,6 +196,8 @@ const wrong: readonly (readonly [Path, unknown])[] = [
   [['migrations', 0, 'phase'], 'done'],
   [['migrations', 0, 'phase'], 'switched'],
   [['migrations', 0, 'built'], 'A'],
+  [['migrations', 0, 'target', 'rowsPerSecond'], 0],
+  [['migrations', 0, 'target', 'keepOld'], 'yes'],
   [['migrations', 0, 'base', 'id'], 'x'],
   [['migrations', 0, 'users', 0, 'nodeId'], -1],
   [['tables', 0, 'name'], 'other'],

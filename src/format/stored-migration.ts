@@ -26,6 +26,14 @@ export interface VersionUser {
   readonly version: number | null;
 }
 
+/** What whoever asked for the new version said about how to bring it up. */
+export interface MigrationTarget {
+  /** Rows a second that one node makes at most. */
+  readonly rowsPerSecond: number;
+  /** Whether the old version stays once the new one is complete and nobody uses the old one. */
+  readonly keepOld: boolean;
+}
+
 export interface StoredMigration {
   readonly table: string;
   /** The version whose trees are the whole truth until it is retired. */
@@ -41,6 +49,8 @@ export interface StoredMigration {
   /** Why it is blocked. */
   readonly problems: readonly MigrationProblem[];
   readonly startedMs: number;
+  /** Absent in phase `beside`: nobody has asked for the new version. */
+  readonly target?: MigrationTarget;
 }
 
 function isProblem(value: unknown): value is MigrationProblem {
@@ -55,6 +65,12 @@ function isUser(value: unknown): value is VersionUser {
   return isCount(nodeId) && (version === null || isCount(version));
 }
 
+function isTarget(value: unknown): value is MigrationTarget {
+  if (typeof value !== 'object' || value === null) return false;
+  const { rowsPerSecond, keepOld } = value as Record<string, unknown>;
+  return isCount(rowsPerSecond) && rowsPerSecond > 0 && typeof keepOld === 'boolean';
+}
+
 function isBase64(value: unknown): boolean {
   return typeof value === 'string' && /^[A-Za-z0-9+/]*={0,2}$/.test(value) && value.length % 4 === 0;
 }
@@ -62,10 +78,11 @@ function isBase64(value: unknown): boolean {
 /** Whether parsed JSON is a migration. */
 export function isStoredMigration(value: unknown): value is StoredMigration {
   if (typeof value !== 'object' || value === null) return false;
-  const { table, from, to, phase, base, built, users, problems, startedMs } = value as Record<string, unknown>;
+  const { table, from, to, phase, base, built, users, problems, startedMs, target } = value as Record<string, unknown>;
   if (typeof table !== 'string' || !isCount(from) || !isCount(to) || to <= from) return false;
   if (!phases.some((known) => known === phase) || !isRoot(base) || !(built === null || isBase64(built))) return false;
   if (phase === 'switched' && built !== null) return false;
+  if (target === undefined ? phase !== 'beside' : !isTarget(target)) return false;
   if (!Array.isArray(users) || !users.every(isUser)) return false;
   return Array.isArray(problems) && problems.every(isProblem) && typeof startedMs === 'number';
 }

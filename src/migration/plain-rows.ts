@@ -2,7 +2,7 @@
 import { ByteWriter, copyRange } from '../base/bytes.ts';
 import { heapPlace, isNull } from '../format/row-decode.ts';
 import { appendNullRow, writeField } from '../format/row-encode.ts';
-import { inlineBytes, nonAsciiFlag } from '../format/row-layout.ts';
+import { inlineBytes, nonAsciiFlag, rowDeletedFlag } from '../format/row-layout.ts';
 import type { LayoutField, RowLayout, RowSource } from '../format/row-layout.ts';
 import { widthOf } from '../format/types.ts';
 import type { PlainRow } from '../table/migrate-function.ts';
@@ -42,6 +42,13 @@ export class PlainRows implements RowSource {
       const value = row[field.name];
       if (value !== null && value !== undefined) this.write(base, field, value);
     }
+    return base;
+  }
+
+  /** Adds a row that says that the row is gone, and returns where it begins. */
+  addDeleted(layout: RowLayout): number {
+    const base = this.begin(layout);
+    this.rows[base] = (this.rows[base] as number) | rowDeletedFlag;
     return base;
   }
 

@@ -343,6 +343,19 @@ export class RowTranslation {
   }
 
   /**
+   * What a stored row of `to` is once the row of `from` that it goes with is `after`; it was `before` when it was stored.
+   * Where that cannot be made into a row of `to`, what both versions have counts as changed. Throws {@link RowNotMigrated}.
+   */
+  inLine(stored: RowHit, before: RowHit | undefined, after: RowHit): PlainRow {
+    const row = decodeRow(this.to.layout, stored.source, stored.base);
+    const now = this.forward(after);
+    const then = before && this.#forwardOrNone(decodeRow(this.from.layout, before.source, before.base));
+    if (then !== undefined) return this.reconcile(row, then, now);
+    for (const { field, source } of this.#forward) if (source !== undefined) setOwn(row, field.name, now[field.name]);
+    return row;
+  }
+
+  /**
    * A row of `to`, `stored`, after the row of `from` that it was in line with has changed: `before` and `after` are what that
    * was made into then and now. What differs between the two takes the new value.
    */

@@ -263,6 +263,7 @@ export const migrating: Block0 = {
       ],
       problems: [{ key: 'row 2', message: 'no' }],
       startedMs: 1_700_000_000_300,
+      target: { rowsPerSecond: 500, keepOld: false },
     },
   ],
 };
