@@ -86,8 +86,8 @@ export class IndexRebuild {
   }
 
   /** Writes the new trees of indexes; the tables' own stay as they are. Throws {@link RowsUnreadable}. */
-  async build(given: TableMergeContext): Promise<ReadonlyMap<string, MergedTable>> {
-    const merged = new Map<string, MergedTable>();
+  async build(given: TableMergeContext): Promise<readonly MergedTable[]> {
+    const merged: MergedTable[] = [];
     for (const [table, indexes] of this.#wanted()) {
       const context = { ...given, cache: this.#cache };
       const { shape } = table;
@@ -109,7 +109,7 @@ export class IndexRebuild {
       };
       const rows = await this.#scan(table, context.pacer, onRow, onLeaf);
       await apply(growing, context);
-      merged.set(shape.name, withIndexes(table, growing, context));
+      merged.push(withIndexes(table, growing, context));
       this.#note(table, indexes, rows);
     }
     return merged;
@@ -186,9 +186,6 @@ function withIndexes(table: TableState, growing: readonly GrowingIndex[], contex
     return [index.name, made ?? new GrowingTree(context, place, indexLeafShape, kept)];
   });
   for (const { tree: made } of growing) context.counters.blocksWritten += made.writer.written;
-  return {
-    table,
-    tree: new GrowingTree(context, { table: shape.name }, shape.leafShape, tree),
-    indexes: new Map(indexes),
-  };
+  const rows = new GrowingTree(context, { table: shape.name }, shape.leafShape, tree);
+  return { name: shape.name, versions: [{ shape, tree: rows, indexes: new Map(indexes) }] };
 }

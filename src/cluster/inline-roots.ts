@@ -6,13 +6,15 @@
 import { toHex } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
 import type { Block0, StoredTable, StoredTableVersion } from '../format/block0.ts';
+import type { StoredMigration } from '../format/stored-migration.ts';
 import type { StoredRoot } from '../format/stored-root.ts';
+import type { StoredSchema } from '../format/stored-schema.ts';
 import { sealBlock } from '../format/block.ts';
 import { blockName } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
 import { openNode } from '../format/node.ts';
 import type { Uploads } from '../tree/block-writer.ts';
-import type { MergedTable, MergedTree } from './merge-table.ts';
+import type { MergedTable, MergedTree, MergedVersion } from './merge-table.ts';
 
 /** Bytes of root nodes in Block 0, before base64. */
 const maxInlinedBytes = 48 * 1024;
@@ -29,30 +31,52 @@ interface Candidate {
 
 type RootSlot = { root: StoredRoot } | { candidate: Candidate };
 
-interface TableRoots {
-  readonly schema: StoredTableVersion['schema'];
+interface VersionRoots {
+  readonly schema: StoredSchema;
   readonly tree: RootSlot;
   readonly indexes: readonly { readonly name: string; readonly slot: RootSlot }[];
 }
 
+interface TableRoots {
+  readonly name: string;
+  /** Ascending. */
+  readonly versions: readonly VersionRoots[];
+}
+
 class Inliner {
   readonly #held: ReadonlyMap<string, string>;
-  readonly candidates: Candidate[] = [];
+  /** By name: two trees may have the same root. */
+  readonly #candidates = new Map<string, Candidate>();
+  readonly #merged = new Map<MergedTree, RootSlot>();
 
   constructor(block0: Block0) {
     this.#held = new Map(block0.inlined.map(({ name, block }) => [name, block]));
+  }
+
+  get candidates(): Candidate[] {
+    return [...this.#candidates.values()];
   }
 
   /** A root that the merge did not touch. */
   kept(place: TreePlace, root: StoredRoot): RootSlot {
     if (root === null) return { root };
     const name = blockName(place, root);
+    const known = this.#candidates.get(name);
+    if (known !== undefined) return { candidate: known };
     const block = this.#held.get(name);
     if (block === undefined) return { root };
     return this.#candidate({ place, root, name, bytes: new Uint8Array(Buffer.from(block, 'base64')), fresh: false });
   }
 
-  merged({ place, root, writer }: MergedTree): RootSlot {
+  merged(tree: MergedTree): RootSlot {
+    const known = this.#merged.get(tree);
+    if (known !== undefined) return known;
+    const slot = this.#slotOf(tree);
+    this.#merged.set(tree, slot);
+    return slot;
+  }
+
+  #slotOf({ place, root, writer }: MergedTree): RootSlot {
     if (root.kind === 'empty') return { root: null };
     if (root.kind === 'stored') return this.kept(place, { ...root.ref, level: root.level });
     const { entries } = root;
@@ -61,66 +85,124 @@ class Inliner {
   }
 
   #candidate(candidate: Candidate): RootSlot {
-    this.candidates.push(candidate);
+    this.#candidates.set(candidate.name, candidate);
     return { candidate };
+  }
+
+  keptVersion({ schema, root, indexes }: StoredTableVersion): VersionRoots {
+    const { name: table } = schema;
+    const slots = indexes.map(({ name, root: indexRoot }) => ({
+      name,
+      slot: this.kept({ table, index: name }, indexRoot),
+    }));
+    return { schema, tree: this.kept({ table }, root), indexes: slots };
+  }
+
+  mergedVersion({ shape, tree, indexes }: MergedVersion): VersionRoots {
+    const slots = [...indexes].map(([name, index]) => ({ name, slot: this.merged(index) }));
+    return { schema: shape.schema, tree: this.merged(tree), indexes: slots };
+  }
+
+  /** A table after the merge; either it was there before, or it was merged. */
+  table(name: string, stored: StoredTable | undefined, merged: MergedTable | undefined): TableRoots {
+    const gone = new Set([...(merged?.dropped ?? []), ...(merged?.versions ?? []).map(({ shape }) => shape.version)]);
+    const kept = (stored?.versions ?? []).filter(({ schema }) => !gone.has(schema.version));
+    const versions = [
+      ...kept.map((version) => this.keptVersion(version)),
+      ...(merged?.versions ?? []).map((version) => this.mergedVersion(version)),
+    ];
+    return { name, versions: versions.toSorted((a, b) => a.schema.version - b.schema.version) };
   }
 }
 
 export interface InlinedRoots {
   readonly tables: readonly StoredTable[];
   readonly inlined: Block0['inlined'];
+  /** The migrations of the next Block 0, from those of the one that it replaces. */
+  readonly migrationsAfter: (present: readonly StoredMigration[]) => readonly StoredMigration[];
 }
 
 /** The tables of the next Block 0, and the roots that it holds. */
 export async function inlineRoots(
   block0: Block0,
-  merged: ReadonlyMap<string, MergedTable>,
+  merged: readonly MergedTable[],
   birth: number,
   uploads: Uploads,
   { environment }: { readonly environment: Environment },
 ): Promise<InlinedRoots> {
   const inliner = new Inliner(block0);
-  const tables = new Map<string, TableRoots>();
-  for (const table of block0.tables) {
-    const version = table.versions[table.versions.length - 1] as StoredTableVersion;
-    const indexes = version.indexes.map(({ name, root }) => {
-      return { name, slot: () => inliner.kept({ table: table.name, index: name }, root) };
-    });
-    if (merged.has(table.name)) continue;
-    tables.set(table.name, {
-      schema: version.schema,
-      tree: inliner.kept({ table: table.name }, version.root),
-      indexes: indexes.map(({ name, slot }) => ({ name, slot: slot() })),
-    });
+  const byName = new Map(merged.map((table) => [table.name, table]));
+  const stored = new Map(block0.tables.map((table) => [table.name, table]));
+  const names = [...new Set([...stored.keys(), ...byName.keys()])];
+  const tables = names.map((name) => inliner.table(name, stored.get(name), byName.get(name)));
+  const bases = new Map<string, RootSlot>();
+  for (const { table, base } of block0.migrations) {
+    // A migration whose version goes has no base either.
+    if ((byName.get(table)?.dropped ?? []).length === 0) bases.set(table, inliner.kept({ table }, base));
   }
-  for (const [name, { table, tree, indexes }] of merged) {
-    tables.set(name, {
-      schema: table.shape.schema,
-      tree: inliner.merged(tree),
-      indexes: [...indexes].map(([index, merge]) => ({ name: index, slot: inliner.merged(merge) })),
-    });
-  }
+  for (const { name, base } of merged) if (base !== undefined) bases.set(name, inliner.merged(base));
+  const inlined = smallest(inliner.candidates);
+  const rename = new Map<Candidate, Promise<StoredRoot>>();
+  const rootOf = (slot: RootSlot): StoredRoot | Promise<StoredRoot> => {
+    if ('root' in slot) return slot.root;
+    const { candidate } = slot;
+    if (inlined.has(candidate)) return candidate.root;
+    const known = rename.get(candidate) ?? storeRoot(candidate, birth, uploads, environment);
+    rename.set(candidate, known);
+    return known;
+  };
+  const baseRoots = new Map<string, StoredRoot>();
+  for (const [table, slot] of bases) baseRoots.set(table, await rootOf(slot));
+  return {
+    tables: await storedTables(tables, rootOf),
+    inlined: [...inlined].map(({ name, bytes: block }) => ({ name, block: Buffer.from(block).toString('base64') })),
+    migrationsAfter: (present) => migrationsAfter(present, byName, baseRoots),
+  };
+}
+
+/** The candidates that Block 0 has room for. */
+function smallest(candidates: readonly Candidate[]): Set<Candidate> {
   const inlined = new Set<Candidate>();
   let bytes = 0;
-  for (const candidate of inliner.candidates.toSorted((a, b) => a.bytes.length - b.bytes.length)) {
+  for (const candidate of candidates.toSorted((a, b) => a.bytes.length - b.bytes.length)) {
     bytes += candidate.bytes.length;
     if (bytes > maxInlinedBytes) break;
     inlined.add(candidate);
   }
-  const rootOf = async (slot: RootSlot): Promise<StoredRoot> => {
-    if ('root' in slot) return slot.root;
-    return inlined.has(slot.candidate) ? slot.candidate.root : storeRoot(slot.candidate, birth, uploads, environment);
-  };
+  return inlined;
+}
+
+async function storedTables(
+  tables: readonly TableRoots[],
+  rootOf: (slot: RootSlot) => StoredRoot | Promise<StoredRoot>,
+): Promise<StoredTable[]> {
   const stored: StoredTable[] = [];
-  for (const [name, { schema, tree, indexes }] of tables) {
-    const roots = [];
-    for (const index of indexes) roots.push({ name: index.name, root: await rootOf(index.slot) });
-    stored.push({ name, versions: [{ schema, root: await rootOf(tree), indexes: roots }] });
+  for (const { name, versions } of tables) {
+    const roots: StoredTableVersion[] = [];
+    for (const { schema, tree, indexes } of versions) {
+      const indexRoots: { name: string; root: StoredRoot }[] = [];
+      for (const index of indexes) indexRoots.push({ name: index.name, root: await rootOf(index.slot) });
+      roots.push({ schema, root: await rootOf(tree), indexes: indexRoots });
+    }
+    stored.push({ name, versions: roots });
   }
-  return {
-    tables: stored,
-    inlined: [...inlined].map(({ name, bytes: block }) => ({ name, block: Buffer.from(block).toString('base64') })),
-  };
+  return stored;
+}
+
+function migrationsAfter(
+  present: readonly StoredMigration[],
+  merged: ReadonlyMap<string, MergedTable>,
+  bases: ReadonlyMap<string, StoredRoot>,
+): StoredMigration[] {
+  const before = new Map(present.map((migration) => [migration.table, migration]));
+  const after: StoredMigration[] = [];
+  for (const table of new Set([...before.keys(), ...merged.keys()])) {
+    const migration = before.get(table);
+    const change = merged.get(table)?.migration;
+    const next = change === undefined ? migration : change(migration);
+    if (next !== undefined) after.push({ ...next, base: bases.get(table) ?? null });
+  }
+  return after;
 }
 
 /** Stores a root as an object; one of an older birth becomes a new block of this one. */

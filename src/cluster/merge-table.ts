@@ -1,11 +1,19 @@
-/** The part of a merge that is about one table: its rows, and the entries of its indexes that follow from them. */
+/**
+ * The part of a merge that is about one table: its rows, and the entries of its indexes that follow from them; while a
+ * migration is under way, the same for the version beside the truth, and the base that its rows go with.
+ */
 import type { Environment } from '../base/env.ts';
+import { invariant } from '../base/invariant.ts';
 import type { Pacer } from '../base/pacer.ts';
 import type { NodeEntries, EntryShape } from '../format/node-entries.ts';
 import type { TreePlace } from '../format/keys.ts';
+import type { StoredMigration } from '../format/stored-migration.ts';
 import type { BlockCache } from '../memory/block-cache.ts';
+import { BesideRows } from '../table/beside-rows.ts';
 import { indexLeafShape } from '../table/table-shape.ts';
+import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
+import type { Beside, View } from '../table/view.ts';
 import { BlockWriter } from '../tree/block-writer.ts';
 import type { Uploads } from '../tree/block-writer.ts';
 import { Tree } from '../tree/tree.ts';
@@ -34,10 +42,23 @@ export interface MergedTree {
   readonly root: NewRoot;
 }
 
-export interface MergedTable {
-  readonly table: TableState;
+/** A version of a table with new trees. */
+export interface MergedVersion {
+  readonly shape: TableShape;
   readonly tree: MergedTree;
   readonly indexes: ReadonlyMap<string, MergedTree>;
+}
+
+/** What becomes of a table. Whatever is not said here stays as it is. */
+export interface MergedTable {
+  readonly name: string;
+  readonly versions: readonly MergedVersion[];
+  /** Versions that go. */
+  readonly dropped?: readonly number[];
+  /** The base of its migration. */
+  readonly base?: MergedTree;
+  /** Its migration, but for the base, from what it is then; undefined: there is none any more. */
+  readonly migration?: (present: StoredMigration | undefined) => StoredMigration | undefined;
 }
 
 /** A tree that changes are applied to, perhaps in several rounds. */
@@ -86,8 +107,43 @@ export class GrowingTree {
   }
 }
 
-/** Merges what a table's layers hold into its trees. */
-export async function mergeTable(table: TableState, context: TableMergeContext): Promise<MergedTable> {
+/** Merges what pending commits changed in a table into its trees. */
+export async function mergeTable(view: View, name: string, context: TableMergeContext): Promise<MergedTable> {
+  const table = view.table(name);
+  invariant(table !== undefined, `Table ${name} was changed by a commit but is not in the view`);
+  const truth = await mergeVersion(table, context);
+  const beside = view.beside(name);
+  const changed = await BesideRows.in(view, name);
+  if (beside === undefined || changed === undefined) return { name, versions: [truth] };
+  const { rows, base } = changed;
+  const [from, to] = [table.shape.version, rows.shape.version];
+  const startedMs = Math.floor(context.environment.now());
+  const nothing = { base: null, built: '', users: [], problems: [] };
+  const started: StoredMigration = { table: name, from, to, phase: 'beside', ...nothing, startedMs };
+  return {
+    name,
+    versions: [truth, await mergeVersion(rows, context)],
+    // Where the same was done to the same, they go on sharing all blocks.
+    base: isInStep(view, beside, table) ? truth.tree : await mergeBase(base, context),
+    migration: (present) => present ?? started,
+  };
+}
+
+/** Whether the base goes the way of the truth: it is the same now, and every change is of both versions. */
+function isInStep(view: View, { base }: Beside, { shape, tree }: TableState): boolean {
+  const isSame = base.tree.ref?.birth === tree.ref?.birth && base.tree.ref?.id === tree.ref?.id;
+  return isSame && view.changesOf(shape.name).every(({ twin }) => twin !== undefined);
+}
+
+async function mergeBase(base: TableState, context: TableMergeContext): Promise<MergedTree> {
+  const tree = new GrowingTree(context, { table: base.shape.name }, base.shape.leafShape, base.tree);
+  await tree.apply(await LayerChanges.of(base));
+  context.counters.blocksWritten += tree.writer.written;
+  return tree;
+}
+
+/** Merges the layers of a state into its trees. */
+export async function mergeVersion(table: TableState, context: TableMergeContext): Promise<MergedVersion> {
   const { shape } = table;
   const rows = new GrowingTree(context, { table: shape.name }, shape.leafShape, table.tree);
   const indexes = shape.indexes.map((index) => {
@@ -100,11 +156,7 @@ export async function mergeTable(table: TableState, context: TableMergeContext):
   await changes.applyIndexes();
   for (const tree of [rows, ...indexes.map((index) => index.tree)])
     context.counters.blocksWritten += tree.writer.written;
-  return {
-    table,
-    tree: rows,
-    indexes: new Map(indexes.map(({ changes: { index }, tree }) => [index.name, tree])),
-  };
+  return { shape, tree: rows, indexes: new Map(indexes.map(({ changes: { index }, tree }) => [index.name, tree])) };
 }
 
 interface GrowingIndex {

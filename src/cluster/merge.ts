@@ -7,10 +7,9 @@
  * - If another generation came in between, the work is dropped: blocks are never carried over, and never deleted.
  */
 import type { Environment } from '../base/env.ts';
-import { invariant } from '../base/invariant.ts';
 import type { Logger } from '../base/logger.ts';
 import { Pacer } from '../base/pacer.ts';
-import type { AppliedCommit, Block0, StoredTable } from '../format/block0.ts';
+import type { AppliedCommit, Block0 } from '../format/block0.ts';
 import { changeableOf } from '../root/block0-register.ts';
 import type { Block0Change, Block0Register, VersionedBlock0 } from '../root/block0-register.ts';
 import type { BlockCache } from '../memory/block-cache.ts';
@@ -23,6 +22,7 @@ import { BlockGone } from '../tree/block-source.ts';
 import { Uploads } from '../tree/block-writer.ts';
 import type { Follower } from './follow.ts';
 import { inlineRoots } from './inline-roots.ts';
+import type { InlinedRoots } from './inline-roots.ts';
 import type { MergeCounters } from './merge-counters.ts';
 import { mergeTable } from './merge-table.ts';
 import type { MergedTable, TableMergeContext } from './merge-table.ts';
@@ -49,7 +49,7 @@ export interface MergerOptions {
 }
 
 /** New trees of some tables, written with what the context says. */
-export type TreeBuild = (block0: Block0, context: TableMergeContext) => Promise<ReadonlyMap<string, MergedTable>>;
+export type TreeBuild = (block0: Block0, context: TableMergeContext) => Promise<readonly MergedTable[]>;
 
 export class Merger {
   readonly #options: MergerOptions;
@@ -115,9 +115,9 @@ export class Merger {
     const context = { ...this.#options, uploads, birth, pacer, counters: this.counters };
     const done = await this.#unlessOvertaken(block0, async () => {
       const written = await build(block0, context);
-      const { tables, inlined } = await inlineRoots(block0, written, birth, uploads, this.#options);
+      const roots = await inlineRoots(block0, written, birth, uploads, this.#options);
       await uploads.finish();
-      return this.#replace(block0, applied, tables, inlined);
+      return this.#replace(block0, applied, roots);
     });
     if (done) {
       // The register holds what was just written, or something newer: nothing has to be read for it.
@@ -144,8 +144,7 @@ export class Merger {
   async #replace(
     { generation }: Block0,
     applied: readonly LoggedCommit[],
-    tables: readonly StoredTable[],
-    inlined: Block0['inlined'],
+    { tables, inlined, migrationsAfter }: InlinedRoots,
   ): Promise<boolean> {
     const { register, members, environment } = this.#options;
     const added = applied.map(({ seq, commit }): AppliedCommit => ({ seq, id: commit.commitId }));
@@ -162,6 +161,7 @@ export class Merger {
         applied: [...block0.applied, ...added].slice(-appliedListLength),
         tables,
         inlined,
+        migrations: migrationsAfter(block0.migrations),
         nodes: members(block0.nodes),
       };
       if (await register.replace(present, change)) return true;
@@ -181,13 +181,9 @@ export class Merger {
   }
 }
 
-async function mergeTables(view: View, context: TableMergeContext): Promise<Map<string, MergedTable>> {
-  const merged = new Map<string, MergedTable>();
-  for (const name of changedTables(view)) {
-    const table = view.table(name);
-    invariant(table !== undefined, `Table ${name} was changed by a commit but is not in the view`);
-    merged.set(name, await mergeTable(table, context));
-  }
+async function mergeTables(view: View, context: TableMergeContext): Promise<MergedTable[]> {
+  const merged: MergedTable[] = [];
+  for (const name of changedTables(view)) merged.push(await mergeTable(view, name, context));
   return merged;
 }
 

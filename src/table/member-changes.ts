@@ -13,7 +13,13 @@ export interface MemberChange {
 
 /** The changes of one flush in one table: mostly one, two where they are in two versions. */
 export class VersionedChanges {
-  readonly #changes: TableChange[] = [];
+  readonly #first: TableChange;
+  readonly #changes: TableChange[];
+
+  constructor(first: TableChange) {
+    this.#first = first;
+    this.#changes = [first];
+  }
 
   add(change: TableChange): void {
     this.#changes.push(change);
@@ -31,7 +37,7 @@ export class VersionedChanges {
    */
   ofVersion(truthVersion: number | undefined): MemberChange {
     const changes = this.#changes;
-    const truth = (truthVersion === undefined ? undefined : this.of(truthVersion)) ?? (changes[0] as TableChange);
+    const truth = (truthVersion === undefined ? undefined : this.of(truthVersion)) ?? this.#first;
     return { truth, twin: changes.find(({ schema }) => schema.version > truth.schema.version) };
   }
 }
@@ -42,9 +48,8 @@ export function changesByTable({ changes }: CommitMember): Map<string, Versioned
   for (const change of changes) {
     const { name } = change.schema;
     const known = byTable.get(name);
-    const versioned = known ?? new VersionedChanges();
-    versioned.add(change);
-    if (known === undefined) byTable.set(name, versioned);
+    if (known === undefined) byTable.set(name, new VersionedChanges(change));
+    else known.add(change);
   }
   return byTable;
 }

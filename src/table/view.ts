@@ -134,9 +134,9 @@ export class ViewContext {
       versions.flatMap(({ schema, root, indexes }): PlacedTree[] => {
         const { leafShape } = this.shape(schema);
         const place = { table };
-        const rows = { place, leaf: leafShape, tree: this.#tree(place, root, leafShape, inlined) };
+        const leaves = { place, leaf: leafShape, tree: this.#tree(place, root, leafShape, inlined) };
         return [
-          rows,
+          leaves,
           ...indexes.map(({ name, root: indexRoot }): PlacedTree => {
             const indexPlace = { table, index: name };
             const tree = this.#tree(indexPlace, indexRoot, indexLeafShape, inlined);

@@ -132,6 +132,7 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
     for (const { changes } of decodeCommit(slot, bytes).members) for (const { node } of changes) readNode(node);
   },
   block0: (bytes) => void decodeBlock0(bytes),
+  'block0-migrating': (bytes) => void decodeBlock0(bytes),
 };
 
 /** Whatever differs from what was sealed must be refused. */

@@ -4,7 +4,7 @@ import { realEnvironment } from '../../src/base/env.ts';
 import { SchemaNotFoundError } from '../../src/base/errors.ts';
 import { Pacer } from '../../src/base/pacer.ts';
 import { RowArena } from '../../src/batch/row-arena.ts';
-import { mergeTable } from '../../src/cluster/merge-table.ts';
+import { mergeVersion } from '../../src/cluster/merge-table.ts';
 import type { MergedTree } from '../../src/cluster/merge-table.ts';
 import { NodeEntries } from '../../src/format/node-entries.ts';
 import { openNode } from '../../src/format/node.ts';
@@ -94,7 +94,7 @@ export class TestTable implements QueryHost {
   /** Merges all layers into the trees. */
   async merge(): Promise<void> {
     const uploads = new Uploads({ driver: this.driver, prefix, environment: this.environment });
-    const merged = await mergeTable(this.state, {
+    const merged = await mergeVersion(this.state, {
       environment: this.environment,
       cache: this.#cache,
       uploads,
