@@ -135,7 +135,7 @@ function isInStep(view: View, { base }: Beside, { shape, tree }: TableState): bo
   return isSame && view.changesOf(shape.name).every(({ twin }) => twin !== undefined);
 }
 
-async function mergeBase(base: TableState, context: TableMergeContext): Promise<MergedTree> {
+export async function mergeBase(base: TableState, context: TableMergeContext): Promise<MergedTree> {
   const tree = new GrowingTree(context, { table: base.shape.name }, base.shape.leafShape, base.tree);
   await tree.apply(await LayerChanges.of(base));
   context.counters.blocksWritten += tree.writer.written;

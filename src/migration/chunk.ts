@@ -1,0 +1,221 @@
+/**
+ * One step of a migration, to be stored as one generation: brings rows of the new version that are out of line back in line
+ * with the truth, and makes some of those that are missing. It begins and ends with what Block 0 says, so that any node
+ * that has the new version's code can take the next step.
+ */
+import type { Pacer } from '../base/pacer.ts';
+import { compareBytes } from '../base/bytes.ts';
+import { invariant } from '../base/invariant.ts';
+import { mergeBase, mergeVersion } from '../cluster/merge-table.ts';
+import type { MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
+import { GrowingTree } from '../cluster/merge-table.ts';
+import type { MigrationPhase, MigrationProblem, StoredMigration } from '../format/stored-migration.ts';
+import { describeValue } from '../format/values.ts';
+import type { TableState } from '../table/table-state.ts';
+import type { View } from '../table/view.ts';
+import { TreeCursor } from '../tree/cursor.ts';
+import type { RowHit } from '../tree/tree.ts';
+import { ChangeList } from './change-list.ts';
+import { RowNotMigrated } from './row-translation.ts';
+import type { RowTranslation } from './row-translation.ts';
+import { diffTrees } from './tree-diff.ts';
+
+/** Problems that Block 0 has room for. */
+const maxProblems = 20;
+/** Rows that are looked at for more problems once there is one, as a multiple of the rows of a chunk. */
+const maxMessageLength = 300;
+
+export interface ChunkLimits {
+  readonly rows: number;
+  readonly bytes: number;
+  /** Whether the time for the chunk is over. */
+  readonly isOver: () => boolean;
+}
+
+export interface Chunk {
+  /** What to store; undefined: the trees are as they should be. */
+  readonly table: MergedTable | undefined;
+  /** Rows that were made or changed. */
+  readonly rows: number;
+  readonly problems: readonly MigrationProblem[];
+  /** The phase that the migration is in afterwards; undefined: the old version is retired. */
+  readonly phase: MigrationPhase | undefined;
+}
+
+/** Works out the next chunk for a table, whose migration must be under way. `retire`: the old version may go. */
+export async function nextChunk(
+  view: View,
+  table: string,
+  translation: RowTranslation,
+  limits: ChunkLimits,
+  context: TableMergeContext,
+  retire: boolean,
+): Promise<Chunk> {
+  const builder = new ChunkBuilder(view, table, translation, limits, context.pacer);
+  await builder.lineUp();
+  if (builder.isInLine) await builder.build();
+  return builder.finish(context, retire);
+}
+
+class ChunkBuilder {
+  readonly #translation: RowTranslation;
+  readonly #limits: ChunkLimits;
+  readonly #pacer: Pacer;
+  readonly #migration: StoredMigration;
+  readonly #truth: TableState;
+  readonly #rows: TableState;
+  readonly #base: TableState;
+  readonly #toRows: ChangeList;
+  readonly #toBase: ChangeList;
+  readonly #problems: MigrationProblem[] = [];
+  #seen = 0;
+  /** The last key whose row is there; undefined before the first, null once all are. */
+  #built: Uint8Array | undefined | null;
+  isInLine = false;
+
+  constructor(view: View, table: string, translation: RowTranslation, limits: ChunkLimits, pacer: Pacer) {
+    const truth = view.table(table);
+    const beside = view.beside(table);
+    invariant(truth !== undefined && beside?.migration !== undefined, `Table ${table} has no migration to go on with`);
+    this.#translation = translation;
+    this.#limits = limits;
+    this.#pacer = pacer;
+    this.#migration = beside.migration;
+    this.#truth = truth;
+    this.#rows = beside.rows;
+    this.#base = beside.base;
+    this.#toRows = new ChangeList(beside.rows.shape);
+    this.#toBase = new ChangeList(truth.shape);
+    const { built } = beside.migration;
+    this.#built = built === null ? null : built === '' ? undefined : new Uint8Array(Buffer.from(built, 'base64'));
+  }
+
+  /** Whether as much was looked at as belongs in one chunk. */
+  get #isFull(): boolean {
+    const { rows, bytes, isOver } = this.#limits;
+    return this.#seen >= rows || this.#toRows.sizeBytes + this.#toBase.sizeBytes >= bytes || isOver();
+  }
+
+  async #step(): Promise<void> {
+    this.#seen++;
+    if ((this.#seen & 0x1f) === 0 && this.#pacer.due()) await this.#pacer.pause();
+  }
+
+  /** Brings what the truth has changed since into the rows that are there. */
+  async lineUp(): Promise<void> {
+    for await (const { key, before, after } of diffTrees(this.#base.tree, this.#truth.tree, this.#truth.shape.layout)) {
+      if (this.#isFull && this.#seen > 0) return;
+      try {
+        await this.#lineUpRow(key, before, after);
+        this.#toBase.put(key, after);
+      } catch (error) {
+        this.#note(error);
+        if (this.#problems.length >= maxProblems) return;
+      }
+      await this.#step();
+    }
+    this.isInLine = this.#problems.length === 0;
+  }
+
+  async #lineUpRow(key: Uint8Array, before: RowHit | undefined, after: RowHit | undefined): Promise<void> {
+    const translation = this.#translation;
+    if (after === undefined) {
+      const gone = this.#keyOfGone(key);
+      if (gone !== undefined && (await this.#rows.tree.lookup(gone)) !== undefined) this.#toRows.put(gone, undefined);
+      return;
+    }
+    const isBuilt = this.#built === null || (this.#built !== undefined && compareBytes(key, this.#built) <= 0);
+    let key2: Uint8Array;
+    try {
+      key2 = translation.keyForward(key);
+    } catch (error) {
+      // It has no row of the new version yet, and gets none before it can be made.
+      if (error instanceof RowNotMigrated && !isBuilt) return;
+      throw error;
+    }
+    const stored = await this.#rows.tree.lookup(key2);
+    const { rows } = this.#toRows;
+    if (stored !== undefined) {
+      this.#toRows.set(key2, rows.add(translation.to.layout, translation.inLine(stored, before, after)));
+    } else if (isBuilt) this.#toRows.set(key2, translation.forwardInto(after, rows));
+  }
+
+  /** The key of a row that is gone; undefined if it never could have one. */
+  #keyOfGone(key: Uint8Array): Uint8Array | undefined {
+    try {
+      return this.#translation.keyForward(key);
+    } catch (error) {
+      if (error instanceof RowNotMigrated) return undefined;
+      throw error;
+    }
+  }
+
+  #note(error: unknown): void {
+    if (!(error instanceof RowNotMigrated)) throw error;
+    const message = error.message.slice(0, maxMessageLength);
+    this.#problems.push({ key: describeValue(error.primaryKey), message });
+  }
+
+  /** Makes rows that are missing, in the order of the truth's keys, as many as there is room for. */
+  async build(): Promise<void> {
+    if (this.#built === null) return;
+    // The least key above the last one.
+    const from = this.#built === undefined ? undefined : Uint8Array.from([...this.#built, 0]);
+    const cursor = new TreeCursor(this.#truth.tree, { from });
+    while (await cursor.next()) {
+      const { node } = cursor;
+      for (let i = cursor.from; i < cursor.to; i++) {
+        if (this.#isFull && this.#seen > 0) return;
+        const key = node.key(i);
+        try {
+          await this.#make(key, { source: node, base: node.rowBase(i) });
+          if (this.#problems.length === 0) this.#built = key;
+        } catch (error) {
+          this.#note(error);
+          if (this.#problems.length >= maxProblems) return;
+        }
+        await this.#step();
+      }
+    }
+    if (this.#problems.length === 0) this.#built = null;
+  }
+
+  /** Once there is a problem, it only looks for more. */
+  async #make(key: Uint8Array, row: RowHit): Promise<void> {
+    const translation = this.#translation;
+    const key2 = translation.keyForward(key);
+    if ((await this.#rows.tree.lookup(key2)) !== undefined) return;
+    if (this.#problems.length > 0) translation.forward(row);
+    else this.#toRows.set(key2, translation.forwardInto(row, this.#toRows.rows));
+  }
+
+  get #phase(): MigrationPhase {
+    const { phase } = this.#migration;
+    if (phase !== 'building') return phase;
+    if (this.#problems.length > 0) return 'blocked';
+    return this.#built === null && this.isInLine ? 'switched' : 'building';
+  }
+
+  async finish(context: TableMergeContext, retire: boolean): Promise<Chunk> {
+    const problems = this.#problems;
+    const phase = this.#phase;
+    const rows = this.#toRows.count;
+    const isComplete = phase === 'switched' && this.isInLine;
+    const { table: name, from, built: builtBefore } = this.#migration;
+    const built = this.#built === null ? null : Buffer.from(this.#built ?? []).toString('base64');
+    const isSameBase = this.#truth.tree.ref?.id === this.#base.tree.ref?.id;
+    const isMoved = built !== builtBefore || rows > 0 || (this.isInLine ? !isSameBase : this.#toBase.count > 0);
+    const retires = retire && isComplete;
+    if (!isMoved && !retires && phase === this.#migration.phase) return { table: undefined, rows, problems, phase };
+    const versions = rows === 0 ? [] : [await mergeVersion(this.#toRows.over(this.#rows), context)];
+    if (retires) {
+      return { table: { name, versions, dropped: [from], migration: () => undefined }, rows, problems, phase: undefined };
+    }
+    const base = this.isInLine
+      ? new GrowingTree(context, { table: name }, this.#truth.shape.leafShape, this.#truth.tree)
+      : await mergeBase(this.#toBase.over(this.#base), context);
+    const migration = (present: StoredMigration | undefined): StoredMigration | undefined =>
+      present && { ...present, built, problems, phase: present.phase === 'building' ? phase : present.phase };
+    return { table: { name, versions, base, migration }, rows, problems, phase };
+  }
+}

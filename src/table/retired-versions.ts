@@ -1,0 +1,96 @@
+/**
+ * The system table that says which versions of tables are given up. A row is committed like any other, so that every commit is
+ * certainly before or after it: those after it hold no rows of that version alone.
+ */
+import { ByteWriter } from '../base/bytes.ts';
+import { InvalidSchemaError } from '../base/errors.ts';
+import { commitBlockName } from '../format/commit.ts';
+import type { TableChange } from '../format/commit.ts';
+import { NodeEntries } from '../format/node-entries.ts';
+import { openNode } from '../format/node.ts';
+import { readField } from '../format/row-decode.ts';
+import type { LayoutField, RowSource } from '../format/row-layout.ts';
+import { appendNullRow, writeField } from '../format/row-encode.ts';
+import type { StoredMigration } from '../format/stored-migration.ts';
+import type { StoredSchema } from '../format/stored-schema.ts';
+import { Types } from '../format/types.ts';
+import { TableShape } from './table-shape.ts';
+import type { TableState } from './table-state.ts';
+import type { View } from './view.ts';
+
+/** One row for each table: the version that was given up last, and in which migration. */
+export const retiredVersionsSchema: StoredSchema = {
+  name: '_retired_versions',
+  version: 1,
+  fields: [
+    { name: 'table', typeId: Types.varchar },
+    { name: 'version', typeId: Types.uint32 },
+    { name: 'startedMs', typeId: Types.float64 },
+  ],
+  primaryKey: ['table'],
+  indexes: [],
+};
+
+const shape = new TableShape(retiredVersionsSchema);
+
+function fieldOf(name: string): LayoutField {
+  return shape.layout.field(name) as LayoutField;
+}
+
+function keyOf(table: string): Uint8Array {
+  const key = new ByteWriter(64);
+  shape.writeKey(key, table);
+  return key.finish();
+}
+
+/** The change by which the version that a migration comes from is given up. */
+export function retirementOf({ table, from, startedMs }: StoredMigration): TableChange {
+  const rows = new ByteWriter();
+  const heap = new ByteWriter();
+  const base = appendNullRow(shape.layout, rows);
+  writeField(rows, base, heap, fieldOf('table'), table);
+  writeField(rows, base, heap, fieldOf('version'), from);
+  writeField(rows, base, heap, fieldOf('startedMs'), startedMs);
+  const source: RowSource = {
+    name: 'memory/retired',
+    rows: rows.bytes,
+    rowsView: rows.view,
+    rowsStart: 0,
+    heap: heap.bytes,
+    heapStart: 0,
+    heapEnd: heap.length,
+    text: undefined,
+  };
+  const entries = new NodeEntries(shape.changeShape);
+  const key = keyOf(table);
+  entries.addRow(key, 0, key.length, source, base);
+  const name = commitBlockName(shape.name);
+  return { schema: shape.schema, node: openNode(name, entries.encode(name, 0, 1)) };
+}
+
+/** Whether a state says that the version that a migration comes from is given up. */
+async function isGivenUp(state: TableState | undefined, { table, from, startedMs }: StoredMigration): Promise<boolean> {
+  const hit = await state?.lookup(keyOf(table));
+  if (hit === undefined) return false;
+  const { source, base } = hit;
+  // One that was cancelled after that says nothing about the next.
+  return (
+    readField(source, base, fieldOf('version')) === from && readField(source, base, fieldOf('startedMs')) === startedMs
+  );
+}
+
+/** Whether the view shows that the version that a migration comes from is given up, in its blocks or in pending commits. */
+export function isRetiring(view: View, migration: StoredMigration): Promise<boolean> {
+  return isGivenUp(view.table(shape.name), migration);
+}
+
+/** Refuses to write a version that is given up. Throws `InvalidSchemaError`. */
+export async function refuseRetired(view: View, { name, version }: TableShape): Promise<void> {
+  const migration = view.beside(name)?.migration;
+  if (migration?.phase !== 'switched' || migration.from !== version || !(await isRetiring(view, migration))) return;
+  throw new InvalidSchemaError(
+    name,
+    `Table '${name}' has gone from version ${version} to version ${migration.to}, and version ${version} is retired. ` +
+      `Nothing was written: deploy what registers version ${migration.to}.`,
+  );
+}
