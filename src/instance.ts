@@ -22,6 +22,7 @@ import type { StoreReport } from './care/doctor.ts';
 import type { Undecided } from './cluster/append.ts';
 import { Engine } from './cluster/engine.ts';
 import type { PinnedView } from './cluster/engine.ts';
+import { Bridge } from './migration/bridge.ts';
 import { Maintenance } from './maintenance.ts';
 import { checkNodes } from './options.ts';
 import type { CheckedOptions } from './options.ts';
@@ -31,6 +32,7 @@ import { RetryingDriver } from './storage/retry.ts';
 import type { StorageDriver } from './storage/driver.ts';
 import type { QueryHost, StateKeeper } from './table/query-host.ts';
 import { Registry } from './table/registry.ts';
+import { refuseRetired } from './table/retired-versions.ts';
 import type { TableShape } from './table/table-shape.ts';
 import { TriggerApi } from './trigger-api.ts';
 import type { TableState } from './table/table-state.ts';
@@ -59,6 +61,7 @@ const stopped: Transition = { kind: 'stop', done: Promise.resolve() };
 export class Instance implements BatchHost, QueryHost {
   readonly environment: Environment;
   readonly registry: Registry;
+  readonly bridge: Bridge;
   /** The user's driver, counted. */
   readonly observed: ObservedDriver;
   readonly blobs: BlobStore;
@@ -83,6 +86,7 @@ export class Instance implements BatchHost, QueryHost {
     this.#maxCommitBytes = maxCommitBytes;
     this.#logger = filteredLogger(options.logger, options.logLevel);
     this.registry = new Registry(this.#logger);
+    this.bridge = new Bridge(this.registry);
     this.#held = new HeldSnapshots(environment, this.#logger);
     const onRequest = options.onRequest && harmlessHook(options.onRequest, this.#logger);
     this.observed = new ObservedDriver(options.driver, { environment, ...(onRequest && { onRequest }) });
@@ -94,6 +98,7 @@ export class Instance implements BatchHost, QueryHost {
       driver: this.#driver,
       logger: this.#logger,
       options,
+      registry: this.registry,
       maxCommitBytes,
       running: (what) => this.running(what),
       hold: (...held) => this.#hold(...held),
@@ -220,16 +225,17 @@ export class Instance implements BatchHost, QueryHost {
   tableState(table: string): TableState | Promise<TableState> {
     const engine = this.running('A query');
     engine.asked();
-    if (!engine.isStale) return this.registry.stateOf(table, engine.view);
+    if (!engine.isStale) return this.bridge.stateOf(engine.view, table);
     return engine
       .withDeadline('A query', undefined, ({ signal }) => engine.refresh(signal))
-      .then(() => this.registry.stateOf(table, engine.view));
+      .then(() => this.bridge.stateOf(engine.view, table));
   }
 
   keeperOf(state: TableState): StateKeeper | undefined {
     const engine = this.#engine;
     // Only of the present view it is known which Block 0 it belongs to.
-    if (engine === undefined || engine.view.table(state.shape.name) !== state) return undefined;
+    const truth = this.bridge.truthOf(state);
+    if (engine === undefined || engine.view.table(state.shape.name) !== truth) return undefined;
     const { view } = engine;
     return new PinningKeeper(
       () => {
@@ -244,7 +250,7 @@ export class Instance implements BatchHost, QueryHost {
   async viewMovedOn(state: TableState): Promise<boolean> {
     const engine = this.running('A query');
     await engine.refresh();
-    return engine.view.table(state.shape.name)?.tree.ref !== state.tree.ref;
+    return this.bridge.isOvertaken(state, engine.view);
   }
 
   async commit(operations: OperationSet, options: FlushOptions, guard?: CommitGuard): Promise<void> {
@@ -269,7 +275,8 @@ export class Instance implements BatchHost, QueryHost {
         prepare: async (view, earlier) => {
           await guard?.validate(view, earlier);
           if (operations.blobs.size > 0) await uploads.check(view);
-          return prepareMember(lists, operations.blobs, ({ shape }) => this.registry.stateOf(shape.name, view), {
+          for (const { shape } of lists) await refuseRetired(view, shape);
+          return prepareMember(lists, operations.blobs, ({ shape }) => this.bridge.writableTable(view, shape.name), {
             ...prepareOptions,
             slot: view.tail + 1,
           });

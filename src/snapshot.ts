@@ -35,10 +35,10 @@ class SnapshotHost implements QueryHost {
     return this.#instance.registry.registeredFunction(name);
   }
 
-  tableState(table: string): TableState {
+  tableState(table: string): TableState | Promise<TableState> {
     this.#instance.running('A query');
     this.#held.check();
-    return this.#instance.registry.stateOf(table, this.#held.view);
+    return this.#instance.bridge.stateOf(this.#held.view, table);
   }
 
   keeperOf(): undefined {
@@ -89,7 +89,7 @@ export class Snapshot {
 
   /** The row with a primary key as it was; undefined if there was none. */
   async get<T extends TableRef>(table: T, primaryKey: unknown): Promise<RowFor<T> | undefined> {
-    const { shape } = this.#host.tableState(tableName(table));
+    const { shape } = await this.#host.tableState(tableName(table));
     return this.query(table).where(shape.primaryKey.name, '=', primaryKey).first();
   }
 

@@ -7,6 +7,9 @@ import type { CommitMember, StagedRuns, TableChange } from '../format/commit.ts'
 import { NodeEntries } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
+import { TwinChanges } from '../migration/twin-changes.ts';
+import type { BridgedTable } from '../migration/bridge.ts';
+import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import { Uploads } from '../tree/block-writer.ts';
 import type { UploadOptions } from '../tree/block-writer.ts';
@@ -30,11 +33,14 @@ export interface PrepareOptions extends UploadOptions {
   readonly slot: number;
 }
 
-/** What the operations change, on top of a table state for each list of them; its blobs have been uploaded. */
+/**
+ * What the operations change, on top of a table for each list of them; its blobs have been uploaded. Where that is not the
+ * truth, every row is written twice: as it is in the version of the list, and as the truth has it.
+ */
 export async function prepareMember(
   operations: readonly TableOperations[],
   newBlobs: ReadonlyMap<string, NewBlob>,
-  stateOf: (operations: TableOperations) => TableState,
+  tableOf: (operations: TableOperations) => BridgedTable | Promise<BridgedTable>,
   options: PrepareOptions,
 ): Promise<CommitMember> {
   const pacer = new Pacer(options.environment);
@@ -42,21 +48,29 @@ export async function prepareMember(
   const changes: TableChange[] = [];
   const blobs = new BlobChanges(newBlobs, options.environment);
   const prepare = async (list: TableOperations): Promise<void> => {
-    const folded = await FoldedChanges.of(list, stateOf(list), await list.order(pacer));
+    const { state, truth } = await tableOf(list);
+    const order = await list.order(pacer);
+    const folded = await FoldedChanges.of(list, state, order);
     if (folded.done) return;
-    const staged = total > options.maxCommitBytes;
-    const { schema } = list.shape;
     const rows = list.shape.blobFields.length === 0 ? folded : new ObservedChanges(folded, list, blobs);
-    if (staged) changes.push({ schema, ...(await stageChanges(list, rows, pacer, options)) });
-    else changes.push({ schema, node: await encodeChanges(list, rows, pacer) });
+    changes.push(await change(list.shape, rows));
+    if (truth === undefined) return;
+    const again = await FoldedChanges.of(list, state, order);
+    changes.push(await change(truth.state.shape, await TwinChanges.of(again, truth.state, truth.translation)));
+  };
+  const change = async (shape: TableShape, rows: ChangeStream): Promise<TableChange> => {
+    const { schema } = shape;
+    const staged = total > options.maxCommitBytes;
+    if (staged) return { schema, ...(await stageChanges(shape, rows, pacer, options)) };
+    return { schema, node: await encodeChanges(shape, rows, pacer) };
   };
   for (const list of operations) await prepare(list);
   for (const list of blobs.lists) await prepare(list);
   return { changes };
 }
 
-async function encodeChanges(list: TableOperations, folded: ChangeStream, pacer: Pacer): Promise<Node> {
-  const entries = new NodeEntries(list.shape.changeShape);
+async function encodeChanges(shape: TableShape, folded: ChangeStream, pacer: Pacer): Promise<Node> {
+  const entries = new NodeEntries(shape.changeShape);
   while (!folded.done) {
     const { key, keyStart, keyEnd, source, base } = folded;
     if (source !== undefined) entries.addRow(key, keyStart, keyEnd, source, base);
@@ -64,13 +78,13 @@ async function encodeChanges(list: TableOperations, folded: ChangeStream, pacer:
     if (advanced !== undefined) await advanced;
     if ((entries.count & 0xff) === 0 && pacer.due()) await pacer.pause();
   }
-  const name = commitBlockName(list.shape.name);
+  const name = commitBlockName(shape.name);
   return openNode(name, entries.encode(name, 0, entries.count));
 }
 
 /** Writes the changes as a tree into objects of their own; only its root travels in the commit. */
 async function stageChanges(
-  list: TableOperations,
+  shape: TableShape,
   folded: ChangeStream,
   pacer: Pacer,
   options: PrepareOptions,
@@ -78,14 +92,14 @@ async function stageChanges(
   const sink = new StagedSink(new Uploads(options), options.environment, options.slot);
   const root = await applyChanges(new Tree(noBlocks, null), folded, {
     sink,
-    leaf: list.shape.changeShape,
+    leaf: shape.changeShape,
     blockSizeBytes: options.blockSizeBytes,
     pacer,
     counters: { splits: 0, joins: 0, rootSplits: 0 },
   });
   await sink.finish();
   invariant(root.kind === 'new', 'The root of staged changes is not a new node');
-  const name = commitBlockName(list.shape.name);
+  const name = commitBlockName(shape.name);
   const node = openNode(name, root.entries.encode(name, 0, root.entries.count));
   return { node, staged: { runs: sink.runs } };
 }
@@ -99,5 +113,5 @@ export async function overlayLayer(
 ): Promise<Tree | undefined> {
   const pacer = new Pacer(environment);
   const folded = await FoldedChanges.of(list, state, await list.orderFrom(from, pacer), true);
-  return folded.done ? undefined : treeOfNode(await encodeChanges(list, folded, pacer));
+  return folded.done ? undefined : treeOfNode(await encodeChanges(list.shape, folded, pacer));
 }

@@ -305,7 +305,10 @@ export class Collector {
         const { operations, condemned } = await blobOperations(verdicts, view, environment);
         this.#condemned = condemned;
         const state = view.table(deletedBlobsSchema.name) ?? view.emptyTable(deletedBlobsSchema);
-        return prepareMember(operations, new Map(), () => state, { ...prepare, slot: view.tail + 1 });
+        return prepareMember(operations, new Map(), () => ({ state, truth: undefined }), {
+          ...prepare,
+          slot: view.tail + 1,
+        });
       },
     });
   }

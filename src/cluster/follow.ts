@@ -52,6 +52,8 @@ export class Follower {
   #running: Promise<boolean> | undefined;
   #queued: Promise<boolean> | undefined;
   readonly #watchers = new Set<CommitWatcher>();
+  /** Told that there is another view. Must not throw. */
+  onView: (() => void) | undefined;
   /** How often the tail moved over slots that were not read, because Block 0 had applied them already. */
   jumps = 0;
 
@@ -172,8 +174,10 @@ export class Follower {
       view = view.withCommit(logged);
       shown.push(logged);
     }
+    const isNew = view !== this.#view;
     this.#view = view;
     for (const watcher of this.#watchers) for (const logged of shown) watcher(logged);
+    if (isNew) this.onView?.();
   }
 
   /**

@@ -7,7 +7,8 @@ import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
 import { changeableOf } from '../root/block0-register.ts';
-import type { Block0Register } from '../root/block0-register.ts';
+import type { Block0 } from '../format/block0.ts';
+import type { Block0Change, Block0Register } from '../root/block0-register.ts';
 
 export interface MembershipOptions {
   readonly environment: Environment;
@@ -52,14 +53,20 @@ export class Membership {
     if (!this.isRegistered) return;
     try {
       const { current } = register;
-      const nodes = current.block0.nodes.filter((id) => id !== nodeId);
-      if (await register.replace(current, { ...changeableOf(current.block0), nodes }, signal)) return;
+      if (await register.replace(current, without(current.block0, nodeId), signal)) return;
       await register.update((present) => {
-        if (!present.nodes.includes(nodeId)) return undefined;
-        return { ...changeableOf(present), nodes: present.nodes.filter((id) => id !== nodeId) };
+        return present.nodes.includes(nodeId) ? without(present, nodeId) : undefined;
       }, signal);
     } catch (error) {
       logger.warn(`Node ${nodeId} could not leave the list of nodes; the others will take its turns`, { error });
     }
   }
+}
+
+/** What Block 0 says without a node, also of the versions that it uses: it may come back with others. */
+function without(block0: Block0, nodeId: number): Block0Change {
+  const migrations = block0.migrations.map((migration) => {
+    return { ...migration, users: migration.users.filter((user) => user.nodeId !== nodeId) };
+  });
+  return { ...changeableOf(block0), nodes: block0.nodes.filter((id) => id !== nodeId), migrations };
 }

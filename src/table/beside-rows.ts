@@ -58,10 +58,7 @@ export class BesideRows {
   async with({ truth, twin }: MemberChange, layer: OpenLayer): Promise<BesideRows> {
     const { rows, base } = this;
     if (twin !== undefined) {
-      return new BesideRows(
-        rows.withLayer(layer(twin, rows.shape)),
-        base.withLayer(layer(truth, base.shape)),
-      );
+      return new BesideRows(rows.withLayer(layer(twin, rows.shape)), base.withLayer(layer(truth, base.shape)));
     }
     if (this.isEmpty || rows.shape.primaryKey.typeId !== base.shape.primaryKey.typeId) return this;
     const deleted = await deletedKeys(layer(truth, base.shape));

@@ -4,11 +4,13 @@ import { systemSchemas } from '../blob/blob-tables.ts';
 import type { Logger } from '../base/logger.ts';
 import { describeValue } from '../format/values.ts';
 import type { RegisteredFunction } from './query-host.ts';
+import { retiredVersionsSchema } from './retired-versions.ts';
 import type { RegisteredTrigger } from './trigger.ts';
+import type { MigrateFunction } from './migrate-function.ts';
 import { readSchema } from './schema.ts';
+import type { SchemaDefinition } from './schema.ts';
 import { TableShape } from './table-shape.ts';
 import type { View } from './view.ts';
-import type { TableState } from './table-state.ts';
 
 const noTriggers: readonly RegisteredTrigger[] = [];
 const triggerOperations: ReadonlySet<unknown> = new Set(['insert', 'update', 'delete', '*']);
@@ -18,6 +20,8 @@ export class Registry {
   /** The newest registered version of each table. */
   readonly #shapes = new Map<string, TableShape>();
   readonly #versions = new Map<string, Map<number, TableShape>>();
+  /** What makes rows of a version from those of another, by table and version. */
+  readonly #migrations = new Map<string, Map<number, MigrateFunction>>();
   readonly #functions = new Map<string, RegisteredFunction>();
   readonly #triggers = new Map<string, RegisteredTrigger[]>();
   /** Tables of the database's own: anyone may read them. */
@@ -25,17 +29,32 @@ export class Registry {
 
   constructor(logger: Logger) {
     this.#logger = logger;
-    this.#system = new Map(systemSchemas.map((schema) => [schema.name, new TableShape(schema)]));
+    this.#system = new Map(
+      [...systemSchemas, retiredVersionsSchema].map((schema) => [schema.name, new TableShape(schema)]),
+    );
   }
 
   /** Takes in a schema. `view`: what is stored, if the database is running. Throws `InvalidSchemaError`. */
   registerSchema(definition: unknown, view: View | undefined): void {
     const shape = new TableShape(readSchema(definition));
+    const { migrate } = definition as SchemaDefinition;
+    if (migrate !== undefined && typeof migrate !== 'function') {
+      const message = `\`migrate\` of table '${shape.name}' must be a function, not ${describeValue(migrate)}.`;
+      throw new InvalidSchemaError(shape.name, message);
+    }
     const versions = this.#versions.get(shape.name) ?? new Map<number, TableShape>();
     const known = versions.get(shape.version);
     if (known !== undefined && known.canonical !== shape.canonical) throw redefined(shape, 'was registered');
-    const stored = view?.table(shape.name)?.shape;
-    if (stored?.version === shape.version && stored.canonical !== shape.canonical) throw redefined(shape, 'is stored');
+    for (const stored of [view?.table(shape.name)?.shape, view?.beside(shape.name)?.rows.shape]) {
+      if (stored?.version === shape.version && stored.canonical !== shape.canonical) {
+        throw redefined(shape, 'is stored');
+      }
+    }
+    // The first definition of a version counts, as for all else in it.
+    if (migrate !== undefined && known === undefined) {
+      const functions = this.#migrations.get(shape.name) ?? new Map<number, MigrateFunction>();
+      this.#migrations.set(shape.name, functions.set(shape.version, migrate));
+    }
     versions.set(shape.version, known ?? shape);
     this.#versions.set(shape.name, versions);
     const newest = this.#shapes.get(shape.name);
@@ -96,6 +115,11 @@ export class Registry {
     return this.#shapes.get(table) ?? this.#system.get(table);
   }
 
+  /** The shape of one version of a table, the newest or another one, if it is registered. */
+  versionShape(table: string, version: number): TableShape | undefined {
+    return this.#versions.get(table)?.get(version);
+  }
+
   requireShape(table: string): TableShape {
     const shape = this.shape(table);
     if (shape === undefined) throw new SchemaNotFoundError(table);
@@ -114,22 +138,19 @@ export class Registry {
     return this.#functions.get(name);
   }
 
-  /** A registered table's state in a view. Throws `InvalidSchemaError` where it is stored in another form. */
-  stateOf(table: string, view: View): TableState {
-    const shape = this.requireShape(table);
-    const state = view.table(table);
-    if (state === undefined) return view.emptyTable(shape.schema);
-    if (state.shape.canonical === shape.canonical) return state;
-    if (state.shape.version === shape.version) throw redefined(shape, 'is stored');
-    throw new InvalidSchemaError(
-      table,
-      `Table '${table}' is stored in version ${state.shape.version}, and version ${shape.version} is registered. ` +
-        `Register version ${state.shape.version}: this release cannot move data between versions yet.`,
-    );
+  /** What the definition of a version makes its rows with; undefined where it has nothing of its own, or is not registered. */
+  migrateFunction(table: string, version: number): MigrateFunction | undefined {
+    return this.#migrations.get(table)?.get(version);
+  }
+
+  /** Whether a version of a table is registered. */
+  isRegistered(table: string, version: number): boolean {
+    return this.#versions.get(table)?.has(version) === true;
   }
 }
 
-function redefined(shape: TableShape, how: string): InvalidSchemaError {
+/** A version that is known already was given another definition. */
+export function redefined(shape: TableShape, how: string): InvalidSchemaError {
   return new InvalidSchemaError(
     shape.name,
     `Version ${shape.version} of table '${shape.name}' ${how} with another definition. A version never changes: ` +

@@ -6,6 +6,7 @@ import type { StoredDefault, StoredField, StoredSchema } from '../format/stored-
 import { isKeyType, isTypeId, typeName, Types } from '../format/types.ts';
 import type { JsonValue, TypeId } from '../format/types.ts';
 import { describeValue, normalizeValue } from '../format/values.ts';
+import type { MigrateFunction } from './migrate-function.ts';
 
 /** One field of a table. */
 export interface FieldDefinition {
@@ -32,6 +33,13 @@ export interface SchemaDefinition {
   readonly primaryKey: string;
   /** Names of fields that get a B+Tree index. Default: none. */
   readonly indexes?: readonly string[];
+  /**
+   * Makes a row of this version from one of another: of an older one to bring it here, and of a newer one where both are
+   * registered and this one is the older. It must be synchronous and pure, and is not stored: a definition with it and one
+   * without are the same. Default: fields of the same name carry over, with numbers widened, and new ones get their
+   * constant `default`, or null.
+   */
+  readonly migrate?: MigrateFunction;
 }
 
 type TypesById = {

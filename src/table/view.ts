@@ -14,6 +14,7 @@ import type { Node } from '../format/node.ts';
 import type { StoredMigration } from '../format/stored-migration.ts';
 import { canonicalSchema } from '../format/stored-schema.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
+import type { BlockCache } from '../memory/block-cache.ts';
 import type { BlockReader } from '../tree/block-source.ts';
 import { checkLeaf } from '../tree/leaf-shape.ts';
 import { Tree, treeOfNode } from '../tree/tree.ts';
@@ -315,6 +316,11 @@ export class View {
     for (const { commit } of this.pending) commit.members.forEach(add);
     this.#uncommitted.forEach(add);
     return found;
+  }
+
+  /** The blocks that are in memory. */
+  get cache(): BlockCache {
+    return this.#context.reader.cache;
   }
 
   /** A change as a layer over a state of its own version. Throws `CorruptionError` where it is of another one. */

@@ -77,9 +77,9 @@ export class TransactionHost implements BatchHost, QueryHost {
     return this.#instance.registeredFunction(name);
   }
 
-  tableState(table: string): TableState {
+  tableState(table: string): TableState | Promise<TableState> {
     this.checkStarted('A query');
-    return this.#instance.registry.stateOf(table, this.#view);
+    return this.#instance.bridge.stateOf(this.#view, table);
   }
 
   /** A block of the view is gone: the attempt is lost if garbage was collected past it, and the block is if not. */

@@ -37,7 +37,7 @@ export class Transaction {
 
   /** The row with a primary key, the transaction's own writes included; undefined if there is none. */
   async get<T extends TableRef>(table: T, primaryKey: unknown): Promise<RowFor<T> | undefined> {
-    const { shape } = this.#host.tableState(tableName(table));
+    const { shape } = await this.#host.tableState(tableName(table));
     return this.query(table).where(shape.primaryKey.name, '=', primaryKey).first();
   }
 

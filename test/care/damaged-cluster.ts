@@ -127,7 +127,7 @@ export class DamagedCluster extends Cluster {
     const member = await prepareMember(
       lists,
       new Map(),
-      ({ shape }) => view.table(shape.name) ?? view.emptyTable(shape.schema),
+      ({ shape }) => ({ state: view.table(shape.name) ?? view.emptyTable(shape.schema), truth: undefined }),
       options,
     );
     const commit = {

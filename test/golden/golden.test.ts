@@ -18,7 +18,19 @@ import { decodeRow } from '../../src/format/row-decode.ts';
 import { rowMarks } from '../../src/format/row-layout.ts';
 import { Types } from '../../src/format/types.ts';
 import { block0FormatVersion, blockFormatVersion } from '../../src/format/version.ts';
-import { block0, children, commit, indexEntries, layout, migrating, objects, rows, schema, separators, slot } from './samples.ts';
+import {
+  block0,
+  children,
+  commit,
+  indexEntries,
+  layout,
+  migrating,
+  objects,
+  rows,
+  schema,
+  separators,
+  slot,
+} from './samples.ts';
 import type { ObjectKind, Row } from './samples.ts';
 
 const update = process.env['UPDATE_GOLDEN'];

@@ -28,6 +28,7 @@ const layers: readonly Layer[] = [
   { rooms: ['memory'] },
   { rooms: ['root', 'log', 'tree', 'blob'], neighbours: true },
   { rooms: ['table', 'cluster'], neighbours: true },
+  { rooms: ['migration'] },
   { rooms: ['batch', 'query'], neighbours: true },
   { rooms: ['care'] },
   {

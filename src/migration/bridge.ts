@@ -1,0 +1,313 @@
+/**
+ * What an instance sees of a table whose truth is of another version than the one that it has registered. A row is the
+ * stored row of its own version where that goes with the row of the truth as it is now; else what comes of bringing it in
+ * line; else, where none is stored, what the row of the truth becomes. The truth says which rows there are.
+ *
+ * States are made once for each state of the truth, step by step: what a commit changes is laid over the state before it.
+ */
+import { InvalidSchemaError, MigrationPendingError } from '../base/errors.ts';
+import { blockName } from '../format/keys.ts';
+import { isDeleted } from '../table/merged-cursor.ts';
+import { BesideRows } from '../table/beside-rows.ts';
+import type { MemberChange } from '../table/member-changes.ts';
+import { redefined } from '../table/registry.ts';
+import type { Registry } from '../table/registry.ts';
+import type { TableShape } from '../table/table-shape.ts';
+import { TableState } from '../table/table-state.ts';
+import type { Beside, View } from '../table/view.ts';
+import { noBlocks } from '../tree/block-source.ts';
+import { TreeCursor } from '../tree/cursor.ts';
+import type { RowHit, Tree } from '../tree/tree.ts';
+import { MadeRows } from './made-rows.ts';
+import type { RowErrors } from './made-rows.ts';
+import { RowTranslation, versionConflict } from './row-translation.ts';
+import { FailingTree, keyText, TranslatedTree } from './translated-tree.ts';
+import { diffTrees } from './tree-diff.ts';
+
+/** A table in the registered version, and what it takes to write to it. */
+export interface BridgedTable {
+  /** In the registered version. */
+  readonly state: TableState;
+  /** What is to be written beside it; undefined where the registered version is the truth. */
+  readonly truth: { readonly state: TableState; readonly translation: RowTranslation } | undefined;
+}
+
+/** A state after some changes that are not merged yet. */
+interface Step {
+  readonly view: View;
+  readonly changes: readonly MemberChange[];
+  /** What is stored of the version; undefined where nothing is. */
+  readonly stored: BesideRows | undefined;
+  /** Without the rows that could not be made. */
+  readonly state: TableState;
+  readonly errors: RowErrors;
+}
+
+/** What lies between the rows of the truth and a state, made of trees that stay as they are. */
+interface KnownDifference {
+  readonly trees: readonly Tree[];
+  readonly complete: boolean;
+  readonly made: MadeRows;
+}
+
+/** Steps that are remembered for each table: the newest views, and those of what is being committed. */
+const maxSteps = 6;
+/** Up to so many stored rows are looked up one by one to find those that are out of line. */
+const fewRows = 256;
+
+export class Bridge {
+  readonly #registry: Registry;
+  readonly #translations = new Map<string, RowTranslation>();
+  readonly #steps = new Map<string, Step[]>();
+  readonly #differences = new Map<string, KnownDifference>();
+  /** By the state of the truth that they go with. */
+  readonly #states = new WeakMap<TableState, TableState>();
+  readonly #making = new WeakMap<TableState, { readonly shape: TableShape; readonly state: Promise<TableState> }>();
+  /** The states of the truth, by those that were made of them, and the generation that both are of. */
+  readonly #origins = new WeakMap<TableState, { readonly truth: TableState; readonly generation: number }>();
+
+  constructor(registry: Registry) {
+    this.#registry = registry;
+  }
+
+  /**
+   * A table of a view in the registered version. Throws `SchemaNotFoundError`, `InvalidSchemaError` where the registered
+   * version cannot be had, and `MigrationPendingError` where it cannot be had yet.
+   */
+  stateOf(view: View, table: string): TableState | Promise<TableState> {
+    const shape = this.#registry.requireShape(table);
+    const truth = view.table(table);
+    if (truth === undefined) return view.emptyTable(shape.schema);
+    if (truth.shape.canonical === shape.canonical) return truth;
+    const known = this.#states.get(truth);
+    return known?.shape === shape ? known : this.#stateBeside(view, truth, shape);
+  }
+
+  /** The same with what it takes to write to it. */
+  async writableTable(view: View, table: string): Promise<BridgedTable> {
+    const state = await this.stateOf(view, table);
+    const truth = view.table(table);
+    if (truth === undefined || truth.shape.version === state.shape.version) return { state, truth: undefined };
+    return { state, truth: { state: truth, translation: this.translation(truth.shape, state.shape) } };
+  }
+
+  /** The state of the truth that a state was made of: itself, if it is the truth. */
+  truthOf(state: TableState): TableState {
+    return this.#origins.get(state)?.truth ?? state;
+  }
+
+  /** Whether a view is past the blocks that a state shows. */
+  isOvertaken(state: TableState, view: View): boolean {
+    const origin = this.#origins.get(state);
+    if (origin !== undefined) return view.block0.generation > origin.generation;
+    return view.table(state.shape.name)?.tree.ref !== state.tree.ref;
+  }
+
+  /** How rows of one version become rows of another and back. */
+  translation(from: TableShape, to: TableShape): RowTranslation {
+    const key = `${from.canonical} ${to.canonical}`;
+    let known = this.#translations.get(key);
+    if (known === undefined) {
+      const migrate = this.#registry.migrateFunction(to.name, to.version);
+      known = new RowTranslation(from, to, migrate, this.#registry.migrateFunction(from.name, from.version));
+      this.#translations.set(key, known);
+    }
+    return known;
+  }
+
+  #stateBeside(view: View, truth: TableState, shape: TableShape): TableState | Promise<TableState> {
+    const beside = view.beside(shape.name);
+    checkVersions(shape, truth, beside);
+    const known = this.#making.get(truth);
+    if (known?.shape === shape) return known.state;
+    const state = this.#make(view, truth, shape).finally(() => this.#making.delete(truth));
+    this.#making.set(truth, { shape, state });
+    return state;
+  }
+
+  async #make(view: View, truth: TableState, shape: TableShape): Promise<TableState> {
+    const { name } = shape;
+    const { generation, databaseId } = view.block0;
+    const changes = view.changesOf(name);
+    const translation = this.translation(truth.shape, shape);
+    const isBefore = (step: Step): boolean => {
+      const { block0 } = step.view;
+      if (block0.generation !== generation || block0.databaseId !== databaseId) return false;
+      const last = step.changes.length - 1;
+      return step.state.shape === shape && (last < 0 || step.changes[last]?.truth === changes[last]?.truth);
+    };
+    const steps = this.#steps.get(name) ?? [];
+    const before = steps.filter(isBefore).toSorted((a, b) => b.changes.length - a.changes.length)[0];
+    let step = before ?? (await this.#firstStep(view, truth, translation));
+    for (const change of changes.slice(step.changes.length)) step = await nextStep(step, change, view, translation);
+    this.#remember(name, step);
+    const { state, errors } = step;
+    const made =
+      errors.size === 0
+        ? new TableState(state.shape, state.tree, state.indexes, state.layers)
+        : state.withLayer(new FailingTree(errors, noBlocks));
+    this.#states.set(truth, made);
+    this.#origins.set(made, { truth, generation });
+    return made;
+  }
+
+  #remember(name: string, step: Step): void {
+    const steps = this.#steps.get(name) ?? [];
+    this.#steps.set(name, [step, ...steps.filter((other) => other !== step)].slice(0, maxSteps));
+  }
+
+  /** What the blocks of a view show, without its pending commits. */
+  async #firstStep(view: View, { shape: from, tree }: TableState, translation: RowTranslation): Promise<Step> {
+    const { to } = translation;
+    const { name } = to;
+    const beside = view.beside(name);
+    const complete = beside?.migration?.built === null;
+    const nameOf = (ref: { birth: number; id: string }): string => blockName({ table: name }, ref);
+    const options = { translation, cache: view.cache, leaf: to.leafShape, nameOf };
+    let state: TableState;
+    if (beside !== undefined && complete) state = new TableState(to, beside.rows.tree, beside.rows.indexes);
+    else {
+      const indexes = commonIndexes(translation, view.table(name));
+      const stored = beside === undefined || beside.rows.tree.ref === null ? [] : [beside.rows.tree];
+      state = new TableState(to, new TranslatedTree(tree, options), indexes, stored);
+    }
+    const first = { view, changes: [], stored: beside && BesideRows.stored(beside) };
+    if (beside === undefined || beside.rows.tree.ref === null) return { ...first, state, errors: new Map() };
+    const made = await this.#difference(beside, { shape: from, tree }, complete, translation);
+    const layer = made.layer();
+    if (layer !== undefined) state = new TableState(to, state.tree, state.indexes, [layer, ...state.layers]);
+    return { ...first, state, errors: made.errors };
+  }
+
+  /** The rows that are not as they are stored, since the truth has changed. */
+  async #difference(
+    { rows, base }: Beside,
+    { shape, tree }: Pick<TableState, 'shape' | 'tree'>,
+    complete: boolean,
+    translation: RowTranslation,
+  ): Promise<MadeRows> {
+    const trees = [rows.tree, base.tree, tree];
+    const known = this.#differences.get(shape.name);
+    const isSame = known?.trees.every((other, i) => isSameTree(other, trees[i] as Tree)) === true;
+    if (isSame && known.complete === complete && known.made.translation === translation) return known.made;
+    const made = new MadeRows(translation);
+    const add = async (key: Uint8Array, before: RowHit | undefined, after: RowHit | undefined): Promise<void> => {
+      const own = made.keyOf(key);
+      const stored = own && (await rows.tree.lookup(own));
+      if (own === undefined) return;
+      if (stored === undefined) {
+        if (complete && after !== undefined) made.addTranslated(own, after);
+      } else if (after === undefined) made.addDeleted(own);
+      else made.addInLine(own, stored, before, after);
+    };
+    if (!complete && translation.keepsKeys && rows.tree.count <= fewRows) {
+      const cursor = new TreeCursor(rows.tree);
+      while (await cursor.next()) {
+        for (let i = cursor.from; i < cursor.to; i++) {
+          const key = cursor.node.key(i);
+          const [before, after] = [await base.tree.lookup(key), await tree.lookup(key)];
+          if (before === undefined || before.source !== after?.source || before.base !== after.base) {
+            await add(key, before, after);
+          }
+        }
+      }
+    } else
+      for await (const { key, before, after } of diffTrees(base.tree, tree, shape.layout))
+        await add(key, before, after);
+    this.#differences.set(shape.name, { trees, complete, made });
+    return made;
+  }
+}
+
+function isSameTree(a: Tree, b: Tree): boolean {
+  return a.ref?.birth === b.ref?.birth && a.ref?.id === b.ref?.id;
+}
+
+/** Throws unless the registered version can be had beside the truth. */
+function checkVersions(shape: TableShape, { shape: truth }: TableState, beside: Beside | undefined): void {
+  const { name, version } = shape;
+  if (truth.version === version) throw redefined(shape, 'is stored');
+  if (truth.version > version) {
+    throw new InvalidSchemaError(
+      name,
+      `Table '${name}' is stored in version ${truth.version}, and version ${version} is registered, which is retired. ` +
+        'Deploy the newer version of the application here.',
+    );
+  }
+  const other = beside?.rows.shape;
+  if (other !== undefined && other.version !== version) {
+    throw new InvalidSchemaError(
+      name,
+      `Table '${name}' is being brought from version ${truth.version} to version ${other.version}, and version ${version} ` +
+        'is registered. Finish that migration or cancel it first: there can be two versions at a time.',
+    );
+  }
+  if (other !== undefined && other.canonical !== shape.canonical) throw redefined(shape, 'is stored');
+  const conflict = versionConflict(truth, shape);
+  if (conflict !== undefined) throw new InvalidSchemaError(name, conflict);
+  if (truth.primaryKey.typeId === shape.primaryKey.typeId || beside?.migration?.built === null) return;
+  const [done, total] = [beside?.rows.tree.count ?? 0, beside?.base.tree.count];
+  throw new MigrationPendingError(
+    name,
+    `Version ${version} of table '${name}' has another type of primary key than version ${truth.version}, and can be used ` +
+      `once all of its rows are made${total === undefined ? '' : ` (${done} of ${total})`}: call setTargetSchemaVersion().`,
+  );
+}
+
+/** The indexes of the truth that serve the other version as well, while that has none of its own. */
+function commonIndexes(translation: RowTranslation, truth: TableState | undefined): Map<string, Tree> {
+  const indexes = new Map<string, Tree>();
+  if (truth === undefined || translation.isCustom) return indexes;
+  for (const { name, field } of translation.to.indexes) {
+    const own = truth.shape.indexes.find((index) => index.name === name)?.field;
+    const tree = truth.indexes.get(name);
+    if (own?.name === field.name && own.typeId === field.typeId && tree !== undefined) indexes.set(name, tree);
+  }
+  return indexes;
+}
+
+/** The step after a change. */
+async function nextStep(before: Step, change: MemberChange, view: View, translation: RowTranslation): Promise<Step> {
+  const { to, from } = translation;
+  const beside = view.beside(to.name);
+  const stored = before.stored ?? (beside && BesideRows.stored(beside));
+  const after = await stored?.with(change, (layered, shape) => view.layer(layered, shape));
+  const errors = new Map(before.errors);
+  const step = (state: TableState): Step => {
+    return { view, changes: [...before.changes, change], stored: after, state, errors };
+  };
+  const own = change.twin && view.layer(change.twin, to);
+  if (own !== undefined) {
+    if (errors.size > 0) for await (const { key } of rowsOf(own)) errors.delete(keyText(key));
+    return step(before.state.withLayer(own));
+  }
+  const truth = view.layer(change.truth, from);
+  if ((after === undefined || after.isEmpty) && change.truth.staged !== undefined && errors.size === 0) {
+    const options = { translation, cache: view.cache, leaf: to.changeShape, nameOf: undefined };
+    return step(before.state.withLayer(new TranslatedTree(truth, options)));
+  }
+  const made = new MadeRows(translation);
+  for await (const { key, row, gone } of rowsOf(truth)) {
+    errors.delete(keyText(key));
+    const ownKey = made.keyOf(key);
+    if (ownKey === undefined) continue;
+    errors.delete(keyText(ownKey));
+    const storedRow = gone ? undefined : await after?.rows.lookup(ownKey);
+    if (gone) made.addDeleted(ownKey);
+    else if (storedRow === undefined) made.addTranslated(ownKey, row);
+    else made.addInLine(ownKey, storedRow, await after?.base.lookup(key), row);
+  }
+  for (const [key, error] of made.errors) errors.set(key, error);
+  const layer = made.layer();
+  return step(layer === undefined ? before.state : before.state.withLayer(layer));
+}
+
+async function* rowsOf(layer: Tree): AsyncGenerator<{ key: Uint8Array; row: RowHit; gone: boolean }> {
+  const cursor = new TreeCursor(layer);
+  while (await cursor.next()) {
+    const { node, from, to } = cursor;
+    for (let i = from; i < to; i++) {
+      yield { key: node.key(i), row: { source: node, base: node.rowBase(i) }, gone: isDeleted(node, i) };
+    }
+  }
+}

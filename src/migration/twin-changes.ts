@@ -1,0 +1,132 @@
+/**
+ * For rows that are written in another version than the truth: the rows of the truth that go with them, with the same keys.
+ * Nodes without the code of the version read, write and merge those.
+ */
+import { compareBytes } from '../base/bytes.ts';
+import { EncodeError } from '../base/errors.ts';
+import { decodeRow } from '../format/row-decode.ts';
+import { FieldProblem } from '../format/row-encode.ts';
+import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
+import type { RowSource } from '../format/row-layout.ts';
+import type { TableState } from '../table/table-state.ts';
+import type { RowHit } from '../tree/tree.ts';
+import type { ChangeStream } from '../tree/write.ts';
+import { PlainRows } from './plain-rows.ts';
+import type { RowTranslation } from './row-translation.ts';
+
+/** Rows are made into memory of so many bytes, which goes once they are written. */
+const chunkBytes = 1024 * 1024;
+
+interface Twin {
+  readonly key: Uint8Array;
+  readonly source: RowSource;
+  readonly base: number;
+}
+
+export class TwinChanges implements ChangeStream {
+  readonly #written: ChangeStream;
+  readonly #truth: TableState;
+  readonly #translation: RowTranslation;
+  #rows = new PlainRows();
+  /** All of them, where keys come in another order; undefined where they come one by one. */
+  #sorted: Twin[] | undefined;
+  #next = 0;
+  #twin: Twin | undefined;
+  readonly keyStart = 0;
+  readonly remove = false;
+
+  private constructor(written: ChangeStream, truth: TableState, translation: RowTranslation) {
+    this.#written = written;
+    this.#truth = truth;
+    this.#translation = translation;
+  }
+
+  /** `written`: rows in the other version; `truth`: what they are written over. Throws `EncodeError`. */
+  static async of(written: ChangeStream, truth: TableState, translation: RowTranslation): Promise<TwinChanges> {
+    const changes = new TwinChanges(written, truth, translation);
+    if (translation.keepsKeys) await changes.#make();
+    else await changes.#makeAll();
+    return changes;
+  }
+
+  get done(): boolean {
+    return this.#twin === undefined;
+  }
+
+  get key(): Uint8Array {
+    return (this.#twin as Twin).key;
+  }
+
+  get keyEnd(): number {
+    return this.key.length;
+  }
+
+  get source(): RowSource | undefined {
+    return this.#twin?.source;
+  }
+
+  get base(): number {
+    return this.#twin?.base ?? 0;
+  }
+
+  advance(): void | Promise<void> {
+    if (this.#sorted !== undefined) {
+      this.#twin = this.#sorted[this.#next++];
+      return undefined;
+    }
+    const advanced = this.#written.advance();
+    return advanced instanceof Promise ? advanced.then(() => this.#make()) : this.#make();
+  }
+
+  async #makeAll(): Promise<void> {
+    const all: Twin[] = [];
+    while (!this.#written.done) {
+      await this.#make();
+      if (this.#twin !== undefined) all.push(this.#twin);
+      await this.#written.advance();
+    }
+    this.#sorted = all.toSorted((a, b) => compareBytes(a.key, b.key));
+    this.#twin = this.#sorted[this.#next++];
+  }
+
+  /** Makes the twin of the present row. */
+  #make(): void | Promise<void> {
+    const { done, key, keyStart, keyEnd } = this.#written;
+    if (done) {
+      this.#twin = undefined;
+      return undefined;
+    }
+    const truthKey = this.#translation.keyBack(key.slice(keyStart, keyEnd));
+    const before = this.#truth.lookup(truthKey);
+    if (before instanceof Promise) return before.then((found) => this.#take(truthKey, found));
+    return this.#take(truthKey, before);
+  }
+
+  #take(key: Uint8Array, before: RowHit | undefined): void {
+    if (this.#rows.sizeBytes > chunkBytes) this.#rows = new PlainRows();
+    this.#twin = { key, source: this.#rows, base: this.#encode(before) };
+  }
+
+  #encode(before: RowHit | undefined): number {
+    const rows = this.#rows;
+    const { from, to } = this.#translation;
+    const { source, base } = this.#written;
+    const marks = source === undefined ? rowDeletedFlag : (source.rows[base] as number);
+    if (source === undefined || (marks & rowDeletedFlag) !== 0) return rows.addDeleted(from.layout);
+    const old = before && decodeRow(from.layout, before.source, before.base);
+    const row = this.#translation.back(decodeRow(to.layout, source, base), old);
+    try {
+      const at = rows.add(from.layout, row);
+      rows.rows[at] = (rows.rows[at] as number) | (marks & rowUpdatedFlag);
+      return at;
+    } catch (error) {
+      if (!(error instanceof FieldProblem)) throw error;
+      throw new EncodeError(
+        from.name,
+        error.field,
+        error.value,
+        `As a row of version ${from.version}: ${error.message}`,
+      );
+    }
+  }
+}
