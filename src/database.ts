@@ -23,6 +23,8 @@ import { decodeRow } from './format/row-decode.ts';
 import { FieldProblem } from './format/row-encode.ts';
 import type { Instance } from './instance.ts';
 import type { RowFor, TriggerApi } from './trigger-api.ts';
+import type { TargetOptions } from './migration/migrations.ts';
+import type { MigrationStatus } from './migration/migration-status.ts';
 import { Query } from './query/builder.ts';
 import { Snapshot } from './snapshot.ts';
 import type { SchemaDefinition } from './table/schema.ts';
@@ -109,6 +111,36 @@ export class Database {
    */
   registerSchema(schema: SchemaDefinition): void {
     this.#instance.registry.registerSchema(schema, this.#instance.engine?.view);
+  }
+
+  /**
+   * Asks that a table go to another version of its schema, which this instance has registered. Resolves when that is in
+   * Block 0; the rows are made in the background, by instances that have registered the version, while instances with the old
+   * one read and write on. Once all rows are there the table switches, and the old version goes when no registered node uses
+   * it any more. `migrationStatus()` tells how far it is. Called again for a migration that is blocked, it tries again. For
+   * the version in force it does nothing, or goes back to it. A table without any rows yet is made in the version.
+   *
+   * Rejects with `InvalidSchemaError` if the version is not registered here or the table cannot go there, with
+   * `MigrationActiveError` while it is on its way to another version, and with `InvalidOptionError`, also for a version lower
+   * than the one in force.
+   */
+  async setTargetSchemaVersion(table: string, version: number, options: TargetOptions = {}): Promise<void> {
+    const migrations = this.#instance.maintenance.migrations('db.setTargetSchemaVersion()');
+    await migrations.setTarget(table, version, options);
+  }
+
+  /**
+   * Goes back to the old version of a table that is on its way to a new one, or has switched to it: what was made for the new
+   * version is dropped, and what only the new version knew is lost. Without a migration it does nothing. Rejects with
+   * `MigrationActiveError` once the old version is retired.
+   */
+  async cancelMigration(table: string, options: CallOptions = {}): Promise<void> {
+    await this.#instance.maintenance.migrations('db.cancelMigration()').cancel(table, options.signal);
+  }
+
+  /** How far the migration of a table is. The table need not be registered. */
+  async migrationStatus(table: string, options: CallOptions = {}): Promise<MigrationStatus> {
+    return this.#instance.maintenance.migrations('db.migrationStatus()').status(table, options.signal);
   }
 
   /**

@@ -59,6 +59,8 @@ export type { Finding } from './tree/check.ts';
 export type { JsonValue, TypeId, TypeName } from './format/types.ts';
 export type { Operator } from './query/comparison.ts';
 export type { Direction, FieldName, Query, QueryOptions } from './query/builder.ts';
+export type { MigrationStatus } from './migration/migration-status.ts';
+export type { TargetOptions } from './migration/migrations.ts';
 export type { Explanation } from './query/explain.ts';
 export type { Overlay } from './table/query-host.ts';
 export type { MergeCounters } from './cluster/merge-counters.ts';

@@ -1,4 +1,4 @@
-/** What keeps a database in order: garbage collection, checks and repairs, and the look at its store. */
+/** What keeps a database in order: garbage collection, checks and repairs, migrations, and the look at its store. */
 import { Deadline } from './base/deadline.ts';
 import type { Environment } from './base/env.ts';
 import type { Logger } from './base/logger.ts';
@@ -16,8 +16,11 @@ import type { UpkeepOptions } from './care/upkeep.ts';
 import type { VerifyReport } from './care/verify.ts';
 import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
 import type { Engine, PinnedView } from './cluster/engine.ts';
+import { MigrationDaemon } from './migration/migration-daemon.ts';
+import { Migrations } from './migration/migrations.ts';
 import type { CheckedOptions } from './options.ts';
 import type { StorageDriver } from './storage/driver.ts';
+import type { Registry } from './table/registry.ts';
 
 /** Far beyond what looking at a store takes, which ends by itself. */
 const doctorTimeoutMs = 300_000;
@@ -27,6 +30,7 @@ export interface MaintenanceOptions {
   readonly driver: StorageDriver;
   readonly logger: Logger;
   readonly options: CheckedOptions;
+  readonly registry: Registry;
   readonly maxCommitBytes: number;
   /** The engine; throws `NotStartedError` unless the database is running. */
   readonly running: (what: string) => Engine;
@@ -42,6 +46,7 @@ export interface MaintenanceOptions {
 export class Maintenance {
   readonly #options: MaintenanceOptions;
   #gcSchedule: GcSchedule | undefined;
+  #daemon: MigrationDaemon | undefined;
 
   constructor(options: MaintenanceOptions) {
     this.#options = options;
@@ -50,6 +55,16 @@ export class Maintenance {
   /** The instance has started: begins what is to be done now and then. */
   begin(engine: Engine): void {
     const { environment, logger, options } = this.#options;
+    const daemon = new MigrationDaemon({
+      ...this.#options,
+      ...options,
+      logger,
+      engine,
+      intervalMs: options.writeForwardInterval,
+    });
+    this.#daemon = daemon;
+    engine.follower.onView = () => daemon.viewChanged();
+    daemon.viewChanged();
     const { gcInterval: intervalMs } = options;
     if (intervalMs === undefined) return;
     this.#gcSchedule = new GcSchedule({
@@ -67,6 +82,13 @@ export class Maintenance {
   /** The instance is about to stop. */
   end(): void {
     this.#gcSchedule?.stop();
+    this.#daemon?.stop();
+  }
+
+  /** Changes of schemas. `what` names the call. Throws `NotStartedError` unless the database is running. */
+  migrations(what: string): Migrations {
+    const engine = this.#options.running(what);
+    return new Migrations({ ...this.#options, engine, daemon: this.#daemon as MigrationDaemon });
   }
 
   /** Checks what is stored. */

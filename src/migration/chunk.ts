@@ -209,7 +209,12 @@ class ChunkBuilder {
     if (!isMoved && !retires && phase === this.#migration.phase) return { table: undefined, rows, problems, phase };
     const versions = rows === 0 ? [] : [await mergeVersion(this.#toRows.over(this.#rows), context)];
     if (retires) {
-      return { table: { name, versions, dropped: [from], migration: () => undefined }, rows, problems, phase: undefined };
+      return {
+        table: { name, versions, dropped: [from], migration: () => undefined },
+        rows,
+        problems,
+        phase: undefined,
+      };
     }
     const base = this.isInLine
       ? new GrowingTree(context, { table: name }, this.#truth.shape.leafShape, this.#truth.tree)

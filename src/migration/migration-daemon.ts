@@ -1,0 +1,336 @@
+/**
+ * Does the work of migrations in the background: in the turns that this node has among those that can (they have the code
+ * of the new version), chunk by chunk, each of them one generation. What it knows is in Block 0, so that whoever has the
+ * next turn goes on from there; two that work at once lose one chunk.
+ */
+import { sleep } from '../base/env.ts';
+import type { Environment, Timer } from '../base/env.ts';
+import type { Logger } from '../base/logger.ts';
+import { authorityAt, untilNextSlot, untilOwnSlot } from '../cluster/authority.ts';
+import type { Engine } from '../cluster/engine.ts';
+import type { Polling } from '../cluster/polling.ts';
+import type { StoredMigration } from '../format/stored-migration.ts';
+import { changeableOf } from '../root/block0-register.ts';
+import type { Registry } from '../table/registry.ts';
+import { isRetiring, retirementOf } from '../table/retired-versions.ts';
+import { View } from '../table/view.ts';
+import { nextChunk } from './chunk.ts';
+import type { Chunk } from './chunk.ts';
+import { MigrationRates, nodesUsingOld } from './migration-status.ts';
+import { RowTranslation } from './row-translation.ts';
+
+export interface MigrationDaemonOptions {
+  readonly environment: Environment;
+  readonly logger: Logger;
+  readonly engine: Engine;
+  readonly registry: Registry;
+  readonly nodeId: number;
+  readonly intervalMs: number;
+  readonly polling: Polling;
+  readonly maxMemoryBytes: number;
+}
+
+/** Rows of the first chunk; later ones are as large as the time for a chunk allows. */
+const firstRows = 500;
+const leastRows = 16;
+const mostRows = 20_000;
+/** Part of the memory that a chunk may hold rows in. */
+const memoryShare = 1 / 32;
+/** Longest time that a chunk is worked on, in milliseconds; never more than a fourth of a slot. */
+const longestChunkMs = 1000;
+/** Chunks in a row that others may come before until the next turn is waited for. */
+const maxLost = 8;
+
+/** Nothing is to be stored. */
+class NothingToStore extends Error {}
+
+export class MigrationDaemon {
+  readonly #options: MigrationDaemonOptions;
+  readonly rates: MigrationRates = new MigrationRates();
+  /** Tables whose migration this instance has asked for: with polling on demand it brings them to an end. */
+  readonly #asked = new Set<string>();
+  /** By table the generation in which there was nothing to do. */
+  readonly #settled = new Map<string, number>();
+  /** By table the tenth of the rows that was told of last. */
+  readonly #told = new Map<string, number>();
+  #chunkRows = firstRows;
+  #timer: Timer | undefined;
+  #working = false;
+  #stopped = false;
+
+  constructor(options: MigrationDaemonOptions) {
+    this.#options = options;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  /** This instance has asked for a migration. */
+  drive(table: string): void {
+    this.#asked.add(table);
+    this.#settled.delete(table);
+    this.viewChanged();
+  }
+
+  /** The view has moved on: there may be something to do. */
+  viewChanged(): void {
+    const { environment, engine } = this.#options;
+    for (const { table } of this.#migrations) {
+      const rows = engine.view.beside(table)?.rows.tree.count ?? 0;
+      this.rates.note(table, environment.monotonicMs(), rows);
+    }
+    if (!this.#working) this.#schedule(true);
+  }
+
+  get #migrations(): readonly StoredMigration[] {
+    return this.#options.engine.view.block0.migrations;
+  }
+
+  /** Sets the timer for the next work, if there is any. `atOnce`: a turn that this node has now will do. */
+  #schedule(atOnce: boolean): void {
+    if (this.#stopped || this.#timer !== undefined) return;
+    const delayMs = this.#untilWork(atOnce);
+    if (delayMs === undefined) return;
+    this.#timer = this.#options.environment.setTimer(() => {
+      this.#timer = undefined;
+      this.#working = true;
+      const work = this.#work().finally(() => {
+        this.#working = false;
+        this.#schedule(false);
+      });
+      void this.#options.engine.whileRunning(work);
+    }, delayMs);
+  }
+
+  #untilWork(atOnce: boolean): number | undefined {
+    const { environment, nodeId, intervalMs } = this.#options;
+    const nowMs = environment.now();
+    const delays = this.#migrations
+      .filter((migration) => this.#hasWork(migration))
+      .map((migration) => {
+        if (atOnce && this.#isOwnTurn(migration)) return 0;
+        return untilOwnSlot(nowMs, 0, intervalMs, nodeId, this.#coded(migration));
+      });
+    // Where many nodes learn of a migration in the same moment, not all of them are to write Block 0 in the next.
+    if (this.#isUnknown) delays.push(untilNextSlot(nowMs, intervalMs) + (environment.random() * intervalMs) / 2);
+    return delays.length === 0 ? undefined : Math.min(...delays);
+  }
+
+  /** The nodes that can do the work, this one among them. */
+  #coded({ to, users }: StoredMigration): number[] {
+    const { nodeId, engine } = this.#options;
+    const { nodes } = engine.view.block0;
+    const coded = users.filter((user) => user.version === to && nodes.includes(user.nodeId));
+    return [...coded.map((user) => user.nodeId), nodeId];
+  }
+
+  #isOwnTurn(migration: StoredMigration): boolean {
+    const { environment, nodeId, intervalMs } = this.#options;
+    return authorityAt(environment.now(), intervalMs, this.#coded(migration)) === nodeId;
+  }
+
+  /** Whether this node can do something for a migration, for all that the view shows. */
+  #hasWork(migration: StoredMigration): boolean {
+    const { engine, polling } = this.#options;
+    const { table, phase } = migration;
+    if (phase !== 'building' && phase !== 'switched') return false;
+    if (this.#translation(engine.view, migration) === undefined) return false;
+    if (polling === 'onDemand' && !this.#asked.has(table)) return false;
+    if (this.#settled.get(table) === engine.view.block0.generation) return false;
+    return phase === 'building' || !this.#isInStep(migration) || this.#mayRetire(migration);
+  }
+
+  #isInStep({ table }: StoredMigration): boolean {
+    const { view } = this.#options.engine;
+    const [truth, base] = [view.table(table)?.tree.ref, view.beside(table)?.base.tree.ref];
+    return truth?.id === base?.id && truth?.birth === base?.birth;
+  }
+
+  #mayRetire(migration: StoredMigration): boolean {
+    const { view, isRegistered } = this.#options.engine;
+    if (migration.phase !== 'switched' || migration.target?.keepOld !== false || !isRegistered) return false;
+    return nodesUsingOld(view.block0, migration).length === 0;
+  }
+
+  #translation(view: View, { table, to }: StoredMigration): RowTranslation | undefined {
+    const { registry } = this.#options;
+    const [from, beside] = [view.table(table)?.shape, view.beside(table)?.rows.shape];
+    const own = registry.versionShape(table, to);
+    if (from === undefined || beside === undefined || own?.canonical !== beside.canonical) return undefined;
+    const back = registry.migrateFunction(table, from.version);
+    return new RowTranslation(from, beside, registry.migrateFunction(table, to), back);
+  }
+
+  /** Whether this node has yet to say which version of some table it uses. */
+  get #isUnknown(): boolean {
+    const { engine, nodeId } = this.#options;
+    if (!engine.isRegistered) return false;
+    return this.#migrations.some(({ table, users }) => {
+      return users.find((user) => user.nodeId === nodeId)?.version !== this.#ownVersion(table);
+    });
+  }
+
+  #ownVersion(table: string): number | null {
+    return this.#options.registry.shape(table)?.version ?? null;
+  }
+
+  async #work(): Promise<void> {
+    const { engine, intervalMs } = this.#options;
+    try {
+      if (engine.viewAgeMs > intervalMs / 2) await engine.catchUp(engine.stopping);
+      if (this.#isUnknown) await this.#sayVersions();
+      for (const { table } of this.#migrations) await this.#workOn(table);
+    } catch (error) {
+      if (!this.#isStopped) engine.report('A migration', error);
+    }
+  }
+
+  get #isStopped(): boolean {
+    return this.#stopped || this.#options.engine.stopping.aborted;
+  }
+
+  /** Says in Block 0 which versions this node uses. Nodes that are listed no more are forgotten. */
+  async #sayVersions(): Promise<void> {
+    const { engine, nodeId } = this.#options;
+    await engine.register.update((present) => {
+      if (!present.nodes.includes(nodeId)) return undefined;
+      let changed = false;
+      const migrations = present.migrations.map((migration) => {
+        const version = this.#ownVersion(migration.table);
+        const known = migration.users.find((user) => user.nodeId === nodeId);
+        if (known?.version === version) return migration;
+        changed = true;
+        const others = migration.users.filter((user) => user.nodeId !== nodeId && present.nodes.includes(user.nodeId));
+        return { ...migration, users: [...others, { nodeId, version }] };
+      });
+      return changed ? { ...changeableOf(present), migrations } : undefined;
+    }, engine.stopping);
+    engine.follower.advance(engine.register.current, []);
+  }
+
+  /** Works on one table as long as it is this node's turn and there is something to do. */
+  async #workOn(table: string): Promise<void> {
+    const { environment, engine } = this.#options;
+    for (let lost = 0; lost < maxLost && !this.#isStopped; ) {
+      const migration = engine.view.beside(table)?.migration;
+      if (migration === undefined || !this.#hasWork(migration) || !this.#isOwnTurn(migration)) return;
+      const { generation } = engine.view.block0;
+      const startedMs = environment.monotonicMs();
+      const needsMark = this.#mayRetire(migration) && !(await isRetiring(engine.view, migration));
+      if (needsMark) await this.#giveUp(migration);
+      const chunk = await this.#chunk(table);
+      const tookMs = environment.monotonicMs() - startedMs;
+      if (chunk === undefined) {
+        lost++;
+        this.#chunkRows = Math.max(leastRows, this.#chunkRows >> 1);
+      } else {
+        lost = 0;
+        this.#sized(chunk, tookMs);
+        await this.#tell(table, migration, chunk);
+        if (chunk.table === undefined) this.#settled.set(table, generation);
+      }
+      // As long a pause as the work took leaves room for merges, and for everything else.
+      const rateMs = ((chunk?.rows ?? 0) * 1000) / (migration.target?.rowsPerSecond ?? 1);
+      const pauseMs = Math.max(tookMs, rateMs - tookMs, lost * 20 * environment.random());
+      if (pauseMs > 0) await sleep(environment, pauseMs, engine.stopping);
+    }
+  }
+
+  /** Chunks are to fill their time. */
+  #sized({ rows }: Chunk, tookMs: number): void {
+    const { chunkMs } = this;
+    if (tookMs > chunkMs) this.#chunkRows = Math.max(leastRows, this.#chunkRows >> 1);
+    else if (tookMs < chunkMs / 2 && rows >= this.#chunkRows) this.#chunkRows = Math.min(mostRows, this.#chunkRows * 2);
+  }
+
+  get chunkMs(): number {
+    return Math.min(longestChunkMs, this.#options.intervalMs / 4);
+  }
+
+  /** Works out a chunk and stores it. Undefined if another node was faster. */
+  async #chunk(table: string): Promise<Chunk | undefined> {
+    const { environment, engine, intervalMs, maxMemoryBytes } = this.#options;
+    let chunk: Chunk | undefined;
+    try {
+      const done = await engine.merger.rebuild(async (block0, context) => {
+        const view = View.ofBlock0(engine.context, block0);
+        const migration = view.beside(table)?.migration;
+        const translation = migration && this.#translation(view, migration);
+        if (migration === undefined || translation === undefined) throw new NothingToStore();
+        const untilMs = environment.monotonicMs() + this.chunkMs;
+        const perSlot = Math.ceil(((migration.target?.rowsPerSecond ?? 1) * intervalMs) / 4000);
+        const limits = {
+          rows: Math.min(this.#chunkRows, perSlot),
+          bytes: maxMemoryBytes * memoryShare,
+          isOver: () => environment.monotonicMs() > untilMs || this.#isStopped,
+        };
+        const mayRetire = this.#mayRetire(migration) && (await isRetiring(view, migration));
+        chunk = await nextChunk(view, table, translation, limits, context, mayRetire);
+        if (chunk.table === undefined) throw new NothingToStore();
+        return [chunk.table];
+      });
+      return done ? chunk : undefined;
+    } catch (error) {
+      if (!(error instanceof NothingToStore)) throw error;
+      return chunk ?? { table: undefined, rows: 0, problems: [], phase: 'beside' };
+    }
+  }
+
+  /** Commits that the old version is given up: commits of it alone that come later are refused. */
+  async #giveUp(migration: StoredMigration): Promise<void> {
+    const { engine } = this.#options;
+    await engine.append({
+      signal: engine.stopping,
+      sizeBytes: 256,
+      prepare: async (view) => {
+        const present = view.beside(migration.table)?.migration;
+        const isSame = present?.startedMs === migration.startedMs && present.from === migration.from;
+        if (present === undefined || !isSame || !this.#mayRetire(present) || (await isRetiring(view, present))) {
+          return { changes: [] };
+        }
+        return { changes: [retirementOf(present)] };
+      },
+    });
+  }
+
+  /** Tells the log what has come of a chunk, and Block 0 what is wrong with rows, where the chunk has not done so. */
+  async #tell(table: string, before: StoredMigration, chunk: Chunk): Promise<void> {
+    const { engine, logger } = this.#options;
+    const { from, to } = before;
+    const details = { table, from, to };
+    const problems = JSON.stringify(chunk.problems);
+    if (problems !== JSON.stringify(before.problems) && chunk.table === undefined && chunk.phase === before.phase) {
+      await engine.register.update((present) => {
+        const migrations = present.migrations.map((migration) => {
+          const isSame = migration.table === table && migration.startedMs === before.startedMs;
+          return isSame ? { ...migration, problems: chunk.problems } : migration;
+        });
+        return { ...changeableOf(present), migrations };
+      }, engine.stopping);
+      engine.follower.advance(engine.register.current, []);
+    }
+    if (chunk.problems.length > 0 && problems !== JSON.stringify(before.problems)) {
+      const rows = chunk.problems.map(({ key, message }) => `${key}: ${message}`).join(' ');
+      const message = `The migration of table ${table} to version ${to} has rows that it cannot migrate. ${rows}`;
+      logger.warn(message, { ...details, problems: chunk.problems });
+    }
+    if (chunk.phase === undefined) logger.info(`Version ${from} of table ${table} is retired`, details);
+    else if (chunk.phase === 'switched' && before.phase !== 'switched') {
+      logger.info(`Table ${table} has switched from version ${from} to version ${to}`, details);
+    } else if (chunk.phase === 'building') this.#tellProgress(table, details);
+  }
+
+  #tellProgress(table: string, details: { readonly to: number }): void {
+    const { engine, logger } = this.#options;
+    const { view } = engine;
+    const [done, total] = [view.beside(table)?.rows.tree.count ?? 0, view.table(table)?.tree.count ?? 0];
+    const tenths = total === 0 ? 0 : Math.floor((done * 10) / total);
+    if (tenths === (this.#told.get(table) ?? 0)) return;
+    this.#told.set(table, tenths);
+    const message = `The migration of table ${table} to version ${details.to} has made ${done} of ${total} rows`;
+    logger.info(message, { ...details, rowsDone: done, rowsTotal: total });
+  }
+}

@@ -1,0 +1,267 @@
+/** What applications ask of migrations: to bring up a version, to go back, and how far it is. */
+import { sleep } from '../base/env.ts';
+import type { Environment } from '../base/env.ts';
+import {
+  ContentionError,
+  InvalidOptionError,
+  InvalidSchemaError,
+  MigrationActiveError,
+  SchemaNotFoundError,
+} from '../base/errors.ts';
+import type { Logger } from '../base/logger.ts';
+import type { Engine } from '../cluster/engine.ts';
+import type { TreeBuild } from '../cluster/merge.ts';
+import { commitBlockName } from '../format/commit.ts';
+import { NodeEntries } from '../format/node-entries.ts';
+import { openNode } from '../format/node.ts';
+import type { MigrationTarget, StoredMigration } from '../format/stored-migration.ts';
+import { describeValue } from '../format/values.ts';
+import { changeableOf } from '../root/block0-register.ts';
+import { redefined } from '../table/registry.ts';
+import type { Registry } from '../table/registry.ts';
+import { isRetiring } from '../table/retired-versions.ts';
+import type { TableShape } from '../table/table-shape.ts';
+import { View } from '../table/view.ts';
+import type { MigrationDaemon } from './migration-daemon.ts';
+import { statusOf } from './migration-status.ts';
+import type { MigrationStatus } from './migration-status.ts';
+import { versionConflict } from './row-translation.ts';
+import { askedFor, begun, cancelled } from './version-steps.ts';
+
+/** Options of `db.setTargetSchemaVersion()`. */
+export interface TargetOptions {
+  /** Rows a second that a node makes at most. Default 50,000. */
+  readonly rowsPerSecond?: number;
+  /**
+   * Whether the old version stays once the new one is complete and no registered node uses the old one, until
+   * `setTargetSchemaVersion()` is called again without it. Default false.
+   */
+  readonly keepOld?: boolean;
+  /** Gives the call up. */
+  readonly signal?: AbortSignal;
+}
+
+export interface MigrationsOptions {
+  readonly environment: Environment;
+  readonly logger: Logger;
+  readonly engine: Engine;
+  readonly registry: Registry;
+  readonly daemon: MigrationDaemon;
+}
+
+/** Attempts at a step that other writes of Block 0 come before. */
+const maxAttempts = 40;
+
+/** The step is not to be taken any more: what it began with has changed. */
+class Outdated extends Error {}
+
+export class Migrations {
+  readonly #options: MigrationsOptions;
+
+  constructor(options: MigrationsOptions) {
+    this.#options = options;
+  }
+
+  async setTarget(table: unknown, version: unknown, options: TargetOptions): Promise<void> {
+    const target = checkTarget(options);
+    const shape = this.#shapeOf(table, version);
+    const what = 'db.setTargetSchemaVersion()';
+    const { engine, daemon } = this.#options;
+    await engine.withDeadline(what, options.signal, ({ signal }) =>
+      this.#repeatedly(signal, () => this.#towards(shape, target, signal)),
+    );
+    daemon.drive(shape.name);
+  }
+
+  #shapeOf(table: unknown, version: unknown): TableShape {
+    const { registry } = this.#options;
+    if (typeof table !== 'string') {
+      throw new InvalidOptionError('tableName', `A table is given by its name, not by ${describeValue(table)}.`);
+    }
+    if (typeof version !== 'number' || !Number.isSafeInteger(version) || version < 0) {
+      throw new InvalidOptionError('version', `A version is an integer >= 0, not ${describeValue(version)}.`);
+    }
+    registry.writableShape(table);
+    const shape = registry.versionShape(table, version);
+    if (shape !== undefined) return shape;
+    throw new InvalidSchemaError(
+      table,
+      `Version ${version} of table '${table}' is not registered here: only an instance that has registered it can ask for it.`,
+    );
+  }
+
+  /** Takes steps until one says that there is nothing more to do. */
+  async #repeatedly(signal: AbortSignal, step: () => Promise<boolean>): Promise<void> {
+    const { environment, engine } = this.#options;
+    for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+      await engine.refresh(signal);
+      if (await step()) return;
+      await sleep(environment, environment.random() * 20 * 2 ** Math.min(attempt, 5), signal);
+    }
+    throw new ContentionError(
+      'Other nodes replaced Block 0 before every attempt to change the migration. Nothing was changed: try it again.',
+    );
+  }
+
+  /** One step on the way to a target. True if it is in Block 0. */
+  async #towards(shape: TableShape, target: MigrationTarget, signal: AbortSignal): Promise<boolean> {
+    const { engine } = this.#options;
+    const { view } = engine;
+    const truth = view.table(shape.name)?.shape;
+    const beside = view.beside(shape.name);
+    if (!view.block0.tables.some(({ name }) => name === shape.name)) {
+      if (truth === undefined) await this.#create(shape, signal);
+      await engine.checkpoint(signal);
+      return false;
+    }
+    const migration = beside?.migration;
+    for (const stored of [truth, beside?.rows.shape]) {
+      if (stored?.version === shape.version && stored.canonical !== shape.canonical)
+        throw redefined(shape, 'is stored');
+    }
+    if (truth?.version === shape.version) return migration === undefined || this.#goBack(migration);
+    if (beside !== undefined && beside.rows.shape.version !== shape.version) {
+      throw new MigrationActiveError(
+        shape.name,
+        `Table '${shape.name}' is on its way to version ${beside.rows.shape.version}: wait for that, or cancel it first.`,
+      );
+    }
+    if (migration !== undefined) return this.#ask(migration, target, signal);
+    if (truth !== undefined && truth.version > shape.version) {
+      const message =
+        `Table '${shape.name}' is stored in version ${truth.version}, and does not go back to version ${shape.version}: ` +
+        'register that definition as a new, higher version.';
+      throw new InvalidOptionError('version', message);
+    }
+    return this.#begin(shape, target);
+  }
+
+  /** Has the table be, with no rows, by a commit: so it is certainly before or after what others write first. */
+  async #create(shape: TableShape, signal: AbortSignal): Promise<void> {
+    const name = commitBlockName(shape.name);
+    const node = openNode(name, new NodeEntries(shape.changeShape).encode(name, 0, 0));
+    await this.#options.engine.append({
+      signal,
+      sizeBytes: node.sizeBytes,
+      prepare: async (view) => ({
+        changes: view.table(shape.name) === undefined ? [{ schema: shape.schema, node }] : [],
+      }),
+    });
+  }
+
+  async #begin(shape: TableShape, target: MigrationTarget): Promise<boolean> {
+    const { engine, logger } = this.#options;
+    const { name: table, version: to } = shape;
+    let from = 0;
+    const done = await this.#step(async (block0, context) => {
+      const view = View.ofBlock0(engine.context, block0);
+      const truth = view.table(table);
+      if (truth === undefined || truth.shape.version >= to || view.beside(table) !== undefined) throw new Outdated();
+      const conflict = versionConflict(truth.shape, shape);
+      if (conflict !== undefined) {
+        throw new InvalidSchemaError(table, `Table '${table}' cannot go to version ${to}. ${conflict}`);
+      }
+      from = truth.shape.version;
+      return [await begun(view, truth, shape, target, context)];
+    });
+    if (done)
+      logger.info(`The migration of table ${table} from version ${from} to version ${to} has begun`, {
+        table,
+        from,
+        to,
+      });
+    return done;
+  }
+
+  /** Replaces Block 0 by the next generation. False if another write came first. */
+  async #step(build: TreeBuild): Promise<boolean> {
+    try {
+      return await this.#options.engine.merger.rebuild(build);
+    } catch (error) {
+      if (error instanceof Outdated) return false;
+      throw error;
+    }
+  }
+
+  /** Asks for a version that is coming up, or there, already. */
+  async #ask({ table, startedMs }: StoredMigration, target: MigrationTarget, signal: AbortSignal): Promise<boolean> {
+    const { engine, logger } = this.#options;
+    let found = false;
+    await engine.register.update((present) => {
+      const migration = present.migrations.find((other) => other.table === table && other.startedMs === startedMs);
+      found = migration !== undefined;
+      if (migration === undefined) return undefined;
+      const asked = askedFor(migration, target);
+      if (JSON.stringify(asked) === JSON.stringify(migration)) return undefined;
+      const migrations = present.migrations.map((other) => (other === migration ? asked : other));
+      return { ...changeableOf(present), migrations };
+    }, signal);
+    engine.follower.advance(engine.register.current, []);
+    if (found) logger.info(`The migration of table ${table} goes on`, { table });
+    return found;
+  }
+
+  async cancel(table: unknown, signal: AbortSignal | undefined): Promise<void> {
+    const { engine, registry } = this.#options;
+    if (typeof table !== 'string') {
+      throw new InvalidOptionError('tableName', `A table is given by its name, not by ${describeValue(table)}.`);
+    }
+    if (registry.shape(table) === undefined) throw new SchemaNotFoundError(table);
+    let met: StoredMigration | undefined;
+    await engine.withDeadline('db.cancelMigration()', signal, ({ signal: inner }) =>
+      this.#repeatedly(inner, async () => {
+        const { view } = engine;
+        const migration = view.beside(table)?.migration;
+        if (migration !== undefined && (met === undefined || met.startedMs === migration.startedMs)) {
+          met = migration;
+          return this.#goBack(migration);
+        }
+        if (met !== undefined && view.table(table)?.shape.version === met.to) throw tooLate(met);
+        return true;
+      }),
+    );
+  }
+
+  /** Drops what a migration has made. True if it is gone. */
+  async #goBack(migration: StoredMigration): Promise<boolean> {
+    const { engine, logger } = this.#options;
+    const { table, from, to, startedMs } = migration;
+    if (await isRetiring(engine.view, migration)) throw tooLate(migration);
+    const done = await this.#step(async (block0) => {
+      const present = block0.migrations.find((other) => other.table === table && other.startedMs === startedMs);
+      if (present === undefined) throw new Outdated();
+      return [cancelled(present)];
+    });
+    if (done) logger.info(`The migration of table ${table} to version ${to} was cancelled`, { table, from, to });
+    return done;
+  }
+
+  async status(table: unknown, signal: AbortSignal | undefined): Promise<MigrationStatus> {
+    const { engine, daemon } = this.#options;
+    if (typeof table !== 'string') {
+      throw new InvalidOptionError('tableName', `A table is given by its name, not by ${describeValue(table)}.`);
+    }
+    await engine.withDeadline('db.migrationStatus()', signal, ({ signal: inner }) => engine.refresh(inner));
+    daemon.viewChanged();
+    return statusOf(engine.view, table, daemon.rates.rowsPerSecond(table));
+  }
+}
+
+function tooLate({ table, from, to }: StoredMigration): MigrationActiveError {
+  return new MigrationActiveError(
+    table,
+    `Table '${table}' has gone to version ${to}, and version ${from} is retired: there is no way back. To get the old ` +
+      'definition again, register it as a new, higher version.',
+  );
+}
+
+function checkTarget({ rowsPerSecond = 50_000, keepOld = false }: TargetOptions): MigrationTarget {
+  if (!Number.isSafeInteger(rowsPerSecond) || rowsPerSecond < 1) {
+    const message = `Option rowsPerSecond is ${describeValue(rowsPerSecond)}; it must be an integer >= 1.`;
+    throw new InvalidOptionError('rowsPerSecond', message);
+  }
+  if (typeof keepOld !== 'boolean') {
+    throw new InvalidOptionError('keepOld', `Option keepOld is ${describeValue(keepOld)}; it must be true or false.`);
+  }
+  return { rowsPerSecond, keepOld };
+}
