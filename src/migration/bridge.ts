@@ -164,15 +164,16 @@ export class Bridge {
     const complete = beside?.migration?.built === null;
     const nameOf = (ref: { birth: number; id: string }): string => blockName({ table: name }, ref);
     const options = { translation, cache: view.cache, leaf: to.leafShape, nameOf };
+    const ownTree = beside?.rows.tree;
+    const below = ownTree?.ref ? [ownTree] : [];
     let state: TableState;
     if (beside !== undefined && complete) state = new TableState(to, beside.rows.tree, beside.rows.indexes);
     else {
       const indexes = commonIndexes(translation, view.table(name));
-      const stored = beside === undefined || beside.rows.tree.ref === null ? [] : [beside.rows.tree];
-      state = new TableState(to, new TranslatedTree(tree, options), indexes, stored);
+      state = new TableState(to, new TranslatedTree(tree, options), indexes, below);
     }
     const first = { view, changes: [], stored: beside && BesideRows.stored(beside) };
-    if (beside === undefined || beside.rows.tree.ref === null) return { ...first, state, errors: new Map() };
+    if (beside === undefined || (below.length === 0 && !complete)) return { ...first, state, errors: new Map() };
     const made = await this.#difference(beside, { shape: from, tree }, complete, translation);
     const layer = made.layer();
     if (layer !== undefined) state = new TableState(to, state.tree, state.indexes, [layer, ...state.layers]);

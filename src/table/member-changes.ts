@@ -13,11 +13,11 @@ export interface MemberChange {
 
 /** The changes of one flush in one table: mostly one, two where they are in two versions. */
 export class VersionedChanges {
-  readonly #first: TableChange;
+  readonly first: TableChange;
   readonly #changes: TableChange[];
 
   constructor(first: TableChange) {
-    this.#first = first;
+    this.first = first;
     this.#changes = [first];
   }
 
@@ -37,7 +37,7 @@ export class VersionedChanges {
    */
   ofVersion(truthVersion: number | undefined): MemberChange {
     const changes = this.#changes;
-    const truth = (truthVersion === undefined ? undefined : this.of(truthVersion)) ?? this.#first;
+    const truth = (truthVersion === undefined ? undefined : this.of(truthVersion)) ?? this.first;
     return { truth, twin: changes.find(({ schema }) => schema.version > truth.schema.version) };
   }
 }

@@ -5,9 +5,9 @@
  */
 import type { Pacer } from '../base/pacer.ts';
 import { compareBytes } from '../base/bytes.ts';
-import type { TableChange } from '../format/commit.ts';
 import type { Node } from '../format/node.ts';
 import { describeValue } from '../format/values.ts';
+import type { VersionedChanges } from '../table/member-changes.ts';
 import { isDeleted } from '../table/merged-cursor.ts';
 import type { QueryRead } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
@@ -107,23 +107,35 @@ export class ReadSet {
     return reads;
   }
 
-  /**
-   * What a change contradicts; undefined if it makes no difference to anything that was read. `before` is the table as it
-   * was read, undefined where there was none yet. Rejects with `BlockGone` if that is gone.
-   */
-  async conflictWith(change: TableChange, before: TableState | undefined, pacer: Pacer): Promise<string | undefined> {
-    const reads = this.#tables.get(change.schema.name);
-    if (reads === undefined) return undefined;
-    const table = `table '${change.schema.name}'`;
-    // Too many rows to look at each of them.
-    if (change.staged !== undefined || change.node.level > 0) return `a large part of ${table}`;
-    if (change.schema.version !== reads.shape.version) return table;
-    const found = await this.#firstConflict(reads, change.node, before, pacer);
-    if (found === undefined) return undefined;
-    return `the row of ${table} with primary key ${describeValue(reads.shape.keyValue(found))}`;
+  /** Whether anything of a table was read. */
+  concerns(table: string): boolean {
+    return this.#tables.has(table);
   }
 
-  /** The key of a row that makes a difference. */
+  /**
+   * What a flush's changes in a table contradict; undefined if they make no difference to anything that was read. `before`
+   * is the table as it was read. Rejects with `BlockGone` if that is gone.
+   */
+  async conflictWith(changes: VersionedChanges, before: TableState, pacer: Pacer): Promise<string | undefined> {
+    const reads = this.#tables.get(before.shape.name);
+    if (reads === undefined) return undefined;
+    const { shape } = reads;
+    const table = `table '${shape.name}'`;
+    const own = changes.of(shape.version);
+    const change = own ?? changes.first;
+    // Too many rows to look at each of them.
+    if (change.staged !== undefined || change.node.level > 0) return `a large part of ${table}`;
+    const keyType = change.schema.fields.find(({ name }) => name === change.schema.primaryKey[0])?.typeId;
+    if (own === undefined && keyType !== shape.primaryKey.typeId) return table;
+    const found = await this.#firstConflict(reads, change.node, own === undefined ? undefined : before, pacer);
+    if (found === undefined) return undefined;
+    return `the row of ${table} with primary key ${describeValue(shape.keyValue(found))}`;
+  }
+
+  /**
+   * The key of a row that makes a difference. Without `before` the rows are of another version than those that were read:
+   * then each that could match does.
+   */
   async #firstConflict(
     reads: TableReads,
     node: Node,
@@ -137,9 +149,10 @@ export class ReadSet {
       if (reads.holds(key)) return key;
       const suspects = reads.suspects(key);
       if (suspects.length === 0) continue;
+      if (before === undefined) return key;
       const after = isDeleted(node, i) ? undefined : { source: node, base: node.rowBase(i) };
       if (matchesAny(suspects, after)) return key;
-      const known = before?.lookup(key);
+      const known = before.lookup(key);
       if (known instanceof Promise) {
         const looked = known.then((row) => (matchesAny(suspects, row) ? key : undefined));
         // Another one may decide first; how this one ends is then nobody's concern.

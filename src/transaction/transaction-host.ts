@@ -15,6 +15,7 @@ import type { Engine } from '../cluster/engine.ts';
 import type { CommitMember } from '../format/commit.ts';
 import type { Instance } from '../instance.ts';
 import type { QueryHost, QueryRead, RegisteredFunction } from '../table/query-host.ts';
+import { changesByTable } from '../table/member-changes.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RegisteredTrigger } from '../table/trigger.ts';
@@ -165,11 +166,13 @@ export class TransactionHost implements BatchHost, QueryHost {
     for (const member of earlier) await this.#validateAgainst(member, view, pacer);
   }
 
-  async #validateAgainst({ changes }: CommitMember, view: View, pacer: Pacer): Promise<void> {
-    for (const change of changes) {
+  async #validateAgainst(member: CommitMember, view: View, pacer: Pacer): Promise<void> {
+    for (const [table, changes] of changesByTable(member)) {
+      if (!this.#reads.concerns(table)) continue;
       let conflict: string | undefined;
       try {
-        conflict = await this.#reads.conflictWith(change, this.#view.table(change.schema.name), pacer);
+        const before = await this.#instance.bridge.stateOf(this.#view, table);
+        conflict = await this.#reads.conflictWith(changes, before, pacer);
       } catch (error) {
         if (!(error instanceof BlockGone) || !this.#isOvertaken(view)) throw error;
         conflict = 'something, and what it read was collected as garbage meanwhile';
