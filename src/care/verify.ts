@@ -20,6 +20,7 @@ import type { StorageDriver } from '../storage/driver.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import { View } from '../table/view.ts';
 import type { Finding, UnreadableNode } from '../tree/check.ts';
+import { checkBeside } from './beside-check.ts';
 import { BlobCheck } from './blob-check.ts';
 import { CheckRun } from './check-run.ts';
 import type { HeldSnapshot } from './held-snapshot.ts';
@@ -199,6 +200,7 @@ class Verification {
       for (const index of wrong) wrongIndexes.push({ table: name, index });
       for (const node of unreadable) lostRows.push({ shape: table.shape, node });
       await check.checkLayers(table);
+      if (only === undefined) await checkBeside(run, base, tail, name);
     }
     const deep = this.#blobs && only === undefined ? await this.#checkDeep(this.#blobs, base, tail) : {};
     await this.#blobs?.finish();
@@ -234,7 +236,7 @@ class Verification {
     const pinned: View[] = [];
     let oldest: View | undefined;
     let keptStates = 0;
-    // Its tables may have versions that are not in force.
+    // Its tables may have versions beside the truth, and bases of migrations.
     await states.checkTrees({}, block0);
     await states.check([...pinnedStates(block0), ...historyStates(block0)], ({ snapshot }, kept) => {
       keptStates++;
