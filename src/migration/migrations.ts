@@ -67,9 +67,13 @@ export class Migrations {
     const shape = this.#shapeOf(table, version);
     const what = 'db.setTargetSchemaVersion()';
     const { engine, daemon } = this.#options;
-    await engine.withDeadline(what, options.signal, ({ signal }) =>
-      this.#repeatedly(signal, () => this.#towards(shape, target, signal)),
-    );
+    await engine.withDeadline(what, options.signal, async ({ signal }) => {
+      await engine.refresh(signal);
+      const phase = engine.view.beside(shape.name)?.migration?.phase;
+      // Rows that were put right before the call are to be right when the work begins.
+      if (phase !== 'building' && phase !== 'switched') await engine.checkpoint(signal);
+      await this.#repeatedly(signal, () => this.#towards(shape, target, signal));
+    });
     daemon.drive(shape.name);
   }
 

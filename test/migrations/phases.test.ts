@@ -1,0 +1,289 @@
+/** A table goes to a new version, phase by phase, while instances with the old and the new one are there. */
+import { beforeEach, describe, expect, it } from 'vitest';
+import { Fleet } from './fleet.ts';
+import type { Member } from './fleet.ts';
+import { users1, users2 } from './versions.ts';
+import type { Row } from './versions.ts';
+
+let fleet: Fleet;
+
+beforeEach(() => {
+  fleet = new Fleet();
+});
+
+function people(from: number, to: number): Row[] {
+  return Array.from({ length: to - from }, (_, i) => {
+    const id = from + i;
+    return { id, name: `name ${id}`, age: id % 200, old: `old ${id}` };
+  });
+}
+
+function asNew({ id, name, age }: Row): Row {
+  return { id, name, age, email: null, level: 3 };
+}
+
+describe('a migration', () => {
+  it('makes all rows, switches, and retires the old version once nobody uses it', async () => {
+    const one = await fleet.open(1, [users1]);
+    await fleet.write(one, 'insert', people(0, 300));
+    await fleet.run(one.db.checkpoint());
+    const two = await fleet.open(2, [users1, users2]);
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2, { rowsPerSecond: 100 }));
+    expect(await fleet.status(one)).toMatchObject({ state: 'building', from: 1, to: 2, rowsTotal: 300 });
+    const switched = await fleet.until(two, 'switched');
+    expect(switched).toMatchObject({ rowsDone: 300, rowsTotal: 300 });
+    await fleet.advance(5000);
+    expect((await fleet.status(two)).blockers).toEqual(['Node 1 uses version 1.']);
+    expect(await fleet.findings(two)).toEqual([]);
+    expect(await fleet.rows(two)).toEqual(people(0, 300).map(asNew));
+    expect(await fleet.rows(one)).toEqual(people(0, 300));
+    await fleet.run(one.db.stop());
+    await fleet.untilRetired(two);
+    expect(await fleet.rows(two)).toEqual(people(0, 300).map(asNew));
+    expect(await fleet.findings(two)).toEqual([]);
+    expect(await fleet.leftovers(two)).toEqual({ missing: [], superfluous: [] });
+    const told = fleet.told(two);
+    expect([told[0], ...told.slice(-2)]).toEqual([
+      'The migration of table users from version 1 to version 2 has begun',
+      'Table users has switched from version 1 to version 2',
+      'Version 1 of table users is retired',
+    ]);
+    expect(told.length).toBeLessThanOrEqual(3 + 10);
+    expect(told).toContain('The migration of table users to version 2 has made 150 of 300 rows');
+  });
+
+  it('keeps the old version while option keepOld says so, and while somebody may use it', async () => {
+    const one = await fleet.open(1, [users1]);
+    await fleet.write(one, 'insert', people(0, 20));
+    await fleet.run(one.db.stop());
+    const two = await fleet.open(2, [users2]);
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2, { keepOld: true }));
+    await fleet.until(two, 'switched');
+    await fleet.advance(20_000);
+    expect(await fleet.status(two)).toMatchObject({
+      state: 'switched',
+      blockers: ['Option keepOld keeps the old version.'],
+    });
+    // Somebody with the old version comes back, and what it writes is there for all.
+    const again = await fleet.open(1, [users1]);
+    await fleet.write(again, 'upsert', [{ id: 5, name: 'changed', age: 1, old: 'kept' }]);
+    await fleet.advance(10_000);
+    expect(await fleet.row(two, 5)).toEqual({ id: 5, name: 'changed', age: 1, email: null, level: 3 });
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2));
+    await fleet.advance(20_000);
+    expect(await fleet.status(two)).toMatchObject({ state: 'switched', blockers: ['Node 1 uses version 1.'] });
+    // One that knows nothing of the table stands in nobody's way.
+    const third = await fleet.open(3, []);
+    await fleet.run(again.db.stop());
+    await fleet.untilRetired(two);
+    expect(await fleet.row(two, 5)).toMatchObject({ name: 'changed' });
+    await fleet.run(third.db.checkpoint());
+    expect(await fleet.findings(two)).toEqual([]);
+  });
+
+  it('goes on under load from both versions, with nothing lost', async () => {
+    const one = await fleet.open(1, [users1]);
+    await fleet.write(one, 'insert', people(0, 200));
+    const two = await fleet.open(2, [users1, users2]);
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2, { rowsPerSecond: 120 }));
+    const expected = new Map<number, Row>(
+      people(0, 200).map((row) => [row['id'] as number, { ...asNew(row), ...row }]),
+    );
+    const states = new Set<string>();
+    for (let step = 0; step < 60; step++) {
+      const id = (step * 37) % 220;
+      const row = expected.get(id);
+      if (step % 3 === 0) {
+        await fleet.write(one, 'upsert', [{ id, name: `one ${step}`, age: step, old: `old ${step}` }]);
+        const before = row ?? { email: null, level: 3 };
+        expected.set(id, { ...before, id, name: `one ${step}`, age: step, old: `old ${step}` });
+      } else if (step % 3 === 1) {
+        await fleet.write(two, 'upsert', [{ id, name: `two ${step}`, age: 50, email: `e${step}`, level: 7 }]);
+        expected.set(id, { old: null, ...row, id, name: `two ${step}`, age: 50, email: `e${step}`, level: 7 });
+      } else if (row !== undefined) {
+        await fleet.remove(step % 2 === 0 ? one : two, [id]);
+        expected.delete(id);
+      }
+      if (step % 7 === 0) await fleet.advance(300);
+      states.add((await fleet.status(two)).state);
+      const all = [...expected.values()].toSorted((a, b) => (a['id'] as number) - (b['id'] as number));
+      if (step % 10 !== 0 && step < 55) continue;
+      expect(await fleet.rows(one)).toEqual(all.map(({ id: key, name, age, old }) => ({ id: key, name, age, old })));
+      expect(await fleet.rows(two)).toEqual(
+        all.map(({ id: key, name, age, email, level }) => ({ id: key, name, age, email, level })),
+      );
+    }
+    expect(states).toEqual(new Set(['building', 'switched']));
+    await fleet.until(two, 'switched');
+    const before = await fleet.rows(two);
+    expect(await fleet.findings(one)).toEqual([]);
+    await fleet.run(one.db.stop());
+    await fleet.untilRetired(two);
+    expect(await fleet.rows(two)).toEqual(before);
+    expect(await fleet.findings(two)).toEqual([]);
+    expect(await fleet.leftovers(two)).toEqual({ missing: [], superfluous: [] });
+  });
+
+  it('refuses those with the old version who come too late, before anything of theirs is lost', async () => {
+    const lazy = { minCommits: 1000, maxWaitMs: 3_600_000 };
+    const two = await fleet.open(2, [users2], { mergePolicy: lazy });
+    const one = await fleet.open(1, [users1], { polling: 'onDemand', mergePolicy: lazy });
+    await fleet.write(one, 'insert', people(0, 10));
+    await fleet.advance(3000);
+    // It has merged nothing and taken no turn, so that nobody knows of it.
+    expect((await fleet.block0()).nodes).toEqual([2]);
+    await fleet.run(two.db.checkpoint());
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2));
+    await fleet.until(two, 'switched');
+    await fleet.write(one, 'insert', people(10, 11));
+    await fleet.advance(5000);
+    // The version is given up by now, and nothing of that is merged.
+    expect((await fleet.block0()).tables.map(({ name }) => name)).toEqual(['users']);
+    const late = await fleet.failure(fleet.write(one, 'insert', people(11, 12)));
+    expect(late).toMatchObject({ code: 'INVALID_SCHEMA' });
+    expect(late.message).toMatch(/version 1 is retired. Nothing was written/);
+    const cancelled = await fleet.failure(two.db.cancelMigration('users'));
+    expect(cancelled).toMatchObject({ code: 'MIGRATION_ACTIVE' });
+    await fleet.run(two.db.checkpoint());
+    await fleet.untilRetired(two);
+    expect(await fleet.rows(two)).toEqual(people(0, 11).map(asNew));
+    const later = await fleet.failure(fleet.write(one, 'insert', people(12, 13)));
+    expect(later).toMatchObject({ code: 'INVALID_SCHEMA' });
+    expect(await fleet.findings(two)).toEqual([]);
+  });
+});
+
+describe('cancelling', () => {
+  const bad = { id: 7, name: 'bad', age: 1, old: 'x' };
+  const strict = {
+    ...users2,
+    migrate: (row: Row): Row => {
+      if (row['name'] === 'bad') throw new Error('a bad name');
+      const { id, name, age } = row;
+      return { id, name, age };
+    },
+  };
+
+  async function reach(state: string): Promise<{ one: Member; two: Member }> {
+    const one = await fleet.open(1, [users1]);
+    await fleet.write(one, 'insert', people(0, 60));
+    if (state === 'blocked') await fleet.write(one, 'upsert', [bad]);
+    const two = await fleet.open(2, [users1, strict]);
+    if (state === 'beside') {
+      await fleet.write(two, 'update', [{ id: 3, email: 'mail' }]);
+      await fleet.run(two.db.checkpoint());
+    } else
+      await fleet.run(two.db.setTargetSchemaVersion('users', 2, { rowsPerSecond: state === 'building' ? 4 : 1000 }));
+    if (state !== 'building') await fleet.until(two, state as 'blocked');
+    return { one, two };
+  }
+
+  it.each(['beside', 'building', 'blocked', 'switched'])(
+    'in phase %s drops what was made for the new version',
+    async (state) => {
+      const { one, two } = await reach(state);
+      expect(await fleet.status(one)).toMatchObject({ state, from: 1, to: 2 });
+      const before = await fleet.rows(one);
+      await fleet.run(two.db.cancelMigration('users'));
+      expect(await fleet.status(two)).toMatchObject({ state: 'none', from: 1, to: null });
+      expect(await fleet.rows(one)).toEqual(before);
+      expect(await fleet.row(two, 3)).toEqual({ id: 3, name: 'name 3', age: 3, email: null, level: 3 });
+      await fleet.advance(10_000);
+      expect(await fleet.status(one)).toMatchObject({ state: 'none' });
+      expect(await fleet.findings(one)).toEqual([]);
+      expect(await fleet.leftovers(one)).toEqual({ missing: [], superfluous: [] });
+      // Once more does nothing; and the way is free again.
+      await fleet.run(one.db.cancelMigration('users'));
+      await fleet.write(one, 'upsert', [{ ...bad, name: 'good' }]);
+      await fleet.run(two.db.setTargetSchemaVersion('users', 2));
+      await fleet.until(two, 'switched');
+      // To ask for the version in force is to go back to it.
+      await fleet.run(two.db.setTargetSchemaVersion('users', 1));
+      expect(await fleet.status(one)).toMatchObject({ state: 'none', from: 1, to: null });
+      expect(await fleet.findings(two)).toEqual([]);
+    },
+  );
+
+  it('is too late once the old version is retired', async () => {
+    const { one, two } = await reach('switched');
+    await fleet.run(one.db.stop());
+    await fleet.untilRetired(two);
+    await fleet.run(two.db.cancelMigration('users'));
+    expect(await fleet.status(two)).toMatchObject({ state: 'none', from: 2 });
+    const error = await fleet.failure(two.db.setTargetSchemaVersion('users', 1));
+    expect(error).toMatchObject({ code: 'INVALID_OPTION', option: 'version' });
+  });
+});
+
+describe('a row that cannot be migrated', () => {
+  const strict = {
+    ...users2,
+    migrate: (row: Row): Row => {
+      if (String(row['name']).startsWith('bad')) throw new Error('a bad name');
+      const { id, name, age } = row;
+      return { id, name, age };
+    },
+  };
+
+  it('blocks the migration with a report, and leaves the old version in force until it is tried again', async () => {
+    const one = await fleet.open(1, [users1]);
+    await fleet.write(one, 'insert', people(0, 100));
+    await fleet.write(
+      one,
+      'upsert',
+      Array.from({ length: 30 }, (_, i) => ({ id: 40 + i, name: `bad ${i}`, age: 1, old: '' })),
+    );
+    const two = await fleet.open(2, [strict]);
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2));
+    const blocked = await fleet.until(two, 'blocked');
+    expect(blocked.blockers).toHaveLength(20);
+    expect(blocked.blockers[0]).toBe('Row 40: `migrate` of version 2 threw: a bad name.');
+    expect(blocked.rowsDone).toBe(40);
+    const warnings = two.log.filter(({ level, message }) => level === 'warn' && /cannot migrate/.test(message));
+    expect(warnings).toHaveLength(1);
+    await fleet.advance(20_000);
+    expect(await fleet.status(one)).toMatchObject({ state: 'blocked' });
+    // What can be seen can be seen.
+    expect(await fleet.row(two, 39)).toMatchObject({ name: 'name 39' });
+    expect(await fleet.row(two, 71)).toMatchObject({ name: 'name 71' });
+    expect(await fleet.failure(two.db.get('users', 41))).toMatchObject({ code: 'MIGRATION', primaryKey: 41 });
+    // Those with the old version put it right: by changing a row, or deleting it.
+    await fleet.write(
+      one,
+      'upsert',
+      Array.from({ length: 29 }, (_, i) => ({ id: 40 + i, name: `good ${i}`, age: 1, old: '' })),
+    );
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2));
+    expect((await fleet.until(two, 'blocked')).blockers).toEqual(['Row 69: `migrate` of version 2 threw: a bad name.']);
+    await fleet.remove(one, [69]);
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2));
+    await fleet.until(two, 'switched');
+    expect(await fleet.rows(two)).toHaveLength(99);
+    expect(await fleet.findings(two)).toEqual([]);
+  });
+
+  it('that comes after the switch is told of, and keeps the old version from being retired', async () => {
+    const one = await fleet.open(1, [users1]);
+    await fleet.write(one, 'insert', people(0, 30));
+    const two = await fleet.open(2, [strict]);
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2));
+    await fleet.until(two, 'switched');
+    await fleet.write(one, 'upsert', [
+      { id: 3, name: 'bad luck', age: 1, old: '' },
+      { id: 4, name: 'fine', age: 1, old: '' },
+    ]);
+    await fleet.advance(10_000);
+    await fleet.run(one.db.stop());
+    await fleet.advance(20_000);
+    const status = await fleet.status(two);
+    expect(status).toMatchObject({ state: 'switched', blockers: ['Row 3: `migrate` of version 2 threw: a bad name.'] });
+    const { generation } = await fleet.block0();
+    await fleet.advance(20_000);
+    expect((await fleet.block0()).generation).toBe(generation);
+    await fleet.write(two, 'upsert', [{ id: 3, name: 'good', age: 2, email: 'e', level: 1 }]);
+    await fleet.untilRetired(two);
+    expect(await fleet.row(two, 3)).toEqual({ id: 3, name: 'good', age: 2, email: 'e', level: 1 });
+    expect(await fleet.row(two, 4)).toMatchObject({ name: 'fine' });
+    expect(await fleet.findings(two)).toEqual([]);
+  });
+});
