@@ -123,7 +123,12 @@ export class Migrations {
       if (stored?.version === shape.version && stored.canonical !== shape.canonical)
         throw redefined(shape, 'is stored');
     }
-    if (truth?.version === shape.version) return migration === undefined || this.#goBack(migration);
+    if (truth?.version === shape.version) {
+      if (beside === undefined) return true;
+      await engine.checkpoint(signal);
+      const migrating = engine.view.beside(shape.name)?.migration;
+      return migrating === undefined || this.#goBack(migrating);
+    }
     if (beside !== undefined && beside.rows.shape.version !== shape.version) {
       throw new MigrationActiveError(
         shape.name,
@@ -214,6 +219,8 @@ export class Migrations {
     let met: StoredMigration | undefined;
     await engine.withDeadline('db.cancelMigration()', signal, ({ signal: inner }) =>
       this.#repeatedly(inner, async () => {
+        // What is pending of the new version is to go with the rest, not to begin it anew.
+        await engine.checkpoint(inner);
         const { view } = engine;
         const migration = view.beside(table)?.migration;
         if (migration !== undefined && (met === undefined || met.startedMs === migration.startedMs)) {

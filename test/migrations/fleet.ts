@@ -53,7 +53,7 @@ export class Fleet extends Cluster {
     await this.run(batch.flush());
   }
 
-  async remove({ db }: { db: Database }, ids: readonly unknown[]): Promise<void> {
+  async deleteRows({ db }: { db: Database }, ids: readonly unknown[]): Promise<void> {
     const batch = db.batch();
     for (const id of ids) void batch.delete('users', id);
     await this.run(batch.flush());

@@ -101,7 +101,7 @@ describe('a migration', () => {
         await fleet.write(two, 'upsert', [{ id, name: `two ${step}`, age: 50, email: `e${step}`, level: 7 }]);
         expected.set(id, { old: null, ...row, id, name: `two ${step}`, age: 50, email: `e${step}`, level: 7 });
       } else if (row !== undefined) {
-        await fleet.remove(step % 2 === 0 ? one : two, [id]);
+        await fleet.deleteRows(step % 2 === 0 ? one : two, [id]);
         expected.delete(id);
       }
       if (step % 7 === 0) await fleet.advance(300);
@@ -256,7 +256,7 @@ describe('a row that cannot be migrated', () => {
     );
     await fleet.run(two.db.setTargetSchemaVersion('users', 2));
     expect((await fleet.until(two, 'blocked')).blockers).toEqual(['Row 69: `migrate` of version 2 threw: a bad name.']);
-    await fleet.remove(one, [69]);
+    await fleet.deleteRows(one, [69]);
     await fleet.run(two.db.setTargetSchemaVersion('users', 2));
     await fleet.until(two, 'switched');
     expect(await fleet.rows(two)).toHaveLength(99);

@@ -147,7 +147,7 @@ describe('a new version', () => {
       // Until all rows are made, those with the new version wait, and those with the old one do not.
       expect(await fleet.failure(other.db.query('users').execute())).toMatchObject({ code: 'MIGRATION_PENDING' });
       await fleet.write(one, 'insert', [{ id: keyBefore(1000), n: 1000, only: 'late' }]);
-      await fleet.remove(one, [keyBefore(3)]);
+      await fleet.deleteRows(one, [keyBefore(3)]);
       await fleet.until(one, 'switched');
       await fleet.write(one, 'update', [{ id: keyBefore(55), n: 5 }]);
       await fleet.advance(5000);
@@ -163,7 +163,7 @@ describe('a new version', () => {
     await fleet.run(two.db.setTargetSchemaVersion('users', 2));
     const { blockers } = await fleet.until(two, 'blocked');
     expect(blockers).toEqual([expect.stringMatching(/^Row '012': Its primary key cannot be one of version 2: /)]);
-    await fleet.remove(one, ['012']);
+    await fleet.deleteRows(one, ['012']);
     await fleet.run(two.db.setTargetSchemaVersion('users', 2));
     await fleet.until(two, 'switched');
     expect(await fleet.rows(two)).toEqual([{ id: 12 }]);
@@ -191,7 +191,7 @@ describe('a new version', () => {
     await fleet.run(two.db.setTargetSchemaVersion('users', 2));
     await fleet.until(two, 'switched');
     await fleet.write(two, 'update', [{ id: 1, title: 'one', photo: two.db.Blob('changed') }]);
-    await fleet.remove(two, [2]);
+    await fleet.deleteRows(two, [2]);
     await fleet.advance(3000);
     await fleet.run(one.db.stop());
     await fleet.untilRetired(two);
