@@ -6,9 +6,8 @@
 import type { Pacer } from '../base/pacer.ts';
 import { compareBytes } from '../base/bytes.ts';
 import { invariant } from '../base/invariant.ts';
-import { mergeBase, mergeVersion } from '../cluster/merge-table.ts';
+import { GrowingTree, mergeBase, mergeVersion } from '../cluster/merge-table.ts';
 import type { MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
-import { GrowingTree } from '../cluster/merge-table.ts';
 import type { MigrationPhase, MigrationProblem, StoredMigration } from '../format/stored-migration.ts';
 import { describeValue } from '../format/values.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -22,7 +21,7 @@ import { diffTrees } from './tree-diff.ts';
 
 /** Problems that Block 0 has room for. */
 const maxProblems = 20;
-/** Rows that are looked at for more problems once there is one, as a multiple of the rows of a chunk. */
+/** Characters of what is said of each. */
 const maxMessageLength = 300;
 
 export interface ChunkLimits {

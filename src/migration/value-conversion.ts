@@ -24,8 +24,7 @@ export function canonicalValue(typeId: TypeId, value: unknown): unknown {
     case Types.bytes:
       return Buffer.from(normal as Uint8Array);
     case Types.timestamp:
-      // -0 is stored, and read back, as another time than 0 nowhere else.
-      return new Date((normal as Date).getTime() + 0);
+      return new Date((normal as Date).getTime());
     default:
       return integerBounds(typeId) !== undefined && normal === 0 ? 0 : normal;
   }
