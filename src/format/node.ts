@@ -53,6 +53,8 @@ export class Node implements RowSource {
   text: string | undefined = undefined;
   /** For inner nodes: whatever the block cache wants to remember for each child. */
   slots: unknown[] | undefined = undefined;
+  /** Of a node that only memory holds: entries whose rows could not be made, and why. They must not be shown. */
+  broken: ReadonlyMap<number, Error> | undefined = undefined;
   /** Told how many bytes of memory the node has taken up beyond those of its block. */
   onGrow: ((bytes: number) => void) | undefined = undefined;
   #heads: Uint32Array | undefined = undefined;

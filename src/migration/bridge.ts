@@ -15,13 +15,12 @@ import type { Registry } from '../table/registry.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import { TableState } from '../table/table-state.ts';
 import type { Beside, View } from '../table/view.ts';
-import { noBlocks } from '../tree/block-source.ts';
 import { TreeCursor } from '../tree/cursor.ts';
+import { treeOfNode } from '../tree/tree.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
-import { MadeRows } from './made-rows.ts';
-import type { RowErrors } from './made-rows.ts';
-import { RowTranslation, versionConflict } from './row-translation.ts';
-import { FailingTree, keyText, TranslatedTree } from './translated-tree.ts';
+import { MadeEntries } from './made-entries.ts';
+import { RowNotMigrated, RowTranslation, versionConflict } from './row-translation.ts';
+import { TranslatedTree } from './translated-tree.ts';
 import { diffTrees } from './tree-diff.ts';
 
 /** A table in the registered version, and what it takes to write to it. */
@@ -38,16 +37,16 @@ interface Step {
   readonly changes: readonly MemberChange[];
   /** What is stored of the version; undefined where nothing is. */
   readonly stored: BesideRows | undefined;
-  /** Without the rows that could not be made. */
   readonly state: TableState;
-  readonly errors: RowErrors;
 }
 
 /** What lies between the rows of the truth and a state, made of trees that stay as they are. */
 interface KnownDifference {
   readonly trees: readonly Tree[];
   readonly complete: boolean;
-  readonly made: MadeRows;
+  readonly translation: RowTranslation;
+  /** Undefined: nothing. */
+  readonly layer: Tree | undefined;
 }
 
 /** Steps that are remembered for each table: the newest views, and those of what is being committed. */
@@ -141,11 +140,8 @@ export class Bridge {
     let step = before ?? (await this.#firstStep(view, truth, translation));
     for (const change of changes.slice(step.changes.length)) step = await nextStep(step, change, view, translation);
     this.#remember(name, step);
-    const { state, errors } = step;
-    const made =
-      errors.size === 0
-        ? new TableState(state.shape, state.tree, state.indexes, state.layers)
-        : state.withLayer(new FailingTree(errors, noBlocks));
+    const { state } = step;
+    const made = new TableState(state.shape, state.tree, state.indexes, state.layers);
     this.#states.set(truth, made);
     this.#origins.set(made, { truth, generation });
     return made;
@@ -173,11 +169,10 @@ export class Bridge {
       state = new TableState(to, new TranslatedTree(tree, options), indexes, below);
     }
     const first = { view, changes: [], stored: beside && BesideRows.stored(beside) };
-    if (beside === undefined || (below.length === 0 && !complete)) return { ...first, state, errors: new Map() };
-    const made = await this.#difference(beside, { shape: from, tree }, complete, translation);
-    const layer = made.layer();
+    if (beside === undefined || (below.length === 0 && !complete)) return { ...first, state };
+    const layer = await this.#difference(beside, { shape: from, tree }, complete, translation);
     if (layer !== undefined) state = new TableState(to, state.tree, state.indexes, [layer, ...state.layers]);
-    return { ...first, state, errors: made.errors };
+    return { ...first, state };
   }
 
   /** The rows that are not as they are stored, since the truth has changed. */
@@ -186,16 +181,20 @@ export class Bridge {
     { shape, tree }: Pick<TableState, 'shape' | 'tree'>,
     complete: boolean,
     translation: RowTranslation,
-  ): Promise<MadeRows> {
+  ): Promise<Tree | undefined> {
     const trees = [rows.tree, base.tree, tree];
     const known = this.#differences.get(shape.name);
     const isSame = known?.trees.every((other, i) => isSameTree(other, trees[i] as Tree)) === true;
-    if (isSame && known.complete === complete && known.made.translation === translation) return known.made;
-    const made = new MadeRows(translation);
+    if (isSame && known.complete === complete && known.translation === translation) return known.layer;
+    const made = new MadeEntries(translation, translation.to.changeShape);
     const add = async (key: Uint8Array, before: RowHit | undefined, after: RowHit | undefined): Promise<void> => {
-      const own = made.keyOf(key);
-      const stored = own && (await rows.tree.lookup(own));
-      if (own === undefined) return;
+      const own = ownKey(translation, key);
+      if (own === undefined) {
+        // Whoever scans the table must know: its place among the others does not matter.
+        if (complete && after !== undefined) made.addTranslated(key, after);
+        return;
+      }
+      const stored = await rows.tree.lookup(own);
       if (stored === undefined) {
         if (complete && after !== undefined) made.addTranslated(own, after);
       } else if (after === undefined) made.addDeleted(own);
@@ -215,8 +214,9 @@ export class Bridge {
     } else
       for await (const { key, before, after } of diffTrees(base.tree, tree, shape.layout))
         await add(key, before, after);
-    this.#differences.set(shape.name, { trees, complete, made });
-    return made;
+    const layer = layerOf(made);
+    this.#differences.set(shape.name, { trees, complete, translation, layer });
+    return layer;
   }
 }
 
@@ -267,40 +267,48 @@ function commonIndexes(translation: RowTranslation, truth: TableState | undefine
   return indexes;
 }
 
+/** The key in the version beside the truth; undefined if it cannot be one. */
+function ownKey(translation: RowTranslation, key: Uint8Array): Uint8Array | undefined {
+  try {
+    return translation.keyForward(key);
+  } catch (error) {
+    if (error instanceof RowNotMigrated) return undefined;
+    throw error;
+  }
+}
+
+/** Name of nodes that only memory holds. */
+const memoryName = 'memory/migrated';
+
+function layerOf(made: MadeEntries): Tree | undefined {
+  return made.count === 0 ? undefined : treeOfNode(made.node(memoryName));
+}
+
 /** The step after a change. */
 async function nextStep(before: Step, change: MemberChange, view: View, translation: RowTranslation): Promise<Step> {
   const { to, from } = translation;
   const beside = view.beside(to.name);
   const stored = before.stored ?? (beside && BesideRows.stored(beside));
   const after = await stored?.with(change, (layered, shape) => view.layer(layered, shape));
-  const errors = new Map(before.errors);
-  const step = (state: TableState): Step => {
-    return { view, changes: [...before.changes, change], stored: after, state, errors };
+  const step = (layer: Tree | undefined): Step => {
+    const state = layer === undefined ? before.state : before.state.withLayer(layer);
+    return { view, changes: [...before.changes, change], stored: after, state };
   };
-  const own = change.twin && view.layer(change.twin, to);
-  if (own !== undefined) {
-    if (errors.size > 0) for await (const { key } of rowsOf(own)) errors.delete(keyText(key));
-    return step(before.state.withLayer(own));
-  }
+  if (change.twin !== undefined) return step(view.layer(change.twin, to));
   const truth = view.layer(change.truth, from);
-  if ((after === undefined || after.isEmpty) && change.truth.staged !== undefined && errors.size === 0) {
+  if ((after === undefined || after.isEmpty) && change.truth.staged !== undefined && translation.keepsKeys) {
     const options = { translation, cache: view.cache, leaf: to.changeShape, nameOf: undefined };
-    return step(before.state.withLayer(new TranslatedTree(truth, options)));
+    return step(new TranslatedTree(truth, options));
   }
-  const made = new MadeRows(translation);
+  const made = new MadeEntries(translation, to.changeShape);
   for await (const { key, row, gone } of rowsOf(truth)) {
-    errors.delete(keyText(key));
-    const ownKey = made.keyOf(key);
-    if (ownKey === undefined) continue;
-    errors.delete(keyText(ownKey));
-    const storedRow = gone ? undefined : await after?.rows.lookup(ownKey);
-    if (gone) made.addDeleted(ownKey);
-    else if (storedRow === undefined) made.addTranslated(ownKey, row);
-    else made.addInLine(ownKey, storedRow, await after?.base.lookup(key), row);
+    const own = ownKey(translation, key);
+    const storedRow = gone || own === undefined ? undefined : await after?.rows.lookup(own);
+    if (gone) made.addDeleted(own ?? key);
+    else if (own === undefined || storedRow === undefined) made.addTranslated(own ?? key, row);
+    else made.addInLine(own, storedRow, await after?.base.lookup(key), row);
   }
-  for (const [key, error] of made.errors) errors.set(key, error);
-  const layer = made.layer();
-  return step(layer === undefined ? before.state : before.state.withLayer(layer));
+  return step(layerOf(made));
 }
 
 async function* rowsOf(layer: Tree): AsyncGenerator<{ key: Uint8Array; row: RowHit; gone: boolean }> {

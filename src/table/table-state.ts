@@ -12,6 +12,7 @@ import { treeOfNode } from '../tree/tree.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
 import { MergedCursor } from './merged-cursor.ts';
 import type { TableShape } from './table-shape.ts';
+import { UnbrokenCursor } from './unbroken-cursor.ts';
 
 function visible(hit: RowHit): RowHit | undefined {
   return ((hit.source.rows[hit.base] as number) & rowDeletedFlag) !== 0 ? undefined : hit;
@@ -62,7 +63,7 @@ export class TableState {
       if (below?.node === undefined || top.node === undefined || below.node.level > 0 || top.node.level > 0) break;
       const bytes = below.node.sizeBytes + top.node.sizeBytes;
       if (below.count > 2 * top.count || (bytes > maxJoinedBytes && layers.length < manyLayers)) break;
-      if (below.node.schemaVersion !== top.node.schemaVersion) break;
+      if (below.node.schemaVersion !== top.node.schemaVersion || below.mayBreak || top.mayBreak) break;
       top = treeOfNode(mergeNodes(this.shape, top.node, below.node));
       layers.shift();
     }
@@ -112,14 +113,19 @@ export class TableState {
   /** The rows with keys in a range, in key order. */
   scan(range: KeyRange = {}, descending = false): RunCursor {
     const bottom = new TreeCursor(this.tree, range, descending);
-    return this.layers.length === 0
-      ? bottom
-      : new MergedCursor(this.#layerCursors(range, descending), bottom, descending);
+    const cursor =
+      this.layers.length === 0 ? bottom : new MergedCursor(this.#layerCursors(range, descending), bottom, descending);
+    return this.#mayBreak || this.tree.mayBreak ? new UnbrokenCursor(cursor) : cursor;
   }
 
   /** Only what unmerged commits have changed; with the rows that they deleted if `showDeleted`. */
   scanLayers(range: KeyRange = {}, showDeleted = false): RunCursor {
-    return new MergedCursor(this.#layerCursors(range, false), undefined, false, showDeleted);
+    const cursor = new MergedCursor(this.#layerCursors(range, false), undefined, false, showDeleted);
+    return this.#mayBreak ? new UnbrokenCursor(cursor) : cursor;
+  }
+
+  get #mayBreak(): boolean {
+    return this.layers.some((layer) => layer.mayBreak);
   }
 
   #layerCursors(range: KeyRange, descending: boolean): RunCursor[] {

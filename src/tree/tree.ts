@@ -39,6 +39,11 @@ export class Tree {
     return this.ref?.count ?? 0;
   }
 
+  /** Whether it may have rows that could not be made, so that whoever scans it must look. */
+  get mayBreak(): boolean {
+    return this.node?.broken !== undefined;
+  }
+
   /** The root if it is in memory; undefined if it is not. Not for empty trees. */
   peekRoot(): Node | undefined {
     if (this.node !== undefined) return this.node;
@@ -68,7 +73,7 @@ export class Tree {
 
   /**
    * The row with a key: at once if every block on the way is in memory, else a promise of it. The key's bytes may be
-   * reused as soon as the call returns.
+   * reused as soon as the call returns. Throws, or rejects, if the row could not be made.
    */
   lookup(key: Uint8Array, length: number = key.length): RowHit | undefined | Promise<RowHit | undefined> {
     if (this.ref === null) return undefined;
@@ -80,8 +85,7 @@ export class Tree {
       if (child === undefined) return this.#lookupBelow(node, i, key.slice(0, length));
       node = child;
     }
-    const at = node.find(key, length);
-    return at < 0 ? undefined : { source: node, base: node.rowBase(at) };
+    return hitAt(node, node.find(key, length));
   }
 
   async #lookupFromRoot(key: Uint8Array): Promise<RowHit | undefined> {
@@ -98,9 +102,15 @@ export class Tree {
       const i = node.childFor(key);
       node = this.source.peekChild(node, i) ?? (await loadChild(this.source, node, i));
     }
-    const at = node.find(key);
-    return at < 0 ? undefined : { source: node, base: node.rowBase(at) };
+    return hitAt(node, node.find(key));
   }
+}
+
+function hitAt(node: Node, at: number): RowHit | undefined {
+  if (at < 0) return undefined;
+  const problem = node.broken?.get(at);
+  if (problem !== undefined) throw problem;
+  return { source: node, base: node.rowBase(at) };
 }
 
 /** Loads child `i` and checks that it stands where it should: damage must not turn into a loop or a wrong row. */

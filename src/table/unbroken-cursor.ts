@@ -1,0 +1,34 @@
+/** A cursor over rows of which some could not be made: it ends with the error of the first of them that would be shown. */
+import type { Node } from '../format/node.ts';
+import type { RunCursor } from '../tree/cursor.ts';
+
+export class UnbrokenCursor implements RunCursor {
+  readonly #cursor: RunCursor;
+
+  constructor(cursor: RunCursor) {
+    this.#cursor = cursor;
+  }
+
+  get node(): Node {
+    return this.#cursor.node;
+  }
+
+  get from(): number {
+    return this.#cursor.from;
+  }
+
+  get to(): number {
+    return this.#cursor.to;
+  }
+
+  next(): boolean | Promise<boolean> {
+    const moved = this.#cursor.next();
+    return moved instanceof Promise ? moved.then((more) => this.#checked(more)) : this.#checked(moved);
+  }
+
+  #checked(more: boolean): boolean {
+    if (!more) return false;
+    for (const [at, error] of this.node.broken ?? []) if (at >= this.from && at < this.to) throw error;
+    return true;
+  }
+}
