@@ -57,6 +57,7 @@ class Walk {
         for (const index of indexes) await this.#addTree({ table, index: index.name }, index.root, inlined);
       }
     }
+    for (const { table, base } of block0.migrations) await this.#addTree({ table }, base, inlined);
   }
 
   async #addTree(place: TreePlace, root: StoredRoot, inlined: ReadonlyMap<string, Node>): Promise<void> {

@@ -1,11 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  DuplicateKeyError,
-  InvalidSchemaError,
-  MigrationError,
-  MigrationPendingError,
-  TransactionConflictError,
-} from '../../src/base/errors.ts';
+import { DuplicateKeyError, InvalidSchemaError, MigrationError, MigrationPendingError } from '../../src/base/errors.ts';
 import { createDatabase } from '../../src/create.ts';
 import { Types } from '../../src/format/types.ts';
 import type { SchemaDefinition } from '../../src/table/schema.ts';
@@ -64,7 +58,7 @@ describe('what one version writes', () => {
     await versions.write(
       v2,
       'upsert',
-      large.map((row) => ({ ...row, email: `${row.id}@x` })),
+      large.map(({ id, name, age }) => ({ id, name, age, email: `${id}@x` })),
     );
     const check = async (): Promise<void> => {
       expect(await versions.row(v1, 34)).toEqual({ id: 34, name: `${long}34`, age: 34, old: null });
@@ -83,8 +77,7 @@ describe('what one version writes', () => {
     expect(await versions.run(v2.db.query('users').count())).toBe(51);
     expect(await versions.row(v2, 5)).toEqual({ id: 5, name: long, age: null, email: '5@x', level: 3 });
     expect(await versions.row(v2, 77)).toBeUndefined();
-    const gc = await versions.run(v2.db.gc({ graceMs: 0 }));
-    expect(gc).toBeDefined();
+    await versions.run(v2.db.gc({ graceMs: 0 }));
     expect(await versions.findings(v1)).toEqual([]);
   });
 
@@ -141,7 +134,7 @@ describe('a transaction of the new version', () => {
             const row = await tx.get('users', 5);
             await tx.query('users').where('age', '=', 7).execute();
             if (attempts === 1) await other(world);
-            await tx.update('users', { id: 5, level: Number((row as { age: number }).age) + 100 });
+            await tx.update('users', { id: 5, level: (row as { age: number }).age + 100 });
           },
           { maxAttempts: 3 },
         ),
@@ -178,14 +171,12 @@ describe('a transaction of the new version', () => {
       }),
     );
     expect(attempts).toBe(1);
-    const { v2, attempts: both } = await race(async (world) => {
+    const { attempts: both } = await race(async (world) => {
       const batch = world.v2.db.batch();
       void batch.update('users', { id: 5, level: 1 });
       await batch.flush();
     });
     expect(both).toBe(2);
-    expect(v2).toBeDefined();
-    expect(TransactionConflictError).toBeDefined();
   });
 });
 
@@ -304,7 +295,7 @@ describe('an instance', () => {
       );
     });
     const outcomes = await versions.run(Promise.all(flushes));
-    expect(outcomes.toSorted()).toEqual(['duplicate', 'inserted']);
+    expect(new Set(outcomes)).toEqual(new Set(['duplicate', 'inserted']));
     const overlaid = v2.db.batch();
     void overlaid.update('users', { id: 1, email: 'overlaid' });
     void overlaid.insert('users', { id: 501, name: 'new' });

@@ -34,35 +34,36 @@ async function world(): Promise<World> {
 for (const [name, merge] of Object.entries(merges)) {
   describe(`two versions side by side, ${name}`, () => {
     it('the new one sees the old rows as its own', async () => {
-      const it = await world();
-      await merge(it);
-      expect(await it.versions.rows(it.v2)).toEqual([
+      const given = await world();
+      const { versions, v2 } = given;
+      await merge(given);
+      expect(await versions.rows(v2)).toEqual([
         { id: 1, name: 'Ann', age: 31, email: null, level: 3 },
         { id: 2, name: 'Bob', age: 32, email: null, level: 3 },
         { id: 3, name: 'Cleo', age: 33, email: null, level: 3 },
       ]);
-      expect(await it.versions.row(it.v2, 2)).toEqual({ id: 2, name: 'Bob', age: 32, email: null, level: 3 });
-      expect(await it.versions.row(it.v2, 9)).toBeUndefined();
+      expect(await versions.row(v2, 2)).toEqual({ id: 2, name: 'Bob', age: 32, email: null, level: 3 });
+      expect(await versions.row(v2, 9)).toBeUndefined();
     });
 
     it('what only one knows survives what the other writes', async () => {
-      const it = await world();
-      const { versions, v1, v2 } = it;
-      await merge(it);
+      const given = await world();
+      const { versions, v1, v2 } = given;
+      await merge(given);
       await versions.write(v2, 'update', [{ id: 1, email: 'ann@x', level: 9 }]);
-      await merge(it);
+      await merge(given);
       expect(await versions.row(v1, 1)).toEqual({ id: 1, name: 'Ann', age: 31, old: 'a' });
       await versions.write(v1, 'update', [{ id: 1, name: 'Anna', old: 'aa' }]);
-      await merge(it);
+      await merge(given);
       expect(await versions.row(v2, 1)).toEqual({ id: 1, name: 'Anna', age: 31, email: 'ann@x', level: 9 });
       await versions.write(v2, 'update', [{ id: 1, age: 40 }]);
-      await merge(it);
+      await merge(given);
       expect(await versions.row(v1, 1)).toEqual({ id: 1, name: 'Anna', age: 40, old: 'aa' });
       expect(await versions.row(v2, 1)).toEqual({ id: 1, name: 'Anna', age: 40, email: 'ann@x', level: 9 });
       await versions.write(v1, 'update', [{ id: 1, age: 41 }]);
       await versions.write(v2, 'update', [{ id: 1, level: 1 }]);
       await versions.write(v1, 'update', [{ id: 1, name: 'A' }]);
-      await merge(it);
+      await merge(given);
       expect(await versions.row(v1, 1)).toEqual({ id: 1, name: 'A', age: 41, old: 'aa' });
       expect(await versions.row(v2, 1)).toEqual({ id: 1, name: 'A', age: 41, email: 'ann@x', level: 1 });
       expect(await versions.findings(v1)).toEqual([]);
@@ -70,10 +71,10 @@ for (const [name, merge] of Object.entries(merges)) {
     });
 
     it('both insert, delete and replace, and keys are unique', async () => {
-      const it = await world();
-      const { versions, v1, v2 } = it;
+      const given = await world();
+      const { versions, v1, v2 } = given;
       await versions.write(v2, 'insert', [{ id: 4, name: 'Dan', age: 300, email: 'd@x' }]);
-      await merge(it);
+      await merge(given);
       // What the old type cannot hold is null for the old one, and stays with the new one.
       expect(await versions.row(v1, 4)).toEqual({ id: 4, name: 'Dan', age: null, old: null });
       expect(await versions.row(v2, 4)).toEqual({ id: 4, name: 'Dan', age: 300, email: 'd@x', level: 3 });
@@ -86,7 +87,7 @@ for (const [name, merge] of Object.entries(merges)) {
       expect(await insert(v2, 1)).toBeInstanceOf(DuplicateKeyError);
       await versions.delete(v2, [1]);
       await versions.delete(v1, [4]);
-      await merge(it);
+      await merge(given);
       for (const node of [v1, v2]) {
         expect(await versions.row(node, 1)).toBeUndefined();
         expect(await versions.row(node, 4)).toBeUndefined();
@@ -96,11 +97,11 @@ for (const [name, merge] of Object.entries(merges)) {
       }
       // Nothing of the deleted row comes back with a new one of its key.
       await versions.write(v1, 'insert', [{ id: 4, name: 'Dan', age: null }]);
-      await merge(it);
+      await merge(given);
       expect(await versions.row(v2, 4)).toEqual({ id: 4, name: 'Dan', age: null, email: null, level: 3 });
       await versions.write(v2, 'upsert', [{ id: 2, name: 'Bobby', age: 7, email: 'b@x' }]);
       await versions.write(v1, 'upsert', [{ id: 3, name: 'C', age: 8, old: 'x' }]);
-      await merge(it);
+      await merge(given);
       expect(await versions.row(v1, 2)).toEqual({ id: 2, name: 'Bobby', age: 7, old: 'b' });
       expect(await versions.row(v2, 3)).toEqual({ id: 3, name: 'C', age: 8, email: null, level: 3 });
       expect((await versions.rows(v1)).map(({ id }) => id)).toEqual([2, 3, 4]);
@@ -109,24 +110,24 @@ for (const [name, merge] of Object.entries(merges)) {
     });
 
     it('queries by index, count and order see the same', async () => {
-      const it = await world();
-      const { versions, v1, v2 } = it;
+      const given = await world();
+      const { versions, v1, v2 } = given;
       const more = Array.from({ length: 60 }, (_, i) => ({ id: 10 + i, name: `n${i % 7}`, age: i, old: `o${i}` }));
       await versions.write(v1, 'insert', more);
-      await merge(it);
+      await merge(given);
       await versions.write(
         v2,
         'update',
         more.filter(({ id }) => id % 3 === 0).map(({ id }) => ({ id, email: `${id}@x`, age: id })),
       );
-      await merge(it);
+      await merge(given);
       await versions.write(
         v1,
         'update',
         more.filter(({ id }) => id % 2 === 0).map(({ id }) => ({ id, age: 200 - id })),
       );
       await versions.delete(v1, [12, 13]);
-      await merge(it);
+      await merge(given);
       const all = await versions.rows(v2);
       expect(all.length).toBe(61);
       const { db } = v2;

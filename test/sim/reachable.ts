@@ -110,6 +110,7 @@ export class Reachable {
         for (const index of indexes) add({ table, index: index.name }, index.root);
       }
     }
+    for (const { table, base } of block0.migrations) add({ table }, base);
     return blocks;
   }
 
