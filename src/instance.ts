@@ -225,10 +225,10 @@ export class Instance implements BatchHost, QueryHost {
   tableState(table: string): TableState | Promise<TableState> {
     const engine = this.running('A query');
     engine.asked();
-    if (!engine.isStale) return this.bridge.stateOf(engine.view, table);
+    if (!engine.isStale) return this.bridge.presentState(engine, table);
     return engine
       .withDeadline('A query', undefined, ({ signal }) => engine.refresh(signal))
-      .then(() => this.bridge.stateOf(engine.view, table));
+      .then(() => this.bridge.presentState(engine, table));
   }
 
   keeperOf(state: TableState): StateKeeper | undefined {

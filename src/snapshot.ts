@@ -12,6 +12,7 @@ import { Query } from './query/builder.ts';
 import type { QueryHost, RegisteredFunction } from './table/query-host.ts';
 import type { TableShape } from './table/table-shape.ts';
 import type { TableState } from './table/table-state.ts';
+import { BlockGone } from './tree/block-source.ts';
 
 /** What queries on a snapshot need of it: the same state every time. */
 class SnapshotHost implements QueryHost {
@@ -38,7 +39,13 @@ class SnapshotHost implements QueryHost {
   tableState(table: string): TableState | Promise<TableState> {
     this.#instance.running('A query');
     this.#held.check();
-    return this.#instance.bridge.stateOf(this.#held.view, table);
+    const state = this.#instance.bridge.stateOf(this.#held.view, table);
+    return state instanceof Promise ? state.catch((error: unknown) => this.#refuse(error)) : state;
+  }
+
+  /** What the state is made of is gone only if the snapshot has ended. */
+  #refuse(error: unknown): never {
+    throw error instanceof BlockGone ? this.#held.lost() : error;
   }
 
   keeperOf(): undefined {

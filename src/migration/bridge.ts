@@ -10,11 +10,13 @@ import { blockName } from '../format/keys.ts';
 import { isDeleted } from '../table/merged-cursor.ts';
 import { BesideRows } from '../table/beside-rows.ts';
 import type { MemberChange } from '../table/member-changes.ts';
+import type { MigrateFunction } from '../table/migrate-function.ts';
 import { redefined } from '../table/registry.ts';
 import type { Registry } from '../table/registry.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import { TableState } from '../table/table-state.ts';
 import type { Beside, View } from '../table/view.ts';
+import { BlockGone } from '../tree/block-source.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { treeOfNode } from '../tree/tree.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
@@ -29,6 +31,13 @@ export interface BridgedTable {
   readonly state: TableState;
   /** What is to be written beside it; undefined where the registered version is the truth. */
   readonly truth: { readonly state: TableState; readonly translation: RowTranslation } | undefined;
+}
+
+/** Who holds the present view. */
+export interface ViewHost {
+  readonly view: View;
+  /** Catches up with everything that was committed. */
+  refresh(): Promise<void>;
 }
 
 /** A state after some changes that are not merged yet. */
@@ -49,14 +58,24 @@ interface KnownDifference {
   readonly layer: Tree | undefined;
 }
 
+/** What a translation was made with. */
+interface KnownTranslation {
+  readonly from: string;
+  readonly forward: MigrateFunction | undefined;
+  readonly back: MigrateFunction | undefined;
+  readonly translation: RowTranslation;
+}
+
 /** Steps that are remembered for each table: the newest views, and those of what is being committed. */
 const maxSteps = 6;
+/** States that are overtaken so often in a row are given up. */
+const maxAttempts = 8;
 /** Up to so many stored rows are looked up one by one to find those that are out of line. */
 const fewRows = 256;
 
 export class Bridge {
   readonly #registry: Registry;
-  readonly #translations = new Map<string, RowTranslation>();
+  readonly #translations = new Map<string, KnownTranslation>();
   readonly #steps = new Map<string, Step[]>();
   readonly #differences = new Map<string, KnownDifference>();
   /** By the state of the truth that they go with. */
@@ -82,6 +101,29 @@ export class Bridge {
     return known?.shape === shape ? known : this.#stateBeside(view, truth, shape);
   }
 
+  /**
+   * A table of the present view. What a state is made of may be collected while it is made: then it is made of a newer view.
+   */
+  presentState(host: ViewHost, table: string): TableState | Promise<TableState> {
+    const state = this.stateOf(host.view, table);
+    return state instanceof Promise ? this.#presentState(host, table, state) : state;
+  }
+
+  async #presentState(host: ViewHost, table: string, first: Promise<TableState>): Promise<TableState> {
+    let making: TableState | Promise<TableState> = first;
+    for (let attempt = 1; ; attempt++) {
+      const { generation } = host.view.block0;
+      try {
+        return await making;
+      } catch (error) {
+        if (!(error instanceof BlockGone) || attempt >= maxAttempts) throw error;
+        await host.refresh();
+        if (host.view.block0.generation === generation) throw error;
+        making = this.stateOf(host.view, table);
+      }
+    }
+  }
+
   /** The same with what it takes to write to it. */
   async writableTable(view: View, table: string): Promise<BridgedTable> {
     const state = await this.stateOf(view, table);
@@ -104,14 +146,15 @@ export class Bridge {
 
   /** How rows of one version become rows of another and back. */
   translation(from: TableShape, to: TableShape): RowTranslation {
-    const key = `${from.canonical} ${to.canonical}`;
-    let known = this.#translations.get(key);
-    if (known === undefined) {
-      const migrate = this.#registry.migrateFunction(to.name, to.version);
-      known = new RowTranslation(from, to, migrate, this.#registry.migrateFunction(from.name, from.version));
-      this.#translations.set(key, known);
-    }
-    return known;
+    const forward = this.#registry.migrateFunction(to.name, to.version);
+    const back = this.#registry.migrateFunction(from.name, from.version);
+    const key = `${from.version} ${to.version} ${to.name}`;
+    const known = this.#translations.get(key);
+    // A version may have been registered since.
+    if (known?.from === from.canonical && known.forward === forward && known.back === back) return known.translation;
+    const translation = new RowTranslation(from, to, forward, back);
+    this.#translations.set(key, { from: from.canonical, forward, back, translation });
+    return translation;
   }
 
   #stateBeside(view: View, truth: TableState, shape: TableShape): TableState | Promise<TableState> {

@@ -80,7 +80,14 @@ export class TransactionHost implements BatchHost, QueryHost {
 
   tableState(table: string): TableState | Promise<TableState> {
     this.checkStarted('A query');
-    return this.#instance.bridge.stateOf(this.#view, table);
+    const state = this.#instance.bridge.stateOf(this.#view, table);
+    return state instanceof Promise ? state.catch((error: unknown) => this.#refuse(error)) : state;
+  }
+
+  async #refuse(error: unknown): Promise<never> {
+    // That it is overtaken is told by another error.
+    if (error instanceof BlockGone) await this.viewMovedOn();
+    throw error;
   }
 
   /** A block of the view is gone: the attempt is lost if garbage was collected past it, and the block is if not. */

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { DuplicateKeyError, InvalidSchemaError, MigrationError, MigrationPendingError } from '../../src/base/errors.ts';
 import { createDatabase } from '../../src/create.ts';
+import type { Block0, StoredTableVersion } from '../../src/format/block0.ts';
+import type { StoredMigration } from '../../src/format/stored-migration.ts';
+import type { StoredRoot } from '../../src/format/stored-root.ts';
 import { Types } from '../../src/format/types.ts';
 import type { SchemaDefinition } from '../../src/table/schema.ts';
 import { prefix } from '../protocol/nodes.ts';
@@ -108,6 +111,59 @@ describe('what one version writes', () => {
     await versions.run(old.release());
   });
 
+  it('is read anew when garbage was collected past the view', async () => {
+    const { versions, v1, v2 } = await opened();
+    const churn = async (round: number): Promise<void> => {
+      await versions.write(
+        v1,
+        'update',
+        people.map(({ id }) => ({ id, age: round })),
+      );
+      await versions.merge(v1);
+      await versions.environment.advance(3_600_000);
+      await versions.run(v1.db.gc({ graceMs: 0 }));
+    };
+    await versions.write(
+      v2,
+      'update',
+      people.slice(0, 100).map(({ id }) => ({ id, email: `${id}@x` })),
+    );
+    await versions.merge(v1);
+    await churn(0);
+    for (const query of ['get', 'execute', 'count', 'loop', 'write', 'transaction'] as const) {
+      const late = await versions.open(3, [users2], { blockSizeBytes: 512, polling: 'onDemand' });
+      const view = (await versions.block0()).generation;
+      await churn(1);
+      await churn(2);
+      expect((await versions.block0()).collected).toBeGreaterThan(view);
+      const { db } = late;
+      if (query === 'get') expect(await versions.run(db.get('users', 50))).toMatchObject({ email: '50@x' });
+      else if (query === 'execute') expect(await versions.run(db.query('users').execute())).toHaveLength(200);
+      else if (query === 'count') expect(await versions.run(db.query('users').where('age', '>=', 0).count())).toBe(200);
+      else if (query === 'loop') {
+        const iterator = db.query('users')[Symbol.asyncIterator]();
+        for (let id = 0; id < 200; id++) {
+          expect((await versions.run(iterator.next())).value).toMatchObject({ id, email: id < 100 ? `${id}@x` : null });
+          // Before others have merged, it holds on to what it reads.
+          if (id === 5) await versions.environment.advance(11_000);
+          if (id === 100) for (const round of [3, 4]) await churn(round);
+        }
+        expect((await versions.run(iterator.next())).done).toBe(true);
+      } else if (query === 'write') {
+        await versions.write(late, 'update', [{ id: 50, level: 7 }]);
+        expect(await versions.row(v2, 50)).toMatchObject({ email: '50@x', level: 7 });
+      } else {
+        const write = db.transaction(async (tx) => {
+          const row = await tx.get('users', 50);
+          await tx.update('users', { id: 50, level: (row as { level: number }).level + 1 });
+        });
+        await versions.run(write);
+        expect(await versions.row(v2, 50)).toMatchObject({ email: '50@x', level: 8 });
+      }
+      await versions.run(db.stop());
+    }
+  });
+
   it('is there for an instance that opens the database anew', async () => {
     const { versions, v1, v2 } = await opened();
     await versions.write(v2, 'update', [{ id: 3, email: 'three' }]);
@@ -117,6 +173,47 @@ describe('what one version writes', () => {
     const again = await versions.open(5, [users2, users1]);
     expect(await versions.row(again, 3)).toEqual({ id: 3, name: 'T', age: 3, email: 'three', level: 3 });
     expect(await versions.row(again, 4)).toEqual({ id: 4, name: 'name 4', age: 4, email: 'four', level: 3 });
+  });
+});
+
+describe('db.verify()', () => {
+  it('notices a version beside the truth that is not what it should be', async () => {
+    const { versions, v1, v2 } = await opened();
+    await versions.merge(v1);
+    await versions.write(
+      v2,
+      'update',
+      people.slice(0, 100).map(({ id }) => ({ id, level: 1 })),
+    );
+    await versions.merge(v2);
+    await versions.write(v2, 'update', [{ id: 1, level: 2 }]);
+    expect(await versions.findings(v1)).toEqual([]);
+    const sound = await versions.block0();
+    const findings = async (change: Partial<Block0>): Promise<string> => {
+      await versions.replaceBlock0(() => change);
+      const found = await versions.findings(v1);
+      await versions.replaceBlock0(() => ({ tables: sound.tables, migrations: sound.migrations }));
+      return found.join(' ');
+    };
+    const withVersion2 = (change: Partial<StoredTableVersion>): Partial<Block0> => ({
+      tables: sound.tables.map(({ name, versions: stored }) => ({
+        name,
+        versions: stored.map((version) => (version.schema.version === 2 ? { ...version, ...change } : version)),
+      })),
+    });
+    const [migration] = sound.migrations as [StoredMigration];
+    const [, beside] = sound.tables.find(({ name }) => name === 'users')?.versions ?? [];
+    expect(await findings({ migrations: [{ ...migration, base: null }] })).toContain('goes with no row of the base');
+    const target = { rowsPerSecond: 1, keepOld: false };
+    const switched = { ...migration, phase: 'switched', built: null, target } as const;
+    expect(await findings({ migrations: [switched] })).toContain('Version 2 has 100 rows, and version 1 200');
+    const empty = (beside?.indexes ?? []).map(({ name }) => ({ name, root: null }));
+    expect(await findings(withVersion2({ indexes: empty }))).toContain(
+      'The index has 0 entries, and the table 100 rows',
+    );
+    const root = { ...(beside?.root as NonNullable<StoredRoot>), id: '0000000000000000' };
+    expect(await findings(withVersion2({ root }))).toContain('missing');
+    expect(await versions.findings(v1)).toEqual([]);
   });
 });
 
