@@ -135,15 +135,24 @@ function isInStep(view: View, { base }: Beside, { shape, tree }: TableState): bo
   return isSame && view.changesOf(shape.name).every(({ twin }) => twin !== undefined);
 }
 
-export async function mergeBase(base: TableState, context: TableMergeContext): Promise<MergedTree> {
+/** The same for a base, which has no indexes. */
+export async function mergeBase(
+  base: TableState,
+  context: TableMergeContext,
+  changes?: ChangeStream,
+): Promise<MergedTree> {
   const tree = new GrowingTree(context, { table: base.shape.name }, base.shape.leafShape, base.tree);
-  await tree.apply(await LayerChanges.of(base));
+  await tree.apply(changes ?? (await LayerChanges.of(base)));
   context.counters.blocksWritten += tree.writer.written;
   return tree;
 }
 
-/** Merges the layers of a state into its trees. */
-export async function mergeVersion(table: TableState, context: TableMergeContext): Promise<MergedVersion> {
+/** Merges the layers of a state into its trees, or other changes in their place. */
+export async function mergeVersion(
+  table: TableState,
+  context: TableMergeContext,
+  given?: ChangeStream,
+): Promise<MergedVersion> {
   const { shape } = table;
   const rows = new GrowingTree(context, { table: shape.name }, shape.leafShape, table.tree);
   const indexes = shape.indexes.map((index) => {
@@ -151,7 +160,7 @@ export async function mergeVersion(table: TableState, context: TableMergeContext
     const tree = table.indexes.get(index.name) as Tree;
     return { changes: new IndexChanges(shape, index), tree: new GrowingTree(context, place, indexLeafShape, tree) };
   });
-  const changes = new IndexedChanges(await LayerChanges.of(table), indexes, context);
+  const changes = new IndexedChanges(given ?? (await LayerChanges.of(table)), indexes, context);
   await rows.apply(changes, (old, change) => changes.observe(old, change));
   await changes.applyIndexes();
   for (const tree of [rows, ...indexes.map((index) => index.tree)])
@@ -166,11 +175,11 @@ interface GrowingIndex {
 
 /** The changes of the rows, which sends index changes on their way whenever they take up enough memory. */
 class IndexedChanges implements ChangeStream {
-  readonly #rows: LayerChanges;
+  readonly #rows: ChangeStream;
   readonly #indexes: readonly GrowingIndex[];
   readonly #context: TableMergeContext;
 
-  constructor(rows: LayerChanges, indexes: readonly GrowingIndex[], context: TableMergeContext) {
+  constructor(rows: ChangeStream, indexes: readonly GrowingIndex[], context: TableMergeContext) {
     this.#rows = rows;
     this.#indexes = indexes;
     this.#context = context;
@@ -196,7 +205,7 @@ class IndexedChanges implements ChangeStream {
     return this.#rows.remove;
   }
 
-  get source(): LayerChanges['source'] {
+  get source(): ChangeStream['source'] {
     return this.#rows.source;
   }
 

@@ -183,7 +183,8 @@ class ChunkBuilder {
   async #make(key: Uint8Array, row: RowHit): Promise<void> {
     const translation = this.#translation;
     const key2 = translation.keyForward(key);
-    if ((await this.#rows.tree.lookup(key2)) !== undefined) return;
+    // With other keys nobody has written the version yet, and looking would read blocks here and there.
+    if (translation.keepsKeys && (await this.#rows.tree.lookup(key2)) !== undefined) return;
     if (this.#problems.length > 0) translation.forward(row);
     else this.#toRows.set(key2, translation.forwardInto(row, this.#toRows.rows));
   }
@@ -206,7 +207,7 @@ class ChunkBuilder {
     const isMoved = built !== builtBefore || rows > 0 || (this.isInLine ? !isSameBase : this.#toBase.count > 0);
     const retires = retire && isComplete;
     if (!isMoved && !retires && phase === this.#migration.phase) return { table: undefined, rows, problems, phase };
-    const versions = rows === 0 ? [] : [await mergeVersion(this.#toRows.over(this.#rows), context)];
+    const versions = rows === 0 ? [] : [await mergeVersion(this.#rows, context, this.#toRows.sorted())];
     if (retires) {
       return {
         table: { name, versions, dropped: [from], migration: () => undefined },
@@ -217,7 +218,7 @@ class ChunkBuilder {
     }
     const base = this.isInLine
       ? new GrowingTree(context, { table: name }, this.#truth.shape.leafShape, this.#truth.tree)
-      : await mergeBase(this.#toBase.over(this.#base), context);
+      : await mergeBase(this.#base, context, this.#toBase.sorted());
     const migration = (present: StoredMigration | undefined): StoredMigration | undefined =>
       present && { ...present, built, problems, phase: present.phase === 'building' ? phase : present.phase };
     return { table: { name, versions, base, migration }, rows, problems, phase };

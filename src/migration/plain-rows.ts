@@ -1,11 +1,12 @@
 /** Encoded rows in memory that are made one by one: from plain rows, or field by field from encoded ones. */
 import { ByteWriter, copyRange } from '../base/bytes.ts';
 import { heapPlace, isNull } from '../format/row-decode.ts';
-import { appendNullRow, writeField } from '../format/row-encode.ts';
+import { appendNullRow, copyRow, writeField } from '../format/row-encode.ts';
 import { inlineBytes, nonAsciiFlag, rowDeletedFlag } from '../format/row-layout.ts';
 import type { LayoutField, RowLayout, RowSource } from '../format/row-layout.ts';
 import { widthOf } from '../format/types.ts';
 import type { PlainRow } from '../table/migrate-function.ts';
+import type { RowHit } from '../tree/tree.ts';
 
 export class PlainRows implements RowSource {
   readonly name = 'memory/migration';
@@ -43,6 +44,11 @@ export class PlainRows implements RowSource {
       if (value !== null && value !== undefined) this.write(base, field, value);
     }
     return base;
+  }
+
+  /** Adds a copy of a row of the same layout and returns where it begins: whatever else its source holds can go. */
+  addCopy(layout: RowLayout, { source, base }: RowHit): number {
+    return copyRow(layout, source, base, this.#rows, this.#heap);
   }
 
   /** Adds a row that says that the row is gone, and returns where it begins. */
