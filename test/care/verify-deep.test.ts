@@ -373,24 +373,33 @@ describe('objects', () => {
     expect((await cluster.verify(node)).garbage).toEqual({ objects: 0, bytes: 0 });
   });
 
-  it('of a version of a table that is not in force are no garbage, and are checked', async () => {
+  it('of the base of a migration are no garbage, and are checked', async () => {
     await cluster.collectAll(node);
     const { tables, inlined } = await cluster.block0();
     const [leaf] = await cluster.leaves({ table: 'items' });
     await cluster.run(cluster.put(node, range(5, 1000), 'second'));
     await cluster.run(node.db.checkpoint());
+    const earlier = tables.find(({ name }) => name === 'items')?.versions[0];
+    const state = { phase: 'beside', built: '', users: [], problems: [], startedMs: 0 } as const;
     await cluster.replaceBlock0((present) => ({
       inlined: [...inlined, ...present.inlined.filter(({ name }) => inlined.every((other) => other.name !== name))],
-      tables: present.tables.map((table) => {
-        const earlier = tables.find(({ name }) => name === table.name)?.versions ?? [];
-        return table.name === 'items' ? { name: table.name, versions: [...earlier, ...table.versions] } : table;
+      tables: present.tables.map(({ name, versions }) => {
+        const empty = versions.map(({ schema, indexes }) => {
+          return {
+            schema: { ...schema, version: 2 },
+            root: null,
+            indexes: indexes.map((index) => ({ ...index, root: null })),
+          };
+        });
+        return { name, versions: name === 'items' ? [...versions, ...empty] : versions };
       }),
+      migrations: [{ table: 'items', from: 1, to: 2, base: earlier?.root ?? null, ...state }],
     }));
     const { garbage } = await cluster.run(node.db.gc({ dryRun: true }));
     const blocks = garbage.filter(({ kind }) => kind === 'block');
     expect(await cluster.verify(node)).toMatchObject({ ok: true, garbage: { objects: blocks.length } });
     await cluster.damage(leaf as string);
-    expect(await finding(false)).toMatchObject({ name: leaf, table: 'items' });
+    expect(await finding(true)).toMatchObject({ name: leaf, table: 'items' });
   });
 
   it('below a damaged block are not taken for garbage', async () => {

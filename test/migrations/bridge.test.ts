@@ -45,6 +45,12 @@ describe('what one version writes', () => {
     expect((await versions.block0()).migrations).toHaveLength(1);
     expect(await versions.row(v2, 7)).toEqual({ id: 7, name: 'seven', age: 7, email: 'x', level: 3 });
     expect(await versions.names(neither, [1])).toEqual(['row 1']);
+    // What it leaves as it is, roots in Block 0 included, stays whole.
+    await versions.run(versions.insert(neither, 2));
+    await versions.merge(neither);
+    const again = await versions.open(4, [users2]);
+    expect(await versions.row(again, 7)).toEqual({ id: 7, name: 'seven', age: 7, email: 'x', level: 3 });
+    expect(await versions.findings(again)).toEqual([]);
   });
 
   it('in large batches is seen by the other, before and after it is merged', async () => {
@@ -164,6 +170,41 @@ describe('what one version writes', () => {
     }
   });
 
+  it('is read anew when only what is beside the truth has changed', async () => {
+    const { versions, v1 } = await opened();
+    const driving = await versions.open(4, [users2], {
+      blockSizeBytes: 512,
+      polling: 'onDemand',
+      writeForwardInterval: 1000,
+    });
+    await versions.merge(v1);
+    await versions.run(driving.db.setTargetSchemaVersion('users', 2, { keepOld: true, rowsPerSecond: 20 }));
+    const roots = async (): Promise<(StoredRoot | undefined)[]> => {
+      const users = (await versions.block0()).tables.find(({ name }) => name === 'users');
+      return (users?.versions ?? []).map(({ root }) => root);
+    };
+    const until = async (rows: number): Promise<void> => {
+      for (let waited = 0; waited < 500 && ((await roots())[1]?.count ?? 0) < rows; waited++) {
+        await versions.run(driving.db.refresh());
+        await versions.environment.advance(100);
+      }
+    };
+    await until(1);
+    const late = await versions.open(3, [users2], { blockSizeBytes: 512, polling: 'onDemand' });
+    const [truth, beside] = await roots();
+    await until(200);
+    const [truthNow, besideNow] = await roots();
+    expect([truthNow?.id, beside?.count === 200, besideNow?.count]).toEqual([truth?.id, false, 200]);
+    for (let round = 0; round < 2; round++) {
+      await versions.run(versions.insert(v1, round));
+      await versions.merge(v1);
+      await versions.environment.advance(3_600_000);
+      await versions.run(v1.db.gc({ graceMs: 0 }));
+    }
+    expect(await versions.run(late.db.query('users').execute())).toHaveLength(200);
+    expect(await versions.run(late.db.get('users', 3))).toMatchObject({ name: 'name 3' });
+  });
+
   it('is there for an instance that opens the database anew', async () => {
     const { versions, v1, v2 } = await opened();
     await versions.write(v2, 'update', [{ id: 3, email: 'three' }]);
@@ -217,6 +258,49 @@ describe('db.verify()', () => {
   });
 });
 
+describe('blobs', () => {
+  it('belong to a row in both versions, whichever of them writes or deletes it', async () => {
+    const versions = new Versions();
+    const photo = { photo: { typeId: Types.blob } };
+    const v1 = await versions.open(1, [{ ...users1, fields: { ...users1.fields, ...photo } }]);
+    const v2 = await versions.open(2, [{ ...users2, fields: { ...users2.fields, ...photo } }]);
+    const text = async (node: TestNode, id: number): Promise<string | undefined> => {
+      const row = await versions.row(node, id);
+      const reference = row?.['photo'];
+      if (typeof reference !== 'string') return undefined;
+      return versions.run(node.db.getBlob(reference).getString());
+    };
+    await versions.write(v1, 'insert', [
+      { id: 1, photo: v1.db.Blob('one') },
+      { id: 2, photo: v1.db.Blob('two') },
+    ]);
+    await versions.write(v2, 'insert', [{ id: 3, photo: v2.db.Blob('three') }]);
+    await versions.write(v2, 'update', [
+      { id: 1, level: 4 },
+      { id: 2, photo: v2.db.Blob('two, again') },
+    ]);
+    await versions.write(v1, 'update', [{ id: 3, name: 'c' }]);
+    for (const merge of [false, true]) {
+      if (merge) await versions.merge(v1);
+      for (const node of [v1, v2]) {
+        expect([await text(node, 1), await text(node, 2), await text(node, 3)]).toEqual(['one', 'two, again', 'three']);
+      }
+      expect(await versions.findings(v1)).toEqual([]);
+    }
+    await versions.delete(v1, [3]);
+    await versions.delete(v2, [1]);
+    await versions.merge(v2);
+    for (let round = 0; round < 2; round++) {
+      await versions.environment.advance(86_400_000);
+      await versions.run(v1.db.gc({ graceMs: 0 }));
+      await versions.merge(v1);
+    }
+    expect((await versions.keys()).filter((key) => key.startsWith('blobs/'))).toHaveLength(1);
+    expect(await text(v2, 2)).toBe('two, again');
+    expect(await versions.findings(v2)).toEqual([]);
+  });
+});
+
 describe('a transaction of the new version', () => {
   const race = async (other: (world: Awaited<ReturnType<typeof opened>>) => Promise<void>) => {
     const world = await opened();
@@ -250,6 +334,15 @@ describe('a transaction of the new version', () => {
     expect(await versions.row(v2, 5)).toMatchObject({ age: 77, level: 177 });
   });
 
+  it('is made again when an old one changes a row that its query could find', async () => {
+    const { attempts } = await race(async ({ v1 }) => {
+      const batch = v1.db.batch();
+      void batch.update('users', { id: 100, age: 7 });
+      await batch.flush();
+    });
+    expect(attempts).toBe(2);
+  });
+
   it('is made again when another new one does, and not for what it did not read', async () => {
     const { versions } = await opened();
     const other = await versions.open(3, [users2]);
@@ -259,6 +352,7 @@ describe('a transaction of the new version', () => {
       keyed.db.transaction(async (tx) => {
         attempts++;
         await tx.get('users', 5);
+        await tx.query('users').where('age', '=', 7).execute();
         if (attempts === 1) {
           const batch = other.db.batch();
           void batch.update('users', { id: 6, level: 1 });
@@ -376,6 +470,7 @@ describe('an instance', () => {
     v1.db.registerSchema(users2);
     expect(await versions.row(v1, 1)).toEqual({ id: 1, name: 'name 1', age: 1, email: null, level: 3 });
     await versions.write(v1, 'update', [{ id: 1, email: 'x' }]);
+    expect(await versions.row(v1, 1)).toMatchObject({ email: 'x' });
     v1.db.registerSchema({ ...users2, version: 3 });
     expect(await versions.failure(v1.db.get('users', 1))).toBeInstanceOf(InvalidSchemaError);
   });

@@ -98,6 +98,7 @@ class Story {
     return this.versions.open(nodeId, version === 1 ? [old] : [old, next], {
       blockSizeBytes: 512,
       polling: 'onDemand',
+      ...(this.#target && { writeForwardInterval: 1000 }),
     });
   }
 
