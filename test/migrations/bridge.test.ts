@@ -136,17 +136,11 @@ describe('what one version writes', () => {
     );
     await versions.merge(v1);
     await churn(0);
-    for (const query of ['get', 'execute', 'count', 'loop', 'write', 'transaction'] as const) {
-      const late = await versions.open(3, [users2], { blockSizeBytes: 512, polling: 'onDemand' });
-      const view = (await versions.block0()).generation;
-      await churn(1);
-      await churn(2);
-      expect((await versions.block0()).collected).toBeGreaterThan(view);
-      const { db } = late;
-      if (query === 'get') expect(await versions.run(db.get('users', 50))).toMatchObject({ email: '50@x' });
-      else if (query === 'execute') expect(await versions.run(db.query('users').execute())).toHaveLength(200);
-      else if (query === 'count') expect(await versions.run(db.query('users').where('age', '>=', 0).count())).toBe(200);
-      else if (query === 'loop') {
+    const uses: ((late: TestNode) => Promise<void>)[] = [
+      async ({ db }) => expect(await versions.run(db.get('users', 50))).toMatchObject({ email: '50@x' }),
+      async ({ db }) => expect(await versions.run(db.query('users').execute())).toHaveLength(200),
+      async ({ db }) => expect(await versions.run(db.query('users').where('age', '>=', 0).count())).toBe(200),
+      async ({ db }) => {
         const iterator = db.query('users')[Symbol.asyncIterator]();
         for (let id = 0; id < 200; id++) {
           expect((await versions.run(iterator.next())).value).toMatchObject({ id, email: id < 100 ? `${id}@x` : null });
@@ -155,18 +149,28 @@ describe('what one version writes', () => {
           if (id === 100) for (const round of [3, 4]) await churn(round);
         }
         expect((await versions.run(iterator.next())).done).toBe(true);
-      } else if (query === 'write') {
+      },
+      async (late) => {
         await versions.write(late, 'update', [{ id: 50, level: 7 }]);
         expect(await versions.row(v2, 50)).toMatchObject({ email: '50@x', level: 7 });
-      } else {
+      },
+      async ({ db }) => {
         const write = db.transaction(async (tx) => {
           const row = await tx.get('users', 50);
           await tx.update('users', { id: 50, level: (row as { level: number }).level + 1 });
         });
         await versions.run(write);
         expect(await versions.row(v2, 50)).toMatchObject({ email: '50@x', level: 8 });
-      }
-      await versions.run(db.stop());
+      },
+    ];
+    for (const use of uses) {
+      const late = await versions.open(3, [users2], { blockSizeBytes: 512, polling: 'onDemand' });
+      const { generation } = await versions.block0();
+      await churn(1);
+      await churn(2);
+      expect((await versions.block0()).collected).toBeGreaterThan(generation);
+      await use(late);
+      await versions.run(late.db.stop());
     }
   });
 
