@@ -49,8 +49,8 @@ export class MigrationDaemon {
   readonly rates: MigrationRates = new MigrationRates();
   /** Tables whose migration this instance has asked for: with polling on demand it brings them to an end. */
   readonly #asked = new Set<string>();
-  /** By table the generation in which there was nothing to do. */
-  readonly #settled = new Map<string, number>();
+  /** By table the situation in which there was nothing to do. */
+  readonly #settled = new Map<string, string>();
   /** By table the tenth of the rows that was told of last. */
   readonly #told = new Map<string, number>();
   #chunkRows = firstRows;
@@ -139,8 +139,13 @@ export class MigrationDaemon {
     if (phase !== 'building' && phase !== 'switched') return false;
     if (this.#translation(engine.view, migration) === undefined) return false;
     if (polling === 'onDemand' && !this.#asked.has(table)) return false;
-    if (this.#settled.get(table) === engine.view.block0.generation) return false;
+    if (this.#settled.get(table) === this.#situation(migration)) return false;
     return phase === 'building' || !this.#isInStep(migration) || this.#mayRetire(migration);
+  }
+
+  /** What decides whether there is something to do. */
+  #situation(migration: StoredMigration): string {
+    return `${this.#options.engine.view.block0.generation} ${this.#mayRetire(migration)}`;
   }
 
   #isInStep({ table }: StoredMigration): boolean {
@@ -217,10 +222,11 @@ export class MigrationDaemon {
     for (let lost = 0; lost < maxLost && !this.#isStopped; ) {
       const migration = engine.view.beside(table)?.migration;
       if (migration === undefined || !this.#hasWork(migration) || !this.#isOwnTurn(migration)) return;
-      const { generation } = engine.view.block0;
+      const situation = this.#situation(migration);
       const startedMs = environment.monotonicMs();
-      const needsMark = this.#mayRetire(migration) && !(await isRetiring(engine.view, migration));
-      if (needsMark) await this.#giveUp(migration);
+      // While rows are out of line, those with the old version may have to put them right.
+      const mayMark = this.#mayRetire(migration) && this.#isInStep(migration);
+      if (mayMark && !(await isRetiring(engine.view, migration))) await this.#giveUp(migration);
       const chunk = await this.#chunk(table);
       const tookMs = environment.monotonicMs() - startedMs;
       if (chunk === undefined) {
@@ -230,11 +236,11 @@ export class MigrationDaemon {
         lost = 0;
         this.#sized(chunk, tookMs);
         await this.#tell(table, migration, chunk);
-        if (chunk.table === undefined) this.#settled.set(table, generation);
+        if (chunk.table === undefined) this.#settled.set(table, situation);
       }
-      // As long a pause as the work took leaves room for merges, and for everything else.
+      // A pause longer than the work leaves room for merges, and for everything else.
       const rateMs = ((chunk?.rows ?? 0) * 1000) / (migration.target?.rowsPerSecond ?? 1);
-      const pauseMs = Math.max(tookMs, rateMs - tookMs, lost * 20 * environment.random());
+      const pauseMs = Math.max(tookMs * 1.5, rateMs - tookMs, lost * 20 * environment.random());
       if (pauseMs > 0) await sleep(environment, pauseMs, engine.stopping);
     }
   }

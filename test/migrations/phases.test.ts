@@ -287,4 +287,26 @@ describe('a row that cannot be migrated', () => {
     expect(await fleet.row(two, 4)).toMatchObject({ name: 'fine' });
     expect(await fleet.findings(two)).toEqual([]);
   });
+
+  it('is seen also if it was committed just before the old version was given up', async () => {
+    const lazy = { mergePolicy: { minCommits: 1000, maxWaitMs: 3_600_000 } };
+    const two = await fleet.open(2, [strict], lazy);
+    const one = await fleet.open(1, [users1], { ...lazy, polling: 'onDemand' });
+    await fleet.write(one, 'insert', people(0, 30));
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2, { keepOld: true }));
+    await fleet.until(two, 'switched');
+    await fleet.write(one, 'upsert', [{ id: 3, name: 'bad luck', age: 1, old: '' }]);
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2));
+    await fleet.advance(5000);
+    expect(await fleet.failure(fleet.write(one, 'insert', people(40, 41)))).toMatchObject({ code: 'INVALID_SCHEMA' });
+    await fleet.run(two.db.checkpoint());
+    await fleet.advance(20_000);
+    const blockers = ['Row 3: `migrate` of version 2 threw: a bad name.'];
+    expect(await fleet.status(two)).toMatchObject({ state: 'switched', blockers });
+    await fleet.write(two, 'upsert', [{ id: 3, name: 'good', age: 2, email: 'e', level: 1 }]);
+    await fleet.run(two.db.checkpoint());
+    await fleet.untilRetired(two);
+    expect(await fleet.rows(two)).toHaveLength(30);
+    expect(await fleet.findings(two)).toEqual([]);
+  });
 });
