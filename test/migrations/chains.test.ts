@@ -47,7 +47,7 @@ function nextVersion(random: SeededRandom, { number, columns }: Version): Versio
   const widened = kept.map((column) => {
     const at = widths.indexOf(column.typeId);
     const typeId = widths[Math.min(widths.length - 1, at + random.integer(0, 2))] as TypeId;
-    return { ...column, typeId };
+    return { name: column.name, typeId, initial: column.initial };
   });
   for (let i = random.integer(0, 2); i > 0; i--) {
     const initial = random.chance(0.5) ? random.integer(0, 99) : null;

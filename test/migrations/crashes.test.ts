@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { StorageError } from '../../src/base/errors.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { hangs } from '../protocol/scripted-driver.ts';
 import { Fleet } from './fleet.ts';
 import type { Member } from './fleet.ts';
 import { users1, users2 } from './versions.ts';
@@ -91,7 +92,7 @@ async function dyingAt(n: number, moment: 'before' | 'after'): Promise<boolean> 
     async (pass) => {
       const isLast = ++puts === n;
       if (isLast && moment === 'before') worker.environment.freeze();
-      if (worker.environment.isFrozen && moment === 'before') return new Promise(() => undefined);
+      if (worker.environment.isFrozen && moment === 'before') return hangs();
       const result = await pass();
       if (isLast) worker.environment.freeze();
       return result;

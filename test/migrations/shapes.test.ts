@@ -77,7 +77,7 @@ describe('a new version', () => {
       from,
       to,
       rows,
-      rows.map((row) => ({ ...row, n: BigInt(row.n), t: String(row.t) })),
+      rows.map(({ id, n, f, t }) => ({ id, n: BigInt(n), f, t: String(t) })),
     );
   });
 
