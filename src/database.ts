@@ -38,6 +38,15 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Options of `db.refresh()`. */
+export interface RefreshOptions extends CallOptions {
+  /**
+   * A position, such as `db.position` of the instance that wrote. Where this instance shows it already, nothing is
+   * asked of the store; where it does not, it is waited for, up to a minute. Default: whatever was committed before the call.
+   */
+  readonly atLeast?: number;
+}
+
 /** Options of `db.snapshot()`. */
 export interface SnapshotOptions extends CallOptions {
   /**
@@ -211,10 +220,26 @@ export class Database {
     });
   }
 
-  /** Catches up with everything that was committed anywhere before the call. Later queries see it. */
-  async refresh(options: CallOptions = {}): Promise<void> {
+  /**
+   * Where this instance is in the log: the slot of the newest commit that it shows, 0 before the first. It only goes up.
+   * After `flush()` it is at least that of the flushed commit, so that another instance can be brought up to it
+   * (`refresh({ atLeast })`). Throws `NotStartedError`.
+   */
+  get position(): number {
+    return this.#instance.running('db.position').view.tail;
+  }
+
+  /**
+   * Catches up with everything that was committed anywhere before the call, or with a position. Later queries see it.
+   * Rejects with `DeadlineExceededError` if that takes longer than a minute, and with `InvalidOptionError`.
+   */
+  async refresh(options: RefreshOptions = {}): Promise<void> {
+    const { atLeast, signal: outer } = options;
+    if (atLeast !== undefined) checkPosition('atLeast', atLeast);
     const engine = this.#instance.running('db.refresh()');
-    await engine.withDeadline('db.refresh()', options.signal, ({ signal }) => engine.refresh(signal));
+    await engine.withDeadline('db.refresh()', outer, ({ signal }) => {
+      return atLeast === undefined ? engine.refresh(signal) : engine.reach(atLeast, signal);
+    });
   }
 
   /**
@@ -222,7 +247,7 @@ export class Database {
    * large load. Rejects with `ContentionError` if other instances merge all the time.
    */
   async checkpoint(options: CallOptions = {}): Promise<void> {
-    await this.#instance.running('db.checkpoint()').checkpoint(options.signal);
+    await this.#instance.writing('db.checkpoint()').checkpoint(options.signal);
   }
 
   /**
@@ -308,6 +333,14 @@ export class Database {
   stats(): DatabaseStats {
     return this.#instance.stats();
   }
+}
+
+function checkPosition(option: string, value: unknown): void {
+  if (Number.isSafeInteger(value) && (value as number) >= 0) return;
+  throw new InvalidOptionError(
+    option,
+    `Option ${option} is ${describeValue(value)}; it must be a position: a whole number >= 0, such as db.position.`,
+  );
 }
 
 function isTime(value: unknown): boolean {

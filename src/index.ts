@@ -14,7 +14,7 @@ export function StoreDb(options: StoreDbOptions): Database {
 
 export default StoreDb;
 
-export type { CallOptions, Database, SnapshotInfo, SnapshotOptions } from './database.ts';
+export type { CallOptions, Database, RefreshOptions, SnapshotInfo, SnapshotOptions } from './database.ts';
 export type { Snapshot } from './snapshot.ts';
 export type { GcOptions } from './care/gc-options.ts';
 export type { GcReport } from './care/gc.ts';
@@ -61,6 +61,7 @@ export type { Overlay } from './table/query-host.ts';
 export type { MergeCounters } from './cluster/merge-counters.ts';
 export type { MergePolicy } from './cluster/merge-policy.ts';
 export type { Polling } from './cluster/polling.ts';
+export type { Role } from './cluster/role.ts';
 export { costOf, s3StandardPrices, type PriceTable } from './storage/prices.ts';
 export { Types } from './format/types.ts';
 export { defineSchema } from './table/schema.ts';
@@ -85,6 +86,7 @@ export {
   NotADatabaseError,
   NotStartedError,
   NotSupportedError,
+  ReadOnlyError,
   RowNotFoundError,
   SchemaNotFoundError,
   SnapshotExpiredError,

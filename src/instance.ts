@@ -4,7 +4,7 @@
  */
 import type { Deadline } from './base/deadline.ts';
 import type { Environment } from './base/env.ts';
-import { NotStartedError } from './base/errors.ts';
+import { NotStartedError, ReadOnlyError } from './base/errors.ts';
 import { filteredLogger } from './base/logger.ts';
 import type { Logger } from './base/logger.ts';
 import type { Batch, BatchHost, FlushOptions } from './batch/batch.ts';
@@ -26,6 +26,7 @@ import { checkNodes } from './options.ts';
 import type { CheckedOptions } from './options.ts';
 import { ObservedDriver } from './storage/observed.ts';
 import { harmlessHook } from './storage/request-hook.ts';
+import { ReadOnlyDriver } from './storage/read-only.ts';
 import { RetryingDriver } from './storage/retry.ts';
 import type { StorageDriver } from './storage/driver.ts';
 import type { QueryHost, StateKeeper } from './table/query-host.ts';
@@ -76,15 +77,18 @@ export class Instance implements BatchHost, QueryHost {
     const onRequest = options.onRequest && harmlessHook(options.onRequest, this.#logger);
     this.observed = new ObservedDriver(options.driver, { environment, ...(onRequest && { onRequest }) });
     this.#createdMs = environment.monotonicMs();
-    this.#driver = new RetryingDriver(this.observed, environment);
+    const store = new RetryingDriver(this.observed, environment);
+    this.#driver = options.role === 'replica' ? new ReadOnlyDriver(store) : store;
     this.blobs = new BlobStore(this.#driver, options.dbPrefix);
     this.maintenance = new Maintenance({
       environment,
       driver: this.#driver,
+      store,
       logger: this.#logger,
       options,
       maxCommitBytes,
       running: (what) => this.running(what),
+      writing: (what) => this.writing(what),
       hold: (...held) => this.#hold(...held),
     });
   }
@@ -194,6 +198,13 @@ export class Instance implements BatchHost, QueryHost {
     return this.#engine;
   }
 
+  /** The same for a call that writes; throws `ReadOnlyError` on a replica. */
+  writing(what: string): Engine {
+    const engine = this.running(what);
+    if (this.#options.role === 'replica') throw new ReadOnlyError(what);
+    return engine;
+  }
+
   shapeOf(table: string): TableShape | undefined {
     const shape = this.registry.shape(table);
     // Of two that are equal the view's own: what is compiled for it is recognised by the plans of its states.
@@ -216,8 +227,9 @@ export class Instance implements BatchHost, QueryHost {
 
   keeperOf(state: TableState): StateKeeper | undefined {
     const engine = this.#engine;
-    // Only of the present view it is known which Block 0 it belongs to.
-    if (engine === undefined || engine.view.table(state.shape.name) !== state) return undefined;
+    // A replica cannot hold on to a state. And only of the present view it is known which Block 0 it belongs to.
+    if (engine === undefined || this.#options.role === 'replica' || engine.view.table(state.shape.name) !== state)
+      return undefined;
     const { view } = engine;
     return new PinningKeeper(
       () => {
@@ -236,7 +248,7 @@ export class Instance implements BatchHost, QueryHost {
   }
 
   async commit(operations: OperationSet, options: FlushOptions): Promise<void> {
-    const engine = this.running('batch.flush()');
+    const engine = this.writing('batch.flush()');
     const { blockSizeBytes, dbPrefix: prefix } = this.#options;
     const prepareOptions = {
       environment: this.environment,
@@ -267,7 +279,7 @@ export class Instance implements BatchHost, QueryHost {
   /** Takes a snapshot of everything that was committed before the call, and holds it. */
   async takeSnapshot(timeToLiveMs: number, signal: AbortSignal | undefined): Promise<HeldSnapshot> {
     const what = 'db.snapshot()';
-    const engine = this.running(what);
+    const engine = this.writing(what);
     return this.#hold(engine, what, engine.pinPresent(timeToLiveMs, signal), timeToLiveMs);
   }
 
@@ -278,7 +290,7 @@ export class Instance implements BatchHost, QueryHost {
     signal: AbortSignal | undefined,
   ): Promise<HeldSnapshot> {
     const what = 'db.at()';
-    const engine = this.running(what);
+    const engine = this.writing(what);
     return this.#hold(engine, what, engine.pinEarlier(which, timeToLiveMs, signal), timeToLiveMs);
   }
 

@@ -185,7 +185,19 @@ export class DatabaseReplacedError extends StoreDbError {
   }
 }
 
-/** The prefix holds objects but no Block 0: refused rather than overwritten. */
+/** Something that writes was asked of a replica. Nothing was written. */
+export class ReadOnlyError extends StoreDbError {
+  /** `what` names the call. */
+  constructor(what: string) {
+    super(
+      'READ_ONLY',
+      `${what} has to write, and this instance is a replica, which only reads. Nothing was written: call it on an ` +
+        "instance with role 'writer', with credentials that may write.",
+    );
+  }
+}
+
+/** There is no Block 0 where a database was looked for: objects of others, which are never overwritten, or nothing at all. */
 export class NotADatabaseError extends StoreDbError {
   constructor(message: string) {
     super('NOT_A_DATABASE', message);

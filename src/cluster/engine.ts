@@ -215,6 +215,15 @@ export class Engine implements TurnHost {
     this.#turns.asked();
   }
 
+  /** Resolves once the view shows a slot: without a look at the store, where it does already. */
+  async reach(slot: number, signal: AbortSignal): Promise<void> {
+    const { environment, intervalMs } = this.#options;
+    for (let tries = 0; this.view.tail < slot; tries++) {
+      if (tries > 0) await sleep(environment, intervalMs, signal);
+      await this.refresh(signal);
+    }
+  }
+
   /** Catches up with everything that was committed before the call. */
   refresh(signal?: AbortSignal): Promise<void> {
     this.asked();

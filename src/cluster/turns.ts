@@ -10,6 +10,7 @@ import { MergeWait } from './merge-policy.ts';
 import type { MergePolicy } from './merge-policy.ts';
 import { PollingPace } from './polling.ts';
 import type { Polling } from './polling.ts';
+import type { Role } from './role.ts';
 
 /** What turns need of the engine. */
 export interface TurnHost {
@@ -31,6 +32,8 @@ export interface TurnOptions {
   readonly nodeId: number;
   readonly intervalMs: number;
   readonly polling: Polling;
+  /** A replica only looks. */
+  readonly role: Role;
   readonly mergePolicy: Required<MergePolicy>;
   /** Ids of the nodes that share authority; undefined for those that Block 0 lists. */
   readonly nodes: () => readonly number[] | undefined | Promise<readonly number[] | undefined>;
@@ -126,6 +129,7 @@ export class Turns {
   }
 
   #untilDue(nowMs: number): number | undefined {
+    if (this.#options.role === 'replica') return undefined;
     const { view, hasTooMuchPending } = this.#host;
     return hasTooMuchPending ? 0 : this.#wait.untilDue(view.pending.length, nowMs);
   }
