@@ -18,6 +18,9 @@ import type { BlobStore } from './blob/blob-store.ts';
 import { BlobValue } from './blob/blob-value.ts';
 import type { BlobData, BlobOptions } from './blob/blob-value.ts';
 import { describeValue } from './format/values.ts';
+import { checkCommit, checkPosition, checkSnapshotOptions, isTime } from './call-options.ts';
+import type { CallOptions, RefreshOptions, SnapshotOptions } from './call-options.ts';
+import type { CommitRef } from './cluster/fate.ts';
 import type { TriggerOperation } from './table/trigger.ts';
 import { decodeRow } from './format/row-decode.ts';
 import { FieldProblem } from './format/row-encode.ts';
@@ -31,30 +34,6 @@ import type { TableState } from './table/table-state.ts';
 import { BlockGone } from './tree/block-source.ts';
 import type { RowHit } from './tree/tree.ts';
 import type { DatabaseStats } from './care/stats.ts';
-
-/** Options of calls that reach the store. */
-export interface CallOptions {
-  /** Gives the call up. */
-  readonly signal?: AbortSignal;
-}
-
-/** Options of `db.refresh()`. */
-export interface RefreshOptions extends CallOptions {
-  /**
-   * A position, such as `db.position` of the instance that wrote. Where this instance shows it already, nothing is
-   * asked of the store; where it does not, it is waited for, up to a minute. Default: whatever was committed before the call.
-   */
-  readonly atLeast?: number;
-}
-
-/** Options of `db.snapshot()`. */
-export interface SnapshotOptions extends CallOptions {
-  /**
-   * After how long others may take the snapshot for abandoned, in milliseconds, if its holder has not renewed it: it does so
-   * by itself as long as it runs. Default 3,600,000 (an hour).
-   */
-  readonly expiresAfterMs?: number;
-}
 
 /** A snapshot as `db.snapshots()` lists it. */
 export interface SnapshotInfo {
@@ -243,6 +222,17 @@ export class Database {
   }
 
   /**
+   * What became of a commit whose outcome was unknown: pass the `CommitOutcomeUnknownError`, or its `commitId` and `slot`,
+   * also in another process or on a replica. True: it was applied, and this instance shows it. False: it was not, and never
+   * will be. Rejects with `CommitOutcomeUnknownError` while that cannot be told, and with `InvalidOptionError`. Where
+   * the batch is still at hand, flushing it again asks as well, and commits it if it was not.
+   */
+  async resolveCommit(commit: CommitRef, options: CallOptions = {}): Promise<boolean> {
+    const { commitId, slot } = checkCommit(commit);
+    return this.#instance.resolveCommit(commitId, slot, options, 'db.resolveCommit()');
+  }
+
+  /**
    * Merges all pending commits into blocks now, instead of at the next turn of write authority: for instance after a
    * large load. Rejects with `ContentionError` if other instances merge all the time.
    */
@@ -333,30 +323,6 @@ export class Database {
   stats(): DatabaseStats {
     return this.#instance.stats();
   }
-}
-
-function checkPosition(option: string, value: unknown): void {
-  if (Number.isSafeInteger(value) && (value as number) >= 0) return;
-  throw new InvalidOptionError(
-    option,
-    `Option ${option} is ${describeValue(value)}; it must be a position: a whole number >= 0, such as db.position.`,
-  );
-}
-
-function isTime(value: unknown): boolean {
-  return value instanceof Date && !Number.isNaN(value.getTime());
-}
-
-function checkSnapshotOptions(options: SnapshotOptions): { timeToLiveMs: number; signal: AbortSignal | undefined } {
-  const { expiresAfterMs = 3_600_000, signal } = options;
-  if (Number.isInteger(expiresAfterMs) && expiresAfterMs >= 1000 && expiresAfterMs <= 2_592_000_000) {
-    return { timeToLiveMs: expiresAfterMs, signal };
-  }
-  const allowed = 'whole milliseconds from 1,000 to 2,592,000,000 (30 days)';
-  throw new InvalidOptionError(
-    'expiresAfterMs',
-    `Option expiresAfterMs is ${describeValue(expiresAfterMs)}; it must be ${allowed}.`,
-  );
 }
 
 async function rejected(cause: unknown): Promise<never> {

@@ -14,7 +14,8 @@ export function StoreDb(options: StoreDbOptions): Database {
 
 export default StoreDb;
 
-export type { CallOptions, Database, RefreshOptions, SnapshotInfo, SnapshotOptions } from './database.ts';
+export type { CallOptions, RefreshOptions, SnapshotOptions } from './call-options.ts';
+export type { Database, SnapshotInfo } from './database.ts';
 export type { Snapshot } from './snapshot.ts';
 export type { GcOptions } from './care/gc-options.ts';
 export type { GcReport } from './care/gc.ts';
@@ -60,6 +61,7 @@ export type { Explanation } from './query/explain.ts';
 export type { Overlay } from './table/query-host.ts';
 export type { MergeCounters } from './cluster/merge-counters.ts';
 export type { MergePolicy } from './cluster/merge-policy.ts';
+export type { CommitRef } from './cluster/fate.ts';
 export type { Polling } from './cluster/polling.ts';
 export type { Role } from './cluster/role.ts';
 export { costOf, s3StandardPrices, type PriceTable } from './storage/prices.ts';

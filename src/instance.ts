@@ -317,10 +317,13 @@ export class Instance implements BatchHost, QueryHost {
     return new TriggerApi(this, (table) => this.registry.requireShape(table), batch);
   }
 
-  resolveCommit(commitId: string, slot: number, options: FlushOptions): Promise<boolean> {
-    const engine = this.running('batch.flush()');
-    return engine.withDeadline('batch.flush()', options.signal, ({ signal }) =>
-      engine.resolveCommit(commitId, slot, signal),
-    );
+  resolveCommit(
+    commitId: string,
+    slot: number,
+    options: FlushOptions,
+    what: string = 'batch.flush()',
+  ): Promise<boolean> {
+    const engine = this.running(what);
+    return engine.withDeadline(what, options.signal, ({ signal }) => engine.resolveCommit(commitId, slot, signal));
   }
 }

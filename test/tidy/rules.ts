@@ -33,6 +33,7 @@ const layers: readonly Layer[] = [
   {
     rooms: [
       'options.ts',
+      'call-options.ts',
       'trigger-api.ts',
       'maintenance.ts',
       'instance.ts',
