@@ -78,13 +78,18 @@ describe('a replica', () => {
   it('leaves no trace in Block 0, and two may share an id, also with a writer', async () => {
     const writer = await cluster.withRows(3);
     const before = await cluster.block0();
-    const replicas = [await follow(0), await follow(0), await follow(9)];
+    const warnings: string[] = [];
+    const silent = (): void => undefined;
+    const warn = (message: string): unknown => warnings.push(message);
+    const options = { logger: { debug: silent, info: silent, warn, error: warn }, logLevel: 'warn' } as const;
+    const replicas = [await follow(0, options), await follow(0, options), await follow(9, options)];
     await cluster.advance(3 * hour);
     for (const replica of replicas) {
       await cluster.run(replica.db.refresh());
       await cluster.run(replica.db.stop());
     }
     expect(await cluster.block0()).toEqual(before);
+    expect(warnings).toEqual([]);
     await cluster.run(cluster.put(writer, [5], 'later'));
     await cluster.run(writer.db.checkpoint());
     expect((await cluster.block0()).nodes).toEqual([0]);
@@ -208,6 +213,23 @@ describe('a replica whose writers are gone', () => {
     await cluster.advance(60 * second);
     expect(await count(replica)).toBe(100);
     expect((await cluster.run(replica.db.get(items, 1050)))?.text).toBe('1050'.repeat(25_000));
+  });
+});
+
+describe('a replica with less memory than what is pending takes', () => {
+  it('says so, merges nothing, and goes on once somebody else has merged', async () => {
+    const writer = await cluster.start(0, { mergePolicy: { minCommits: 2000, maxWaitMs: 86_400_000 } });
+    const options = { maxMemoryBytes: 1024 * 1024, writeForwardInterval: 5 * second };
+    const early = await follow(1, options);
+    for (const id of range(0, 40)) await cluster.run(cluster.put(writer, [id], 'pending '.repeat(1500)));
+    await cluster.advance(60 * second);
+    const late = make(2, options);
+    for (const call of [() => late.db.start(), () => early.db.refresh(), () => early.db.query(items).count()]) {
+      expect(await failure(call())).toMatchObject({ code: 'BACKPRESSURE' });
+    }
+    await cluster.run(writer.db.checkpoint());
+    await cluster.run(late.db.start());
+    for (const node of [early, late]) expect(await count(node)).toBe(40);
   });
 });
 
