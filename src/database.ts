@@ -18,6 +18,7 @@ import type { BlobStore } from './blob/blob-store.ts';
 import { BlobValue } from './blob/blob-value.ts';
 import type { BlobData, BlobOptions } from './blob/blob-value.ts';
 import { describeValue } from './format/values.ts';
+import type { ChangeFeed, ChangesOptions } from './changes.ts';
 import { checkCommit, checkPosition, checkSnapshotOptions, isTime } from './call-options.ts';
 import type { CallOptions, RefreshOptions, SnapshotOptions } from './call-options.ts';
 import type { CommitRef } from './cluster/fate.ts';
@@ -220,6 +221,19 @@ export class Database {
     await engine.withDeadline('db.refresh()', outer, ({ signal }) => {
       return atLeast === undefined ? engine.refresh(signal) : engine.reach(atLeast, signal);
     });
+  }
+
+  /**
+   * What is committed, by whichever instance: an endless loop over commits in the order of the log, each with its changes. It
+   * gives every commit exactly once, and can be taken up again after any of them. It ends when `break` leaves it; it
+   * rejects with `AbortedError`, with `NotStartedError` when this instance is stopped, and with `ChangesExpiredError` if
+   * the log begins after the position. While the store cannot be reached it waits. Throws `NotStartedError` and
+   * `InvalidOptionError`.
+   */
+  changes(options: ChangesOptions = {}): ChangeFeed {
+    const { after, signal } = options;
+    if (after !== undefined) checkPosition('after', after);
+    return this.#instance.changes(after, signal);
   }
 
   /**

@@ -16,6 +16,7 @@ export default StoreDb;
 
 export type { CallOptions, RefreshOptions, SnapshotOptions } from './call-options.ts';
 export type { Database, SnapshotInfo } from './database.ts';
+export type { Change, ChangeFeed, ChangesOptions, CommittedChanges } from './changes.ts';
 export type { Snapshot } from './snapshot.ts';
 export type { GcOptions } from './care/gc-options.ts';
 export type { GcReport } from './care/gc.ts';
@@ -72,6 +73,7 @@ export {
   BatchStateError,
   BlobNotFoundError,
   BlobReferenceError,
+  ChangesExpiredError,
   CommitOutcomeUnknownError,
   BackpressureError,
   ContentionError,

@@ -21,6 +21,9 @@ import type { StoreReport } from './care/doctor.ts';
 import type { Undecided } from './cluster/append.ts';
 import { Engine } from './cluster/engine.ts';
 import type { PinnedView } from './cluster/engine.ts';
+import { LogFeed } from './cluster/log-feed.ts';
+import { ChangeFeed } from './changes.ts';
+import { CommitLog } from './log/commit-log.ts';
 import { Maintenance } from './maintenance.ts';
 import { checkNodes } from './options.ts';
 import type { CheckedOptions } from './options.ts';
@@ -315,6 +318,15 @@ export class Instance implements BatchHost, QueryHost {
 
   triggerApi(batch: Batch): TriggerApi {
     return new TriggerApi(this, (table) => this.registry.requireShape(table), batch);
+  }
+
+  changes(after: number | undefined, signal: AbortSignal | undefined): ChangeFeed {
+    const engine = this.running('db.changes()');
+    const { dbPrefix, polling, writeForwardInterval: intervalMs } = this.#options;
+    const { environment } = this;
+    const options = { engine, environment, log: new CommitLog(this.#driver, dbPrefix), intervalMs, polling };
+    const open = (from: number, ending: AbortSignal): LogFeed => new LogFeed(options, from, ending);
+    return new ChangeFeed({ engine, environment, after: after ?? engine.view.tail, signal, open });
   }
 
   resolveCommit(

@@ -270,6 +270,25 @@ export class SnapshotExpiredError extends StoreDbError {
   }
 }
 
+/** Changes that were asked for are not in the log any more. Read the tables anew, and follow from where they are. */
+export class ChangesExpiredError extends StoreDbError {
+  /** The position after which changes were asked for. */
+  readonly position: number;
+  /** The last position that is gone: the log begins after it. */
+  readonly floor: number;
+  constructor(position: number, floor: number, options?: { cause?: unknown }) {
+    super(
+      'CHANGES_EXPIRED',
+      `The changes after position ${position} are gone: the log begins after position ${floor}. Note db.position, read ` +
+        'the tables anew, and follow from there. For a log that reaches further back, give db.gc() a longer ' +
+        'logRetentionMs.',
+      options,
+    );
+    this.position = position;
+    this.floor = floor;
+  }
+}
+
 /** Triggers fired each other more than 32 levels deep. */
 export class TriggerDepthError extends StoreDbError {
   constructor(message: string) {

@@ -35,17 +35,22 @@ interface ReadSlots {
 /** Bytes of commits that may be read on top of a view; 0: none until some are merged. */
 export type RoomFor = (view: View) => number;
 
-function sizeOf({ members }: Commit): number {
+/** Bytes that a commit takes in memory. */
+export function sizeOf({ members }: Commit): number {
   let bytes = 0;
   for (const { changes } of members) for (const { node } of changes) bytes += node.sizeBytes;
   return bytes;
 }
+
+/** Is told of slots that were confirmed just now, ascending; the view may have gone past them already. Must not throw. */
+type MoveListener = (confirmed: readonly LoggedCommit[]) => void;
 
 export class Follower {
   readonly #register: Block0Register;
   readonly #log: CommitLog;
   readonly #context: ViewContext;
   readonly #roomFor: RoomFor;
+  readonly #listeners = new Set<MoveListener>();
   #view: View | undefined;
   #running: Promise<boolean> | undefined;
   #queued: Promise<boolean> | undefined;
@@ -166,6 +171,16 @@ export class Follower {
     for (const logged of slots) {
       if (logged.seq > block0.logFloor && logged.seq === view.tail + 1) view = view.withCommit(logged);
     }
+    const hasMoved = view !== this.view;
     this.#view = view;
+    if (!hasMoved) return;
+    const confirmed = slots.filter(({ seq }) => seq > block0.logFloor);
+    for (const listener of this.#listeners) listener(confirmed);
+  }
+
+  /** Calls `listener` whenever the view has moved, until the returned function is called. */
+  onMove(listener: MoveListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 }
