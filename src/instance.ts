@@ -182,7 +182,8 @@ export class Instance implements BatchHost, QueryHost {
 
   stats(): DatabaseStats {
     const uptimeMs = this.environment.monotonicMs() - this.#createdMs;
-    return readStats(this.observed.snapshot(), this.#options.prices, uptimeMs, this.#engine);
+    const { role, prices } = this.#options;
+    return readStats(role, this.observed.snapshot(), prices, uptimeMs, this.#engine);
   }
 
   /** Looks at the store, started or not. */

@@ -61,7 +61,7 @@ export class LogFeed {
       const next = this.#take();
       if (next !== undefined) return next;
       try {
-        await engine.whileRunning(this.#step());
+        await this.#step();
       } catch (error) {
         this.#signal.throwIfAborted();
         if (!mayPass(error)) throw error;

@@ -1,10 +1,12 @@
 /** db.changes(): what is told of commits, from which positions on, and how a loop ends. */
 import { beforeEach, describe, expect, it } from 'vitest';
+import { StorageError } from '../../src/base/errors.ts';
 import { encodeBlock0 } from '../../src/format/block0.ts';
 import { commitName } from '../../src/format/keys.ts';
 import { Types } from '../../src/format/types.ts';
 import { Cluster, items, prefix, range } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';
+import { quietIntervalMs } from '../protocol/nodes.ts';
 import { before, refused } from '../protocol/scripted-driver.ts';
 import { FeedReader } from './feed-reader.ts';
 
@@ -176,12 +178,15 @@ describe('positions', () => {
     await cluster.advance(10);
     await cluster.run(node.db.gc(quick));
     await commit(node, [6]);
+    node.driver.takeLines();
     for (const position of [0, 4]) {
       const { error, told } = await changesAfter(node, position);
       expect(told).toEqual([]);
       expect(error).toMatchObject({ code: 'CHANGES_EXPIRED', position, floor: 5 });
       expect((error as Error).message).toMatch(/read the tables anew.*logRetentionMs/);
     }
+    // It is known without asking.
+    expect(node.driver.takeLines()).toEqual([]);
     expect((await changesAfter(node, 5)).positions).toEqual([6]);
   });
 
@@ -252,6 +257,24 @@ describe('a slot', () => {
     expect(error).toMatchObject({ code: 'CHANGES_EXPIRED', position: 0, floor: 3 });
   });
 
+  it('that was trimmed and won once more tells nothing to who waits for it either', async () => {
+    const node = await cluster.start(0);
+    const reader = new FeedReader(node.db.changes());
+    const other = await cluster.start(1);
+    await commit(other, [1, 2, 3]);
+    const zombie = await cluster.store.get(`${prefix}/${commitName(1)}`);
+    await cluster.run(other.db.checkpoint());
+    await cluster.advance(10);
+    await cluster.run(other.db.gc(quick));
+    if (zombie.status !== 'found') throw new Error('there is no commit 1');
+    await cluster.store.put(`${prefix}/${commitName(1)}`, zombie.bytes, { if: 'absent' });
+    await cluster.run(node.db.refresh());
+    await cluster.advance(10);
+    expect(node.driver.takeLines()).toContain('get committed/1 found');
+    expect(reader.told).toEqual([]);
+    expect(reader.error).toMatchObject({ code: 'CHANGES_EXPIRED', position: 0, floor: 3 });
+  });
+
   it('that is missing above the floor is damage', async () => {
     const { node } = await behind();
     await cluster.remove(commitName(2));
@@ -302,6 +325,7 @@ describe('the end', () => {
     const node = await cluster.withRows(1);
     const feed = node.db.changes();
     const readers = [new FeedReader(feed), new FeedReader(node.db.changes({ after: 0 }))];
+    const first = await cluster.run(node.db.changes({ after: 0 })[Symbol.asyncIterator]().next());
     await cluster.advance(second);
     await cluster.run(node.db.stop());
     for (const reader of readers) {
@@ -309,6 +333,8 @@ describe('the end', () => {
       expect(reader.error).toMatchObject({ code: 'NOT_STARTED' });
     }
     expect(node.environment.timerCount).toBe(0);
+    const { value } = first;
+    expect(await cluster.failure(value?.toArray() ?? Promise.resolve())).toMatchObject({ code: 'NOT_STARTED' });
     expect(() => node.db.changes()).toThrow(expect.objectContaining({ code: 'NOT_STARTED' }));
     await cluster.run(node.db.start());
     const again = new FeedReader(feed);
@@ -335,16 +361,21 @@ describe('the end', () => {
     }
   });
 
-  it('comes where the store forbids to read', async () => {
+  it('comes where the credentials do not allow to read, and not where the store fails for a while', async () => {
     const node = await cluster.withRows(3);
     node.driver.onGet(/^committed/, refused, Infinity);
     const reader = new FeedReader(node.db.changes({ after: 0 }));
-    await cluster.advance(10 * second);
-    // Refused for another reason than missing rights: that may pass.
+    await cluster.advance(2 * quietIntervalMs);
     expect(reader.hasEnded).toBe(false);
     node.driver.heal();
-    await cluster.advance(100_000 * second);
+    await cluster.advance(2 * quietIntervalMs);
     expect(reader.positions).toEqual([1]);
+    node.driver.onGet(
+      /^committed/,
+      (_, { key }) => Promise.reject(new StorageError(key, 'none', 'No.', { reason: 'forbidden' })),
+      Infinity,
+    );
+    expect((await changesAfter(node, 0)).error).toMatchObject({ code: 'STORAGE', reason: 'forbidden' });
   });
 
   it('answers calls in their order', async () => {
@@ -354,5 +385,11 @@ describe('the end', () => {
     await commit(node, [1, 2, 3]);
     const told = await cluster.run(Promise.all(nexts));
     expect(told.map(({ value }) => value?.position)).toEqual([1, 2, 3]);
+    await cluster.run(node.db.checkpoint());
+    node.driver.takeLines();
+    const past = node.db.changes({ after: 0 })[Symbol.asyncIterator]();
+    const again = await cluster.run(Promise.all([past.next(), past.next(), past.next()]));
+    expect(again.map(({ value }) => value?.position)).toEqual([1, 2, 3]);
+    expect(node.driver.takeLines()).toHaveLength(4);
   });
 });
