@@ -1,11 +1,23 @@
 /** What becomes of a commit that was put, and the errors that say so. */
 import { CommitOutcomeUnknownError, StorageError } from '../base/errors.ts';
 import type { Block0 } from '../format/block0.ts';
+import type { Commit } from '../format/commit.ts';
 import type { CommitLog } from '../log/commit-log.ts';
 import type { Block0Register } from '../root/block0-register.ts';
 
 /** Whether a commit has its slot. */
 export type Fate = 'applied' | 'lost' | 'unknown';
+
+/** A commit that was put, and whose outcome is not known yet. */
+export interface Undecided {
+  readonly slot: number;
+  readonly commit: Commit;
+  readonly bytes: Uint8Array;
+  /** Its first put and what follows from it, as long as that is under way. */
+  settling: Promise<Fate> | undefined;
+  /** What went wrong last. */
+  failure?: StorageError;
+}
 
 /** A failure of the first put of a commit that certainly had no effect. */
 export class DefiniteFailure extends StorageError {
