@@ -129,6 +129,16 @@ describe('a replica', () => {
     await cluster.run(batch.flush());
   });
 
+  it('reads in transactions, and commits none', async () => {
+    await cluster.withRows(3);
+    const { db, driver } = await follow(1);
+    expect(await cluster.run(db.transaction(async (tx) => (await tx.get(items, 1))?.id))).toBe(1);
+    driver.takeLines();
+    const writing = db.transaction(async (tx) => tx.update(items, { id: 1, text: 'changed' }));
+    expect(await failure(writing)).toMatchObject({ code: 'READ_ONLY' });
+    expect(driver.takeLines().filter((line) => !line.startsWith('get'))).toEqual([]);
+  });
+
   it('lists snapshots, and reads blobs', async () => {
     const writer = await cluster.withRows(3);
     await cluster.run(
