@@ -146,14 +146,16 @@ export class Follower {
       if (block0.appliedSeq > view.tail) this.jumps++;
       view = view.rebased(block0);
     } else if (block0.revision > view.block0.revision) view = view.withBookkeeping(block0);
-    const shown: LoggedCommit[] = [];
+    const { tail } = this.view;
+    const news: LoggedCommit[] = [];
     for (const logged of slots) {
-      if (logged.seq <= block0.logFloor || logged.seq !== view.tail + 1) continue;
-      view = view.withCommit(logged);
-      shown.push(logged);
+      if (logged.seq <= block0.logFloor) continue;
+      if (logged.seq === view.tail + 1) view = view.withCommit(logged);
+      // Also where Block 0 has applied it already.
+      if (logged.seq === tail + 1 + news.length) news.push(logged);
     }
     this.#view = view;
-    for (const watcher of this.#watchers) for (const logged of shown) watcher(logged);
+    for (const watcher of this.#watchers) for (const logged of news) watcher(logged);
   }
 
   /**
