@@ -189,7 +189,7 @@ describe('attempts', () => {
     await nodes.run(
       a.db.transaction(async (tx) => {
         if (++attempts === 1) await tx.insert(people, { id: 70, name: 'of the first attempt' });
-        expect(await tx.get(people, 70)).toEqual(attempts === 1 ? expect.objectContaining({ id: 70 }) : undefined);
+        expect((await tx.get(people, 70)) !== undefined).toBe(attempts === 1);
         await readAndWrite(tx);
         if (attempts === 1) await change();
       }),

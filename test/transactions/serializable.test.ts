@@ -228,7 +228,9 @@ describe('members of one commit', () => {
   /** Begins what commits while a flush is under way, so that all of it shares the next commit. */
   async function whileHeld<T>(begin: () => Promise<T>): Promise<{ done: Promise<T> }> {
     let open = (): void => undefined;
-    const opened = new Promise<void>((resolve) => (open = resolve));
+    const opened = new Promise<void>((resolve) => {
+      open = resolve;
+    });
     a.driver.onPut(
       /^committed/,
       after(() => opened),
