@@ -62,9 +62,14 @@ export class TransactionHost implements BatchHost, QueryHost {
   }
 
   checkStarted(call: string): void {
-    if (this.#instance.engine !== this.#engine) throw new NotStartedError(call);
+    this.#checkRunning(call);
     if (this.#conflict !== undefined) throw this.#conflict;
     if (this.#sealed) throw transactionEnded();
+  }
+
+  /** An instance that was started again has another log to follow. */
+  #checkRunning(call: string): void {
+    if (this.#instance.engine !== this.#engine) throw new NotStartedError(call);
   }
 
   shapeOf(table: string): TableShape | undefined {
@@ -125,6 +130,7 @@ export class TransactionHost implements BatchHost, QueryHost {
     const validate = (view: View, earlier: readonly CommitMember[]): Promise<void> => this.#validate(view, earlier);
     try {
       await this.#lookAhead();
+      this.#checkRunning(what);
       await this.#instance.commit(operations, options, { what, validate });
     } catch (error) {
       // Only what came of the commit counts: while it waited for others, it may have been rejected and accepted again.
@@ -151,11 +157,8 @@ export class TransactionHost implements BatchHost, QueryHost {
   /** Rejects if what was read is not as it was read in a view, whose last changes are those of `earlier`. */
   async #validate(view: View, earlier: readonly CommitMember[]): Promise<void> {
     if (this.#reads.isEmpty) return;
-    const { block0 } = this.#view;
     const commits = this.#watch.between(this.#validatedTail, view.tail);
-    if (commits === undefined || view.block0.databaseId !== block0.databaseId) {
-      throw this.#conflictOver('more was committed meanwhile than could be followed');
-    }
+    if (commits === undefined) throw this.#conflictOver('more was committed meanwhile than could be followed');
     const pacer = new Pacer(this.environment);
     for (const { seq, commit } of commits) {
       for (const member of commit.members) await this.#validateAgainst(member, view, pacer);

@@ -275,19 +275,27 @@ describe('a view whose blocks were collected', () => {
     expect(await cluster.run(a.db.verify())).toMatchObject({ ok: true });
   });
 
-  it('is looked at for how rows were before, where it is still there', async () => {
+  it.each([
+    ['none of those that match', 77, range(0, 200), 1],
+    ['one that matches, the last', 9, range(150, 190), 2],
+    ['one that matches, among many that do not', 0, range(0, 200), 2],
+  ])('is looked at for how rows were before, where it is still there: %s', async (_, group, ids, expected) => {
+    const changed = ids.filter((id) => id % 10 !== group || id === ids.at(-1) || id === 100);
     let attempts = 0;
     await cluster.run(
       a.db.transaction(async (tx) => {
-        const count = await tx.query(items).where('group', '=', 77).count();
+        // By the index alone: no row is in memory.
+        const count = await tx.query(items).where('group', '=', group).count();
         if (++attempts === 1) {
-          await cluster.put(b, range(0, 200), 'second');
+          await cluster.flush(b, (batch) => {
+            for (const id of changed) void batch.upsert(items, { id, text: 'second', group: 50 });
+          });
           await b.db.checkpoint();
         }
         await tx.upsert(items, { id: 500, text: `${count}`, group: 1 });
       }),
     );
-    expect(attempts).toBe(1);
+    expect(attempts).toBe(expected);
   });
 
   it('is damage where nothing was collected past it', async () => {

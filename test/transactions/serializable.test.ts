@@ -226,16 +226,16 @@ describe('members of one commit', () => {
     db.transaction(async (tx) => tx.update(people, { id, age: ((await tx.get(people, id))?.age ?? 0) * 2 }));
 
   /** Begins what commits while a flush is under way, so that all of it shares the next commit. */
-  async function whileHeld<T>(begin: () => Promise<T>): Promise<{ done: Promise<T> }> {
+  async function whileHeld<T>(begin: () => Promise<T>, node = a): Promise<{ done: Promise<T> }> {
     let open = (): void => undefined;
     const opened = new Promise<void>((resolve) => {
       open = resolve;
     });
-    a.driver.onPut(
+    node.driver.onPut(
       /^committed/,
       after(() => opened),
     );
-    const first = nodes.insert(a, 90);
+    const first = nodes.insert(node, 90);
     await nodes.environment.quiesce();
     const done = begin();
     done.catch(() => undefined);
@@ -276,6 +276,27 @@ describe('members of one commit', () => {
     await nodes.run(all.done);
     expect(attempts).toBe(2);
     expect((await nodes.run(a.db.get(people, 60)))?.age).toBe(1);
+  });
+
+  it('of others are all looked at', async () => {
+    let attempts = 0;
+    let goOn = (): void => undefined;
+    const others = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const running = a.db.transaction(async (tx) => {
+      attempts++;
+      const row = await tx.get(people, 1);
+      await others;
+      await tx.insert(people, { id: 60, name: 'age', age: row?.age ?? 0 });
+    });
+    const both = await whileHeld(() => Promise.all([2, 1].map((id) => double(b, id))), b);
+    await nodes.run(both.done);
+    expect(b.db.stats().log?.tail).toBe(3);
+    goOn();
+    await nodes.run(running);
+    expect(attempts).toBe(2);
+    expect((await nodes.run(a.db.get(people, 60)))?.age).toBe(20);
   });
 
   it('that contradict one which is rejected in the end do not do so', async () => {
