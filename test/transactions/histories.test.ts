@@ -1,5 +1,5 @@
 /**
- * Random transactions on several nodes, with batches, merges, garbage collection and lost slots in between, against a
+ * Random transactions on several nodes, with batches, merges, garbage collection, lost slots and a store that fails in between, against a
  * serial run: each that committed, replayed on plain maps in the order of the log, reads what it read.
  */
 import { describe, expect, it } from 'vitest';
@@ -12,6 +12,7 @@ import { parseCommitName } from '../../src/format/keys.ts';
 import { decodeRow } from '../../src/format/row-decode.ts';
 import { RowLayout } from '../../src/format/row-layout.ts';
 import { Types } from '../../src/format/types.ts';
+import type { Faults } from '../../src/testing/faults.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
 import { FaultyDriver } from '../../src/testing/faulty-driver.ts';
@@ -182,6 +183,20 @@ function replay(state: Map<number, Row>, steps: readonly Step[]): unknown[] | un
   return reads;
 }
 
+const noFaults: Faults = { latencyMs: [1, 60] };
+const faults: Faults = {
+  lostRequest: 0.02,
+  lostAnswer: 0.03,
+  lateEffect: 0.02,
+  falseLoss: 0.02,
+  refused: 0.01,
+  slow: 0.05,
+  slowMs: [200, 2000],
+  lateMs: [100, 5000],
+};
+/** Those that leave no doubt that nothing was committed. */
+const rejections = ['DUPLICATE_KEY', 'ROW_NOT_FOUND', 'TRANSACTION_CONFLICT', 'CONTENTION', 'STORAGE'];
+
 class History {
   readonly #random: SeededRandom;
   readonly #clock: VirtualEnvironment;
@@ -191,8 +206,9 @@ class History {
   /** Commits by slot. Of two that were put into one slot, the second came to a dead one, and decides nothing. */
   readonly #log = new Map<number, Commit>();
   readonly #databases: Database[] = [];
+  readonly #drivers: FaultyDriver[] = [];
   /** Those of whose outcome nobody could tell. */
-  readonly #unknown: string[] = [];
+  readonly unknown: string[] = [];
   conflicts = 0;
   committed = 0;
 
@@ -205,9 +221,9 @@ class History {
     const store = new RecordedStore({ environment: this.#clock }, this.#log);
     for (let nodeId = 0; nodeId < 3; nodeId++) {
       const environment = this.#clock.fork({ seed: `${nodeId} of ${this.#random.integer(0, 1_000_000)}` });
-      const driver = environment.connect(
-        new FaultyDriver(store, { environment, seed: nodeId, faults: { latencyMs: [1, 60] } }),
-      );
+      const faulty = new FaultyDriver(store, { environment, seed: nodeId, faults: noFaults });
+      this.#drivers.push(faulty);
+      const driver = environment.connect(faulty);
       const options = { dbPrefix: 'db', nodeId, driver, writeForwardInterval: 400, blockSizeBytes: 512 };
       const db = createDatabase({ ...options, logLevel: 'silent' }, environment);
       for (const schema of [rows, done]) db.registerSchema(schema);
@@ -215,9 +231,11 @@ class History {
       await this.#clock.run(db.start());
       this.#databases.push(db);
     }
+    if (this.#random.chance(0.4)) this.#setFaults({ ...noFaults, ...faults });
     const working = this.#databases.flatMap((db, node) => [0, 1].map((worker) => this.#work(db, `${node}.${worker}`)));
     await this.#clock.run(Promise.all([...working, this.#disturb()]));
     this.#check();
+    this.#setFaults(noFaults);
     for (const db of this.#databases) {
       await this.#clock.run(db.refresh());
       this.conflicts += db.stats().transactions.conflicts;
@@ -226,6 +244,10 @@ class History {
     const [first] = this.#databases as [Database];
     expect(await this.#clock.run(first.verify())).toMatchObject({ ok: true, findings: [] });
     for (const db of this.#databases) await this.#clock.run(db.stop());
+  }
+
+  #setFaults(all: Faults): void {
+    for (const driver of this.#drivers) driver.faults = all;
   }
 
   async #pause(ms: number): Promise<void> {
@@ -243,8 +265,8 @@ class History {
         this.#reads.set(name, await (blind ? this.#flush(db, name) : this.#transact(db, name)));
       } catch (error) {
         const { code = '' } = error as { code?: string };
-        if (code === 'COMMIT_OUTCOME_UNKNOWN') this.#unknown.push(name);
-        else if (!['DUPLICATE_KEY', 'ROW_NOT_FOUND', 'TRANSACTION_CONFLICT'].includes(code)) throw error;
+        if (code === 'COMMIT_OUTCOME_UNKNOWN') this.unknown.push(name);
+        else if (!rejections.includes(code)) throw error;
       }
     }
   }
@@ -301,7 +323,7 @@ class History {
     for (const name of committed) {
       const reads = replay(state, this.#plans.get(name) as readonly Step[]);
       if (this.#reads.has(name)) expect([name, reads]).toEqual([name, this.#reads.get(name)]);
-      else expect(this.#unknown).toContain(name);
+      else expect(this.unknown).toContain(name);
     }
     expect(new Set(committed).size).toBe(committed.length);
     expect(committed).toEqual(expect.arrayContaining([...this.#reads.keys()]));
@@ -314,6 +336,7 @@ describe('random transactions on three nodes', () => {
   it('read what they would have read one after the other', async () => {
     let conflicts = 0;
     let committed = 0;
+    let unknown = 0;
     for (let seed = 1; seed <= seeds; seed++) {
       const history = new History(seed);
       try {
@@ -323,6 +346,7 @@ describe('random transactions on three nodes', () => {
       }
       conflicts += history.conflicts;
       committed += history.committed;
+      unknown += history.unknown.length;
     }
     // Otherwise it would prove little.
     expect(conflicts).toBeGreaterThan(seeds * 5);
