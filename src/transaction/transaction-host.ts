@@ -10,6 +10,7 @@ import type { Environment } from '../base/env.ts';
 import { BatchStateError, ContentionError, NotStartedError, TransactionConflictError } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
 import type { Batch, BatchHost, FlushOptions } from '../batch/batch.ts';
+import type { BlobStore } from '../blob/blob-store.ts';
 import type { OperationSet } from '../batch/operation-set.ts';
 import type { Engine } from '../cluster/engine.ts';
 import type { CommitMember } from '../format/commit.ts';
@@ -48,6 +49,10 @@ export class TransactionHost implements BatchHost, QueryHost {
     this.#view = engine.view;
     this.#watch = new CommitWatch(engine.follower);
     this.#validatedTail = this.#view.tail;
+  }
+
+  get blobs(): BlobStore {
+    return this.#instance.blobs;
   }
 
   /** Why the attempt must be made again: whatever came of it, it has committed nothing. */

@@ -195,7 +195,7 @@ const faults: Faults = {
   lateMs: [100, 5000],
 };
 /** Those that leave no doubt that nothing was committed. */
-const rejections = ['DUPLICATE_KEY', 'ROW_NOT_FOUND', 'TRANSACTION_CONFLICT', 'CONTENTION', 'STORAGE'];
+const rejections = new Set(['DUPLICATE_KEY', 'ROW_NOT_FOUND', 'TRANSACTION_CONFLICT', 'CONTENTION', 'STORAGE']);
 
 class History {
   readonly #random: SeededRandom;
@@ -266,7 +266,7 @@ class History {
       } catch (error) {
         const { code = '' } = error as { code?: string };
         if (code === 'COMMIT_OUTCOME_UNKNOWN') this.unknown.push(name);
-        else if (!rejections.includes(code)) throw error;
+        else if (!rejections.has(code)) throw error;
       }
     }
   }

@@ -185,6 +185,12 @@ describe('a change', () => {
       ['some keys', byKeys, 'changes a row between them', set(4, { name: 'other' })],
       ['keys and a field', byKeyAndName, 'changes a row that does not match', set(4, { age: 1 })],
       ['a function', byFunction, 'changes a row that does not match', set(4, { age: 1 })],
+      [
+        'a field that is null',
+        (tx) => tx.query(people).where('name', '=', null).count(),
+        'deletes a row whose is not',
+        remove(4),
+      ],
       ['nothing', () => undefined, 'changes what it writes', insert(1000, 5)],
       ['no row at all', (tx) => tx.query(people).where('id', 'IN', []).execute(), 'inserts one', insert(77, 1)],
       ['another table', (tx) => tx.query('_blobs').count(), 'changes a row', set(4, { age: 1 })],

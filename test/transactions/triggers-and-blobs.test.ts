@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { Transaction } from '../../src/transaction/transaction.ts';
 import { Cluster, items } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';
+import { caught } from '../protocol/nodes.ts';
 import { after } from '../protocol/scripted-driver.ts';
 
 let cluster: Cluster;
@@ -118,6 +119,27 @@ describe('blobs', () => {
     );
     expect(await cluster.run(a.db.getBlob(reference as string).getString())).toBe('contents');
     expect(await cluster.run(a.db.verify({ deep: true }))).toMatchObject({ ok: true });
+  });
+
+  it('are read as they were when the transaction began, and count as read', async () => {
+    const store = (data: string): Promise<void> =>
+      b.db.transaction((tx) => tx.upsert(items, { id: 10, file: b.db.Blob(data) }));
+    await cluster.run(store('old'));
+    await cluster.run(a.db.refresh());
+    const seen: string[] = [];
+    await cluster.run(
+      a.db.transaction(async (tx) => {
+        const reference = (await tx.get(items, 10))?.file as string;
+        if (seen.length === 0) {
+          await store('new');
+          await a.db.refresh();
+          seen.push((await caught(a.db.getBlob(reference).getString())).name);
+        }
+        seen.push(await tx.getBlob(reference).getString());
+        await tx.update(items, { id: 1, text: seen.join() });
+      }),
+    );
+    expect(seen).toEqual(['BlobNotFoundError', 'old', 'new']);
   });
 
   it('are not uploaded where it shows before that the attempt is in vain', async () => {
