@@ -230,6 +230,20 @@ describe('a change', () => {
     expect(a.db.stats().transactions).toMatchObject({ committed: 1, conflicts: 1, failed: 1 });
   });
 
+  it('in another version of the table is one', async () => {
+    const { id, name, age } = people.fields;
+    const first = { name: 'new', version: 1, fields: { id, age }, primaryKey: 'id' } as const;
+    a.db.registerSchema(first);
+    // In its rows the fields lie elsewhere.
+    b.db.registerSchema({ ...first, version: 2, fields: { id, aa: name, age } });
+    const reading = attemptsOf(
+      (tx) => tx.query(first).where('age', '=', 77).count(),
+      (tx) => tx.insert('new', { id: 1, aa: 'a name', age: 77 }),
+    );
+    await expect(reading).rejects.toThrow('is stored in version 2, and version 1 is registered');
+    expect(a.db.stats().transactions).toMatchObject({ committed: 0, conflicts: 1, failed: 1 });
+  });
+
   it('of what an own update is laid over counts, once that was looked at', async () => {
     // By what is stored, the row does not match, neither before nor after.
     const read: Change = async (tx) => {
