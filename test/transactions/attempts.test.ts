@@ -1,6 +1,7 @@
 /** How a transaction is run: what it sees, how often it is tried, and how it ends. */
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { CommitOutcomeUnknownError, TransactionConflictError } from '../../src/base/errors.ts';
+import { Follower } from '../../src/cluster/follow.ts';
 import type { Transaction } from '../../src/transaction/transaction.ts';
 import { caught, Nodes, people, quietIntervalMs } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
@@ -111,6 +112,20 @@ describe('requests', () => {
     expect(await nodes.run(a.db.transaction((tx) => tx.query(people).count()))).toBe(1);
     expect(a.driver.takeLines()).toEqual([]);
     expect(a.db.stats().transactions).toEqual({ committed: 1, conflicts: 0, failed: 0 });
+  });
+
+  it('of a conflict that shows in a lost slot are one look at the store more', async () => {
+    a.driver.onPut(/^committed/, after(change));
+    await nodes.run(a.db.transaction(readAndWrite));
+    expect(a.driver.takeLines()).toEqual([
+      'put committed/2 lost',
+      'get committed/2 found',
+      'get block0 unchanged',
+      'get committed/3 missing',
+      'get block0 unchanged',
+      'put committed/3 written',
+      'get block0 unchanged',
+    ]);
   });
 
   it('of a conflict are one look at the store, where it shows before the commit', async () => {
@@ -420,12 +435,15 @@ describe('a transaction that has ended', () => {
 
   it('does not take in what comes while it is committed', async () => {
     let late: Promise<Error> | undefined;
+    let lateRead: Promise<Error> | undefined;
     let kept: Transaction | undefined;
     a.driver.onPut(
       /^committed/,
       after(async () => {
         late = caught((kept as Transaction).insert(people, { id: 60 }));
         await late;
+        lateRead = caught((kept as Transaction).get(people, 1));
+        await lateRead;
       }),
     );
     await nodes.run(
@@ -435,7 +453,31 @@ describe('a transaction that has ended', () => {
       }),
     );
     expect((await (late as Promise<Error>)).name).toBe('BatchStateError');
+    expect((await (lateRead as Promise<Error>)).name).toBe('BatchStateError');
     expect(await nameOf(60)).toBeUndefined();
+  });
+
+  it('follows the log no longer', async () => {
+    let watching = 0;
+    const watch = Reflect.get(Follower.prototype, 'watch') as Follower['watch'];
+    const spy = vi.spyOn(Follower.prototype, 'watch').mockImplementation(function (this: Follower, watcher) {
+      watching++;
+      const stop = watch.call(this, watcher);
+      return () => {
+        watching--;
+        stop();
+      };
+    });
+    let attempts = 0;
+    const running = a.db.transaction(async (tx) => {
+      await readAndWrite(tx);
+      if (++attempts === 2) throw new Error(`${watching} of them`);
+      // Of another instance, which ends before this one does.
+      await change();
+    });
+    expect((await nodes.failure(running)).message).toBe('1 of them');
+    spy.mockRestore();
+    expect([attempts, watching]).toEqual([2, 0]);
   });
 
   it('has waited for its mutations, with their triggers', async () => {
