@@ -6,8 +6,8 @@
  * Of each blob the log says one of three things: nothing, that a row names it (`_blobs`), or that it is to go
  * (`_deleted_blobs`). Views and Block 0 are lengths of the log.
  */
-import type { ActionInfo } from '../checker/model.ts';
-import { Model } from '../checker/model.ts';
+import { actionInfos, actionNumbers, brokenRules, Model } from '../checker/model.ts';
+import type { ActionEntry } from '../checker/model.ts';
 import { sortRecords } from '../checker/records.ts';
 import type { BlobMutant, BlobScope } from './scope.ts';
 import { blobMutants } from './scope.ts';
@@ -39,7 +39,6 @@ const runBytes = 5;
 const uploads = 'src/batch/blob-uploads.ts';
 const gc = 'src/care/gc-blobs.ts';
 
-type Text = (a: number, b: number, c: number) => string;
 const blobName = (blob: number): string => `blob ${String.fromCharCode(119 + blob)}`;
 
 const list = [
@@ -92,18 +91,12 @@ const list = [
   ['condemn', [gc, 'addDocument(Operation.upsert'], (a) => `gc commits that ${blobName(a)} is condemned`],
   ['forget', [gc, 'rows.addDelete(blob)'], (a) => `gc commits that ${blobName(a)} is gone`],
   ['end', undefined, () => 'gc ends, or crashes'],
-] as const satisfies readonly (readonly [string, readonly [string, string] | undefined, Text])[];
+] as const satisfies readonly ActionEntry[];
 
-type ActionName = (typeof list)[number][0];
-
-const Act = Object.fromEntries(list.map(([name], index) => [name, index])) as Readonly<Record<ActionName, number>>;
+const Act = actionNumbers(list);
 
 export class BlobModel extends Model {
-  readonly actions: readonly ActionInfo[] = list.map(([name, mirrors, text]) => ({
-    name,
-    text,
-    ...(mirrors === undefined ? {} : { mirrors }),
-  }));
+  readonly actions = actionInfos(list);
   readonly scope: BlobScope;
   readonly #broken: Readonly<Record<BlobMutant, boolean>>;
   readonly #length = 0;
@@ -122,10 +115,7 @@ export class BlobModel extends Model {
     const { flushes, names, slots, runs } = scope;
     super(5 + slots + 2 * names + flushBytes * flushes + runBytes * runs);
     this.scope = scope;
-    this.#broken = Object.fromEntries(Object.keys(blobMutants).map((name) => [name, name === mutant])) as Record<
-      BlobMutant,
-      boolean
-    >;
+    this.#broken = brokenRules(blobMutants, mutant);
     this.#there0 = this.#log0 + slots;
     this.#late0 = this.#there0 + names;
     this.#flush0 = this.#late0 + names;

@@ -11,7 +11,8 @@ import { RecordList, WordList } from './word-list.ts';
 export interface ExploreOptions {
   /** Gives up after so many states; unlimited if left out. */
   readonly maxStates?: number;
-  /** Called now and then. */
+  /** Called after every so many states. */
+  readonly progressEvery?: number;
   readonly onProgress?: (progress: Progress) => void;
 }
 
@@ -39,10 +40,8 @@ export interface Exploration {
   readonly path: readonly number[];
 }
 
-const progressEvery = 1 << 20;
-
 export function explore(model: Model, options: ExploreOptions = {}): Exploration {
-  const { maxStates = Infinity, onProgress } = options;
+  const { maxStates = Infinity, progressEvery = 1 << 20, onProgress } = options;
   const seen = new FingerprintSet();
   const width = model.stateWords.length;
   const states = new RecordList(width);
@@ -92,8 +91,9 @@ export function explore(model: Model, options: ExploreOptions = {}): Exploration
     }
     states.read(parent, model.stateWords);
     ordinal = -1;
-    model.expand();
-    if (model.violation !== undefined && found === undefined) found = pathTo(parent);
+    model.check();
+    if (model.violation === undefined) model.expand();
+    else found = pathTo(parent);
     if ((parent & 0xffff) === 0) states.forgetBefore(parent);
     if (onProgress !== undefined && states.length - reported >= progressEvery) {
       reported = states.length;

@@ -9,9 +9,32 @@
 export interface ActionInfo {
   readonly name: string;
   /** File in src/ and a text in it, such as a method's name; undefined for what store, network and fate do. */
-  readonly mirrors?: readonly [file: string, text: string];
+  readonly mirrors: readonly [file: string, text: string] | undefined;
   /** What it says in a trace. */
-  readonly text: (a: number, b: number, c: number) => string;
+  readonly text: ActionText;
+}
+
+/** What an action says in a trace, of the numbers that it was emitted with. */
+export type ActionText = (a: number, b: number, c: number) => string;
+
+/** An action as models list them: name, what it mirrors, and what it says. */
+export type ActionEntry<Name extends string = string> = readonly [Name, ActionInfo['mirrors'], ActionText];
+
+export function actionInfos(list: readonly ActionEntry[]): ActionInfo[] {
+  return list.map(([name, mirrors, text]) => ({ name, mirrors, text }));
+}
+
+/** The number of each action, by its name. */
+export function actionNumbers<Name extends string>(list: readonly ActionEntry<Name>[]): Readonly<Record<Name, number>> {
+  return Object.fromEntries(list.map(([name], index) => [name, index])) as Record<Name, number>;
+}
+
+/** Which rules are broken: one, or none. */
+export function brokenRules<Name extends string>(
+  names: Readonly<Record<Name, string>>,
+  mutant: Name | undefined,
+): Readonly<Record<Name, boolean>> {
+  return Object.fromEntries(Object.keys(names).map((name) => [name, name === mutant])) as Record<Name, boolean>;
 }
 
 /** What was found to be wrong. */
@@ -30,7 +53,7 @@ export abstract class Model {
   readonly next: Uint8Array;
   readonly stateWords: Int32Array;
   readonly nextWords: Int32Array;
-  /** What went wrong on the way to `next`, or in `state` itself. */
+  /** What went wrong on the way to `next`, or is wrong with `state`. */
   violation: Violation | undefined;
   /** Takes each step that {@link expand} finds. */
   sink: Sink = () => {};
@@ -47,6 +70,8 @@ export abstract class Model {
 
   /** Writes the first state, which is all zero, to `next`. */
   abstract start(): void;
+  /** Fails if a state is wrong by itself, whatever has led to it. */
+  check(): void {}
   /** Makes every step that can be made from `state`: each ends with a call of {@link emit}. */
   abstract expand(): void;
   /** The parts of a state that help to read a trace, on one line. */

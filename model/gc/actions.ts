@@ -1,11 +1,10 @@
 /** The steps of the model of collecting garbage, and where the engine makes them. */
-import type { ActionInfo } from '../checker/model.ts';
+import { actionInfos, actionNumbers } from '../checker/model.ts';
+import type { ActionEntry, ActionInfo } from '../checker/model.ts';
 
 const merge = 'src/cluster/merge.ts';
 const pins = 'src/cluster/pins.ts';
 const gc = 'src/care/gc.ts';
-
-type Text = (a: number, b: number, c: number) => string;
 
 const list = [
   ['begin a merge', [merge, 'async #write('], (a) => `a merge begins on generation ${a}`],
@@ -46,17 +45,9 @@ const list = [
   ],
   ['delete history', [gc, 'parseHistoryName(name)'], (a, b) => `gc from generation ${a} deletes history ${b}`],
   ['end a run', undefined, (a) => `gc from generation ${a} ends, or crashes`],
-] as const satisfies readonly (readonly [string, readonly [string, string] | undefined, Text])[];
+] as const satisfies readonly ActionEntry[];
 
-type ActionName = (typeof list)[number][0];
-
-export const gcActions: readonly ActionInfo[] = list.map(([name, mirrors, text]) => ({
-  name,
-  text,
-  ...(mirrors === undefined ? {} : { mirrors }),
-}));
+export const gcActions: readonly ActionInfo[] = actionInfos(list);
 
 /** Number of each action, by its name. */
-export const Act = Object.fromEntries(list.map(([name], index) => [name, index])) as Readonly<
-  Record<ActionName, number>
->;
+export const Act = actionNumbers(list);

@@ -5,7 +5,7 @@
  * numbers of blocks, and 0 is no block. Blocks are numbered by their birth and by which merge of that birth wrote them:
  * names are random, so no two merges ever write the same one.
  */
-import { Model } from '../checker/model.ts';
+import { brokenRules, Model } from '../checker/model.ts';
 import { sortRecords } from '../checker/records.ts';
 import type { GcMutant, GcScope } from './scope.ts';
 import { gcMutants } from './scope.ts';
@@ -42,10 +42,7 @@ export abstract class GcState extends Model {
     const fixed = 3 + 2 * (generations + 1) + 2 * blocks + generations + (generations + 1);
     super(fixed + pinBytes * pins + mergeBytes * merges + runBytes * runs);
     this.scope = scope;
-    this.broken = Object.fromEntries(Object.keys(gcMutants).map((name) => [name, name === mutant])) as Record<
-      GcMutant,
-      boolean
-    >;
+    this.broken = brokenRules(gcMutants, mutant);
     this.blocks = blocks;
     this.block0 = this.root0 + 2 * (generations + 1);
     this.author0 = this.block0 + blocks;

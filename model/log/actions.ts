@@ -1,5 +1,6 @@
 /** The steps of the log's model, and where the engine makes them. */
-import type { ActionInfo } from '../checker/model.ts';
+import { actionInfos, actionNumbers } from '../checker/model.ts';
+import type { ActionEntry, ActionInfo } from '../checker/model.ts';
 import { nodeName } from './log-state.ts';
 
 const append = 'src/cluster/append.ts';
@@ -23,15 +24,13 @@ function fate(code: number): string {
   return ['', 'it was applied', 'it was not applied', 'nobody can tell'][code] as string;
 }
 
-type Text = (a: number, b: number, c: number) => string;
-
 const list = [
   ['begin', ['src/table/view.ts', 'class View'], (a, b) => `${nodeName(a)}: the transaction of ${flush(b)} reads`],
   ['call', [append, 'append(request'], (a, b) => `${nodeName(a)}: ${flush(b)} is called`],
   [
     'prepare',
     [append, 'async #prepare('],
-    (a, b, c) =>
+    (a, _b, c) =>
       c === 0
         ? `${nodeName(a)}: validates its flushes, and has nothing to put`
         : `${nodeName(a)}: validates its flushes, and sends a put for slot ${c}`,
@@ -92,17 +91,9 @@ const list = [
     ['src/batch/batch.ts', 'async #settleUndecided('],
     (a, b) => `${nodeName(a)}: the batch of ${flush(b)} is flushed again`,
   ],
-] as const satisfies readonly (readonly [string, readonly [string, string] | undefined, Text])[];
+] as const satisfies readonly ActionEntry[];
 
-type ActionName = (typeof list)[number][0];
-
-export const logActions: readonly ActionInfo[] = list.map(([name, mirrors, text]) => ({
-  name,
-  text,
-  ...(mirrors === undefined ? {} : { mirrors }),
-}));
+export const logActions: readonly ActionInfo[] = actionInfos(list);
 
 /** Number of each action, by its name. */
-export const Act = Object.fromEntries(list.map(([name], index) => [name, index])) as Readonly<
-  Record<ActionName, number>
->;
+export const Act = actionNumbers(list);

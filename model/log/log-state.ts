@@ -7,7 +7,7 @@
  *
  * A commit is a byte: a bit for each of its flushes, and above them how often the first of these was tried before.
  */
-import { Model } from '../checker/model.ts';
+import { brokenRules, Model } from '../checker/model.ts';
 import type { LogMutant, LogScope, Operation } from './scope.ts';
 import { logMutants } from './scope.ts';
 
@@ -113,10 +113,7 @@ export abstract class LogState extends Model {
     const nodeBytes = Field.read + slots;
     super(9 + 2 * slots + 2 * looseCount + flushBytes * flushes.length + nodeBytes * nodes);
     this.scope = scope;
-    this.broken = Object.fromEntries(Object.keys(logMutants).map((name) => [name, name === mutant])) as Record<
-      LogMutant,
-      boolean
-    >;
+    this.broken = brokenRules(logMutants, mutant);
     this.nodes = nodes;
     this.slots = slots;
     this.flushes = flushes.length;

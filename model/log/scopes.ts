@@ -9,11 +9,12 @@ function flushes(...list: readonly string[]): LogScope['flushes'] {
 }
 
 const inserts = flushes('A insert', 'B insert');
+const sets = flushes('A set', 'B set');
+const increments = flushes('A increment', 'B increment');
 
+/** Exhausted by the tests. */
 export const logScopes = {
-  /** Both nodes insert the same key; a put is late, a node crashes. */
   inserts: { nodes: 2, slots: 2, flushes: inserts, delays: 1, crashes: 1 },
-  /** Flushes that are not settled in time, asked about, and flushed again. */
   unknown: {
     nodes: 2,
     slots: 2,
@@ -23,28 +24,47 @@ export const logScopes = {
     retries: 1,
     refusals: 1,
   },
-  group: { nodes: 2, slots: 2, flushes: flushes('A insert', 'A insert', 'B set'), delays: 1, timeouts: 1, refusals: 1 },
+  group: { nodes: 2, slots: 2, flushes: flushes('A insert', 'A insert', 'B set'), delays: 1, timeouts: 1 },
   deletes: { nodes: 2, slots: 3, flushes: flushes('A insert', 'B delete', 'A insert') },
-  transactions: { nodes: 2, slots: 2, flushes: flushes('A increment', 'B increment'), delays: 1, polling: 'useful' },
-  group3: { nodes: 2, slots: 3, flushes: flushes('A increment', 'A increment', 'B set'), polling: 'useful' },
-  jump: { nodes: 2, slots: 3, flushes: flushes('A increment', 'B set', 'A set') },
-  aborted: { nodes: 2, slots: 2, flushes: flushes('A set', 'B set'), delays: 1, refusals: 1, aborts: 1 },
-  trimmed: { nodes: 2, slots: 2, flushes: flushes('A set', 'B set'), delays: 2, timeouts: 1, listed: 1 },
-  trimmed3: { nodes: 2, slots: 3, flushes: flushes('A set', 'B set', 'B set'), delays: 1, listed: 1 },
-  asked: { nodes: 2, slots: 2, flushes: flushes('A set', 'B set'), delays: 1, crashes: 1, timeouts: 1 },
-  followed: { nodes: 2, slots: 2, flushes: flushes('A set', 'B set'), delays: 1, polling: 'useful' },
-  polling: { nodes: 2, slots: 2, flushes: inserts, delays: 1, polling: 'always', oneByOne: true },
+  transactions: { nodes: 2, slots: 2, flushes: increments, polling: 'useful' },
+  jumps: { nodes: 2, slots: 3, flushes: flushes('A increment', 'B set', 'A set') },
+  pairs: { nodes: 2, slots: 2, flushes: flushes('A increment', 'A increment', 'B increment') },
+  refused: { nodes: 2, slots: 2, flushes: flushes('A insert', 'A insert'), refusals: 1, delays: 1 },
+  aborted: { nodes: 2, slots: 2, flushes: sets, delays: 1, refusals: 1, aborts: 1 },
+  trimmed: { nodes: 2, slots: 2, flushes: sets, delays: 2, timeouts: 1, listed: 1 },
+  asked: { nodes: 2, slots: 2, flushes: sets, delays: 1, crashes: 1, timeouts: 1 },
+  followed: { nodes: 2, slots: 2, flushes: sets, polling: 'useful', oneByOne: true },
 } satisfies Record<string, LogScope>;
 
-export const logMutantScopes: Readonly<Record<LogMutant, keyof typeof logScopes>> = {
+/** Explored on request. */
+export const largeLogScopes = {
+  polling: { nodes: 2, slots: 2, flushes: inserts, delays: 1, polling: 'always', oneByOne: true },
+  'late-puts': { nodes: 2, slots: 2, flushes: sets, delays: 2, crashes: 1, timeouts: 1, retries: 1, polling: 'useful' },
+  'three-slots': { nodes: 2, slots: 3, flushes: flushes('A set', 'B insert', 'A delete'), delays: 1, crashes: 1 },
+  'three-nodes': { nodes: 3, slots: 3, flushes: flushes('A insert', 'B set', 'C delete'), delays: 1 },
+  serial: { nodes: 2, slots: 3, flushes: flushes('A increment', 'B increment', 'A increment'), delays: 1, crashes: 1 },
+  large: {
+    nodes: 2,
+    slots: 3,
+    flushes: flushes('A insert', 'B set', 'A increment'),
+    delays: 1,
+    crashes: 1,
+    timeouts: 1,
+    refusals: 1,
+    retries: 1,
+    polling: 'useful',
+  },
+} satisfies Record<string, LogScope>;
+
+export const logMutantScopes: Readonly<Record<LogMutant, keyof typeof logScopes | keyof typeof largeLogScopes>> = {
   'no-check-after-put': 'inserts',
   'no-check-after-own': 'inserts',
   'check-before-put': 'inserts',
   'lost-without-check': 'inserts',
   'put-from-unconfirmed': 'polling',
   'reader-block0-first': 'polling',
-  'refusal-is-loss': 'followed',
-  'new-slot-before-decided': 'followed',
+  'refusal-is-loss': 'late-puts',
+  'new-slot-before-decided': 'late-puts',
   'regrouped-at-undecided': 'group',
   'give-up-then-retry': 'unknown',
   'plain-error-on-ambiguity': 'unknown',
@@ -69,6 +89,6 @@ export const logMutantScopes: Readonly<Record<LogMutant, keyof typeof logScopes>
   'acknowledged-unseen': 'inserts',
   'reads-not-validated': 'transactions',
   'reads-validated-once': 'transactions',
-  'reads-not-validated-in-group': 'group3',
-  'jump-not-noticed': 'jump',
+  'reads-not-validated-in-group': 'pairs',
+  'jump-not-noticed': 'jumps',
 };
