@@ -10,14 +10,15 @@ const trim = 'src/care/gc-log.ts';
 const register = 'src/root/block0-register.ts';
 
 /** Outcomes that a step may have; the last number of its description. */
-export const Outcome = { answered: 0, answerLost: 1, onItsWay: 2, refused: 3, dropped: 4 } as const;
+export const Outcome = { written: 0, answerLost: 1, onItsWay: 2, refused: 3, taken: 4 } as const;
 
 const flush = (number: number): string => `flush ${number + 1}`;
 const putOutcomes = [
-  'reaches the store, which answers',
+  'is written',
   'is written, but the answer is lost',
   'fails without an answer, and is still on its way',
-  'is refused, and certainly had no effect',
+  'fails, and certainly had no effect',
+  'finds something in the slot',
 ];
 
 function fate(code: number): string {

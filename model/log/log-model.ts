@@ -184,7 +184,7 @@ export class LogModel extends WriterSteps {
     const isWritten = this.land(n, slot, commit);
     n[at + Field.asking] = isWritten ? Asking.confirm : Asking.read;
     if (isWritten) n[at + Field.askedSeen] = commit;
-    this.emit(Act['put again'], node, flush, Outcome.answered);
+    this.emit(Act['put again'], node, flush, isWritten ? Outcome.written : Outcome.taken);
     if (this.get(state, this.delays) === 0) return;
     n = this.begin();
     n[this.delays] = this.get(n, this.delays) - 1;

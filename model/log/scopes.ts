@@ -33,6 +33,8 @@ export const logScopes = {
   aborted: { nodes: 2, slots: 2, flushes: sets, delays: 1, refusals: 1, aborts: 1 },
   trimmed: { nodes: 2, slots: 2, flushes: sets, delays: 2, timeouts: 1, listed: 1 },
   asked: { nodes: 2, slots: 2, flushes: sets, delays: 1, crashes: 1, timeouts: 1 },
+  serial: { nodes: 2, slots: 3, flushes: flushes('A increment', 'B increment', 'A increment'), delays: 1, crashes: 1 },
+  nodes: { nodes: 3, slots: 2, flushes: flushes('A insert', 'B set', 'C delete') },
   followed: { nodes: 2, slots: 2, flushes: sets, polling: 'useful', oneByOne: true },
 } satisfies Record<string, LogScope>;
 
@@ -42,7 +44,6 @@ export const largeLogScopes = {
   'late-puts': { nodes: 2, slots: 2, flushes: sets, delays: 2, crashes: 1, timeouts: 1, retries: 1, polling: 'useful' },
   'three-slots': { nodes: 2, slots: 3, flushes: flushes('A set', 'B insert', 'A delete'), delays: 1, crashes: 1 },
   'three-nodes': { nodes: 3, slots: 3, flushes: flushes('A insert', 'B set', 'C delete'), delays: 1 },
-  serial: { nodes: 2, slots: 3, flushes: flushes('A increment', 'B increment', 'A increment'), delays: 1, crashes: 1 },
   large: {
     nodes: 2,
     slots: 3,

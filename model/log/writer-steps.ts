@@ -172,14 +172,15 @@ export abstract class WriterSteps extends FollowerSteps {
     const slot = this.get(state, at + Field.slot);
     const commit = this.get(state, at + Field.commit);
     let n = this.begin();
-    if (this.land(n, slot, commit)) {
+    const isWritten = this.land(n, slot, commit);
+    if (isWritten) {
       n[at + Field.seen] = commit;
       n[at + Field.writer] = Writer.confirm;
       if (this.broken['no-check-after-put']) this.#won(n, node);
       if (this.broken['acknowledged-unseen']) this.#conclude(n, node);
     } else if (this.broken['refusal-is-loss']) this.#lost(n, node);
     else this.#readSlot(n, node);
-    this.emit(Act.put, node, slot, Outcome.answered);
+    this.emit(Act.put, node, slot, isWritten ? Outcome.written : Outcome.taken);
     if (this.get(state, this.delays) > 0) {
       n = this.begin();
       n[this.delays] = this.get(n, this.delays) - 1;
