@@ -26,7 +26,7 @@ function fate(code: number): string {
 }
 
 const list = [
-  ['begin', ['src/table/view.ts', 'class View'], (a, b) => `${nodeName(a)}: the transaction of ${flush(b)} reads`],
+  ['begin', [follow, 'get view(): View'], (a, b) => `${nodeName(a)}: the transaction of ${flush(b)} reads`],
   ['call', [append, 'append(request'], (a, b) => `${nodeName(a)}: ${flush(b)} is called`],
   [
     'prepare',
@@ -56,7 +56,7 @@ const list = [
   ['catch up', [follow, 'async #confirm('], (a) => `${nodeName(a)}: reads Block 0, and moves its view`],
   [
     'learn after a dead slot',
-    [append, 'await follower.refresh(signal)'],
+    [append, 'deadSlotFate(versioned.block0'],
     (a, b) => `${nodeName(a)}: refreshes, since its slot is dead; ${fate(b)}`,
   ],
   ['merge', [merge, 'async #merge('], (a, b) => `${nodeName(a)}: merges up to slot ${b}`],

@@ -13,15 +13,39 @@ export abstract class FollowerSteps extends LogState {
 
   /** Takes note of the present Block 0. */
   protected see(n: Uint8Array, node: number): void {
+    this.advance(n, node, 0, 0, 0);
+  }
+
+  /**
+   * Takes note of the present Block 0, and moves the view over slots that were read: `count` of them from `first` on, in
+   * the node's fields from `field` on. Transactions are told of what was read also where Block 0 has applied it already,
+   * and of slots that were not read.
+   */
+  protected advance(n: Uint8Array, node: number, first: number, count: number, field: number): void {
     const at = this.nodeAt(node);
+    const tail = this.get(n, at + Field.tail);
+    this.#noteBlock0(n, node);
+    let told = tail;
+    for (let i = 0; i < count; i++) {
+      const slot = first + i;
+      this.show(n, node, slot, this.get(n, at + field + i));
+      if (slot <= this.get(n, at + Field.floor) || slot !== told + 1) continue;
+      told = slot;
+      if (this.wroteBetween(n, slot - 1, slot)) this.#tellTransactions(n, node, Told.wrote);
+    }
+    if (this.get(n, at + Field.tail) > told) this.#tellTransactions(n, node, Told.jumped);
+  }
+
+  #noteBlock0(n: Uint8Array, node: number): void {
+    const at = this.nodeAt(node);
+    const isEarly = this.broken['reader-block0-first'] && n[at + Field.reader] === Reader.confirming;
+    const isUnchecked = this.broken['opening-without-check'] && n[at + Field.up] === 1;
+    const isBefore = this.broken['check-before-put'] && n[at + Field.writer] === Writer.confirm;
+    if (isEarly || isUnchecked || isBefore) return;
     const applied = this.get(n, this.applied);
     if (applied > this.get(n, at + Field.applied)) n[at + Field.applied] = applied;
     if (this.get(n, this.floor) > this.get(n, at + Field.floor)) n[at + Field.floor] = this.get(n, this.floor);
-    if (applied > this.get(n, at + Field.tail)) {
-      // The tail jumps over slots that this node has not read.
-      n[at + Field.tail] = applied;
-      this.#tellTransactions(n, node, Told.jumped);
-    }
+    if (applied > this.get(n, at + Field.tail)) n[at + Field.tail] = applied;
   }
 
   /** Moves the view over the commit of the next slot, unless Block 0 shows that the slot may be dead. */
@@ -33,7 +57,6 @@ export abstract class FollowerSteps extends LogState {
       this.fail('I4', `A view shows ${this.commitName(commit)} in slot ${slot}, others ${this.commitName(truth)}.`);
     }
     n[at + Field.tail] = slot;
-    if (this.wroteBetween(n, slot - 1, slot)) this.#tellTransactions(n, node, Told.wrote);
   }
 
   #tellTransactions(n: Uint8Array, node: number, what: number): void {
@@ -115,11 +138,9 @@ export abstract class FollowerSteps extends LogState {
   /** Confirms what was read by Block 0, and reads on where Block 0 has moved past it. */
   #catchUp(n: Uint8Array, node: number): void {
     const at = this.nodeAt(node);
-    const unchecked = this.broken['opening-without-check'] && n[at + Field.up] === 1;
-    if (!this.broken['reader-block0-first'] && !unchecked) this.see(n, node);
     const first = this.get(n, at + Field.first);
     const count = this.get(n, at + Field.count);
-    for (let i = 0; i < count; i++) this.show(n, node, first + i, this.get(n, at + Field.read + i));
+    this.advance(n, node, first, count, Field.read);
     if (this.get(n, at + Field.applied) >= first + count) {
       this.beginToRead(n, node, n[at + Field.awaited] === 1);
     } else this.#end(n, node);

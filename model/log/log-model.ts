@@ -210,10 +210,7 @@ export class LogModel extends WriterSteps {
     else if (this.broken['missing-means-no']) fate = Fate.lost;
     // Who has the bytes puts them again; who has not cannot tell, since a delayed put may still land.
     else if (!isOrphaned) fate = Fate.open;
-    if (!isOrphaned) {
-      this.see(n, node);
-      if (seen !== 0) this.show(n, node, slot, seen);
-    }
+    if (!isOrphaned) this.advance(n, node, slot, seen === 0 ? 0 : 1, Field.askedSeen);
     if (fate === Fate.open) {
       n[at + Field.asking] = Asking.put;
       this.emit(Act.tell, node, flush, Fate.open);

@@ -242,18 +242,19 @@ export abstract class WriterSteps extends FollowerSteps {
     const at = this.nodeAt(node);
     const slot = this.get(state, at + Field.slot);
     const n = this.begin();
-    if (!this.broken['check-before-put']) this.see(n, node);
     const floor = this.get(n, this.broken['check-before-put'] ? at + Field.floor : this.floor);
     if (floor >= slot) {
+      this.see(n, node);
       n[at + Field.seen] = this.deadSlotFate(n, slot, this.get(n, at + Field.commit));
       n[at + Field.writer] = Writer.dead;
     } else if (n[at + Field.seen] === 0) {
       // Still missing: the same bytes, at the same slot.
+      this.see(n, node);
       n[at + Field.writer] = this.broken['regrouped-at-undecided'] ? Writer.idle : Writer.put;
       if (this.broken['regrouped-at-undecided']) this.#rest(n, node);
     } else if (this.#isOwn(n, node)) this.#won(n, node);
     else {
-      this.show(n, node, slot, this.get(n, at + Field.seen));
+      this.advance(n, node, slot, 1, Field.seen);
       this.#lost(n, node);
     }
     this.emit(Act.confirm, node, slot);
@@ -282,7 +283,11 @@ export abstract class WriterSteps extends FollowerSteps {
     const slot = this.get(n, at + Field.slot);
     const truth = this.truth(n, slot);
     // What is shown wrongly is acknowledged wrongly, and that is the plainer thing to say.
-    if (truth === n[at + Field.commit]) this.show(n, node, slot, truth);
+    if (truth === n[at + Field.commit]) {
+      const isUnchecked = this.broken['no-check-after-put'] || this.broken['no-check-after-own'];
+      if (isUnchecked) this.show(n, node, slot, truth);
+      else this.advance(n, node, slot, 1, Field.seen);
+    }
     this.#conclude(n, node);
   }
 
