@@ -1,0 +1,189 @@
+/** What a process of a lane does all the time: several workers, each one operation after the other. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Database } from '../../src/database.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { audit, chooseTransfer, readBalances, transferGuarded } from './bank-workload.ts';
+import { flushOnce } from './flush.ts';
+import type { Patience } from './flush.ts';
+import type { Asked, FieldRows, Shown } from './history.ts';
+import type { LaneTask } from './lane-protocol.ts';
+import { appendGuarded, chooseKeys, readLists } from './list-workload.ts';
+import { fieldNames, guardedBank, marks, shared, sharedRows } from './tables.ts';
+import type { Teller } from './telling.ts';
+
+/** A flush has this long mostly; some have hardly any time, so that they are given up in every place. */
+const usualPatienceMs = 10_000;
+/** Snapshots of killed processes are to expire. */
+const snapshotMs = 30_000;
+
+export class LaneWorkers {
+  readonly #db: Database;
+  readonly #task: LaneTask;
+  readonly #teller: Teller;
+  readonly #random: SeededRandom;
+  /** Flushes of marks that were acknowledged and are to be deleted again. */
+  readonly #marked: string[][] = [];
+  #values = 0;
+  #isFinishing = false;
+
+  constructor(db: Database, task: LaneTask, teller: Teller) {
+    this.#db = db;
+    this.#task = task;
+    this.#teller = teller;
+    this.#random = new SeededRandom(task.seed);
+  }
+
+  /** Nothing new is begun from now on. */
+  finish(): void {
+    this.#isFinishing = true;
+  }
+
+  /** Resolves when all has ended that was begun before `finish()`. */
+  async run(): Promise<void> {
+    const steps = [
+      () => this.#lists(),
+      () => this.#lists(),
+      () => this.#bank(),
+      () => this.#rows(),
+      () => this.#reads(),
+      () => this.#care(),
+    ];
+    await Promise.all(steps.map((step) => this.#repeat(step)));
+  }
+
+  async #repeat(step: () => Promise<boolean>): Promise<void> {
+    while (!this.#isFinishing) {
+      const wentWell = await step();
+      // What fails may do so at once, again and again.
+      await sleep(this.#random.between(0, this.#task.pauseMs) + (wentWell ? 0 : this.#task.pauseMs));
+    }
+  }
+
+  #do(id: string, asked: Asked, call: (onRetry: () => void) => Promise<Shown | undefined>): Promise<boolean> {
+    return this.#teller.perform(id, asked, call);
+  }
+
+  #patience(): Patience {
+    const random = this.#random;
+    const ms = random.chance(0.1) ? random.between(1, 400) : usualPatienceMs;
+    return { ms: Math.ceil(ms), settles: random.chance(0.6) };
+  }
+
+  #lists(): Promise<boolean> {
+    const id = this.#teller.nextId();
+    const keys = chooseKeys(this.#random, this.#teller.nowMs(), ['g']);
+    if (this.#random.chance(0.2))
+      return this.#do(id, { kind: 'lists', reads: keys, appends: [] }, () => readLists(this.#db, keys));
+    const asked = { kind: 'lists', reads: keys, appends: keys.map((key) => [key, id] as const) } as const;
+    return this.#do(id, asked, (onRetry) => appendGuarded(this.#db, asked, this.#patience(), onRetry));
+  }
+
+  #bank(): Promise<boolean> {
+    const id = this.#teller.nextId();
+    const bank = guardedBank;
+    if (this.#random.chance(0.4)) {
+      return this.#do(id, { kind: 'balances', bank }, async () => ({ balances: await readBalances(this.#db, bank) }));
+    }
+    const asked = chooseTransfer(this.#random, bank, id);
+    return this.#do(id, asked, (onRetry) => transferGuarded(this.#db, asked, this.#patience(), onRetry));
+  }
+
+  /** Plain flushes. One worker makes them, so that those of a field come one after the other. */
+  #rows(): Promise<boolean> {
+    const dice = this.#random.next();
+    if (dice < 0.4) return this.#mark();
+    return dice < 0.6 && this.#marked.length > 0 ? this.#unmark() : this.#field();
+  }
+
+  async #mark(): Promise<boolean> {
+    const id = this.#teller.nextId();
+    const own = Array.from({ length: this.#random.integer(1, 4) }, (_, i) => `${id}.${i}`);
+    const done = await this.#do(id, { kind: 'mark', marks: own }, async () => {
+      const batch = this.#db.batch();
+      for (const mark of own) void batch.insert(marks, { id: mark, flush: id });
+      await flushOnce(batch, this.#patience());
+      return undefined;
+    });
+    if (done) this.#marked.push(own);
+    return done;
+  }
+
+  #unmark(): Promise<boolean> {
+    const own = this.#marked.shift() as string[];
+    return this.#do(this.#teller.nextId(), { kind: 'unmark', marks: own }, async () => {
+      const batch = this.#db.batch();
+      for (const mark of own) void batch.delete(marks, mark);
+      await flushOnce(batch, this.#patience());
+      return undefined;
+    });
+  }
+
+  #field(): Promise<boolean> {
+    const { lane, life } = this.#task;
+    const row = this.#random.pick(sharedRows);
+    const field = fieldNames[lane] as string;
+    const value = life * 100_000 + ++this.#values;
+    return this.#do(this.#teller.nextId(), { kind: 'field', row, field, value }, async () => {
+      const batch = this.#db.batch();
+      void batch.update('shared', { id: row, [field]: value });
+      await flushOnce(batch, this.#patience());
+      return undefined;
+    });
+  }
+
+  #reads(): Promise<boolean> {
+    const id = this.#teller.nextId();
+    const dice = this.#random.next();
+    if (dice < 0.4) return this.#do(id, { kind: 'fields' }, async () => ({ fields: await readFields(this.#db) }));
+    if (dice < 0.7) {
+      const bank = guardedBank;
+      return this.#do(id, { kind: 'balances', bank }, async () => ({ balances: await readBalances(this.#db, bank) }));
+    }
+    const keys = chooseKeys(this.#random, this.#teller.nowMs(), ['g']);
+    return this.#do(id, { kind: 'lists', reads: keys, appends: [] }, () => readLists(this.#db, keys));
+  }
+
+  async #care(): Promise<boolean> {
+    await sleep(this.#random.between(0, 8 * this.#task.pauseMs));
+    if (this.#isFinishing) return true;
+    const id = this.#teller.nextId();
+    const quietly = async (call: Promise<unknown>): Promise<undefined> => {
+      await call;
+      return undefined;
+    };
+    const signal = AbortSignal.timeout(usualPatienceMs);
+    const dice = this.#random.next();
+    if (dice < 0.3) {
+      const options = { graceMs: 0, logRetentionMs: this.#random.chance(0.7) ? 0 : 3000, signal };
+      return this.#do(id, { kind: 'gc' }, () => quietly(this.#db.gc(options)));
+    }
+    if (dice < 0.45) return this.#do(id, { kind: 'checkpoint' }, () => quietly(this.#db.checkpoint({ signal })));
+    if (dice < 0.6) return this.#do(id, { kind: 'refresh' }, () => quietly(this.#db.refresh({ signal })));
+    if (dice < 0.8) return this.#do(id, { kind: 'audit', bank: guardedBank }, () => audit(this.#db, guardedBank));
+    return this.#do(id, { kind: 'hold' }, () => this.#hold());
+  }
+
+  /** Holds a snapshot for some time, in which others merge and collect garbage. */
+  async #hold(): Promise<Shown> {
+    const snapshot = await this.#db.snapshot({ expiresAfterMs: snapshotMs });
+    try {
+      const keys = chooseKeys(this.#random, this.#teller.nowMs(), ['g']);
+      const text = async (): Promise<string> => {
+        const { lists } = await readLists(snapshot, keys);
+        return JSON.stringify([lists, await readBalances(snapshot, guardedBank), await readFields(snapshot)]);
+      };
+      const first = await text();
+      await sleep(this.#random.between(100, 3000));
+      return { first, again: await text() };
+    } finally {
+      await snapshot.release().catch(() => undefined);
+    }
+  }
+}
+
+export async function readFields(db: Pick<Database, 'query'>): Promise<FieldRows> {
+  const rows = await db.query(shared).execute();
+  return Object.fromEntries(
+    rows.map(({ id, a, b, c, d }) => [id, { a: a as number, b: b as number, c: c as number, d: d as number }]),
+  );
+}
