@@ -31,6 +31,8 @@ import type { TableState } from './table/table-state.ts';
 import { BlockGone } from './tree/block-source.ts';
 import type { RowHit } from './tree/tree.ts';
 import type { DatabaseStats } from './care/stats.ts';
+import { runTransaction } from './transaction/run.ts';
+import type { TransactionFunction, TransactionOptions } from './transaction/run.ts';
 
 /** Options of calls that reach the store. */
 export interface CallOptions {
@@ -133,6 +135,21 @@ export class Database {
     return new Batch(this.#instance);
   }
 
+  /**
+   * Runs `run` as a transaction: what it reads and writes through `tx` takes effect at one point in the order of all commits,
+   * on all nodes. All of its reads are of one state, with its own writes on top. What it wrote is committed when it has
+   * returned, if nothing that it read has been changed by others; if it has, `run` is called again, on a newer state. So it
+   * may run several times and must have no other effects. Resolves to what it returns. If it throws, nothing is written, and
+   * the transaction rejects with that.
+   *
+   * Rejects with `TransactionConflictError` after too many attempts, with `DuplicateKeyError`, `RowNotFoundError` and
+   * `CommitOutcomeUnknownError` as `batch.flush()` does, and with `InvalidOptionError`. One that writes nothing commits
+   * nothing: it shows a state that may be up to two intervals old, unless `db.refresh()` came before it.
+   */
+  transaction<T>(run: TransactionFunction<T>, options: TransactionOptions = {}): Promise<T> {
+    return runTransaction(this.#instance, run, options);
+  }
+
   /** A query on a table, given by name or, for typed rows, by its schema definition. */
   query<T extends TableRef>(table: T): Query<RowFor<T>> {
     return new Query<RowFor<T>>(this.#instance, tableName(table));
@@ -232,7 +249,7 @@ export class Database {
    * as reading all that does. Rejects with `InvalidOptionError`.
    */
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
-    return this.#instance.verify(checkVerifyOptions(options));
+    return this.#instance.maintenance.verify(checkVerifyOptions(options));
   }
 
   /**
@@ -242,7 +259,7 @@ export class Database {
    * attempt, and with `InvalidOptionError`.
    */
   async repair(options: RepairOptions = {}): Promise<RepairReport> {
-    return this.#instance.repair(checkRepairOptions(options));
+    return this.#instance.maintenance.repair(checkRepairOptions(options));
   }
 
   /**
@@ -288,7 +305,7 @@ export class Database {
    * deleted nothing, if any state that must be kept cannot be read, and with `InvalidOptionError`.
    */
   async gc(options: GcOptions = {}): Promise<GcReport> {
-    return this.#instance.collect(checkGcOptions(options));
+    return this.#instance.maintenance.collect(checkGcOptions(options));
   }
 
   /**
