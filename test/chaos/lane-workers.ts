@@ -8,8 +8,9 @@ import type { Patience } from './flush.ts';
 import type { Asked, FieldRows, Shown } from './history.ts';
 import type { LaneTask } from './lane-protocol.ts';
 import { appendGuarded, chooseKeys, readLists } from './list-workload.ts';
-import { fieldNames, guardedBank, marks, shared, sharedRows } from './tables.ts';
+import { banks, fieldNames, guardedBank, marks, shared, sharedRows } from './tables.ts';
 import type { Teller } from './telling.ts';
+import { appendInTransaction, chooseManner, transferInTransaction } from './transaction-workload.ts';
 
 /** A flush has this long mostly; some have hardly any time, so that they are given up in every place. */
 const usualPatienceMs = 10_000;
@@ -69,23 +70,39 @@ export class LaneWorkers {
     return { ms: Math.ceil(ms), settles: random.chance(0.6) };
   }
 
+  /** Lists under guards, or in transactions; some only read, in a query or in a transaction. */
   #lists(): Promise<boolean> {
+    const random = this.#random;
     const id = this.#teller.nextId();
-    const keys = chooseKeys(this.#random, this.#teller.nowMs(), ['g']);
-    if (this.#random.chance(0.2))
-      return this.#do(id, { kind: 'lists', reads: keys, appends: [] }, () => readLists(this.#db, keys));
-    const asked = { kind: 'lists', reads: keys, appends: keys.map((key) => [key, id] as const) } as const;
-    return this.#do(id, asked, (onRetry) => appendGuarded(this.#db, asked, this.#patience(), onRetry));
+    const isGuarded = random.chance(0.4);
+    const keys = chooseKeys(random, this.#teller.nowMs(), isGuarded ? ['g'] : ['r', 'e']);
+    const patience = this.#patience();
+    if (isGuarded) {
+      const asked = { kind: 'lists', reads: keys, appends: keys.map((key) => [key, id] as const) } as const;
+      return this.#do(id, asked, (onRetry) => appendGuarded(this.#db, asked, patience, onRetry));
+    }
+    const written = keys.slice(0, random.integer(0, keys.length));
+    const asked = { kind: 'lists', reads: keys, appends: written.map((key) => [key, id] as const) } as const;
+    const manner = chooseManner(random, patience.ms);
+    return this.#do(id, asked, (onRetry) => appendInTransaction(this.#db, asked, manner, onRetry));
   }
 
   #bank(): Promise<boolean> {
+    const random = this.#random;
+    if (random.chance(0.2)) return this.#balances();
     const id = this.#teller.nextId();
-    const bank = guardedBank;
-    if (this.#random.chance(0.4)) {
-      return this.#do(id, { kind: 'balances', bank }, async () => ({ balances: await readBalances(this.#db, bank) }));
-    }
-    const asked = chooseTransfer(this.#random, bank, id);
-    return this.#do(id, asked, (onRetry) => transferGuarded(this.#db, asked, this.#patience(), onRetry));
+    const asked = chooseTransfer(random, random.pick(banks), id);
+    const patience = this.#patience();
+    if (asked.bank === guardedBank)
+      return this.#do(id, asked, (onRetry) => transferGuarded(this.#db, asked, patience, onRetry));
+    const manner = chooseManner(random, patience.ms);
+    return this.#do(id, asked, (onRetry) => transferInTransaction(this.#db, asked, manner, onRetry));
+  }
+
+  #balances(): Promise<boolean> {
+    const bank = this.#random.pick(banks);
+    const read = async (): Promise<Shown> => ({ balances: await readBalances(this.#db, bank) });
+    return this.#do(this.#teller.nextId(), { kind: 'balances', bank }, read);
   }
 
   /** Plain flushes. One worker makes them, so that those of a field come one after the other. */
@@ -132,14 +149,14 @@ export class LaneWorkers {
   }
 
   #reads(): Promise<boolean> {
-    const id = this.#teller.nextId();
     const dice = this.#random.next();
-    if (dice < 0.4) return this.#do(id, { kind: 'fields' }, async () => ({ fields: await readFields(this.#db) }));
-    if (dice < 0.7) {
-      const bank = guardedBank;
-      return this.#do(id, { kind: 'balances', bank }, async () => ({ balances: await readBalances(this.#db, bank) }));
+    if (dice < 0.3) return this.#balances();
+    const id = this.#teller.nextId();
+    if (dice < 0.6) {
+      return this.#do(id, { kind: 'fields' }, async () => ({ fields: await readFields(this.#db) }));
     }
-    const keys = chooseKeys(this.#random, this.#teller.nowMs(), ['g']);
+    // One query shows one moment; lists that are stored otherwise would take another one.
+    const keys = chooseKeys(this.#random, this.#teller.nowMs(), [this.#random.pick(['g', 'r', 'e'] as const)]);
     return this.#do(id, { kind: 'lists', reads: keys, appends: [] }, () => readLists(this.#db, keys));
   }
 
@@ -159,7 +176,10 @@ export class LaneWorkers {
     }
     if (dice < 0.45) return this.#do(id, { kind: 'checkpoint' }, () => quietly(this.#db.checkpoint({ signal })));
     if (dice < 0.6) return this.#do(id, { kind: 'refresh' }, () => quietly(this.#db.refresh({ signal })));
-    if (dice < 0.8) return this.#do(id, { kind: 'audit', bank: guardedBank }, () => audit(this.#db, guardedBank));
+    if (dice < 0.8) {
+      const bank = this.#random.pick(banks);
+      return this.#do(id, { kind: 'audit', bank }, () => audit(this.#db, bank));
+    }
     return this.#do(id, { kind: 'hold' }, () => this.#hold());
   }
 
@@ -167,10 +187,11 @@ export class LaneWorkers {
   async #hold(): Promise<Shown> {
     const snapshot = await this.#db.snapshot({ expiresAfterMs: snapshotMs });
     try {
-      const keys = chooseKeys(this.#random, this.#teller.nowMs(), ['g']);
+      const keys = chooseKeys(this.#random, this.#teller.nowMs(), [this.#random.pick(['g', 'r', 'e'] as const)]);
+      const bank = this.#random.pick(banks);
       const text = async (): Promise<string> => {
         const { lists } = await readLists(snapshot, keys);
-        return JSON.stringify([lists, await readBalances(snapshot, guardedBank), await readFields(snapshot)]);
+        return JSON.stringify([lists, await readBalances(snapshot, bank), await readFields(snapshot)]);
       };
       const first = await text();
       await sleep(this.#random.between(100, 3000));

@@ -95,9 +95,9 @@ export const tables: readonly SchemaDefinition[] = [lists, entries, accounts, tr
 export const laneCount = 4;
 export const sharedRows: readonly string[] = ['first', 'second', 'third'];
 
-/** Of one, transfers are guarded, by plain batches. */
+/** In one, transfers are guarded, by plain batches; in the other they are transactions. */
 export const guardedBank = 'guarded';
-export const banks: readonly string[] = [guardedBank];
+export const banks: readonly string[] = [guardedBank, 'transacted'];
 
 export function openingBalances(bank: string): Balances {
   return Object.fromEntries(Array.from({ length: 6 }, (_, i) => [`${bank}-${i}`, 100]));
