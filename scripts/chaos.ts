@@ -3,13 +3,14 @@
  *
  * The store: `--folder PATH`; or a bucket, by `--url` (its endpoint) and `--bucket`, or as the environment variables of
  * the library say (STOREDB_BUCKET, STOREDB_ENDPOINT, STOREDB_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY); otherwise
- * a Ceph of its own. `npx tsx scripts/chaos.ts check FILE` checks the history of an earlier run once more.
+ * a Ceph of its own. `--history FILE` keeps the history of a run in which nothing was found as well.
+ * `npx tsx scripts/chaos.ts check FILE` checks the history of an earlier run once more.
  */
 import { parseArgs } from 'node:util';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { CephInstance } from '../test/ceph/ceph-instance.ts';
 import { expectNoAnomalies, runChaos } from '../test/chaos/chaos-run.ts';
-import { readHistory } from '../test/chaos/history.ts';
+import { readHistory, writeHistory } from '../test/chaos/history.ts';
 import { checkHistory } from '../test/chaos/judge.ts';
 import { describeAnomalies } from '../test/chaos/summary.ts';
 import type { CrashBucket, CrashStore } from '../test/crash/crash-store.ts';
@@ -24,6 +25,7 @@ const { values, positionals } = parseArgs({
     bucket: { type: 'string' },
     pause: { type: 'string', default: '150' },
     interval: { type: 'string', default: '400' },
+    history: { type: 'string' },
   },
 });
 
@@ -59,6 +61,7 @@ async function run(): Promise<void> {
       pauseMs: Number(values.pause),
       intervalMs: Number(values.interval),
     });
+    if (values.history !== undefined) writeHistory(values.history, result.history);
     expectNoAnomalies(result);
     console.log(result.summary);
   } finally {

@@ -37,7 +37,6 @@ const maxStarts = 300;
 
 export class DependencyGraph {
   readonly #out: Edge[][] = [];
-  readonly #seen = new Set<string>();
 
   /** A vertex without edges. Vertices are numbered in the order in which they are made. */
   add(): number {
@@ -45,9 +44,7 @@ export class DependencyGraph {
   }
 
   connect(from: number, to: number, kind: EdgeKind): void {
-    const name = `${from} ${to} ${kind}`;
-    if (from === to || this.#seen.has(name)) return;
-    this.#seen.add(name);
+    if (from === to) return;
     this.#out[from]?.push({ from, to, kind });
   }
 
