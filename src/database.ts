@@ -77,7 +77,8 @@ export class Database {
    * Opens the database, or creates it where there is none, and starts the write-forward loop. Required before any
    * operation; calling it again changes nothing. `registerSchema()` and its like may come before or after. Rejects with
    * `NotADatabaseError` if there are other objects under the prefix, with `UnsafeStoreError` if the store is not safe
-   * for a new database, and with `DeadlineExceededError` if it cannot be reached.
+   * for a new database, with `DeadlineExceededError` if it cannot be reached, and with `BackpressureError` if more commits
+   * wait to be merged than there is memory for, and cannot be.
    */
   async start(): Promise<void> {
     await this.#instance.start();
@@ -85,8 +86,8 @@ export class Database {
 
   /**
    * Stops the write-forward loop, waits for flushes and merges under way and releases what the instance holds. Nothing
-   * is merged for it: what was flushed is durable as it is. A stopped instance can be started again. It leaves
-   * no timers or sockets behind.
+   * is merged for it: what was flushed is durable as it is. The instance leaves the list of nodes that share write
+   * authority, with one write. A stopped instance can be started again. It leaves no timers or sockets behind.
    */
   async stop(): Promise<void> {
     await this.#instance.stop();

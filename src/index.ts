@@ -73,6 +73,7 @@ export {
   BlobNotFoundError,
   BlobReferenceError,
   CommitOutcomeUnknownError,
+  BackpressureError,
   ContentionError,
   CorruptionError,
   DatabaseReplacedError,

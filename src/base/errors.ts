@@ -145,6 +145,13 @@ export class ContentionError extends StoreDbError {
   }
 }
 
+/** More commits wait to be merged than there is memory for, and they cannot be merged. Nothing was written. */
+export class BackpressureError extends StoreDbError {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('BACKPRESSURE', message, options);
+  }
+}
+
 /** What a transaction had read was changed by others before every attempt to commit it. Nothing of it was applied. */
 export class TransactionConflictError extends StoreDbError {
   /** How often it was tried. */

@@ -124,8 +124,7 @@ export class TransactionHost implements BatchHost, QueryHost {
     this.#sealed = true;
     const validate = (view: View, earlier: readonly CommitMember[]): Promise<void> => this.#validate(view, earlier);
     try {
-      // Before blobs are uploaded for nothing.
-      await validate(this.#engine.view, []);
+      await this.#lookAhead();
       await this.#instance.commit(operations, options, { what, validate });
     } catch (error) {
       // Only what came of the commit counts: while it waited for others, it may have been rejected and accepted again.
@@ -137,6 +136,16 @@ export class TransactionHost implements BatchHost, QueryHost {
 
   resolveCommit(commitId: string, slot: number, options: FlushOptions): Promise<boolean> {
     return this.#instance.resolveCommit(commitId, slot, options);
+  }
+
+  /** Rejects if it is plain already that it cannot be committed, before blobs are uploaded for nothing. */
+  async #lookAhead(): Promise<void> {
+    try {
+      await this.#validate(this.#engine.view, []);
+    } catch (error) {
+      // Whether a block was collected or lost is found out when it is committed.
+      if (!(error instanceof BlockGone)) throw error;
+    }
   }
 
   /** Rejects if what was read is not as it was read in a view, whose last changes are those of `earlier`. */
