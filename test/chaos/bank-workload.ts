@@ -55,13 +55,17 @@ export async function readTransfers(state: Database | Snapshot, bank: string): P
   return Object.fromEntries(stored);
 }
 
-/** Of one snapshot, the balances and what its transfers make of the opening ones. */
+/** Of a snapshot, the balances and what its transfers make of the opening ones. */
+export async function addUp(snapshot: Snapshot, bank: string): Promise<Shown> {
+  const balances = await readBalances(snapshot, bank);
+  const stored = Object.values(await readTransfers(snapshot, bank));
+  return { balances, implied: applyTransfers(openingBalances(bank), stored) };
+}
+
 export async function audit(db: Database, bank: string): Promise<Shown> {
   const snapshot = await db.snapshot();
   try {
-    const balances = await readBalances(snapshot, bank);
-    const stored = Object.values(await readTransfers(snapshot, bank));
-    return { balances, implied: applyTransfers(openingBalances(bank), stored) };
+    return await addUp(snapshot, bank);
   } finally {
     await snapshot.release().catch(() => undefined);
   }

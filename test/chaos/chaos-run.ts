@@ -12,9 +12,10 @@ import { TcpProxy } from '../s3/tcp-proxy.ts';
 import { Conductor } from './conductor.ts';
 import type { Suffered } from './conductor.ts';
 import { endDatabase, openings, prepareDatabase } from './final-state.ts';
+import type { Ending } from './final-state.ts';
 import { writeHistory } from './history.ts';
-import type { Anomaly, History } from './history.ts';
-import { checkHistory } from './judge.ts';
+import type { Anomaly, FinalState, History } from './history.ts';
+import { checkHistory, checkReports } from './judge.ts';
 import { Lane } from './lane.ts';
 import { machineMs } from './lane-protocol.ts';
 import { Recorder } from './recorder.ts';
@@ -62,7 +63,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     await conductor.run(() => machineMs() - epochMs < seconds * 1000 && recorder.anomalies.length === 0);
     const ranSeconds = (machineMs() - epochMs) / 1000;
     await Promise.all(proxies.map((proxy) => proxy.settled()));
-    const { final, anomalies, commits } = await endDatabase(store, dbPrefix);
+    const { final, anomalies, commits } = await endDatabase(store, dbPrefix).catch(unreadable);
     const { operations, figures } = recorder;
     const history: History = { opening: openings, stalenessMs: 2 * intervalMs, operations, final };
     const summary = summarize(operations, {
@@ -73,12 +74,21 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       figures,
       proxied: proxies.length === 0 ? undefined : sumOf(proxies.map(({ counts }) => counts)),
     });
-    const found = [...recorder.anomalies, ...anomalies, ...checkHistory(history)];
+    const check = final === noState ? checkReports : checkHistory;
+    const found = [...recorder.anomalies, ...anomalies, ...check(history)];
     return { history, anomalies: found, suffered: conductor.suffered, merges: figures.merges, commits, summary };
   } finally {
     await Promise.all(proxies.map((proxy) => proxy.close()));
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+const noState: FinalState = { lists: {}, banks: {}, marks: [], fields: {} };
+
+/** What was done before is to be kept all the same. */
+function unreadable(error: Error): Ending {
+  const anomaly = { kind: 'cannot be read in the end', message: error.stack ?? error.message };
+  return { final: noState, anomalies: [anomaly], commits: 0 };
 }
 
 async function startProxy(store: CrashStore, seed: string): Promise<TcpProxy | undefined> {

@@ -61,9 +61,10 @@ export interface FieldAsked {
 export interface FieldsAsked {
   readonly kind: 'fields';
 }
-/** A snapshot that is held for a while: what it shows at first and in the end. */
+/** A snapshot that is held for a while: what it shows at first and in the end, when accounts are added up as well. */
 export interface HoldAsked {
   readonly kind: 'hold';
+  readonly bank: string;
 }
 /** What changes nothing that anybody sees. */
 export interface CareAsked {

@@ -416,7 +416,7 @@ describe('fields', () => {
 
 it.each<readonly [string, Script]>([
   ['unexpected error', script().do({ kind: 'gc' }, undefined, { outcome: 'failed', error: 'CORRUPTION: damaged' })],
-  ['snapshot changed', script().do({ kind: 'hold' }, { first: 'this', again: 'that' })],
+  ['snapshot changed', script().do({ kind: 'hold', bank: 'bank' }, { first: 'this', again: 'that' })],
 ])('%s', (kind, bad) => {
   expect(bad.kinds).toEqual([kind]);
 });

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../src/database.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { audit, chooseTransfer, readBalances, transferGuarded } from './bank-workload.ts';
+import { addUp, audit, chooseTransfer, readBalances, transferGuarded } from './bank-workload.ts';
 import { flushOnce } from './flush.ts';
 import type { Patience } from './flush.ts';
 import type { Asked, FieldRows, Shown } from './history.ts';
@@ -48,6 +48,7 @@ export class LaneWorkers {
       () => this.#rows(),
       () => this.#reads(),
       () => this.#care(),
+      () => this.#snapshots(),
     ];
     await Promise.all(steps.map((step) => this.#repeat(step)));
   }
@@ -160,8 +161,9 @@ export class LaneWorkers {
     return this.#do(id, { kind: 'lists', reads: keys, appends: [] }, () => readLists(this.#db, keys));
   }
 
+  /** Merges, and collects garbage. */
   async #care(): Promise<boolean> {
-    await sleep(this.#random.between(0, 8 * this.#task.pauseMs));
+    await sleep(this.#random.between(0, 6 * this.#task.pauseMs));
     if (this.#isFinishing) return true;
     const id = this.#teller.nextId();
     const quietly = async (call: Promise<unknown>): Promise<undefined> => {
@@ -170,32 +172,34 @@ export class LaneWorkers {
     };
     const signal = AbortSignal.timeout(usualPatienceMs);
     const dice = this.#random.next();
-    if (dice < 0.3) {
+    if (dice < 0.5) {
       const options = { graceMs: 0, logRetentionMs: this.#random.chance(0.7) ? 0 : 3000, signal };
       return this.#do(id, { kind: 'gc' }, () => quietly(this.#db.gc(options)));
     }
-    if (dice < 0.45) return this.#do(id, { kind: 'checkpoint' }, () => quietly(this.#db.checkpoint({ signal })));
-    if (dice < 0.6) return this.#do(id, { kind: 'refresh' }, () => quietly(this.#db.refresh({ signal })));
-    if (dice < 0.8) {
-      const bank = this.#random.pick(banks);
-      return this.#do(id, { kind: 'audit', bank }, () => audit(this.#db, bank));
-    }
-    return this.#do(id, { kind: 'hold' }, () => this.#hold());
+    if (dice < 0.75) return this.#do(id, { kind: 'checkpoint' }, () => quietly(this.#db.checkpoint({ signal })));
+    return this.#do(id, { kind: 'refresh' }, () => quietly(this.#db.refresh({ signal })));
+  }
+
+  async #snapshots(): Promise<boolean> {
+    await sleep(this.#random.between(0, 6 * this.#task.pauseMs));
+    if (this.#isFinishing) return true;
+    const bank = this.#random.pick(banks);
+    const id = this.#teller.nextId();
+    if (this.#random.chance(0.3)) return this.#do(id, { kind: 'audit', bank }, () => audit(this.#db, bank));
+    return this.#do(id, { kind: 'hold', bank }, () => this.#hold(bank));
   }
 
   /** Holds a snapshot for some time, in which others merge and collect garbage. */
-  async #hold(): Promise<Shown> {
+  async #hold(bank: string): Promise<Shown> {
     const snapshot = await this.#db.snapshot({ expiresAfterMs: snapshotMs });
     try {
       const keys = chooseKeys(this.#random, this.#teller.nowMs(), [this.#random.pick(['g', 'r', 'e'] as const)]);
-      const bank = this.#random.pick(banks);
-      const text = async (): Promise<string> => {
-        const { lists } = await readLists(snapshot, keys);
-        return JSON.stringify([lists, await readBalances(snapshot, bank), await readFields(snapshot)]);
-      };
+      const text = async (): Promise<string> =>
+        JSON.stringify([await readLists(snapshot, keys), await readFields(snapshot)]);
       const first = await text();
       await sleep(this.#random.between(100, 3000));
-      return { first, again: await text() };
+      // Also what has not been read before, and is not in memory.
+      return { first, again: await text(), ...(await addUp(snapshot, bank)) };
     } finally {
       await snapshot.release().catch(() => undefined);
     }
