@@ -32,7 +32,7 @@ export const accounts = defineSchema({
     version: { typeId: Types.int32 },
   },
   primaryKey: 'id',
-  indexes: ['bank'],
+  indexes: ['bank', 'balance'],
 });
 
 export const transfers = defineSchema({

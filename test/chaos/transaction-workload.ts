@@ -86,7 +86,10 @@ export function appendInTransaction(
   });
 }
 
-/** With `index` or `range`, all accounts of the bank count as read; with `key`, only the two. */
+/**
+ * What counts as read is, with `key`, the two accounts; with `index`, all of the bank; with `range`, those that hold enough:
+ * whether one does is changed by others all the time.
+ */
 export function transferInTransaction(
   db: Database,
   { bank, transfer, from, to, amount }: TransferAsked,
@@ -95,18 +98,24 @@ export function transferInTransaction(
 ): Promise<Shown | undefined> {
   return transact(db, manner, onRetry, async (tx) => {
     const read = async (id: string): Promise<number> => (await tx.get(accounts, id))?.balance as number;
-    const seen =
-      manner.reading === 'key' ? { [from]: await read(from), [to]: await read(to) } : await readBank(tx, bank);
-    const balanceOf = (id: string): number => seen[id] as number;
-    if (balanceOf(from) < amount) throw new Refusal('INSUFFICIENT_FUNDS');
-    await tx.update(accounts, { id: from, balance: balanceOf(from) - amount });
-    await tx.update(accounts, { id: to, balance: balanceOf(to) + amount });
+    const seen: Balances =
+      manner.reading === 'key'
+        ? { [from]: await read(from), [to]: await read(to) }
+        : manner.reading === 'index'
+          ? await readBank(tx, bank, 0)
+          : { [to]: await read(to), ...(await readBank(tx, bank, amount)) };
+    const balance = seen[from];
+    if (balance === undefined || balance < amount) throw new Refusal('INSUFFICIENT_FUNDS');
+    await tx.update(accounts, { id: from, balance: balance - amount });
+    await tx.update(accounts, { id: to, balance: (seen[to] as number) + amount });
     await tx.insert(transfers, { id: transfer, bank, source: from, target: to, amount });
-    return manner.reading === 'key' ? undefined : { balances: seen };
+    return manner.reading === 'index' ? { balances: seen } : undefined;
   });
 }
 
-async function readBank(tx: Transaction, bank: string): Promise<Balances> {
-  const rows = await tx.query(accounts).where('bank', '=', bank).execute();
+/** The accounts that hold at least so much. */
+async function readBank(tx: Transaction, bank: string, least: number): Promise<Balances> {
+  const all = tx.query(accounts).where('bank', '=', bank);
+  const rows = await (least === 0 ? all : all.where('balance', '>=', least)).execute();
   return Object.fromEntries(rows.map(({ id, balance }) => [id, balance as number]));
 }
