@@ -15,7 +15,7 @@ interface AccountRow extends VersionedRow {
 
 export function chooseTransfer(random: SeededRandom, bank: string, id: string): TransferAsked {
   const [from = '', to = ''] = random.shuffled(Object.keys(openingBalances(bank)));
-  return { kind: 'transfer', bank, transfer: id, from, to, amount: random.integer(1, 60) };
+  return { kind: 'transfer', bank, transfer: id, from, to, amount: random.integer(10, 90) };
 }
 
 export async function transferGuarded(

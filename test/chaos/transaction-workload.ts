@@ -87,8 +87,8 @@ export function appendInTransaction(
 }
 
 /**
- * What counts as read is, with `key`, the two accounts; with `index`, all of the bank; with `range`, those that hold enough:
- * whether one does is changed by others all the time.
+ * What counts as read is, with `key`, the two accounts; with `index`, all of the bank; with `range`, those that hold
+ * enough and not much more: others change all the time whether one does.
  */
 export function transferInTransaction(
   db: Database,
@@ -102,8 +102,8 @@ export function transferInTransaction(
       manner.reading === 'key'
         ? { [from]: await read(from), [to]: await read(to) }
         : manner.reading === 'index'
-          ? await readBank(tx, bank, 0)
-          : { [to]: await read(to), ...(await readBank(tx, bank, amount)) };
+          ? await readBank(tx, bank)
+          : { [to]: await read(to), ...(await readBank(tx, bank, [amount, amount + 50])) };
     const balance = seen[from];
     if (balance === undefined || balance < amount) throw new Refusal('INSUFFICIENT_FUNDS');
     await tx.update(accounts, { id: from, balance: balance - amount });
@@ -113,9 +113,13 @@ export function transferInTransaction(
   });
 }
 
-/** The accounts that hold at least so much. */
-async function readBank(tx: Transaction, bank: string, least: number): Promise<Balances> {
+/** The accounts that hold at least `least` and less than `most`. */
+async function readBank(
+  tx: Transaction,
+  bank: string,
+  [least, most] = [0, Number.MAX_SAFE_INTEGER],
+): Promise<Balances> {
   const all = tx.query(accounts).where('bank', '=', bank);
-  const rows = await (least === 0 ? all : all.where('balance', '>=', least)).execute();
+  const rows = await (least === 0 ? all : all.where('balance', '>=', least).where('balance', '<', most)).execute();
   return Object.fromEntries(rows.map(({ id, balance }) => [id, balance as number]));
 }
