@@ -8,6 +8,7 @@ import { readBalances, readTransfers } from './bank-workload.ts';
 import type { Anomaly, Balances, FinalState } from './history.ts';
 import { readFields } from './lane-workers.ts';
 import { elementOf } from './list-workload.ts';
+import { readPapers } from './paper-workload.ts';
 import {
   accounts,
   banks,
@@ -89,6 +90,7 @@ async function readFinalState(db: Database): Promise<FinalState> {
   const banksFound: Record<string, FinalState['banks'][string]> = {};
   for (const bank of banks)
     banksFound[bank] = { balances: await readBalances(db, bank), transfers: await readTransfers(db, bank) };
+  const fields = { ...(await readFields(db)), ...(await readPapers(db)) };
   const marked = await db.query(marks).execute();
-  return { lists: found, banks: banksFound, marks: marked.map(({ id }) => id), fields: await readFields(db) };
+  return { lists: found, banks: banksFound, marks: marked.map(({ id }) => id), fields };
 }

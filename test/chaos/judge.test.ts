@@ -353,6 +353,7 @@ describe('fields', () => {
       .do(write('a', 1))
       .do(write('b', 1), undefined, { lane: 1 })
       .do(look, { fields: rows(1, 1) })
+      .do(look, { fields: { another: { c: 1 } } })
       .do(write('a', 2), undefined, { outcome: 'failed' })
       .do(write('a', 3), undefined, { outcome: 'unknown' })
       .end({ fields: rows(3, 1) });

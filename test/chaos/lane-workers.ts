@@ -8,6 +8,7 @@ import type { Patience } from './flush.ts';
 import type { Asked, FieldRows, Shown } from './history.ts';
 import type { LaneTask } from './lane-protocol.ts';
 import { appendGuarded, chooseKeys, readLists } from './list-workload.ts';
+import { readPapers, readPapersNow, writePaper } from './paper-workload.ts';
 import { banks, fieldNames, guardedBank, marks, shared, sharedRows } from './tables.ts';
 import type { Teller } from './telling.ts';
 import { appendInTransaction, chooseManner, transferInTransaction } from './transaction-workload.ts';
@@ -110,7 +111,8 @@ export class LaneWorkers {
   #rows(): Promise<boolean> {
     const dice = this.#random.next();
     if (dice < 0.4) return this.#mark();
-    return dice < 0.6 && this.#marked.length > 0 ? this.#unmark() : this.#field();
+    if (dice < 0.6 && this.#marked.length > 0) return this.#unmark();
+    return dice < 0.75 ? this.#paper() : this.#field();
   }
 
   async #mark(): Promise<boolean> {
@@ -136,11 +138,24 @@ export class LaneWorkers {
     });
   }
 
+  /** Higher than any before it in this lane. */
+  #nextValue(): number {
+    return this.#task.life * 100_000 + ++this.#values;
+  }
+
+  #paper(): Promise<boolean> {
+    const field = `paper${this.#task.lane}`;
+    const value = this.#nextValue();
+    return this.#do(this.#teller.nextId(), { kind: 'field', row: 'papers', field, value }, async () => {
+      await writePaper(this.#db, field, value, this.#patience());
+      return undefined;
+    });
+  }
+
   #field(): Promise<boolean> {
-    const { lane, life } = this.#task;
     const row = this.#random.pick(sharedRows);
-    const field = fieldNames[lane] as string;
-    const value = life * 100_000 + ++this.#values;
+    const field = fieldNames[this.#task.lane] as string;
+    const value = this.#nextValue();
     return this.#do(this.#teller.nextId(), { kind: 'field', row, field, value }, async () => {
       const batch = this.#db.batch();
       void batch.update('shared', { id: row, [field]: value });
@@ -154,7 +169,8 @@ export class LaneWorkers {
     if (dice < 0.3) return this.#balances();
     const id = this.#teller.nextId();
     if (dice < 0.6) {
-      return this.#do(id, { kind: 'fields' }, async () => ({ fields: await readFields(this.#db) }));
+      const read = dice < 0.35 ? readPapersNow : readFields;
+      return this.#do(id, { kind: 'fields' }, async () => ({ fields: await read(this.#db) }));
     }
     // One query shows one moment; lists that are stored otherwise would take another one.
     const keys = chooseKeys(this.#random, this.#teller.nowMs(), [this.#random.pick(['g', 'r', 'e'] as const)]);
@@ -199,7 +215,7 @@ export class LaneWorkers {
       const first = await text();
       await sleep(this.#random.between(100, 3000));
       // Also what has not been read before, and is not in memory.
-      return { first, again: await text(), ...(await addUp(snapshot, bank)) };
+      return { first, again: await text(), fields: await readPapers(snapshot), ...(await addUp(snapshot, bank)) };
     } finally {
       await snapshot.release().catch(() => undefined);
     }

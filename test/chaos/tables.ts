@@ -82,6 +82,13 @@ export const shared = defineSchema({
   indexes: ['a', 'c'],
 });
 
+export const papers = defineSchema({
+  name: 'papers',
+  version: 1,
+  fields: { id: { typeId: Types.varchar }, content: { typeId: Types.blob } },
+  primaryKey: 'id',
+});
+
 /** A commit of the parent's own tells that what was sent before has landed, or never will. */
 export const fences = defineSchema({
   name: 'fences',
@@ -90,7 +97,17 @@ export const fences = defineSchema({
   primaryKey: 'id',
 });
 
-export const tables: readonly SchemaDefinition[] = [lists, entries, accounts, transfers, guards, marks, shared, fences];
+export const tables: readonly SchemaDefinition[] = [
+  lists,
+  entries,
+  accounts,
+  transfers,
+  guards,
+  marks,
+  shared,
+  papers,
+  fences,
+];
 
 export const laneCount = 4;
 export const sharedRows: readonly string[] = ['first', 'second', 'third'];
