@@ -54,7 +54,7 @@ const usual: readonly ProxyRule[] = [
 const minuteMs = 60_000;
 
 /** How long all may take to finish once everything works again, in milliseconds. */
-const patienceMs = 120_000;
+const patienceMs = 180_000;
 
 export interface ConductorOptions {
   readonly lanes: readonly Lane[];
@@ -142,7 +142,7 @@ export class Conductor {
         proxy?.cutAll();
         break;
       case 'delay':
-        await this.#under(lane, [{ fault: 'delay-request', delayMs: [50, 1500] }], random.between(1000, 4000));
+        await this.#under(lane, [{ fault: 'delay-request', delayMs: [50, 3000] }], random.between(2000, 6000));
         break;
       case 'storm':
         await this.#under(lane, restless, random.between(1000, 4000));

@@ -40,6 +40,10 @@ function figures(): FiguresLine {
 
 const ignore = (): void => undefined;
 
+/** The last restart: one is done after the other, and the end of the process comes after all of them. */
+let restarted: Promise<unknown> = Promise.resolve();
+let isFinishing = false;
+
 async function restart(): Promise<undefined> {
   ({ merges, lostMerges } = figures());
   // How it was stopped is no matter; that it can be started again is.
@@ -50,15 +54,20 @@ async function restart(): Promise<undefined> {
 
 createInterface({ input: process.stdin }).on('line', (line) => {
   const [command, offset] = line.split(' ');
-  if (command === 'finish') workers.finish();
+  if (command === 'finish') {
+    isFinishing = true;
+    workers.finish();
+  }
   if (command === 'clock') environment.offsetMs = Number(offset);
-  if (command === 'restart') void teller.perform(teller.nextId(), { kind: 'restart' }, restart);
+  if (command === 'restart' && !isFinishing)
+    restarted = restarted.then(() => teller.perform(teller.nextId(), { kind: 'restart' }, restart));
 });
 
 await persistently(() => db.start(), ignore);
 tell({ tells: 'ready' });
 const telling = setInterval(() => tell(figures()), 500);
 await workers.run();
+await restarted;
 clearInterval(telling);
 tell(figures());
 await db.stop();
