@@ -35,19 +35,25 @@ interface ReadSlots {
 /** Bytes of commits that may be read on top of a view; 0: none until some are merged. */
 export type RoomFor = (view: View) => number;
 
-function sizeOf({ members }: Commit): number {
+/** Bytes that a commit takes in memory. */
+export function sizeOf({ members }: Commit): number {
   let bytes = 0;
   for (const { changes } of members) for (const { node } of changes) bytes += node.sizeBytes;
   return bytes;
 }
+
 /** Is told of a commit that the view shows from now on. Must not throw. */
 type CommitWatcher = (logged: LoggedCommit) => void;
+
+/** Is told of slots that were confirmed just now, ascending; the view may have gone past them already. Must not throw. */
+type MoveListener = (confirmed: readonly LoggedCommit[]) => void;
 
 export class Follower {
   readonly #register: Block0Register;
   readonly #log: CommitLog;
   readonly #context: ViewContext;
   readonly #roomFor: RoomFor;
+  readonly #listeners = new Set<MoveListener>();
   #view: View | undefined;
   #running: Promise<boolean> | undefined;
   #queued: Promise<boolean> | undefined;
@@ -172,8 +178,12 @@ export class Follower {
       view = view.withCommit(logged);
       shown.push(logged);
     }
+    const hasMoved = view !== this.view;
     this.#view = view;
+    if (!hasMoved) return;
     for (const watcher of this.#watchers) for (const logged of shown) watcher(logged);
+    const confirmed = slots.filter(({ seq }) => seq > block0.logFloor);
+    for (const listener of this.#listeners) listener(confirmed);
   }
 
   /**
@@ -183,5 +193,11 @@ export class Follower {
   watch(watcher: CommitWatcher): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
+  }
+
+  /** Calls `listener` whenever the view has moved, until the returned function is called. */
+  onMove(listener: MoveListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 }
