@@ -2,7 +2,7 @@
 import type { MergePolicy } from '../../src/cluster/merge-policy.ts';
 import type { Polling } from '../../src/cluster/polling.ts';
 import type { Faults } from '../../src/testing/faults.ts';
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { Scale } from './generate.ts';
 
 /** How a node looks after the log by itself. */
@@ -86,6 +86,9 @@ function faultsOf(level: 'off' | 'rare' | 'often', damage: boolean, random: Seed
     lateMs: [500, random.pick([3000, 20_000, 90_000])],
   };
 }
+
+/** What a run is told to do otherwise than its seed says. */
+export type SimOverrides = Partial<SimConfig>;
 
 type WithoutHabits = Omit<SimConfig, 'habits'>;
 
@@ -205,8 +208,10 @@ function habitsOf(random: SeededRandom, histories: readonly string[]): Habits {
   };
 }
 
-export function configOf(random: SeededRandom, actions?: number): SimConfig {
+/** The configuration of a seed, but for what is set otherwise. */
+export function configOf(seed: number, overrides: SimOverrides = {}): SimConfig {
+  const random = new SeededRandom(`configuration ${seed}`);
   const config = random.pick([zombies, zombies, garbage, garbage, staged, mixed, mixed, mixed])(random);
   const habits = config.nodeIds.map(() => habitsOf(random, config.histories));
-  return { ...config, habits, ...(actions === undefined ? {} : { actions }) };
+  return { ...config, habits, ...overrides };
 }

@@ -8,8 +8,9 @@ import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
 import { Caretaker } from './caretaker.ts';
 import { configOf } from './config.ts';
-import type { SimConfig } from './config.ts';
-import { InvariantViolation, Judge } from './judge.ts';
+import type { SimConfig, SimOverrides } from './config.ts';
+import { Judge } from './judge.ts';
+import type { Violation } from './judge.ts';
 import { Ledger } from './ledger.ts';
 import { Reachable } from './reachable.ts';
 import { SimNode } from './sim-node.ts';
@@ -20,7 +21,7 @@ import { WatchedStore } from './watched-store.ts';
 export interface SimResult {
   readonly seed: number;
   readonly config: SimConfig;
-  readonly violation: InvariantViolation | undefined;
+  readonly violation: Violation | undefined;
   /** Equal for equal runs. */
   readonly hash: string;
   readonly commits: number;
@@ -30,8 +31,8 @@ export interface SimResult {
 }
 
 export interface SimOptions {
-  /** Actions of each node, instead of what the seed says. */
-  readonly actions?: number;
+  /** Instead of what the seed says. */
+  readonly config?: SimOverrides;
   readonly print?: (line: string) => void;
 }
 
@@ -39,7 +40,7 @@ const prefix = 'sim';
 /** With everything working again, whatever is open must have ended after so much virtual time. */
 const patienceMs = 30 * 60_000;
 /** How much longer than the one before each pause is between what happens beside the nodes: some runs are long. */
-const rarer = 1.04;
+const rarer = 1.12;
 /** No run takes longer. */
 const wholeMs = 30 * 86_400_000;
 
@@ -52,7 +53,7 @@ class Simulation {
 
   constructor(seed: number, options: SimOptions) {
     const random = new SeededRandom(`simulation ${seed}`);
-    const config = configOf(random.fork(), options.actions);
+    const config = configOf(seed, options.config);
     const root = new VirtualEnvironment({ seed: `root ${seed}` });
     const nowMs = (): number => root.timeline.nowMs;
     const judge = new Judge();
@@ -202,5 +203,5 @@ export async function simulateTwice(seed: number, options: SimOptions = {}): Pro
   const second = await simulate(seed, options);
   if (first.hash === second.hash) return first;
   const message = `Two runs of seed ${seed} differ: ${first.hash} and ${second.hash}`;
-  return { ...first, violation: first.violation ?? new InvariantViolation('determinism', message) };
+  return { ...first, violation: first.violation ?? { invariant: 'determinism', message } };
 }
