@@ -75,7 +75,8 @@ export class Database {
    * Opens the database, or creates it where there is none, and starts the write-forward loop. Required before any
    * operation; calling it again changes nothing. `registerSchema()` and its like may come before or after. Rejects with
    * `NotADatabaseError` if there are other objects under the prefix, with `UnsafeStoreError` if the store is not safe
-   * for a new database, and with `DeadlineExceededError` if it cannot be reached.
+   * for a new database, with `DeadlineExceededError` if it cannot be reached, and with `BackpressureError` if more commits
+   * wait to be merged than there is memory for, and cannot be.
    */
   async start(): Promise<void> {
     await this.#instance.start();
@@ -83,8 +84,8 @@ export class Database {
 
   /**
    * Stops the write-forward loop, waits for flushes and merges under way and releases what the instance holds. Nothing
-   * is merged for it: what was flushed is durable as it is. A stopped instance can be started again. It leaves
-   * no timers or sockets behind.
+   * is merged for it: what was flushed is durable as it is. The instance leaves the list of nodes that share write
+   * authority, with one write. A stopped instance can be started again. It leaves no timers or sockets behind.
    */
   async stop(): Promise<void> {
     await this.#instance.stop();
@@ -232,7 +233,7 @@ export class Database {
    * as reading all that does. Rejects with `InvalidOptionError`.
    */
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
-    return this.#instance.verify(checkVerifyOptions(options));
+    return this.#instance.maintenance.verify(checkVerifyOptions(options));
   }
 
   /**
@@ -242,7 +243,7 @@ export class Database {
    * attempt, and with `InvalidOptionError`.
    */
   async repair(options: RepairOptions = {}): Promise<RepairReport> {
-    return this.#instance.repair(checkRepairOptions(options));
+    return this.#instance.maintenance.repair(checkRepairOptions(options));
   }
 
   /**
@@ -288,7 +289,7 @@ export class Database {
    * deleted nothing, if any state that must be kept cannot be read, and with `InvalidOptionError`.
    */
   async gc(options: GcOptions = {}): Promise<GcReport> {
-    return this.#instance.collect(checkGcOptions(options));
+    return this.#instance.maintenance.collect(checkGcOptions(options));
   }
 
   /**

@@ -70,6 +70,7 @@ export {
   BlobNotFoundError,
   BlobReferenceError,
   CommitOutcomeUnknownError,
+  BackpressureError,
   ContentionError,
   CorruptionError,
   DatabaseReplacedError,

@@ -2,7 +2,7 @@
  * A running (or stopped) instance: what is registered, the engine while it runs, and what batches and queries need of
  * the two. The facade (database.ts) puts the public calls on top of it.
  */
-import { Deadline } from './base/deadline.ts';
+import type { Deadline } from './base/deadline.ts';
 import type { Environment } from './base/env.ts';
 import { NotStartedError } from './base/errors.ts';
 import { filteredLogger } from './base/logger.ts';
@@ -13,25 +13,15 @@ import { prepareMember } from './batch/prepare.ts';
 import { PinningKeeper } from './care/state-keeper.ts';
 import type { HeldSnapshot } from './care/held-snapshot.ts';
 import { HeldSnapshots } from './care/held-snapshots.ts';
-import { Collector } from './care/gc.ts';
-import type { GcReport } from './care/gc.ts';
-import { checkGcOptions } from './care/gc-options.ts';
-import type { CheckedGcOptions } from './care/gc-options.ts';
-import { GcSchedule } from './care/gc-schedule.ts';
 import { BlobUploads } from './batch/blob-uploads.ts';
 import { BlobStore } from './blob/blob-store.ts';
 import { readStats } from './care/stats.ts';
 import type { DatabaseStats } from './care/stats.ts';
-import { runRepair, runVerify } from './care/upkeep.ts';
-import type { UpkeepOptions } from './care/upkeep.ts';
-import type { RepairReport } from './care/repair.ts';
-import type { VerifyReport } from './care/verify.ts';
-import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
-import { examineStore } from './care/doctor.ts';
 import type { StoreReport } from './care/doctor.ts';
 import type { Undecided } from './cluster/append.ts';
 import { Engine } from './cluster/engine.ts';
 import type { PinnedView } from './cluster/engine.ts';
+import { Maintenance } from './maintenance.ts';
 import { checkNodes } from './options.ts';
 import type { CheckedOptions } from './options.ts';
 import { ObservedDriver } from './storage/observed.ts';
@@ -48,9 +38,6 @@ import type { TableState } from './table/table-state.ts';
 const loopPinMs = 600_000;
 /** What a flush may hold in its commit itself, in bytes; more goes into staged runs. */
 const defaultMaxCommitBytes = 8 * 1024 * 1024;
-
-/** Far beyond what looking at a store takes, which ends by itself. */
-const doctorTimeoutMs = 300_000;
 
 interface Transition {
   readonly kind: 'start' | 'stop';
@@ -71,7 +58,7 @@ export class Instance implements BatchHost, QueryHost {
   readonly #createdMs: number;
   readonly #maxCommitBytes: number;
   readonly #held: HeldSnapshots;
-  #gcSchedule: GcSchedule | undefined;
+  readonly maintenance: Maintenance;
   /** Flushes that were told that their outcome is unknown ask for it again, also after a restart. */
   readonly #undecided = new Map<string, Undecided>();
   #engine: Engine | undefined;
@@ -91,6 +78,15 @@ export class Instance implements BatchHost, QueryHost {
     this.#createdMs = environment.monotonicMs();
     this.#driver = new RetryingDriver(this.observed, environment);
     this.blobs = new BlobStore(this.#driver, options.dbPrefix);
+    this.maintenance = new Maintenance({
+      environment,
+      driver: this.#driver,
+      logger: this.#logger,
+      options,
+      maxCommitBytes,
+      running: (what) => this.running(what),
+      hold: (...held) => this.#hold(...held),
+    });
   }
 
   /** The engine from `start()` to `stop()`. */
@@ -123,7 +119,7 @@ export class Instance implements BatchHost, QueryHost {
     await engine.open();
     await this.#keepHistory(engine);
     this.#engine = engine;
-    this.#scheduleGc(engine);
+    this.maintenance.begin(engine);
   }
 
   /** Where it cannot be said in Block 0, the instance is not started, and nothing of it goes on. */
@@ -136,21 +132,6 @@ export class Instance implements BatchHost, QueryHost {
       await engine.close().catch(() => undefined);
       throw error;
     }
-  }
-
-  #scheduleGc(engine: Engine): void {
-    const { gcInterval: intervalMs } = this.#options;
-    if (intervalMs === undefined) return;
-    this.#gcSchedule = new GcSchedule({
-      environment: this.environment,
-      logger: this.#logger,
-      intervalMs,
-      isDue: () => {
-        const { generation, collected } = engine.register.current.block0;
-        return generation > collected;
-      },
-      collect: () => this.collect(checkGcOptions({})),
-    });
   }
 
   stop(): Promise<void> {
@@ -178,7 +159,7 @@ export class Instance implements BatchHost, QueryHost {
   async #close(running: Engine | undefined): Promise<void> {
     const engine = running ?? this.#engine;
     this.#engine = undefined;
-    this.#gcSchedule?.stop();
+    this.maintenance.end();
     if (engine === undefined) return;
     try {
       await this.#held.release();
@@ -197,32 +178,11 @@ export class Instance implements BatchHost, QueryHost {
     return readStats(this.observed.snapshot(), this.#options.prices, uptimeMs, this.#engine);
   }
 
-  /** Checks what is stored. */
-  verify(options: VerifyOptions): Promise<VerifyReport> {
-    return runVerify(this.#upkeep('db.verify()'), options);
-  }
-
-  /** Rebuilds what can be rebuilt. */
-  repair(options: RepairOptions): Promise<RepairReport> {
-    return runRepair(this.#upkeep('db.repair()'), options);
-  }
-
-  #upkeep(what: string): UpkeepOptions {
-    const engine = this.running(what);
-    const { dbPrefix: prefix, maxMemoryBytes } = this.#options;
-    const hold: UpkeepOptions['hold'] = (pinning, timeToLiveMs) => this.#hold(engine, what, pinning, timeToLiveMs);
-    return { engine, environment: this.environment, driver: this.#driver, prefix, maxMemoryBytes, hold };
-  }
-
   /** Looks at the store, started or not. */
   async doctor(signal: AbortSignal | undefined): Promise<StoreReport> {
-    const { environment } = this;
-    const deadline = new Deadline(environment, 'db.doctor()', doctorTimeoutMs, signal);
     try {
-      const options = { environment, driver: this.#driver, prefix: this.#options.dbPrefix };
-      return await examineStore({ ...options, signal: deadline.signal });
+      return await this.maintenance.doctor(signal);
     } finally {
-      deadline.clear();
       // Nobody else closes what was opened for this. How that goes is no news about the store.
       if (this.#last.kind === 'stop') await this.#driver.close?.().catch(() => undefined);
     }
@@ -331,29 +291,6 @@ export class Instance implements BatchHost, QueryHost {
       throw new NotStartedError(what);
     };
     return engine.whileRunning(hold());
-  }
-
-  /** Collects garbage; one run at a time. */
-  collect(options: CheckedGcOptions): Promise<GcReport> {
-    const engine = this.running('db.gc()');
-    const { environment } = this;
-    const { blockSizeBytes, dbPrefix: prefix } = this.#options;
-    const maxCommitBytes = this.#maxCommitBytes;
-    const prepare = { environment, driver: this.#driver, prefix, blockSizeBytes, maxCommitBytes };
-    const collector = new Collector(
-      {
-        environment,
-        driver: this.#driver,
-        prefix,
-        logger: this.#logger,
-        register: engine.register,
-        context: engine.context,
-        append: (request) => engine.append(request),
-        prepare,
-      },
-      { ...options, signal: engine.untilClosed(options.signal) },
-    );
-    return engine.withSignal('db.gc()', options.signal, () => engine.whileRunning(collector.run()));
   }
 
   writableShape(table: string): TableShape {

@@ -35,7 +35,10 @@ export interface StoreDbOptions {
   readonly cacheDriver?: CacheDriver;
   /** Estimated size of a cached block, in bytes, 512 to 16 MiB. It changes nothing in this release. Default 65536. */
   readonly cacheBlockSize?: number;
-  /** Ids of the nodes that share write authority, or a function that tells. Default: those that Block 0 lists. */
+  /**
+   * Ids of the nodes that share write authority, or a function that tells, asked at every turn in which something is to be
+   * merged. Default: those that are registered, by having started; the turns of those that died go to the others.
+   */
   readonly nodes?: readonly number[] | (() => readonly number[] | Promise<readonly number[]>);
   /**
    * How often this instance looks at the store by itself: `'interval'`, at every `writeForwardInterval`; `'adaptive'`,

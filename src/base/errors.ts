@@ -145,6 +145,13 @@ export class ContentionError extends StoreDbError {
   }
 }
 
+/** More commits wait to be merged than there is memory for, and they cannot be merged. Nothing was written. */
+export class BackpressureError extends StoreDbError {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('BACKPRESSURE', message, options);
+  }
+}
+
 /** The commit may or may not have been applied, and the store can no longer tell. Never a plain failure. */
 export class CommitOutcomeUnknownError extends StoreDbError {
   /** Id of the commit. */

@@ -76,8 +76,8 @@ export interface LogWriterOptions {
   /** Whether the view is so old that a put would only be lost: to others' commits, or to a slot that was trimmed. */
   readonly isStale: () => boolean;
   /** Refreshes the view. */
-  readonly catchUp: () => Promise<void>;
-  /** Waits where too much is pending. */
+  readonly catchUp: (signal?: AbortSignal) => Promise<void>;
+  /** Waits where too much is pending; rejects with `BackpressureError` if it stays so. */
   readonly makeRoom: () => Promise<void>;
   /** By commit id. Outlives this writer, so that what is undecided when an instance is stopped is settled after its start. */
   readonly undecided: Map<string, Undecided>;
@@ -158,7 +158,7 @@ export class LogWriter {
     try {
       fate = this.#decided.get(commitId) ?? (await this.#settleAgain(commitId, slot, signal));
       // Who is told that it was applied must see it.
-      if (fate === 'applied' && this.#options.follower.view.tail < slot) await this.#options.follower.refresh(signal);
+      if (fate === 'applied' && this.#options.follower.view.tail < slot) await this.#options.catchUp(signal);
     } catch (error) {
       // Whatever went wrong while asking is no answer: the old commit may still be applied.
       throw outcomeUnknown({ commitId, slot }, error);
@@ -362,7 +362,7 @@ export class LogWriter {
    * first put of all can be definite: after any other, an earlier one may have landed, or may yet.
    */
   async #settleOnce(undecided: Undecided, first: boolean, signal?: AbortSignal): Promise<Fate | undefined> {
-    const { log, register, follower } = this.#options;
+    const { log, register, follower, catchUp } = this.#options;
     const { slot, commit, bytes } = undecided;
     let written = false;
     try {
@@ -377,7 +377,7 @@ export class LogWriter {
     const versioned = await register.refresh(signal);
     if (versioned.block0.logFloor >= slot) {
       const fate = deadSlotFate(versioned.block0, slot, commit.commitId);
-      await follower.refresh(signal);
+      await catchUp(signal);
       return fate;
     }
     if (stored === undefined) return undefined;

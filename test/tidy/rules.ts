@@ -31,7 +31,16 @@ const layers: readonly Layer[] = [
   { rooms: ['batch', 'query'], neighbours: true },
   { rooms: ['care'] },
   {
-    rooms: ['options.ts', 'trigger-api.ts', 'instance.ts', 'snapshot.ts', 'database.ts', 'create.ts', 'index.ts'],
+    rooms: [
+      'options.ts',
+      'trigger-api.ts',
+      'maintenance.ts',
+      'instance.ts',
+      'snapshot.ts',
+      'database.ts',
+      'create.ts',
+      'index.ts',
+    ],
     neighbours: true,
   },
   { rooms: ['cli', 'testing'] },
