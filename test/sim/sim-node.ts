@@ -14,6 +14,7 @@ import type { VirtualEnvironment } from '../../src/testing/virtual-environment.t
 import { mapBlobs } from './blob-ledger.ts';
 import { buildQuery } from './build-query.ts';
 import { bulkOps, randomGet, randomOp, randomQuery } from './generate.ts';
+import type { Habits } from './config.ts';
 import type { Segment } from './ledger.ts';
 import { applyOps, rowsOf, runQuery, sortedRows, textOf } from './model.ts';
 import type { Op, State } from './model.ts';
@@ -34,6 +35,7 @@ const expectedCodes = new Set([
   'DEADLINE_EXCEEDED',
   'ABORTED',
   'NOT_STARTED',
+  'BACKPRESSURE',
 ]);
 
 function hasBlobs({ ops }: Segment): boolean {
@@ -72,13 +74,15 @@ export class SimNode {
   /** What was acknowledged at the first attempt, in the order of the calls. */
   readonly #inOrder: Segment[] = [];
 
-  constructor(world: World, name: string, index: number, seed: string) {
+  /** `draws`: what the engine's random numbers come from, if not from the seed. */
+  constructor(world: World, name: string, index: number, seed: string, draws?: string) {
     const { config, root, store, prefix, trace } = world;
+    const { nodes, asksForNodes = false, polling, mergePolicy, history } = config.habits[index] as Habits;
     this.#world = world;
     this.name = name;
     this.#random = new SeededRandom(`${seed} work`);
     this.#chaos = new SeededRandom(`${seed} chaos`);
-    this.environment = root.fork({ seed: `${seed} environment`, lookMs: config.lookMs });
+    this.environment = root.fork({ seed: draws ?? `${seed} environment`, lookMs: config.lookMs });
     if (config.wrongClocks) this.jumpClock();
     this.died = new Promise((resolve) => {
       this.#die = resolve;
@@ -87,7 +91,10 @@ export class SimNode {
     this.faulty = new FaultyDriver(store, { seed: `${seed} faults`, faults: config.faults, environment: root });
     const hooks = { name, trace, beforeSend: () => this.#mishap(), afterSend: () => this.#mishap() };
     const options = {
-      ...config.habits[index],
+      polling,
+      mergePolicy,
+      ...(history === undefined ? {} : { history }),
+      ...(nodes === undefined ? {} : { nodes: asksForNodes ? () => this.#nodesFor(nodes) : nodes }),
       dbPrefix: prefix,
       nodeId: config.nodeIds[index] as number,
       driver: new WatchedDriver(this.environment.connect(this.faulty), hooks),
@@ -96,7 +103,8 @@ export class SimNode {
       logLevel: 'silent',
     };
     const checked = checkOptions(options, () => undefined);
-    this.db = new Database(new Instance(checked, this.environment, config.maxCommitBytes));
+    const { maxMemoryBytes } = config;
+    this.db = new Database(new Instance({ ...checked, maxMemoryBytes }, this.environment, config.maxCommitBytes));
     for (const schema of schemas) this.db.registerSchema(schema);
     const expect = (what: string, error: unknown): void => this.#expect(what, error);
     const random = new SeededRandom(`${seed} snapshots`);
@@ -132,11 +140,12 @@ export class SimNode {
   /** What may happen to a process at any request. */
   #mishap(): void {
     const { config, ending } = this.#world;
-    if (ending || !this.#chaos.chance(config.pauseChance / 2)) return;
+    if (ending) return;
+    // What it sent just now may land, the next one is never sent.
+    if (this.#chaos.chance(config.crashChance / 2)) return this.kill();
+    if (!this.#chaos.chance(config.pauseChance / 2)) return;
     this.environment.pause(this.#chaos.between(...config.pauseMs));
     if (config.wrongClocks && this.#chaos.chance(0.3)) this.jumpClock();
-    // A process that dies at a request: what it sent just now may land, the next one is never sent.
-    if (Number.isFinite(config.crashEveryMs) && this.#chaos.chance(0.1)) this.kill();
   }
 
   #sleep(ms: number): Promise<void> {
@@ -149,7 +158,7 @@ export class SimNode {
     const code = error instanceof StoreDbError ? error.code : undefined;
     trace.add(this.name, `${what} failed: ${code ?? String(error)}`);
     if (code !== undefined && expectedCodes.has(code)) return;
-    if (code === 'CORRUPTION' && config.damage) return;
+    if (code === 'CORRUPTION' && (config.faults.damaged ?? 0) > 0) return;
     judge.fail('unexpected error', `${this.name}: ${what}: ${inspect(error)}`);
   }
 
@@ -187,6 +196,19 @@ export class SimNode {
       await this.#act();
       if (this.#random.chance(0.7)) await this.#sleep(this.#random.between(0, 2) * this.#world.config.thinkMs);
     }
+  }
+
+  /** The answer of whoever knows the nodes: mostly what it was told, sometimes another one, or none. */
+  #nodesFor(nodes: readonly number[]): readonly number[] {
+    const dice = this.#chaos.next();
+    if (dice < 0.05) throw new Error('Nobody knows the nodes');
+    return dice < 0.3 ? [...new Set(this.#world.config.nodeIds)] : nodes;
+  }
+
+  /** Has done its work, and leaves the others to theirs. */
+  async leave(): Promise<void> {
+    await Promise.all([...this.#flushes, ...this.#collections]);
+    await this.#stop();
   }
 
   async #act(): Promise<void> {

@@ -8,7 +8,7 @@ import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
 import { Caretaker } from './caretaker.ts';
 import { configOf } from './config.ts';
-import type { SimConfig, SimOverrides } from './config.ts';
+import type { Habits, SimConfig, SimOverrides } from './config.ts';
 import { Judge } from './judge.ts';
 import type { Violation } from './judge.ts';
 import { Ledger } from './ledger.ts';
@@ -50,6 +50,8 @@ class Simulation {
   readonly #caretaker: Caretaker;
   readonly #living = new Set<SimNode>();
   readonly #networks: FaultyDriver[] = [];
+  /** What the engines' random numbers come from. */
+  readonly #draws: number;
 
   constructor(seed: number, options: SimOptions) {
     const random = new SeededRandom(`simulation ${seed}`);
@@ -64,6 +66,7 @@ class Simulation {
     const store = new WatchedStore({ prefix, objects, ledger, reachable, judge, environment: root });
     this.#world = { prefix, config, root, store, objects, ledger, reachable, judge, trace, ending: false };
     this.#random = random;
+    this.#draws = random.next();
     this.#caretaker = new Caretaker(this.#world, random.fork());
     trace.add('config', JSON.stringify(config));
   }
@@ -125,9 +128,17 @@ class Simulation {
     const world = this.#world;
     const { config, root } = world;
     const random = this.#random.fork();
+    const { draws = index } = config.habits[index] as Habits;
     let done = 0;
+    await sleep(root, random.between(0, config.startWithinMs));
     for (let life = 1; done < config.actions; life++) {
-      const node = new SimNode(world, `n${index}.${life}`, index, `${random.next()}`);
+      const node = new SimNode(
+        world,
+        `n${index}.${life}`,
+        index,
+        `${random.next()}`,
+        `${this.#draws} ${draws}.${life}`,
+      );
       this.#living.add(node);
       this.#networks.push(node.faulty);
       if (Number.isFinite(config.crashEveryMs) && life < 6) {
@@ -138,7 +149,8 @@ class Simulation {
         root.setTimer(() => node.beginOutage(), fromMs);
         root.setTimer(() => node.endOutage(), fromMs + 60_000);
       }
-      const work = node.work(config.actions - done, () => done++);
+      const leaves = random.chance(config.leaveChance);
+      const work = node.work(config.actions - done, () => done++).then(() => (leaves ? node.leave() : undefined));
       await Promise.race([work, node.died]);
       if (!node.isDead) return;
       this.#living.delete(node);
