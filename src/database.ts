@@ -31,6 +31,8 @@ import type { TableState } from './table/table-state.ts';
 import { BlockGone } from './tree/block-source.ts';
 import type { RowHit } from './tree/tree.ts';
 import type { DatabaseStats } from './care/stats.ts';
+import { runTransaction } from './transaction/run.ts';
+import type { TransactionFunction, TransactionOptions } from './transaction/run.ts';
 
 /** Options of calls that reach the store. */
 export interface CallOptions {
@@ -132,6 +134,21 @@ export class Database {
   /** A new, empty root batch. */
   batch(): Batch {
     return new Batch(this.#instance);
+  }
+
+  /**
+   * Runs `run` as a transaction: what it reads and writes through `tx` takes effect at one point in the order of all commits,
+   * on all nodes. All of its reads are of one state, with its own writes on top. What it wrote is committed when it has
+   * returned, if nothing that it read has been changed by others; if it has, `run` is called again, on a newer state. So it
+   * may run several times and must have no other effects. Resolves to what it returns. If it throws, nothing is written, and
+   * the transaction rejects with that.
+   *
+   * Rejects with `TransactionConflictError` after too many attempts, with `DuplicateKeyError`, `RowNotFoundError` and
+   * `CommitOutcomeUnknownError` as `batch.flush()` does, and with `InvalidOptionError`. One that writes nothing commits
+   * nothing: it shows a state that may be up to two intervals old, unless `db.refresh()` came before it.
+   */
+  transaction<T>(run: TransactionFunction<T>, options: TransactionOptions = {}): Promise<T> {
+    return runTransaction(this.#instance, run, options);
   }
 
   /** A query on a table, given by name or, for typed rows, by its schema definition. */

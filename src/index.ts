@@ -16,6 +16,8 @@ export default StoreDb;
 
 export type { CallOptions, Database, SnapshotInfo, SnapshotOptions } from './database.ts';
 export type { Snapshot } from './snapshot.ts';
+export type { Transaction } from './transaction/transaction.ts';
+export type { TransactionFunction, TransactionOptions } from './transaction/run.ts';
 export type { GcOptions } from './care/gc-options.ts';
 export type { GcReport } from './care/gc.ts';
 export type { Garbage, GarbageKind } from './care/gc-store.ts';
@@ -36,6 +38,7 @@ export type {
 } from './batch/batch.ts';
 export type { CacheDriver } from './memory/cache-driver.ts';
 export type { CacheStats, DatabaseStats, LogStats } from './care/stats.ts';
+export type { TransactionCounters } from './care/transaction-counters.ts';
 export type { DocumentOf, FieldDefinition, RowOf, SchemaDefinition } from './table/schema.ts';
 export type { GarbageCount } from './care/object-census.ts';
 export type { RepairedIndex } from './care/index-rebuild.ts';
@@ -91,6 +94,7 @@ export {
   SnapshotExpiredError,
   StorageError,
   StoreDbError,
+  TransactionConflictError,
   TriggerDepthError,
   UnknownFormatError,
   UnsafeStoreError,

@@ -17,6 +17,7 @@ import { BlobUploads } from './batch/blob-uploads.ts';
 import { BlobStore } from './blob/blob-store.ts';
 import { readStats } from './care/stats.ts';
 import type { DatabaseStats } from './care/stats.ts';
+import type { TransactionCounters } from './care/transaction-counters.ts';
 import type { StoreReport } from './care/doctor.ts';
 import type { Undecided } from './cluster/append.ts';
 import { Engine } from './cluster/engine.ts';
@@ -33,11 +34,20 @@ import { Registry } from './table/registry.ts';
 import type { TableShape } from './table/table-shape.ts';
 import { TriggerApi } from './trigger-api.ts';
 import type { TableState } from './table/table-state.ts';
+import type { View } from './table/view.ts';
+import type { CommitMember } from './format/commit.ts';
 
 /** After how long a state that a long loop holds counts as abandoned unless it is renewed, in milliseconds. */
 const loopPinMs = 600_000;
 /** What a flush may hold in its commit itself, in bytes; more goes into staged runs. */
 const defaultMaxCommitBytes = 8 * 1024 * 1024;
+
+/** What else a commit is subject to, and the call that it is for. */
+export interface CommitGuard {
+  readonly what: string;
+  /** Rejects if the commit must not follow the state that a view shows, whose last changes are those of `earlier`. */
+  validate(view: View, earlier: readonly CommitMember[]): Promise<void>;
+}
 
 interface Transition {
   readonly kind: 'start' | 'stop';
@@ -59,6 +69,7 @@ export class Instance implements BatchHost, QueryHost {
   readonly #maxCommitBytes: number;
   readonly #held: HeldSnapshots;
   readonly maintenance: Maintenance;
+  readonly transactions: TransactionCounters = { committed: 0, conflicts: 0, failed: 0 };
   /** Flushes that were told that their outcome is unknown ask for it again, also after a restart. */
   readonly #undecided = new Map<string, Undecided>();
   #engine: Engine | undefined;
@@ -175,7 +186,8 @@ export class Instance implements BatchHost, QueryHost {
 
   stats(): DatabaseStats {
     const uptimeMs = this.environment.monotonicMs() - this.#createdMs;
-    return readStats(this.observed.snapshot(), this.#options.prices, uptimeMs, this.#engine);
+    const { transactions, observed } = this;
+    return readStats(observed.snapshot(), this.#options.prices, uptimeMs, this.#engine, transactions);
   }
 
   /** Looks at the store, started or not. */
@@ -235,8 +247,9 @@ export class Instance implements BatchHost, QueryHost {
     return engine.view.table(state.shape.name)?.tree.ref !== state.tree.ref;
   }
 
-  async commit(operations: OperationSet, options: FlushOptions): Promise<void> {
-    const engine = this.running('batch.flush()');
+  async commit(operations: OperationSet, options: FlushOptions, guard?: CommitGuard): Promise<void> {
+    const what = guard?.what ?? 'batch.flush()';
+    const engine = this.running(what);
     const { blockSizeBytes, dbPrefix: prefix } = this.#options;
     const prepareOptions = {
       environment: this.environment,
@@ -253,7 +266,8 @@ export class Instance implements BatchHost, QueryHost {
       engine.append({
         signal,
         sizeBytes: lists.reduce((bytes, { sizeBytes }) => bytes + sizeBytes, 0),
-        prepare: async (view) => {
+        prepare: async (view, earlier) => {
+          await guard?.validate(view, earlier);
           if (operations.blobs.size > 0) await uploads.check(view);
           return prepareMember(lists, operations.blobs, ({ shape }) => this.registry.stateOf(shape.name, view), {
             ...prepareOptions,
@@ -261,7 +275,7 @@ export class Instance implements BatchHost, QueryHost {
           });
         },
       });
-    await engine.withDeadline('batch.flush()', options.signal, commit);
+    await engine.withDeadline(what, options.signal, commit);
   }
 
   /** Takes a snapshot of everything that was committed before the call, and holds it. */

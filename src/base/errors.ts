@@ -152,6 +152,16 @@ export class BackpressureError extends StoreDbError {
   }
 }
 
+/** What a transaction had read was changed by others before every attempt to commit it. Nothing of it was applied. */
+export class TransactionConflictError extends StoreDbError {
+  /** How often it was tried. */
+  readonly attempts: number;
+  constructor(attempts: number, message: string, options?: { cause?: unknown }) {
+    super('TRANSACTION_CONFLICT', message, options);
+    this.attempts = attempts;
+  }
+}
+
 /** The commit may or may not have been applied, and the store can no longer tell. Never a plain failure. */
 export class CommitOutcomeUnknownError extends StoreDbError {
   /** Id of the commit. */

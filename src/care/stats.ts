@@ -2,6 +2,7 @@
 import type { Engine } from '../cluster/engine.ts';
 import type { MergeCounters } from '../cluster/merge-counters.ts';
 import type { RequestCounts } from '../storage/observed.ts';
+import type { TransactionCounters } from './transaction-counters.ts';
 import { costOf } from '../storage/prices.ts';
 import type { PriceTable } from '../storage/prices.ts';
 
@@ -45,6 +46,8 @@ export interface DatabaseStats {
   readonly log: LogStats | undefined;
   /** What merging has done since `start()`. */
   readonly merges: MergeCounters | undefined;
+  /** What became of transactions since the instance was created. */
+  readonly transactions: Readonly<TransactionCounters>;
 }
 
 export function readStats(
@@ -52,6 +55,7 @@ export function readStats(
   prices: PriceTable,
   uptimeMs: number,
   engine: Engine | undefined,
+  transactions: TransactionCounters,
 ): DatabaseStats {
   const view = engine?.view;
   const { hits = 0, driverHits = 0, misses = 0 } = engine?.cache.counters ?? {};
@@ -67,5 +71,6 @@ export function readStats(
       pendingBytes: view.pendingBytes,
     },
     merges: engine && { ...engine.merger.counters },
+    transactions: { ...transactions },
   };
 }

@@ -10,7 +10,7 @@
  */
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
-import { ContentionError, StorageError } from '../base/errors.ts';
+import { ContentionError, StorageError, TransactionConflictError } from '../base/errors.ts';
 import { randomUuid } from '../base/ids.ts';
 import { encodeCommit } from '../format/commit.ts';
 import type { Commit, CommitMember } from '../format/commit.ts';
@@ -25,8 +25,11 @@ import { untilAborted } from '../base/until-aborted.ts';
 
 /** A flush that wants to be committed. */
 export interface FlushRequest {
-  /** Validates against a view and gives what to commit; rejects with the verdict if it cannot be. May run again. */
-  prepare(view: View): Promise<CommitMember>;
+  /**
+   * Validates against a view, which shows the `earlier` members of the same commit as well, and gives what to commit;
+   * rejects with the verdict if it cannot be. May run again.
+   */
+  prepare(view: View, earlier: readonly CommitMember[]): Promise<CommitMember>;
   /** Gives the flush up when aborted; its reason is the error where nothing was put yet. */
   readonly signal: AbortSignal;
   /** Bytes that it will about take. */
@@ -265,7 +268,7 @@ export class LogWriter {
     for (const waiting of group) {
       if (waiting.settled) continue;
       try {
-        const member = await waiting.request.prepare(state);
+        const member = await waiting.request.prepare(state, members);
         state = state.withMember(member);
         accepted.push(waiting);
         members.push(member);
@@ -277,7 +280,8 @@ export class LogWriter {
           contradicted.push({ waiting, verdict: error });
           continue;
         }
-        if (waiting.refreshed) {
+        // What was read and has changed since is out of date on every later tail as well.
+        if (waiting.refreshed || error instanceof TransactionConflictError) {
           waiting.reject(error);
           continue;
         }

@@ -40,6 +40,8 @@ function sizeOf({ members }: Commit): number {
   for (const { changes } of members) for (const { node } of changes) bytes += node.sizeBytes;
   return bytes;
 }
+/** Is told of a commit that the view shows from now on. Must not throw. */
+type CommitWatcher = (logged: LoggedCommit) => void;
 
 export class Follower {
   readonly #register: Block0Register;
@@ -49,6 +51,7 @@ export class Follower {
   #view: View | undefined;
   #running: Promise<boolean> | undefined;
   #queued: Promise<boolean> | undefined;
+  readonly #watchers = new Set<CommitWatcher>();
   /** How often the tail moved over slots that were not read, because Block 0 had applied them already. */
   jumps = 0;
 
@@ -163,9 +166,22 @@ export class Follower {
       if (block0.appliedSeq > view.tail) this.jumps++;
       view = view.rebased(block0);
     } else if (block0.revision > view.block0.revision) view = view.withBookkeeping(block0);
+    const shown: LoggedCommit[] = [];
     for (const logged of slots) {
-      if (logged.seq > block0.logFloor && logged.seq === view.tail + 1) view = view.withCommit(logged);
+      if (logged.seq <= block0.logFloor || logged.seq !== view.tail + 1) continue;
+      view = view.withCommit(logged);
+      shown.push(logged);
     }
     this.#view = view;
+    for (const watcher of this.#watchers) for (const logged of shown) watcher(logged);
+  }
+
+  /**
+   * Tells `watcher` of every commit by which the view moves on, in order, until the returned function is called. A slot
+   * that it is not told of was not read: the tail moved over it.
+   */
+  watch(watcher: CommitWatcher): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
   }
 }

@@ -37,6 +37,7 @@ const layers: readonly Layer[] = [
       'maintenance.ts',
       'instance.ts',
       'snapshot.ts',
+      'transaction',
       'database.ts',
       'create.ts',
       'index.ts',
