@@ -56,6 +56,8 @@ export interface SimConfig {
   /** How likely a node does something with snapshots as its next action. */
   readonly snapshotChance: number;
   readonly timeToLiveMs: number;
+  /** How likely a node runs a transaction as its next action. */
+  readonly transactionChance: number;
   /** How likely a batch whose flush failed is kept for later. */
   readonly keepChance: number;
   /** What nodes choose from: for how long they want earlier states to be kept. */
@@ -153,6 +155,7 @@ function mixed(random: SeededRandom): WithoutHabits {
     logRetentionMs: random.pick([0, 0, 2000, 3_600_000]),
     snapshotChance: random.pick([0, 0.05, 0.15]),
     timeToLiveMs: random.pick([1000, 10_000, 3_600_000]),
+    transactionChance: random.pick([0, 0.1, 0.1, 0.4]),
     keepChance: random.pick([0, 0.3]),
     histories: random.pick([[], [], [], ['1s'], ['30s'], ['off', '2s']]),
     bulkChance: random.pick([0.1, 0.1, 0.3]),

@@ -32,6 +32,7 @@ const quiet: Partial<SimConfig> = {
   gcChance: 0,
   snapshotChance: 0,
   keepChance: 0,
+  transactionChance: 0,
   bulkChance: 0,
   wrongClocks: false,
   crashChance: 0,

@@ -20,6 +20,7 @@ import { applyOps, rowsOf, runQuery, sortedRows, textOf } from './model.ts';
 import type { Op, State } from './model.ts';
 import { Reader } from './reader.ts';
 import { SimBatch } from './sim-batch.ts';
+import { runTransaction } from './sim-transaction.ts';
 import { SnapshotHolder } from './snapshot-holder.ts';
 import { blobFieldsOf, schemas } from './tables.ts';
 import type { Row } from './tables.ts';
@@ -36,6 +37,7 @@ const expectedCodes = new Set([
   'ABORTED',
   'NOT_STARTED',
   'BACKPRESSURE',
+  'TRANSACTION_CONFLICT',
 ]);
 
 function hasBlobs({ ops }: Segment): boolean {
@@ -215,6 +217,7 @@ export class SimNode {
     const { config } = this.#world;
     if (this.#random.chance(config.snapshotChance)) return this.#snapshots.act();
     if (this.#random.chance(config.gcChance)) return this.#collect();
+    if (this.#random.chance(config.transactionChance)) return this.#transact();
     if (this.#kept.length > 0 && this.#random.chance(0.1)) return this.#flushKept();
     const dice = this.#random.next();
     if (dice < 0.5) await this.#write();
@@ -272,6 +275,31 @@ export class SimNode {
     const flush = this.#flush(work).finally(() => this.#flushes.delete(flush));
     this.#flushes.add(flush);
     if (this.#random.chance(0.5) || this.#flushes.size > 5) await flush;
+  }
+
+  /** Runs a transaction, and waits for it or not. */
+  async #transact(): Promise<void> {
+    const { world, name, db } = { world: this.#world, name: this.name, db: this.db };
+    const random = this.#random.fork();
+    const { abortChance, thinkMs } = world.config;
+    const controller = random.chance(abortChance) ? new AbortController() : undefined;
+    const giveUp = (): void => controller?.abort(new Error('The application has changed its mind'));
+    const timer = this.environment.setTimer(giveUp, random.between(0, 8) * thinkMs);
+    const pause = (): Promise<void> => this.#sleep(random.between(0, 1) * thinkMs);
+    const began = this.#beginRead();
+    const run = async (): Promise<void> => {
+      const signal = controller?.signal;
+      const { error, acked, attempts } = await runTransaction({ world, name, db, random, signal, sleep: pause });
+      timer.cancel();
+      if (error !== undefined) this.#expect('transaction', error);
+      const { reader } = began;
+      for (const reads of attempts)
+        reader.judgeTogether('a transaction', reader === this.#reader ? began.least : 0, reads);
+      if (acked !== undefined) this.#reader.promised(acked.landed?.slot ?? 0);
+    };
+    const transaction = run().finally(() => this.#flushes.delete(transaction));
+    this.#flushes.add(transaction);
+    if (random.chance(0.5) || this.#flushes.size > 5) await transaction;
   }
 
   /** Flushes a batch as an application would: again where the outcome is unknown, sometimes again where it is not. */
