@@ -25,9 +25,12 @@ export interface SeedPoolOptions {
 /** What every run leaves behind is collected while it is young. */
 const youngMb = 64;
 
-function hanging({ seed, options }: SeedTask, message: string): SimResult {
+/** The name of what is wrong with a run that broke off: no invariant, but a mistake of the simulator's. */
+export const brokenRun = 'broken run';
+
+function brokenOff({ seed, options }: SeedTask, invariant: string, message: string): SimResult {
   const config = configOf(seed, options.config);
-  const violation = { invariant: 'liveness', message };
+  const violation = { invariant, message };
   return { seed, config, violation, hash: '', commits: 0, flushes: 0, events: 0, virtualMs: 0 };
 }
 
@@ -57,7 +60,8 @@ export class SeedPool {
     } catch (error) {
       // Nothing else stops a thread that is busy.
       this.#end(worker);
-      return hanging(task, String(given.signal.reason ?? error));
+      const { aborted, reason } = given.signal;
+      return aborted ? brokenOff(task, 'liveness', String(reason)) : brokenOff(task, brokenRun, String(error));
     } finally {
       clearTimeout(timer);
     }

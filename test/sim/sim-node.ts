@@ -54,6 +54,7 @@ interface BegunRead {
 
 export class SimNode {
   readonly name: string;
+  readonly nodeId: number;
   readonly environment: VirtualEnvironment;
   readonly db: Database;
   readonly faulty: FaultyDriver;
@@ -82,6 +83,7 @@ export class SimNode {
     const { nodes, asksForNodes = false, polling, mergePolicy, history } = config.habits[index] as Habits;
     this.#world = world;
     this.name = name;
+    this.nodeId = config.nodeIds[index] as number;
     this.#random = new SeededRandom(`${seed} work`);
     this.#chaos = new SeededRandom(`${seed} chaos`);
     this.environment = root.fork({ seed: draws ?? `${seed} environment`, lookMs: config.lookMs });
@@ -98,7 +100,7 @@ export class SimNode {
       ...(history === undefined ? {} : { history }),
       ...(nodes === undefined ? {} : { nodes: asksForNodes ? () => this.#nodesFor(nodes) : nodes }),
       dbPrefix: prefix,
-      nodeId: config.nodeIds[index] as number,
+      nodeId: this.nodeId,
       driver: new WatchedDriver(this.environment.connect(this.faulty), hooks),
       writeForwardInterval: config.intervalMs,
       blockSizeBytes: config.blockSizeBytes,

@@ -50,6 +50,8 @@ class Simulation {
   readonly #caretaker: Caretaker;
   readonly #living = new Set<SimNode>();
   readonly #networks: FaultyDriver[] = [];
+  /** Ids of nodes that were killed. */
+  readonly #crashed = new Set<number>();
   /** What the engines' random numbers come from. */
   readonly #draws: number;
 
@@ -96,7 +98,7 @@ class Simulation {
     await Promise.all(config.nodeIds.map((_, index) => this.#life(index)));
     world.ending = true;
     world.trace.add('simulation', 'ends');
-    for (const node of this.#living) if (node.isDead) this.#living.delete(node);
+    for (const node of this.#living) if (node.isDead) this.#bury(node);
     const finished = this.#finish();
     const inTime = await Promise.race([finished.then(() => true), sleep(root, patienceMs).then(() => false)]);
     if (!inTime)
@@ -106,6 +108,7 @@ class Simulation {
     await this.#caretaker.audit();
     await this.#caretaker.collectAll();
     await this.#caretaker.audit();
+    this.#checkRegistered();
     for (const { name, environment, stopFailed } of this.#living) {
       const { timerCount } = environment;
       if (timerCount > 0 && !stopFailed) world.judge.fail('stop', `${name} left ${timerCount} timers behind`);
@@ -117,8 +120,11 @@ class Simulation {
     await Promise.all(nodes.map((node) => node.settle()));
     // What was given up may still land, also that of the dead. Nodes that poll always have something under way now and
     // then, so this looks at no fixed interval.
-    while (this.#networks.some(({ underWay }) => underWay > 0)) {
-      await sleep(this.#world.root, this.#random.between(500, 1500));
+    for (let meanMs = 500; this.#networks.some(({ underWay }) => underWay > 0); meanMs = Math.min(meanMs * 1.3, 8000)) {
+      const ms = this.#random.between(0.5, 1.5) * meanMs;
+      // Most of them sleep meanwhile: that they look at the store all the time has been seen.
+      for (const { environment } of nodes) if (this.#random.chance(0.7)) environment.pause(ms);
+      await sleep(this.#world.root, ms);
     }
     await Promise.all(nodes.map((node) => node.finish()));
   }
@@ -153,9 +159,22 @@ class Simulation {
       const work = node.work(config.actions - done, () => done++).then(() => (leaves ? node.leave() : undefined));
       await Promise.race([work, node.died]);
       if (!node.isDead) return;
-      this.#living.delete(node);
+      this.#bury(node);
       await sleep(root, random.between(0, 3000));
     }
+  }
+
+  /** Who was stopped has left the list of nodes, unless it has the id of one that crashed. */
+  #checkRegistered(): void {
+    const { ledger, judge } = this.#world;
+    const { nodes = [] } = ledger.block0 ?? {};
+    const left = nodes.filter((id) => !this.#crashed.has(id));
+    if (left.length > 0) judge.fail('rotation', `Nodes ${left.join(', ')} are registered, and were all stopped`);
+  }
+
+  #bury(node: SimNode): void {
+    this.#crashed.add(node.nodeId);
+    this.#living.delete(node);
   }
 
   #crash(node: SimNode): void {
