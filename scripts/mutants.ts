@@ -33,6 +33,15 @@ async function find(hunt: MutantHunt, mutant: Mutant): Promise<Verdict> {
   return hunt.bySeeds(mutant, new Set([...first, ...seeds]), 1);
 }
 
+/** Noted at once: who goes through all seeds of all mutants does not want to begin anew. */
+function note({ name }: Mutant, found: Verdict): void {
+  if (found === undefined || found.seed === 0) delete findings[name];
+  else findings[name] = found;
+  const names = mutants.map((mutant) => mutant.name).filter((each) => findings[each] !== undefined);
+  const sorted = Object.fromEntries(names.map((each) => [each, findings[each]]));
+  writeFileSync(findingsFile, `${JSON.stringify(sorted, undefined, 2)}\n`);
+}
+
 const survivors: string[] = [];
 const startedMs = performance.now();
 const hunt = await MutantHunt.begin(chosen);
@@ -47,8 +56,7 @@ try {
         found === undefined ? 'SURVIVES' : `${found.seed === 0 ? 'tests' : `seed ${found.seed}`}: ${found.as}`;
       console.log(`${mutant.name}: ${how} (${seconds} s)`);
       if (found === undefined) survivors.push(mutant.name);
-      if (values.update && found !== undefined && found.seed > 0) findings[mutant.name] = found;
-      if (values.update && (found === undefined || found.seed === 0)) delete findings[mutant.name];
+      if (values.update) note(mutant, found);
     }
   };
   await Promise.all(Array.from({ length: Number(values.jobs) }, work));
@@ -56,9 +64,6 @@ try {
   hunt.end();
 }
 if (values.update) {
-  const names = mutants.map(({ name }) => name).filter((name) => findings[name] !== undefined);
-  const sorted = Object.fromEntries(names.map((name) => [name, findings[name]]));
-  writeFileSync(findingsFile, `${JSON.stringify(sorted, undefined, 2)}\n`);
   const page = new URL('../docs/testing.md', import.meta.url);
   let text = readFileSync(page, 'utf8');
   for (const [name, list] of Object.entries(mutantTables)) text = withTable(text, name, tableOf(list, readFindings()));

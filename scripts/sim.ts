@@ -7,7 +7,7 @@
 import { parseArgs } from 'node:util';
 import { CompiledTree, workerOf } from '../test/sim/compiled-tree.ts';
 import type { SimOverrides } from '../test/sim/config.ts';
-import { parseOverrides, replayOf, textOfConfig } from '../test/sim/config-text.ts';
+import { conditionsOf, parseOverrides, replayOf, textOfConfig } from '../test/sim/config-text.ts';
 import { SeedPool } from '../test/sim/seed-pool.ts';
 import type { SeedTask } from '../test/sim/seed-pool.ts';
 import { shrink } from '../test/sim/shrinking.ts';
@@ -36,6 +36,8 @@ const config: SimOverrides = { ...parseOverrides(values.config), ...actions };
 function report({ seed, violation, config: run }: Pick<SimResult, 'seed' | 'violation' | 'config'>): void {
   if (violation === undefined) return;
   console.error(`\nseed ${seed}: ${violation.invariant}\n${violation.message}`);
+  const conditions = conditionsOf(run);
+  if (conditions.length > 0) console.error(`under ${conditions.join('; ')}`);
   console.error(`configuration: ${textOfConfig(run)}`);
   console.error(`replay: ${replayOf(seed, run)}`);
 }

@@ -24,6 +24,23 @@ export function overridesOf(seed: number, config: SimConfig): SimOverrides {
   return Object.fromEntries(Object.entries(config).filter(differs));
 }
 
+/** What a run had to put up with: the promises that say that everything else holds all the same. */
+export function conditionsOf(config: SimConfig): string[] {
+  const { nodeIds, habits, faults } = config;
+  const dies = config.crashChance > 0 || Number.isFinite(config.crashEveryMs);
+  const clock = [
+    ...(config.wrongClocks ? ['wrong clocks'] : []),
+    ...(config.pauseChance > 0 ? ['pauses'] : []),
+    ...(new Set(nodeIds).size < nodeIds.length ? ['two nodes of one id'] : []),
+    ...(habits.some(({ draws }) => draws !== undefined) ? ['a clone'] : []),
+  ];
+  return [
+    ...(dies ? ['I11 crash safety: processes die'] : []),
+    ...(clock.length > 0 ? [`I12 clock freedom: ${clock.join(', ')}`] : []),
+    ...((faults.damaged ?? 0) > 0 ? ['I14 fail closed: damaged bytes'] : []),
+  ];
+}
+
 /** The command that runs a seed with a configuration. */
 export function replayOf(seed: number, config: SimConfig): string {
   const overrides = overridesOf(seed, config);

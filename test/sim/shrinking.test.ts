@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { configOf } from './config.ts';
 import type { SimConfig } from './config.ts';
-import { overridesOf, parseOverrides, replayOf, textOfConfig } from './config-text.ts';
+import { conditionsOf, overridesOf, parseOverrides, replayOf, textOfConfig } from './config-text.ts';
 import type { Violation } from './judge.ts';
 import { shrink } from './shrinking.ts';
 import { simulate } from './simulation.ts';
@@ -67,6 +67,17 @@ describe('a configuration on the command line', () => {
 
   it('cannot hold what there is not', () => {
     expect(() => parseOverrides('{"actoins":3}')).toThrow('There is no actoins');
+  });
+
+  it('tells what the run had to put up with', () => {
+    const hard = { nodeIds: [1, 1], crashChance: 0.1, pauseChance: 0.1, wrongClocks: true, faults: { damaged: 0.1 } };
+    expect(conditionsOf(configOf(seed, hard))).toEqual([
+      'I11 crash safety: processes die',
+      'I12 clock freedom: wrong clocks, pauses, two nodes of one id',
+      'I14 fail closed: damaged bytes',
+    ]);
+    const easy = { nodeIds: [1], crashChance: 0, crashEveryMs: Number.POSITIVE_INFINITY, pauseChance: 0, faults: {} };
+    expect(conditionsOf(configOf(seed, { ...easy, wrongClocks: false }))).toEqual([]);
   });
 
   it('sets what is simulated', async () => {
