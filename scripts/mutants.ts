@@ -22,23 +22,23 @@ const { values } = parseArgs({
   },
 });
 
-const findings = { ...readFindings() };
+const findings = new Map(Object.entries(readFindings()));
 const chosen = mutants.filter(({ name }) => name.includes(values.only));
 const seeds = Array.from({ length: Number(values.seeds) }, (_, i) => i + 1);
 
 async function find(hunt: MutantHunt, mutant: Mutant): Promise<Verdict> {
   if (mutant.tests !== undefined) return hunt.byTests(mutant);
-  const known = findings[mutant.name]?.seed;
+  const known = findings.get(mutant.name)?.seed;
   const first = values.update || known === undefined ? [] : [known];
   return hunt.bySeeds(mutant, new Set([...first, ...seeds]), 1);
 }
 
 /** Noted at once: who goes through all seeds of all mutants does not want to begin anew. */
 function note({ name }: Mutant, found: Verdict): void {
-  if (found === undefined || found.seed === 0) delete findings[name];
-  else findings[name] = found;
-  const names = mutants.map((mutant) => mutant.name).filter((each) => findings[each] !== undefined);
-  const sorted = Object.fromEntries(names.map((each) => [each, findings[each]]));
+  if (found === undefined || found.seed === 0) findings.delete(name);
+  else findings.set(name, found);
+  const names = mutants.map((mutant) => mutant.name).filter((each) => findings.has(each));
+  const sorted = Object.fromEntries(names.map((each) => [each, findings.get(each)]));
   writeFileSync(findingsFile, `${JSON.stringify(sorted, undefined, 2)}\n`);
 }
 

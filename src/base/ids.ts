@@ -37,7 +37,7 @@ export function randomUuid(environment: Environment): string {
 /** A time-ordered UUID, version 7 (RFC 9562): milliseconds since 1970, then random bits. */
 export function timeOrderedUuid(environment: Environment): string {
   // Eight bytes that only this process has, behind the time.
-  const bytes = newBytes(environment, 16).reverse();
+  const bytes = newBytes(environment, 16).toReversed();
   let time = Math.max(0, Math.floor(environment.now()));
   for (let i = 5; i >= 0; i--) {
     bytes[i] = time % 256;

@@ -44,8 +44,8 @@ describe('docs/testing.md', () => {
 
   it('knows of every mutant what finds it', () => {
     const findings = readFindings();
-    const known = mutants.filter(({ name, tests }) => tests !== undefined || findings[name] !== undefined);
-    expect(mutants.filter((mutant) => !known.includes(mutant))).toEqual([]);
+    const unknown = mutants.filter(({ name, tests }) => tests === undefined && findings[name] === undefined);
+    expect(unknown.map(({ name }) => name)).toEqual([]);
     expect(Object.keys(findings).filter((name) => !mutants.some((mutant) => mutant.name === name))).toEqual([]);
   });
 });

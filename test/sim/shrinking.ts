@@ -48,46 +48,46 @@ function without<T>(list: readonly T[], index: number): T[] {
   return list.filter((_, i) => i !== index);
 }
 
-function fewerNodes(config: SimConfig): SimConfig[] {
-  const { nodeIds, habits } = config;
+/** What to try: each is a change of a configuration. */
+type Change = Partial<SimConfig>;
+
+function fewerNodes({ nodeIds, habits }: SimConfig): Change[] {
   if (nodeIds.length < 2) return [];
-  return nodeIds.map((_, i) => ({ ...config, nodeIds: without(nodeIds, i), habits: without(habits, i) })).toReversed();
+  return nodeIds.map((_, i) => ({ nodeIds: without(nodeIds, i), habits: without(habits, i) })).toReversed();
 }
 
-function fewerActions(config: SimConfig): SimConfig[] {
-  const { actions } = config;
+function fewerActions({ actions }: SimConfig): Change[] {
   const fewer = [1, 2, 4, actions >> 1, actions - Math.ceil(actions / 8), actions - 1];
-  return [...new Set(fewer)].filter((n) => n > 0 && n < actions).map((n) => ({ ...config, actions: n }));
+  return [...new Set(fewer)].filter((n) => n > 0 && n < actions).map((n) => ({ actions: n }));
 }
 
-function fewerFaults(config: SimConfig): SimConfig[] {
-  const { latencyMs, ...kinds } = config.faults;
-  const least: Faults = { latencyMs: [0.5, 2] };
-  const each = Object.keys(kinds).map((kind): Faults => {
-    const { [kind as keyof Faults]: _, ...rest } = config.faults;
+function fewerFaults({ faults }: SimConfig): Change[] {
+  const latencyMs = [0.5, 2] as const;
+  const kinds = Object.keys(faults).filter((kind) => kind !== 'latencyMs');
+  const each = kinds.map((kind): Faults => {
+    const { [kind as keyof Faults]: _, ...rest } = faults;
     return rest;
   });
-  const calm = latencyMs?.[1] === 2 ? [] : [{ ...config.faults, ...least }];
-  if (Object.keys(kinds).length === 0) return calm.map((faults) => ({ ...config, faults }));
-  return [least, ...each, ...calm].map((faults) => ({ ...config, faults }));
+  const calm = faults.latencyMs?.[1] === latencyMs[1] ? [] : [{ ...faults, latencyMs }];
+  const none = kinds.length === 0 ? [] : [{ latencyMs }];
+  return [...none, ...each, ...calm].map((fewer) => ({ faults: fewer }));
 }
 
-function quieter(config: SimConfig): SimConfig[] {
+function quieter(config: SimConfig): Change[] {
   const loud = Object.entries(quiet).filter(
     ([name, value]) => JSON.stringify(config[name as keyof SimConfig]) !== JSON.stringify(value),
   );
-  const each = loud.map(([name, value]) => ({ ...config, [name]: value }));
-  return loud.length > 1 ? [{ ...config, ...quiet }, ...each] : each;
+  const each = loud.map(([name, value]) => ({ [name]: value }));
+  return loud.length > 1 ? [quiet, ...each] : each;
 }
 
-function simpler(config: SimConfig): SimConfig[] {
-  const { habits, scale } = config;
+function simpler({ habits, scale }: SimConfig): Change[] {
   const plain = habits.map(() => ({ polling: 'interval' as const, mergePolicy: {} }));
-  const changes: Partial<SimConfig>[] = [];
+  const changes: Change[] = [];
   if (JSON.stringify(habits) !== JSON.stringify(plain)) changes.push({ habits: plain });
   if (scale.blobChance > 0) changes.push({ scale: { ...scale, blobChance: 0 } });
   if (scale.keys > 4) changes.push({ scale: { ...scale, keys: 4 } });
-  return changes.map((change) => ({ ...config, ...change }));
+  return changes;
 }
 
 const ways = [fewerNodes, fewerActions, quieter, fewerFaults, simpler];
@@ -105,12 +105,13 @@ export async function shrink(failure: Failure, { run, mayGoOn }: ShrinkOptions):
   for (let before: Failure | undefined; before !== smallest && mayGoOn(); ) {
     before = smallest;
     for (const way of ways) {
-      for (let candidates = way(smallest.config); candidates.length > 0 && mayGoOn(); ) {
-        const [next, ...others] = candidates as [SimConfig, ...SimConfig[]];
+      for (let changes = way(smallest.config); changes.length > 0 && mayGoOn(); ) {
+        const [change, ...others] = changes as [Change, ...Change[]];
+        const next = { ...smallest.config, ...change };
         const text = JSON.stringify(next);
         const isNew = !tried.has(text);
         tried.add(text);
-        candidates = isNew && (await attempt(next)) ? way(smallest.config) : others;
+        changes = isNew && (await attempt(next)) ? way(smallest.config) : others;
       }
     }
   }
