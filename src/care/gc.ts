@@ -13,9 +13,9 @@
  */
 import type { Environment } from '../base/env.ts';
 import { CorruptionError, StorageError } from '../base/errors.ts';
-import { toHex } from '../base/bytes.ts';
 import type { Logger } from '../base/logger.ts';
 import { Pacer } from '../base/pacer.ts';
+import { newId } from '../base/ids.ts';
 import { deletedBlobsSchema } from '../blob/blob-tables.ts';
 import { prepareMember } from '../batch/prepare.ts';
 import type { PrepareOptions } from '../batch/prepare.ts';
@@ -328,7 +328,7 @@ export class Collector {
 
   /** The store's time, asked for once and only if it is needed. */
   #now(): Promise<number> {
-    this.#storeNowMs ??= this.#store.now(`${probePrefix}${toHex(this.#options.environment.randomBytes(8))}`);
+    this.#storeNowMs ??= this.#store.now(`${probePrefix}${newId(this.#options.environment, 8)}`);
     return this.#storeNowMs;
   }
 
