@@ -136,8 +136,8 @@ export class LogFeed {
     const woken = new AbortController();
     const wake = (): void => woken.abort();
     this.#signal.addEventListener('abort', wake, { once: true });
-    const ignore = engine.follower.onMove((confirmed) => {
-      if (this.#ready.length === 0) this.#ready = this.#following(confirmed);
+    const ignore = engine.follower.watch((news) => {
+      if (this.#ready.length === 0) this.#ready = this.#following(news);
       if (this.#ready.length > 0 || engine.view.tail > this.#at) wake();
     });
     try {
@@ -153,11 +153,11 @@ export class LogFeed {
   }
 
   /** What of slots that were confirmed just now comes next: so it need not be read again if it is merged already. */
-  #following(confirmed: readonly LoggedCommit[]): readonly LoggedCommit[] {
+  #following(news: readonly LoggedCommit[]): readonly LoggedCommit[] {
     const { databaseId } = this.#options.engine.view.block0;
-    const from = confirmed.findIndex(({ seq }) => seq === this.#at + 1);
-    if (from < 0 || confirmed.some(({ commit }) => commit.databaseId !== databaseId)) return [];
-    return confirmed.slice(from, from + largestWindow);
+    const from = news.findIndex(({ seq }) => seq === this.#at + 1);
+    if (from < 0 || news.some(({ commit }) => commit.databaseId !== databaseId)) return [];
+    return news.slice(from, from + largestWindow);
   }
 
   #refresh(): Promise<void> {
