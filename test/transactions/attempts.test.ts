@@ -459,7 +459,7 @@ describe('a transaction that has ended', () => {
 
   it('follows the log no longer', async () => {
     let watching = 0;
-    const watch = Reflect.get(Follower.prototype, 'watch') as Follower['watch'];
+    const watch = Reflect.get(Follower.prototype, 'watch');
     const spy = vi.spyOn(Follower.prototype, 'watch').mockImplementation(function (this: Follower, watcher) {
       watching++;
       const stop = watch.call(this, watcher);
