@@ -4,6 +4,7 @@
  */
 import { BackpressureError, ContentionError } from '../../src/base/errors.ts';
 import { sleep } from '../../src/base/env.ts';
+import type { Follower } from '../../src/cluster/follow.ts';
 import type { Polling } from '../../src/cluster/polling.ts';
 import { Database } from '../../src/database.ts';
 import { Types } from '../../src/format/types.ts';
@@ -11,7 +12,7 @@ import { Instance } from '../../src/instance.ts';
 import { checkOptions } from '../../src/options.ts';
 import type { StoreDbOptions } from '../../src/options.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
-import { decodeBlock0 } from '../../src/format/block0.ts';
+import { decodeBlock0, encodeBlock0 } from '../../src/format/block0.ts';
 import type { Block0 } from '../../src/format/block0.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
@@ -74,11 +75,7 @@ export class ScaleNode {
     return !this.process.isFrozen && this.instance.engine !== undefined;
   }
 
-  get follower(): Instance['running'] extends (what: string) => infer E
-    ? E extends { follower: infer F }
-      ? F
-      : never
-    : never {
+  get follower(): Follower {
     return this.instance.running('The simulation').follower;
   }
 
@@ -142,6 +139,7 @@ export class Cluster {
   readonly nodes: ScaleNode[] = [];
   readonly #options: Partial<StoreDbOptions>;
   #latencies: number[] = [];
+  #resolvedMs: number[] = [];
   #failures = { contention: 0, backpressure: 0, others: [] as string[] };
   #nextId = loadedRows;
 
@@ -167,15 +165,12 @@ export class Cluster {
     return cluster;
   }
 
-  /** Nodes that run, and that all are registered. */
+  /** Nodes that run, and that all are registered: how they come to be is simulated elsewhere. */
   static async started(given: ClusterOptions): Promise<Cluster> {
     const cluster = await Cluster.make(given);
+    const nodes = cluster.nodes.map(({ nodeId }) => nodeId);
+    await cluster.store.put(`${prefix}/block0`, encodeBlock0({ ...(await cluster.block0()), nodes }), { if: 'any' });
     await cluster.startAll();
-    // The first slots are for the registration; on demand nobody takes part in it but with a merge.
-    for (let turns = 0; turns < 400 && given.polling !== 'onDemand'; turns++) {
-      if ((await cluster.block0()).nodes.length >= given.nodes) break;
-      await cluster.advance(intervalMs);
-    }
     await cluster.advance(3 * intervalMs);
     return cluster;
   }
@@ -236,6 +231,7 @@ export class Cluster {
       return;
     }
     this.#latencies.push(this.nowMs - startedMs);
+    this.#resolvedMs.push(this.nowMs);
     this.observer.flushed(node.nodeId);
   }
 
@@ -254,7 +250,15 @@ export class Cluster {
   /** Forgets what became of flushes, and counts from now on. */
   forget(): void {
     this.#latencies = [];
+    this.#resolvedMs = [];
     this.#failures = { contention: 0, backpressure: 0, others: [] };
+  }
+
+  /** How many flushes resolved in a second, from the first to the last. */
+  get flushesASecond(): number {
+    const times = this.#resolvedMs;
+    const lastedMs = (times.at(-1) ?? 0) - (times[0] ?? 0);
+    return lastedMs > 0 ? ((times.length - 1) * 1000) / lastedMs : 0;
   }
 
   get outcomes(): FlushOutcomes {
