@@ -29,6 +29,10 @@ function ms(value: number): string {
   return count(value);
 }
 
+function gigabytes(bytes: number): string {
+  return (bytes / 1e9).toFixed(1);
+}
+
 function seconds(valueMs: number): string {
   return (valueMs / 1000).toFixed(1);
 }
@@ -44,13 +48,14 @@ function costTable({ months }: Figures, polling: Polling): FigureTable {
     name: `cost-${polling}`,
     title: `Dollars a month, ${polling}`,
     head: ['Nodes', ...rates.map((rate) => (rate === 0 ? 'Idle' : `${count(rate)} a day`))],
-    rows: distinct(rows.map(({ nodes }) => nodes)).map((nodes) => [
-      String(nodes),
-      ...rates.map((rate) => {
-        const month = rows.find((row) => row.nodes === nodes && row.commitsADay === rate);
-        return month === undefined ? '' : `${dollars(month.dollars)}${month.composed ? ' *' : ''}`;
-      }),
-    ]),
+    rows: distinct(rows.map(({ nodes }) => nodes)).map((nodes) =>
+      [String(nodes)].concat(
+        rates.map((rate) => {
+          const month = rows.find((row) => row.nodes === nodes && row.commitsADay === rate);
+          return month === undefined ? '' : `${dollars(month.dollars)}${month.composed ? ' *' : ''}`;
+        }),
+      ),
+    ),
   };
 }
 
@@ -65,7 +70,7 @@ function yearTable({ months }: Figures): FigureTable {
         const month = rows.find((row) => row.nodes === nodes && row.polling === polling);
         return month === undefined ? '' : dollars(month.dollars * monthsAYear);
       };
-      return [String(nodes), ...pollings.map(of)];
+      return [String(nodes)].concat(pollings.map(of));
     }),
   };
 }
@@ -92,7 +97,7 @@ function requestTable({ months }: Figures): FigureTable {
       const day = scaled(traffic, 1 / 30);
       const { found, unchanged, missing, slotsWon, slotsLost, roots, rootsLost, blocks } = day;
       const counts = [found, unchanged, missing, slotsWon, slotsLost, roots, rootsLost, blocks].map(count);
-      return [String(nodes), ...counts, (day.bytesRead / 1e9).toFixed(1), (day.bytesWritten / 1e9).toFixed(1)];
+      return [String(nodes)].concat(counts, gigabytes(day.bytesRead), gigabytes(day.bytesWritten));
     }),
   };
 }
@@ -210,15 +215,16 @@ function counterTable({ counters }: Figures): FigureTable {
     name: 'counters',
     title: 'Conflicts for each transaction that was committed, and given up (of all)',
     head: ['Nodes', ...keys.map((k) => (k === 1 ? '1 counter' : `${k} counters`))],
-    rows: distinct(counters.map(({ nodes }) => nodes)).map((nodes) => [
-      String(nodes),
-      ...keys.map((k) => {
-        const row = counters.find((candidate) => candidate.nodes === nodes && candidate.counters === k);
-        if (row === undefined) return '';
-        const given = row.givenUp === 0 ? '' : ` (${share(row.givenUp, row.givenUp + row.committed)})`;
-        return `${row.conflictsPerCommit.toFixed(2)}${given}`;
-      }),
-    ]),
+    rows: distinct(counters.map(({ nodes }) => nodes)).map((nodes) =>
+      [String(nodes)].concat(
+        keys.map((k) => {
+          const row = counters.find((candidate) => candidate.nodes === nodes && candidate.counters === k);
+          if (row === undefined) return '';
+          const given = row.givenUp === 0 ? '' : ` (${share(row.givenUp, row.givenUp + row.committed)})`;
+          return `${row.conflictsPerCommit.toFixed(2)}${given}`;
+        }),
+      ),
+    ),
   };
 }
 
