@@ -12,6 +12,7 @@ export interface Figures {
   steady: Steady[];
   months: Month[];
   used: Steady[];
+  replicas: (Steady & { readonly writers: number })[];
   clocks: (Steady & { readonly skewMs: number })[];
   contention: Contention[];
   bursts: (Contention & { readonly polling: Polling })[];
@@ -38,6 +39,7 @@ export function noFigures(): Figures {
     steady: [],
     months: [],
     used: [],
+    replicas: [],
     clocks: [],
     contention: [],
     bursts: [],
@@ -130,7 +132,7 @@ function checkJob(nodes: number, polling: Polling, commitsADay: number, days: nu
 export function jobs(quick: boolean): Job[] {
   const nodes = quick ? few : all;
   const budget = quick ? 2000 : 8000;
-  const used = quick ? [4, 16] : [4, 16, 64, 256];
+  const used = quick ? [16] : [4, 16, 64, 256];
   const writers = quick ? [2, 8, 32] : [2, 4, 8, 16, 32, 64, 128, 256];
   const paces = quick ? [0, 1000] : [0, 1000, 10_000, 60_000];
   const groups = quick ? [16] : [16, 64, 256];
@@ -145,6 +147,18 @@ export function jobs(quick: boolean): Job[] {
         name: `${n} nodes that are asked, ${polling}`,
         run: async (figures) =>
           void figures.used.push(await steady({ ...options, warmUpMs: 60_000, queryEveryMs: 30_000 })),
+      });
+    }
+  }
+  for (const n of used) {
+    for (const writers of new Set([4, n])) {
+      const windowMs = Math.max(120_000, Math.min(600_000, 30_000_000 / n));
+      const options = { nodes: n, writers, polling: 'interval', commitsADay: 50_000, windowMs } as const;
+      list.push({
+        section: 'replicas',
+        name: `${writers} writers of ${n} nodes`,
+        run: async ({ replicas }) =>
+          void replicas.push({ ...(await steady({ ...options, warmUpMs: 30_000 })), writers }),
       });
     }
   }

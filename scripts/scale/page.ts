@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Polling } from '../../src/cluster/polling.ts';
 import { noTraffic } from '../../test/scale/network.ts';
-import { dollarsOf, readsOf, scaled, writesOf } from '../../test/scale/steady.ts';
+import { dollarsOf, monthOf, readsOf, scaled, writesOf } from '../../test/scale/steady.ts';
 import type { Month } from '../../test/scale/steady.ts';
 import type { Figures } from './figures.ts';
 
@@ -262,6 +262,35 @@ function disturbanceTable({ disturbances }: Figures): FigureTable {
   };
 }
 
+function replicaTable({ replicas }: Figures): FigureTable {
+  return {
+    name: 'replicas',
+    title: '50,000 commits a day by some of the nodes; the others are replicas',
+    head: [
+      'Nodes',
+      'Writers',
+      'Flush: p50 ms',
+      'p99 ms',
+      'Lost slots a commit',
+      'Shown: p99 ms',
+      'Merged: p99 ms',
+      'Lost merges',
+      'Dollars a month',
+    ],
+    rows: replicas.map((row) => [
+      String(row.nodes),
+      String(row.writers),
+      ms(row.latency.p50),
+      ms(row.latency.p99),
+      (row.traffic.slotsLost / Math.max(1, row.traffic.slotsWon)).toFixed(2),
+      ms(row.staleness.p99),
+      ms(row.merging.p99),
+      count(row.lostMerges),
+      dollars(monthOf(row).dollars),
+    ]),
+  };
+}
+
 function clockTable({ clocks }: Figures): FigureTable {
   return {
     name: 'clocks',
@@ -327,6 +356,7 @@ export function tables(figures: Figures): FigureTable[] {
     ...pollings.map((polling) => costTable(figures, polling)),
     requestTable(figures),
     usedTable(figures),
+    replicaTable(figures),
     contentionTable(figures),
     burstTable(figures),
     counterTable(figures),

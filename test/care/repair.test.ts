@@ -547,6 +547,12 @@ describe('a crash in the middle', () => {
     // It was left, and nothing else was done to it.
     const { revision } = before;
     const after0 = await cluster.block0();
-    expect(after0).toEqual({ ...before, revision: revision + 1, nodes: [], nonce: after0.nonce, writer: after0.writer });
+    expect(after0).toEqual({
+      ...before,
+      revision: revision + 1,
+      nodes: [],
+      nonce: after0.nonce,
+      writer: after0.writer,
+    });
   });
 });

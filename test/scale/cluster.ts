@@ -47,6 +47,8 @@ function rowOf(id: number, random: SeededRandom): Record<string, unknown> {
 export interface ClusterOptions {
   readonly nodes: number;
   readonly polling: Polling;
+  /** How many of them write; the others are replicas. Default: all. */
+  readonly writers?: number;
   readonly seed?: string;
   /** Further options of all nodes. */
   readonly options?: Partial<StoreDbOptions>;
@@ -138,6 +140,7 @@ export class Cluster {
   readonly observer: Observer;
   readonly nodes: ScaleNode[] = [];
   readonly #options: Partial<StoreDbOptions>;
+  readonly #writers: number;
   #latencies: number[] = [];
   #resolvedMs: number[] = [];
   #failures = { contention: 0, backpressure: 0, others: [] as string[] };
@@ -146,7 +149,7 @@ export class Cluster {
   private constructor(
     environment: VirtualEnvironment,
     store: MemoryDriver,
-    { seed, polling, options }: ClusterOptions,
+    { seed, polling, nodes, writers = nodes, options }: ClusterOptions,
   ) {
     this.environment = environment;
     this.random = new SeededRandom(`cluster ${seed}`);
@@ -154,6 +157,7 @@ export class Cluster {
     this.network = new Network(store, environment, this.random.fork());
     this.observer = new Observer(environment);
     this.#options = { polling, ...options };
+    this.#writers = writers;
   }
 
   /** Nodes that are not started yet. */
@@ -168,7 +172,7 @@ export class Cluster {
   /** Nodes that run, and that all are registered: how they come to be is simulated elsewhere. */
   static async started(given: ClusterOptions): Promise<Cluster> {
     const cluster = await Cluster.make(given);
-    const nodes = cluster.nodes.map(({ nodeId }) => nodeId);
+    const nodes = cluster.nodes.slice(0, given.writers).map(({ nodeId }) => nodeId);
     await cluster.store.put(`${prefix}/block0`, encodeBlock0({ ...(await cluster.block0()), nodes }), { if: 'any' });
     await cluster.startAll();
     await cluster.advance(3 * intervalMs);
@@ -176,7 +180,8 @@ export class Cluster {
   }
 
   node(nodeId: number): ScaleNode {
-    return new ScaleNode(this, nodeId, this.#options);
+    const role = nodeId < this.#writers ? 'writer' : 'replica';
+    return new ScaleNode(this, nodeId, { role, ...this.#options });
   }
 
   async start(node: ScaleNode): Promise<void> {
@@ -196,8 +201,9 @@ export class Cluster {
     return this.environment.timeline.nowMs;
   }
 
+  /** The writers that live. */
   get live(): ScaleNode[] {
-    return this.nodes.filter((node) => node.isLive);
+    return this.nodes.slice(0, this.#writers).filter((node) => node.isLive);
   }
 
   async block0(): Promise<Block0> {

@@ -11,6 +11,8 @@ export const dayMs = 86_400_000;
 export interface SteadyOptions {
   readonly nodes: number;
   readonly polling: Polling;
+  /** How many of them write; the others are replicas. Default: all. */
+  readonly writers?: number;
   /** Commits a day of all nodes together. */
   readonly commitsADay: number;
   readonly windowMs: number;
@@ -78,7 +80,8 @@ function ask(cluster: Cluster, everyMs: number): void {
 
 export async function steady(options: SteadyOptions): Promise<Steady> {
   const { nodes, polling, commitsADay, windowMs, warmUpMs, skewMs = 0 } = options;
-  const cluster = await Cluster.started({ nodes, polling, seed: JSON.stringify(options) });
+  const { writers = nodes } = options;
+  const cluster = await Cluster.started({ nodes, writers, polling, seed: JSON.stringify(options) });
   for (const { process } of cluster.nodes) process.skewMs = Math.round(cluster.random.between(-skewMs, skewMs));
   if (options.collects === true) {
     const collect = async (): Promise<void> => {
