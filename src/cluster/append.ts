@@ -10,7 +10,7 @@
  */
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
-import { ContentionError, StorageError, TransactionConflictError } from '../base/errors.ts';
+import { StorageError, TransactionConflictError } from '../base/errors.ts';
 import { randomUuid } from '../base/ids.ts';
 import { encodeCommit } from '../format/commit.ts';
 import type { Commit, CommitMember } from '../format/commit.ts';
@@ -21,6 +21,7 @@ import type { CommitLog } from '../log/commit-log.ts';
 import { deadSlotFate, DefiniteFailure, lostForCertain, outcomeUnknown, readFate, refKey } from './fate.ts';
 import type { Fate, Undecided } from './fate.ts';
 import type { Follower } from './follow.ts';
+import { SlotRace } from './slot-race.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 
 /** A flush that wants to be committed. */
@@ -79,13 +80,13 @@ export interface LogWriterOptions {
 
 /** Flushes that share a commit have at most this many bytes together. */
 const maxGroupBytes = 4 * 1024 * 1024;
-/** Confirmed losses after which a flush fails with `ContentionError`. */
-const maxLosses = 32;
 
 export class LogWriter {
   readonly #options: LogWriterOptions;
   #queue: Waiting[] = [];
   #running: Promise<void> | undefined;
+  /** Whether others had been faster when the last flush came to put. */
+  #cameLate = false;
   readonly #undecided: Map<string, Undecided>;
   readonly #asked = new Set<Promise<boolean>>();
   /** By slot and commit id. */
@@ -210,7 +211,9 @@ export class LogWriter {
     const { follower, environment, isStale, makeRoom } = this.#options;
     await makeRoom();
     if (isStale()) await this.#refreshFor(group);
-    for (let losses = 0; ; ) {
+    // Where others write all the time, a look is cheaper than a put that comes too late.
+    else if (this.#cameLate) this.#cameLate = await follower.peek();
+    for (const race = new SlotRace(); ; ) {
       const view = follower.view;
       const { accepted, members, contradicted } = await this.#prepare(group, view);
       if (accepted.length === 0 && group.every((waiting) => waiting.settled)) return;
@@ -241,12 +244,10 @@ export class LogWriter {
         return rejectAll(accepted, failure ?? this.#failureOf(accepted[0]?.inFlight?.commitId));
       }
       for (const waiting of accepted) waiting.inFlight = undefined;
-      if (++losses >= maxLosses) {
-        const message = `Other writers won ${losses} slots in a row. The flush was not applied: try it again.`;
-        return group.forEach((waiting) => waiting.reject(new ContentionError(message)));
-      }
-      const pauseMs = Math.min(500, 4 * 2 ** Math.min(losses, 8)) * environment.random();
-      await sleep(environment, pauseMs);
+      await sleep(environment, race.lost(environment.random()));
+      // The winner was seldom the last one: without a look, each slot since then would cost a put to find out.
+      this.#cameLate = true;
+      await follower.peek();
     }
   }
 

@@ -138,11 +138,7 @@ export class Turns {
   get isOwnTurn(): boolean {
     const { environment, nodeId, role } = this.#options;
     const sharing = this.#sharing ?? this.#host.view.block0.nodes;
-    return (
-      role === 'writer' &&
-      !this.#excluded &&
-      this.rotation.authority(environment.now(), [...sharing, nodeId]) === nodeId
-    );
+    return role === 'writer' && !this.#excluded && this.rotation.isOwn(environment.now(), [...sharing, nodeId]);
   }
 
   #untilDue(nowMs: number): number | undefined {
@@ -186,7 +182,7 @@ export class Turns {
     if (!isDue) return false;
     this.#excluded = !sharing.includes(nodeId);
     // With a slow store the turn may end in another slot: were only that one asked for, it could be the wrong one always.
-    const isOwn = (atMs: number): boolean => this.rotation.authority(atMs, sharing) === nodeId;
+    const isOwn = (atMs: number): boolean => this.rotation.isOwn(atMs, sharing);
     if (!isOwn(startedMs) && !isOwn(environment.now())) return false;
     await this.#host.merge();
     return true;

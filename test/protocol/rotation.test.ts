@@ -192,6 +192,16 @@ describe('a node that dies', () => {
     expect(merged.every(({ lateMs }) => lateMs < 9 * intervalMs)).toBe(true);
   });
 
+  it('dies with its neighbours, half of all nodes: commits never wait for more than a few slots', async () => {
+    const nodes = await start(...Array.from({ length: 32 }, (_, i) => i));
+    await environment.advance(8 * intervalMs);
+    for (const { process } of nodes.slice(8, 24)) process.freeze();
+    const lost = lostMerges(nodes);
+    const merged = await mergers(nodes[0] as Node, 40);
+    expect(Math.max(...merged.map(({ lateMs }) => lateMs))).toBeLessThan(4.5 * intervalMs);
+    expect(lostMerges(nodes) - lost).toBeLessThan(40);
+  });
+
   it('was only paused: it takes its turns again, though others have taken them', async () => {
     const nodes = await start(0, 1, 2);
     await environment.advance(5 * intervalMs);
