@@ -74,8 +74,8 @@ export const Field = {
   read: 22,
 } as const;
 
-const FlushField = { status: 0, tries: 1, since: 2, slot: 3, commit: 4, told: 5 } as const;
-const flushBytes = 6;
+export const FlushField = { status: 0, tries: 1, since: 2, slot: 3, commit: 4, told: 5 } as const;
+export const flushBytes = 6;
 
 /** What a transaction was told while it waited: that its key was written, or that slots were passed over. */
 export const Told = { wrote: 1, jumped: 2 } as const;
