@@ -18,6 +18,10 @@ import type { BlobStore } from './blob/blob-store.ts';
 import { BlobValue } from './blob/blob-value.ts';
 import type { BlobData, BlobOptions } from './blob/blob-value.ts';
 import { describeValue } from './format/values.ts';
+import type { ChangeFeed, ChangesOptions } from './changes.ts';
+import { checkCommit, checkPosition, checkSnapshotOptions, isTime } from './call-options.ts';
+import type { CallOptions, RefreshOptions, SnapshotOptions } from './call-options.ts';
+import type { CommitRef } from './cluster/fate.ts';
 import type { TriggerOperation } from './table/trigger.ts';
 import { decodeRow } from './format/row-decode.ts';
 import { FieldProblem } from './format/row-encode.ts';
@@ -31,21 +35,8 @@ import type { TableState } from './table/table-state.ts';
 import { BlockGone } from './tree/block-source.ts';
 import type { RowHit } from './tree/tree.ts';
 import type { DatabaseStats } from './care/stats.ts';
-
-/** Options of calls that reach the store. */
-export interface CallOptions {
-  /** Gives the call up. */
-  readonly signal?: AbortSignal;
-}
-
-/** Options of `db.snapshot()`. */
-export interface SnapshotOptions extends CallOptions {
-  /**
-   * After how long others may take the snapshot for abandoned, in milliseconds, if its holder has not renewed it: it does so
-   * by itself as long as it runs. Default 3,600,000 (an hour).
-   */
-  readonly expiresAfterMs?: number;
-}
+import { runTransaction } from './transaction/run.ts';
+import type { TransactionFunction, TransactionOptions } from './transaction/run.ts';
 
 /** A snapshot as `db.snapshots()` lists it. */
 export interface SnapshotInfo {
@@ -75,7 +66,8 @@ export class Database {
    * Opens the database, or creates it where there is none, and starts the write-forward loop. Required before any
    * operation; calling it again changes nothing. `registerSchema()` and its like may come before or after. Rejects with
    * `NotADatabaseError` if there are other objects under the prefix, with `UnsafeStoreError` if the store is not safe
-   * for a new database, and with `DeadlineExceededError` if it cannot be reached.
+   * for a new database, with `DeadlineExceededError` if it cannot be reached, and with `BackpressureError` if more commits
+   * wait to be merged than there is memory for, and cannot be.
    */
   async start(): Promise<void> {
     await this.#instance.start();
@@ -83,8 +75,8 @@ export class Database {
 
   /**
    * Stops the write-forward loop, waits for flushes and merges under way and releases what the instance holds. Nothing
-   * is merged for it: what was flushed is durable as it is. A stopped instance can be started again. It leaves
-   * no timers or sockets behind.
+   * is merged for it: what was flushed is durable as it is. The instance leaves the list of nodes that share write
+   * authority, with one write. A stopped instance can be started again. It leaves no timers or sockets behind.
    */
   async stop(): Promise<void> {
     await this.#instance.stop();
@@ -131,6 +123,21 @@ export class Database {
   /** A new, empty root batch. */
   batch(): Batch {
     return new Batch(this.#instance);
+  }
+
+  /**
+   * Runs `run` as a transaction: what it reads and writes through `tx` takes effect at one point in the order of all commits,
+   * on all nodes. All of its reads are of one state, with its own writes on top. What it wrote is committed when it has
+   * returned, if nothing that it read has been changed by others; if it has, `run` is called again, on a newer state. So it
+   * may run several times and must have no other effects. Resolves to what it returns. If it throws, nothing is written, and
+   * the transaction rejects with that.
+   *
+   * Rejects with `TransactionConflictError` after too many attempts, with `DuplicateKeyError`, `RowNotFoundError` and
+   * `CommitOutcomeUnknownError` as `batch.flush()` does, and with `InvalidOptionError`. One that writes nothing commits
+   * nothing: it shows a state that may be up to two intervals old, unless `db.refresh()` came before it.
+   */
+  transaction<T>(run: TransactionFunction<T>, options: TransactionOptions = {}): Promise<T> {
+    return runTransaction(this.#instance, run, options);
   }
 
   /** A query on a table, given by name or, for typed rows, by its schema definition. */
@@ -211,10 +218,50 @@ export class Database {
     });
   }
 
-  /** Catches up with everything that was committed anywhere before the call. Later queries see it. */
-  async refresh(options: CallOptions = {}): Promise<void> {
+  /**
+   * Where this instance is in the log: the slot of the newest commit that it shows, 0 before the first. It only goes up.
+   * After `flush()` it is at least that of the flushed commit, so that another instance can be brought up to it
+   * (`refresh({ atLeast })`). Throws `NotStartedError`.
+   */
+  get position(): number {
+    return this.#instance.running('db.position').view.tail;
+  }
+
+  /**
+   * Catches up with everything that was committed anywhere before the call, or with a position. Later queries see it.
+   * Rejects with `DeadlineExceededError` if that takes longer than a minute, and with `InvalidOptionError`.
+   */
+  async refresh(options: RefreshOptions = {}): Promise<void> {
+    const { atLeast, signal: outer } = options;
+    if (atLeast !== undefined) checkPosition('atLeast', atLeast);
     const engine = this.#instance.running('db.refresh()');
-    await engine.withDeadline('db.refresh()', options.signal, ({ signal }) => engine.refresh(signal));
+    await engine.withDeadline('db.refresh()', outer, ({ signal }) => {
+      return atLeast === undefined ? engine.refresh(signal) : engine.reach(atLeast, signal);
+    });
+  }
+
+  /**
+   * What is committed, by whichever instance: an endless loop over commits in the order of the log, each with its changes. It
+   * gives every commit exactly once, and can be taken up again after any of them. It ends when `break` leaves it; it
+   * rejects with `AbortedError`, with `NotStartedError` when this instance is stopped, and with `ChangesExpiredError` if
+   * the log begins after the position. While the store cannot be reached it waits. Throws `NotStartedError` and
+   * `InvalidOptionError`.
+   */
+  changes(options: ChangesOptions = {}): ChangeFeed {
+    const { after, signal } = options;
+    if (after !== undefined) checkPosition('after', after);
+    return this.#instance.changes(after, signal);
+  }
+
+  /**
+   * What became of a commit whose outcome was unknown: pass the `CommitOutcomeUnknownError`, or its `commitId` and `slot`,
+   * also in another process or on a replica. True: it was applied, and this instance shows it. False: it was not, and never
+   * will be. Rejects with `CommitOutcomeUnknownError` while that cannot be told, and with `InvalidOptionError`. Where
+   * the batch is still at hand, flushing it again asks as well, and commits it if it was not.
+   */
+  async resolveCommit(commit: CommitRef, options: CallOptions = {}): Promise<boolean> {
+    const { commitId, slot } = checkCommit(commit);
+    return this.#instance.resolveCommit(commitId, slot, options, 'db.resolveCommit()');
   }
 
   /**
@@ -222,7 +269,7 @@ export class Database {
    * large load. Rejects with `ContentionError` if other instances merge all the time.
    */
   async checkpoint(options: CallOptions = {}): Promise<void> {
-    await this.#instance.running('db.checkpoint()').checkpoint(options.signal);
+    await this.#instance.writing('db.checkpoint()').checkpoint(options.signal);
   }
 
   /**
@@ -232,7 +279,7 @@ export class Database {
    * as reading all that does. Rejects with `InvalidOptionError`.
    */
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
-    return this.#instance.verify(checkVerifyOptions(options));
+    return this.#instance.maintenance.verify(checkVerifyOptions(options));
   }
 
   /**
@@ -242,7 +289,7 @@ export class Database {
    * attempt, and with `InvalidOptionError`.
    */
   async repair(options: RepairOptions = {}): Promise<RepairReport> {
-    return this.#instance.repair(checkRepairOptions(options));
+    return this.#instance.maintenance.repair(checkRepairOptions(options));
   }
 
   /**
@@ -288,7 +335,7 @@ export class Database {
    * deleted nothing, if any state that must be kept cannot be read, and with `InvalidOptionError`.
    */
   async gc(options: GcOptions = {}): Promise<GcReport> {
-    return this.#instance.collect(checkGcOptions(options));
+    return this.#instance.maintenance.collect(checkGcOptions(options));
   }
 
   /**
@@ -308,22 +355,6 @@ export class Database {
   stats(): DatabaseStats {
     return this.#instance.stats();
   }
-}
-
-function isTime(value: unknown): boolean {
-  return value instanceof Date && !Number.isNaN(value.getTime());
-}
-
-function checkSnapshotOptions(options: SnapshotOptions): { timeToLiveMs: number; signal: AbortSignal | undefined } {
-  const { expiresAfterMs = 3_600_000, signal } = options;
-  if (Number.isInteger(expiresAfterMs) && expiresAfterMs >= 1000 && expiresAfterMs <= 2_592_000_000) {
-    return { timeToLiveMs: expiresAfterMs, signal };
-  }
-  const allowed = 'whole milliseconds from 1,000 to 2,592,000,000 (30 days)';
-  throw new InvalidOptionError(
-    'expiresAfterMs',
-    `Option expiresAfterMs is ${describeValue(expiresAfterMs)}; it must be ${allowed}.`,
-  );
 }
 
 async function rejected(cause: unknown): Promise<never> {

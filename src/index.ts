@@ -14,8 +14,12 @@ export function StoreDb(options: StoreDbOptions): Database {
 
 export default StoreDb;
 
-export type { CallOptions, Database, SnapshotInfo, SnapshotOptions } from './database.ts';
+export type { CallOptions, RefreshOptions, SnapshotOptions } from './call-options.ts';
+export type { Database, SnapshotInfo } from './database.ts';
+export type { Change, ChangeFeed, ChangesOptions, CommittedChanges } from './changes.ts';
 export type { Snapshot } from './snapshot.ts';
+export type { Transaction } from './transaction/transaction.ts';
+export type { TransactionFunction, TransactionOptions } from './transaction/run.ts';
 export type { GcOptions } from './care/gc-options.ts';
 export type { GcReport } from './care/gc.ts';
 export type { Garbage, GarbageKind } from './care/gc-store.ts';
@@ -36,6 +40,7 @@ export type {
 } from './batch/batch.ts';
 export type { CacheDriver } from './memory/cache-driver.ts';
 export type { CacheStats, DatabaseStats, LogStats } from './care/stats.ts';
+export type { TransactionCounters } from './care/transaction-counters.ts';
 export type { DocumentOf, FieldDefinition, RowOf, SchemaDefinition } from './table/schema.ts';
 export type { GarbageCount } from './care/object-census.ts';
 export type { RepairedIndex } from './care/index-rebuild.ts';
@@ -60,7 +65,9 @@ export type { Explanation } from './query/explain.ts';
 export type { Overlay } from './table/query-host.ts';
 export type { MergeCounters } from './cluster/merge-counters.ts';
 export type { MergePolicy } from './cluster/merge-policy.ts';
+export type { CommitRef } from './cluster/fate.ts';
 export type { Polling } from './cluster/polling.ts';
+export type { Role } from './cluster/role.ts';
 export { costOf, s3StandardPrices, type PriceTable } from './storage/prices.ts';
 export { Types } from './format/types.ts';
 export { defineSchema } from './table/schema.ts';
@@ -69,7 +76,9 @@ export {
   BatchStateError,
   BlobNotFoundError,
   BlobReferenceError,
+  ChangesExpiredError,
   CommitOutcomeUnknownError,
+  BackpressureError,
   ContentionError,
   CorruptionError,
   DatabaseReplacedError,
@@ -85,11 +94,13 @@ export {
   NotADatabaseError,
   NotStartedError,
   NotSupportedError,
+  ReadOnlyError,
   RowNotFoundError,
   SchemaNotFoundError,
   SnapshotExpiredError,
   StorageError,
   StoreDbError,
+  TransactionConflictError,
   TriggerDepthError,
   UnknownFormatError,
   UnsafeStoreError,

@@ -2,9 +2,9 @@
  * A running (or stopped) instance: what is registered, the engine while it runs, and what batches and queries need of
  * the two. The facade (database.ts) puts the public calls on top of it.
  */
-import { Deadline } from './base/deadline.ts';
+import type { Deadline } from './base/deadline.ts';
 import type { Environment } from './base/env.ts';
-import { NotStartedError } from './base/errors.ts';
+import { NotStartedError, ReadOnlyError } from './base/errors.ts';
 import { filteredLogger } from './base/logger.ts';
 import type { Logger } from './base/logger.ts';
 import type { Batch, BatchHost, FlushOptions } from './batch/batch.ts';
@@ -13,29 +13,24 @@ import { prepareMember } from './batch/prepare.ts';
 import { PinningKeeper } from './care/state-keeper.ts';
 import type { HeldSnapshot } from './care/held-snapshot.ts';
 import { HeldSnapshots } from './care/held-snapshots.ts';
-import { Collector } from './care/gc.ts';
-import type { GcReport } from './care/gc.ts';
-import { checkGcOptions } from './care/gc-options.ts';
-import type { CheckedGcOptions } from './care/gc-options.ts';
-import { GcSchedule } from './care/gc-schedule.ts';
 import { BlobUploads } from './batch/blob-uploads.ts';
 import { BlobStore } from './blob/blob-store.ts';
 import { readStats } from './care/stats.ts';
 import type { DatabaseStats } from './care/stats.ts';
-import { runRepair, runVerify } from './care/upkeep.ts';
-import type { UpkeepOptions } from './care/upkeep.ts';
-import type { RepairReport } from './care/repair.ts';
-import type { VerifyReport } from './care/verify.ts';
-import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
-import { examineStore } from './care/doctor.ts';
+import type { TransactionCounters } from './care/transaction-counters.ts';
 import type { StoreReport } from './care/doctor.ts';
-import type { Undecided } from './cluster/append.ts';
+import type { Undecided } from './cluster/fate.ts';
 import { Engine } from './cluster/engine.ts';
 import type { PinnedView } from './cluster/engine.ts';
+import { LogFeed } from './cluster/log-feed.ts';
+import { ChangeFeed } from './changes.ts';
+import { CommitLog } from './log/commit-log.ts';
+import { Maintenance } from './maintenance.ts';
 import { checkNodes } from './options.ts';
 import type { CheckedOptions } from './options.ts';
 import { ObservedDriver } from './storage/observed.ts';
 import { harmlessHook } from './storage/request-hook.ts';
+import { ReadOnlyDriver } from './storage/read-only.ts';
 import { RetryingDriver } from './storage/retry.ts';
 import type { StorageDriver } from './storage/driver.ts';
 import type { QueryHost, StateKeeper } from './table/query-host.ts';
@@ -43,14 +38,20 @@ import { Registry } from './table/registry.ts';
 import type { TableShape } from './table/table-shape.ts';
 import { TriggerApi } from './trigger-api.ts';
 import type { TableState } from './table/table-state.ts';
+import type { View } from './table/view.ts';
+import type { CommitMember } from './format/commit.ts';
 
 /** After how long a state that a long loop holds counts as abandoned unless it is renewed, in milliseconds. */
 const loopPinMs = 600_000;
 /** What a flush may hold in its commit itself, in bytes; more goes into staged runs. */
 const defaultMaxCommitBytes = 8 * 1024 * 1024;
 
-/** Far beyond what looking at a store takes, which ends by itself. */
-const doctorTimeoutMs = 300_000;
+/** What else a commit is subject to, and the call that it is for. */
+export interface CommitGuard {
+  readonly what: string;
+  /** Rejects if the commit must not follow the state that a view shows, whose last changes are those of `earlier`. */
+  validate(view: View, earlier: readonly CommitMember[]): Promise<void>;
+}
 
 interface Transition {
   readonly kind: 'start' | 'stop';
@@ -71,7 +72,8 @@ export class Instance implements BatchHost, QueryHost {
   readonly #createdMs: number;
   readonly #maxCommitBytes: number;
   readonly #held: HeldSnapshots;
-  #gcSchedule: GcSchedule | undefined;
+  readonly maintenance: Maintenance;
+  readonly transactions: TransactionCounters = { committed: 0, conflicts: 0, failed: 0 };
   /** Flushes that were told that their outcome is unknown ask for it again, also after a restart. */
   readonly #undecided = new Map<string, Undecided>();
   #engine: Engine | undefined;
@@ -89,8 +91,20 @@ export class Instance implements BatchHost, QueryHost {
     const onRequest = options.onRequest && harmlessHook(options.onRequest, this.#logger);
     this.observed = new ObservedDriver(options.driver, { environment, ...(onRequest && { onRequest }) });
     this.#createdMs = environment.monotonicMs();
-    this.#driver = new RetryingDriver(this.observed, environment);
+    const store = new RetryingDriver(this.observed, environment);
+    this.#driver = options.role === 'replica' ? new ReadOnlyDriver(store) : store;
     this.blobs = new BlobStore(this.#driver, options.dbPrefix);
+    this.maintenance = new Maintenance({
+      environment,
+      driver: this.#driver,
+      store,
+      logger: this.#logger,
+      options,
+      maxCommitBytes,
+      running: (what) => this.running(what),
+      writing: (what) => this.writing(what),
+      hold: (...held) => this.#hold(...held),
+    });
   }
 
   /** The engine from `start()` to `stop()`. */
@@ -123,7 +137,7 @@ export class Instance implements BatchHost, QueryHost {
     await engine.open();
     await this.#keepHistory(engine);
     this.#engine = engine;
-    this.#scheduleGc(engine);
+    this.maintenance.begin(engine);
   }
 
   /** Where it cannot be said in Block 0, the instance is not started, and nothing of it goes on. */
@@ -136,21 +150,6 @@ export class Instance implements BatchHost, QueryHost {
       await engine.close().catch(() => undefined);
       throw error;
     }
-  }
-
-  #scheduleGc(engine: Engine): void {
-    const { gcInterval: intervalMs } = this.#options;
-    if (intervalMs === undefined) return;
-    this.#gcSchedule = new GcSchedule({
-      environment: this.environment,
-      logger: this.#logger,
-      intervalMs,
-      isDue: () => {
-        const { generation, collected } = engine.register.current.block0;
-        return generation > collected;
-      },
-      collect: () => this.collect(checkGcOptions({})),
-    });
   }
 
   stop(): Promise<void> {
@@ -178,7 +177,7 @@ export class Instance implements BatchHost, QueryHost {
   async #close(running: Engine | undefined): Promise<void> {
     const engine = running ?? this.#engine;
     this.#engine = undefined;
-    this.#gcSchedule?.stop();
+    this.maintenance.end();
     if (engine === undefined) return;
     try {
       await this.#held.release();
@@ -194,35 +193,16 @@ export class Instance implements BatchHost, QueryHost {
 
   stats(): DatabaseStats {
     const uptimeMs = this.environment.monotonicMs() - this.#createdMs;
-    return readStats(this.observed.snapshot(), this.#options.prices, uptimeMs, this.#engine);
-  }
-
-  /** Checks what is stored. */
-  verify(options: VerifyOptions): Promise<VerifyReport> {
-    return runVerify(this.#upkeep('db.verify()'), options);
-  }
-
-  /** Rebuilds what can be rebuilt. */
-  repair(options: RepairOptions): Promise<RepairReport> {
-    return runRepair(this.#upkeep('db.repair()'), options);
-  }
-
-  #upkeep(what: string): UpkeepOptions {
-    const engine = this.running(what);
-    const { dbPrefix: prefix, maxMemoryBytes } = this.#options;
-    const hold: UpkeepOptions['hold'] = (pinning, timeToLiveMs) => this.#hold(engine, what, pinning, timeToLiveMs);
-    return { engine, environment: this.environment, driver: this.#driver, prefix, maxMemoryBytes, hold };
+    const { transactions, observed } = this;
+    const { role, prices } = this.#options;
+    return readStats(role, observed.snapshot(), prices, uptimeMs, this.#engine, transactions);
   }
 
   /** Looks at the store, started or not. */
   async doctor(signal: AbortSignal | undefined): Promise<StoreReport> {
-    const { environment } = this;
-    const deadline = new Deadline(environment, 'db.doctor()', doctorTimeoutMs, signal);
     try {
-      const options = { environment, driver: this.#driver, prefix: this.#options.dbPrefix };
-      return await examineStore({ ...options, signal: deadline.signal });
+      return await this.maintenance.doctor(signal);
     } finally {
-      deadline.clear();
       // Nobody else closes what was opened for this. How that goes is no news about the store.
       if (this.#last.kind === 'stop') await this.#driver.close?.().catch(() => undefined);
     }
@@ -232,6 +212,13 @@ export class Instance implements BatchHost, QueryHost {
   running(what: string): Engine {
     if (this.#engine === undefined) throw new NotStartedError(what);
     return this.#engine;
+  }
+
+  /** The same for a call that writes; throws `ReadOnlyError` on a replica. */
+  writing(what: string): Engine {
+    const engine = this.running(what);
+    if (this.#options.role === 'replica') throw new ReadOnlyError(what);
+    return engine;
   }
 
   shapeOf(table: string): TableShape | undefined {
@@ -256,8 +243,9 @@ export class Instance implements BatchHost, QueryHost {
 
   keeperOf(state: TableState): StateKeeper | undefined {
     const engine = this.#engine;
-    // Only of the present view it is known which Block 0 it belongs to.
-    if (engine === undefined || engine.view.table(state.shape.name) !== state) return undefined;
+    // A replica cannot hold on to a state. And only of the present view it is known which Block 0 it belongs to.
+    if (engine === undefined || this.#options.role === 'replica' || engine.view.table(state.shape.name) !== state)
+      return undefined;
     const { view } = engine;
     return new PinningKeeper(
       () => {
@@ -275,8 +263,9 @@ export class Instance implements BatchHost, QueryHost {
     return engine.view.table(state.shape.name)?.tree.ref !== state.tree.ref;
   }
 
-  async commit(operations: OperationSet, options: FlushOptions): Promise<void> {
-    const engine = this.running('batch.flush()');
+  async commit(operations: OperationSet, options: FlushOptions, guard?: CommitGuard): Promise<void> {
+    const what = guard?.what ?? 'batch.flush()';
+    const engine = this.writing(what);
     const { blockSizeBytes, dbPrefix: prefix } = this.#options;
     const prepareOptions = {
       environment: this.environment,
@@ -293,7 +282,8 @@ export class Instance implements BatchHost, QueryHost {
       engine.append({
         signal,
         sizeBytes: lists.reduce((bytes, { sizeBytes }) => bytes + sizeBytes, 0),
-        prepare: async (view) => {
+        prepare: async (view, earlier) => {
+          await guard?.validate(view, earlier);
           if (operations.blobs.size > 0) await uploads.check(view);
           return prepareMember(lists, operations.blobs, ({ shape }) => this.registry.stateOf(shape.name, view), {
             ...prepareOptions,
@@ -301,13 +291,13 @@ export class Instance implements BatchHost, QueryHost {
           });
         },
       });
-    await engine.withDeadline('batch.flush()', options.signal, commit);
+    await engine.withDeadline(what, options.signal, commit);
   }
 
   /** Takes a snapshot of everything that was committed before the call, and holds it. */
   async takeSnapshot(timeToLiveMs: number, signal: AbortSignal | undefined): Promise<HeldSnapshot> {
     const what = 'db.snapshot()';
-    const engine = this.running(what);
+    const engine = this.writing(what);
     return this.#hold(engine, what, engine.pinPresent(timeToLiveMs, signal), timeToLiveMs);
   }
 
@@ -318,7 +308,7 @@ export class Instance implements BatchHost, QueryHost {
     signal: AbortSignal | undefined,
   ): Promise<HeldSnapshot> {
     const what = 'db.at()';
-    const engine = this.running(what);
+    const engine = this.writing(what);
     return this.#hold(engine, what, engine.pinEarlier(which, timeToLiveMs, signal), timeToLiveMs);
   }
 
@@ -333,29 +323,6 @@ export class Instance implements BatchHost, QueryHost {
     return engine.whileRunning(hold());
   }
 
-  /** Collects garbage; one run at a time. */
-  collect(options: CheckedGcOptions): Promise<GcReport> {
-    const engine = this.running('db.gc()');
-    const { environment } = this;
-    const { blockSizeBytes, dbPrefix: prefix } = this.#options;
-    const maxCommitBytes = this.#maxCommitBytes;
-    const prepare = { environment, driver: this.#driver, prefix, blockSizeBytes, maxCommitBytes };
-    const collector = new Collector(
-      {
-        environment,
-        driver: this.#driver,
-        prefix,
-        logger: this.#logger,
-        register: engine.register,
-        context: engine.context,
-        append: (request) => engine.append(request),
-        prepare,
-      },
-      { ...options, signal: engine.untilClosed(options.signal) },
-    );
-    return engine.withSignal('db.gc()', options.signal, () => engine.whileRunning(collector.run()));
-  }
-
   writableShape(table: string): TableShape {
     return this.registry.writableShape(table);
   }
@@ -368,10 +335,22 @@ export class Instance implements BatchHost, QueryHost {
     return new TriggerApi(this, (table) => this.registry.requireShape(table), batch);
   }
 
-  resolveCommit(commitId: string, slot: number, options: FlushOptions): Promise<boolean> {
-    const engine = this.running('batch.flush()');
-    return engine.withDeadline('batch.flush()', options.signal, ({ signal }) =>
-      engine.resolveCommit(commitId, slot, signal),
-    );
+  changes(after: number | undefined, signal: AbortSignal | undefined): ChangeFeed {
+    const engine = this.running('db.changes()');
+    const { dbPrefix, polling, writeForwardInterval: intervalMs } = this.#options;
+    const { environment } = this;
+    const options = { engine, environment, log: new CommitLog(this.#driver, dbPrefix), intervalMs, polling };
+    const open = (from: number, ending: AbortSignal): LogFeed => new LogFeed(options, from, ending);
+    return new ChangeFeed({ engine, environment, after: after ?? engine.view.tail, signal, open });
+  }
+
+  resolveCommit(
+    commitId: string,
+    slot: number,
+    options: FlushOptions,
+    what: string = 'batch.flush()',
+  ): Promise<boolean> {
+    const engine = this.running(what);
+    return engine.withDeadline(what, options.signal, ({ signal }) => engine.resolveCommit(commitId, slot, signal));
   }
 }

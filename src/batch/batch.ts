@@ -59,6 +59,8 @@ export interface BatchHost {
   writableShape(table: string): TableShape;
   /** Present state of a table, without any batch. */
   tableState(table: string): TableState | Promise<TableState>;
+  /** Told of rows that what a batch shows depends on, by hosts that must know what was read. */
+  rowRead?(shape: TableShape, key: Uint8Array): void;
   /** Triggers of a table that fire for an operation, in the order of their registration. */
   triggers(table: string): readonly RegisteredTrigger[];
   /** What triggers get to read with, for the batch that they fire in. */
@@ -229,7 +231,7 @@ export class Batch implements Overlay {
     for (const operations of [this.#undecided?.operations, this.#committing]) {
       if (operations !== undefined) overlaid = await operations.overlayOn(overlaid);
     }
-    return this.#operations.overlayOn(overlaid);
+    return this.#operations.overlayOn(overlaid, this.#host);
   }
 
   #addDocument(kind: Operation, table: TableRef, document: unknown): Promise<void> {
@@ -306,6 +308,8 @@ export class Batch implements Overlay {
           'Is there one that, directly or not, fires itself?',
       );
     }
+    // An insert is shown as it was given, whatever is there.
+    if (kind !== Operation.insert) this.#host.rowRead?.(shape, captured.list(shape).keys.key(0));
     const before = await this.overlayOn(await this.#host.tableState(shape.name));
     const { operation, row } = await new CapturedMutation(captured, shape, kind).describe(before, (reference) =>
       this.#newBlob(reference),

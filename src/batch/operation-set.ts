@@ -3,7 +3,7 @@ import type { Environment } from '../base/env.ts';
 import { randomUuid } from '../base/ids.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
-import { TableOperations } from './operations.ts';
+import { Operation, TableOperations } from './operations.ts';
 import type { NewBlob } from './new-blob.ts';
 import { overlayLayer } from './prepare.ts';
 
@@ -13,6 +13,11 @@ interface KnownOverlay {
   readonly list: TableOperations;
   readonly count: number;
   readonly overlaid: TableState;
+}
+
+/** Told of rows that what is shown depends on. */
+interface RowReader {
+  rowRead?(shape: TableShape, key: Uint8Array): void;
 }
 
 export class OperationSet {
@@ -70,8 +75,11 @@ export class OperationSet {
     for (const [reference, blob] of other.blobs) this.blobs.set(reference, blob);
   }
 
-  /** A state with these operations on top; the same state if there are none on its table. */
-  async overlayOn(state: TableState): Promise<TableState> {
+  /**
+   * A state with these operations on top; the same state if there are none on its table. `reader` is told of the rows
+   * that updates are laid over, of which the fields that they do not name show through.
+   */
+  async overlayOn(state: TableState, reader?: RowReader): Promise<TableState> {
     const { name } = state.shape;
     const list = this.#lists.get(name);
     if (list === undefined || list.count === 0) return state;
@@ -82,6 +90,9 @@ export class OperationSet {
     const from = valid ? known.count : 0;
     const below = valid ? known.overlaid : state;
     if (from === count) return below;
+    for (let i = from; i < count; i++) {
+      if (list.kind(i) === Operation.update) reader?.rowRead?.(state.shape, list.keys.key(i));
+    }
     const layer = await overlayLayer(list, from, below, this.environment);
     const overlaid = layer === undefined ? below : below.withLayer(layer);
     if (list.count === count) this.#overlays.set(name, { base: state, list, count, overlaid });

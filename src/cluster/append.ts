@@ -10,7 +10,7 @@
  */
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
-import { ContentionError, StorageError } from '../base/errors.ts';
+import { ContentionError, StorageError, TransactionConflictError } from '../base/errors.ts';
 import { randomUuid } from '../base/ids.ts';
 import { encodeCommit } from '../format/commit.ts';
 import type { Commit, CommitMember } from '../format/commit.ts';
@@ -18,15 +18,18 @@ import type { Block0Register } from '../root/block0-register.ts';
 import type { View } from '../table/view.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import type { CommitLog } from '../log/commit-log.ts';
-import { deadSlotFate, DefiniteFailure, lostForCertain, outcomeUnknown } from './fate.ts';
-import type { Fate } from './fate.ts';
+import { deadSlotFate, DefiniteFailure, lostForCertain, outcomeUnknown, readFate, refKey } from './fate.ts';
+import type { Fate, Undecided } from './fate.ts';
 import type { Follower } from './follow.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 
 /** A flush that wants to be committed. */
 export interface FlushRequest {
-  /** Validates against a view and gives what to commit; rejects with the verdict if it cannot be. May run again. */
-  prepare(view: View): Promise<CommitMember>;
+  /**
+   * Validates against a view, which shows the `earlier` members of the same commit as well, and gives what to commit;
+   * rejects with the verdict if it cannot be. May run again.
+   */
+  prepare(view: View, earlier: readonly CommitMember[]): Promise<CommitMember>;
   /** Gives the flush up when aborted; its reason is the error where nothing was put yet. */
   readonly signal: AbortSignal;
   /** Bytes that it will about take. */
@@ -42,17 +45,6 @@ interface Waiting {
   /** Whether the tail was refreshed since the flush was called: before that no rejection is final. */
   refreshed: boolean;
   settled: boolean;
-}
-
-/** A commit that was put, and whose outcome is not known yet. */
-export interface Undecided {
-  readonly slot: number;
-  readonly commit: Commit;
-  readonly bytes: Uint8Array;
-  /** Its first put and what follows from it, as long as that is under way. */
-  settling: Promise<Fate> | undefined;
-  /** What went wrong last. */
-  failure?: StorageError;
 }
 
 /** A flush that does not go with those before it in its group, and why. */
@@ -76,8 +68,8 @@ export interface LogWriterOptions {
   /** Whether the view is so old that a put would only be lost: to others' commits, or to a slot that was trimmed. */
   readonly isStale: () => boolean;
   /** Refreshes the view. */
-  readonly catchUp: () => Promise<void>;
-  /** Waits where too much is pending. */
+  readonly catchUp: (signal?: AbortSignal) => Promise<void>;
+  /** Waits where too much is pending; rejects with `BackpressureError` if it stays so. */
   readonly makeRoom: () => Promise<void>;
   /** By commit id. Outlives this writer, so that what is undecided when an instance is stopped is settled after its start. */
   readonly undecided: Map<string, Undecided>;
@@ -96,6 +88,7 @@ export class LogWriter {
   #running: Promise<void> | undefined;
   readonly #undecided: Map<string, Undecided>;
   readonly #asked = new Set<Promise<boolean>>();
+  /** By slot and commit id. */
   readonly #decided = new Map<string, 'applied' | 'lost'>();
 
   constructor(options: LogWriterOptions) {
@@ -154,35 +147,39 @@ export class LogWriter {
   }
 
   async #resolve(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
+    const isOwn = this.#ownOf(commitId, slot) !== undefined;
     let fate: Fate;
     try {
-      fate = this.#decided.get(commitId) ?? (await this.#settleAgain(commitId, slot, signal));
+      fate = this.#decided.get(refKey({ commitId, slot })) ?? (await this.#settleAgain(commitId, slot, signal));
       // Who is told that it was applied must see it.
-      if (fate === 'applied' && this.#options.follower.view.tail < slot) await this.#options.follower.refresh(signal);
+      if (fate === 'applied' && this.#options.follower.view.tail < slot) await this.#options.catchUp(signal);
     } catch (error) {
       // Whatever went wrong while asking is no answer: the old commit may still be applied.
       throw outcomeUnknown({ commitId, slot }, error);
     }
     if (fate === 'unknown') throw outcomeUnknown({ commitId, slot }, this.#failureOf(commitId));
-    this.#undecided.delete(commitId);
-    this.#decided.set(commitId, fate);
+    if (isOwn) {
+      this.#undecided.delete(commitId);
+      this.#decided.set(refKey({ commitId, slot }), fate);
+    }
     return fate === 'applied';
   }
 
-  async #settleAgain(commitId: string, slot: number, signal?: AbortSignal): Promise<Fate> {
+  /** An undecided commit of this instance: what somebody hears of it by a wrong slot must not decide it. */
+  #ownOf(commitId: string, slot: number): Undecided | undefined {
     const undecided = this.#undecided.get(commitId);
+    return undecided?.slot === slot ? undecided : undefined;
+  }
+
+  async #settleAgain(commitId: string, slot: number, signal?: AbortSignal): Promise<Fate> {
+    const undecided = this.#ownOf(commitId, slot);
     if (undecided?.commit.databaseId === this.#options.register.current.block0.databaseId) {
       const { settling } = undecided;
       // Never twice at once: the first put may yet be refused, which is definite only while there is no other one.
       const fate = settling && (await untilAborted(settling.catch(lostForCertain), signal));
       return fate === undefined || fate === 'unknown' ? this.#settle(undecided, false, signal) : fate;
     }
-    const stored = await this.#options.log.read(slot, signal);
-    const { block0 } = await this.#options.register.refresh(signal);
-    if (block0.logFloor >= slot) return deadSlotFate(block0, slot, commitId);
-    // A missing slot is no "no": a delayed put may still land.
-    if (stored === undefined) return 'unknown';
-    return stored.commitId === commitId ? 'applied' : 'lost';
+    return readFate({ commitId, slot }, this.#options.log, this.#options.register, signal);
   }
 
   async #run(): Promise<void> {
@@ -265,7 +262,7 @@ export class LogWriter {
     for (const waiting of group) {
       if (waiting.settled) continue;
       try {
-        const member = await waiting.request.prepare(state);
+        const member = await waiting.request.prepare(state, members);
         state = state.withMember(member);
         accepted.push(waiting);
         members.push(member);
@@ -277,7 +274,8 @@ export class LogWriter {
           contradicted.push({ waiting, verdict: error });
           continue;
         }
-        if (waiting.refreshed) {
+        // What was read and has changed since is out of date on every later tail as well.
+        if (waiting.refreshed || error instanceof TransactionConflictError) {
           waiting.reject(error);
           continue;
         }
@@ -317,11 +315,11 @@ export class LogWriter {
     undecided.settling = this.#settle(undecided, true);
     try {
       const fate = await undecided.settling;
-      if (fate !== 'unknown') this.#decide(commitId, fate, accepted);
+      if (fate !== 'unknown') this.#decide(undecided, fate, accepted);
       return fate;
     } catch (error) {
       if (error instanceof DefiniteFailure) {
-        this.#decide(commitId, 'lost', accepted);
+        this.#decide(undecided, 'lost', accepted);
         for (const waiting of accepted) waiting.inFlight = undefined;
       }
       throw error;
@@ -335,9 +333,10 @@ export class LogWriter {
   }
 
   /** It is known what became of a commit. Somebody who gave up meanwhile was told "unknown", and may ask. */
-  #decide(commitId: string, fate: 'applied' | 'lost', flushes: readonly Waiting[]): void {
-    this.#undecided.delete(commitId);
-    if (flushes.some((waiting) => waiting.settled)) this.#decided.set(commitId, fate);
+  #decide({ commit, slot }: Undecided, fate: 'applied' | 'lost', flushes: readonly Waiting[]): void {
+    this.#undecided.delete(commit.commitId);
+    if (flushes.some((waiting) => waiting.settled))
+      this.#decided.set(refKey({ commitId: commit.commitId, slot }), fate);
   }
 
   /** Puts the commit at its slot until it is decided who has the slot, or time is up. `fresh`: never put before. */
@@ -362,7 +361,7 @@ export class LogWriter {
    * first put of all can be definite: after any other, an earlier one may have landed, or may yet.
    */
   async #settleOnce(undecided: Undecided, first: boolean, signal?: AbortSignal): Promise<Fate | undefined> {
-    const { log, register, follower } = this.#options;
+    const { log, register, follower, catchUp } = this.#options;
     const { slot, commit, bytes } = undecided;
     let written = false;
     try {
@@ -377,7 +376,7 @@ export class LogWriter {
     const versioned = await register.refresh(signal);
     if (versioned.block0.logFloor >= slot) {
       const fate = deadSlotFate(versioned.block0, slot, commit.commitId);
-      await follower.refresh(signal);
+      await catchUp(signal);
       return fate;
     }
     if (stored === undefined) return undefined;

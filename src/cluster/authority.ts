@@ -3,12 +3,39 @@
  * Clocks only decide who tries: two nodes that both think it is their turn cost a lost race, never a commit.
  */
 
-/** Id of the node that has authority at a time. `nodes` need not be sorted; it is not empty. */
-export function authorityAt(nowMs: number, intervalMs: number, nodes: readonly number[]): number {
-  const sorted = [...new Set(nodes)].toSorted((a, b) => a - b);
-  const slot = Math.floor(nowMs / intervalMs);
+/** Nobody. */
+export const none: ReadonlySet<number> = new Set();
+
+/** The slot that a time lies in. */
+export function slotAt(nowMs: number, intervalMs: number): number {
+  return Math.floor(nowMs / intervalMs);
+}
+
+function sortedIds(nodes: readonly number[]): readonly number[] {
+  return [...new Set(nodes)].toSorted((a, b) => a - b);
+}
+
+/** Who has a slot: the node whose turn it is, or the next one that is not skipped. If all are, nobody is. */
+function ownerOf(slot: number, sorted: readonly number[], skipped: ReadonlySet<number>): number {
   const turn = ((slot % sorted.length) + sorted.length) % sorted.length;
+  for (let i = 0; i < sorted.length; i++) {
+    const id = sorted[(turn + i) % sorted.length] as number;
+    if (!skipped.has(id)) return id;
+  }
   return sorted[turn] as number;
+}
+
+/**
+ * Id of the node that has authority at a time. `nodes` need not be sorted; it is not empty. The turns of `skipped` ones go
+ * to the node after them.
+ */
+export function authorityAt(
+  nowMs: number,
+  intervalMs: number,
+  nodes: readonly number[],
+  skipped: ReadonlySet<number> = none,
+): number {
+  return ownerOf(slotAt(nowMs, intervalMs), sortedIds(nodes), skipped);
 }
 
 /** Milliseconds until the next slot begins. */
@@ -24,11 +51,13 @@ export function untilOwnSlot(
   intervalMs: number,
   nodeId: number,
   nodes: readonly number[],
+  skipped: ReadonlySet<number> = none,
 ): number {
-  const sharing = [...new Set(nodes)];
-  const turn = sharing.filter((id) => id < nodeId).length;
+  const sorted = sortedIds(nodes);
   const nextMs = waitMs + untilNextSlot(nowMs + waitMs, intervalMs);
-  const slot = Math.floor((nowMs + nextMs) / intervalMs);
-  const slotsLeft = (((turn - slot) % sharing.length) + sharing.length) % sharing.length;
+  // The beginning of a slot, whatever became of fractions.
+  const slot = slotAt(nowMs + nextMs + intervalMs / 2, intervalMs);
+  let slotsLeft = 0;
+  while (slotsLeft < sorted.length && ownerOf(slot + slotsLeft, sorted, skipped) !== nodeId) slotsLeft++;
   return nextMs + slotsLeft * intervalMs;
 }

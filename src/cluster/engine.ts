@@ -11,6 +11,7 @@ import {
   ContentionError,
   CorruptionError,
   NotStartedError,
+  ReadOnlyError,
   SnapshotExpiredError,
   StorageError,
 } from '../base/errors.ts';
@@ -25,11 +26,14 @@ import { View, ViewContext } from '../table/view.ts';
 import { BlockReader } from '../tree/block-source.ts';
 import { LogWriter } from './append.ts';
 import { History } from './history.ts';
-import type { FlushRequest, Undecided } from './append.ts';
+import type { FlushRequest } from './append.ts';
+import type { Undecided } from './fate.ts';
 import { Follower } from './follow.ts';
 import { Merger } from './merge.ts';
 import { Pins } from './pins.ts';
 import { openOrCreate } from './opening.ts';
+import { Backlog } from './backlog.ts';
+import { Membership } from './membership.ts';
 import { Turns } from './turns.ts';
 import type { TurnHost, TurnOptions } from './turns.ts';
 
@@ -44,8 +48,6 @@ export interface EngineOptions extends TurnOptions {
   readonly undecided: Map<string, Undecided>;
 }
 
-/** Pending commits after which a node merges out of turn. */
-const maxPendingCommits = 2000;
 /** Part of the memory that is for cached blocks; the rest is for commits that wait, and for merges and queries. */
 const cacheShare = 0.4;
 /** An opening that took longer looks at the store once more, in milliseconds. */
@@ -75,8 +77,8 @@ export class Engine implements TurnHost {
   readonly context: ViewContext;
   readonly #reader: BlockReader;
   readonly #writer: LogWriter;
-  /** Bytes of pending commits after which a node merges out of turn, and flushes wait for it. */
-  readonly #maxPendingBytes: number;
+  readonly #backlog: Backlog;
+  readonly #membership: Membership;
   readonly #turns: Turns;
   readonly #stopping = new AbortController();
   /** What else is under way. */
@@ -87,12 +89,19 @@ export class Engine implements TurnHost {
     const { environment, driver, prefix, logger, nodeId, maxMemoryBytes, blockSizeBytes } = options;
     this.#options = options;
     this.cache = new BlockCache(Math.floor(maxMemoryBytes * cacheShare));
-    this.#maxPendingBytes = Math.floor(maxMemoryBytes / 8);
     this.register = new Block0Register(driver, prefix, environment, logger, nodeId);
     const log = new CommitLog(driver, prefix);
     this.#reader = new BlockReader(driver, prefix, this.cache, options.cacheDriver, logger);
     this.context = new ViewContext(this.#reader);
-    this.follower = new Follower(this.register, log, this.context);
+    this.follower = new Follower(this.register, log, this.context, (view) => this.#backlog.roomBytes(view));
+    this.#backlog = new Backlog({
+      environment,
+      maxMemoryBytes,
+      view: () => this.view,
+      merge: () => this.merge(),
+      readOn: (signal) => this.follower.refresh(signal),
+      isOwnTurn: () => this.#turns.isOwnTurn,
+    });
     const parts = { environment, driver, prefix, register: this.register, follower: this.follower, logger, nodeId };
     this.#writer = new LogWriter({
       ...parts,
@@ -100,18 +109,21 @@ export class Engine implements TurnHost {
       undecided: options.undecided,
       settleTimeoutMs,
       isStale: () => this.isStale,
-      catchUp: () => this.catchUp(),
-      makeRoom: () => this.#makeRoom(),
+      catchUp: (signal) => this.catchUp(signal),
+      makeRoom: () => this.#backlog.makeRoom(),
     });
     this.pins = new Pins(parts);
     this.history = new History(parts);
     this.merger = new Merger({
       ...parts,
+      members: (registered) => this.#turns.rotation.members(registered),
       cache: this.cache,
       blockSizeBytes,
       indexBufferBytes: Math.floor(maxMemoryBytes / 12),
     });
     this.#turns = new Turns(this, options);
+    const { intervalMs } = options;
+    this.#membership = new Membership({ ...parts, intervalMs, stopping: this.stopping });
   }
 
   /** Aborted when the engine is closed. */
@@ -167,14 +179,19 @@ export class Engine implements TurnHost {
 
   /** Opens or creates the database, catches up with the log and begins to take turns. */
   async open(): Promise<void> {
-    const startedMs = this.#options.environment.monotonicMs();
-    await this.withDeadline('db.start()', undefined, async ({ signal }) => {
+    const { environment } = this.#options;
+    const startedMs = environment.monotonicMs();
+    let complete = await this.withDeadline('db.start()', undefined, async ({ signal }) => {
       const opened = await openOrCreate({ ...this.#options, register: this.register }, signal);
       this.#reader.useDatabase(opened.block0.databaseId);
-      await this.follower.open(opened, signal);
+      const all = await this.follower.open(opened, signal);
       // A slot may be missing because it was merged and trimmed since Block 0 was read: not in the blink of an eye.
-      if (this.#options.environment.monotonicMs() - startedMs > longOpeningMs) await this.follower.refresh(signal);
+      return environment.monotonicMs() - startedMs > longOpeningMs ? this.follower.refresh(signal) : all;
     });
+    // What has piled up for long is worked off step by step, each of them in time.
+    while (!complete) {
+      complete = await this.withDeadline('db.start()', undefined, ({ signal }) => this.#backlog.step(signal));
+    }
     this.#noteRefreshed(startedMs);
     this.#turns.start();
   }
@@ -186,6 +203,7 @@ export class Engine implements TurnHost {
     await this.withDeadline('db.stop()', undefined, async ({ signal }) => {
       const idle = Promise.all([this.#writer.idle(), this.merger.idle(), this.#turns.idle(), ...this.#work]);
       await untilAborted(idle, signal);
+      if (this.#options.role === 'writer') await this.#membership.leave(signal);
     });
     this.cache.clear();
   }
@@ -215,6 +233,15 @@ export class Engine implements TurnHost {
     this.#turns.asked();
   }
 
+  /** Resolves once the view shows a slot: without a look at the store, where it does already. */
+  async reach(slot: number, signal: AbortSignal): Promise<void> {
+    const { environment, intervalMs } = this.#options;
+    for (let tries = 0; this.view.tail < slot; tries++) {
+      if (tries > 0) await sleep(environment, intervalMs, signal);
+      await this.refresh(signal);
+    }
+  }
+
   /** Catches up with everything that was committed before the call. */
   refresh(signal?: AbortSignal): Promise<void> {
     this.asked();
@@ -224,7 +251,7 @@ export class Engine implements TurnHost {
   /** The same for an instance that nobody uses at the moment. */
   async catchUp(signal?: AbortSignal): Promise<void> {
     const startedMs = this.#options.environment.monotonicMs();
-    await this.follower.refresh(signal);
+    await this.#backlog.catchUp(signal);
     this.#noteRefreshed(startedMs);
     this.#turns.viewChanged();
   }
@@ -235,14 +262,15 @@ export class Engine implements TurnHost {
   }
 
   get hasTooMuchPending(): boolean {
-    const { pending, pendingBytes, hasStaged } = this.view;
-    return hasStaged || pending.length > maxPendingCommits || pendingBytes > this.#maxPendingBytes;
+    return this.#backlog.isLarge;
   }
 
-  /** Merges where so much is pending that no more should come, and waits for it. */
-  async #makeRoom(): Promise<void> {
-    for (let tries = 0; this.view.pendingBytes > this.#maxPendingBytes * 2 && tries < 3; tries++)
-      await this.#mergeQuietly();
+  get isRegistered(): boolean {
+    return this.#membership.isRegistered;
+  }
+
+  join(): Promise<void> {
+    return this.#membership.join();
   }
 
   /** Commits one flush. */
@@ -344,6 +372,7 @@ export class Engine implements TurnHost {
 
   /** Merges what the present view has pending, and tells whether it did. */
   async merge(): Promise<boolean> {
+    if (this.#options.role === 'replica') throw new ReadOnlyError('Merging');
     try {
       return await this.merger.merge();
     } finally {

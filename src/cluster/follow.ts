@@ -3,13 +3,15 @@
  *
  * A slot is confirmed when it was read (or won) and a read of Block 0 that started after that shows a floor below it.
  * So a refresh reads the next slots first and Block 0 afterwards. Invariants: the view's Block 0 and tail never go
- * back; the commits in it are consecutive.
+ * back; the commits in it are consecutive. It holds no more than there is room for: what is beyond is read once what was
+ * read before is merged.
  */
 import { invariant } from '../base/invariant.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import type { Block0Register, VersionedBlock0 } from '../root/block0-register.ts';
 import { View } from '../table/view.ts';
 import type { LoggedCommit, ViewContext } from '../table/view.ts';
+import type { Commit } from '../format/commit.ts';
 import type { CommitLog } from '../log/commit-log.ts';
 
 /** Most slots that are read at the same time while catching up. */
@@ -30,20 +32,39 @@ interface ReadSlots {
   readonly missing: number | undefined;
 }
 
+/** Bytes of commits that may be read on top of a view; 0: none until some are merged. */
+export type RoomFor = (view: View) => number;
+
+/** Bytes that a commit takes in memory. */
+export function sizeOf({ members }: Commit): number {
+  let bytes = 0;
+  for (const { changes } of members) for (const { node } of changes) bytes += node.sizeBytes;
+  return bytes;
+}
+
+/**
+ * Is told that the view has moved: of the commits after its old tail, in order and without a gap, as far as they were read
+ * and confirmed. The view may have gone past them already, over slots that were not read. Must not throw.
+ */
+export type ViewWatcher = (news: readonly LoggedCommit[]) => void;
+
 export class Follower {
   readonly #register: Block0Register;
   readonly #log: CommitLog;
   readonly #context: ViewContext;
+  readonly #roomFor: RoomFor;
   #view: View | undefined;
-  #running: Promise<void> | undefined;
-  #queued: Promise<void> | undefined;
+  #running: Promise<boolean> | undefined;
+  #queued: Promise<boolean> | undefined;
+  readonly #watchers = new Set<ViewWatcher>();
   /** How often the tail moved over slots that were not read, because Block 0 had applied them already. */
   jumps = 0;
 
-  constructor(register: Block0Register, log: CommitLog, context: ViewContext) {
+  constructor(register: Block0Register, log: CommitLog, context: ViewContext, roomFor: RoomFor) {
     this.#register = register;
     this.#log = log;
     this.#context = context;
+    this.#roomFor = roomFor;
   }
 
   /** The newest view. */
@@ -52,21 +73,21 @@ export class Follower {
     return this.#view;
   }
 
-  /** Begins with a Block 0 that was just read, and reads on from there. */
-  async open(opened: VersionedBlock0, signal?: AbortSignal): Promise<void> {
+  /** Begins with a Block 0 that was just read, and reads on from there. False if there was no room for everything. */
+  async open(opened: VersionedBlock0, signal?: AbortSignal): Promise<boolean> {
     this.#view = View.ofBlock0(this.#context, opened.block0);
     // Whoever opens a database waits for it, and what is read now is known to be pending.
     const { slots, missing } = await this.#readSlots((ahead) => ahead * 2, Infinity, signal);
     // A lone missing slot needs no second look: the view is Block 0's.
-    if (slots.length === 0) return;
-    if (await this.#confirm(slots, missing, signal)) await this.#catchUp(signal);
+    if (slots.length === 0) return true;
+    return (await this.#confirm(slots, missing, signal)) ? this.#catchUp(signal) : true;
   }
 
   /**
-   * Catches up with everything that was committed anywhere before the call. Calls that come while one is under way
-   * share the next one, which starts after them.
+   * Catches up with everything that was committed anywhere before the call, or as far as there is room: then it resolves
+   * to false. Calls that come while one is under way share the next one, which starts after them.
    */
-  refresh(signal?: AbortSignal): Promise<void> {
+  refresh(signal?: AbortSignal): Promise<boolean> {
     if (this.#running === undefined) {
       this.#running = this.#catchUp(signal).finally(() => {
         this.#running = undefined;
@@ -93,10 +114,12 @@ export class Follower {
     return true;
   }
 
-  async #catchUp(signal?: AbortSignal): Promise<void> {
+  async #catchUp(signal?: AbortSignal): Promise<boolean> {
     for (let most = firstRound; ; most *= 2) {
       const { slots, missing } = await this.#readSlots(sparingly, most, signal);
-      if (!(await this.#confirm(slots, missing, signal))) return;
+      if (!(await this.#confirm(slots, missing, signal))) return true;
+      // What others have merged in the meantime has made room.
+      if (this.#roomFor(this.view) === 0) return false;
     }
   }
 
@@ -108,8 +131,8 @@ export class Follower {
   }
 
   /**
-   * Reads the slots after the tail until one is missing, or `most` were found. `aheadOf` says how many to read at the same
-   * time, after so many at a time before and so many found in all.
+   * Reads the slots after the tail until one is missing, `most` were found, or there is no more room. `aheadOf` says how
+   * many to read at the same time, after so many at a time before and so many found in all.
    */
   async #readSlots(
     aheadOf: (ahead: number, found: number) => number,
@@ -118,14 +141,20 @@ export class Follower {
   ): Promise<ReadSlots> {
     const slots: LoggedCommit[] = [];
     let next = this.view.tail + 1;
-    for (let ahead = 1; slots.length < most; ahead = Math.min(aheadOf(ahead, slots.length), maxReadAhead)) {
-      const window = Array.from({ length: Math.min(ahead, most - slots.length) }, (_, i) => next + i);
+    let room = this.#roomFor(this.view);
+    let largest = 1;
+    for (let ahead = 1; slots.length < most && room > 0; ahead = Math.min(aheadOf(ahead, slots.length), maxReadAhead)) {
+      const count = Math.min(ahead, most - slots.length, Math.max(1, Math.floor(room / largest)));
+      const window = Array.from({ length: count }, (_, i) => next + i);
       // All of them are waited for, also when one fails: nothing goes on behind the back of who called.
       const reads = await Promise.allSettled(window.map((slot) => this.#log.read(slot, signal)));
       for (const read of reads) {
         if (read.status === 'rejected') throw read.reason;
         if (read.value === undefined) return { slots, missing: next };
         slots.push({ seq: next++, commit: read.value });
+        const sizeBytes = sizeOf(read.value);
+        largest = Math.max(largest, sizeBytes);
+        room -= sizeBytes;
       }
     }
     return { slots, missing: undefined };
@@ -142,9 +171,22 @@ export class Follower {
       if (block0.appliedSeq > view.tail) this.jumps++;
       view = view.rebased(block0);
     } else if (block0.revision > view.block0.revision) view = view.withBookkeeping(block0);
+    const { tail } = this.view;
+    const news: LoggedCommit[] = [];
     for (const logged of slots) {
-      if (logged.seq > block0.logFloor && logged.seq === view.tail + 1) view = view.withCommit(logged);
+      if (logged.seq <= block0.logFloor) continue;
+      if (logged.seq === view.tail + 1) view = view.withCommit(logged);
+      // Also where Block 0 has applied it already.
+      if (logged.seq === tail + 1 + news.length) news.push(logged);
     }
+    const hasMoved = view !== this.view;
     this.#view = view;
+    if (hasMoved) for (const watcher of this.#watchers) watcher(news);
+  }
+
+  /** Tells `watcher` whenever the view moves on, until the returned function is called. */
+  watch(watcher: ViewWatcher): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
   }
 }

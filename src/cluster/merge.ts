@@ -41,6 +41,8 @@ export interface MergerOptions {
   readonly cache: BlockCache;
   readonly logger: Logger;
   readonly nodeId: number;
+  /** The nodes that share write authority once this one has merged, by those that did before. */
+  readonly members: (registered: readonly number[]) => readonly number[];
   readonly blockSizeBytes: number;
   /** Memory that the changes of an index may take before they are applied, in bytes. */
   readonly indexBufferBytes: number;
@@ -145,7 +147,7 @@ export class Merger {
     tables: readonly StoredTable[],
     inlined: Block0['inlined'],
   ): Promise<boolean> {
-    const { register, nodeId, environment } = this.#options;
+    const { register, members, environment } = this.#options;
     const added = applied.map(({ seq, commit }): AppliedCommit => ({ seq, id: commit.commitId }));
     for (let attempt = 0; attempt < maxReplacements; attempt++) {
       const present: VersionedBlock0 = register.current;
@@ -160,7 +162,7 @@ export class Merger {
         applied: [...block0.applied, ...added].slice(-appliedListLength),
         tables,
         inlined,
-        nodes: [...new Set([...block0.nodes, nodeId])].toSorted((a, b) => a - b),
+        nodes: members(block0.nodes),
       };
       if (await register.replace(present, change)) return true;
     }

@@ -5,11 +5,12 @@
  */
 import type { Environment, Timer } from '../base/env.ts';
 import type { View } from '../table/view.ts';
-import { authorityAt, untilOwnSlot } from './authority.ts';
 import { MergeWait } from './merge-policy.ts';
 import type { MergePolicy } from './merge-policy.ts';
 import { PollingPace } from './polling.ts';
 import type { Polling } from './polling.ts';
+import type { Role } from './role.ts';
+import { Rotation } from './rotation.ts';
 
 /** What turns need of the engine. */
 export interface TurnHost {
@@ -23,6 +24,10 @@ export interface TurnHost {
   /** Catches up if the next slot shows that there is something new: cheaper, and good enough while nobody asks. */
   peek(): Promise<void>;
   merge(): Promise<unknown>;
+  /** Whether Block 0 lists this node. */
+  readonly isRegistered: boolean;
+  /** Has Block 0 list it. */
+  join(): Promise<void>;
   report(what: string, error: unknown): void;
 }
 
@@ -31,6 +36,8 @@ export interface TurnOptions {
   readonly nodeId: number;
   readonly intervalMs: number;
   readonly polling: Polling;
+  /** A replica only looks. */
+  readonly role: Role;
   readonly mergePolicy: Required<MergePolicy>;
   /** Ids of the nodes that share authority; undefined for those that Block 0 lists. */
   readonly nodes: () => readonly number[] | undefined | Promise<readonly number[] | undefined>;
@@ -44,6 +51,7 @@ export class Turns {
   readonly #options: TurnOptions;
   readonly #pace: PollingPace;
   readonly #wait: MergeWait;
+  readonly rotation: Rotation;
   /** The nodes that shared authority when they were last asked for. */
   #sharing: readonly number[] | undefined;
   /** Whether this node was not among them: it waits for no turn to merge until somebody uses it. */
@@ -59,6 +67,7 @@ export class Turns {
     this.#options = options;
     this.#pace = new PollingPace(options.polling, options.intervalMs);
     this.#wait = new MergeWait(options.mergePolicy);
+    this.rotation = new Rotation(options.intervalMs, options.nodeId);
   }
 
   start(): void {
@@ -120,12 +129,24 @@ export class Turns {
   #untilMerge(nowMs: number): number | undefined {
     const waitMs = this.#excluded ? undefined : this.#untilDue(nowMs);
     if (waitMs === undefined) return undefined;
-    const { environment, intervalMs, nodeId } = this.#options;
+    const { environment, nodeId } = this.#options;
     const sharing = this.#sharing ?? this.#host.view.block0.nodes;
-    return untilOwnSlot(environment.now(), waitMs, intervalMs, nodeId, [...sharing, nodeId]);
+    return this.rotation.untilOwn(environment.now(), waitMs, [...sharing, nodeId]);
+  }
+
+  /** Whether it is this node's turn, for all that is known without asking. */
+  get isOwnTurn(): boolean {
+    const { environment, nodeId, role } = this.#options;
+    const sharing = this.#sharing ?? this.#host.view.block0.nodes;
+    return (
+      role === 'writer' &&
+      !this.#excluded &&
+      this.rotation.authority(environment.now(), [...sharing, nodeId]) === nodeId
+    );
   }
 
   #untilDue(nowMs: number): number | undefined {
+    if (this.#options.role === 'replica') return undefined;
     const { view, hasTooMuchPending } = this.#host;
     return hasTooMuchPending ? 0 : this.#wait.untilDue(view.pending.length, nowMs);
   }
@@ -141,21 +162,33 @@ export class Turns {
 
   /** One turn. */
   async #take(): Promise<void> {
-    const { environment, intervalMs, nodeId, nodes } = this.#options;
-    const startedMs = environment.now();
+    const startedMs = this.#options.environment.now();
     try {
       await this.#look();
-      const { view } = this.#host;
-      this.#wait.note(view.tail, view.block0.appliedSeq, environment.monotonicMs());
-      if (this.#untilDue(environment.monotonicMs()) !== 0) return;
-      this.#sharing = (await nodes()) ?? [...view.block0.nodes, nodeId];
-      this.#excluded = !this.#sharing.includes(nodeId);
-      // With a slow store the turn may end in another slot: were only that one asked for, it could be the wrong one always.
-      const isOwn = (atMs: number): boolean =>
-        authorityAt(atMs, intervalMs, this.#sharing as readonly number[]) === nodeId;
-      if (isOwn(startedMs) || isOwn(environment.now())) await this.#host.merge();
+      if (this.#options.role === 'replica') return;
+      if (await this.#mergeInTurn(startedMs)) return;
+      if (!this.#host.isRegistered) await this.#host.join();
     } catch (error) {
       this.#host.report('A turn of the write-forward loop', error);
     }
+  }
+
+  /** Merges if something is due and it is this node's turn. */
+  async #mergeInTurn(startedMs: number): Promise<boolean> {
+    const { environment, nodeId, nodes } = this.#options;
+    const { view } = this.#host;
+    this.#wait.note(view.tail, view.block0.appliedSeq, environment.monotonicMs());
+    const isDue = this.#untilDue(environment.monotonicMs()) === 0;
+    if (isDue) this.#sharing = (await nodes()) ?? [...view.block0.nodes, nodeId];
+    const sharing = this.#sharing ?? [nodeId];
+    // Those that look less often let turns pass as a matter of course, and do not see each turn pass either.
+    if (this.#pace.isSteady) this.rotation.note(startedMs, view.block0, view.tail, isDue, sharing);
+    if (!isDue) return false;
+    this.#excluded = !sharing.includes(nodeId);
+    // With a slow store the turn may end in another slot: were only that one asked for, it could be the wrong one always.
+    const isOwn = (atMs: number): boolean => this.rotation.authority(atMs, sharing) === nodeId;
+    if (!isOwn(startedMs) && !isOwn(environment.now())) return false;
+    await this.#host.merge();
+    return true;
   }
 }

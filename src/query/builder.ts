@@ -16,6 +16,7 @@ import type { Row } from './execute.ts';
 import { explainPlan } from './explain.ts';
 import type { Explanation } from './explain.ts';
 import type { CompiledQuery } from './plan.ts';
+import { readOf } from './query-read.ts';
 import type { OrderField } from './row-order.ts';
 import { RowIterator } from './row-iterator.ts';
 import { orAborted, runOnState } from './run.ts';
@@ -222,7 +223,9 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
       offset: written.offset,
     };
     const fields = written.fields?.map((name) => requireField(shape, name, 'select'));
-    return new Execution(state, query, { environment: this.#host.environment, fields, signal });
+    const execution = new Execution(state, query, { environment: this.#host.environment, fields, signal });
+    this.#host.queried?.(shape, readOf(execution));
+    return execution;
   }
 
   #compile(shape: TableShape, where: Where): Condition {

@@ -1,5 +1,7 @@
 /** What a query needs of the database that it runs in. */
 import type { Environment } from '../base/env.ts';
+import type { RowSource } from '../format/row-layout.ts';
+import type { KeyRange } from '../tree/cursor.ts';
 import type { TableShape } from './table-shape.ts';
 import type { TableState } from './table-state.ts';
 
@@ -28,6 +30,15 @@ export interface StateKeeper {
   release(): void;
 }
 
+/** What a query can have seen: rows with certain keys, or in a range of them, and of those the ones that match. */
+export interface QueryRead {
+  /** Undefined: any key. */
+  readonly keys: readonly Uint8Array[] | undefined;
+  readonly range: KeyRange | undefined;
+  /** Undefined: every row matches. May throw what a registered function throws. */
+  readonly matches: ((source: RowSource, base: number) => boolean) | undefined;
+}
+
 export interface QueryHost {
   readonly environment: Environment;
   /** The registered shape of a table; undefined while it is not registered. */
@@ -45,4 +56,6 @@ export interface QueryHost {
   viewMovedOn(state: TableState): Promise<boolean>;
   /** What can hold on to a state that was just given out; undefined where it is held already, or cannot be. */
   keeperOf(state: TableState): StateKeeper | undefined;
+  /** Told of every query that is run, by hosts that must know what was read. */
+  queried?(shape: TableShape, read: QueryRead): void;
 }

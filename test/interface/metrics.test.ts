@@ -40,7 +40,8 @@ describe('what stats() tells of requests', () => {
     expect(uptimeMs).toBeGreaterThan(0);
     await db.stop();
     expect(db.stats().uptimeMs).toBeGreaterThanOrEqual(uptimeMs);
-    expect(db.stats().dollars).toBe(dollars);
+    // It has left the list of nodes, with one write.
+    expect(db.stats().dollars).toBeCloseTo(dollars + 0.000005, 10);
   });
 
   it('goes by the price table of the options', async () => {

@@ -1,0 +1,65 @@
+/**
+ * This node's place in Block 0's list of nodes, by which they take turns. A node enters with its first turn or merge and
+ * leaves when it is stopped; who crashes stays listed until others count it out. The list is a matter of courtesy: nothing
+ * is lost if it is wrong.
+ */
+import { sleep } from '../base/env.ts';
+import type { Environment } from '../base/env.ts';
+import type { Logger } from '../base/logger.ts';
+import { changeableOf } from '../root/block0-register.ts';
+import type { Block0Register } from '../root/block0-register.ts';
+
+export interface MembershipOptions {
+  readonly environment: Environment;
+  readonly register: Block0Register;
+  readonly logger: Logger;
+  readonly nodeId: number;
+  readonly intervalMs: number;
+  /** Aborted when the instance is stopped. */
+  readonly stopping: AbortSignal;
+}
+
+export class Membership {
+  readonly #options: MembershipOptions;
+
+  constructor(options: MembershipOptions) {
+    this.#options = options;
+  }
+
+  get isRegistered(): boolean {
+    const { register, nodeId } = this.#options;
+    return register.current.block0.nodes.includes(nodeId);
+  }
+
+  /** Enters the list, with one attempt: if others come first, the next turn is time enough. */
+  async join(): Promise<void> {
+    const { environment, register, nodeId, intervalMs, stopping } = this.#options;
+    // Where a whole cluster starts at once, not all of them are to write Block 0 in the same moment.
+    if (register.current.block0.nodes.length > 0) {
+      await sleep(environment, (environment.random() * intervalMs) / 2, stopping).catch(() => undefined);
+      if (stopping.aborted) return;
+      await register.refresh(stopping);
+    }
+    if (stopping.aborted || this.isRegistered) return;
+    const { current } = register;
+    const nodes = [...current.block0.nodes, nodeId].toSorted((a, b) => a - b);
+    await register.replace(current, { ...changeableOf(current.block0), nodes }, stopping);
+  }
+
+  /** Leaves the list. That it could not is told to the log only: the others will notice. */
+  async leave(signal: AbortSignal): Promise<void> {
+    const { register, nodeId, logger } = this.#options;
+    if (!this.isRegistered) return;
+    try {
+      const { current } = register;
+      const nodes = current.block0.nodes.filter((id) => id !== nodeId);
+      if (await register.replace(current, { ...changeableOf(current.block0), nodes }, signal)) return;
+      await register.update((present) => {
+        if (!present.nodes.includes(nodeId)) return undefined;
+        return { ...changeableOf(present), nodes: present.nodes.filter((id) => id !== nodeId) };
+      }, signal);
+    } catch (error) {
+      logger.warn(`Node ${nodeId} could not leave the list of nodes; the others will take its turns`, { error });
+    }
+  }
+}

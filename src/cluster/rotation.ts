@@ -1,0 +1,84 @@
+/**
+ * The rotation of write authority as one node sees it: who shares it, and whose turns pass unused. A node that is gone
+ * would have commits wait for a whole slot whenever its turn comes, so the next one takes its turns too. What nodes see
+ * may differ; where two of them try, Block 0 decides.
+ */
+import type { Block0 } from '../format/block0.ts';
+import { authorityAt, slotAt, untilOwnSlot } from './authority.ts';
+
+/** A turn that began while commits waited. */
+interface WatchedTurn {
+  readonly slot: number;
+  /** Whose turn it was, and who was to take it because that one lets its turns pass. */
+  readonly owner: number;
+  readonly taker: number;
+  /** The last of those commits. */
+  readonly tail: number;
+}
+
+/** Turns in a row that a node lets pass unused until others count it out: then Block 0 lists it no more. */
+const turnsUntilDropped = 3;
+
+export class Rotation {
+  readonly #intervalMs: number;
+  readonly #nodeId: number;
+  /** Turns in a row that passed unused, by the id of whose they were. */
+  readonly #unused = new Map<number, number>();
+  #skipped: ReadonlySet<number> = new Set();
+  #watched: WatchedTurn | undefined;
+
+  constructor(intervalMs: number, nodeId: number) {
+    this.#intervalMs = intervalMs;
+    this.#nodeId = nodeId;
+  }
+
+  /**
+   * Takes note of what is to be seen at the beginning of a turn: whether commits up to `tail` wait to be merged, and whether
+   * those that waited at the beginning of an earlier one still do.
+   */
+  note(nowMs: number, block0: Block0, tail: number, isDue: boolean, sharing: readonly number[]): void {
+    const slot = slotAt(nowMs, this.#intervalMs);
+    const { nodeId: writer } = block0.writer;
+    // Whoever writes Block 0 is there.
+    if (this.#unused.delete(writer)) this.#changed();
+    const watched = this.#watched;
+    if (watched !== undefined && watched.slot !== slot) {
+      this.#watched = undefined;
+      // Clocks go back: then nothing was learnt.
+      if (slot > watched.slot) this.#judge(watched, block0.appliedSeq < watched.tail, writer);
+    }
+    if (!isDue || this.#watched !== undefined) return;
+    const owner = authorityAt(nowMs, this.#intervalMs, sharing);
+    this.#watched = { slot, owner, taker: this.authority(nowMs, sharing), tail };
+  }
+
+  /** A turn has ended. */
+  #judge({ owner, taker }: WatchedTurn, stillWaiting: boolean, writer: number): void {
+    const idle = new Set<number>();
+    if (stillWaiting) idle.add(taker);
+    if (stillWaiting || (taker !== owner && writer !== owner)) idle.add(owner);
+    idle.delete(this.#nodeId);
+    for (const id of idle) this.#unused.set(id, (this.#unused.get(id) ?? 0) + 1);
+    this.#changed();
+  }
+
+  #changed(): void {
+    this.#skipped = new Set(this.#unused.keys());
+  }
+
+  /** Who has write authority. */
+  authority(nowMs: number, sharing: readonly number[]): number {
+    return authorityAt(nowMs, this.#intervalMs, sharing, this.#skipped);
+  }
+
+  /** Milliseconds until the first slot of this node, one of `sharing`, that begins later than `waitMs` from now. */
+  untilOwn(nowMs: number, waitMs: number, sharing: readonly number[]): number {
+    return untilOwnSlot(nowMs, waitMs, this.#intervalMs, this.#nodeId, sharing, this.#skipped);
+  }
+
+  /** Who is to be registered once this node merges: itself, and those that are there, but for all it knows. */
+  members(registered: readonly number[]): number[] {
+    const present = registered.filter((id) => (this.#unused.get(id) ?? 0) < turnsUntilDropped);
+    return [...new Set([...present, this.#nodeId])].toSorted((a, b) => a - b);
+  }
+}

@@ -1,0 +1,134 @@
+/** What keeps a database in order: garbage collection, checks and repairs, and the look at its store. */
+import { Deadline } from './base/deadline.ts';
+import type { Environment } from './base/env.ts';
+import type { Logger } from './base/logger.ts';
+import { examineStore } from './care/doctor.ts';
+import type { StoreReport } from './care/doctor.ts';
+import { Collector } from './care/gc.ts';
+import type { GcReport } from './care/gc.ts';
+import { checkGcOptions } from './care/gc-options.ts';
+import type { CheckedGcOptions } from './care/gc-options.ts';
+import { GcSchedule } from './care/gc-schedule.ts';
+import type { HeldSnapshot } from './care/held-snapshot.ts';
+import type { RepairReport } from './care/repair.ts';
+import { runRepair, runVerify } from './care/upkeep.ts';
+import type { UpkeepOptions } from './care/upkeep.ts';
+import type { VerifyReport } from './care/verify.ts';
+import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
+import type { Engine, PinnedView } from './cluster/engine.ts';
+import type { CheckedOptions } from './options.ts';
+import type { StorageDriver } from './storage/driver.ts';
+
+/** Far beyond what looking at a store takes, which ends by itself. */
+const doctorTimeoutMs = 300_000;
+
+export interface MaintenanceOptions {
+  readonly environment: Environment;
+  readonly driver: StorageDriver;
+  /** The same on a replica too, where `driver` refuses to write: to try the store out is to write. */
+  readonly store: StorageDriver;
+  readonly logger: Logger;
+  readonly options: CheckedOptions;
+  readonly maxCommitBytes: number;
+  /** The engine; throws `NotStartedError` unless the database is running. */
+  readonly running: (what: string) => Engine;
+  /** The same for what writes; throws `ReadOnlyError` on a replica. */
+  readonly writing: (what: string) => Engine;
+  /** Holds what is being pinned. */
+  readonly hold: (
+    engine: Engine,
+    what: string,
+    pinning: Promise<PinnedView>,
+    timeToLiveMs: number,
+  ) => Promise<HeldSnapshot>;
+}
+
+export class Maintenance {
+  readonly #options: MaintenanceOptions;
+  #gcSchedule: GcSchedule | undefined;
+
+  constructor(options: MaintenanceOptions) {
+    this.#options = options;
+  }
+
+  /** The instance has started: begins what is to be done now and then. */
+  begin(engine: Engine): void {
+    const { environment, logger, options } = this.#options;
+    const { gcInterval: intervalMs } = options;
+    if (intervalMs === undefined) return;
+    this.#gcSchedule = new GcSchedule({
+      environment,
+      logger,
+      intervalMs,
+      isDue: () => {
+        const { generation, collected } = engine.register.current.block0;
+        return generation > collected;
+      },
+      collect: () => this.collect(checkGcOptions({})),
+    });
+  }
+
+  /** The instance is about to stop. */
+  end(): void {
+    this.#gcSchedule?.stop();
+  }
+
+  /** Checks what is stored. */
+  verify(options: VerifyOptions): Promise<VerifyReport> {
+    return runVerify(this.#upkeep('db.verify()'), options);
+  }
+
+  /** Rebuilds what can be rebuilt. */
+  repair(options: RepairOptions): Promise<RepairReport> {
+    this.#options.writing('db.repair()');
+    return runRepair(this.#upkeep('db.repair()'), options);
+  }
+
+  #upkeep(what: string): UpkeepOptions {
+    const { environment, driver, options, running, hold } = this.#options;
+    const engine = running(what);
+    const { dbPrefix: prefix, maxMemoryBytes } = options;
+    return {
+      engine,
+      environment,
+      driver,
+      prefix,
+      maxMemoryBytes,
+      hold: (pinning, timeToLiveMs) => hold(engine, what, pinning, timeToLiveMs),
+    };
+  }
+
+  /** Looks at the store. */
+  async doctor(signal: AbortSignal | undefined): Promise<StoreReport> {
+    const { environment, store: driver, options } = this.#options;
+    const { dbPrefix: prefix, role } = options;
+    const deadline = new Deadline(environment, 'db.doctor()', doctorTimeoutMs, signal);
+    try {
+      return await examineStore({ environment, driver, prefix, role, signal: deadline.signal });
+    } finally {
+      deadline.clear();
+    }
+  }
+
+  /** Collects garbage; one run at a time. */
+  collect(options: CheckedGcOptions): Promise<GcReport> {
+    const { environment, driver, logger, maxCommitBytes, writing } = this.#options;
+    const { blockSizeBytes, dbPrefix: prefix } = this.#options.options;
+    const engine = writing('db.gc()');
+    const prepare = { environment, driver, prefix, blockSizeBytes, maxCommitBytes };
+    const collector = new Collector(
+      {
+        environment,
+        driver,
+        prefix,
+        logger,
+        register: engine.register,
+        context: engine.context,
+        append: (request) => engine.append(request),
+        prepare,
+      },
+      { ...options, signal: engine.untilClosed(options.signal) },
+    );
+    return engine.withSignal('db.gc()', options.signal, () => engine.whileRunning(collector.run()));
+  }
+}

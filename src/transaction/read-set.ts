@@ -1,0 +1,157 @@
+/**
+ * What a transaction has read: single rows by their keys, and what queries could have seen. Whether a change would have
+ * made a difference to any of it is decided row by row: by its key alone where that tells, else by the row after the
+ * change and, if that does not match, by the row as the transaction saw it.
+ */
+import type { Pacer } from '../base/pacer.ts';
+import { compareBytes } from '../base/bytes.ts';
+import type { TableChange } from '../format/commit.ts';
+import type { Node } from '../format/node.ts';
+import { describeValue } from '../format/values.ts';
+import { isDeleted } from '../table/merged-cursor.ts';
+import type { QueryRead } from '../table/query-host.ts';
+import type { TableShape } from '../table/table-shape.ts';
+import type { TableState } from '../table/table-state.ts';
+import type { KeyRange } from '../tree/cursor.ts';
+import type { RowHit } from '../tree/tree.ts';
+
+/** How many rows are looked up in the store at the same time. */
+const maxLookups = 16;
+
+type Matches = NonNullable<QueryRead['matches']>;
+
+/** A query whose rows' keys do not tell whether they match. */
+interface Predicate {
+  readonly keys: ReadonlySet<string> | undefined;
+  readonly range: KeyRange | undefined;
+  readonly matches: Matches;
+}
+
+/** A key as something that sets can hold. */
+function textOf(key: Uint8Array): string {
+  return Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString('latin1');
+}
+
+function isWithin(key: Uint8Array, { from, to }: KeyRange): boolean {
+  return (from === undefined || compareBytes(key, from) >= 0) && (to === undefined || compareBytes(key, to) < 0);
+}
+
+/** Whether a row matches one of several queries. One that cannot tell might. */
+function matchesAny(predicates: readonly Predicate[], row: RowHit | undefined): boolean {
+  if (row === undefined) return false;
+  try {
+    return predicates.some(({ matches }) => matches(row.source, row.base));
+  } catch {
+    // A registered function threw: so it would have for the transaction, or so it will.
+    return true;
+  }
+}
+
+/** What was read of one table. */
+class TableReads {
+  readonly shape: TableShape;
+  readonly #keys = new Set<string>();
+  readonly #ranges: KeyRange[] = [];
+  readonly #predicates: Predicate[] = [];
+
+  constructor(shape: TableShape) {
+    this.shape = shape;
+  }
+
+  addRow(key: Uint8Array): void {
+    this.#keys.add(textOf(key));
+  }
+
+  addQuery({ keys, range, matches }: QueryRead): void {
+    if (matches !== undefined) {
+      this.#predicates.push({ keys: keys && new Set(keys.map(textOf)), range, matches });
+    } else if (keys === undefined) this.#ranges.push(range ?? {});
+    else for (const key of keys) this.addRow(key);
+  }
+
+  /** Whether a row with this key makes a difference, whatever is in it. */
+  holds(key: Uint8Array): boolean {
+    return this.#keys.has(textOf(key)) || this.#ranges.some((range) => isWithin(key, range));
+  }
+
+  /** The queries to which a row with this key makes a difference if it matches. */
+  suspects(key: Uint8Array): Predicate[] {
+    return this.#predicates.filter(({ keys, range }) => {
+      return keys === undefined ? range === undefined || isWithin(key, range) : keys.has(textOf(key));
+    });
+  }
+}
+
+/** What a transaction has read. */
+export class ReadSet {
+  readonly #tables = new Map<string, TableReads>();
+
+  get isEmpty(): boolean {
+    return this.#tables.size === 0;
+  }
+
+  addRow(shape: TableShape, key: Uint8Array): void {
+    this.#of(shape).addRow(key);
+  }
+
+  addQuery(shape: TableShape, read: QueryRead): void {
+    this.#of(shape).addQuery(read);
+  }
+
+  #of(shape: TableShape): TableReads {
+    let reads = this.#tables.get(shape.name);
+    if (reads === undefined) {
+      reads = new TableReads(shape);
+      this.#tables.set(shape.name, reads);
+    }
+    return reads;
+  }
+
+  /**
+   * What a change contradicts; undefined if it makes no difference to anything that was read. `before` is the table as it
+   * was read, undefined where there was none yet. Rejects with `BlockGone` if that is gone.
+   */
+  async conflictWith(change: TableChange, before: TableState | undefined, pacer: Pacer): Promise<string | undefined> {
+    const reads = this.#tables.get(change.schema.name);
+    if (reads === undefined) return undefined;
+    const table = `table '${change.schema.name}'`;
+    // Too many rows to look at each of them.
+    if (change.staged !== undefined || change.node.level > 0) return `a large part of ${table}`;
+    if (change.schema.version !== reads.shape.version) return table;
+    const found = await this.#firstConflict(reads, change.node, before, pacer);
+    if (found === undefined) return undefined;
+    return `the row of ${table} with primary key ${describeValue(reads.shape.keyValue(found))}`;
+  }
+
+  /** The key of a row that makes a difference. */
+  async #firstConflict(
+    reads: TableReads,
+    node: Node,
+    before: TableState | undefined,
+    pacer: Pacer,
+  ): Promise<Uint8Array | undefined> {
+    let late: Promise<Uint8Array | undefined>[] = [];
+    for (let i = 0; i < node.count; i++) {
+      if ((i & 0xff) === 0xff && pacer.due()) await pacer.pause();
+      const key = node.key(i);
+      if (reads.holds(key)) return key;
+      const suspects = reads.suspects(key);
+      if (suspects.length === 0) continue;
+      const after = isDeleted(node, i) ? undefined : { source: node, base: node.rowBase(i) };
+      if (matchesAny(suspects, after)) return key;
+      const known = before?.lookup(key);
+      if (known instanceof Promise) {
+        const looked = known.then((row) => (matchesAny(suspects, row) ? key : undefined));
+        // Another one may decide first; how this one ends is then nobody's concern.
+        looked.catch(() => undefined);
+        late.push(looked);
+      } else if (matchesAny(suspects, known)) return key;
+      if (late.length < maxLookups) continue;
+      const conflict = (await Promise.all(late)).find((each) => each !== undefined);
+      if (conflict !== undefined) return conflict;
+      late = [];
+    }
+    const last = await Promise.all(late);
+    return last.find((each) => each !== undefined);
+  }
+}

@@ -1,0 +1,125 @@
+/** Runs a transaction: attempt after attempt, each on a newer view, until one of them is committed. */
+import { sleep } from '../base/env.ts';
+import { AbortedError, InvalidOptionError, TransactionConflictError } from '../base/errors.ts';
+import { untilAborted } from '../base/until-aborted.ts';
+import { Batch } from '../batch/batch.ts';
+import type { Engine } from '../cluster/engine.ts';
+import { describeValue } from '../format/values.ts';
+import type { Instance } from '../instance.ts';
+import { Transaction } from './transaction.ts';
+import { TransactionHost, what } from './transaction-host.ts';
+
+/** Options of `db.transaction()`. */
+export interface TransactionOptions {
+  /** After how many attempts it rejects with `TransactionConflictError`: an integer from 1 to 1,000. Default 16. */
+  readonly maxAttempts?: number;
+  /**
+   * Gives the transaction up: it rejects with `AbortedError`, or with `CommitOutcomeUnknownError` if it had begun to
+   * commit. The function is not interrupted, but can read and write nothing any more.
+   */
+  readonly signal?: AbortSignal;
+}
+
+/** What is done within a transaction. Called once for each attempt. */
+export type TransactionFunction<T> = (tx: Transaction) => Promise<T> | T;
+
+const defaultMaxAttempts = 16;
+const firstPauseMs = 20;
+const longestPauseMs = 2000;
+
+function checkArguments(run: unknown, { maxAttempts = defaultMaxAttempts }: TransactionOptions): number {
+  if (typeof run !== 'function') {
+    throw new InvalidOptionError('run', `${what} takes a function (tx) => value, not ${describeValue(run)}.`);
+  }
+  if (Number.isInteger(maxAttempts) && maxAttempts >= 1 && maxAttempts <= 1000) return maxAttempts;
+  throw new InvalidOptionError(
+    'maxAttempts',
+    `Option maxAttempts is ${describeValue(maxAttempts)}; it must be an integer from 1 to 1,000.`,
+  );
+}
+
+/** Waits for what the signal may cut short, and which must then be without effect. */
+async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  try {
+    return await untilAborted(work, signal);
+  } catch (error) {
+    if (signal?.aborted !== true) throw error;
+    throw aborted(signal);
+  }
+}
+
+function aborted(signal: AbortSignal): AbortedError {
+  return new AbortedError(`${what} was given up because its signal was aborted`, { cause: signal.reason });
+}
+
+/** Runs `run` in a transaction; see `db.transaction()`. */
+export async function runTransaction<T>(
+  instance: Instance,
+  run: TransactionFunction<T>,
+  options: TransactionOptions,
+): Promise<T> {
+  const maxAttempts = checkArguments(run, options);
+  const { environment, transactions } = instance;
+  try {
+    for (let attempt = 1; ; attempt++) {
+      const engine = instance.running(what);
+      await freshen(engine, attempt > 1, options.signal);
+      const host = new TransactionHost(instance, engine, attempt);
+      try {
+        const value = await makeAttempt(host, run, options.signal);
+        transactions.committed++;
+        return value;
+      } catch (error) {
+        if (host.conflict === undefined) throw error;
+        transactions.conflicts++;
+        if (attempt >= maxAttempts) throw givenUp(attempt, host.conflict);
+      } finally {
+        host.end();
+      }
+      const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(attempt - 1, 20));
+      const signal = engine.untilClosed(options.signal);
+      await orAborted(sleep(environment, pauseMs * (0.5 + environment.random()), signal), options.signal);
+    }
+  } catch (error) {
+    transactions.failed++;
+    throw error;
+  }
+}
+
+/** What the attempt is to see: everything known, if that is not too old. The next one sees what was in its way as well. */
+async function freshen(engine: Engine, always: boolean, signal: AbortSignal | undefined): Promise<void> {
+  engine.asked();
+  if (always || engine.isStale) await engine.withDeadline(what, signal, (deadline) => engine.refresh(deadline.signal));
+  if (signal?.aborted === true) throw aborted(signal);
+}
+
+async function makeAttempt<T>(
+  host: TransactionHost,
+  run: TransactionFunction<T>,
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  const batch = new Batch(host);
+  const tx = new Transaction(host, batch);
+  let value: T;
+  try {
+    value = await orAborted(
+      // Also what it throws at once is its failure.
+      (async () => run(tx))(),
+      signal,
+    );
+  } finally {
+    tx.end();
+  }
+  await batch.flush(signal === undefined ? {} : { signal });
+  // It may have gone on as if nothing were the matter; where there was nothing to commit, nobody else would notice.
+  if (host.conflict !== undefined) throw host.conflict;
+  return value;
+}
+
+function givenUp(attempts: number, conflict: TransactionConflictError): TransactionConflictError {
+  const message =
+    `The transaction was given up after ${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}, since others changed ` +
+    'what it had read before each could be committed. Nothing of it was applied: try it again, read less in it, or let ' +
+    'one instance write what all of them change.';
+  return new TransactionConflictError(attempts, message, { cause: conflict });
+}

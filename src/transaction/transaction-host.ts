@@ -1,0 +1,200 @@
+/**
+ * One attempt at a transaction: the view that all of it reads, what it has read by now, and what stands in its way.
+ *
+ * Invariants:
+ * - Everything that is read comes from one view, the one in force when the attempt began.
+ * - What is read is noted before it is read; nothing is read once the commit has begun.
+ * - It is committed only directly behind a state in which everything that was read is as it was read.
+ */
+import type { Environment } from '../base/env.ts';
+import { BatchStateError, ContentionError, NotStartedError, TransactionConflictError } from '../base/errors.ts';
+import { Pacer } from '../base/pacer.ts';
+import type { Batch, BatchHost, FlushOptions } from '../batch/batch.ts';
+import type { BlobStore } from '../blob/blob-store.ts';
+import type { OperationSet } from '../batch/operation-set.ts';
+import type { Engine } from '../cluster/engine.ts';
+import type { CommitMember } from '../format/commit.ts';
+import type { Instance } from '../instance.ts';
+import type { QueryHost, QueryRead, RegisteredFunction } from '../table/query-host.ts';
+import type { TableShape } from '../table/table-shape.ts';
+import type { TableState } from '../table/table-state.ts';
+import type { RegisteredTrigger } from '../table/trigger.ts';
+import type { View } from '../table/view.ts';
+import { BlockGone } from '../tree/block-source.ts';
+import { TriggerApi } from '../trigger-api.ts';
+import { CommitWatch } from './commit-watch.ts';
+import { ReadSet } from './read-set.ts';
+
+/** Names the call in errors. */
+export const what = 'db.transaction()';
+
+export class TransactionHost implements BatchHost, QueryHost {
+  readonly environment: Environment;
+  readonly #instance: Instance;
+  readonly #engine: Engine;
+  readonly #attempt: number;
+  readonly #view: View;
+  readonly #watch: CommitWatch;
+  readonly #reads = new ReadSet();
+  /** Up to this slot nothing has changed what was read. */
+  #validatedTail: number;
+  #conflict: TransactionConflictError | undefined;
+  #sealed = false;
+
+  constructor(instance: Instance, engine: Engine, attempt: number) {
+    this.environment = instance.environment;
+    this.#instance = instance;
+    this.#engine = engine;
+    this.#attempt = attempt;
+    this.#view = engine.view;
+    this.#watch = new CommitWatch(engine.follower);
+    this.#validatedTail = this.#view.tail;
+  }
+
+  get blobs(): BlobStore {
+    return this.#instance.blobs;
+  }
+
+  /** Why the attempt must be made again: whatever came of it, it has committed nothing. */
+  get conflict(): TransactionConflictError | undefined {
+    return this.#conflict;
+  }
+
+  /** Ends the attempt: nothing can be read or written through it any more. */
+  end(): void {
+    this.#sealed = true;
+    this.#watch.stop();
+  }
+
+  checkStarted(call: string): void {
+    this.#checkRunning(call);
+    if (this.#conflict !== undefined) throw this.#conflict;
+    if (this.#sealed) throw transactionEnded();
+  }
+
+  /** An instance that was started again has another log to follow. */
+  #checkRunning(call: string): void {
+    if (this.#instance.engine !== this.#engine) throw new NotStartedError(call);
+  }
+
+  shapeOf(table: string): TableShape | undefined {
+    const shape = this.#instance.registry.shape(table);
+    const stored = this.#view.table(table)?.shape;
+    return stored !== undefined && stored.canonical === shape?.canonical ? stored : shape;
+  }
+
+  registeredFunction(name: string): RegisteredFunction | undefined {
+    return this.#instance.registeredFunction(name);
+  }
+
+  tableState(table: string): TableState {
+    this.checkStarted('A query');
+    return this.#instance.registry.stateOf(table, this.#view);
+  }
+
+  /** A block of the view is gone: the attempt is lost if garbage was collected past it, and the block is if not. */
+  async viewMovedOn(): Promise<boolean> {
+    this.checkStarted('A query');
+    await this.#engine.refresh();
+    if (!this.#isOvertaken(this.#engine.view)) return false;
+    if (!this.#sealed) this.#conflict ??= this.#conflictOver('what it reads was collected as garbage meanwhile');
+    throw this.#conflict ?? this.#conflictOver('it has ended');
+  }
+
+  #isOvertaken(view: View): boolean {
+    return view.block0.generation > this.#view.block0.generation;
+  }
+
+  keeperOf(): undefined {
+    return undefined;
+  }
+
+  queried(shape: TableShape, read: QueryRead): void {
+    this.#reads.addQuery(shape, read);
+  }
+
+  rowRead(shape: TableShape, key: Uint8Array): void {
+    this.#reads.addRow(shape, key);
+  }
+
+  writableShape(table: string): TableShape {
+    return this.#instance.writableShape(table);
+  }
+
+  triggers(table: string): readonly RegisteredTrigger[] {
+    return this.#instance.triggers(table);
+  }
+
+  triggerApi(batch: Batch): TriggerApi {
+    return new TriggerApi(this, (table) => this.#instance.registry.requireShape(table), batch);
+  }
+
+  async commit(operations: OperationSet, options: FlushOptions): Promise<void> {
+    this.checkStarted(what);
+    this.#sealed = true;
+    const validate = (view: View, earlier: readonly CommitMember[]): Promise<void> => this.#validate(view, earlier);
+    try {
+      await this.#lookAhead();
+      this.#checkRunning(what);
+      await this.#instance.commit(operations, options, { what, validate });
+    } catch (error) {
+      // Only what came of the commit counts: while it waited for others, it may have been rejected and accepted again.
+      if (error instanceof TransactionConflictError) this.#conflict = error;
+      else if (error instanceof ContentionError) this.#conflict = this.#conflictOver('others won every slot', error);
+      throw error;
+    }
+  }
+
+  resolveCommit(commitId: string, slot: number, options: FlushOptions): Promise<boolean> {
+    return this.#instance.resolveCommit(commitId, slot, options);
+  }
+
+  /** Rejects if it is plain already that it cannot be committed, before blobs are uploaded for nothing. */
+  async #lookAhead(): Promise<void> {
+    try {
+      await this.#validate(this.#engine.view, []);
+    } catch (error) {
+      // Whether a block was collected or lost is found out when it is committed.
+      if (!(error instanceof BlockGone)) throw error;
+    }
+  }
+
+  /** Rejects if what was read is not as it was read in a view, whose last changes are those of `earlier`. */
+  async #validate(view: View, earlier: readonly CommitMember[]): Promise<void> {
+    if (this.#reads.isEmpty) return;
+    const commits = this.#watch.between(this.#validatedTail, view.tail);
+    if (commits === undefined) throw this.#conflictOver('more was committed meanwhile than could be followed');
+    const pacer = new Pacer(this.environment);
+    for (const { seq, commit } of commits) {
+      for (const member of commit.members) await this.#validateAgainst(member, view, pacer);
+      this.#validatedTail = seq;
+    }
+    // They may be others the next time.
+    for (const member of earlier) await this.#validateAgainst(member, view, pacer);
+  }
+
+  async #validateAgainst({ changes }: CommitMember, view: View, pacer: Pacer): Promise<void> {
+    for (const change of changes) {
+      let conflict: string | undefined;
+      try {
+        conflict = await this.#reads.conflictWith(change, this.#view.table(change.schema.name), pacer);
+      } catch (error) {
+        if (!(error instanceof BlockGone) || !this.#isOvertaken(view)) throw error;
+        conflict = 'something, and what it read was collected as garbage meanwhile';
+      }
+      if (conflict !== undefined) throw this.#conflictOver(`others have changed ${conflict}`);
+    }
+  }
+
+  #conflictOver(reason: string, cause?: unknown): TransactionConflictError {
+    const message = `Attempt ${this.#attempt} at the transaction cannot be committed: ${reason}. It is made again.`;
+    return new TransactionConflictError(this.#attempt, message, cause === undefined ? {} : { cause });
+  }
+}
+
+/** A transaction was used after its function had returned, or after an attempt at it had failed. */
+export function transactionEnded(): BatchStateError {
+  return new BatchStateError(
+    'The transaction has ended: whatever reads and writes through it must have been awaited before its function returns.',
+  );
+}
