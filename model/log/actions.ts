@@ -26,7 +26,11 @@ function fate(code: number): string {
 }
 
 const list = [
-  ['begin', [follow, 'get view(): View'], (a, b) => `${nodeName(a)}: the transaction of ${flush(b)} reads`],
+  [
+    'begin',
+    ['src/transaction/transaction-host.ts', 'this.#view = engine.view'],
+    (a, b) => `${nodeName(a)}: the transaction of ${flush(b)} reads`,
+  ],
   ['call', [append, 'append(request'], (a, b) => `${nodeName(a)}: ${flush(b)} is called`],
   [
     'prepare',
@@ -81,7 +85,11 @@ const list = [
     [append, 'async #settleOnce('],
     (a, b, c) => `${nodeName(a)}: the put of ${flush(b)}, made again, ${putOutcomes[c]}`,
   ],
-  ['read asked', [append, 'await this.#options.log.read('], (a, b) => `${nodeName(a)}: reads the slot of ${flush(b)}`],
+  [
+    'read asked',
+    ['src/cluster/fate.ts', 'await log.read(slot, signal)'],
+    (a, b) => `${nodeName(a)}: reads the slot of ${flush(b)}`,
+  ],
   [
     'tell',
     ['src/cluster/fate.ts', 'deadSlotFate'],
