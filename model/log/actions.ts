@@ -96,6 +96,24 @@ const list = [
     (a, b, c) => `${nodeName(a)}: reads Block 0; of ${flush(b)}, ${c === 0 ? 'the slot is still missing' : fate(c)}`,
   ],
   [
+    'feed',
+    ['src/cluster/log-feed.ts', '#take()'],
+    (a, b) => `${nodeName(a)}: its feed gives out slot ${b}, which waits to be merged`,
+  ],
+  [
+    'read again',
+    ['src/cluster/log-feed.ts', 'async #readAgain('],
+    (a, b) => `${nodeName(a)}: its feed reads slot ${b}, which is merged`,
+  ],
+  [
+    'feed after a look',
+    ['src/cluster/log-feed.ts', 'this.#checkFloor((await register.refresh('],
+    (a, b, c) =>
+      c === 0
+        ? `${nodeName(a)}: its feed ends, since slot ${b} is under the floor`
+        : `${nodeName(a)}: its feed reads Block 0, and gives out slot ${b}`,
+  ],
+  [
     'flush again',
     ['src/batch/batch.ts', 'async #settleUndecided('],
     (a, b) => `${nodeName(a)}: the batch of ${flush(b)} is flushed again`,

@@ -7,12 +7,13 @@ import { Writer } from './follower-steps.ts';
 import { Field, nodeName, Status } from './log-state.ts';
 import { counterparts, NodeSymmetry } from './node-symmetry.ts';
 import type { LogMutant, LogScope } from './scope.ts';
-import { Fate, WriterSteps } from './writer-steps.ts';
+import { FeedSteps } from './feed-steps.ts';
+import { Fate } from './writer-steps.ts';
 
 const Merging = { idle: 0, sent: 1, orphaned: 2 } as const;
 const Asking = { idle: 0, put: 1, read: 2, confirm: 3 } as const;
 
-export class LogModel extends WriterSteps {
+export class LogModel extends FeedSteps {
   readonly actions = logActions;
   readonly #symmetry: NodeSymmetry | undefined;
 
@@ -34,6 +35,7 @@ export class LogModel extends WriterSteps {
     for (let node = 0; node < this.nodes; node++) {
       this.expandWriter(node);
       this.expandReader(node);
+      this.expandFeed(node);
       this.#expandMerge(node);
       this.#expandAsking(node);
       this.#expandCrash(node);

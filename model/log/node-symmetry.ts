@@ -8,8 +8,8 @@ import type { LogState } from './log-state.ts';
 import type { LogScope } from './scope.ts';
 
 /** For each flush the one of the other node that it corresponds to; undefined if the nodes do not do the same. */
-export function counterparts({ nodes, flushes }: LogScope): number[] | undefined {
-  if (nodes !== 2) return undefined;
+export function counterparts({ nodes, flushes, feed }: LogScope): number[] | undefined {
+  if (nodes !== 2 || feed === true) return undefined;
   const numbered = flushes.map((flush, index) => ({ ...flush, index }));
   const [a, b] = [0, 1].map((node) => numbered.filter((flush) => flush.node === node)) as [
     typeof numbered,

@@ -36,6 +36,7 @@ export const logScopes = {
   asked: { nodes: 2, slots: 2, flushes: sets, delays: 1, crashes: 1, timeouts: 1 },
   serial: { nodes: 2, slots: 3, flushes: flushes('A increment', 'B increment', 'A increment'), delays: 1, crashes: 1 },
   nodes: { nodes: 3, slots: 2, flushes: flushes('A insert', 'B set', 'C delete') },
+  feed: { nodes: 2, slots: 2, flushes: sets, feed: true },
   followed: { nodes: 2, slots: 2, flushes: sets, polling: 'useful', oneByOne: true },
 } satisfies Record<string, LogScope>;
 
@@ -90,5 +91,6 @@ export const logMutantScopes: Readonly<Record<LogMutant, keyof typeof logScopes 
   'reads-not-validated': 'transactions',
   'reads-validated-once': 'transactions',
   'reads-not-validated-in-group': 'pairs',
+  'feed-without-floor': 'feed',
   'jump-not-noticed': 'jumps',
 };
