@@ -283,12 +283,10 @@ export const gcMutants: readonly Mutant[] = [
   {
     name: 'leak: the log has no end',
     edits: [
-      { file: gc, find: 'await trimLog(block0,', replace: 'if (graceMs0 < 0) await trimLog(block0,' },
       {
         file: gc,
-        find: '/** How far clocks',
-        replace: `const graceMs0 = 0;
-/** How far clocks`,
+        find: 'await this.#collectStaged(await trimLog(block0, log));',
+        replace: 'await this.#collectStaged((void trimLog, void log, block0.logFloor));',
       },
     ],
   },

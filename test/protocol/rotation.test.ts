@@ -233,14 +233,14 @@ describe('the option nodes', () => {
 describe('a node that is stopped while it enters the list', () => {
   it('is not entered by what was on the way', async () => {
     await start(0);
-    let holds = 0;
+    const seen = { puts: 0 };
     const slow: StorageDriver = {
       name: 'slow',
       certified: true,
       get: (key, options) => store.get(key, options),
       put: async (key, body, options) => {
         // Whoever has put it may give it up; it lands all the same.
-        if (key.endsWith('block0') && holds++ === 0) await sleep(environment, 3000);
+        if (key.endsWith('block0') && seen.puts++ === 0) await sleep(environment, 3000);
         return store.put(key, body, options);
       },
       delete: (keys, options) => store.delete(keys, options),
@@ -248,7 +248,7 @@ describe('a node that is stopped while it enters the list', () => {
     };
     const { db } = make(1, {}, slow);
     await environment.run(db.start());
-    while (holds === 0) await environment.advance(10);
+    while (seen.puts === 0) await environment.advance(10);
     await environment.run(db.stop());
     expect(await registered()).toEqual([0]);
     await environment.advance(20_000);
