@@ -115,6 +115,7 @@ export const blobMutants: readonly Mutant[] = [
         replace: 'wanted.filter((blob) => !failed.has(blobName(blob)) || true)',
       },
     ],
+    tests: ['test/gc/blobs.test.ts'],
   },
   {
     name: 'blobs: uploaded again under the same name',

@@ -20,6 +20,7 @@ export const clusterMutants: readonly Mutant[] = [
     this.advance(versioned, []);`,
       },
     ],
+    tests: ['test/protocol/commit.test.ts', 'test/protocol/reading.test.ts'],
   },
   {
     name: 'clones: ids of random numbers alone',

@@ -57,6 +57,7 @@ export const logMutants: readonly Mutant[] = [
     if (versioned`,
       },
     ],
+    tests: ['test/protocol/commit.test.ts'],
   },
   {
     name: 'a lost slot believed without a check',
@@ -69,6 +70,7 @@ export const logMutants: readonly Mutant[] = [
     if (versioned`,
       },
     ],
+    tests: ['test/protocol/commit.test.ts'],
   },
   {
     name: 'a reader reads Block 0 before the slots',
@@ -187,6 +189,7 @@ export const logMutants: readonly Mutant[] = [
 `,
       },
     ],
+    tests: ['test/protocol/resolve.test.ts'],
   },
   {
     name: 'asking later: without the floor',

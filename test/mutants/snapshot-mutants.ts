@@ -153,6 +153,7 @@ export const snapshotMutants: readonly Mutant[] = [
 `,
       },
     ],
+    tests: ['test/snapshots/history.test.ts'],
   },
   {
     name: 'merge: blocks carried over to another generation',
@@ -234,5 +235,6 @@ export const snapshotMutants: readonly Mutant[] = [
         replace: 'if (error instanceof BlockGone && !(await this.#isOvertaken(view))) {',
       },
     ],
+    tests: ['test/gc/blocks.test.ts', 'test/gc/run.test.ts'],
   },
 ];

@@ -92,6 +92,7 @@ export const transactionMutants: readonly Mutant[] = [
         replace: 'return this.#instance.registry.stateOf(table, this.#engine.view);',
       },
     ],
+    tests: ['test/transactions/serializable.test.ts'],
   },
   {
     name: 'transactions: an attempt whose outcome is unknown is made again',
