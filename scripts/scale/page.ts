@@ -370,7 +370,7 @@ export function tables(figures: Figures): FigureTable[] {
 
 /** As Markdown, with columns that line up; all but those that hold words are aligned to the right. */
 export function markdownOf({ head, rows }: FigureTable): string {
-  const isText = head.map((_, i) => rows.every((row) => !/^[\d(+–-]/.test(row[i] ?? '')));
+  const isText = head.map((_, i) => rows.some((row) => /[a-z]{3}/i.test(row[i] ?? '')));
   const widths = head.map((title, i) => Math.max(3, title.length, ...rows.map((row) => (row[i] ?? '').length)));
   const line = (cells: readonly string[]): string => {
     const padded = cells.map((cell, i) => {
