@@ -388,9 +388,9 @@ export function markdownOf({ head, rows }: FigureTable): string {
 /** The page with its tables made anew from the figures. */
 export function pageWith(figures: Figures, text: string): string {
   return tables(figures).reduce((sofar, table) => {
-    const place = new RegExp(`(<!-- table ${table.name} -->\n)[^]*?(\n<!-- end -->)`);
+    const place = new RegExp(`(<!-- table ${table.name} -->\n)[^]*?(<!-- end -->)`);
     if (!place.test(sofar)) throw new Error(`docs/scale.md has no place for the table ${table.name}`);
-    return sofar.replace(place, (_, start: string, end: string) => `${start}\n${markdownOf(table)}\n${end}`);
+    return sofar.replace(place, (_, start: string, end: string) => `${start}\n${markdownOf(table)}\n\n${end}`);
   }, text);
 }
 
