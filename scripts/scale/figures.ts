@@ -155,14 +155,14 @@ export function jobs(quick: boolean): Job[] {
     }
   }
   for (const n of used) {
-    for (const writers of new Set([4, n])) {
+    for (const some of new Set([4, n])) {
       const windowMs = Math.max(120_000, Math.min(600_000, 30_000_000 / n));
-      const options = { nodes: n, writers, polling: 'interval', commitsADay: 50_000, windowMs } as const;
+      const options = { nodes: n, writers: some, polling: 'interval', commitsADay: 50_000, windowMs } as const;
       list.push({
         section: 'replicas',
-        name: `${writers} writers of ${n} nodes`,
+        name: `${some} writers of ${n} nodes`,
         run: async ({ replicas }) =>
-          void replicas.push({ ...(await steady({ ...options, warmUpMs: 30_000 })), writers }),
+          void replicas.push({ ...(await steady({ ...options, warmUpMs: 30_000 })), writers: some }),
       });
     }
   }

@@ -256,7 +256,7 @@ function disturbanceTable({ disturbances }: Figures): FigureTable {
       seconds(row.merging.p99),
       seconds(row.merging.max),
       count(row.lostMerges),
-      count(Math.max(0, row.roots)),
+      count(Math.max(0, row.roots - row.lostMerges)),
       (row.tookMs / 60_000).toFixed(1),
     ]),
   };

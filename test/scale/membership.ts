@@ -31,7 +31,7 @@ export interface Disturbance {
   /** Commits and how long they waited to be merged, while it went on. */
   readonly merging: Spread;
   readonly lostMerges: number;
-  /** Writes of Block 0 for the list of nodes, merges left out. */
+  /** Writes of Block 0 for the list of nodes, and those of lost merges. */
   readonly roots: number;
   readonly tookMs: number;
 }
