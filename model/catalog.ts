@@ -37,7 +37,7 @@ const gcScopes = {
 const largeGcScopes = {
   'three-generations': { generations: 3, attempts: 2, merges: 2, pins: 1, runs: 1 },
   'two-snapshots': { generations: 2, attempts: 2, merges: 1, pins: 2, runs: 2 },
-  large: { generations: 3, attempts: 2, merges: 2, pins: 1, runs: 1, history: true },
+  large: { generations: 3, attempts: 2, merges: 1, pins: 1, runs: 1, history: true },
 } satisfies Record<string, GcScope>;
 
 const gcMutantScopes: Partial<Record<GcMutant, keyof typeof gcScopes>> = {
@@ -58,7 +58,7 @@ const blobScopes = {
 } satisfies Record<string, BlobScope>;
 
 const largeBlobScopes = {
-  large: { flushes: 2, names: 3, slots: 5, runs: 2, delays: 1, snapshot: true },
+  large: { flushes: 2, names: 3, slots: 5, runs: 1, delays: 1 },
 } satisfies Record<string, BlobScope>;
 
 const openingScopes = {

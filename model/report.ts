@@ -24,7 +24,11 @@ export function runModel(
 ): ModelRun {
   const model = entry.make(scope, mutant);
   const startedMs = performance.now();
-  const result = explore(model, options);
+  let result = explore(model, options);
+  if (result.violation !== undefined && model.usesSymmetry) {
+    model.usesSymmetry = false;
+    result = explore(model, options);
+  }
   const durationMs = performance.now() - startedMs;
   const { violation } = result;
   const unused = model.actions.filter((_, index) => result.taken[index] === 0).map(({ name }) => name);

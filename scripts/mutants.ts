@@ -1,8 +1,8 @@
 /**
  * Shows that mistakes in the engine are noticed: `npm run mutants`. Each mutant must be found by one of 500 seeds of the
- * simulator (`--seeds`), or by the tests that it names; if one survives, the run fails. The seed that found it last is
- * tried first. `--only` takes a part of the names; `--update` goes through the seeds from 1 on instead, and writes what
- * it found to test/mutants/findings.json and docs/testing.md.
+ * simulator (`--seeds`, from `--seed` on), or by the tests that it names; if one survives, the run fails. The seed that found it last is
+ * tried first (`--anew`: it is not). `--only` takes a part of the names, `--unknown` those of which no seed is known.
+ * `--update` writes what is found to test/mutants/findings.json and docs/testing.md.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -16,20 +16,25 @@ import { withTable } from '../test/mutants/testing-page.ts';
 const { values } = parseArgs({
   options: {
     only: { type: 'string', default: '' },
+    seed: { type: 'string', default: '1' },
     seeds: { type: 'string', default: '500' },
     jobs: { type: 'string', default: `${availableParallelism()}` },
     update: { type: 'boolean', default: false },
+    unknown: { type: 'boolean', default: false },
+    anew: { type: 'boolean', default: false },
   },
 });
 
 const findings = new Map(Object.entries(readFindings()));
-const chosen = mutants.filter(({ name }) => name.includes(values.only));
-const seeds = Array.from({ length: Number(values.seeds) }, (_, i) => i + 1);
+const chosen = mutants
+  .filter(({ name }) => name.includes(values.only))
+  .filter(({ name, tests }) => !values.unknown || (tests === undefined && !findings.has(name)));
+const seeds = Array.from({ length: Number(values.seeds) }, (_, i) => Number(values.seed) + i);
 
 async function find(hunt: MutantHunt, mutant: Mutant): Promise<Verdict> {
   if (mutant.tests !== undefined) return hunt.byTests(mutant);
   const known = findings.get(mutant.name)?.seed;
-  const first = values.update || known === undefined ? [] : [known];
+  const first = values.anew || known === undefined ? [] : [known];
   return hunt.bySeeds(mutant, new Set([...first, ...seeds]), 1);
 }
 

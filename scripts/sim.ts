@@ -4,6 +4,7 @@
  * otherwise what a seed says, as JSON; `--trace` prints everything that happens. The first seed that fails ends the run
  * (`--keep-going` does not), and is made smaller for as long as `--shrink` says, in seconds (default 60; 0: not at all).
  */
+import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { CompiledTree, workerOf } from '../test/sim/compiled-tree.ts';
 import type { SimOverrides } from '../test/sim/config.ts';
@@ -87,8 +88,8 @@ if (values.trace) {
   process.exitCode = result.violation === undefined ? 0 : 1;
 } else {
   const tree = await CompiledTree.make();
-  const jobs = Math.min(seeds, Number(values.jobs ?? Number.POSITIVE_INFINITY));
-  const pool = new SeedPool({ worker: workerOf(tree.folder), ...(Number.isFinite(jobs) ? { jobs } : {}) });
+  const jobs = Math.min(seeds, Number(values.jobs ?? availableParallelism()));
+  const pool = new SeedPool({ worker: workerOf(tree.folder), jobs });
   try {
     const failures = await runMany(pool);
     const [failure] = failures;

@@ -1,6 +1,6 @@
 /**
  * The states that were seen, as 64-bit fingerprints in an open hash table. Two states of n share a fingerprint by
- * chance with a probability of about n² / 2⁶⁵: one in a million for six million states, one in 3,000 for a hundred million.
+ * chance with a probability of about n² / 2⁶⁵: one in a million for six million states, one in 4,000 for a hundred million.
  */
 const firstCapacity = 1 << 16;
 const maxLoad = 0.7;

@@ -55,6 +55,10 @@ export abstract class Model {
   readonly nextWords: Int32Array;
   /** What went wrong on the way to `next`, or is wrong with `state`. */
   violation: Violation | undefined;
+  /**
+   * Whether states that differ only in names are taken for one. Then a path cannot be told: the names change on the way.
+   */
+  usesSymmetry = false;
   /** Takes each step that {@link expand} finds. */
   sink: Sink = () => {};
   abstract readonly actions: readonly ActionInfo[];

@@ -26,7 +26,11 @@ function fate(code: number): string {
 }
 
 const list = [
-  ['begin', [follow, 'get view(): View'], (a, b) => `${nodeName(a)}: the transaction of ${flush(b)} reads`],
+  [
+    'begin',
+    ['src/transaction/transaction-host.ts', 'this.#view = engine.view'],
+    (a, b) => `${nodeName(a)}: the transaction of ${flush(b)} reads`,
+  ],
   ['call', [append, 'append(request'], (a, b) => `${nodeName(a)}: ${flush(b)} is called`],
   [
     'prepare',
@@ -81,11 +85,33 @@ const list = [
     [append, 'async #settleOnce('],
     (a, b, c) => `${nodeName(a)}: the put of ${flush(b)}, made again, ${putOutcomes[c]}`,
   ],
-  ['read asked', [append, 'await this.#options.log.read('], (a, b) => `${nodeName(a)}: reads the slot of ${flush(b)}`],
+  [
+    'read asked',
+    ['src/cluster/fate.ts', 'await log.read(slot, signal)'],
+    (a, b) => `${nodeName(a)}: reads the slot of ${flush(b)}`,
+  ],
   [
     'tell',
     ['src/cluster/fate.ts', 'deadSlotFate'],
     (a, b, c) => `${nodeName(a)}: reads Block 0; of ${flush(b)}, ${c === 0 ? 'the slot is still missing' : fate(c)}`,
+  ],
+  [
+    'feed',
+    ['src/cluster/log-feed.ts', '#take()'],
+    (a, b) => `${nodeName(a)}: its feed gives out slot ${b}, which waits to be merged`,
+  ],
+  [
+    'read again',
+    ['src/cluster/log-feed.ts', 'async #readAgain('],
+    (a, b) => `${nodeName(a)}: its feed reads slot ${b}, which is merged`,
+  ],
+  [
+    'feed after a look',
+    ['src/cluster/log-feed.ts', 'this.#checkFloor((await register.refresh('],
+    (a, b, c) =>
+      c === 0
+        ? `${nodeName(a)}: its feed ends, since slot ${b} is under the floor`
+        : `${nodeName(a)}: its feed reads Block 0, and gives out slot ${b}`,
   ],
   [
     'flush again',

@@ -5,19 +5,37 @@
 import { Act, logActions, Outcome } from './actions.ts';
 import { Writer } from './follower-steps.ts';
 import { Field, nodeName, Status } from './log-state.ts';
-import { Fate, WriterSteps } from './writer-steps.ts';
+import { counterparts, NodeSymmetry } from './node-symmetry.ts';
+import type { LogMutant, LogScope } from './scope.ts';
+import { FeedSteps } from './feed-steps.ts';
+import { Fate } from './writer-steps.ts';
 
 const Merging = { idle: 0, sent: 1, orphaned: 2 } as const;
 const Asking = { idle: 0, put: 1, read: 2, confirm: 3 } as const;
 
-export class LogModel extends WriterSteps {
+export class LogModel extends FeedSteps {
   readonly actions = logActions;
+  readonly #symmetry: NodeSymmetry | undefined;
+
+  constructor(scope: LogScope, mutant: LogMutant | undefined) {
+    super(scope, mutant);
+    const others = counterparts(scope);
+    // Mutants are there to be told of.
+    this.usesSymmetry = others !== undefined && mutant === undefined;
+    this.#symmetry = others && new NodeSymmetry(this, others);
+  }
+
+  protected override emit(action: number, a = 0, b = 0, c = 0): void {
+    if (this.usesSymmetry) this.#symmetry?.normalise(this.next);
+    super.emit(action, a, b, c);
+  }
 
   expand(): void {
     for (let f = 0; f < this.flushes; f++) this.#expandFlush(f);
     for (let node = 0; node < this.nodes; node++) {
       this.expandWriter(node);
       this.expandReader(node);
+      this.expandFeed(node);
       this.#expandMerge(node);
       this.#expandAsking(node);
       this.#expandCrash(node);

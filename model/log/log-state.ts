@@ -70,12 +70,16 @@ export const Field = {
   /** The flush that is asked about, and what its slot showed. */
   asked: 20,
   askedSeen: 21,
+  /** What the feed is at, the last slot that it has given out, and what it has read in the next. */
+  feed: 22,
+  given: 23,
+  fed: 24,
   /** What the reader has read, a byte for each slot. */
-  read: 22,
+  read: 25,
 } as const;
 
-const FlushField = { status: 0, tries: 1, since: 2, slot: 3, commit: 4, told: 5 } as const;
-const flushBytes = 6;
+export const FlushField = { status: 0, tries: 1, since: 2, slot: 3, commit: 4, told: 5 } as const;
+export const flushBytes = 6;
 
 /** What a transaction was told while it waited: that its key was written, or that slots were passed over. */
 export const Told = { wrote: 1, jumped: 2 } as const;

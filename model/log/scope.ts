@@ -32,6 +32,8 @@ export interface LogScope {
   readonly listed?: number;
   /** When nodes catch up although no flush waits for it: never, wherever they would find something, or at any time. */
   readonly polling?: 'never' | 'useful' | 'always';
+  /** Whether the first node also follows the log commit by commit, from its beginning. */
+  readonly feed?: boolean;
   /** Whether slots are read one by one, with anything in between, and not all that are there at one instant. */
   readonly oneByOne?: boolean;
 }
@@ -70,6 +72,7 @@ export const logMutants = {
   'reads-not-validated': 'what a transaction has read is not compared with later commits',
   'reads-validated-once': 'what a transaction has read is compared at its first attempt only',
   'reads-not-validated-in-group': 'a transaction is not compared with those before it in the same commit',
+  'feed-without-floor': 'a feed gives out slots that it reads again without a second look at the floor',
   'jump-not-noticed': 'a transaction is not told of slots that its node never read',
 } as const;
 

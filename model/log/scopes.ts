@@ -36,13 +36,15 @@ export const logScopes = {
   asked: { nodes: 2, slots: 2, flushes: sets, delays: 1, crashes: 1, timeouts: 1 },
   serial: { nodes: 2, slots: 3, flushes: flushes('A increment', 'B increment', 'A increment'), delays: 1, crashes: 1 },
   nodes: { nodes: 3, slots: 2, flushes: flushes('A insert', 'B set', 'C delete') },
+  feed: { nodes: 2, slots: 2, flushes: sets, feed: true },
   followed: { nodes: 2, slots: 2, flushes: sets, polling: 'useful', oneByOne: true },
 } satisfies Record<string, LogScope>;
 
 /** Explored on request. */
 export const largeLogScopes = {
   polling: { nodes: 2, slots: 2, flushes: inserts, delays: 1, polling: 'always', oneByOne: true },
-  'late-puts': { nodes: 2, slots: 2, flushes: sets, delays: 2, crashes: 1, timeouts: 1, retries: 1, polling: 'useful' },
+  'late-puts': { nodes: 2, slots: 2, flushes: sets, delays: 2, crashes: 1, timeouts: 1 },
+  restarts: { nodes: 2, slots: 2, flushes: sets, delays: 1, crashes: 2, timeouts: 1, retries: 1, polling: 'useful' },
   'three-slots': { nodes: 2, slots: 3, flushes: flushes('A set', 'B insert', 'A delete'), delays: 1, crashes: 1 },
   'three-nodes': { nodes: 3, slots: 3, flushes: flushes('A insert', 'B set', 'C delete'), delays: 1 },
   large: {
@@ -52,9 +54,6 @@ export const largeLogScopes = {
     delays: 1,
     crashes: 1,
     timeouts: 1,
-    refusals: 1,
-    retries: 1,
-    polling: 'useful',
   },
 } satisfies Record<string, LogScope>;
 
@@ -65,8 +64,8 @@ export const logMutantScopes: Readonly<Record<LogMutant, keyof typeof logScopes 
   'lost-without-check': 'inserts',
   'put-from-unconfirmed': 'polling',
   'reader-block0-first': 'polling',
-  'refusal-is-loss': 'late-puts',
-  'new-slot-before-decided': 'late-puts',
+  'refusal-is-loss': 'restarts',
+  'new-slot-before-decided': 'restarts',
   'regrouped-at-undecided': 'group',
   'give-up-then-retry': 'unknown',
   'plain-error-on-ambiguity': 'unknown',
@@ -92,5 +91,6 @@ export const logMutantScopes: Readonly<Record<LogMutant, keyof typeof logScopes 
   'reads-not-validated': 'transactions',
   'reads-validated-once': 'transactions',
   'reads-not-validated-in-group': 'pairs',
+  'feed-without-floor': 'feed',
   'jump-not-noticed': 'jumps',
 };

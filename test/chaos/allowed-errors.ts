@@ -6,6 +6,7 @@ export const allowedErrors: ReadonlySet<string> = new Set([
   'ABORTED',
   'CONTENTION',
   'TRANSACTION_CONFLICT',
+  'BACKPRESSURE',
   'SNAPSHOT_EXPIRED',
   'NOT_STARTED',
   'INSUFFICIENT_FUNDS',

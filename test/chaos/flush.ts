@@ -9,16 +9,22 @@ export interface Patience {
 }
 
 const maxSettling = 4;
+/** Errors that come only once it is settled what became of an earlier attempt. */
+const verdicts: ReadonlySet<unknown> = new Set(['DUPLICATE_KEY', 'ROW_NOT_FOUND', 'CONTENTION']);
 
 /** Flushes a batch. Rejects with `CommitOutcomeUnknownError` if it stays unknown; any other error is definite. */
 export async function flushOnce(batch: Batch, { ms, settles }: Patience): Promise<void> {
+  let unknown: unknown;
   for (let attempt = 0; ; attempt++) {
     try {
       await batch.flush({ signal: AbortSignal.timeout(ms * 2 ** attempt) });
       return;
     } catch (error) {
-      const isUnknown = (error as { code?: string }).code === 'COMMIT_OUTCOME_UNKNOWN';
-      if (!isUnknown || !settles || attempt >= maxSettling) throw error;
+      const { code } = error as { code?: string };
+      if (code === 'COMMIT_OUTCOME_UNKNOWN') unknown = error;
+      // That it was given up, or that the instance is stopped, says nothing of what was put before.
+      else throw unknown === undefined || verdicts.has(code) ? error : unknown;
+      if (!settles || attempt >= maxSettling) throw error;
     }
   }
 }

@@ -85,7 +85,7 @@ export class LaneWorkers {
     }
     const written = keys.slice(0, random.integer(0, keys.length));
     const asked = { kind: 'lists', reads: keys, appends: written.map((key) => [key, id] as const) } as const;
-    const manner = chooseManner(random, patience.ms);
+    const manner = chooseManner(random, patience);
     return this.#do(id, asked, (onRetry) => appendInTransaction(this.#db, asked, manner, onRetry));
   }
 
@@ -97,7 +97,7 @@ export class LaneWorkers {
     const patience = this.#patience();
     if (asked.bank === guardedBank)
       return this.#do(id, asked, (onRetry) => transferGuarded(this.#db, asked, patience, onRetry));
-    const manner = chooseManner(random, patience.ms);
+    const manner = chooseManner(random, patience);
     return this.#do(id, asked, (onRetry) => transferInTransaction(this.#db, asked, manner, onRetry));
   }
 

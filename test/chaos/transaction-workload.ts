@@ -1,11 +1,16 @@
 /** What is done in transactions: appends to lists that are stored in either way, and transfers. */
+import { CommitOutcomeUnknownError } from '../../src/base/errors.ts';
 import type { Database } from '../../src/database.ts';
 import type { Transaction } from '../../src/transaction/transaction.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { Patience } from './flush.ts';
 import { Refusal } from './guarded-change.ts';
 import type { Balances, ListsAsked, Shown, TransferAsked } from './history.ts';
 import { elementOf } from './list-workload.ts';
 import { accounts, entries, lists, transfers } from './tables.ts';
+
+/** How long it is waited for an answer to what became of a commit. */
+const settlingMs = 10_000;
 
 /** How a transaction reads what it reads: each way has a kind of its own in what is validated. */
 type Reading = 'key' | 'index' | 'range';
@@ -14,27 +19,42 @@ export interface TransactionManner {
   readonly reading: Reading;
   /** Whether lists are read again after the appends. */
   readonly looksAgain: boolean;
-  readonly patienceMs: number;
+  /** `settles`: whether it is asked what became of a commit whose outcome is unknown. Otherwise it stays unknown. */
+  readonly patience: Patience;
 }
 
-export function chooseManner(random: SeededRandom, patienceMs: number): TransactionManner {
+export function chooseManner(random: SeededRandom, patience: Patience): TransactionManner {
   const reading = random.pick(['key', 'index', 'range'] as const);
-  return { reading, looksAgain: random.chance(0.3), patienceMs };
+  return { reading, looksAgain: random.chance(0.3), patience };
 }
 
 /** Runs a transaction, and tells whenever it is begun anew. */
-function transact<T>(
+async function transact<T>(
   db: Database,
-  { patienceMs }: TransactionManner,
+  { patience }: TransactionManner,
   onRetry: () => void,
   run: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
-  let attempts = 0;
+  const attempts: Promise<T>[] = [];
   const counted = (tx: Transaction): Promise<T> => {
-    if (attempts++ > 0) onRetry();
-    return run(tx);
+    if (attempts.length > 0) onRetry();
+    const attempt = run(tx);
+    attempts.push(attempt);
+    return attempt;
   };
-  return db.transaction(counted, { signal: AbortSignal.timeout(patienceMs) });
+  try {
+    return await db.transaction(counted, { signal: AbortSignal.timeout(patience.ms) });
+  } catch (error) {
+    if (!(error instanceof CommitOutcomeUnknownError) || !patience.settles) throw error;
+    let isApplied: boolean;
+    try {
+      isApplied = await db.resolveCommit(error, { signal: AbortSignal.timeout(settlingMs) });
+    } catch {
+      throw error;
+    }
+    if (!isApplied) throw new Refusal('CONTENTION');
+    return await (attempts.at(-1) as Promise<T>);
+  }
 }
 
 /** All that follows a list's name and a blank, and nothing else: the next character after the blank is `!`. */

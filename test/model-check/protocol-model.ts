@@ -14,7 +14,7 @@ export function testModel(name: string): void {
   const runs: ModelRun[] = [];
 
   describe(`the model "${name}"`, () => {
-    it.each(entry.scopes)('is right in every state of the scope "%s"', (scope) => {
+    it.each(entry.scopes)('is right in every state of the scope "%s"', { timeout: 180_000 }, (scope) => {
       const run = runModel(entry, scope, undefined);
       runs.push(run);
       expect(run.trace).toBe(undefined);

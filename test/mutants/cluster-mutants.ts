@@ -36,7 +36,7 @@ export const clusterMutants: readonly Mutant[] = [
     edits: [
       {
         file: membership,
-        find: '    if (!this.isRegistered) return;\n',
+        find: '    if (!this.isRegistered && !this.#mayJoin) return;\n',
         replace: '    if (!this.isRegistered || true) return;\n',
       },
     ],

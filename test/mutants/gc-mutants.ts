@@ -149,8 +149,8 @@ export const gcMutants: readonly Mutant[] = [
     edits: [
       {
         file: gc,
-        find: 'if (slot === undefined || slot > appliedSeq) continue;',
-        replace: 'if (slot === undefined || (void appliedSeq, false)) continue;',
+        find: 'if (slot === undefined || slot > logFloor) continue;',
+        replace: 'if (slot === undefined || (void logFloor, false)) continue;',
       },
     ],
   },
@@ -159,8 +159,8 @@ export const gcMutants: readonly Mutant[] = [
     edits: [
       {
         file: gc,
-        find: 'slot === undefined || slot > appliedSeq',
-        replace: 'slot === undefined || slot > appliedSeq + 1',
+        find: 'slot === undefined || slot > logFloor',
+        replace: 'slot === undefined || slot > logFloor + 1',
       },
     ],
   },
@@ -236,9 +236,8 @@ export const gcMutants: readonly Mutant[] = [
     edits: [
       {
         file: gc,
-        find: `    await this.#collectStaged(block0);
-`,
-        replace: '',
+        find: 'await this.#collectStaged(await trimLog(block0, log));',
+        replace: 'await trimLog(block0, log);',
       },
     ],
   },
@@ -284,12 +283,10 @@ export const gcMutants: readonly Mutant[] = [
   {
     name: 'leak: the log has no end',
     edits: [
-      { file: gc, find: 'await trimLog(block0,', replace: 'if (graceMs0 < 0) await trimLog(block0,' },
       {
         file: gc,
-        find: '/** How far clocks',
-        replace: `const graceMs0 = 0;
-/** How far clocks`,
+        find: 'await this.#collectStaged(await trimLog(block0, log));',
+        replace: 'await this.#collectStaged((void trimLog, void log, block0.logFloor));',
       },
     ],
   },

@@ -180,10 +180,10 @@ export const logMutants: readonly Mutant[] = [
     name: 'asking later: a missing slot means no',
     edits: [
       {
-        file: append,
-        find: `    if (stored === undefined) return 'unknown';
+        file: fate,
+        find: `  if (stored === undefined) return 'unknown';
 `,
-        replace: `    if (stored === undefined) return 'lost';
+        replace: `  if (stored === undefined) return 'lost';
 `,
       },
     ],
@@ -192,11 +192,9 @@ export const logMutants: readonly Mutant[] = [
     name: 'asking later: without the floor',
     edits: [
       {
-        file: append,
-        find: `    if (block0.logFloor >= slot) return deadSlotFate(block0, slot, commitId);
-`,
-        replace: `    void block0;
-`,
+        file: fate,
+        find: '  if (block0.logFloor >= slot) return deadSlotFate(block0, slot, commitId);',
+        replace: '  void block0;',
       },
     ],
   },

@@ -1,6 +1,6 @@
 /** Looks for what finds each mutant: seeds of the simulator, or tests. */
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,7 +13,7 @@ import type { Finding } from './mutants.ts';
 const repository = fileURLToPath(new URL('../../', import.meta.url));
 /** A mutant may never come to an end; a seed of the real engine takes a fraction of this. */
 const patienceMs = 30_000;
-const testsTimeoutMs = 120_000;
+const testsTimeoutMs = 600_000;
 
 function mutateFile(mutant: Mutant, file: string, into: string): void {
   const to = path.join(into, file);
@@ -105,6 +105,7 @@ export class MutantHunt {
       const options = { cwd: folder, timeout: testsTimeoutMs };
       execFile(process.execPath, [vitest, ...args], options, () => resolve());
     });
+    if (!existsSync(results)) throw new Error(`The tests for mutant '${mutant.name}' came to no end`);
     const { numFailedTests } = JSON.parse(readFileSync(results, 'utf8')) as { numFailedTests: number };
     rmSync(folder, { recursive: true, force: true });
     return numFailedTests > 0 ? { seed: 0, as: tests.join(' ') } : undefined;

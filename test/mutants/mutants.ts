@@ -9,7 +9,7 @@ import { snapshotMutants } from './snapshot-mutants.ts';
 import { transactionMutants } from './transaction-mutants.ts';
 
 export interface Finding {
-  /** The first seed from 1 on that found it, when the seeds were last gone through. */
+  /** A seed that found it: the first from 1 on, when the seeds were last gone through. */
   readonly seed: number;
   /** The invariant that failed. */
   readonly as: string;
@@ -39,5 +39,5 @@ export function tableOf(list: readonly Mutant[], findings: Findings): string {
     if (tests !== undefined) return `| ${name} | | ${tests.map((test) => `\`${test}\``).join(', ')} |`;
     return `| ${name} | ${finding?.seed ?? '?'} | ${finding?.as ?? '?'} |`;
   });
-  return ['| mistake | seeds | found as |', '|---|---|---|', ...rows].join('\n');
+  return ['| mistake | seed | found as |', '|---|---|---|', ...rows].join('\n');
 }

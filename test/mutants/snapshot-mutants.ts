@@ -231,13 +231,7 @@ export const snapshotMutants: readonly Mutant[] = [
       {
         file: append,
         find: 'if (error instanceof BlockGone && (await this.#isOvertaken(view))) {',
-        replace: 'if (error instanceof BlockGone && attempt0 > 1 && (await this.#isOvertaken(view))) {',
-      },
-      {
-        file: append,
-        find: '/** Confirmed losses',
-        replace: `const attempt0 = 1;
-/** Confirmed losses`,
+        replace: 'if (error instanceof BlockGone && !(await this.#isOvertaken(view))) {',
       },
     ],
   },

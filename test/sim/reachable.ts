@@ -155,7 +155,7 @@ export class Reachable {
     const block0 = this.#block0;
     if (name === block0Name) return 'everybody';
     if (block0 === undefined) return undefined;
-    const { generation, appliedSeq, logFloor, history, snapshots } = block0;
+    const { generation, logFloor, history, snapshots } = block0;
     const slot = parseCommitName(name);
     if (slot !== undefined) return slot > logFloor && slot <= this.#ledger.tail ? 'the log' : undefined;
     if (snapshots.some(({ id }) => rootName(id) === name)) return 'its snapshot';
@@ -165,7 +165,7 @@ export class Reachable {
     }
     const stagedFor = parseStagedName(name);
     if (stagedFor !== undefined) {
-      return stagedFor > appliedSeq && this.#staged(stagedFor).includes(name) ? `slot ${stagedFor}` : undefined;
+      return stagedFor > logFloor && this.#staged(stagedFor).includes(name) ? `slot ${stagedFor}` : undefined;
     }
     const blob = parseBlobName(name);
     if (blob !== undefined) return this.#needsBlob(blob);
@@ -193,10 +193,12 @@ export class Reachable {
     const names = new Set([block0Name]);
     const block0 = this.#block0;
     if (block0 === undefined) return names;
-    const { generation, appliedSeq, logFloor, history, snapshots } = block0;
+    const { generation, logFloor, history, snapshots } = block0;
     const { blobs, tail } = this.#ledger;
-    for (let slot = logFloor + 1; slot <= tail; slot++) names.add(commitName(slot));
-    for (let slot = appliedSeq + 1; slot <= tail; slot++) for (const name of this.#staged(slot)) names.add(name);
+    for (let slot = logFloor + 1; slot <= tail; slot++) {
+      names.add(commitName(slot));
+      for (const name of this.#staged(slot)) names.add(name);
+    }
     for (const { id } of snapshots) names.add(rootName(id));
     const states = [generation, ...snapshots.map((pin) => pin.generation)];
     for (let g = history?.floor ?? generation; g < generation; g++) {
