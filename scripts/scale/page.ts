@@ -256,7 +256,7 @@ function disturbanceTable({ disturbances }: Figures): FigureTable {
       seconds(row.merging.p99),
       seconds(row.merging.max),
       count(row.lostMerges),
-      count(Math.max(0, row.roots)),
+      count(Math.max(0, row.roots - row.lostMerges)),
       (row.tookMs / 60_000).toFixed(1),
     ]),
   };
@@ -370,7 +370,7 @@ export function tables(figures: Figures): FigureTable[] {
 
 /** As Markdown, with columns that line up; all but those that hold words are aligned to the right. */
 export function markdownOf({ head, rows }: FigureTable): string {
-  const isText = head.map((_, i) => rows.every((row) => !/^[\d(+–-]/.test(row[i] ?? '')));
+  const isText = head.map((_, i) => rows.some((row) => /[a-z]{3}/i.test(row[i] ?? '')));
   const widths = head.map((title, i) => Math.max(3, title.length, ...rows.map((row) => (row[i] ?? '').length)));
   const line = (cells: readonly string[]): string => {
     const padded = cells.map((cell, i) => {
@@ -388,9 +388,9 @@ export function markdownOf({ head, rows }: FigureTable): string {
 /** The page with its tables made anew from the figures. */
 export function pageWith(figures: Figures, text: string): string {
   return tables(figures).reduce((sofar, table) => {
-    const place = new RegExp(`(<!-- table ${table.name} -->\n)[^]*?(\n<!-- end -->)`);
+    const place = new RegExp(`(<!-- table ${table.name} -->\n)[^]*?(<!-- end -->)`);
     if (!place.test(sofar)) throw new Error(`docs/scale.md has no place for the table ${table.name}`);
-    return sofar.replace(place, (_, start: string, end: string) => `${start}\n${markdownOf(table)}\n${end}`);
+    return sofar.replace(place, (_, start: string, end: string) => `${start}\n${markdownOf(table)}\n\n${end}`);
   }, text);
 }
 

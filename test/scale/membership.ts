@@ -31,7 +31,7 @@ export interface Disturbance {
   /** Commits and how long they waited to be merged, while it went on. */
   readonly merging: Spread;
   readonly lostMerges: number;
-  /** Writes of Block 0 for the list of nodes, merges left out. */
+  /** Writes of Block 0 for the list of nodes, and those of lost merges. */
   readonly roots: number;
   readonly tookMs: number;
 }
@@ -83,7 +83,7 @@ export async function die(nodes: number, dead: number, which: 'neighbours' | 'ra
   cluster.observer.watch();
   const before = { ...cluster.network.traffic };
   const { merges, lostMerges } = cluster;
-  const forMs = Math.min(2 * roundMs, 600_000);
+  const forMs = Math.min(2 * roundMs, 240_000);
   cluster.spread(forMs / 3000, forMs);
   await cluster.advance(forMs + 60_000);
   const traffic = trafficSince(before, cluster.network.traffic);

@@ -102,8 +102,9 @@ export class Observer {
     if (!this.#watching || slot === undefined || this.#flushed.has(slot)) return;
     const atMs = this.#nowMs;
     const refreshedMs = new Map<number, number>();
-    for (const { nodeId, isLive, untilStaleMs } of this.#nodes.values()) {
-      if (isLive && nodeId !== author) refreshedMs.set(nodeId, atMs + Math.max(0, untilStaleMs));
+    for (const node of this.#nodes.values()) {
+      if (!node.isLive || node.nodeId === author) continue;
+      refreshedMs.set(node.nodeId, atMs + Math.max(0, node.untilStaleMs));
     }
     this.#flushed.set(slot, { slot, author, atMs, refreshedMs });
   }
