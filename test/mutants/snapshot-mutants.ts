@@ -2,7 +2,6 @@
 import type { Mutant } from './mutant.ts';
 
 const heldSnapshot = 'src/care/held-snapshot.ts';
-const append = 'src/cluster/append.ts';
 const engine = 'src/cluster/engine.ts';
 const merge = 'src/cluster/merge.ts';
 const pins = 'src/cluster/pins.ts';
@@ -143,19 +142,6 @@ export const snapshotMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'history: kept by the one who saw it first only',
-    edits: [
-      {
-        file: merge,
-        find: `      await this.#keep(block0);
-`,
-        replace: `      if (attempt === 0) await this.#keep(this.#options.follower.view.block0);
-`,
-      },
-    ],
-    tests: ['test/snapshots/history.test.ts'],
-  },
-  {
     name: 'merge: blocks carried over to another generation',
     edits: [
       {
@@ -225,16 +211,5 @@ export const snapshotMutants: readonly Mutant[] = [
       const { block0: present }`,
       },
     ],
-  },
-  {
-    name: 'flush: a block that was collected meanwhile taken for damage',
-    edits: [
-      {
-        file: append,
-        find: 'if (error instanceof BlockGone && (await this.#isOvertaken(view))) {',
-        replace: 'if (error instanceof BlockGone && !(await this.#isOvertaken(view))) {',
-      },
-    ],
-    tests: ['test/gc/blocks.test.ts', 'test/gc/run.test.ts'],
   },
 ];

@@ -92,7 +92,11 @@ export const transactionMutants: readonly Mutant[] = [
         replace: 'return this.#instance.registry.stateOf(table, this.#engine.view);',
       },
     ],
-    tests: ['test/transactions/serializable.test.ts'],
+    tests: [
+      'test/transactions/overtaken.test.ts',
+      'test/transactions/attempts.test.ts',
+      'test/transactions/histories.test.ts',
+    ],
   },
   {
     name: 'transactions: an attempt whose outcome is unknown is made again',
