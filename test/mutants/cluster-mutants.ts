@@ -3,10 +3,26 @@ import type { Mutant } from './mutant.ts';
 
 const ids = 'src/base/ids.ts';
 const backlog = 'src/cluster/backlog.ts';
+const follow = 'src/cluster/follow.ts';
 const membership = 'src/cluster/membership.ts';
 const rotation = 'src/cluster/rotation.ts';
 
 export const clusterMutants: readonly Mutant[] = [
+  {
+    name: 'put behind slots that are not confirmed',
+    edits: [
+      {
+        file: follow,
+        find: `    const versioned = await this.#register.refresh(signal);
+    this.advance(versioned, slots);`,
+        replace: `    this.advance(this.#register.current, slots);
+    const versioned = await this.#register.refresh(signal);
+    this.advance(versioned, []);`,
+      },
+    ],
+    tests: ['test/protocol/commit.test.ts', 'test/protocol/reading.test.ts'],
+    tests: ['test/protocol/reading.test.ts'],
+  },
   {
     name: 'clones: ids of random numbers alone',
     edits: [

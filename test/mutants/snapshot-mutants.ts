@@ -2,6 +2,7 @@
 import type { Mutant } from './mutant.ts';
 
 const heldSnapshot = 'src/care/held-snapshot.ts';
+const append = 'src/cluster/append.ts';
 const engine = 'src/cluster/engine.ts';
 const merge = 'src/cluster/merge.ts';
 const pins = 'src/cluster/pins.ts';
@@ -142,6 +143,19 @@ export const snapshotMutants: readonly Mutant[] = [
     ],
   },
   {
+    name: 'history: kept by the one who saw it first only',
+    edits: [
+      {
+        file: merge,
+        find: `      await this.#keep(block0);
+`,
+        replace: `      if (attempt === 0) await this.#keep(this.#options.follower.view.block0);
+`,
+      },
+    ],
+    tests: ['test/protocol/block0.test.ts'],
+  },
+  {
     name: 'merge: blocks carried over to another generation',
     edits: [
       {
@@ -211,5 +225,16 @@ export const snapshotMutants: readonly Mutant[] = [
       const { block0: present }`,
       },
     ],
+  },
+  {
+    name: 'flush: a block that was collected meanwhile taken for damage',
+    edits: [
+      {
+        file: append,
+        find: 'if (error instanceof BlockGone && (await this.#isOvertaken(view))) {',
+        replace: 'if (error instanceof BlockGone && view.tail < 0 && (await this.#isOvertaken(view))) {',
+      },
+    ],
+    tests: ['test/gc/blocks.test.ts', 'test/gc/blobs.test.ts'],
   },
 ];
