@@ -1,7 +1,18 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer } from 'vitest/node';
+import type { TestSpecification } from 'vitest/node';
 
 // The tests on a real object store: those that are about it, and the suites that a driver can be given to.
 const resultsFile = process.env['TEST_RESULTS_FILE'];
+
+/** What takes longest begins first, and the rest runs beside it. */
+class LongestFirst extends BaseSequencer {
+  override sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification): number =>
+      ['kill.test.ts', 'chaos.test.ts'].findIndex((name) => moduleId.endsWith(`/ceph/${name}`));
+    return Promise.resolve(files.toSorted((a, b) => rank(b) - rank(a)));
+  }
+}
 
 export default defineConfig({
   resolve: { tsconfigPaths: true },
@@ -14,6 +25,7 @@ export default defineConfig({
     // What is large takes too long, or is about the drivers for local files.
     exclude: ['test/blobs/gibibyte.test.ts', 'test/batches/large-batch.test.ts'],
     globalSetup: ['test/ceph/global-setup.ts'],
+    sequence: { sequencer: LongestFirst },
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 60_000,

@@ -18,6 +18,10 @@ import type { BlobStore } from './blob/blob-store.ts';
 import { BlobValue } from './blob/blob-value.ts';
 import type { BlobData, BlobOptions } from './blob/blob-value.ts';
 import { describeValue } from './format/values.ts';
+import type { ChangeFeed, ChangesOptions } from './changes.ts';
+import { checkCommit, checkPosition, checkSnapshotOptions, isTime } from './call-options.ts';
+import type { CallOptions, RefreshOptions, SnapshotOptions } from './call-options.ts';
+import type { CommitRef } from './cluster/fate.ts';
 import type { TriggerOperation } from './table/trigger.ts';
 import { decodeRow } from './format/row-decode.ts';
 import { FieldProblem } from './format/row-encode.ts';
@@ -35,21 +39,6 @@ import type { RowHit } from './tree/tree.ts';
 import type { DatabaseStats } from './care/stats.ts';
 import { runTransaction } from './transaction/run.ts';
 import type { TransactionFunction, TransactionOptions } from './transaction/run.ts';
-
-/** Options of calls that reach the store. */
-export interface CallOptions {
-  /** Gives the call up. */
-  readonly signal?: AbortSignal;
-}
-
-/** Options of `db.snapshot()`. */
-export interface SnapshotOptions extends CallOptions {
-  /**
-   * After how long others may take the snapshot for abandoned, in milliseconds, if its holder has not renewed it: it does so
-   * by itself as long as it runs. Default 3,600,000 (an hour).
-   */
-  readonly expiresAfterMs?: number;
-}
 
 /** A snapshot as `db.snapshots()` lists it. */
 export interface SnapshotInfo {
@@ -261,10 +250,50 @@ export class Database {
     });
   }
 
-  /** Catches up with everything that was committed anywhere before the call. Later queries see it. */
-  async refresh(options: CallOptions = {}): Promise<void> {
+  /**
+   * Where this instance is in the log: the slot of the newest commit that it shows, 0 before the first. It only goes up.
+   * After `flush()` it is at least that of the flushed commit, so that another instance can be brought up to it
+   * (`refresh({ atLeast })`). Throws `NotStartedError`.
+   */
+  get position(): number {
+    return this.#instance.running('db.position').view.tail;
+  }
+
+  /**
+   * Catches up with everything that was committed anywhere before the call, or with a position. Later queries see it.
+   * Rejects with `DeadlineExceededError` if that takes longer than a minute, and with `InvalidOptionError`.
+   */
+  async refresh(options: RefreshOptions = {}): Promise<void> {
+    const { atLeast, signal: outer } = options;
+    if (atLeast !== undefined) checkPosition('atLeast', atLeast);
     const engine = this.#instance.running('db.refresh()');
-    await engine.withDeadline('db.refresh()', options.signal, ({ signal }) => engine.refresh(signal));
+    await engine.withDeadline('db.refresh()', outer, ({ signal }) => {
+      return atLeast === undefined ? engine.refresh(signal) : engine.reach(atLeast, signal);
+    });
+  }
+
+  /**
+   * What is committed, by whichever instance: an endless loop over commits in the order of the log, each with its changes. It
+   * gives every commit exactly once, and can be taken up again after any of them. It ends when `break` leaves it; it
+   * rejects with `AbortedError`, with `NotStartedError` when this instance is stopped, and with `ChangesExpiredError` if
+   * the log begins after the position. While the store cannot be reached it waits. Throws `NotStartedError` and
+   * `InvalidOptionError`.
+   */
+  changes(options: ChangesOptions = {}): ChangeFeed {
+    const { after, signal } = options;
+    if (after !== undefined) checkPosition('after', after);
+    return this.#instance.changes(after, signal);
+  }
+
+  /**
+   * What became of a commit whose outcome was unknown: pass the `CommitOutcomeUnknownError`, or its `commitId` and `slot`,
+   * also in another process or on a replica. True: it was applied, and this instance shows it. False: it was not, and never
+   * will be. Rejects with `CommitOutcomeUnknownError` while that cannot be told, and with `InvalidOptionError`. Where
+   * the batch is still at hand, flushing it again asks as well, and commits it if it was not.
+   */
+  async resolveCommit(commit: CommitRef, options: CallOptions = {}): Promise<boolean> {
+    const { commitId, slot } = checkCommit(commit);
+    return this.#instance.resolveCommit(commitId, slot, options, 'db.resolveCommit()');
   }
 
   /**
@@ -272,7 +301,7 @@ export class Database {
    * large load. Rejects with `ContentionError` if other instances merge all the time.
    */
   async checkpoint(options: CallOptions = {}): Promise<void> {
-    await this.#instance.running('db.checkpoint()').checkpoint(options.signal);
+    await this.#instance.writing('db.checkpoint()').checkpoint(options.signal);
   }
 
   /**
@@ -358,22 +387,6 @@ export class Database {
   stats(): DatabaseStats {
     return this.#instance.stats();
   }
-}
-
-function isTime(value: unknown): boolean {
-  return value instanceof Date && !Number.isNaN(value.getTime());
-}
-
-function checkSnapshotOptions(options: SnapshotOptions): { timeToLiveMs: number; signal: AbortSignal | undefined } {
-  const { expiresAfterMs = 3_600_000, signal } = options;
-  if (Number.isInteger(expiresAfterMs) && expiresAfterMs >= 1000 && expiresAfterMs <= 2_592_000_000) {
-    return { timeToLiveMs: expiresAfterMs, signal };
-  }
-  const allowed = 'whole milliseconds from 1,000 to 2,592,000,000 (30 days)';
-  throw new InvalidOptionError(
-    'expiresAfterMs',
-    `Option expiresAfterMs is ${describeValue(expiresAfterMs)}; it must be ${allowed}.`,
-  );
 }
 
 async function rejected(cause: unknown): Promise<never> {

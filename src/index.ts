@@ -14,7 +14,9 @@ export function StoreDb(options: StoreDbOptions): Database {
 
 export default StoreDb;
 
-export type { CallOptions, Database, SnapshotInfo, SnapshotOptions } from './database.ts';
+export type { CallOptions, RefreshOptions, SnapshotOptions } from './call-options.ts';
+export type { Database, SnapshotInfo } from './database.ts';
+export type { Change, ChangeFeed, ChangesOptions, CommittedChanges } from './changes.ts';
 export type { Snapshot } from './snapshot.ts';
 export type { Transaction } from './transaction/transaction.ts';
 export type { TransactionFunction, TransactionOptions } from './transaction/run.ts';
@@ -65,7 +67,9 @@ export type { Explanation } from './query/explain.ts';
 export type { Overlay } from './table/query-host.ts';
 export type { MergeCounters } from './cluster/merge-counters.ts';
 export type { MergePolicy } from './cluster/merge-policy.ts';
+export type { CommitRef } from './cluster/fate.ts';
 export type { Polling } from './cluster/polling.ts';
+export type { Role } from './cluster/role.ts';
 export { costOf, s3StandardPrices, type PriceTable } from './storage/prices.ts';
 export { Types } from './format/types.ts';
 export { defineSchema } from './table/schema.ts';
@@ -74,6 +78,7 @@ export {
   BatchStateError,
   BlobNotFoundError,
   BlobReferenceError,
+  ChangesExpiredError,
   CommitOutcomeUnknownError,
   BackpressureError,
   ContentionError,
@@ -94,6 +99,7 @@ export {
   NotADatabaseError,
   NotStartedError,
   NotSupportedError,
+  ReadOnlyError,
   RowNotFoundError,
   SchemaNotFoundError,
   SnapshotExpiredError,

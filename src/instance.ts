@@ -4,7 +4,7 @@
  */
 import type { Deadline } from './base/deadline.ts';
 import type { Environment } from './base/env.ts';
-import { NotStartedError } from './base/errors.ts';
+import { NotStartedError, ReadOnlyError } from './base/errors.ts';
 import { filteredLogger } from './base/logger.ts';
 import type { Logger } from './base/logger.ts';
 import type { Batch, BatchHost, FlushOptions } from './batch/batch.ts';
@@ -19,15 +19,19 @@ import { readStats } from './care/stats.ts';
 import type { DatabaseStats } from './care/stats.ts';
 import type { TransactionCounters } from './care/transaction-counters.ts';
 import type { StoreReport } from './care/doctor.ts';
-import type { Undecided } from './cluster/append.ts';
+import type { Undecided } from './cluster/fate.ts';
 import { Engine } from './cluster/engine.ts';
 import type { PinnedView } from './cluster/engine.ts';
+import { LogFeed } from './cluster/log-feed.ts';
+import { ChangeFeed } from './changes.ts';
+import { CommitLog } from './log/commit-log.ts';
 import { Bridge } from './migration/bridge.ts';
 import { Maintenance } from './maintenance.ts';
 import { checkNodes } from './options.ts';
 import type { CheckedOptions } from './options.ts';
 import { ObservedDriver } from './storage/observed.ts';
 import { harmlessHook } from './storage/request-hook.ts';
+import { ReadOnlyDriver } from './storage/read-only.ts';
 import { RetryingDriver } from './storage/retry.ts';
 import type { StorageDriver } from './storage/driver.ts';
 import type { QueryHost, StateKeeper } from './table/query-host.ts';
@@ -91,16 +95,19 @@ export class Instance implements BatchHost, QueryHost {
     const onRequest = options.onRequest && harmlessHook(options.onRequest, this.#logger);
     this.observed = new ObservedDriver(options.driver, { environment, ...(onRequest && { onRequest }) });
     this.#createdMs = environment.monotonicMs();
-    this.#driver = new RetryingDriver(this.observed, environment);
+    const store = new RetryingDriver(this.observed, environment);
+    this.#driver = options.role === 'replica' ? new ReadOnlyDriver(store) : store;
     this.blobs = new BlobStore(this.#driver, options.dbPrefix);
     this.maintenance = new Maintenance({
       environment,
       driver: this.#driver,
+      store,
       logger: this.#logger,
       options,
       registry: this.registry,
       maxCommitBytes,
       running: (what) => this.running(what),
+      writing: (what) => this.writing(what),
       hold: (...held) => this.#hold(...held),
     });
   }
@@ -192,7 +199,8 @@ export class Instance implements BatchHost, QueryHost {
   stats(): DatabaseStats {
     const uptimeMs = this.environment.monotonicMs() - this.#createdMs;
     const { transactions, observed } = this;
-    return readStats(observed.snapshot(), this.#options.prices, uptimeMs, this.#engine, transactions);
+    const { role, prices } = this.#options;
+    return readStats(role, observed.snapshot(), prices, uptimeMs, this.#engine, transactions);
   }
 
   /** Looks at the store, started or not. */
@@ -209,6 +217,13 @@ export class Instance implements BatchHost, QueryHost {
   running(what: string): Engine {
     if (this.#engine === undefined) throw new NotStartedError(what);
     return this.#engine;
+  }
+
+  /** The same for a call that writes; throws `ReadOnlyError` on a replica. */
+  writing(what: string): Engine {
+    const engine = this.running(what);
+    if (this.#options.role === 'replica') throw new ReadOnlyError(what);
+    return engine;
   }
 
   shapeOf(table: string): TableShape | undefined {
@@ -233,9 +248,10 @@ export class Instance implements BatchHost, QueryHost {
 
   keeperOf(state: TableState): StateKeeper | undefined {
     const engine = this.#engine;
-    // Only of the present view it is known which Block 0 it belongs to.
+    // A replica cannot hold on to a state. And only of the present view it is known which Block 0 it belongs to.
     const truth = this.bridge.truthOf(state);
-    if (engine === undefined || engine.view.table(state.shape.name) !== truth) return undefined;
+    if (engine === undefined || this.#options.role === 'replica' || engine.view.table(state.shape.name) !== truth)
+      return undefined;
     const { view } = engine;
     return new PinningKeeper(
       () => {
@@ -255,7 +271,7 @@ export class Instance implements BatchHost, QueryHost {
 
   async commit(operations: OperationSet, options: FlushOptions, guard?: CommitGuard): Promise<void> {
     const what = guard?.what ?? 'batch.flush()';
-    const engine = this.running(what);
+    const engine = this.writing(what);
     const { blockSizeBytes, dbPrefix: prefix } = this.#options;
     const prepareOptions = {
       environment: this.environment,
@@ -288,7 +304,7 @@ export class Instance implements BatchHost, QueryHost {
   /** Takes a snapshot of everything that was committed before the call, and holds it. */
   async takeSnapshot(timeToLiveMs: number, signal: AbortSignal | undefined): Promise<HeldSnapshot> {
     const what = 'db.snapshot()';
-    const engine = this.running(what);
+    const engine = this.writing(what);
     return this.#hold(engine, what, engine.pinPresent(timeToLiveMs, signal), timeToLiveMs);
   }
 
@@ -299,7 +315,7 @@ export class Instance implements BatchHost, QueryHost {
     signal: AbortSignal | undefined,
   ): Promise<HeldSnapshot> {
     const what = 'db.at()';
-    const engine = this.running(what);
+    const engine = this.writing(what);
     return this.#hold(engine, what, engine.pinEarlier(which, timeToLiveMs, signal), timeToLiveMs);
   }
 
@@ -326,10 +342,22 @@ export class Instance implements BatchHost, QueryHost {
     return new TriggerApi(this, (table) => this.registry.requireShape(table), batch);
   }
 
-  resolveCommit(commitId: string, slot: number, options: FlushOptions): Promise<boolean> {
-    const engine = this.running('batch.flush()');
-    return engine.withDeadline('batch.flush()', options.signal, ({ signal }) =>
-      engine.resolveCommit(commitId, slot, signal),
-    );
+  changes(after: number | undefined, signal: AbortSignal | undefined): ChangeFeed {
+    const engine = this.running('db.changes()');
+    const { dbPrefix, polling, writeForwardInterval: intervalMs } = this.#options;
+    const { environment } = this;
+    const options = { engine, environment, log: new CommitLog(this.#driver, dbPrefix), intervalMs, polling };
+    const open = (from: number, ending: AbortSignal): LogFeed => new LogFeed(options, from, ending);
+    return new ChangeFeed({ engine, environment, after: after ?? engine.view.tail, signal, open });
+  }
+
+  resolveCommit(
+    commitId: string,
+    slot: number,
+    options: FlushOptions,
+    what: string = 'batch.flush()',
+  ): Promise<boolean> {
+    const engine = this.running(what);
+    return engine.withDeadline(what, options.signal, ({ signal }) => engine.resolveCommit(commitId, slot, signal));
   }
 }

@@ -28,12 +28,16 @@ const doctorTimeoutMs = 300_000;
 export interface MaintenanceOptions {
   readonly environment: Environment;
   readonly driver: StorageDriver;
+  /** The same on a replica too, where `driver` refuses to write: to try the store out is to write. */
+  readonly store: StorageDriver;
   readonly logger: Logger;
   readonly options: CheckedOptions;
   readonly registry: Registry;
   readonly maxCommitBytes: number;
   /** The engine; throws `NotStartedError` unless the database is running. */
   readonly running: (what: string) => Engine;
+  /** The same for what writes; throws `ReadOnlyError` on a replica. */
+  readonly writing: (what: string) => Engine;
   /** Holds what is being pinned. */
   readonly hold: (
     engine: Engine,
@@ -98,6 +102,7 @@ export class Maintenance {
 
   /** Rebuilds what can be rebuilt. */
   repair(options: RepairOptions): Promise<RepairReport> {
+    this.#options.writing('db.repair()');
     return runRepair(this.#upkeep('db.repair()'), options);
   }
 
@@ -117,10 +122,11 @@ export class Maintenance {
 
   /** Looks at the store. */
   async doctor(signal: AbortSignal | undefined): Promise<StoreReport> {
-    const { environment, driver, options } = this.#options;
+    const { environment, store: driver, options } = this.#options;
+    const { dbPrefix: prefix, role } = options;
     const deadline = new Deadline(environment, 'db.doctor()', doctorTimeoutMs, signal);
     try {
-      return await examineStore({ environment, driver, prefix: options.dbPrefix, signal: deadline.signal });
+      return await examineStore({ environment, driver, prefix, role, signal: deadline.signal });
     } finally {
       deadline.clear();
     }
@@ -128,9 +134,9 @@ export class Maintenance {
 
   /** Collects garbage; one run at a time. */
   collect(options: CheckedGcOptions): Promise<GcReport> {
-    const { environment, driver, logger, maxCommitBytes, running } = this.#options;
+    const { environment, driver, logger, maxCommitBytes, writing } = this.#options;
     const { blockSizeBytes, dbPrefix: prefix } = this.#options.options;
-    const engine = running('db.gc()');
+    const engine = writing('db.gc()');
     const prepare = { environment, driver, prefix, blockSizeBytes, maxCommitBytes };
     const collector = new Collector(
       {

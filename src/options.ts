@@ -6,6 +6,8 @@ import type { Logger, LogLevel } from './base/logger.ts';
 import type { MergePolicy } from './cluster/merge-policy.ts';
 import { pollings } from './cluster/polling.ts';
 import type { Polling } from './cluster/polling.ts';
+import { roles } from './cluster/role.ts';
+import type { Role } from './cluster/role.ts';
 import { describeValue } from './format/values.ts';
 import type { CacheDriver } from './memory/cache-driver.ts';
 import type { StorageDriver } from './storage/driver.ts';
@@ -17,8 +19,14 @@ import type { PriceTable } from './storage/prices.ts';
 export interface StoreDbOptions {
   /** Root prefix of all data of this database: 1 to 512 UTF-8 bytes, without `/` at either end. */
   readonly dbPrefix: string;
-  /** Id of this node, 0 to 255, different on every node that writes. */
+  /** Id of this node, 0 to 255, different on every node that writes. Replicas may share one: it says nothing of them. */
   readonly nodeId: number;
+  /**
+   * `'replica'`: this instance follows the log and reads, and never writes anything to the store, so that credentials
+   * which only read are enough. What needs to write rejects with `ReadOnlyError`. `nodes` and `mergePolicy` are of no use
+   * to it; `history` and `gcInterval` are refused. Default `'writer'`.
+   */
+  readonly role?: Role;
   /** Where the data is. Default: an `ObjectStoreDriver` for the bucket that `STOREDB_BUCKET` names, if it is set. */
   readonly driver?: StorageDriver;
   /** Least level that is logged. Default `'info'`; `'silent'` mutes all. */
@@ -69,6 +77,7 @@ export interface StoreDbOptions {
 export interface CheckedOptions {
   readonly dbPrefix: string;
   readonly nodeId: number;
+  readonly role: Role;
   readonly driver: StorageDriver;
   readonly logLevel: LogLevel;
   readonly logger: Logger;
@@ -90,6 +99,7 @@ export interface CheckedOptions {
 const known: ReadonlySet<string> = new Set<keyof StoreDbOptions>([
   'dbPrefix',
   'nodeId',
+  'role',
   'driver',
   'logLevel',
   'logger',
@@ -161,6 +171,9 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
   }
   if (given.nodeId === undefined) refuse('nodeId', given.nodeId, 'an integer from 0 to 255, different on every node');
   const { logLevel = 'info', logger = consoleLogger, nodes, cacheDriver, polling = 'interval', onRequest } = given;
+  const { role = 'writer' } = given;
+  if (!roles.includes(role)) refuse('role', role, `one of ${roles.join(', ')}`);
+  if (role === 'replica') refuseOnReplica(given);
   if (!logLevels.includes(logLevel)) refuse('logLevel', logLevel, `one of ${logLevels.join(', ')}`);
   methods('logger', logger, ['debug', 'info', 'warn', 'error']);
   if (cacheDriver !== undefined) methods('cacheDriver', cacheDriver, ['get', 'set', 'delete']);
@@ -170,6 +183,7 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
   return {
     dbPrefix: checkPrefix(given.dbPrefix),
     nodeId: integer('nodeId', given.nodeId, 0, 0, 255),
+    role,
     driver: checkDriver(given.driver, defaultDriver),
     logLevel,
     logger,
@@ -187,6 +201,17 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
     prices: checkPrices(given.prices),
     onRequest,
   };
+}
+
+/** What asks for writes has no place on an instance that makes none. */
+function refuseOnReplica(given: StoreDbOptions): void {
+  for (const option of ['history', 'gcInterval'] as const) {
+    if (given[option] === undefined) continue;
+    throw new InvalidOptionError(
+      option,
+      `Option ${option} has no place on a replica, which never writes: give it to an instance with role 'writer'.`,
+    );
+  }
 }
 
 /** An option that is an object with some of the names in `names`; others are refused. */

@@ -235,7 +235,19 @@ export class DatabaseReplacedError extends StoreDbError {
   }
 }
 
-/** The prefix holds objects but no Block 0: refused rather than overwritten. */
+/** Something that writes was asked of a replica. Nothing was written. */
+export class ReadOnlyError extends StoreDbError {
+  /** `what` names the call. */
+  constructor(what: string) {
+    super(
+      'READ_ONLY',
+      `${what} has to write, and this instance is a replica, which only reads. Nothing was written: call it on an ` +
+        "instance with role 'writer', with credentials that may write.",
+    );
+  }
+}
+
+/** There is no Block 0 where a database was looked for: objects of others, which are never overwritten, or nothing at all. */
 export class NotADatabaseError extends StoreDbError {
   constructor(message: string) {
     super('NOT_A_DATABASE', message);
@@ -298,6 +310,25 @@ export class AbortedError extends StoreDbError {
 export class SnapshotExpiredError extends StoreDbError {
   constructor(message: string, options?: { cause?: unknown }) {
     super('SNAPSHOT_EXPIRED', message, options);
+  }
+}
+
+/** Changes that were asked for are not in the log any more. Read the tables anew, and follow from where they are. */
+export class ChangesExpiredError extends StoreDbError {
+  /** The position after which changes were asked for. */
+  readonly position: number;
+  /** The last position that is gone: the log begins after it. */
+  readonly floor: number;
+  constructor(position: number, floor: number, options?: { cause?: unknown }) {
+    super(
+      'CHANGES_EXPIRED',
+      `The changes after position ${position} are gone: the log begins after position ${floor}. Note db.position, read ` +
+        'the tables anew, and follow from there. For a log that reaches further back, give db.gc() a longer ' +
+        'logRetentionMs.',
+      options,
+    );
+    this.position = position;
+    this.floor = floor;
   }
 }
 

@@ -1,11 +1,14 @@
 /** What to do about what was found in a store. */
 import type { Certification, StoreCheck } from '../storage/certification.ts';
+import type { Role } from '../cluster/role.ts';
 import { probePrefix } from '../format/keys.ts';
 
 export interface Findings {
   readonly checks: readonly StoreCheck[];
   readonly permissions: Certification['permissions'];
   readonly prefix: string;
+  /** Of the instance that asks. */
+  readonly role: Role;
   /** Whether a database was found, as `StoredDatabase.status` says. */
   readonly database: string;
 }
@@ -53,21 +56,32 @@ const databases: Readonly<Record<string, string>> = {
     'Choose another dbPrefix, or restore the object block0: start() will refuse to create a database here.',
 };
 
+const untoldOnReplica =
+  'Nothing is to be done for a replica. Whether the store keeps conditional writes can only be told by one that may ' +
+  'write: run doctor() where writers run.';
+
 /** Sentences, most important first, none twice. */
-export function adviceFor({ checks, permissions, prefix, database }: Findings): string[] {
+export function adviceFor({ checks, permissions, prefix, role, database }: Findings): string[] {
   const advice = new Set<string>();
   const add = (text: string | undefined): void => {
     if (text !== undefined) advice.add(text);
   };
   for (const { name, status } of checks) if (status === 'failed') add(failed[name]);
   add(databases[database]);
+  const isReplica = role === 'replica';
+  if (isReplica && database === 'none')
+    add("Start an instance with role 'writer' first: a replica creates no database.");
   for (const permission of ['read', 'write', 'list', 'delete'] as const) {
     if (permissions[permission] !== 'forbidden') continue;
+    if (isReplica && (permission === 'write' || permission === 'delete')) continue;
     const place = permission === 'delete' ? ` ${prefix}/${probePrefix} yourself` : '';
     add(`Allow the credentials to ${grants[permission]}${place}.`);
   }
   for (const { name, status } of checks) if (status === 'warning') add(warned[name]);
   const isUntold = checks.some(({ name, status }) => status === 'skipped' && name in failed);
-  if (isUntold && advice.size === 0) add('Try again when the store answers: too many requests failed to tell.');
+  if (isUntold && advice.size === 0) {
+    const isAsMeant = isReplica && permissions.write === 'forbidden';
+    add(isAsMeant ? untoldOnReplica : 'Try again when the store answers: too many requests failed to tell.');
+  }
   return [...advice];
 }

@@ -4,6 +4,7 @@ import type { Environment } from '../base/env.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import { findStrayObject } from '../cluster/opening.ts';
+import type { Role } from '../cluster/role.ts';
 import { decodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { block0Name } from '../format/keys.ts';
@@ -45,13 +46,21 @@ export interface ExamineOptions {
   readonly driver: StorageDriver;
   readonly prefix: string;
   readonly environment: Environment;
+  /** What the instance is that asks: a replica needs no permission to write. */
+  readonly role: Role;
   readonly signal?: AbortSignal | undefined;
 }
 
 const lookTimeoutMs = 20_000;
 
 /** Rejects only if the signal is aborted. */
-export async function examineStore({ driver, prefix, environment, signal }: ExamineOptions): Promise<StoreReport> {
+export async function examineStore({
+  driver,
+  prefix,
+  environment,
+  role,
+  signal,
+}: ExamineOptions): Promise<StoreReport> {
   const deadline = new Deadline(environment, 'Looking at the store', lookTimeoutMs, signal);
   try {
     const [{ certification }, database, presigning] = await Promise.all([
@@ -61,7 +70,7 @@ export async function examineStore({ driver, prefix, environment, signal }: Exam
     ]);
     const checks = [...certification.checks, presigning];
     const { permissions } = certification;
-    const recommendations = adviceFor({ checks, permissions, prefix, database: database.status });
+    const recommendations = adviceFor({ checks, permissions, prefix, role, database: database.status });
     return { ...certification, checks, driver: driver.name, database, recommendations };
   } finally {
     deadline.clear();

@@ -21,7 +21,8 @@ export interface LogTrimOptions {
 
 type Slot = ListEntry & { readonly name: string; readonly slot: number };
 
-export async function trimLog(block0: Block0, options: LogTrimOptions): Promise<void> {
+/** Returns the floor. */
+export async function trimLog(block0: Block0, options: LogTrimOptions): Promise<number> {
   const { store, register, retentionMs, dryRun, signal } = options;
   const slots: Slot[] = [];
   for await (const entry of store.list(folders.commits)) {
@@ -29,7 +30,7 @@ export async function trimLog(block0: Block0, options: LogTrimOptions): Promise<
     // What is applied later is for a later run.
     if (slot !== undefined && slot <= block0.appliedSeq) slots.push({ ...entry, slot });
   }
-  if (slots.length === 0) return;
+  if (slots.length === 0) return block0.logFloor;
   const oldest = (await options.now()) - retentionMs;
   // Slots are trimmed in order: the first that is too young keeps all after it.
   const young = slots.find(({ slot, lastModifiedMs }) => slot > block0.logFloor && lastModifiedMs > oldest);
@@ -53,4 +54,5 @@ export async function trimLog(block0: Block0, options: LogTrimOptions): Promise<
     });
   }
   await store.finish();
+  return floor;
 }

@@ -6,16 +6,16 @@
  *   generation that is not in that Block 0 can never come to be.
  * - A block goes only if its birth is not after that generation and nothing that is kept reaches it: a merge under way can
  *   refer to what the generation reaches and to blocks of later birth, and to nothing else.
- * - A staged run goes once the only slot whose commit may name it is applied.
+ * - A staged run goes once the only slot whose commit may name it is at or under the log's floor, and so applied.
  * - If any kept state cannot be read, nothing is deleted.
  * - A kept state that cannot be read because it is kept no longer, since a snapshot has ended or another run has collected
  *   past it, is no damage: the run begins anew, from a later Block 0.
  */
 import type { Environment } from '../base/env.ts';
 import { CorruptionError, StorageError } from '../base/errors.ts';
-import { toHex } from '../base/bytes.ts';
 import type { Logger } from '../base/logger.ts';
 import { Pacer } from '../base/pacer.ts';
+import { newId } from '../base/ids.ts';
 import { deletedBlobsSchema } from '../blob/blob-tables.ts';
 import { prepareMember } from '../batch/prepare.ts';
 import type { PrepareOptions } from '../batch/prepare.ts';
@@ -143,13 +143,13 @@ export class Collector {
     for (const kept of [block0, ...pinned, ...history]) await reach.add(kept, this.#signal);
     await this.#collectBlocks(block0, reach.names);
     await this.#collectRoots(block0);
-    await this.#collectStaged(block0);
     await this.#collectProbes();
     await this.#collectBlobs(block0, pinned, history);
     await this.#removeUploads();
     const { logRetentionMs: retentionMs, dryRun } = this.#settings;
     const now = (): Promise<number> => this.#now();
-    await trimLog(block0, { store: this.#store, register, retentionMs, dryRun, now, signal: this.#signal });
+    const log = { store: this.#store, register, retentionMs, dryRun, now, signal: this.#signal };
+    await this.#collectStaged(await trimLog(block0, log));
   }
 
   /** Whether something that `block0` keeps is kept no longer. */
@@ -260,11 +260,12 @@ export class Collector {
     await this.#store.finish();
   }
 
-  async #collectStaged({ appliedSeq }: Block0): Promise<void> {
+  /** What the log may still be read for stays, as the commits that name it do. */
+  async #collectStaged(logFloor: number): Promise<void> {
     for await (const { name, sizeBytes } of this.#store.list(folders.staged)) {
       const slot = parseStagedName(name);
-      if (slot === undefined || slot > appliedSeq) continue;
-      const reason = `only the commit in slot ${slot} can name it, and that is merged`;
+      if (slot === undefined || slot > logFloor) continue;
+      const reason = `only the commit in slot ${slot} can name it, and the log's floor is ${logFloor}`;
       await this.#store.delete({ kind: 'staged', name, sizeBytes, reason });
     }
     await this.#store.finish();
@@ -330,7 +331,7 @@ export class Collector {
 
   /** The store's time, asked for once and only if it is needed. */
   #now(): Promise<number> {
-    this.#storeNowMs ??= this.#store.now(`${probePrefix}${toHex(this.#options.environment.randomBytes(8))}`);
+    this.#storeNowMs ??= this.#store.now(`${probePrefix}${newId(this.#options.environment, 8)}`);
     return this.#storeNowMs;
   }
 

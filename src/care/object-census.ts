@@ -97,7 +97,7 @@ export class ObjectCensus {
     const blob = parseBlobName(name);
     if (blob !== undefined) return this.#blobStanding(blob);
     const stagedFor = parseStagedName(name);
-    if (stagedFor !== undefined) return stagedFor <= block0.appliedSeq ? 'garbage' : 'kept';
+    if (stagedFor !== undefined) return stagedFor <= block0.logFloor ? 'garbage' : 'kept';
     return this.#rootStanding(name);
   }
 

@@ -1,6 +1,7 @@
 /** Figures about an instance, for people and dashboards. */
 import type { Engine } from '../cluster/engine.ts';
 import type { MergeCounters } from '../cluster/merge-counters.ts';
+import type { Role } from '../cluster/role.ts';
 import type { RequestCounts } from '../storage/observed.ts';
 import type { TransactionCounters } from './transaction-counters.ts';
 import { costOf } from '../storage/prices.ts';
@@ -22,18 +23,29 @@ export interface CacheStats {
 
 /** The log as an instance sees it. */
 export interface LogStats {
+  /**
+   * Milliseconds since what this instance shows was known to be the newest: its staleness. Commits of others since then are not
+   * in it.
+   */
+  readonly ageMs: number;
   /** Counts the merges of the database, by any instance: the generation that `db.at()` knows the present state by. */
   readonly generation: number;
-  /** The last commit that the instance knows. */
+  /** The last commit that the instance shows: `db.position`. */
   readonly tail: number;
   /** The last commit that is merged into blocks. */
   readonly appliedSeq: number;
+  /** How many commits are between the two: shown, and not merged yet. */
+  readonly pendingCommits: number;
   /** Size of the commits between the two. */
   readonly pendingBytes: number;
+  /** Ids of the nodes that share write authority, as far as this instance knows: those that Block 0 lists. */
+  readonly nodes: readonly number[];
 }
 
 /** What `db.stats()` tells. */
 export interface DatabaseStats {
+  /** What the instance is. */
+  readonly role: Role;
   /** Milliseconds since the instance was created: the time that `requests` and `dollars` are of. */
   readonly uptimeMs: number;
   /** Requests to the driver since the instance was created, by kind, and the bytes that they moved. */
@@ -51,6 +63,7 @@ export interface DatabaseStats {
 }
 
 export function readStats(
+  role: Role,
   requests: RequestCounts,
   prices: PriceTable,
   uptimeMs: number,
@@ -60,15 +73,19 @@ export function readStats(
   const view = engine?.view;
   const { hits = 0, driverHits = 0, misses = 0 } = engine?.cache.counters ?? {};
   return {
+    role,
     uptimeMs,
     requests,
     dollars: costOf(requests, prices),
     cache: { blocks: engine?.cache.count ?? 0, sizeBytes: engine?.cache.sizeBytes ?? 0, hits, driverHits, misses },
     log: view && {
+      ageMs: Math.max(0, engine?.viewAgeMs ?? 0),
       generation: view.block0.generation,
       tail: view.tail,
       appliedSeq: view.block0.appliedSeq,
+      pendingCommits: view.pending.length,
       pendingBytes: view.pendingBytes,
+      nodes: [...view.block0.nodes],
     },
     merges: engine && { ...engine.merger.counters },
     transactions: { ...transactions },

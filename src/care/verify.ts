@@ -8,7 +8,7 @@
  * garbage past what was being checked, is checked again, the second time on a state that is held on to.
  */
 import type { Environment } from '../base/env.ts';
-import { ContentionError, CorruptionError, SnapshotExpiredError, StorageError } from '../base/errors.ts';
+import { ContentionError, CorruptionError, ReadOnlyError, SnapshotExpiredError, StorageError } from '../base/errors.ts';
 import { BlobStore } from '../blob/blob-store.ts';
 import { blobsSchema } from '../blob/blob-tables.ts';
 import { isRetained } from '../cluster/pins.ts';
@@ -128,7 +128,10 @@ async function holdIfPossible({ hold }: VerifyContext, block0: Block0): Promise<
     return await hold(block0);
   } catch (error) {
     const mayGoOn =
-      error instanceof SnapshotExpiredError || error instanceof ContentionError || error instanceof StorageError;
+      error instanceof SnapshotExpiredError ||
+      error instanceof ContentionError ||
+      error instanceof StorageError ||
+      error instanceof ReadOnlyError;
     if (!mayGoOn) throw error;
     return undefined;
   }

@@ -10,7 +10,7 @@
  */
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
-import { ContentionError, StorageError, TransactionConflictError } from '../base/errors.ts';
+import { StorageError, TransactionConflictError } from '../base/errors.ts';
 import { randomUuid } from '../base/ids.ts';
 import { encodeCommit } from '../format/commit.ts';
 import type { Commit, CommitMember } from '../format/commit.ts';
@@ -18,9 +18,10 @@ import type { Block0Register } from '../root/block0-register.ts';
 import type { View } from '../table/view.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import type { CommitLog } from '../log/commit-log.ts';
-import { deadSlotFate, DefiniteFailure, lostForCertain, outcomeUnknown } from './fate.ts';
-import type { Fate } from './fate.ts';
+import { deadSlotFate, DefiniteFailure, lostForCertain, outcomeUnknown, readFate, refKey } from './fate.ts';
+import type { Fate, Undecided } from './fate.ts';
 import type { Follower } from './follow.ts';
+import { SlotRace } from './slot-race.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 
 /** A flush that wants to be committed. */
@@ -45,17 +46,6 @@ interface Waiting {
   /** Whether the tail was refreshed since the flush was called: before that no rejection is final. */
   refreshed: boolean;
   settled: boolean;
-}
-
-/** A commit that was put, and whose outcome is not known yet. */
-export interface Undecided {
-  readonly slot: number;
-  readonly commit: Commit;
-  readonly bytes: Uint8Array;
-  /** Its first put and what follows from it, as long as that is under way. */
-  settling: Promise<Fate> | undefined;
-  /** What went wrong last. */
-  failure?: StorageError;
 }
 
 /** A flush that does not go with those before it in its group, and why. */
@@ -90,15 +80,16 @@ export interface LogWriterOptions {
 
 /** Flushes that share a commit have at most this many bytes together. */
 const maxGroupBytes = 4 * 1024 * 1024;
-/** Confirmed losses after which a flush fails with `ContentionError`. */
-const maxLosses = 32;
 
 export class LogWriter {
   readonly #options: LogWriterOptions;
   #queue: Waiting[] = [];
   #running: Promise<void> | undefined;
+  /** Whether others had been faster when the last flush came to put. */
+  #cameLate = false;
   readonly #undecided: Map<string, Undecided>;
   readonly #asked = new Set<Promise<boolean>>();
+  /** By slot and commit id. */
   readonly #decided = new Map<string, 'applied' | 'lost'>();
 
   constructor(options: LogWriterOptions) {
@@ -157,9 +148,10 @@ export class LogWriter {
   }
 
   async #resolve(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
+    const isOwn = this.#ownOf(commitId, slot) !== undefined;
     let fate: Fate;
     try {
-      fate = this.#decided.get(commitId) ?? (await this.#settleAgain(commitId, slot, signal));
+      fate = this.#decided.get(refKey({ commitId, slot })) ?? (await this.#settleAgain(commitId, slot, signal));
       // Who is told that it was applied must see it.
       if (fate === 'applied' && this.#options.follower.view.tail < slot) await this.#options.catchUp(signal);
     } catch (error) {
@@ -167,25 +159,28 @@ export class LogWriter {
       throw outcomeUnknown({ commitId, slot }, error);
     }
     if (fate === 'unknown') throw outcomeUnknown({ commitId, slot }, this.#failureOf(commitId));
-    this.#undecided.delete(commitId);
-    this.#decided.set(commitId, fate);
+    if (isOwn) {
+      this.#undecided.delete(commitId);
+      this.#decided.set(refKey({ commitId, slot }), fate);
+    }
     return fate === 'applied';
   }
 
-  async #settleAgain(commitId: string, slot: number, signal?: AbortSignal): Promise<Fate> {
+  /** An undecided commit of this instance: what somebody hears of it by a wrong slot must not decide it. */
+  #ownOf(commitId: string, slot: number): Undecided | undefined {
     const undecided = this.#undecided.get(commitId);
+    return undecided?.slot === slot ? undecided : undefined;
+  }
+
+  async #settleAgain(commitId: string, slot: number, signal?: AbortSignal): Promise<Fate> {
+    const undecided = this.#ownOf(commitId, slot);
     if (undecided?.commit.databaseId === this.#options.register.current.block0.databaseId) {
       const { settling } = undecided;
       // Never twice at once: the first put may yet be refused, which is definite only while there is no other one.
       const fate = settling && (await untilAborted(settling.catch(lostForCertain), signal));
       return fate === undefined || fate === 'unknown' ? this.#settle(undecided, false, signal) : fate;
     }
-    const stored = await this.#options.log.read(slot, signal);
-    const { block0 } = await this.#options.register.refresh(signal);
-    if (block0.logFloor >= slot) return deadSlotFate(block0, slot, commitId);
-    // A missing slot is no "no": a delayed put may still land.
-    if (stored === undefined) return 'unknown';
-    return stored.commitId === commitId ? 'applied' : 'lost';
+    return readFate({ commitId, slot }, this.#options.log, this.#options.register, signal);
   }
 
   async #run(): Promise<void> {
@@ -216,7 +211,9 @@ export class LogWriter {
     const { follower, environment, isStale, makeRoom } = this.#options;
     await makeRoom();
     if (isStale()) await this.#refreshFor(group);
-    for (let losses = 0; ; ) {
+    // Where others write all the time, a look is cheaper than a put that comes too late.
+    else if (this.#cameLate) this.#cameLate = await follower.peek();
+    for (const race = new SlotRace(); ; ) {
       const view = follower.view;
       const { accepted, members, contradicted } = await this.#prepare(group, view);
       if (accepted.length === 0 && group.every((waiting) => waiting.settled)) return;
@@ -247,12 +244,10 @@ export class LogWriter {
         return rejectAll(accepted, failure ?? this.#failureOf(accepted[0]?.inFlight?.commitId));
       }
       for (const waiting of accepted) waiting.inFlight = undefined;
-      if (++losses >= maxLosses) {
-        const message = `Other writers won ${losses} slots in a row. The flush was not applied: try it again.`;
-        return group.forEach((waiting) => waiting.reject(new ContentionError(message)));
-      }
-      const pauseMs = Math.min(500, 4 * 2 ** Math.min(losses, 8)) * environment.random();
-      await sleep(environment, pauseMs);
+      await sleep(environment, race.lost(environment.random()));
+      // The winner was seldom the last one: without a look, each slot since then would cost a put to find out.
+      this.#cameLate = true;
+      await follower.peek();
     }
   }
 
@@ -321,11 +316,11 @@ export class LogWriter {
     undecided.settling = this.#settle(undecided, true);
     try {
       const fate = await undecided.settling;
-      if (fate !== 'unknown') this.#decide(commitId, fate, accepted);
+      if (fate !== 'unknown') this.#decide(undecided, fate, accepted);
       return fate;
     } catch (error) {
       if (error instanceof DefiniteFailure) {
-        this.#decide(commitId, 'lost', accepted);
+        this.#decide(undecided, 'lost', accepted);
         for (const waiting of accepted) waiting.inFlight = undefined;
       }
       throw error;
@@ -339,9 +334,10 @@ export class LogWriter {
   }
 
   /** It is known what became of a commit. Somebody who gave up meanwhile was told "unknown", and may ask. */
-  #decide(commitId: string, fate: 'applied' | 'lost', flushes: readonly Waiting[]): void {
-    this.#undecided.delete(commitId);
-    if (flushes.some((waiting) => waiting.settled)) this.#decided.set(commitId, fate);
+  #decide({ commit, slot }: Undecided, fate: 'applied' | 'lost', flushes: readonly Waiting[]): void {
+    this.#undecided.delete(commit.commitId);
+    if (flushes.some((waiting) => waiting.settled))
+      this.#decided.set(refKey({ commitId: commit.commitId, slot }), fate);
   }
 
   /** Puts the commit at its slot until it is decided who has the slot, or time is up. `fresh`: never put before. */

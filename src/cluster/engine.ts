@@ -11,6 +11,7 @@ import {
   ContentionError,
   CorruptionError,
   NotStartedError,
+  ReadOnlyError,
   SnapshotExpiredError,
   StorageError,
 } from '../base/errors.ts';
@@ -25,7 +26,8 @@ import { View, ViewContext } from '../table/view.ts';
 import { BlockReader } from '../tree/block-source.ts';
 import { LogWriter } from './append.ts';
 import { History } from './history.ts';
-import type { FlushRequest, Undecided } from './append.ts';
+import type { FlushRequest } from './append.ts';
+import type { Undecided } from './fate.ts';
 import { Follower } from './follow.ts';
 import { Merger } from './merge.ts';
 import { Pins } from './pins.ts';
@@ -201,7 +203,7 @@ export class Engine implements TurnHost {
     await this.withDeadline('db.stop()', undefined, async ({ signal }) => {
       const idle = Promise.all([this.#writer.idle(), this.merger.idle(), this.#turns.idle(), ...this.#work]);
       await untilAborted(idle, signal);
-      await this.#membership.leave(signal);
+      if (this.#options.role === 'writer') await this.#membership.leave(signal);
     });
     this.cache.clear();
   }
@@ -229,6 +231,15 @@ export class Engine implements TurnHost {
   /** A query begins. */
   asked(): void {
     this.#turns.asked();
+  }
+
+  /** Resolves once the view shows a slot: without a look at the store, where it does already. */
+  async reach(slot: number, signal: AbortSignal): Promise<void> {
+    const { environment, intervalMs } = this.#options;
+    for (let tries = 0; this.view.tail < slot; tries++) {
+      if (tries > 0) await sleep(environment, intervalMs, signal);
+      await this.refresh(signal);
+    }
   }
 
   /** Catches up with everything that was committed before the call. */
@@ -361,6 +372,7 @@ export class Engine implements TurnHost {
 
   /** Merges what the present view has pending, and tells whether it did. */
   async merge(): Promise<boolean> {
+    if (this.#options.role === 'replica') throw new ReadOnlyError('Merging');
     try {
       return await this.merger.merge();
     } finally {

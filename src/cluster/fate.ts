@@ -1,9 +1,23 @@
 /** What becomes of a commit that was put, and the errors that say so. */
 import { CommitOutcomeUnknownError, StorageError } from '../base/errors.ts';
 import type { Block0 } from '../format/block0.ts';
+import type { Commit } from '../format/commit.ts';
+import type { CommitLog } from '../log/commit-log.ts';
+import type { Block0Register } from '../root/block0-register.ts';
 
 /** Whether a commit has its slot. */
 export type Fate = 'applied' | 'lost' | 'unknown';
+
+/** A commit that was put, and whose outcome is not known yet. */
+export interface Undecided {
+  readonly slot: number;
+  readonly commit: Commit;
+  readonly bytes: Uint8Array;
+  /** Its first put and what follows from it, as long as that is under way. */
+  settling: Promise<Fate> | undefined;
+  /** What went wrong last. */
+  failure?: StorageError;
+}
 
 /** A failure of the first put of a commit that certainly had no effect. */
 export class DefiniteFailure extends StorageError {
@@ -19,12 +33,40 @@ export function lostForCertain(error: unknown): Fate {
   return error instanceof DefiniteFailure ? 'lost' : 'unknown';
 }
 
+/** A commit and the slot that it was put at. */
+export interface CommitRef {
+  /** Id of the commit. */
+  readonly commitId: string;
+  /** The place in the log that the commit may have taken. */
+  readonly slot: number;
+}
+
+/** The same as text. */
+export function refKey({ commitId, slot }: CommitRef): string {
+  return `${slot}/${commitId}`;
+}
+
 /** Nobody knows, and the batch finds out when it is flushed again. */
-export function outcomeUnknown(of: { commitId: string; slot: number }, cause?: unknown): CommitOutcomeUnknownError {
+export function outcomeUnknown({ commitId, slot }: CommitRef, cause?: unknown): CommitOutcomeUnknownError {
   const message =
-    `Whether commit ${of.commitId} (slot ${of.slot}) was applied is not known. ` +
-    'Flush the batch again: it settles the old commit first and never applies it twice.';
-  return new CommitOutcomeUnknownError(of.commitId, of.slot, message, { cause });
+    `Whether commit ${commitId} (slot ${slot}) was applied is not known. Flush the batch again: it settles the old ` +
+    'commit first and never applies it twice. Where the batch is gone, ask db.resolveCommit() later.';
+  return new CommitOutcomeUnknownError(commitId, slot, message, { cause });
+}
+
+/** What became of a commit as far as the store tells: nothing is written for it, so that whoever reads may ask. */
+export async function readFate(
+  { commitId, slot }: CommitRef,
+  log: CommitLog,
+  register: Block0Register,
+  signal: AbortSignal | undefined,
+): Promise<Fate> {
+  const stored = await log.read(slot, signal);
+  const { block0 } = await register.refresh(signal);
+  if (block0.logFloor >= slot) return deadSlotFate(block0, slot, commitId);
+  // A missing slot is no "no": a delayed put may still land.
+  if (stored === undefined) return 'unknown';
+  return stored.commitId === commitId ? 'applied' : 'lost';
 }
 
 /** The dead-slot rule: at or under the floor only the list of applied commits tells, if it reaches that far. */

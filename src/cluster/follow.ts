@@ -35,13 +35,18 @@ interface ReadSlots {
 /** Bytes of commits that may be read on top of a view; 0: none until some are merged. */
 export type RoomFor = (view: View) => number;
 
-function sizeOf({ members }: Commit): number {
+/** Bytes that a commit takes in memory. */
+export function sizeOf({ members }: Commit): number {
   let bytes = 0;
   for (const { changes } of members) for (const { node } of changes) bytes += node.sizeBytes;
   return bytes;
 }
-/** Is told of a commit that the view shows from now on. Must not throw. */
-type CommitWatcher = (logged: LoggedCommit) => void;
+
+/**
+ * Is told that the view has moved: of the commits after its old tail, in order and without a gap, as far as they were read
+ * and confirmed. The view may have gone past them already, over slots that were not read. Must not throw.
+ */
+export type ViewWatcher = (news: readonly LoggedCommit[]) => void;
 
 export class Follower {
   readonly #register: Block0Register;
@@ -51,7 +56,7 @@ export class Follower {
   #view: View | undefined;
   #running: Promise<boolean> | undefined;
   #queued: Promise<boolean> | undefined;
-  readonly #watchers = new Set<CommitWatcher>();
+  readonly #watchers = new Set<ViewWatcher>();
   /** Told that there is another view. Must not throw. */
   onView: (() => void) | undefined;
   /** How often the tail moved over slots that were not read, because Block 0 had applied them already. */
@@ -168,23 +173,23 @@ export class Follower {
       if (block0.appliedSeq > view.tail) this.jumps++;
       view = view.rebased(block0);
     } else if (block0.revision > view.block0.revision) view = view.withBookkeeping(block0);
-    const shown: LoggedCommit[] = [];
+    const { tail } = this.view;
+    const news: LoggedCommit[] = [];
     for (const logged of slots) {
-      if (logged.seq <= block0.logFloor || logged.seq !== view.tail + 1) continue;
-      view = view.withCommit(logged);
-      shown.push(logged);
+      if (logged.seq <= block0.logFloor) continue;
+      if (logged.seq === view.tail + 1) view = view.withCommit(logged);
+      // Also where Block 0 has applied it already.
+      if (logged.seq === tail + 1 + news.length) news.push(logged);
     }
-    const isNew = view !== this.#view;
+    const hasMoved = view !== this.view;
     this.#view = view;
-    for (const watcher of this.#watchers) for (const logged of shown) watcher(logged);
-    if (isNew) this.onView?.();
+    if (!hasMoved) return;
+    for (const watcher of this.#watchers) watcher(news);
+    this.onView?.();
   }
 
-  /**
-   * Tells `watcher` of every commit by which the view moves on, in order, until the returned function is called. A slot
-   * that it is not told of was not read: the tail moved over it.
-   */
-  watch(watcher: CommitWatcher): () => void {
+  /** Tells `watcher` whenever the view moves on, until the returned function is called. */
+  watch(watcher: ViewWatcher): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
   }

@@ -3,8 +3,8 @@
  * others are stored as objects. A root that no longer fits is stored under a new name of the new generation: nothing
  * older may appear in the store (gc relies on it).
  */
-import { toHex } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
+import { newId } from '../base/ids.ts';
 import type { Block0, StoredTable, StoredTableVersion } from '../format/block0.ts';
 import type { StoredMigration } from '../format/stored-migration.ts';
 import type { StoredRoot } from '../format/stored-root.ts';
@@ -216,7 +216,7 @@ async function storeRoot(
     await uploads.start(name, bytes);
     return root;
   }
-  const identity = { birth, id: toHex(environment.randomBytes(8)) };
+  const identity = { birth, id: newId(environment, 8) };
   const newName = blockName(place, identity);
   const copy = new Uint8Array(bytes);
   sealBlock(newName, openNode(name, bytes).kind, copy);

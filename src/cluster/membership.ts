@@ -22,6 +22,8 @@ export interface MembershipOptions {
 
 export class Membership {
   readonly #options: MembershipOptions;
+  /** Whether a put that enters the list was given up: it may still land. */
+  #mayJoin = false;
 
   constructor(options: MembershipOptions) {
     this.#options = options;
@@ -44,13 +46,16 @@ export class Membership {
     if (stopping.aborted || this.isRegistered) return;
     const { current } = register;
     const nodes = [...current.block0.nodes, nodeId].toSorted((a, b) => a - b);
+    this.#mayJoin = true;
     await register.replace(current, { ...changeableOf(current.block0), nodes }, stopping);
+    this.#mayJoin = false;
   }
 
   /** Leaves the list. That it could not is told to the log only: the others will notice. */
   async leave(signal: AbortSignal): Promise<void> {
     const { register, nodeId, logger } = this.#options;
-    if (!this.isRegistered) return;
+    // What may still land is only stopped by another Block 0.
+    if (!this.isRegistered && !this.#mayJoin) return;
     try {
       const { current } = register;
       if (await register.replace(current, without(current.block0, nodeId), signal)) return;

@@ -10,6 +10,7 @@ import type { Block0Register, VersionedBlock0 } from '../root/block0-register.ts
 import { certifyStore } from '../storage/certify.ts';
 import type { CertifiedStore } from '../storage/certify.ts';
 import type { StorageDriver } from '../storage/driver.ts';
+import type { Role } from './role.ts';
 
 export interface OpeningOptions {
   readonly environment: Environment;
@@ -18,12 +19,19 @@ export interface OpeningOptions {
   readonly register: Block0Register;
   readonly logger: Logger;
   readonly nodeId: number;
+  readonly role: Role;
 }
 
 export async function openOrCreate(options: OpeningOptions, signal: AbortSignal): Promise<VersionedBlock0> {
   const { register } = options;
   const opened = await register.open(signal);
   if (opened !== undefined) return opened;
+  if (options.role === 'replica') {
+    throw new NotADatabaseError(
+      `There is no database under ${options.prefix}/, and this instance is a replica, which creates none. Start an ` +
+        "instance with role 'writer' there first, or correct dbPrefix or the driver.",
+    );
+  }
   const stray = await findStrayObject(options.driver, options.prefix, signal);
   // Asked again: the database may have been created since, and what was listed may be its own.
   const created = await register.open(signal);

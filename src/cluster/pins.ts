@@ -9,9 +9,9 @@
  * - A pin ends by replacing Block 0, by its holder or by those who take it for abandoned. Clocks only decide when to try:
  *   a holder whose pin is gone learns it from Block 0.
  */
-import { toHex } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
 import { ContentionError, SnapshotExpiredError } from '../base/errors.ts';
+import { newId } from '../base/ids.ts';
 import { encodeBlock0 } from '../format/block0.ts';
 import type { Block0, StoredSnapshot } from '../format/block0.ts';
 import { rootId, rootName } from '../format/keys.ts';
@@ -47,7 +47,7 @@ export class Pins {
   async pin(block0: Block0, timeToLiveMs: number, signal?: AbortSignal): Promise<StoredSnapshot> {
     const { environment, register, nodeId } = this.#options;
     const { generation, appliedSeq } = block0;
-    const id = rootId(generation, toHex(environment.randomBytes(8)));
+    const id = rootId(generation, newId(environment, 8));
     if (!isRetained(register.current.block0, generation)) throw gone(generation);
     await this.#storeRoot(id, block0, signal);
     const createdMs = environment.now();

@@ -16,6 +16,8 @@ interface WatchedTurn {
   readonly tail: number;
 }
 
+/** Turns in a row that pass unused, of whichever nodes, until others than the one whose turn it is merge as well. */
+const turnsUntilRescue = 2;
 /** Turns in a row that a node lets pass unused until others count it out: then Block 0 lists it no more. */
 const turnsUntilDropped = 3;
 
@@ -26,6 +28,8 @@ export class Rotation {
   readonly #unused = new Map<number, number>();
   #skipped: ReadonlySet<number> = new Set();
   #watched: WatchedTurn | undefined;
+  /** Turns in a row in which nobody merged, though commits waited; it stays while others than their takers do it. */
+  #missed = 0;
 
   constructor(intervalMs: number, nodeId: number) {
     this.#intervalMs = intervalMs;
@@ -54,6 +58,8 @@ export class Rotation {
 
   /** A turn has ended. */
   #judge({ owner, taker }: WatchedTurn, stillWaiting: boolean, writer: number): void {
+    if (stillWaiting) this.#missed++;
+    else if (writer === taker || writer === owner) this.#missed = 0;
     const idle = new Set<number>();
     if (stillWaiting) idle.add(taker);
     if (stillWaiting || (taker !== owner && writer !== owner)) idle.add(owner);
@@ -69,6 +75,22 @@ export class Rotation {
   /** Who has write authority. */
   authority(nowMs: number, sharing: readonly number[]): number {
     return authorityAt(nowMs, this.#intervalMs, sharing, this.#skipped);
+  }
+
+  /**
+   * Whether this node is to merge now: because it has authority, or to help out. Where many nodes died at once, each of their
+   * turns would have commits wait for a slot until it is known of all of them. So after two turns that passed unused
+   * others merge too, evenly spaced in the circle: two in all, with the next unused turn four, then eight.
+   */
+  isOwn(nowMs: number, sharing: readonly number[]): boolean {
+    if (this.authority(nowMs, sharing) === this.#nodeId) return true;
+    if (this.#missed < turnsUntilRescue) return false;
+    const sorted = [...new Set(sharing)].toSorted((a, b) => a - b);
+    const place = sorted.indexOf(this.#nodeId);
+    if (place < 0) return false;
+    const turn = slotAt(nowMs, this.#intervalMs) % sorted.length;
+    const distance = (place - turn + sorted.length) % sorted.length;
+    return distance % Math.ceil(sorted.length / 2 ** (this.#missed - turnsUntilRescue + 1)) === 0;
   }
 
   /** Milliseconds until the first slot of this node, one of `sharing`, that begins later than `waitMs` from now. */

@@ -9,6 +9,7 @@ import { MergeWait } from './merge-policy.ts';
 import type { MergePolicy } from './merge-policy.ts';
 import { PollingPace } from './polling.ts';
 import type { Polling } from './polling.ts';
+import type { Role } from './role.ts';
 import { Rotation } from './rotation.ts';
 
 /** What turns need of the engine. */
@@ -35,6 +36,8 @@ export interface TurnOptions {
   readonly nodeId: number;
   readonly intervalMs: number;
   readonly polling: Polling;
+  /** A replica only looks. */
+  readonly role: Role;
   readonly mergePolicy: Required<MergePolicy>;
   /** Ids of the nodes that share authority; undefined for those that Block 0 lists. */
   readonly nodes: () => readonly number[] | undefined | Promise<readonly number[] | undefined>;
@@ -133,12 +136,13 @@ export class Turns {
 
   /** Whether it is this node's turn, for all that is known without asking. */
   get isOwnTurn(): boolean {
-    const { environment, nodeId } = this.#options;
+    const { environment, nodeId, role } = this.#options;
     const sharing = this.#sharing ?? this.#host.view.block0.nodes;
-    return !this.#excluded && this.rotation.authority(environment.now(), [...sharing, nodeId]) === nodeId;
+    return role === 'writer' && !this.#excluded && this.rotation.isOwn(environment.now(), [...sharing, nodeId]);
   }
 
   #untilDue(nowMs: number): number | undefined {
+    if (this.#options.role === 'replica') return undefined;
     const { view, hasTooMuchPending } = this.#host;
     return hasTooMuchPending ? 0 : this.#wait.untilDue(view.pending.length, nowMs);
   }
@@ -157,6 +161,7 @@ export class Turns {
     const startedMs = this.#options.environment.now();
     try {
       await this.#look();
+      if (this.#options.role === 'replica') return;
       if (await this.#mergeInTurn(startedMs)) return;
       if (!this.#host.isRegistered) await this.#host.join();
     } catch (error) {
@@ -177,7 +182,7 @@ export class Turns {
     if (!isDue) return false;
     this.#excluded = !sharing.includes(nodeId);
     // With a slow store the turn may end in another slot: were only that one asked for, it could be the wrong one always.
-    const isOwn = (atMs: number): boolean => this.rotation.authority(atMs, sharing) === nodeId;
+    const isOwn = (atMs: number): boolean => this.rotation.isOwn(atMs, sharing);
     if (!isOwn(startedMs) && !isOwn(environment.now())) return false;
     await this.#host.merge();
     return true;

@@ -7,12 +7,12 @@
  *   is a read that started after the slot was read (docs/protocol.md).
  * - The outcome of a put is decided by what is stored afterwards, recognised by its nonce, not by its answer.
  */
-import { toHex } from '../base/bytes.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { ContentionError, CorruptionError, DatabaseReplacedError, StorageError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import type { Logger } from '../base/logger.ts';
+import { newId } from '../base/ids.ts';
 import { decodeBlock0, encodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { block0Name } from '../format/keys.ts';
@@ -60,7 +60,7 @@ export class Block0Register {
   }
 
   newNonce(): string {
-    return toHex(this.#environment.randomBytes(12));
+    return newId(this.#environment, 12);
   }
 
   /** Reads Block 0 for the first time; undefined where there is none. */

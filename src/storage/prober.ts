@@ -14,6 +14,7 @@ import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { StorageError } from '../base/errors.ts';
 import { untilAborted } from '../base/until-aborted.ts';
+import { newId } from '../base/ids.ts';
 import { probePrefix } from '../format/keys.ts';
 import type { Certification, CheckName, LatencyFigures, PermissionStatus } from './certification.ts';
 import type { FoundObject, GetOptions, ListPage, PutCondition, PutResult, StorageDriver } from './driver.ts';
@@ -104,7 +105,7 @@ export class Prober {
     this.environment = environment;
     this.#driver = driver;
     this.#signal = signal;
-    this.#folder = `${prefix}/${probePrefix}${toHex(environment.randomBytes(12))}/`;
+    this.#folder = `${prefix}/${probePrefix}${newId(environment, 12)}/`;
     // A race has many requests under way at once, and each listens.
     setMaxListeners(0, signal);
   }
@@ -116,7 +117,7 @@ export class Prober {
 
   /** Bytes for one put. With `check` and `finding`: for one that must not be made. */
   probe(check?: CheckName, finding = ''): Probe {
-    const text = `store-db tries out this store; it may be deleted ${toHex(this.environment.randomBytes(16))}`;
+    const text = `store-db tries out this store; it may be deleted ${newId(this.environment, 16)}`;
     const bytes = encodeUtf8(text.padEnd(probeBytes, '.'));
     const probe: Probe = check === undefined ? { bytes } : { bytes, intruder: { check, finding } };
     this.#probes.set(toHex(bytes), probe);

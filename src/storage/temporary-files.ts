@@ -7,8 +7,8 @@
  */
 import type { PutBody } from './driver.ts';
 import type { Environment } from '../base/env.ts';
-import { toHex } from '../base/bytes.ts';
 import { StorageError } from '../base/errors.ts';
+import { newId } from '../base/ids.ts';
 import { TEMPORARY_MARK } from './file-names.ts';
 import type { FileSystem, WritableFile } from './file-system.ts';
 import type { Durability, Folders } from './folders.ts';
@@ -51,13 +51,13 @@ export class TemporaryFiles {
 
   /** A name for a temporary file in this folder that nothing else has. */
   newPath(folder: string): string {
-    return `${folder}${TEMPORARY_MARK}${toHex(this.#environment.randomBytes(12))}`;
+    return `${folder}${TEMPORARY_MARK}${newId(this.#environment, 12)}`;
   }
 
   /** Writes a temporary file into a folder (a path that ends with a slash), which is made if need be. */
   async write(folder: string, content: Content): Promise<TemporaryFile> {
     const path = this.newPath(folder);
-    const etag = toHex(this.#environment.randomBytes(8));
+    const etag = newId(this.#environment, 8);
     let file: WritableFile | undefined;
     for (let attempt = 0; file === undefined; attempt++) {
       await this.#folders.ensure(folder.slice(0, -1));

@@ -19,7 +19,7 @@ export class CommitWatch {
   readonly stop: () => void;
 
   constructor(follower: Follower) {
-    this.stop = follower.watch((logged) => this.#note(logged));
+    this.stop = follower.watch((news) => news.forEach((logged) => this.#note(logged)));
   }
 
   #note(logged: LoggedCommit): void {

@@ -159,7 +159,7 @@ export class ReadSet {
         looked.catch(() => undefined);
         late.push(looked);
       } else if (matchesAny(suspects, known)) return key;
-      if (late.length < maxLookups && i < node.count - 1) continue;
+      if (late.length < maxLookups) continue;
       const conflict = (await Promise.all(late)).find((each) => each !== undefined);
       if (conflict !== undefined) return conflict;
       late = [];

@@ -110,9 +110,8 @@ async function makeAttempt<T>(
   } finally {
     tx.end();
   }
+  // Rejects with the conflict if there was one already, even if the function went on as if nothing were the matter.
   await batch.flush(signal === undefined ? {} : { signal });
-  // It may have gone on as if nothing were the matter; where there was nothing to commit, nobody else would notice.
-  if (host.conflict !== undefined) throw host.conflict;
   return value;
 }
 

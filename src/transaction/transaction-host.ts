@@ -10,6 +10,7 @@ import type { Environment } from '../base/env.ts';
 import { BatchStateError, ContentionError, NotStartedError, TransactionConflictError } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
 import type { Batch, BatchHost, FlushOptions } from '../batch/batch.ts';
+import type { BlobStore } from '../blob/blob-store.ts';
 import type { OperationSet } from '../batch/operation-set.ts';
 import type { Engine } from '../cluster/engine.ts';
 import type { CommitMember } from '../format/commit.ts';
@@ -51,6 +52,10 @@ export class TransactionHost implements BatchHost, QueryHost {
     this.#validatedTail = this.#view.tail;
   }
 
+  get blobs(): BlobStore {
+    return this.#instance.blobs;
+  }
+
   /** Why the attempt must be made again: whatever came of it, it has committed nothing. */
   get conflict(): TransactionConflictError | undefined {
     return this.#conflict;
@@ -63,9 +68,14 @@ export class TransactionHost implements BatchHost, QueryHost {
   }
 
   checkStarted(call: string): void {
-    if (this.#instance.engine !== this.#engine) throw new NotStartedError(call);
+    this.#checkRunning(call);
     if (this.#conflict !== undefined) throw this.#conflict;
     if (this.#sealed) throw transactionEnded();
+  }
+
+  /** An instance that was started again has another log to follow. */
+  #checkRunning(call: string): void {
+    if (this.#instance.engine !== this.#engine) throw new NotStartedError(call);
   }
 
   shapeOf(table: string): TableShape | undefined {
@@ -133,6 +143,7 @@ export class TransactionHost implements BatchHost, QueryHost {
     const validate = (view: View, earlier: readonly CommitMember[]): Promise<void> => this.#validate(view, earlier);
     try {
       await this.#lookAhead();
+      this.#checkRunning(what);
       await this.#instance.commit(operations, options, { what, validate });
     } catch (error) {
       // Only what came of the commit counts: while it waited for others, it may have been rejected and accepted again.
@@ -159,11 +170,8 @@ export class TransactionHost implements BatchHost, QueryHost {
   /** Rejects if what was read is not as it was read in a view, whose last changes are those of `earlier`. */
   async #validate(view: View, earlier: readonly CommitMember[]): Promise<void> {
     if (this.#reads.isEmpty) return;
-    const { block0 } = this.#view;
     const commits = this.#watch.between(this.#validatedTail, view.tail);
-    if (commits === undefined || view.block0.databaseId !== block0.databaseId) {
-      throw this.#conflictOver('more was committed meanwhile than could be followed');
-    }
+    if (commits === undefined) throw this.#conflictOver('more was committed meanwhile than could be followed');
     const pacer = new Pacer(this.environment);
     for (const { seq, commit } of commits) {
       for (const member of commit.members) await this.#validateAgainst(member, view, pacer);

@@ -1,5 +1,8 @@
 /** What the function that `db.transaction()` is given works with. */
 import { BatchStateError } from '../base/errors.ts';
+import { BlobReference } from '../blob/blob-reference.ts';
+import type { BlobRecord } from '../blob/blob-tables.ts';
+import { readBlobRecord } from '../care/blob-record.ts';
 import { tableName } from '../batch/batch.ts';
 import type { Batch, DeletableQuery, InsertDocument, TableRef, UpdateDocument } from '../batch/batch.ts';
 import { Query } from '../query/builder.ts';
@@ -39,6 +42,12 @@ export class Transaction {
   async get<T extends TableRef>(table: T, primaryKey: unknown): Promise<RowFor<T> | undefined> {
     const { shape } = await this.#host.tableState(tableName(table));
     return this.query(table).where(shape.primaryKey.name, '=', primaryKey).first();
+  }
+
+  /** A blob that a row of the transaction's state refers to, also if the row is another one by now. */
+  getBlob(reference: string): BlobReference {
+    const lookup = (id: string): Promise<BlobRecord> => readBlobRecord(this.#host, id);
+    return new BlobReference(reference, () => this.#host.blobs, lookup);
   }
 
   /** Adds an insert, as `batch.insert()` does. If the primary key exists, the transaction rejects with `DuplicateKeyError`. */

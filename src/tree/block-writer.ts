@@ -2,10 +2,11 @@
  * Stores new blocks: names them, keeps a few uploads under way, and holds what was written in the cache. Names are
  * random and created only if absent, so that no block is ever overwritten.
  */
-import { compareBytes, toHex } from '../base/bytes.ts';
+import { compareBytes } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
 import { sleep } from '../base/env.ts';
 import { CorruptionError, StorageError } from '../base/errors.ts';
+import { newId } from '../base/ids.ts';
 import type { BlockRef } from '../format/child-ref.ts';
 import { blockName } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
@@ -112,7 +113,7 @@ export class BlockWriter implements NodeSink {
 
   /** Encodes a node under a new name without storing it. */
   encode(entries: NodeEntries, from: number, to: number): { ref: BlockRef; name: string; bytes: Uint8Array } {
-    const identity = { birth: this.#birth, id: toHex(this.#environment.randomBytes(8)) };
+    const identity = { birth: this.#birth, id: newId(this.#environment, 8) };
     const name = blockName(this.#place, identity);
     const bytes = entries.encode(name, from, to);
     return { ref: { ...identity, count: entries.rowCount(from, to), sizeBytes: bytes.length }, name, bytes };

@@ -342,6 +342,8 @@ describe('objects', () => {
   it('are garbage exactly where gc would delete them', async () => {
     const snapshot = await cluster.run(node.db.snapshot());
     const found = new Set<string>();
+    // What was staged for slots that the log may still be read for is no garbage.
+    await cluster.run(node.db.gc({ logRetentionMs: 0 }));
     for (let round = 0; round < 8; round++) {
       // Garbage of all kinds before there is history, while there is, and after it.
       const history = round < 3 || round > 5 ? 'off' : '1d';

@@ -62,7 +62,7 @@ async function killServer(
 }
 
 it('a database on Ceph holds what was acknowledged, whoever is killed', {
-  timeout: 3 * SECONDS * 1000 + 120_000,
+  timeout: 6 * SECONDS * 1000 + 120_000,
 }, async ({ annotate }) => {
   const child = bundleChild(folder);
   const [direct, proxied] = [newTally(), newTally()];
@@ -74,7 +74,7 @@ it('a database on Ceph holds what was acknowledged, whoever is killed', {
   let isBroken = false;
   const goesOn = (): boolean => {
     const seconds = (performance.now() - started) / 1000;
-    return !isBroken && (seconds < SECONDS || (seconds < 3 * SECONDS && !isEnough()));
+    return !isBroken && (seconds < SECONDS || (seconds < 6 * SECONDS && !isEnough()));
   };
   const { endpoint } = proxy as TcpProxy;
   const chains = [

@@ -2,11 +2,9 @@
  * Kills a process that writes to a database, again and again, often in the middle of a merge; the next one goes on with
  * the same database. After every kill the database is opened and compared with what was acknowledged.
  */
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { StoreDb } from '../../src/index.ts';
 import type { Database } from '../../src/index.ts';
@@ -17,33 +15,11 @@ import { databaseOptions, fences, persistently, workload } from './database-chai
 import type { ChildTask } from './database-chain.ts';
 import { apply, batchOf, checkDatabase, emptyState, tables } from './database-workload.ts';
 import type { State } from './database-workload.ts';
+import { bundleProgram } from './program-bundle.ts';
 
-const repository = fileURLToPath(new URL('../../', import.meta.url));
-
-/**
- * Makes the program that is killed, in a folder. Bundled once: compiling the sources anew in every process takes ten times
- * as long as all that it does.
- */
+/** Makes the program that is killed, in a folder. */
 export function bundleChild(folder: string): string {
-  const entry = fileURLToPath(new URL('database-child.ts', import.meta.url));
-  // It comes with tsx, which compiles the scripts.
-  const esbuild = path.join(repository, 'node_modules', '.bin', 'esbuild');
-  execFileSync(esbuild, [
-    entry,
-    '--bundle',
-    // What a store does not need is not loaded for it.
-    '--splitting',
-    '--platform=node',
-    '--format=esm',
-    '--out-extension:.js=.mjs',
-    // Packages as ES modules, where they come as such: others have no named exports when they are loaded late.
-    '--main-fields=module,main',
-    // Others ask for the runtime's modules in this way.
-    "--banner:js=import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
-    `--outdir=${folder}`,
-    '--log-level=error',
-  ]);
-  return path.join(folder, 'database-child.mjs');
+  return bundleProgram(new URL('database-child.ts', import.meta.url), folder);
 }
 
 /** When to kill: some time after the process was started, or after it told something. */

@@ -108,7 +108,7 @@ async function* broken(): AsyncGenerator<Uint8Array, void> {
 }
 
 /** Everything that this release does with a store, from the first start on. */
-async function useEverything(): Promise<S3Request[]> {
+async function useEverything(): Promise<{ requests: S3Request[]; ofReplica: S3Request[] }> {
   const server = await startS3Server({ buckets: [bucket] });
   const requests: S3Request[] = [];
   server.intercept = (request) => void requests.push(request);
@@ -145,16 +145,41 @@ async function useEverything(): Promise<S3Request[]> {
   expect((await first.doctor()).safe).toBe(true);
   await first.stop();
   await second.stop();
+  const own = requests.length;
+  await useReplica(new ObjectStoreDriver({ bucket, client: server.client() }));
   await server.close();
-  return requests;
+  return { requests: requests.slice(0, own), ofReplica: requests.slice(own) };
+}
+
+/** Everything that a replica does. */
+async function useReplica(driver: ObjectStoreDriver): Promise<void> {
+  const db = StoreDb({ dbPrefix, nodeId: 0, driver, role: 'replica', logLevel: 'silent' });
+  db.registerSchema(files);
+  await db.start();
+  await db.refresh();
+  expect(await db.query(files).where('kind', '=', 'kind 1000').count()).toBe(1);
+  const row = await db.get(files, 2);
+  expect(await db.getBlob(row?.content ?? '').getBuffer(0, 3)).toEqual(Buffer.alloc(3));
+  for await (const commit of db.changes({ after: 0 })) {
+    await commit.toArray();
+    if (commit.position === db.position) break;
+    await db.resolveCommit({ commitId: commit.commitId, slot: commit.position });
+  }
+  expect((await db.verify({ deep: true })).ok).toBe(true);
+  const batch = db.batch();
+  await batch.insert(files, { id: 77, content: db.Blob('never uploaded') });
+  await expect(batch.flush()).rejects.toMatchObject({ code: 'READ_ONLY' });
+  await expect(db.checkpoint()).rejects.toMatchObject({ code: 'READ_ONLY' });
+  await db.stop();
 }
 
 describe('the policies of docs/object-stores.md', () => {
   let requests: S3Request[];
+  let ofReplica: S3Request[];
   let accesses: Access[];
 
   beforeAll(async () => {
-    requests = await useEverything();
+    ({ requests, ofReplica } = await useEverything());
     accesses = requests.flatMap(accessesOf);
   });
 
@@ -192,6 +217,13 @@ describe('the policies of docs/object-stores.md', () => {
     const whole = { action: 's3:ListBucket', resource: bucketArn };
     expect(isAllowed([writers], { ...whole, context: {} })).toBe(false);
     expect(isAllowed([writers], { ...whole, context: { 's3:prefix': 'my-app-2/' } })).toBe(false);
+  });
+
+  it('allow replicas all that they do, which is to read', () => {
+    expect(ofReplica.length).toBeGreaterThan(20);
+    const needed = ofReplica.flatMap(accessesOf);
+    expect(needed.filter((access) => !isAllowed([replicas], access))).toEqual([]);
+    expect(new Set(ofReplica.map(({ method }) => method))).toEqual(new Set(['GET']));
   });
 
   it('allow replicas to read, and nothing else', () => {

@@ -41,6 +41,28 @@ describe('staged runs', () => {
     expect(await cluster.run(collector.db.verify())).toMatchObject({ ok: true });
   });
 
+  it('stay as long as the log may be read for their commit', async () => {
+    const cluster = new Cluster();
+    const node = await cluster.start(0);
+    await cluster.run(large(node));
+    await cluster.run(node.db.checkpoint());
+    const runs = await cluster.namesIn('staged');
+    expect(runs.length).toBeGreaterThan(0);
+    // An hour, unless something else is said.
+    for (const waitMs of [0, 3_500_000]) {
+      await cluster.advance(waitMs);
+      await cluster.run(node.db.gc());
+      expect(await cluster.namesIn('staged')).toEqual(runs);
+      expect((await cluster.run(node.db.verify({ deep: true }))).garbage).toEqual({ objects: 0, bytes: 0 });
+    }
+    await cluster.advance(200_000);
+    const preview = await cluster.run(node.db.gc({ dryRun: true }));
+    expect(preview.counts).toMatchObject({ commit: 1, staged: runs.length });
+    expect(await cluster.run(node.db.gc())).toMatchObject({ counts: { commit: 1, staged: runs.length } });
+    expect(await cluster.namesIn('staged')).toEqual([]);
+    await expectLarge(cluster, node);
+  });
+
   it('of a batch that crashed before its commit stay until its slot is merged', async () => {
     const cluster = new Cluster();
     const collector = await cluster.withRows(10);

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { DatabaseReplacedError } from '../../src/base/errors.ts';
 import { encodeBlock0 } from '../../src/format/block0.ts';
 import type { Block0 } from '../../src/format/block0.ts';
+import { historyName } from '../../src/format/keys.ts';
 import { Nodes, people, prefix } from './nodes.ts';
 import type { TestNode } from './nodes.ts';
 import { after, answerLost, refused, requestLost } from './scripted-driver.ts';
@@ -33,6 +34,18 @@ async function expectSound(node: TestNode): Promise<void> {
 function blockPuts({ driver }: TestNode): string[] {
   return driver.lines.filter((line) => /^put (data|indexes)/.test(line));
 }
+
+describe('a replacement that another write comes before', () => {
+  it('keeps the state that it replaces, where it is history only since then', async () => {
+    await nodes.run(insertMany(a, 0, 100));
+    const keepHistory = (): Promise<void> =>
+      nodes.replaceBlock0(({ generation }) => ({ history: { windowMs: 86_400_000, floor: generation } }));
+    a.driver.onPut(/^block0$/, after(keepHistory));
+    await nodes.run(a.db.checkpoint());
+    expect(a.db.stats().merges).toMatchObject({ merges: 1, lostMerges: 0 });
+    expect(await nodes.keys()).toContain(historyName(0));
+  });
+});
 
 describe('a replacement whose outcome is open', () => {
   it('is recognised as its own by its nonce, and made once', async () => {

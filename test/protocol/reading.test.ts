@@ -5,7 +5,7 @@ import { encodeBlock0 } from '../../src/format/block0.ts';
 import { commitName } from '../../src/format/keys.ts';
 import { Nodes, people, prefix, quietIntervalMs } from './nodes.ts';
 import type { TestNode } from './nodes.ts';
-import { after, before } from './scripted-driver.ts';
+import { after, before, hangs } from './scripted-driver.ts';
 
 let nodes: Nodes;
 let a: TestNode;
@@ -79,6 +79,29 @@ describe('a refresh', () => {
     );
     await nodes.run(b.db.refresh());
     expect(await nodes.names(b, [0, 1, 2, 3])).toEqual(['row 0', 'row 1', 'row 2', 'row 3']);
+  });
+
+  it('shows nobody what a slot holds before Block 0 has confirmed it', async () => {
+    // A put that nobody waits for any more: it lands in a slot that was used and trimmed meanwhile.
+    const late = await nodes.start(2, options);
+    let zombie: Uint8Array | undefined;
+    late.driver.onPut(/^committed\/1$/, (_pass, { body }) => {
+      zombie = body;
+      return hangs();
+    });
+    void nodes.insert(late, 2).catch(() => undefined);
+    await nodes.run(nodes.insert(a, 1));
+    await nodes.run(a.db.checkpoint());
+    await nodes.trimLog();
+    await nodes.store.put(`${prefix}/${commitName(1)}`, zombie as Uint8Array, { if: 'any' });
+    let seen: unknown = 'nothing was asked';
+    const look = async (): Promise<void> => {
+      seen = [await b.db.get(people, 1), await b.db.get(people, 2)];
+    };
+    b.driver.onGet(/^block0$/, after(look));
+    await nodes.run(b.db.refresh());
+    expect(seen).toEqual([undefined, undefined]);
+    expect(await nodes.names(b, [1, 2])).toEqual(['row 1', undefined]);
   });
 
   it('comes before a query of an instance whose view is older than two intervals', async () => {

@@ -6,6 +6,8 @@ import { decodeBlock0 } from '../../src/format/block0.ts';
 import type { Block0 } from '../../src/format/block0.ts';
 import { Types } from '../../src/format/types.ts';
 import type { StoreDbOptions } from '../../src/options.ts';
+import { sleep } from '../../src/base/env.ts';
+import type { StorageDriver } from '../../src/storage/driver.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
 import { FaultyDriver } from '../../src/testing/faulty-driver.ts';
 import { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
@@ -29,9 +31,9 @@ beforeEach(() => {
   nextId = 1;
 });
 
-function make(nodeId: number, options: Partial<StoreDbOptions> = {}): Node {
+function make(nodeId: number, options: Partial<StoreDbOptions> = {}, behind: StorageDriver = store): Node {
   const process = environment.fork();
-  const network = new FaultyDriver(store, { environment, faults: { latencyMs: [5, 40] }, seed: `node ${nodeId}` });
+  const network = new FaultyDriver(behind, { environment, faults: { latencyMs: [5, 40] }, seed: `node ${nodeId}` });
   const given = { dbPrefix: 'db', nodeId, logLevel: 'silent', ...options } as const;
   const db = createDatabase({ ...given, driver: process.connect(network) }, process);
   db.registerSchema(notes);
@@ -192,6 +194,16 @@ describe('a node that dies', () => {
     expect(merged.every(({ lateMs }) => lateMs < 9 * intervalMs)).toBe(true);
   });
 
+  it('dies with its neighbours, half of all nodes: commits never wait for more than a few slots', async () => {
+    const nodes = await start(...Array.from({ length: 32 }, (_, i) => i));
+    await environment.advance(8 * intervalMs);
+    for (const { process } of nodes.slice(8, 24)) process.freeze();
+    const lost = lostMerges(nodes);
+    const merged = await mergers(nodes[0] as Node, 40);
+    expect(Math.max(...merged.map(({ lateMs }) => lateMs))).toBeLessThan(4.5 * intervalMs);
+    expect(lostMerges(nodes) - lost).toBeLessThan(40);
+  });
+
   it('was only paused: it takes its turns again, though others have taken them', async () => {
     const nodes = await start(0, 1, 2);
     await environment.advance(5 * intervalMs);
@@ -225,5 +237,31 @@ describe('the option nodes', () => {
     expect(new Set((await mergers(nodes[0] as Node, 6)).map(({ id }) => id))).toEqual(new Set([1]));
     only.splice(0, 1, 0, 2);
     expect(new Set((await mergers(nodes[0] as Node, 8)).map(({ id }) => id))).toEqual(new Set([0, 2]));
+  });
+});
+
+describe('a node that is stopped while it enters the list', () => {
+  it('is not entered by what was on the way', async () => {
+    await start(0);
+    const seen = { puts: 0 };
+    const slow: StorageDriver = {
+      name: 'slow',
+      certified: true,
+      get: (key, options) => store.get(key, options),
+      put: async (key, body, options) => {
+        // Whoever has put it may give it up; it lands all the same.
+        if (key.endsWith('block0') && seen.puts++ === 0) await sleep(environment, 3000);
+        return store.put(key, body, options);
+      },
+      delete: (keys, options) => store.delete(keys, options),
+      list: (prefix, options) => store.list(prefix, options),
+    };
+    const { db } = make(1, {}, slow);
+    await environment.run(db.start());
+    while (seen.puts === 0) await environment.advance(10);
+    await environment.run(db.stop());
+    expect(await registered()).toEqual([0]);
+    await environment.advance(20_000);
+    expect(await registered()).toEqual([0]);
   });
 });

@@ -29,6 +29,8 @@ export class Caretaker {
   #swept = 0;
   /** What the last audit saw. */
   #audited = '';
+  /** What had been written when garbage was last collected. */
+  #collectedAt = 0;
 
   constructor(world: World, random: SeededRandom) {
     this.#world = world;
@@ -61,7 +63,8 @@ export class Caretaker {
 
   /** Merges everything. */
   async merge(): Promise<void> {
-    if (this.#world.ledger.block0 === undefined) return;
+    const { block0, tail } = this.#world.ledger;
+    if (block0 === undefined || block0.appliedSeq === tail) return;
     this.#world.trace.add('caretaker', 'merges');
     await this.#with((db) => db.checkpoint());
   }
@@ -111,12 +114,13 @@ export class Caretaker {
   /** Collects garbage, all of it at one instant, by a clock that may be ahead. */
   async collect(): Promise<void> {
     const random = this.#random;
-    const { ledger, trace, config } = this.#world;
-    if (ledger.block0 === undefined) return;
+    const { ledger, trace, config, store } = this.#world;
+    if (ledger.block0 === undefined || store.writes === this.#collectedAt) return;
     const graceMs = random.pick([0, config.graceMs]);
     const logRetentionMs = random.pick([0, config.logRetentionMs]);
     const aheadMs = random.pick([0, 0, 0, margin + config.timeToLiveMs]);
     const report = await this.#with((db) => db.gc({ graceMs, logRetentionMs }), aheadMs);
+    this.#collectedAt = store.writes;
     trace.add('caretaker', `collects ${JSON.stringify(report.counts)}`);
   }
 

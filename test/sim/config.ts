@@ -2,7 +2,7 @@
 import type { MergePolicy } from '../../src/cluster/merge-policy.ts';
 import type { Polling } from '../../src/cluster/polling.ts';
 import type { Faults } from '../../src/testing/faults.ts';
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { Scale } from './generate.ts';
 
 /** How a node looks after the log by itself. */
@@ -11,6 +11,12 @@ export interface Habits {
   readonly mergePolicy: MergePolicy;
   /** For how long it wants earlier states to be kept; left out: as others do. */
   readonly history?: string;
+  /** Whom it is told to share write authority with, rightly or not; left out: those that are registered. */
+  readonly nodes?: readonly number[];
+  /** Whether it asks for them every time, and gets another answer now and then. */
+  readonly asksForNodes?: boolean;
+  /** Nodes with the same number draw the same random numbers: one is a clone of the other. Left out: its own. */
+  readonly draws?: number;
 }
 
 export interface SimConfig {
@@ -20,7 +26,6 @@ export interface SimConfig {
   readonly habits: readonly Habits[];
   readonly intervalMs: number;
   readonly faults: Faults;
-  readonly damage: boolean;
   readonly scale: Scale;
   /** What each node does before it stops. */
   readonly actions: number;
@@ -36,6 +41,8 @@ export interface SimConfig {
   /** How likely a node is paused at a request. */
   readonly pauseChance: number;
   readonly pauseMs: readonly [least: number, most: number];
+  /** How likely a node dies at a request: before it is sent, or after. */
+  readonly crashChance: number;
   /** Whether wall clocks are wrong, and jump. */
   readonly wrongClocks: boolean;
   /** Mean virtual time between trimmings of the log; infinite for none. */
@@ -49,6 +56,8 @@ export interface SimConfig {
   /** How likely a node does something with snapshots as its next action. */
   readonly snapshotChance: number;
   readonly timeToLiveMs: number;
+  /** How likely a node runs a transaction as its next action. */
+  readonly transactionChance: number;
   /** How likely a batch whose flush failed is kept for later. */
   readonly keepChance: number;
   /** What nodes choose from: for how long they want earlier states to be kept. */
@@ -57,17 +66,29 @@ export interface SimConfig {
   readonly bulkChance: number;
   /** What a flush may hold in its commit itself. */
   readonly maxCommitBytes: number;
+  /** Nodes start within this time. */
+  readonly startWithinMs: number;
+  /** How likely a node that has done its work stops while others go on. */
+  readonly leaveChance: number;
+  /** Beyond a fraction of it, pending commits are merged out of turn, and then refused. */
+  readonly maxMemoryBytes: number;
   readonly auditEveryMs: number;
   readonly blockSizeBytes: number;
   readonly lookMs: number;
 }
 
-function faultsOf(level: 'off' | 'rare' | 'often', damage: boolean, random: SeededRandom): Faults {
+type Level = 'off' | 'rare' | 'often';
+const mostOf: Readonly<Record<Level, number>> = { off: 0, rare: 0.02, often: 0.12 };
+
+/** Each class of faults is off, rare or frequent by itself: a run that is full of one can hide what another does. */
+function faultsOf(random: SeededRandom): Faults {
   const latencyMs = [0.5, random.pick([2, 20, 200])] as const;
-  if (level === 'off') return { latencyMs };
-  const most = level === 'rare' ? 0.02 : 0.12;
-  // Each kind is left out now and then: a run that is full of one fault can hide what another does.
-  const chance = (): number => (random.chance(0.6) ? random.between(0, most) : 0);
+  if (random.chance(0.2)) return { latencyMs };
+  const chance = (): number => {
+    const level = random.pick<Level>(['off', 'off', 'rare', 'rare', 'rare', 'often', 'often']);
+    return random.between(0, mostOf[level]);
+  };
+  const damages = random.chance(0.25);
   return {
     latencyMs,
     lostRequest: chance(),
@@ -78,43 +99,54 @@ function faultsOf(level: 'off' | 'rare' | 'often', damage: boolean, random: Seed
     falseLoss: chance(),
     refused: chance(),
     throttled: chance(),
-    damaged: damage ? random.between(0, most / 2) : 0,
+    damaged: damages ? chance() / 2 : 0,
     partialDelete: chance(),
     failedList: chance(),
-    slow: random.chance(0.5) ? chance() : 0,
+    slow: chance(),
     slowMs: [500, random.pick([3000, 14_000, 40_000])],
     lateMs: [500, random.pick([3000, 20_000, 90_000])],
   };
 }
 
+/** How many nodes there are, and how much each of them does: small clusters are cheap, so most seeds have one. */
+function sizeOf(random: SeededRandom): { nodes: number; actions: number } {
+  const dice = random.next();
+  if (dice < 0.55) return { nodes: random.pick([1, 2, 2, 2, 3]), actions: random.integer(3, 12) };
+  if (dice < 0.92) return { nodes: random.pick([1, 2, 3, 3, 4]), actions: random.integer(8, 26) };
+  return { nodes: random.integer(4, 8), actions: random.integer(5, 16) };
+}
+
+/** What a run is told to do otherwise than its seed says. */
+export type SimOverrides = Partial<SimConfig>;
+
 type WithoutHabits = Omit<SimConfig, 'habits'>;
 
 /** The general case: a bit of everything. */
 function mixed(random: SeededRandom): WithoutHabits {
-  const nodes = random.pick([1, 2, 2, 3, 3]);
+  const { nodes, actions } = sizeOf(random);
   const nodeIds = Array.from({ length: nodes }, (_, i) => i * random.integer(1, 3));
-  if (nodes > 1 && random.chance(0.25)) nodeIds[nodes - 1] = nodeIds[0] as number;
-  const level = random.pick(['off', 'rare', 'rare', 'often', 'often'] as const);
-  const damage = level !== 'off' && random.chance(0.3);
+  if (nodes > 1 && random.chance(0.25)) nodeIds[nodes - 1] = random.pick(nodeIds.slice(0, -1));
   const chaos = random.chance(0.75);
+  const intervalMs = random.pick([200, 1000, 5000]);
   return {
     nodeIds,
-    intervalMs: random.pick([200, 1000, 5000]),
-    faults: faultsOf(level, damage, random),
-    damage,
+    intervalMs,
+    faults: faultsOf(random),
     scale: {
       keys: random.pick([4, 12, 40]),
       textLength: random.pick([8, 60]),
       blobChance: random.pick([0, 0.1, 0.5]),
     },
-    actions: random.integer(8, 40),
+    actions,
     thinkMs: random.pick([5, 100, 1500]),
     abortChance: random.pick([0, 0.1]),
     restartChance: 0.1,
     crashEveryMs: chaos && random.chance(0.6) ? random.pick([2000, 20_000]) : Number.POSITIVE_INFINITY,
     outageEveryMs: Number.POSITIVE_INFINITY,
+    crashChance: chaos ? random.pick([0, 0, 0.0005, 0.003]) : 0,
     pauseChance: chaos && random.chance(0.6) ? random.pick([0.005, 0.03]) : 0,
-    pauseMs: [10, random.pick([500, 20_000, 60_000])],
+    // Up to ten slots and more.
+    pauseMs: [10, random.pick([500, 2 * intervalMs, 12 * intervalMs])],
     wrongClocks: random.chance(0.5),
     trimEveryMs: random.chance(0.6) ? random.pick([300, 3000]) : Number.POSITIVE_INFINITY,
     gcEveryMs: random.chance(0.3) ? random.pick([1000, 5000]) : Number.POSITIVE_INFINITY,
@@ -123,11 +155,15 @@ function mixed(random: SeededRandom): WithoutHabits {
     logRetentionMs: random.pick([0, 0, 2000, 3_600_000]),
     snapshotChance: random.pick([0, 0.05, 0.15]),
     timeToLiveMs: random.pick([1000, 10_000, 3_600_000]),
+    transactionChance: random.pick([0, 0.1, 0.1, 0.4]),
     keepChance: random.pick([0, 0.3]),
     histories: random.pick([[], [], [], ['1s'], ['30s'], ['off', '2s']]),
     bulkChance: random.pick([0.1, 0.1, 0.3]),
     maxCommitBytes: random.pick([8_388_608, 8_388_608, 600]),
-    auditEveryMs: random.pick([2000, 10_000]),
+    startWithinMs: random.pick([0, 0, 3 * intervalMs, 20 * intervalMs]),
+    leaveChance: random.pick([0, 0.3]),
+    maxMemoryBytes: random.pick([67_108_864, 67_108_864, 67_108_864, 16_384]),
+    auditEveryMs: random.pick([3000, 20_000, Number.POSITIVE_INFINITY]),
     blockSizeBytes: random.pick([512, 512, 4096]),
     lookMs: random.pick([0, 0.01, 2]),
   };
@@ -142,6 +178,7 @@ function zombies(random: SeededRandom): WithoutHabits {
   return {
     ...config,
     nodeIds: [0, 1, 2].slice(0, outages ? random.integer(1, 2) : random.integer(2, 3)),
+    actions: random.integer(8, 30),
     thinkMs: outages ? 3000 : random.pick([50, 300]),
     abortChance: random.pick([0.1, 0.4]),
     restartChance: outages ? 0.8 : 0.4,
@@ -163,11 +200,10 @@ function zombies(random: SeededRandom): WithoutHabits {
 /** Garbage that is collected all the time, while others merge, hold snapshots and upload blobs. */
 function garbage(random: SeededRandom): WithoutHabits {
   const config = mixed(random);
-  const nodes = random.integer(2, 3);
   const { lateEffect = 0, partialDelete = 0 } = config.faults;
   return {
     ...config,
-    nodeIds: [0, 1, 2].slice(0, nodes),
+    nodeIds: config.nodeIds.length === 1 ? [0, 1] : config.nodeIds,
     faults: {
       ...config.faults,
       // What was deleted comes back, and what is to be deleted stays.
@@ -195,18 +231,39 @@ function staged(random: SeededRandom): WithoutHabits {
   return { ...config, bulkChance: 0.6, blockSizeBytes: 512, maxCommitBytes: 300, scale: { ...config.scale, keys: 40 } };
 }
 
-function habitsOf(random: SeededRandom, histories: readonly string[]): Habits {
+/** Who shares write authority, as somebody wrote it down: everybody, some, or somebody else. */
+function nodesOf(random: SeededRandom, nodeIds: readonly number[]): readonly number[] {
+  const all = [...new Set(nodeIds)];
+  const some = all.filter(() => random.chance(0.5));
+  return random.pick([all, all, some.length === 0 ? [99] : some, [...all, 99]]);
+}
+
+function habitsOf(random: SeededRandom, histories: readonly string[], nodeIds: readonly number[]): Habits {
   const history = histories.length > 0 && random.chance(0.7) ? random.pick(histories) : undefined;
   const waits = random.chance(0.4);
+  const polling = random.pick(['interval', 'interval', 'adaptive', 'onDemand'] as const);
+  const mergePolicy = waits ? { minCommits: random.integer(1, 12), maxWaitMs: random.pick([0, 2000, 60_000]) } : {};
+  const nodes = nodesOf(random, nodeIds);
   return {
-    polling: random.pick(['interval', 'interval', 'adaptive', 'onDemand'] as const),
-    mergePolicy: waits ? { minCommits: random.integer(1, 12), maxWaitMs: random.pick([0, 2000, 60_000]) } : {},
+    polling,
+    mergePolicy,
     ...(history === undefined ? {} : { history }),
+    ...(random.chance(0.2) ? { nodes, asksForNodes: random.chance(0.5) } : {}),
   };
 }
 
-export function configOf(random: SeededRandom, actions?: number): SimConfig {
+/** The configuration of a seed, but for what is set otherwise. */
+export function configOf(seed: number, overrides: SimOverrides = {}): SimConfig {
+  const random = new SeededRandom(`configuration ${seed}`);
   const config = random.pick([zombies, zombies, garbage, garbage, staged, mixed, mixed, mixed])(random);
-  const habits = config.nodeIds.map(() => habitsOf(random, config.histories));
-  return { ...config, habits, ...(actions === undefined ? {} : { actions }) };
+  const { nodeIds, histories } = config;
+  const habits = nodeIds.map(() => habitsOf(random, histories, nodeIds));
+  if (nodeIds.length === 1 || !random.chance(0.1)) return { ...config, habits, ...overrides };
+  // The last one is a clone of the first one.
+  const last = nodeIds.length - 1;
+  const clones = {
+    nodeIds: nodeIds.with(last, nodeIds[0] as number),
+    habits: habits.with(last, { ...habits[last], draws: 0 } as Habits),
+  };
+  return { ...config, ...clones, ...overrides };
 }

@@ -126,8 +126,16 @@ function randomWhere(plan: TablePlan, random: SeededRandom, scale: Scale): Where
 }
 
 export function randomQuery(random: SeededRandom, scale: Scale): ModelQuery {
-  if (random.chance(0.1)) return { table: 'marks', wheres: [], orders: [], offset: 0 };
-  const plan = random.pick(plans);
+  if (random.chance(0.1)) return { table: random.pick(['marks', 'accounts']), wheres: [], orders: [], offset: 0 };
+  return queryOf(random.pick(plans), random, scale);
+}
+
+/** A query on the table without blobs. */
+export function itemsQuery(random: SeededRandom, scale: Scale): ModelQuery {
+  return queryOf(plans[0] as TablePlan, random, scale);
+}
+
+function queryOf(plan: TablePlan, random: SeededRandom, scale: Scale): ModelQuery {
   const wheres = Array.from({ length: random.pick([0, 1, 1, 2]) }, () => randomWhere(plan, random, scale));
   const orders = random.chance(0.4)
     ? [{ field: random.pick(plainFields(plan)), direction: random.pick(['asc', 'desc'] as const) }]

@@ -16,8 +16,8 @@ import { changedRows } from './commit-rows.ts';
 import type { ChangedRow, Objects } from './commit-rows.ts';
 import type { Judge } from './judge.ts';
 import { applyOps, differenceOf, emptyState, isRejected, isVerdictOn, rowsOf } from './model.ts';
-import type { Key, Op, State, Verdict } from './model.ts';
-import { schemas } from './tables.ts';
+import type { Key, Op, State, TableRows, Verdict } from './model.ts';
+import { schemas, wholeBalance } from './tables.ts';
 import type { Row } from './tables.ts';
 
 /** What one call of `flush()` added to its batch: applied as a whole or not at all. */
@@ -28,8 +28,17 @@ export interface Segment {
   readonly ops: readonly Op[];
   /** `none`: its flush failed for certain. `pending`: it is being flushed. */
   status: 'pending' | 'acked' | 'none' | 'unknown';
+  /** What it was made from, of a transaction: all of it must hold on the state directly before it. */
+  reads?: readonly RecordedRead[];
   /** Where it is in the log. */
   landed: { readonly slot: number; readonly member: number } | undefined;
+}
+
+/** Something that was read, and what it gives on any other state. */
+export interface RecordedRead {
+  readonly what: string;
+  readonly found: string;
+  readonly resultAt: (state: State) => string;
 }
 
 interface Landed {
@@ -164,6 +173,16 @@ export class Ledger {
     this.#slots.push({ commit, atMs: this.#nowMs() });
     this.#states.push(state);
     this.blobs.check(slot, state);
+    this.#checkSum(slot, rowsOf(state, 'accounts'));
+  }
+
+  /** Transfers leave the sum as it is. */
+  #checkSum(slot: number, rows: TableRows): void {
+    if (rows.size === 0 || rows === rowsOf(this.stateAt(slot - 1), 'accounts')) return;
+    let sum = 0;
+    for (const row of rows.values()) sum += row['balance'] as number;
+    if (sum !== wholeBalance)
+      this.#judge.fail('I5 serializable', `After slot ${slot} all accounts together hold ${sum}`);
   }
 
   /** Applies the rows that a commit holds, and checks that they are what its flushes asked for, on exactly this state. */
@@ -181,6 +200,13 @@ export class Ledger {
       if (segment === undefined) continue;
       segment.landed ??= { slot, member };
       segments.push(segment);
+    }
+    for (const { mark, reads } of segments) {
+      const stale = reads?.find((read) => read.resultAt(state) !== read.found);
+      if (stale === undefined) continue;
+      const before = stale.resultAt(state);
+      const message = `Transaction ${mark} is in slot ${slot}, and its ${stale.what} found\n${stale.found}\nnot\n${before}`;
+      this.#judge.fail('I5 serializable', message);
     }
     segments.sort((a, b) => a.number - b.number);
     const ops = segments.flatMap((segment) => segment.ops.concat(markOp(segment)));

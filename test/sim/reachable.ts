@@ -25,6 +25,8 @@ import type { Objects } from './commit-rows.ts';
 import { stagedNames } from './commit-rows.ts';
 import type { Judge } from './judge.ts';
 import type { Ledger } from './ledger.ts';
+import { childrenOf, structureProblem } from './tree-structure.ts';
+import type { Expected, ExpectedChild } from './tree-structure.ts';
 
 /** One generation of the database. */
 interface Generation {
@@ -44,8 +46,8 @@ export class Reachable {
   readonly #ledger: Ledger;
   readonly #objects: Objects;
   readonly #generations = new Map<number, Generation>();
-  /** Names of the children of inner blocks, which never change. */
-  readonly #children = new Map<string, readonly string[]>();
+  /** The children of every block that was looked at. */
+  readonly #children = new Map<string, readonly ExpectedChild[]>();
   #block0: Block0 | undefined;
 
   constructor(judge: Judge, ledger: Ledger, objects: Objects) {
@@ -96,12 +98,12 @@ export class Reachable {
     const add = (place: TreePlace, root: StoredRoot): void => {
       if (root === null) return;
       const name = blockName(place, root);
+      const expected = { level: root.level, count: root.count };
       const block = inlined.get(name);
-      if (block === undefined) this.#reach(place, name, root.level, blocks);
-      else if (root.level > 0) {
-        for (const child of childNames(place, openNode(name, Buffer.from(block, 'base64')))) {
-          this.#reach(place, child, root.level - 1, blocks);
-        }
+      if (block === undefined) return this.#reach(place, name, expected, blocks);
+      const node = openNode(name, Buffer.from(block, 'base64'));
+      for (const { ref, expected: below } of this.#open(name, node, expected)) {
+        this.#reach(place, blockName(place, ref), below, blocks);
       }
     };
     for (const { name: table, versions } of block0.tables) {
@@ -114,17 +116,24 @@ export class Reachable {
     return blocks;
   }
 
-  #reach(place: TreePlace, name: string, level: number, blocks: Set<string>): void {
+  #reach(place: TreePlace, name: string, expected: Expected, blocks: Set<string>): void {
     blocks.add(name);
     const bytes = this.#objects.get(name);
     if (bytes === undefined) this.#fail(`Block ${name} is not there, and Block 0 refers to it`);
-    if (bytes === undefined || level === 0) return;
+    if (bytes === undefined) return;
     let children = this.#children.get(name);
     if (children === undefined) {
-      children = childNames(place, openNode(name, bytes));
+      children = this.#open(name, openNode(name, bytes), expected);
       this.#children.set(name, children);
     }
-    for (const child of children) this.#reach(place, child, level - 1, blocks);
+    for (const { ref, expected: below } of children) this.#reach(place, blockName(place, ref), below, blocks);
+  }
+
+  /** What is below a block, which is looked at once: it never changes. */
+  #open(name: string, node: Node, expected: Expected): readonly ExpectedChild[] {
+    const problem = structureProblem(node, expected);
+    if (problem !== undefined) this.#judge.fail('trees', `Block ${name} ${problem}`);
+    return node.level === 0 ? [] : childrenOf(node, expected);
   }
 
   /** An object is deleted. */
@@ -148,7 +157,7 @@ export class Reachable {
     const block0 = this.#block0;
     if (name === block0Name) return 'everybody';
     if (block0 === undefined) return undefined;
-    const { generation, appliedSeq, logFloor, history, snapshots } = block0;
+    const { generation, logFloor, history, snapshots } = block0;
     const slot = parseCommitName(name);
     if (slot !== undefined) return slot > logFloor && slot <= this.#ledger.tail ? 'the log' : undefined;
     if (snapshots.some(({ id }) => rootName(id) === name)) return 'its snapshot';
@@ -158,7 +167,7 @@ export class Reachable {
     }
     const stagedFor = parseStagedName(name);
     if (stagedFor !== undefined) {
-      return stagedFor > appliedSeq && this.#staged(stagedFor).includes(name) ? `slot ${stagedFor}` : undefined;
+      return stagedFor > logFloor && this.#staged(stagedFor).includes(name) ? `slot ${stagedFor}` : undefined;
     }
     const blob = parseBlobName(name);
     if (blob !== undefined) return this.#needsBlob(blob);
@@ -186,10 +195,12 @@ export class Reachable {
     const names = new Set([block0Name]);
     const block0 = this.#block0;
     if (block0 === undefined) return names;
-    const { generation, appliedSeq, logFloor, history, snapshots } = block0;
+    const { generation, logFloor, history, snapshots } = block0;
     const { blobs, tail } = this.#ledger;
-    for (let slot = logFloor + 1; slot <= tail; slot++) names.add(commitName(slot));
-    for (let slot = appliedSeq + 1; slot <= tail; slot++) for (const name of this.#staged(slot)) names.add(name);
+    for (let slot = logFloor + 1; slot <= tail; slot++) {
+      names.add(commitName(slot));
+      for (const name of this.#staged(slot)) names.add(name);
+    }
     for (const { id } of snapshots) names.add(rootName(id));
     const states = [generation, ...snapshots.map((pin) => pin.generation)];
     for (let g = history?.floor ?? generation; g < generation; g++) {
@@ -205,8 +216,4 @@ export class Reachable {
     for (const slot of slots) for (const blob of blobs.after(slot).live) names.add(blobName(blob));
     return names;
   }
-}
-
-function childNames(place: TreePlace, node: Node): string[] {
-  return Array.from({ length: node.count }, (_, i) => blockName(place, node.child(i)));
 }

@@ -4,7 +4,7 @@
  * with.
  */
 import type { Judge } from './judge.ts';
-import type { Ledger } from './ledger.ts';
+import type { Ledger, RecordedRead } from './ledger.ts';
 import { rowsOf } from './model.ts';
 import type { State, TableRows } from './model.ts';
 
@@ -52,6 +52,25 @@ export class Reader {
       'I6 snapshot reads',
       `${this.#name}: ${what} shows no state of slots ${least} to ${tail}.\nFound:\n${found}\nAt the end:\n${expected}`,
     );
+  }
+
+  /** Judges reads that are all of one state. `least` as in {@link judge}. */
+  judgeTogether(what: string, least: number, reads: readonly RecordedRead[]): void {
+    const { tail } = this.#ledger;
+    const shows = (slot: number): boolean => {
+      const state = this.#ledger.stateAt(slot);
+      return reads.every((read) => read.resultAt(state) === read.found);
+    };
+    for (let slot = least; slot <= tail; slot++) {
+      if (!shows(slot)) continue;
+      if (reads.length > 0) this.promised(slot);
+      return;
+    }
+    const found = reads.map((read) => `${read.what}:\n${read.found}`).join('\n');
+    const before = Array.from({ length: least }, (_, slot) => slot).findLast(shows);
+    const name = before === undefined ? 'I6 snapshot reads' : 'I7 own writes and monotonic reads';
+    const message = `${this.#name}: ${what} shows no state of slots ${least} to ${tail}, but ${before ?? 'none at all'}`;
+    this.#judge.fail(name, `${message}.\n${found}`);
   }
 
   /** States share the tables that did not change between them: each is looked at once. */

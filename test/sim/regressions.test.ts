@@ -288,6 +288,37 @@ describe('I8: a blob', () => {
   });
 });
 
+describe('I12: a process that was cloned', () => {
+  /** Another process that draws the same random numbers. */
+  function clone(nodeId: number, laterMs: number): Database {
+    const process = environment.fork({ seed: 'the same' });
+    process.skewMs = laterMs;
+    const options = { dbPrefix: 'sim', nodeId, writeForwardInterval: 1000, logLevel: 'silent' } as const;
+    const db = createDatabase({ ...options, driver: process.connect(store) }, process);
+    for (const schema of schemas) db.registerSchema(schema);
+    return db;
+  }
+
+  it('does not take the commits and blocks of its twin for its own', async () => {
+    // Whoever creates a database draws more.
+    const creator = node(1, store);
+    await environment.run(creator.start());
+    await environment.run(creator.stop());
+    const twins = [clone(0, 0), clone(0, 1)] as const;
+    for (const db of twins) await environment.run(db.start());
+    for (let round = 1; round <= 5; round++) {
+      await environment.run(Promise.all(twins.map((db, i) => insert(db, round * 10 + i))));
+      await environment.run(Promise.all(twins.map((db) => db.checkpoint())));
+    }
+    for (const db of twins) {
+      await environment.run(db.refresh());
+      const ids = (await environment.run(db.query(items).execute())).map(({ id }) => id);
+      expect(ids).toEqual([10, 11, 20, 21, 30, 31, 40, 41, 50, 51]);
+      expect((await environment.run(db.verify())).findings).toEqual([]);
+    }
+  });
+});
+
 describe('a blob that was collected before its flush', () => {
   it('is uploaded again, and once more where that fails', async () => {
     let uploads = 0;

@@ -14,11 +14,13 @@ import type { VirtualEnvironment } from '../../src/testing/virtual-environment.t
 import { mapBlobs } from './blob-ledger.ts';
 import { buildQuery } from './build-query.ts';
 import { bulkOps, randomGet, randomOp, randomQuery } from './generate.ts';
+import type { Habits } from './config.ts';
 import type { Segment } from './ledger.ts';
 import { applyOps, rowsOf, runQuery, sortedRows, textOf } from './model.ts';
 import type { Op, State } from './model.ts';
 import { Reader } from './reader.ts';
 import { SimBatch } from './sim-batch.ts';
+import { runTransaction } from './sim-transaction.ts';
 import { SnapshotHolder } from './snapshot-holder.ts';
 import { blobFieldsOf, schemas } from './tables.ts';
 import type { Row } from './tables.ts';
@@ -34,6 +36,8 @@ const expectedCodes = new Set([
   'DEADLINE_EXCEEDED',
   'ABORTED',
   'NOT_STARTED',
+  'BACKPRESSURE',
+  'TRANSACTION_CONFLICT',
 ]);
 
 function hasBlobs({ ops }: Segment): boolean {
@@ -50,6 +54,7 @@ interface BegunRead {
 
 export class SimNode {
   readonly name: string;
+  readonly nodeId: number;
   readonly environment: VirtualEnvironment;
   readonly db: Database;
   readonly faulty: FaultyDriver;
@@ -72,13 +77,16 @@ export class SimNode {
   /** What was acknowledged at the first attempt, in the order of the calls. */
   readonly #inOrder: Segment[] = [];
 
-  constructor(world: World, name: string, index: number, seed: string) {
+  /** `draws`: what the engine's random numbers come from, if not from the seed. */
+  constructor(world: World, name: string, index: number, seed: string, draws?: string) {
     const { config, root, store, prefix, trace } = world;
+    const { nodes, asksForNodes = false, polling, mergePolicy, history } = config.habits[index] as Habits;
     this.#world = world;
     this.name = name;
+    this.nodeId = config.nodeIds[index] as number;
     this.#random = new SeededRandom(`${seed} work`);
     this.#chaos = new SeededRandom(`${seed} chaos`);
-    this.environment = root.fork({ seed: `${seed} environment`, lookMs: config.lookMs });
+    this.environment = root.fork({ seed: draws ?? `${seed} environment`, lookMs: config.lookMs });
     if (config.wrongClocks) this.jumpClock();
     this.died = new Promise((resolve) => {
       this.#die = resolve;
@@ -87,16 +95,20 @@ export class SimNode {
     this.faulty = new FaultyDriver(store, { seed: `${seed} faults`, faults: config.faults, environment: root });
     const hooks = { name, trace, beforeSend: () => this.#mishap(), afterSend: () => this.#mishap() };
     const options = {
-      ...config.habits[index],
+      polling,
+      mergePolicy,
+      ...(history === undefined ? {} : { history }),
+      ...(nodes === undefined ? {} : { nodes: asksForNodes ? () => this.#nodesFor(nodes) : nodes }),
       dbPrefix: prefix,
-      nodeId: config.nodeIds[index] as number,
+      nodeId: this.nodeId,
       driver: new WatchedDriver(this.environment.connect(this.faulty), hooks),
       writeForwardInterval: config.intervalMs,
       blockSizeBytes: config.blockSizeBytes,
       logLevel: 'silent',
     };
     const checked = checkOptions(options, () => undefined);
-    this.db = new Database(new Instance(checked, this.environment, config.maxCommitBytes));
+    const { maxMemoryBytes } = config;
+    this.db = new Database(new Instance({ ...checked, maxMemoryBytes }, this.environment, config.maxCommitBytes));
     for (const schema of schemas) this.db.registerSchema(schema);
     const expect = (what: string, error: unknown): void => this.#expect(what, error);
     const random = new SeededRandom(`${seed} snapshots`);
@@ -132,11 +144,12 @@ export class SimNode {
   /** What may happen to a process at any request. */
   #mishap(): void {
     const { config, ending } = this.#world;
-    if (ending || !this.#chaos.chance(config.pauseChance / 2)) return;
+    if (ending) return;
+    // What it sent just now may land, the next one is never sent.
+    if (this.#chaos.chance(config.crashChance / 2)) return this.kill();
+    if (!this.#chaos.chance(config.pauseChance / 2)) return;
     this.environment.pause(this.#chaos.between(...config.pauseMs));
     if (config.wrongClocks && this.#chaos.chance(0.3)) this.jumpClock();
-    // A process that dies at a request: what it sent just now may land, the next one is never sent.
-    if (Number.isFinite(config.crashEveryMs) && this.#chaos.chance(0.1)) this.kill();
   }
 
   #sleep(ms: number): Promise<void> {
@@ -149,7 +162,7 @@ export class SimNode {
     const code = error instanceof StoreDbError ? error.code : undefined;
     trace.add(this.name, `${what} failed: ${code ?? String(error)}`);
     if (code !== undefined && expectedCodes.has(code)) return;
-    if (code === 'CORRUPTION' && config.damage) return;
+    if (code === 'CORRUPTION' && (config.faults.damaged ?? 0) > 0) return;
     judge.fail('unexpected error', `${this.name}: ${what}: ${inspect(error)}`);
   }
 
@@ -189,10 +202,24 @@ export class SimNode {
     }
   }
 
+  /** The answer of whoever knows the nodes: mostly what it was told, sometimes another one, or none. */
+  #nodesFor(nodes: readonly number[]): readonly number[] {
+    const dice = this.#chaos.next();
+    if (dice < 0.05) throw new Error('Nobody knows the nodes');
+    return dice < 0.3 ? [...new Set(this.#world.config.nodeIds)] : nodes;
+  }
+
+  /** Has done its work, and leaves the others to theirs. */
+  async leave(): Promise<void> {
+    await Promise.all([...this.#flushes, ...this.#collections]);
+    await this.#stop();
+  }
+
   async #act(): Promise<void> {
     const { config } = this.#world;
     if (this.#random.chance(config.snapshotChance)) return this.#snapshots.act();
     if (this.#random.chance(config.gcChance)) return this.#collect();
+    if (this.#random.chance(config.transactionChance)) return this.#transact();
     if (this.#kept.length > 0 && this.#random.chance(0.1)) return this.#flushKept();
     const dice = this.#random.next();
     if (dice < 0.5) await this.#write();
@@ -250,6 +277,31 @@ export class SimNode {
     const flush = this.#flush(work).finally(() => this.#flushes.delete(flush));
     this.#flushes.add(flush);
     if (this.#random.chance(0.5) || this.#flushes.size > 5) await flush;
+  }
+
+  /** Runs a transaction, and waits for it or not. */
+  async #transact(): Promise<void> {
+    const { world, name, db } = { world: this.#world, name: this.name, db: this.db };
+    const random = this.#random.fork();
+    const { abortChance, thinkMs } = world.config;
+    const controller = random.chance(abortChance) ? new AbortController() : undefined;
+    const giveUp = (): void => controller?.abort(new Error('The application has changed its mind'));
+    const timer = this.environment.setTimer(giveUp, random.between(0, 8) * thinkMs);
+    const pause = (): Promise<void> => this.#sleep(random.between(0, 1) * thinkMs);
+    const began = this.#beginRead();
+    const run = async (): Promise<void> => {
+      const signal = controller?.signal;
+      const { error, acked, attempts } = await runTransaction({ world, name, db, random, signal, sleep: pause });
+      timer.cancel();
+      if (error !== undefined) this.#expect('transaction', error);
+      const { reader } = began;
+      for (const reads of attempts)
+        reader.judgeTogether('a transaction', reader === this.#reader ? began.least : 0, reads);
+      if (acked !== undefined) this.#reader.promised(acked.landed?.slot ?? 0);
+    };
+    const transaction = run().finally(() => this.#flushes.delete(transaction));
+    this.#flushes.add(transaction);
+    if (random.chance(0.5) || this.#flushes.size > 5) await transaction;
   }
 
   /** Flushes a batch as an application would: again where the outcome is unknown, sometimes again where it is not. */

@@ -1,18 +1,40 @@
 /**
- * The simulator over many seeds (docs/testing.md). `SIM_SEEDS` sets how many, `SIM_SEED` the first one:
+ * The simulator over many seeds (docs/testing.md). `SIM_SEEDS` sets how many, `SIM_SEED` the first one, `SIM_JOBS` how
+ * many threads run them (default: one for every core):
  *
  *     SIM_SEED=1000 SIM_SEEDS=5000 npx vitest run test/sim/sim.test.ts
  */
-import { describe, expect, it } from 'vitest';
-import { simulate, simulateTwice } from './simulation.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CompiledTree, workerOf } from './compiled-tree.ts';
+import { replayOf } from './config-text.ts';
+import { SeedPool } from './seed-pool.ts';
+import type { SeedTask } from './seed-pool.ts';
 
 const first = Number(process.env['SIM_SEED'] ?? 1);
-const seeds = Number(process.env['SIM_SEEDS'] ?? 120);
-const chunk = 20;
+const seeds = Number(process.env['SIM_SEEDS'] ?? 1000);
+const jobs = process.env['SIM_JOBS'];
+const chunk = 100;
 /** One in so many is run a second time: it must do the same. */
-const twice = 5;
+const twice = 10;
 /** For long runs on busy machines: a seed takes a fraction of this. */
 const seedTimeoutMs = 20_000;
+
+let tree: CompiledTree;
+let pool: SeedPool;
+
+beforeAll(async () => {
+  tree = await CompiledTree.make();
+  pool = new SeedPool({ worker: workerOf(tree.folder), ...(jobs === undefined ? {} : { jobs: Number(jobs) }) });
+});
+
+afterAll(async () => {
+  await pool.close();
+  tree.remove();
+});
+
+function* tasks(from: number, to: number): Generator<SeedTask, void, undefined> {
+  for (let seed = from; seed <= to; seed++) yield { seed, options: {}, twice: seed % twice === 0 };
+}
 
 describe('the simulator', () => {
   for (let from = first; from < first + seeds; from += chunk) {
@@ -20,11 +42,16 @@ describe('the simulator', () => {
     it(
       `finds nothing wrong from seed ${from} to ${to}`,
       async () => {
-        for (let seed = from; seed <= to; seed++) {
-          const { violation } = await (seed % twice === 0 ? simulateTwice : simulate)(seed);
-          const found = violation && `${violation.invariant}: ${violation.message}`;
-          expect(found, `npm run sim -- --seed ${seed} --trace`).toBeUndefined();
-        }
+        const found: string[] = [];
+        let done = 0;
+        await pool.run(tasks(from, to), ({ seed, config, violation }) => {
+          done++;
+          if (violation !== undefined)
+            found.push(`${violation.invariant}: ${violation.message}\n${replayOf(seed, config)}`);
+          return true;
+        });
+        expect(found).toEqual([]);
+        expect(done).toBe(to - from + 1);
       },
       chunk * seedTimeoutMs,
     );

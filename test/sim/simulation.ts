@@ -8,8 +8,9 @@ import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
 import { Caretaker } from './caretaker.ts';
 import { configOf } from './config.ts';
-import type { SimConfig } from './config.ts';
-import { InvariantViolation, Judge } from './judge.ts';
+import type { Habits, SimConfig, SimOverrides } from './config.ts';
+import { Judge } from './judge.ts';
+import type { Violation } from './judge.ts';
 import { Ledger } from './ledger.ts';
 import { Reachable } from './reachable.ts';
 import { SimNode } from './sim-node.ts';
@@ -20,7 +21,7 @@ import { WatchedStore } from './watched-store.ts';
 export interface SimResult {
   readonly seed: number;
   readonly config: SimConfig;
-  readonly violation: InvariantViolation | undefined;
+  readonly violation: Violation | undefined;
   /** Equal for equal runs. */
   readonly hash: string;
   readonly commits: number;
@@ -30,8 +31,8 @@ export interface SimResult {
 }
 
 export interface SimOptions {
-  /** Actions of each node, instead of what the seed says. */
-  readonly actions?: number;
+  /** Instead of what the seed says. */
+  readonly config?: SimOverrides;
   readonly print?: (line: string) => void;
 }
 
@@ -39,7 +40,7 @@ const prefix = 'sim';
 /** With everything working again, whatever is open must have ended after so much virtual time. */
 const patienceMs = 30 * 60_000;
 /** How much longer than the one before each pause is between what happens beside the nodes: some runs are long. */
-const rarer = 1.04;
+const rarer = 1.12;
 /** No run takes longer. */
 const wholeMs = 30 * 86_400_000;
 
@@ -49,10 +50,14 @@ class Simulation {
   readonly #caretaker: Caretaker;
   readonly #living = new Set<SimNode>();
   readonly #networks: FaultyDriver[] = [];
+  /** Ids of nodes that were killed. */
+  readonly #crashed = new Set<number>();
+  /** What the engines' random numbers come from. */
+  readonly #draws: number;
 
   constructor(seed: number, options: SimOptions) {
     const random = new SeededRandom(`simulation ${seed}`);
-    const config = configOf(random.fork(), options.actions);
+    const config = configOf(seed, options.config);
     const root = new VirtualEnvironment({ seed: `root ${seed}` });
     const nowMs = (): number => root.timeline.nowMs;
     const judge = new Judge();
@@ -63,6 +68,7 @@ class Simulation {
     const store = new WatchedStore({ prefix, objects, ledger, reachable, judge, environment: root });
     this.#world = { prefix, config, root, store, objects, ledger, reachable, judge, trace, ending: false };
     this.#random = random;
+    this.#draws = random.next();
     this.#caretaker = new Caretaker(this.#world, random.fork());
     trace.add('config', JSON.stringify(config));
   }
@@ -92,7 +98,7 @@ class Simulation {
     await Promise.all(config.nodeIds.map((_, index) => this.#life(index)));
     world.ending = true;
     world.trace.add('simulation', 'ends');
-    for (const node of this.#living) if (node.isDead) this.#living.delete(node);
+    for (const node of this.#living) if (node.isDead) this.#bury(node);
     const finished = this.#finish();
     const inTime = await Promise.race([finished.then(() => true), sleep(root, patienceMs).then(() => false)]);
     if (!inTime)
@@ -102,6 +108,7 @@ class Simulation {
     await this.#caretaker.audit();
     await this.#caretaker.collectAll();
     await this.#caretaker.audit();
+    this.#checkRegistered();
     for (const { name, environment, stopFailed } of this.#living) {
       const { timerCount } = environment;
       if (timerCount > 0 && !stopFailed) world.judge.fail('stop', `${name} left ${timerCount} timers behind`);
@@ -113,8 +120,11 @@ class Simulation {
     await Promise.all(nodes.map((node) => node.settle()));
     // What was given up may still land, also that of the dead. Nodes that poll always have something under way now and
     // then, so this looks at no fixed interval.
-    while (this.#networks.some(({ underWay }) => underWay > 0)) {
-      await sleep(this.#world.root, this.#random.between(500, 1500));
+    for (let meanMs = 500; this.#networks.some(({ underWay }) => underWay > 0); meanMs = Math.min(meanMs * 1.3, 8000)) {
+      const ms = this.#random.between(0.5, 1.5) * meanMs;
+      // Most of them sleep meanwhile: that they look at the store all the time has been seen.
+      for (const { environment } of nodes) if (this.#random.chance(0.7)) environment.pause(ms);
+      await sleep(this.#world.root, ms);
     }
     await Promise.all(nodes.map((node) => node.finish()));
   }
@@ -124,9 +134,17 @@ class Simulation {
     const world = this.#world;
     const { config, root } = world;
     const random = this.#random.fork();
+    const { draws = index } = config.habits[index] as Habits;
     let done = 0;
+    await sleep(root, random.between(0, config.startWithinMs));
     for (let life = 1; done < config.actions; life++) {
-      const node = new SimNode(world, `n${index}.${life}`, index, `${random.next()}`);
+      const node = new SimNode(
+        world,
+        `n${index}.${life}`,
+        index,
+        `${random.next()}`,
+        `${this.#draws} ${draws}.${life}`,
+      );
       this.#living.add(node);
       this.#networks.push(node.faulty);
       if (Number.isFinite(config.crashEveryMs) && life < 6) {
@@ -137,12 +155,26 @@ class Simulation {
         root.setTimer(() => node.beginOutage(), fromMs);
         root.setTimer(() => node.endOutage(), fromMs + 60_000);
       }
-      const work = node.work(config.actions - done, () => done++);
+      const leaves = random.chance(config.leaveChance);
+      const work = node.work(config.actions - done, () => done++).then(() => (leaves ? node.leave() : undefined));
       await Promise.race([work, node.died]);
       if (!node.isDead) return;
-      this.#living.delete(node);
+      this.#bury(node);
       await sleep(root, random.between(0, 3000));
     }
+  }
+
+  /** Who was stopped has left the list of nodes, unless it has the id of one that crashed. */
+  #checkRegistered(): void {
+    const { ledger, judge } = this.#world;
+    const { nodes = [] } = ledger.block0 ?? {};
+    const left = nodes.filter((id) => !this.#crashed.has(id));
+    if (left.length > 0) judge.fail('rotation', `Nodes ${left.join(', ')} are registered, and were all stopped`);
+  }
+
+  #bury(node: SimNode): void {
+    this.#crashed.add(node.nodeId);
+    this.#living.delete(node);
   }
 
   #crash(node: SimNode): void {
@@ -202,5 +234,5 @@ export async function simulateTwice(seed: number, options: SimOptions = {}): Pro
   const second = await simulate(seed, options);
   if (first.hash === second.hash) return first;
   const message = `Two runs of seed ${seed} differ: ${first.hash} and ${second.hash}`;
-  return { ...first, violation: first.violation ?? new InvariantViolation('determinism', message) };
+  return { ...first, violation: first.violation ?? { invariant: 'determinism', message } };
 }

@@ -37,7 +37,21 @@ export const marks = defineSchema({
   primaryKey: 'id',
 });
 
-export const schemas = [items, notes, marks] as const;
+/** What transactions move money between. Nothing else writes to it. */
+export const accounts = defineSchema({
+  name: 'accounts',
+  version: 1,
+  fields: { id: { typeId: Types.uint8 }, balance: { typeId: Types.int32 } },
+  primaryKey: 'id',
+});
+
+export const schemas = [items, notes, marks, accounts] as const;
+
+/** Money that every account begins with. */
+export const firstBalance = 100;
+export const accountIds = [1, 2, 3, 4];
+/** All money that there is, once there are accounts. */
+export const wholeBalance = firstBalance * accountIds.length;
 
 export type Value = string | number | null;
 export type Row = Readonly<Record<string, Value>>;

@@ -32,6 +32,8 @@ export class WatchedStore implements StorageDriver {
   readonly certified = true;
   readonly #options: WatchedStoreOptions;
   readonly #memory: MemoryDriver;
+  /** How many objects were written. */
+  writes = 0;
 
   constructor(options: WatchedStoreOptions) {
     this.#options = options;
@@ -50,6 +52,7 @@ export class WatchedStore implements StorageDriver {
   async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     const result = await this.#memory.put(key, body, options);
     if (result.status !== 'written') return result;
+    this.writes++;
     const { objects, ledger, reachable, judge } = this.#options;
     const name = this.#nameOf(key);
     const existed = objects.has(name);

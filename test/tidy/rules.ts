@@ -34,6 +34,8 @@ const layers: readonly Layer[] = [
   {
     rooms: [
       'options.ts',
+      'call-options.ts',
+      'changes.ts',
       'trigger-api.ts',
       'maintenance.ts',
       'instance.ts',

@@ -27,7 +27,7 @@ export interface Module {
   readonly text: string;
   readonly program: SyntaxNode;
   readonly imports: readonly Import[];
-  /** `source` is what is published; tests, benchmarks, examples and scripts are `support`. */
+  /** `source` is what is published; tests, models, benchmarks, examples and scripts are `support`. */
   readonly kind: 'source' | 'support';
 }
 
@@ -39,7 +39,7 @@ export interface Tree {
   readonly entries: readonly string[];
 }
 
-const moduleFolders = new Set(['src', 'test', 'examples', 'bench', 'scripts']);
+const moduleFolders = new Set(['src', 'test', 'model', 'examples', 'bench', 'scripts']);
 
 export function isTest(path: string): boolean {
   return path.endsWith('.test.ts');

@@ -120,6 +120,8 @@ describe('a change', () => {
   const byKeys = (tx: Transaction): unknown => tx.query(people).where('id', 'IN', [2, 3, 50]).execute();
   const byKeyAndName = (tx: Transaction): unknown =>
     tx.query(people).where('id', '>', 0).where('name', '=', 'row 3').execute();
+  const byKeysAndName = (tx: Transaction): unknown =>
+    tx.query(people).where('id', 'IN', [2, 3]).where('name', '=', 'row 3').execute();
   const byFunction = (tx: Transaction): unknown => tx.query(people).where('isThird', '=', true).execute();
   const byKey = (tx: Transaction): unknown => tx.get(people, 3);
   const limited = (tx: Transaction): unknown => tx.query(people).where('age', '>', 0).limit(1).execute();
@@ -157,6 +159,8 @@ describe('a change', () => {
       ['a range of keys', byKeyRange, 'deletes a row in it', remove(2)],
       ['some keys', byKeys, 'changes a row of them', set(3, { name: 'other' })],
       ['some keys', byKeys, 'inserts one that was not there', insert(50, 1)],
+      ['some keys and a field', byKeysAndName, 'makes one of them match', set(2, { name: 'row 3' })],
+      ['some keys and a field', byKeysAndName, 'makes one of them not match', set(3, { name: 'other' })],
       ['keys and a field', byKeyAndName, 'makes a row match', set(8, { name: 'row 3' })],
       ['keys and a field', byKeyAndName, 'makes a row not match', set(3, { name: 'other' })],
       ['a function', byFunction, 'makes a row match', set(8, { name: 'row 3' })],
@@ -185,6 +189,20 @@ describe('a change', () => {
       ['some keys', byKeys, 'changes a row between them', set(4, { name: 'other' })],
       ['keys and a field', byKeyAndName, 'changes a row that does not match', set(4, { age: 1 })],
       ['a function', byFunction, 'changes a row that does not match', set(4, { age: 1 })],
+      [
+        'a field that is null',
+        (tx) => tx.query(people).where('name', '=', null).count(),
+        'deletes a row whose is not',
+        remove(4),
+      ],
+      [
+        'a range of keys and a field',
+        (tx) => tx.query(people).where('id', '<', 5).where('name', '=', 'row 3').execute(),
+        'makes a row beyond the range match',
+        set(8, { name: 'row 3' }),
+      ],
+      ['some keys and a field', byKeysAndName, 'makes another row match', set(8, { name: 'row 3' })],
+      ['some keys and a field', byKeysAndName, 'changes one of them that does not match', set(2, { age: 1 })],
       ['nothing', () => undefined, 'changes what it writes', insert(1000, 5)],
       ['no row at all', (tx) => tx.query(people).where('id', 'IN', []).execute(), 'inserts one', insert(77, 1)],
       ['another table', (tx) => tx.query('_blobs').count(), 'changes a row', set(4, { age: 1 })],
@@ -206,6 +224,20 @@ describe('a change', () => {
     expect(a.db.stats().transactions).toMatchObject({ committed: 1, conflicts: 1, failed: 1 });
   });
 
+  it('in another version of the table is one', async () => {
+    const { id, name, age } = people.fields;
+    const first = { name: 'new', version: 1, fields: { id, age }, primaryKey: 'id' } as const;
+    a.db.registerSchema(first);
+    // In its rows the fields lie elsewhere.
+    b.db.registerSchema({ ...first, version: 2, fields: { id, aa: name, age } });
+    const reading = attemptsOf(
+      (tx) => tx.query(first).where('age', '=', 77).count(),
+      (tx) => tx.insert('new', { id: 1, aa: 'a name', age: 77 }),
+    );
+    await expect(reading).rejects.toThrow('is stored in version 2, and version 1 is registered');
+    expect(a.db.stats().transactions).toMatchObject({ committed: 0, conflicts: 1, failed: 1 });
+  });
+
   it('of what an own update is laid over counts, once that was looked at', async () => {
     // By what is stored, the row does not match, neither before nor after.
     const read: Change = async (tx) => {
@@ -213,6 +245,16 @@ describe('a change', () => {
       return tx.query(people).where('age', '=', 99).execute();
     };
     expect(await attemptsOf(read, set(3, { name: 'other' }))).toBe(2);
+  });
+
+  it('of a row that is replaced does not count, though that was looked at', async () => {
+    const read: Change = async (tx) => {
+      await tx.upsert(people, { id: 3, name: 'mine', age: 99 });
+      await tx.delete(people, 4);
+      return tx.query(people).where('age', '=', 99).execute();
+    };
+    expect(await attemptsOf(read, set(3, { name: 'other' }))).toBe(1);
+    expect(await attemptsOf(read, set(3, { name: 'other', age: 1 }))).toBe(2);
   });
 
   it('of a row that is only updated leaves both changes', async () => {
@@ -226,14 +268,16 @@ describe('members of one commit', () => {
     db.transaction(async (tx) => tx.update(people, { id, age: ((await tx.get(people, id))?.age ?? 0) * 2 }));
 
   /** Begins what commits while a flush is under way, so that all of it shares the next commit. */
-  async function whileHeld<T>(begin: () => Promise<T>): Promise<{ done: Promise<T> }> {
+  async function whileHeld<T>(begin: () => Promise<T>, node = a): Promise<{ done: Promise<T> }> {
     let open = (): void => undefined;
-    const opened = new Promise<void>((resolve) => (open = resolve));
-    a.driver.onPut(
+    const opened = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    node.driver.onPut(
       /^committed/,
       after(() => opened),
     );
-    const first = nodes.insert(a, 90);
+    const first = nodes.insert(node, 90);
     await nodes.environment.quiesce();
     const done = begin();
     done.catch(() => undefined);
@@ -274,6 +318,27 @@ describe('members of one commit', () => {
     await nodes.run(all.done);
     expect(attempts).toBe(2);
     expect((await nodes.run(a.db.get(people, 60)))?.age).toBe(1);
+  });
+
+  it('of others are all looked at', async () => {
+    let attempts = 0;
+    let goOn = (): void => undefined;
+    const others = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const running = a.db.transaction(async (tx) => {
+      attempts++;
+      const row = await tx.get(people, 1);
+      await others;
+      await tx.insert(people, { id: 60, name: 'age', age: row?.age ?? 0 });
+    });
+    const both = await whileHeld(() => Promise.all([2, 1].map((id) => double(b, id))), b);
+    await nodes.run(both.done);
+    expect(b.db.stats().log?.tail).toBe(3);
+    goOn();
+    await nodes.run(running);
+    expect(attempts).toBe(2);
+    expect((await nodes.run(a.db.get(people, 60)))?.age).toBe(20);
   });
 
   it('that contradict one which is rejected in the end do not do so', async () => {

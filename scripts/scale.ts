@@ -1,0 +1,57 @@
+/**
+ * Makes the figures, tables and plots of docs/scale.md anew: `npm run scale`. `--quick` simulates a part of it in about a
+ * minute and prints it, without changing anything; `--only steady,checks` some sections, keeping the figures of the others;
+ * `--plots-only` draws what docs/scale.json has.
+ */
+import { parseArgs } from 'node:util';
+import { Presets, SingleBar } from 'cli-progress';
+import Table from 'cli-table3';
+import { jobs, noFigures, readFigures, writeFigures } from './scale/figures.ts';
+import type { Figures, Section } from './scale/figures.ts';
+import { tables, writePage } from './scale/page.ts';
+import { writePlots } from './scale/plots.ts';
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    'plots-only': { type: 'boolean', default: false },
+    only: { type: 'string' },
+  },
+});
+
+async function simulate(figures: Figures): Promise<void> {
+  const only = values.only?.split(',');
+  const list = jobs(values.quick).filter(({ section }) => only === undefined || only.includes(section));
+  for (const section of new Set(list.map((job): Section => job.section))) {
+    figures[section].length = 0;
+    // Months are made of what is simulated in the same section.
+    if (section === 'steady') figures.months.length = 0;
+  }
+  const bar = new SingleBar({ format: '{bar} {value}/{total} | {duration_formatted} | {name}' }, Presets.legacy);
+  bar.start(list.length, 0, { name: '' });
+  for (const job of list) {
+    bar.update({ name: job.name });
+    await job.run(figures);
+    bar.increment();
+    if (!values.quick) await writeFigures(figures);
+  }
+  bar.stop();
+}
+
+function print(figures: Figures): void {
+  for (const { title, head, rows } of tables(figures)) {
+    console.log(`\n${title}`);
+    const table = new Table({ head: [...head], colAligns: head.map((_, i) => (i === 0 ? 'left' : 'right')) });
+    for (const row of rows) table.push([...row]);
+    console.log(table.toString());
+  }
+}
+
+const kept = values['plots-only'] || (values.only !== undefined && !values.quick);
+const figures = kept ? await readFigures().catch(noFigures) : noFigures();
+if (!values['plots-only']) await simulate(figures);
+if (values.quick) print(figures);
+else {
+  await writePlots(figures);
+  await writePage(figures);
+}

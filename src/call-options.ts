@@ -1,0 +1,67 @@
+/** Options and arguments of calls, and their checks. */
+import { InvalidOptionError } from './base/errors.ts';
+import type { CommitRef } from './cluster/fate.ts';
+import { describeValue, isUuid } from './format/values.ts';
+
+/** Options of calls that reach the store. */
+export interface CallOptions {
+  /** Gives the call up. */
+  readonly signal?: AbortSignal;
+}
+
+/** Options of `db.refresh()`. */
+export interface RefreshOptions extends CallOptions {
+  /**
+   * A position, such as `db.position` of the instance that wrote. Where this instance shows it already, nothing is
+   * asked of the store; where it does not, it is waited for, up to a minute. Default: whatever was committed before the call.
+   */
+  readonly atLeast?: number;
+}
+
+/** Options of `db.snapshot()`. */
+export interface SnapshotOptions extends CallOptions {
+  /**
+   * After how long others may take the snapshot for abandoned, in milliseconds, if its holder has not renewed it: it does so
+   * by itself as long as it runs. Default 3,600,000 (an hour).
+   */
+  readonly expiresAfterMs?: number;
+}
+
+export function checkPosition(option: string, value: unknown): void {
+  if (Number.isSafeInteger(value) && (value as number) >= 0) return;
+  throw new InvalidOptionError(
+    option,
+    `Option ${option} is ${describeValue(value)}; it must be a position: a whole number >= 0, such as db.position.`,
+  );
+}
+
+export function checkCommit(commit: unknown): CommitRef {
+  const { commitId, slot } = Object(commit) as { commitId: unknown; slot: unknown };
+  if (typeof commitId === 'string' && isUuid(commitId) && Number.isSafeInteger(slot) && (slot as number) > 0) {
+    return { commitId, slot: slot as number };
+  }
+  throw new InvalidOptionError(
+    'commit',
+    `The commit is ${describeValue(commit)}; it must be a CommitOutcomeUnknownError, or an object with its commitId ` +
+      'and slot.',
+  );
+}
+
+export function isTime(value: unknown): boolean {
+  return value instanceof Date && !Number.isNaN(value.getTime());
+}
+
+export function checkSnapshotOptions(options: SnapshotOptions): {
+  timeToLiveMs: number;
+  signal: AbortSignal | undefined;
+} {
+  const { expiresAfterMs = 3_600_000, signal } = options;
+  if (Number.isInteger(expiresAfterMs) && expiresAfterMs >= 1000 && expiresAfterMs <= 2_592_000_000) {
+    return { timeToLiveMs: expiresAfterMs, signal };
+  }
+  const allowed = 'whole milliseconds from 1,000 to 2,592,000,000 (30 days)';
+  throw new InvalidOptionError(
+    'expiresAfterMs',
+    `Option expiresAfterMs is ${describeValue(expiresAfterMs)}; it must be ${allowed}.`,
+  );
+}

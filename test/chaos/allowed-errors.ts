@@ -1,0 +1,13 @@
+/** What a bad network, a lost race or the end of an instance may make of a call. Anything else is a defect. */
+export const allowedErrors: ReadonlySet<string> = new Set([
+  'STORAGE',
+  'COMMIT_OUTCOME_UNKNOWN',
+  'DEADLINE_EXCEEDED',
+  'ABORTED',
+  'CONTENTION',
+  'TRANSACTION_CONFLICT',
+  'BACKPRESSURE',
+  'SNAPSHOT_EXPIRED',
+  'NOT_STARTED',
+  'INSUFFICIENT_FUNDS',
+]);

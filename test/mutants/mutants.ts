@@ -1,0 +1,43 @@
+/** All mutants, what finds them, and the tables of docs/testing.md that say so. */
+import { readFileSync } from 'node:fs';
+import { blobMutants } from './blob-mutants.ts';
+import { clusterMutants } from './cluster-mutants.ts';
+import { gcMutants } from './gc-mutants.ts';
+import { logMutants } from './log-mutants.ts';
+import type { Mutant } from './mutant.ts';
+import { snapshotMutants } from './snapshot-mutants.ts';
+import { transactionMutants } from './transaction-mutants.ts';
+
+export interface Finding {
+  /** A seed that found it: the first from 1 on, when the seeds were last gone through. */
+  readonly seed: number;
+  /** The invariant that failed. */
+  readonly as: string;
+}
+
+export type Findings = Readonly<Record<string, Finding>>;
+
+export const findingsFile = new URL('findings.json', import.meta.url);
+
+/** By the names of the mutants. */
+export function readFindings(): Findings {
+  return JSON.parse(readFileSync(findingsFile, 'utf8')) as Findings;
+}
+
+/** In the order of docs/testing.md. */
+export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
+  log: [...logMutants, ...clusterMutants, ...transactionMutants],
+  objects: [...gcMutants, ...snapshotMutants, ...blobMutants],
+};
+
+export const mutants: readonly Mutant[] = Object.values(mutantTables).flat();
+
+/** A table of docs/testing.md. */
+export function tableOf(list: readonly Mutant[], findings: Findings): string {
+  const rows = list.map(({ name, tests }) => {
+    const finding = findings[name];
+    if (tests !== undefined) return `| ${name} | | ${tests.map((test) => `\`${test}\``).join(', ')} |`;
+    return `| ${name} | ${finding?.seed ?? '?'} | ${finding?.as ?? '?'} |`;
+  });
+  return ['| mistake | seed | found as |', '|---|---|---|', ...rows].join('\n');
+}

@@ -1,0 +1,117 @@
+/** Mistakes in transactions: what counts as read, and what it is validated against. */
+import type { Mutant } from './mutant.ts';
+
+const host = 'src/transaction/transaction-host.ts';
+const watch = 'src/transaction/commit-watch.ts';
+const readSet = 'src/transaction/read-set.ts';
+const run = 'src/transaction/run.ts';
+
+export const transactionMutants: readonly Mutant[] = [
+  {
+    name: 'transactions: nothing that was read is validated',
+    edits: [
+      { file: host, find: 'if (this.#reads.isEmpty) return;', replace: 'if (this.#reads.isEmpty || true) return;' },
+    ],
+  },
+  {
+    name: 'transactions: validated before the commit only, not behind a lost slot',
+    edits: [
+      {
+        file: host,
+        find: 'options, { what, validate });',
+        replace: 'options, { what, validate: async () => undefined });',
+      },
+    ],
+  },
+  {
+    name: 'transactions: others in the same commit are not looked at',
+    edits: [
+      {
+        file: host,
+        find: 'for (const member of earlier) await this.#validateAgainst(member, view, pacer);',
+        replace: 'void earlier;',
+      },
+    ],
+  },
+  {
+    name: 'transactions: commits that were not followed are taken for none',
+    edits: [
+      {
+        file: watch,
+        find: 'return commits.length === tail - after ? commits : undefined;',
+        replace: 'return commits;',
+      },
+    ],
+  },
+  {
+    name: 'transactions: rows that were read count, ranges do not',
+    edits: [
+      {
+        file: readSet,
+        find: '    if (matches !== undefined) {',
+        replace: '    if (keys === undefined) return;\n    if (matches !== undefined) {',
+      },
+    ],
+  },
+  {
+    name: 'transactions: a row that matches no longer is no conflict',
+    edits: [
+      {
+        file: readSet,
+        find: 'const known = before?.lookup(key);',
+        replace: 'const known = (void before, undefined) as RowHit | Promise<RowHit> | undefined;',
+      },
+    ],
+  },
+  {
+    name: 'transactions: a row that did not match before is no conflict',
+    edits: [
+      {
+        file: readSet,
+        find: 'if (matchesAny(suspects, after)) return key;',
+        replace: 'void after;',
+      },
+    ],
+  },
+  {
+    name: 'transactions: what was validated is validated no more, although the slot was lost',
+    edits: [
+      {
+        file: host,
+        find: '      this.#validatedTail = seq;',
+        replace: '      this.#validatedTail = seq + 1;',
+      },
+    ],
+  },
+  {
+    name: 'transactions: each read is of the newest view',
+    edits: [
+      {
+        file: host,
+        find: 'return this.#instance.registry.stateOf(table, this.#view);',
+        replace: 'return this.#instance.registry.stateOf(table, this.#engine.view);',
+      },
+    ],
+    tests: [
+      'test/transactions/overtaken.test.ts',
+      'test/transactions/attempts.test.ts',
+      'test/transactions/histories.test.ts',
+    ],
+  },
+  {
+    name: 'transactions: an attempt whose outcome is unknown is made again',
+    edits: [
+      {
+        file: run,
+        find: 'if (host.conflict === undefined) throw error;',
+        replace: `if (host.conflict === undefined && (error as { code?: string }).code !== 'COMMIT_OUTCOME_UNKNOWN') throw error;`,
+      },
+      {
+        file: run,
+        find: 'if (attempt >= maxAttempts) throw givenUp(attempt, host.conflict);',
+        replace:
+          'if (attempt >= maxAttempts) throw givenUp(attempt, host.conflict ?? (error as TransactionConflictError));',
+      },
+    ],
+  },
+];
