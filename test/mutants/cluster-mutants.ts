@@ -20,7 +20,6 @@ export const clusterMutants: readonly Mutant[] = [
     this.advance(versioned, []);`,
       },
     ],
-    tests: ['test/protocol/commit.test.ts', 'test/protocol/reading.test.ts'],
     tests: ['test/protocol/reading.test.ts'],
   },
   {
