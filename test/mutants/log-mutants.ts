@@ -133,7 +133,7 @@ export const logMutants: readonly Mutant[] = [
       {
         file: append,
         find: '    reject(inFlight === undefined ? failure : outcomeUnknown(inFlight, failure));',
-        replace: `    reject(inFlight === undefined ? failure : new ContentionError('no'));`,
+        replace: `    reject(inFlight === undefined ? failure : new StorageError('committed', 'none', 'no'));`,
       },
     ],
   },
