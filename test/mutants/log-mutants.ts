@@ -200,6 +200,7 @@ export const logMutants: readonly Mutant[] = [
         replace: '  void block0;',
       },
     ],
+    tests: ['test/protocol/resolve.test.ts'],
   },
   {
     name: 'giving up, then flushing again',
