@@ -260,7 +260,10 @@ export class Instance implements BatchHost, QueryHost {
   async viewMovedOn(state: TableState): Promise<boolean> {
     const engine = this.running('A query');
     await engine.refresh();
-    return engine.view.table(state.shape.name)?.tree.ref !== state.tree.ref;
+    const present = engine.view.table(state.shape.name);
+    if (present?.tree.ref !== state.tree.ref) return true;
+    // Also where the tree was empty, and is again: staged rows of a commit go with the log once that is merged.
+    return state.layers.some((layer) => layer.node?.level !== 0 && !present.layers.includes(layer));
   }
 
   async commit(operations: OperationSet, options: FlushOptions, guard?: CommitGuard): Promise<void> {
