@@ -1,7 +1,8 @@
 /** The change feed: what was committed, commit by commit, in the order of the log. */
 import type { Environment } from './base/env.ts';
-import { AbortedError, ChangesExpiredError, NotStartedError } from './base/errors.ts';
+import { ChangesExpiredError, NotStartedError } from './base/errors.ts';
 import { Pacer } from './base/pacer.ts';
+import { abortedError } from './base/until-aborted.ts';
 import { systemSchemas } from './blob/blob-tables.ts';
 import type { CallOptions } from './call-options.ts';
 import type { Engine } from './cluster/engine.ts';
@@ -171,7 +172,7 @@ class FeedIterator implements AsyncIterableIterator<CommittedChanges, undefined>
     this.#ended = true;
     if (this.#engine.stopping.aborted) return new NotStartedError('db.changes()');
     if (this.#outer?.aborted !== true) return error;
-    return new AbortedError('db.changes() was given up because its signal was aborted', { cause: this.#outer.reason });
+    return abortedError('db.changes()', this.#outer.reason);
   }
 }
 

@@ -6,8 +6,9 @@
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
+import type { Block0 } from '../format/block0.ts';
 import { changeableOf } from '../root/block0-register.ts';
-import type { Block0Register } from '../root/block0-register.ts';
+import type { Block0Change, Block0Register } from '../root/block0-register.ts';
 
 export interface MembershipOptions {
   readonly environment: Environment;
@@ -57,12 +58,12 @@ export class Membership {
     if (!this.isRegistered && !this.#mayJoin) return;
     try {
       const { current } = register;
-      const nodes = current.block0.nodes.filter((id) => id !== nodeId);
-      if (await register.replace(current, { ...changeableOf(current.block0), nodes }, signal)) return;
-      await register.update((present) => {
-        if (!present.nodes.includes(nodeId)) return undefined;
-        return { ...changeableOf(present), nodes: present.nodes.filter((id) => id !== nodeId) };
-      }, signal);
+      const without = (block0: Block0): Block0Change => {
+        return { ...changeableOf(block0), nodes: block0.nodes.filter((id) => id !== nodeId) };
+      };
+      // Mostly what is known is the newest, and need not be asked for.
+      if (await register.replace(current, without(current.block0), signal)) return;
+      await register.update((present) => (present.nodes.includes(nodeId) ? without(present) : undefined), signal);
     } catch (error) {
       logger.warn(`Node ${nodeId} could not leave the list of nodes; the others will take its turns`, { error });
     }
