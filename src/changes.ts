@@ -1,7 +1,8 @@
 /** The change feed: what was committed, commit by commit, in the order of the log. */
 import type { Environment } from './base/env.ts';
-import { AbortedError, ChangesExpiredError, NotStartedError } from './base/errors.ts';
+import { ChangesExpiredError, NotStartedError } from './base/errors.ts';
 import { Pacer } from './base/pacer.ts';
+import { abortedError } from './base/until-aborted.ts';
 import { systemSchemas } from './blob/blob-tables.ts';
 import type { CallOptions } from './call-options.ts';
 import type { Engine } from './cluster/engine.ts';
@@ -9,6 +10,7 @@ import type { LogFeed } from './cluster/log-feed.ts';
 import type { TableChange } from './format/commit.ts';
 import { decodeRow } from './format/row-decode.ts';
 import { isDeleted } from './table/merged-cursor.ts';
+import { changesByTable } from './table/member-changes.ts';
 import type { LoggedCommit } from './table/view.ts';
 import { BlockGone } from './tree/block-source.ts';
 import { TreeCursor } from './tree/cursor.ts';
@@ -26,6 +28,8 @@ export interface ChangesOptions extends CallOptions {
 export interface Change {
   /** Name of the table. */
   readonly table: string;
+  /** Schema version in which it is told. While a table is migrated, those who have the older version write only that one. */
+  readonly version: number;
   /** `'upsert'`: the row was inserted or changed. `'delete'`: it was deleted, if it was there. */
   readonly operation: 'upsert' | 'delete';
   /** Its primary key. */
@@ -36,9 +40,18 @@ export interface Change {
 
 const systemTables: ReadonlySet<string> = new Set(systemSchemas.map(({ name }) => name));
 
-/** What a commit did to tables of the application. */
-function changesOf({ commit }: LoggedCommit): TableChange[] {
-  return commit.members.flatMap(({ changes }) => changes.filter(({ schema }) => !systemTables.has(schema.name)));
+/** Version of a table that the reader has registered; undefined if it has none. */
+type VersionOf = (table: string) => number | undefined;
+
+/**
+ * What a commit did to tables of the application. Rows that it holds in two versions, while a migration is under way, are
+ * told once: in the reader's own version if that is one of them, else in the older one.
+ */
+function changesOf({ commit }: LoggedCommit, versionOf: VersionOf): TableChange[] {
+  return commit.members.flatMap((member) => {
+    const tables = [...changesByTable(member)].filter(([name]) => !systemTables.has(name));
+    return tables.map(([name, changes]) => changes.of(versionOf(name) ?? 0) ?? changes.first);
+  });
 }
 
 /**
@@ -59,7 +72,7 @@ export class CommittedChanges implements AsyncIterable<Change> {
   readonly #changes: readonly TableChange[];
 
   /** @internal Use `db.changes()`. */
-  constructor(logged: LoggedCommit, engine: Engine, environment: Environment) {
+  constructor(logged: LoggedCommit, changes: readonly TableChange[], engine: Engine, environment: Environment) {
     const { commitId, nodeId, atMs } = logged.commit;
     this.position = logged.seq;
     this.commitId = commitId;
@@ -67,7 +80,7 @@ export class CommittedChanges implements AsyncIterable<Change> {
     this.at = new Date(atMs);
     this.#engine = engine;
     this.#environment = environment;
-    this.#changes = changesOf(logged);
+    this.#changes = changes;
   }
 
   /** All changes at once: for commits that are not large. Rejects as the iteration does. */
@@ -89,15 +102,15 @@ export class CommittedChanges implements AsyncIterable<Change> {
   async *#read(change: TableChange, pacer: Pacer): AsyncGenerator<Change, undefined> {
     const { context } = this.#engine;
     const shape = context.shape(change.schema);
-    const { name: table, layout } = shape;
+    const { name: table, version, layout } = shape;
     const cursor = new TreeCursor(context.layer(change, shape));
     while (await this.#advance(cursor)) {
       const { node, to } = cursor;
       for (let i = cursor.from; i < to; i++) {
         if (pacer.due()) await pacer.pause();
         const key = shape.keyValue(node.key(i));
-        if (isDeleted(node, i)) yield { table, operation: 'delete', key };
-        else yield { table, operation: 'upsert', key, row: decodeRow(layout, node, node.rowBase(i)) };
+        if (isDeleted(node, i)) yield { table, version, operation: 'delete', key };
+        else yield { table, version, operation: 'upsert', key, row: decodeRow(layout, node, node.rowBase(i)) };
       }
     }
   }
@@ -123,6 +136,7 @@ class FeedIterator implements AsyncIterableIterator<CommittedChanges, undefined>
   readonly #controller: AbortController;
   readonly #feed: LogFeed;
   readonly #outer: AbortSignal | undefined;
+  readonly #versionOf: VersionOf;
   #ended = false;
   /** Calls are answered in turn, whether or not the caller waits for them. */
   #last: Promise<unknown> = Promise.resolve();
@@ -131,6 +145,7 @@ class FeedIterator implements AsyncIterableIterator<CommittedChanges, undefined>
     this.#engine = options.engine;
     this.#environment = options.environment;
     this.#outer = options.signal;
+    this.#versionOf = options.versionOf;
     this.#controller = new AbortController();
     const { signal } = this.#controller;
     const either = options.signal === undefined ? signal : AbortSignal.any([signal, options.signal]);
@@ -158,8 +173,9 @@ class FeedIterator implements AsyncIterableIterator<CommittedChanges, undefined>
     try {
       while (!this.#ended) {
         const logged = await this.#feed.next();
-        if (changesOf(logged).length === 0) continue;
-        return { done: false, value: new CommittedChanges(logged, this.#engine, this.#environment) };
+        const changes = changesOf(logged, this.#versionOf);
+        if (changes.length === 0) continue;
+        return { done: false, value: new CommittedChanges(logged, changes, this.#engine, this.#environment) };
       }
     } catch (error) {
       if (!this.#ended) throw this.#reasonOf(error);
@@ -171,7 +187,7 @@ class FeedIterator implements AsyncIterableIterator<CommittedChanges, undefined>
     this.#ended = true;
     if (this.#engine.stopping.aborted) return new NotStartedError('db.changes()');
     if (this.#outer?.aborted !== true) return error;
-    return new AbortedError('db.changes() was given up because its signal was aborted', { cause: this.#outer.reason });
+    return abortedError('db.changes()', this.#outer.reason);
   }
 }
 
@@ -180,6 +196,7 @@ interface FeedOptions {
   readonly environment: Environment;
   readonly after: number;
   readonly signal: AbortSignal | undefined;
+  readonly versionOf: VersionOf;
   readonly open: (after: number, signal: AbortSignal) => LogFeed;
 }
 

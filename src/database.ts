@@ -110,8 +110,8 @@ export class Database {
    * the version in force it does nothing, or goes back to it. A table without any rows yet is made in the version.
    *
    * Rejects with `InvalidSchemaError` if the version is not registered here or the table cannot go there, with
-   * `MigrationActiveError` while it is on its way to another version, and with `InvalidOptionError`, also for a version lower
-   * than the one in force.
+   * `MigrationActiveError` while it is on its way to another version, with `InvalidOptionError`, also for a version lower than
+   * the one in force, and with `ReadOnlyError` on a replica.
    */
   async setTargetSchemaVersion(table: string, version: number, options: TargetOptions = {}): Promise<void> {
     const migrations = this.#instance.maintenance.migrations('db.setTargetSchemaVersion()');
@@ -121,7 +121,7 @@ export class Database {
   /**
    * Goes back to the old version of a table that is on its way to a new one, or has switched to it: what was made for the new
    * version is dropped, and what only the new version knew is lost. Without a migration it does nothing. Rejects with
-   * `MigrationActiveError` once the old version is retired.
+   * `MigrationActiveError` once the old version is retired, and with `ReadOnlyError` on a replica.
    */
   async cancelMigration(table: string, options: CallOptions = {}): Promise<void> {
     await this.#instance.maintenance.migrations('db.cancelMigration()').cancel(table, options.signal);
@@ -129,7 +129,7 @@ export class Database {
 
   /** How far the migration of a table is. The table need not be registered. */
   async migrationStatus(table: string, options: CallOptions = {}): Promise<MigrationStatus> {
-    return this.#instance.maintenance.migrations('db.migrationStatus()').status(table, options.signal);
+    return this.#instance.maintenance.migrationStatus(table, options);
   }
 
   /**

@@ -24,7 +24,6 @@ import { Engine } from './cluster/engine.ts';
 import type { PinnedView } from './cluster/engine.ts';
 import { LogFeed } from './cluster/log-feed.ts';
 import { ChangeFeed } from './changes.ts';
-import { CommitLog } from './log/commit-log.ts';
 import { Bridge } from './migration/bridge.ts';
 import { Maintenance } from './maintenance.ts';
 import { checkNodes } from './options.ts';
@@ -344,11 +343,12 @@ export class Instance implements BatchHost, QueryHost {
 
   changes(after: number | undefined, signal: AbortSignal | undefined): ChangeFeed {
     const engine = this.running('db.changes()');
-    const { dbPrefix, polling, writeForwardInterval: intervalMs } = this.#options;
+    const { polling, writeForwardInterval: intervalMs } = this.#options;
     const { environment } = this;
-    const options = { engine, environment, log: new CommitLog(this.#driver, dbPrefix), intervalMs, polling };
+    const options = { engine, environment, intervalMs, polling };
     const open = (from: number, ending: AbortSignal): LogFeed => new LogFeed(options, from, ending);
-    return new ChangeFeed({ engine, environment, after: after ?? engine.view.tail, signal, open });
+    const versionOf = (table: string): number | undefined => this.registry.shape(table)?.version;
+    return new ChangeFeed({ engine, environment, after: after ?? engine.view.tail, signal, versionOf, open });
   }
 
   resolveCommit(

@@ -17,6 +17,8 @@ import type { VerifyReport } from './care/verify.ts';
 import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
 import type { Engine, PinnedView } from './cluster/engine.ts';
 import { MigrationDaemon } from './migration/migration-daemon.ts';
+import type { CallOptions } from './call-options.ts';
+import type { MigrationStatus } from './migration/migration-status.ts';
 import { Migrations } from './migration/migrations.ts';
 import type { CheckedOptions } from './options.ts';
 import type { StorageDriver } from './storage/driver.ts';
@@ -91,7 +93,15 @@ export class Maintenance {
 
   /** Changes of schemas. `what` names the call. Throws `NotStartedError` unless the database is running. */
   migrations(what: string): Migrations {
-    const engine = this.#options.running(what);
+    return this.#migrations(this.#options.writing(what));
+  }
+
+  /** How far the migration of a table is. */
+  migrationStatus(table: string, { signal }: CallOptions): Promise<MigrationStatus> {
+    return this.#migrations(this.#options.running('db.migrationStatus()')).status(table, signal);
+  }
+
+  #migrations(engine: Engine): Migrations {
     return new Migrations({ ...this.#options, engine, daemon: this.#daemon as MigrationDaemon });
   }
 

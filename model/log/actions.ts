@@ -4,6 +4,7 @@ import type { ActionEntry, ActionInfo } from '../checker/model.ts';
 import { nodeName } from './log-state.ts';
 
 const append = 'src/cluster/append.ts';
+const slotRace = 'src/cluster/slot-race.ts';
 const follow = 'src/cluster/follow.ts';
 const merge = 'src/cluster/merge.ts';
 const trim = 'src/care/gc-log.ts';
@@ -51,7 +52,7 @@ const list = [
   ['time out', [append, "return 'unknown'"], (a) => `${nodeName(a)}: does not settle its put in time`],
   [
     'contention',
-    [append, 'new ContentionError'],
+    [slotRace, 'new ContentionError'],
     (a, b) => `${nodeName(a)}: has lost slot ${b} once too often, and gives up for certain`,
   ],
   ['abort', [append, 'const onAbort'], (a, b) => `${nodeName(a)}: the caller of ${flush(b)} gives it up`],

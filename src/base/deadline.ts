@@ -1,7 +1,8 @@
 /** Deadlines for calls that reach the store: after a time, or when the caller's signal says so, the call is given up. */
 import { setMaxListeners } from 'node:events';
 import type { Environment, Timer } from './env.ts';
-import { AbortedError, DeadlineExceededError } from './errors.ts';
+import { DeadlineExceededError } from './errors.ts';
+import { abortedError } from './until-aborted.ts';
 
 export class Deadline {
   /** Aborted with the error to reject with: `DeadlineExceededError` or `AbortedError`. */
@@ -16,9 +17,7 @@ export class Deadline {
     this.signal = controller.signal;
     this.#outer = outer;
     this.#onAbort = () => {
-      controller.abort(
-        new AbortedError(`${what} was given up because its signal was aborted`, { cause: outer?.reason }),
-      );
+      controller.abort(abortedError(what, outer?.reason));
     };
     this.#timer = environment.setTimer(() => {
       controller.abort(

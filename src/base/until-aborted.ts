@@ -1,6 +1,12 @@
 /** Giving up on work that goes on: what several callers share, or what must not be cut short, such as a merge. */
 
 import { setMaxListeners } from 'node:events';
+import { AbortedError } from './errors.ts';
+
+/** What a call rejects with that its signal has ended; `what` names it. */
+export function abortedError(what: string, cause: unknown): AbortedError {
+  return new AbortedError(`${what} was given up because its signal was aborted`, { cause });
+}
 
 /** The outcome of `work`, or the signal's reason as soon as it is aborted. */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {

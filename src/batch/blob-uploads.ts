@@ -6,7 +6,8 @@
  * upload that is or may be condemned is made again under a new reference, since a deletion of the old one may be on its
  * way. So is one that failed, since it may yet reach the store: nothing ever comes to be under a name a second time.
  */
-import { AbortedError, BatchStateError, StorageError } from '../base/errors.ts';
+import { BatchStateError, StorageError } from '../base/errors.ts';
+import { abortedError } from '../base/until-aborted.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import { isListed } from '../table/blob-lists.ts';
 import type { View } from '../table/view.ts';
@@ -49,9 +50,7 @@ export class BlobUploads {
         return;
       } catch (error) {
         if (!(error instanceof StorageError)) throw error;
-        if (this.#signal?.aborted === true) {
-          throw new AbortedError('batch.flush() was given up because its signal was aborted', { cause: error });
-        }
+        if (this.#signal?.aborted === true) throw abortedError('batch.flush()', error);
         if (blob.value.isSpent || attempt >= maxAttempts) throw error;
         this.#operations.renameBlob(blob);
       }

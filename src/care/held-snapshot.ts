@@ -1,4 +1,5 @@
 /** A snapshot as its holder has it: renews its pin while it is held, and finds out when it was lost. */
+import { Deadline } from '../base/deadline.ts';
 import type { Environment, Timer } from '../base/env.ts';
 import { SnapshotExpiredError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
@@ -59,15 +60,19 @@ export class HeldSnapshot {
   }
 
   async #renew(): Promise<void> {
-    const { pins, logger, timeToLiveMs } = this.#options;
+    const { environment, pins, logger, timeToLiveMs } = this.#options;
+    // A store that does not answer must not cost the time in which another attempt would do.
+    const deadline = new Deadline(environment, 'Renewing a snapshot', timeToLiveMs / 3);
     try {
-      const isHeld = await pins.renew(this.pin.id, timeToLiveMs);
+      const isHeld = await pins.renew(this.pin.id, timeToLiveMs, deadline.signal);
       if (this.#ended !== undefined) return;
       if (isHeld) this.#schedule(timeToLiveMs / 3);
       else this.#end('expired');
     } catch (error) {
       logger.warn(`Renewing a snapshot failed and will be tried again: ${(error as Error).message}`, { error });
       if (this.#ended === undefined) this.#schedule(timeToLiveMs / 12);
+    } finally {
+      deadline.clear();
     }
   }
 

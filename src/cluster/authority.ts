@@ -4,18 +4,19 @@
  */
 
 /** Nobody. */
-export const none: ReadonlySet<number> = new Set();
+const none: ReadonlySet<number> = new Set();
 
 /** The slot that a time lies in. */
 export function slotAt(nowMs: number, intervalMs: number): number {
   return Math.floor(nowMs / intervalMs);
 }
 
-function sortedIds(nodes: readonly number[]): readonly number[] {
+/** Ids in the order in which they take turns, each once. */
+export function sortedIds(nodes: readonly number[]): number[] {
   return [...new Set(nodes)].toSorted((a, b) => a - b);
 }
 
-/** Who has a slot: the node whose turn it is, or the next one that is not skipped. If all are, nobody is. */
+/** Who has a slot: the node whose turn it is, or the next one that is not skipped. If all are, none is. */
 function ownerOf(slot: number, sorted: readonly number[], skipped: ReadonlySet<number>): number {
   const turn = ((slot % sorted.length) + sorted.length) % sorted.length;
   for (let i = 0; i < sorted.length; i++) {

@@ -13,8 +13,8 @@ export interface BacklogOptions {
   readonly maxMemoryBytes: number;
   /** The newest view. */
   readonly view: () => View;
-  /** Merges what the view has pending; false if another node was faster. */
-  readonly merge: () => Promise<boolean>;
+  /** Merges what the view has pending, unless another node is faster. */
+  readonly merge: () => Promise<unknown>;
   /** Reads on as far as there is room. True once the view shows everything. */
   readonly readOn: (signal?: AbortSignal) => Promise<boolean>;
   /** Whether this node is to merge now: others that read the same backlog wait a moment, for they need not do it too. */
@@ -31,34 +31,34 @@ const courtesyMs = 500;
 export class Backlog {
   readonly #options: BacklogOptions;
   /** Bytes of pending commits after which a node merges out of turn. */
-  readonly maxBytes: number;
+  readonly #maxBytes: number;
 
   constructor(options: BacklogOptions) {
     this.#options = options;
-    this.maxBytes = Math.floor(options.maxMemoryBytes / 8);
+    this.#maxBytes = Math.floor(options.maxMemoryBytes / 8);
   }
 
   /** Whether so much waits that it is merged whatever the policy says. */
   get isLarge(): boolean {
     const { pending, pendingBytes, hasStaged } = this.#options.view();
-    return hasStaged || pending.length > maxPendingCommits || pendingBytes > this.maxBytes;
+    return hasStaged || pending.length > maxPendingCommits || pendingBytes > this.#maxBytes;
   }
 
   /** Whether no more is to be read or written until something is merged. */
-  get isFull(): boolean {
+  get #isFull(): boolean {
     return this.roomBytes(this.#options.view()) === 0;
   }
 
   /** Bytes of commits that may still be read on top of a view. */
   roomBytes({ pending, pendingBytes }: View): number {
     if (pending.length >= maxPendingCommits * 2) return 0;
-    return Math.max(0, this.maxBytes * 2 - pendingBytes);
+    return Math.max(0, this.#maxBytes * 2 - pendingBytes);
   }
 
   /** Waits until there is room for a flush. Rejects with `BackpressureError` if there is none even then. */
   async makeRoom(): Promise<void> {
     let cause: unknown;
-    for (let tries = 0; this.isFull; tries++) {
+    for (let tries = 0; this.#isFull; tries++) {
       if (tries === maxTries) throw this.#error('Nothing was written: flush the batch again later.', cause);
       try {
         await this.#options.merge();

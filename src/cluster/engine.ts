@@ -5,9 +5,8 @@
 import { setMaxListeners } from 'node:events';
 import { Deadline } from '../base/deadline.ts';
 import { sleep } from '../base/env.ts';
-import { untilAborted } from '../base/until-aborted.ts';
+import { abortedError, untilAborted } from '../base/until-aborted.ts';
 import {
-  AbortedError,
   ContentionError,
   CorruptionError,
   NotStartedError,
@@ -70,6 +69,7 @@ export class Engine implements TurnHost {
   readonly #options: EngineOptions;
   readonly cache: BlockCache;
   readonly register: Block0Register;
+  readonly log: CommitLog;
   readonly follower: Follower;
   readonly merger: Merger;
   readonly pins: Pins;
@@ -90,10 +90,10 @@ export class Engine implements TurnHost {
     this.#options = options;
     this.cache = new BlockCache(Math.floor(maxMemoryBytes * cacheShare));
     this.register = new Block0Register(driver, prefix, environment, logger, nodeId);
-    const log = new CommitLog(driver, prefix);
+    this.log = new CommitLog(driver, prefix);
     this.#reader = new BlockReader(driver, prefix, this.cache, options.cacheDriver, logger);
     this.context = new ViewContext(this.#reader);
-    this.follower = new Follower(this.register, log, this.context, (view) => this.#backlog.roomBytes(view));
+    this.follower = new Follower(this.register, this.log, this.context, (view) => this.#backlog.roomBytes(view));
     this.#backlog = new Backlog({
       environment,
       maxMemoryBytes,
@@ -105,7 +105,7 @@ export class Engine implements TurnHost {
     const parts = { environment, driver, prefix, register: this.register, follower: this.follower, logger, nodeId };
     this.#writer = new LogWriter({
       ...parts,
-      log,
+      log: this.log,
       undecided: options.undecided,
       settleTimeoutMs,
       isStale: () => this.isStale,
@@ -165,7 +165,7 @@ export class Engine implements TurnHost {
       return await untilAborted(call(signal), signal);
     } catch (error) {
       if (signal?.aborted !== true) throw error;
-      throw new AbortedError(`${what} was given up because its signal was aborted`, { cause: signal.reason });
+      throw abortedError(what, signal.reason);
     }
   }
 

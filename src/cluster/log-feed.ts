@@ -17,7 +17,6 @@ import {
   StorageError,
 } from '../base/errors.ts';
 import { commitName } from '../format/keys.ts';
-import type { CommitLog } from '../log/commit-log.ts';
 import type { LoggedCommit } from '../table/view.ts';
 import type { Engine } from './engine.ts';
 import { sizeOf } from './follow.ts';
@@ -26,7 +25,6 @@ import type { Polling } from './polling.ts';
 export interface LogFeedOptions {
   readonly engine: Engine;
   readonly environment: Environment;
-  readonly log: CommitLog;
   readonly intervalMs: number;
   readonly polling: Polling;
 }
@@ -101,8 +99,8 @@ export class LogFeed {
 
   /** Reads slots that the view has merged already. */
   async #readAgain(): Promise<void> {
-    const { engine, log } = this.#options;
-    const { register } = engine;
+    const { engine } = this.#options;
+    const { log, register } = engine;
     this.#checkFloor(register.current.block0.logFloor);
     const { databaseId, appliedSeq } = engine.view.block0;
     const count = Math.min(this.#window, appliedSeq - this.#at);

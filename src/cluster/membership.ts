@@ -6,8 +6,8 @@
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
-import { changeableOf } from '../root/block0-register.ts';
 import type { Block0 } from '../format/block0.ts';
+import { changeableOf } from '../root/block0-register.ts';
 import type { Block0Change, Block0Register } from '../root/block0-register.ts';
 
 export interface MembershipOptions {
@@ -58,6 +58,7 @@ export class Membership {
     if (!this.isRegistered && !this.#mayJoin) return;
     try {
       const { current } = register;
+      // Mostly what is known is the newest, and need not be asked for.
       if (await register.replace(current, without(current.block0, nodeId), signal)) return;
       await register.update((present) => {
         return present.nodes.includes(nodeId) ? without(present, nodeId) : undefined;

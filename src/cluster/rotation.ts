@@ -4,7 +4,7 @@
  * may differ; where two of them try, Block 0 decides.
  */
 import type { Block0 } from '../format/block0.ts';
-import { authorityAt, slotAt, untilOwnSlot } from './authority.ts';
+import { authorityAt, slotAt, sortedIds, untilOwnSlot } from './authority.ts';
 
 /** A turn that began while commits waited. */
 interface WatchedTurn {
@@ -85,7 +85,7 @@ export class Rotation {
   isOwn(nowMs: number, sharing: readonly number[]): boolean {
     if (this.authority(nowMs, sharing) === this.#nodeId) return true;
     if (this.#missed < turnsUntilRescue) return false;
-    const sorted = [...new Set(sharing)].toSorted((a, b) => a - b);
+    const sorted = sortedIds(sharing);
     const place = sorted.indexOf(this.#nodeId);
     if (place < 0) return false;
     const turn = slotAt(nowMs, this.#intervalMs) % sorted.length;
@@ -101,6 +101,6 @@ export class Rotation {
   /** Who is to be registered once this node merges: itself, and those that are there, but for all it knows. */
   members(registered: readonly number[]): number[] {
     const present = registered.filter((id) => (this.#unused.get(id) ?? 0) < turnsUntilDropped);
-    return [...new Set([...present, this.#nodeId])].toSorted((a, b) => a - b);
+    return sortedIds([...present, this.#nodeId]);
   }
 }

@@ -129,16 +129,18 @@ export class Turns {
   #untilMerge(nowMs: number): number | undefined {
     const waitMs = this.#excluded ? undefined : this.#untilDue(nowMs);
     if (waitMs === undefined) return undefined;
-    const { environment, nodeId } = this.#options;
-    const sharing = this.#sharing ?? this.#host.view.block0.nodes;
-    return this.rotation.untilOwn(environment.now(), waitMs, [...sharing, nodeId]);
+    return this.rotation.untilOwn(this.#options.environment.now(), waitMs, this.#presumed);
   }
 
   /** Whether it is this node's turn, for all that is known without asking. */
   get isOwnTurn(): boolean {
-    const { environment, nodeId, role } = this.#options;
-    const sharing = this.#sharing ?? this.#host.view.block0.nodes;
-    return role === 'writer' && !this.#excluded && this.rotation.isOwn(environment.now(), [...sharing, nodeId]);
+    const { environment, role } = this.#options;
+    return role === 'writer' && !this.#excluded && this.rotation.isOwn(environment.now(), this.#presumed);
+  }
+
+  /** Who shares authority, for all that is known without asking. */
+  get #presumed(): number[] {
+    return [...(this.#sharing ?? this.#host.view.block0.nodes), this.#options.nodeId];
   }
 
   #untilDue(nowMs: number): number | undefined {

@@ -141,7 +141,10 @@ export class Bridge {
   isOvertaken(state: TableState, view: View): boolean {
     const origin = this.#origins.get(state);
     if (origin !== undefined) return view.block0.generation > origin.generation;
-    return view.table(state.shape.name)?.tree.ref !== state.tree.ref;
+    const present = view.table(state.shape.name);
+    if (present?.tree.ref !== state.tree.ref) return true;
+    // Also where the tree was empty, and is again: staged rows of a commit go with the log once that is merged.
+    return state.layers.some((layer) => layer.node?.level !== 0 && !present.layers.includes(layer));
   }
 
   /** How rows of one version become rows of another and back. */

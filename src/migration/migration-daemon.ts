@@ -9,6 +9,7 @@ import type { Logger } from '../base/logger.ts';
 import { authorityAt, untilNextSlot, untilOwnSlot } from '../cluster/authority.ts';
 import type { Engine } from '../cluster/engine.ts';
 import type { Polling } from '../cluster/polling.ts';
+import type { Role } from '../cluster/role.ts';
 import type { StoredMigration } from '../format/stored-migration.ts';
 import { changeableOf } from '../root/block0-register.ts';
 import type { Registry } from '../table/registry.ts';
@@ -25,6 +26,8 @@ export interface MigrationDaemonOptions {
   readonly engine: Engine;
   readonly registry: Registry;
   readonly nodeId: number;
+  /** A replica does none of the work. */
+  readonly role: Role;
   readonly intervalMs: number;
   readonly polling: Polling;
   readonly maxMemoryBytes: number;
@@ -91,7 +94,7 @@ export class MigrationDaemon {
 
   /** Sets the timer for the next work, if there is any. `atOnce`: a turn that this node has now will do. */
   #schedule(atOnce: boolean): void {
-    if (this.#stopped || this.#timer !== undefined) return;
+    if (this.#stopped || this.#timer !== undefined || this.#options.role === 'replica') return;
     const delayMs = this.#untilWork(atOnce);
     if (delayMs === undefined) return;
     this.#timer = this.#options.environment.setTimer(() => {

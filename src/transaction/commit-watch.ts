@@ -2,6 +2,7 @@
  * The commits by which the view moves on while a transaction runs. The view itself forgets a commit once it is merged;
  * whoever validates what was read must see it all the same.
  */
+import { sizeOf } from '../cluster/follow.ts';
 import type { Follower } from '../cluster/follow.ts';
 import type { LoggedCommit } from '../table/view.ts';
 
@@ -23,7 +24,7 @@ export class CommitWatch {
   }
 
   #note(logged: LoggedCommit): void {
-    for (const { changes } of logged.commit.members) for (const { node } of changes) this.#sizeBytes += node.sizeBytes;
+    this.#sizeBytes += sizeOf(logged.commit);
     if (this.#sizeBytes <= maxBytes) this.#commits.push(logged);
     else this.#commits = [];
   }

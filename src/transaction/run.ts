@@ -1,7 +1,7 @@
 /** Runs a transaction: attempt after attempt, each on a newer view, until one of them is committed. */
 import { sleep } from '../base/env.ts';
-import { AbortedError, InvalidOptionError, TransactionConflictError } from '../base/errors.ts';
-import { untilAborted } from '../base/until-aborted.ts';
+import { InvalidOptionError, TransactionConflictError } from '../base/errors.ts';
+import { abortedError } from '../base/until-aborted.ts';
 import { Batch } from '../batch/batch.ts';
 import type { Engine } from '../cluster/engine.ts';
 import { describeValue } from '../format/values.ts';
@@ -38,20 +38,6 @@ function checkArguments(run: unknown, { maxAttempts = defaultMaxAttempts }: Tran
   );
 }
 
-/** Waits for what the signal may cut short, and which must then be without effect. */
-async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  try {
-    return await untilAborted(work, signal);
-  } catch (error) {
-    if (signal?.aborted !== true) throw error;
-    throw aborted(signal);
-  }
-}
-
-function aborted(signal: AbortSignal): AbortedError {
-  return new AbortedError(`${what} was given up because its signal was aborted`, { cause: signal.reason });
-}
-
 /** Runs `run` in a transaction; see `db.transaction()`. */
 export async function runTransaction<T>(
   instance: Instance,
@@ -66,7 +52,7 @@ export async function runTransaction<T>(
       await freshen(engine, attempt > 1, options.signal);
       const host = new TransactionHost(instance, engine, attempt);
       try {
-        const value = await makeAttempt(host, run, options.signal);
+        const value = await makeAttempt(engine, host, run, options.signal);
         transactions.committed++;
         return value;
       } catch (error) {
@@ -78,7 +64,8 @@ export async function runTransaction<T>(
       }
       const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(attempt - 1, 20));
       const signal = engine.untilClosed(options.signal);
-      await orAborted(sleep(environment, pauseMs * (0.5 + environment.random()), signal), options.signal);
+      const jitteredMs = pauseMs * (0.5 + environment.random());
+      await engine.withSignal(what, options.signal, () => sleep(environment, jitteredMs, signal));
     }
   } catch (error) {
     transactions.failed++;
@@ -90,10 +77,11 @@ export async function runTransaction<T>(
 async function freshen(engine: Engine, always: boolean, signal: AbortSignal | undefined): Promise<void> {
   engine.asked();
   if (always || engine.isStale) await engine.withDeadline(what, signal, (deadline) => engine.refresh(deadline.signal));
-  if (signal?.aborted === true) throw aborted(signal);
+  if (signal?.aborted === true) throw abortedError(what, signal.reason);
 }
 
 async function makeAttempt<T>(
+  engine: Engine,
   host: TransactionHost,
   run: TransactionFunction<T>,
   signal: AbortSignal | undefined,
@@ -102,11 +90,8 @@ async function makeAttempt<T>(
   const tx = new Transaction(host, batch);
   let value: T;
   try {
-    value = await orAborted(
-      // Also what it throws at once is its failure.
-      (async () => run(tx))(),
-      signal,
-    );
+    // Also what it throws at once is its failure.
+    value = await engine.withSignal(what, signal, async () => run(tx));
   } finally {
     tx.end();
   }

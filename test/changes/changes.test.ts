@@ -68,18 +68,22 @@ describe('a commit in the feed', () => {
       {
         position: 1,
         changes: [
-          { table: 'items', operation: 'upsert', key: -2, row: { ...seven, id: -2, text: null } },
-          { table: 'items', operation: 'upsert', key: 7, row: seven },
+          { table: 'items', version: 1, operation: 'upsert', key: -2, row: { ...seven, id: -2, text: null } },
+          { table: 'items', version: 1, operation: 'upsert', key: 7, row: seven },
           {
             table: 'events',
+            version: 1,
             operation: 'upsert',
             key: new Date(5),
             row: { at: new Date(5), what: { a: [1] }, n: 12n },
           },
         ],
       },
-      { position: 2, changes: [{ table: 'items', operation: 'upsert', key: 7, row: { ...seven, group: 9 } }] },
-      { position: 3, changes: [{ table: 'events', operation: 'delete', key: new Date(5) }] },
+      {
+        position: 2,
+        changes: [{ table: 'items', version: 1, operation: 'upsert', key: 7, row: { ...seven, group: 9 } }],
+      },
+      { position: 3, changes: [{ table: 'events', version: 1, operation: 'delete', key: new Date(5) }] },
     ]);
   });
 

@@ -96,10 +96,12 @@ export const blobMutants: readonly Mutant[] = [
       },
       {
         file: gc,
-        find: `        return prepareMember(operations, new Map(), () => state, { ...prepare, slot: view.tail + 1 });
+        find: `          slot: view.tail + 1,
+        });
       },
     });`,
-        replace: `        return prepareMember(operations, new Map(), () => state, { ...prepare, slot: view.tail + 1 });
+        replace: `          slot: view.tail + 1,
+        });
       },
     });
     await this.#store.finish();`,

@@ -133,7 +133,7 @@ export const logMutants: readonly Mutant[] = [
       {
         file: append,
         find: '    reject(inFlight === undefined ? failure : outcomeUnknown(inFlight, failure));',
-        replace: `    reject(inFlight === undefined ? failure : new ContentionError('no'));`,
+        replace: `    reject(inFlight === undefined ? failure : new StorageError('committed', 'none', 'no'));`,
       },
     ],
   },
@@ -200,6 +200,7 @@ export const logMutants: readonly Mutant[] = [
         replace: '  void block0;',
       },
     ],
+    tests: ['test/protocol/resolve.test.ts'],
   },
   {
     name: 'giving up, then flushing again',

@@ -58,7 +58,7 @@ export const transactionMutants: readonly Mutant[] = [
     edits: [
       {
         file: readSet,
-        find: 'const known = before?.lookup(key);',
+        find: 'const known = before.lookup(key);',
         replace: 'const known = (void before, undefined) as RowHit | Promise<RowHit> | undefined;',
       },
     ],
@@ -88,8 +88,8 @@ export const transactionMutants: readonly Mutant[] = [
     edits: [
       {
         file: host,
-        find: 'return this.#instance.registry.stateOf(table, this.#view);',
-        replace: 'return this.#instance.registry.stateOf(table, this.#engine.view);',
+        find: 'const state = this.#instance.bridge.stateOf(this.#view, table);',
+        replace: 'const state = this.#instance.bridge.stateOf(this.#engine.view, table);',
       },
     ],
     tests: [

@@ -4,22 +4,10 @@ import { createDatabase } from '../../src/create.ts';
 import type { Database } from '../../src/database.ts';
 import { Types } from '../../src/format/types.ts';
 import type { StoreDbOptions } from '../../src/options.ts';
-import { StorageError } from '../../src/base/errors.ts';
-import type {
-  DeleteResult,
-  GetOptions,
-  GetResult,
-  ListOptions,
-  ListPage,
-  PutBody,
-  PutOptions,
-  PutResult,
-  RequestOptions,
-  StorageDriver,
-} from '../../src/storage/driver.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
 import { FaultyDriver } from '../../src/testing/faulty-driver.ts';
 import { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
+import { refused, ScriptedDriver } from './scripted-driver.ts';
 
 const files = {
   name: 'files',
@@ -35,36 +23,8 @@ const fileBytes = 20_000;
 
 interface Node {
   readonly db: Database;
-  readonly driver: Reluctant;
+  readonly driver: ScriptedDriver;
   readonly process: VirtualEnvironment;
-}
-
-/** A store that takes no new Block 0 while told so, as where a policy forgot it. */
-class Reluctant implements StorageDriver {
-  readonly name = 'reluctant';
-  readonly #driver: StorageDriver;
-  isRefusing = false;
-
-  constructor(driver: StorageDriver) {
-    this.#driver = driver;
-  }
-
-  get(key: string, options?: GetOptions): Promise<GetResult> {
-    return this.#driver.get(key, options);
-  }
-
-  async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
-    if (this.isRefusing && key.endsWith('block0')) throw new StorageError(key, 'none', 'Access was denied (403).');
-    return this.#driver.put(key, body, options);
-  }
-
-  delete(keys: readonly string[], options?: RequestOptions): Promise<DeleteResult> {
-    return this.#driver.delete(keys, options);
-  }
-
-  list(prefix: string, options?: ListOptions): Promise<ListPage> {
-    return this.#driver.list(prefix, options);
-  }
 }
 
 let environment: VirtualEnvironment;
@@ -84,10 +44,15 @@ function make(nodeId: number, options: Partial<StoreDbOptions> = {}): Node {
     if (options.maxMemoryBytes === small.maxMemoryBytes) most = Math.max(most, db.stats().log?.pendingBytes ?? 0);
   };
   const given = { dbPrefix: 'db', nodeId, logLevel: 'silent', writeForwardInterval: 60_000, onRequest } as const;
-  const driver = new Reluctant(process.connect(network));
+  const driver = new ScriptedDriver(process.connect(network), 'db');
   const db = createDatabase({ ...given, ...options, driver }, process);
   db.registerSchema(files);
   return { db, driver, process };
+}
+
+/** From now on the store takes no new Block 0, as where a policy forgot it. */
+function refuseBlock0({ driver }: Node): void {
+  driver.onPut(/^block0$/, refused, Number.POSITIVE_INFINITY);
 }
 
 async function start(nodeId: number, options: Partial<StoreDbOptions> = {}): Promise<Node> {
@@ -152,11 +117,11 @@ describe('a backlog that is too large to hold', () => {
     const writer = await hoarder();
     await commit(writer, 0, 40);
     const node = make(1, small);
-    node.driver.isRefusing = true;
+    refuseBlock0(node);
     const failed = environment.run(node.db.start());
     await expect(failed).rejects.toMatchObject({ code: 'BACKPRESSURE', cause: { code: 'STORAGE' } });
     await expect(failed).rejects.toThrow(/^\d+ commits \(0\.3 MiB\) after slot 0 wait to be merged/);
-    node.driver.isRefusing = false;
+    node.driver.heal();
     await environment.run(node.db.start());
     expect(await environment.run(node.db.query(files).count())).toBe(40);
   });
@@ -172,23 +137,23 @@ describe('a backlog that is too large to hold', () => {
 describe('a node whose commits cannot be merged', () => {
   it('refuses flushes once there is no room, loses nothing, and takes them again when there is', async () => {
     const node = await start(1, small);
-    node.driver.isRefusing = true;
-    let refused: Error | undefined;
+    refuseBlock0(node);
+    let failure: Error | undefined;
     let id = 0;
-    for (; refused === undefined && id < 100; id++) {
-      refused = await commit(node, id, 1).then(
+    for (; failure === undefined && id < 100; id++) {
+      failure = await commit(node, id, 1).then(
         () => undefined,
         (error: unknown) => error as Error,
       );
     }
-    expect(refused).toMatchObject({ code: 'BACKPRESSURE' });
-    expect(refused?.message).toContain('Nothing was written: flush the batch again later.');
+    expect(failure).toMatchObject({ code: 'BACKPRESSURE' });
+    expect(failure?.message).toContain('Nothing was written: flush the batch again later.');
     expect(pendingBytes(node)).toBeGreaterThan(fullBytes);
     expect(pendingBytes(node)).toBeLessThan(fullBytes + 2 * fileBytes);
     const committed = id - 1;
     expect(await environment.run(node.db.query(files).count())).toBe(committed);
     expect(node.db.stats().log?.tail).toBe(committed);
-    node.driver.isRefusing = false;
+    node.driver.heal();
     await commit(node, committed, 20);
     expect(await environment.run(node.db.query(files).count())).toBe(committed + 20);
     expect(most).toBeLessThan(fullBytes + 2 * fileBytes);
@@ -204,10 +169,10 @@ describe('a node whose commits cannot be merged', () => {
 
   it('holds a bounded number of commits, however small they are', async () => {
     const node = await start(1, { nodes: [9] });
-    node.driver.isRefusing = true;
+    refuseBlock0(node);
     await commit(node, 0, 4000, 1);
     await expect(commit(node, 4000, 1, 1)).rejects.toMatchObject({ code: 'BACKPRESSURE' });
-    node.driver.isRefusing = false;
+    node.driver.heal();
     await commit(node, 4000, 1, 1);
     expect(node.db.stats().log?.appliedSeq).toBeGreaterThanOrEqual(4000);
   }, 60_000);

@@ -354,6 +354,8 @@ const seeds: readonly (readonly [seed: number, what: string])[] = [
   [24109, 'a flush was said to be applied by an instance that did not show it'],
   [41988, 'a refresh that failed left other requests of its own behind'],
   [16, 'a flush was rejected for what another one of its group wanted and did not get'],
+  [5503, 'a query of staged rows that were merged away was called damage, where the table was empty before and after'],
+  [5877, 'one request without an answer kept a snapshot from being renewed'],
   [113, 'a view counted as new as the answer to its last flush'],
 ];
 

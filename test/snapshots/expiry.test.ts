@@ -79,6 +79,18 @@ describe('a snapshot that is held', () => {
     expect(await cluster.run(collector.db.gc())).toMatchObject({ expiredSnapshots: 0 });
     await expectRows(cluster, snapshot);
   });
+
+  it('is renewed in time where one request for that gets no answer', async () => {
+    const cluster = new Cluster();
+    const holder = await cluster.withRows(count);
+    const shortMs = 3000;
+    await cluster.run(holder.db.snapshot({ expiresAfterMs: shortMs }));
+    const taken = (await cluster.block0()).snapshots[0]?.expiresMs as number;
+    holder.driver.onPut(/^block0$/, hangs);
+    await cluster.advance(shortMs);
+    // By then the store would still be waited for.
+    expect((await cluster.block0()).snapshots[0]?.expiresMs).toBeGreaterThan(taken + shortMs / 3);
+  });
 });
 
 describe('a snapshot whose holder crashed', () => {
