@@ -51,11 +51,7 @@ describe('the feed of changes during a migration', () => {
     const v2 = await fleet.open(2, [users2]);
     const old = new FeedReader(v1.db.changes({ after: 0 }));
     const young = new FeedReader(v2.db.changes({ after: 0 }));
-    await fleet.write(
-      v2,
-      'insert',
-      [{ id: 2, name: 'Bob', age: 1000, email: 'bob@x', level: 1 }].map((row) => ({ ...row, age: 32 })),
-    );
+    await fleet.write(v2, 'insert', [{ id: 2, name: 'Bob', age: 32, email: 'bob@x', level: 1 }]);
     await fleet.write(v1, 'update', [{ id: 2, name: 'Bert' }]);
     await fleet.deleteRows(v2, [1]);
     await fleet.advance(20_000);
