@@ -58,6 +58,11 @@ export class BlockCache {
     return slot;
   }
 
+  /** The same for those who only want to know whether it is there: it does not count as used. */
+  glance(name: string): CacheSlot | undefined {
+    return this.#slots.get(name);
+  }
+
   /** Holds a node and returns its slot; evicts others to make room. A node larger than the whole cache is not held. */
   add(node: Node): CacheSlot {
     const known = this.#slots.get(node.name);

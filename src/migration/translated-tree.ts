@@ -84,6 +84,15 @@ class TranslatedSource implements BlockSource {
     return child && this.#held(child);
   }
 
+  glance(ref: BlockRef): Node | undefined {
+    const node = this.#source.glance(ref);
+    return node?.level === 0 ? this.#findLeaf(ref)?.node : node;
+  }
+
+  glanceChild(node: Node, i: number): Node | undefined {
+    return node.level > 1 ? this.#source.glanceChild(node, i) : this.#findLeaf(node.child(i))?.node;
+  }
+
   #held(leaf: Node): Node {
     const { cache } = this.#options;
     const held = cache.find(leaf.name + this.#suffix)?.node;
@@ -129,6 +138,10 @@ export class TranslatedTree extends Tree {
 
   override peekRoot(): Node | undefined {
     return this.#heldRoot() ?? super.peekRoot();
+  }
+
+  override glanceRoot(): Node | undefined {
+    return this.#heldRoot() ?? super.glanceRoot();
   }
 
   override async loadRoot(): Promise<Node> {

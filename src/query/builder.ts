@@ -15,7 +15,8 @@ import { Execution } from './execute.ts';
 import type { Row } from './execute.ts';
 import { explainPlan } from './explain.ts';
 import type { Explanation } from './explain.ts';
-import type { CompiledQuery } from './plan.ts';
+import type { CompiledQuery, Plan } from './plan.ts';
+import { planQuery } from './planner.ts';
 import { readOf } from './query-read.ts';
 import type { OrderField } from './row-order.ts';
 import { RowIterator } from './row-iterator.ts';
@@ -53,6 +54,7 @@ interface Written {
   readonly fields: readonly string[] | undefined;
   readonly limit: number | undefined;
   readonly offset: number;
+  readonly counts?: boolean;
 }
 
 function checkCount(what: string, count: unknown): number {
@@ -177,7 +179,7 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
 
   /** How many rows the query returns, limit and offset applied. */
   count(options: QueryOptions = {}): Promise<number> {
-    const written = { ...this.#written(), orders: [] };
+    const written = { ...this.#written(), orders: [], counts: true };
     return this.#run(written, options, countRows);
   }
 
@@ -194,7 +196,10 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
   }
 
   #run<T>(written: Written, options: QueryOptions, work: (execution: Execution) => T | Promise<T>): Promise<T> {
-    const running = runOnState(this.#runOptions(), (state) => work(this.#execution(state, written, options)));
+    const running = runOnState(this.#runOptions(), (state) => {
+      const execution = this.#execution(state, written, options);
+      return execution instanceof Promise ? execution.then(work) : work(execution);
+    });
     return orAborted(running, this.#table, options.signal);
   }
 
@@ -212,7 +217,7 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
     };
   }
 
-  #execution(state: TableState, written: Written, { signal }: QueryOptions): Execution {
+  #execution(state: TableState, written: Written, options: QueryOptions): Execution | Promise<Execution> {
     const { shape } = state;
     const query: CompiledQuery = {
       conditions: written.wheres.map((where) => this.#compile(shape, where)),
@@ -221,11 +226,17 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
       }),
       limit: written.limit,
       offset: written.offset,
+      counts: written.counts === true,
     };
     const fields = written.fields?.map((name) => requireField(shape, name, 'select'));
-    const execution = new Execution(state, query, { environment: this.#host.environment, fields, signal });
-    this.#host.queried?.(shape, readOf(execution));
-    return execution;
+    const begin = (plan: Plan): Execution => {
+      const { environment } = this.#host;
+      const execution = new Execution(state, query, plan, { environment, fields, signal: options.signal });
+      this.#host.queried?.(shape, readOf(execution));
+      return execution;
+    };
+    const plan = planQuery(state, query);
+    return plan instanceof Promise ? plan.then(begin) : begin(plan);
   }
 
   #compile(shape: TableShape, where: Where): Condition {

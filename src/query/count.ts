@@ -57,7 +57,7 @@ async function countInRange(state: TableState, range: KeyRange, execution: Execu
 }
 
 async function countSelected(execution: Execution, access: TableAccess): Promise<number> {
-  const stream = openTable(execution.state, access, filterOf(execution.plan.residual));
+  const stream = openTable(execution.state, access, filterOf(execution.plan.residual), execution.work);
   const { needed } = execution;
   let total = 0;
   while (total < needed) {

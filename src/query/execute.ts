@@ -12,8 +12,8 @@ import { HitList } from './hits.ts';
 import type { HitStream } from './hits.ts';
 import { filterOf, openAccess } from './open-access.ts';
 import { collect } from './ordered-stream.ts';
-import { planQuery } from './plan.ts';
 import type { CompiledQuery, Plan } from './plan.ts';
+import { QueryWork } from './query-work.ts';
 import { RowOrder } from './row-order.ts';
 import type { Filter } from './selector.ts';
 
@@ -33,16 +33,17 @@ export class Execution {
   readonly state: TableState;
   readonly query: CompiledQuery;
   readonly plan: Plan;
+  readonly work: QueryWork = new QueryWork();
   readonly #decoder: RowDecoder;
   readonly #readsText: boolean;
   readonly #filter: Filter;
   readonly #pacer: Pacer;
   readonly #signal: AbortSignal | undefined;
 
-  constructor(state: TableState, query: CompiledQuery, { environment, fields, signal }: ExecutionOptions) {
+  constructor(state: TableState, query: CompiledQuery, plan: Plan, { environment, fields, signal }: ExecutionOptions) {
     this.state = state;
     this.query = query;
-    this.plan = planQuery(state, query);
+    this.plan = plan;
     const { layout } = state.shape;
     this.#decoder = fields === undefined ? rowDecoder(layout) : new RowDecoder(fields);
     this.#readsText = (fields ?? layout.variableFields).some(({ variable }) => variable);
@@ -114,7 +115,7 @@ export class Execution {
   /** The rows that match, as a stream. */
   open(): HitStream {
     const { state, query, plan, needed } = this;
-    return openAccess({ state, query, plan, filter: this.#filter, needed, pacer: this.#pacer });
+    return openAccess({ state, query, plan, filter: this.#filter, needed, pacer: this.#pacer, work: this.work });
   }
 
   /** Lets the event loop run if it is time to, and gives up if the signal says so. */

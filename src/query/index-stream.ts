@@ -12,6 +12,7 @@ import { endOfValue } from './index-cursor.ts';
 import { LookupPace, Lookups } from './lookups.ts';
 import type { Found } from './lookups.ts';
 import type { IndexAccess } from './plan.ts';
+import type { QueryWork } from './query-work.ts';
 import type { Filter } from './selector.ts';
 
 /** An entry's key, and the primary key in it, while they are looked at. Shared: a lookup copies what it must keep. */
@@ -28,6 +29,7 @@ export class IndexStream implements HitStream {
   readonly #typeId: TypeId;
   readonly #cursor: RunCursor;
   readonly #filter: Filter;
+  readonly #work: QueryWork;
   /** Whether runs are read from their end. */
   readonly #descending: boolean;
   readonly #overlaid: boolean;
@@ -38,12 +40,13 @@ export class IndexStream implements HitStream {
   #from = 0;
   #to = 0;
 
-  constructor(state: TableState, access: IndexAccess, cursor: RunCursor, filter: Filter) {
+  constructor(state: TableState, access: IndexAccess, cursor: RunCursor, filter: Filter, work: QueryWork) {
     this.#state = state;
     this.#index = access.index;
     this.#typeId = access.index.field.typeId;
     this.#cursor = cursor;
     this.#filter = filter;
+    this.#work = work;
     this.#byKey = access.oneValue;
     this.#descending = access.oneValue && access.descending;
     this.#overlaid = state.layers.length > 0;
@@ -63,7 +66,7 @@ export class IndexStream implements HitStream {
   }
 
   #lookUp(hits: HitList): true | Promise<true> {
-    const lookups = new Lookups(this.#filter, hits);
+    const lookups = new Lookups(this.#filter, hits, this.#work);
     for (let left = this.#pace.step(hits.wanted); left > 0 && this.#from < this.#to; left--) {
       const length = this.#readPrimaryKey(this.#descending ? --this.#to : this.#from++);
       const found = this.#overlaid ? this.#findUnlessOverlaid(length) : this.#find(primaryKey, length);

@@ -2,6 +2,7 @@
 import type { TableState } from '../table/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { HitList, HitStream } from './hits.ts';
+import type { QueryWork } from './query-work.ts';
 import type { Filter } from './selector.ts';
 
 /** A row, or that there is none to add. */
@@ -11,15 +12,18 @@ export type Found = RowHit | undefined;
 export class Lookups {
   readonly #filter: Filter;
   readonly #hits: HitList;
+  readonly #work: QueryWork;
   /** From the first row on that is not in memory. */
   #late: Promise<Found>[] | undefined;
 
-  constructor(filter: Filter, hits: HitList) {
+  constructor(filter: Filter, hits: HitList, work: QueryWork) {
     this.#filter = filter;
     this.#hits = hits;
+    this.#work = work;
   }
 
   add(found: Found | Promise<Found>): void {
+    this.#work.lookups++;
     if (found instanceof Promise) {
       // Should one lookup fail, the others are still under way: their failures are not to go unhandled.
       found.catch(() => undefined);
@@ -61,18 +65,20 @@ export class KeyStream implements HitStream {
   readonly #state: TableState;
   readonly #keys: readonly Uint8Array[];
   readonly #filter: Filter;
+  readonly #work: QueryWork;
   readonly #pace = new LookupPace();
   #next = 0;
 
-  constructor(state: TableState, keys: readonly Uint8Array[], filter: Filter) {
+  constructor(state: TableState, keys: readonly Uint8Array[], filter: Filter, work: QueryWork) {
     this.#state = state;
     this.#keys = keys;
     this.#filter = filter;
+    this.#work = work;
   }
 
   next(hits: HitList): boolean | Promise<boolean> {
     if (this.#next >= this.#keys.length) return false;
-    const lookups = new Lookups(this.#filter, hits);
+    const lookups = new Lookups(this.#filter, hits, this.#work);
     const end = Math.min(this.#keys.length, this.#next + this.#pace.step(hits.wanted));
     while (this.#next < end) lookups.add(this.#state.lookup(this.#keys[this.#next++] as Uint8Array));
     return lookups.finish();

@@ -15,6 +15,7 @@ import { IndexStream } from './index-stream.ts';
 import { KeyStream } from './lookups.ts';
 import { collect, LongValueStream, MergedStream } from './ordered-stream.ts';
 import type { CompiledQuery, IndexAccess, Plan, TableAccess } from './plan.ts';
+import type { QueryWork } from './query-work.ts';
 import { RowOrder } from './row-order.ts';
 import { Filter } from './selector.ts';
 import { TableStream } from './table-stream.ts';
@@ -42,38 +43,44 @@ export interface OpenOptions {
   /** How many rows are wanted. */
   readonly needed: number;
   readonly pacer: Pacer;
+  readonly work: QueryWork;
 }
 
 /** The rows that match, in the order of the plan if it says that its access has it. */
 export function openAccess(options: OpenOptions): HitStream {
-  const { state, plan, filter } = options;
+  const { state, plan, filter, work } = options;
   const { access } = plan;
   switch (access.kind) {
     case 'nothing':
       return new ConcatenatedStream([]);
     case 'keys':
-      return new KeyStream(state, access.keys, filter);
+      return new KeyStream(state, access.keys, filter, work);
     case 'table':
-      return openTable(state, access, filter);
+      return openTable(state, access, filter, work);
     case 'index':
       return openIndex(options, access);
   }
 }
 
 /** A table's rows in a range. */
-export function openTable(state: TableState, { range, descending }: TableAccess, filter: Filter): TableStream {
-  return new TableStream(state.shape.layout, state.scan(range, descending), descending, filter);
+export function openTable(
+  state: TableState,
+  { range, descending }: TableAccess,
+  filter: Filter,
+  work: QueryWork,
+): TableStream {
+  return new TableStream(state.shape.layout, state.scan(range, descending), descending, filter, work);
 }
 
 function openIndex(options: OpenOptions, access: IndexAccess): HitStream {
-  const { state, query, plan, filter } = options;
+  const { state, query, plan, filter, work } = options;
   const { index, oneValue } = access;
   const cursor = indexCursor(state.indexes.get(index.name) as Tree, access);
-  let stream: HitStream = new IndexStream(state, access, cursor, filter);
+  let stream: HitStream = new IndexStream(state, access, cursor, filter, work);
   const { layers } = state;
   // The index knows nothing of unmerged commits: their rows are tested for everything and put where they belong.
   const overlay = (): HitStream => {
-    return new TableStream(state.shape.layout, state.scanLayers(), false, filterOf(query.conditions));
+    return new TableStream(state.shape.layout, state.scanLayers(), false, filterOf(query.conditions), work);
   };
   if (!plan.ordered) return layers.length === 0 ? stream : new ConcatenatedStream([overlay(), stream]);
   const text = index.field.typeId === Types.varchar || index.field.typeId === Types.bytes;

@@ -1,7 +1,4 @@
-/**
- * How a query comes by its rows: which accesses there are, and by rule the one that looks best. Planning reads nothing;
- * operators know nothing of it but the plan.
- */
+/** How a query can come by its rows: the accesses that there are. Operators know nothing of planning but the plan. */
 import type { LayoutField } from '../format/row-layout.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -18,6 +15,8 @@ export interface CompiledQuery {
   readonly order: readonly OrderField[];
   readonly limit: number | undefined;
   readonly offset: number;
+  /** Whether only the number of rows is wanted. */
+  readonly counts?: boolean;
 }
 
 /** The table's tree, or a range of it. */
@@ -45,9 +44,8 @@ export type Access =
   | TableAccess
   | IndexAccess;
 
-/** A way to come by all rows that match. The rank says how good it looks; the lowest is taken. */
+/** A way to come by all rows that match. */
 export interface Candidate {
-  readonly rank: number;
   readonly access: Access;
   /** Conditions that the access fulfils by itself. */
   readonly covered: readonly Condition[];
@@ -62,20 +60,9 @@ export interface Plan extends Candidate {
   readonly residual: readonly Condition[];
 }
 
-const Rank = {
-  nothing: 0,
-  primaryKey: 1,
-  primaryKeyList: 2,
-  indexEquality: 3,
-  indexList: 4,
-  primaryKeyRange: 5,
-  indexRange: 6,
-  indexOrder: 7,
-  scan: 8,
-} as const;
-
 /** The order without the fields that decide nothing: those that a condition fixes, and all behind the primary key. */
-function effectiveOrder(primaryKey: LayoutField, { conditions, order }: CompiledQuery): readonly OrderField[] {
+export function effectiveOrder(primaryKey: LayoutField, { conditions, order }: CompiledQuery): readonly OrderField[] {
+  if (order.length === 0) return order;
   const fixed = new Set<LayoutField>();
   for (const { on } of conditions) {
     if (on === undefined) continue;
@@ -146,15 +133,15 @@ class Planner {
     this.#keyDirection = order.length === 0 ? 'ascending' : directionOf(order, state.shape.primaryKey);
     this.#addKeys();
     // Nothing is better than the row itself.
-    if (this.candidates[0]?.rank === Rank.primaryKey) return;
+    if (isBest(this.candidates[0] as Candidate)) return;
     for (const index of state.shape.indexes) {
       // A version of the table that is still being built up may not have all of its indexes yet.
       if (state.indexes.has(index.name)) this.#addIndex(index);
     }
   }
 
-  #add(rank: number, access: Access, ordered: boolean, covered: readonly Condition[] = []): void {
-    this.candidates.push({ rank, access, ordered, covered });
+  #add(access: Access, ordered: boolean, covered: readonly Condition[] = []): void {
+    this.candidates.push({ access, ordered, covered });
   }
 
   #addKeys(): void {
@@ -162,17 +149,17 @@ class Planner {
     const ordered = this.#keyDirection !== undefined;
     const descending = this.#keyDirection === 'descending';
     if (found === undefined) {
-      this.#add(Rank.scan, { kind: 'table', range: {}, descending }, ordered);
+      this.#add({ kind: 'table', range: {}, descending }, ordered);
       return;
     }
     const { keys, covered } = found;
-    if (keys === undefined) this.#add(Rank.nothing, { kind: 'nothing' }, true);
+    if (keys === undefined) this.#add({ kind: 'nothing' }, true);
     else if (keys.kind === 'range') {
-      this.#add(Rank.primaryKeyRange, { kind: 'table', range: keys.range, descending }, ordered, covered);
+      this.#add({ kind: 'table', range: keys.range, descending }, ordered, covered);
     } else {
       const one = keys.components.length === 1;
       const list = descending ? keys.components.toReversed() : keys.components;
-      this.#add(one ? Rank.primaryKey : Rank.primaryKeyList, { kind: 'keys', keys: list }, ordered || one, covered);
+      this.#add({ kind: 'keys', keys: list }, ordered || one, covered);
     }
   }
 
@@ -183,23 +170,23 @@ class Planner {
     const descending = direction === 'descending';
     if (found === undefined) {
       if (!ordered || this.#query.limit === undefined) return;
-      this.#add(Rank.indexOrder, { kind: 'index', index, oneValue: false, ranges: [{}], descending }, true);
+      this.#add({ kind: 'index', index, oneValue: false, ranges: [{}], descending }, true);
       return;
     }
     const { keys, covered } = found;
-    if (keys === undefined) this.#add(Rank.nothing, { kind: 'nothing' }, true);
+    if (keys === undefined) this.#add({ kind: 'nothing' }, true);
     else if (keys.kind === 'range') {
       const access: Access = { kind: 'index', index, oneValue: false, ranges: [keys.range], descending };
-      this.#add(Rank.indexRange, access, ordered, covered);
+      this.#add(access, ordered, covered);
     } else {
       const ranges = keys.components.map(rangeOfComponent);
       if (ranges.length > 1) {
-        this.#add(Rank.indexList, { kind: 'index', index, oneValue: false, ranges, descending }, ordered, covered);
+        this.#add({ kind: 'index', index, oneValue: false, ranges, descending }, ordered, covered);
         return;
       }
       const byKey = this.#keyDirection;
       const access: Access = { kind: 'index', index, oneValue: true, ranges, descending: byKey === 'descending' };
-      this.#add(Rank.indexEquality, access, byKey !== undefined, covered);
+      this.#add(access, byKey !== undefined, covered);
     }
   }
 }
@@ -208,20 +195,17 @@ class Planner {
 export function candidatesFor(state: TableState, query: CompiledQuery, order: readonly OrderField[]): Candidate[] {
   const impossible = query.conditions.some(({ on }) => on?.comparison.kind === 'none');
   if (impossible || query.limit === 0) {
-    return [{ rank: Rank.nothing, access: { kind: 'nothing' }, covered: [], ordered: true }];
+    return [{ access: { kind: 'nothing' }, covered: [], ordered: true }];
   }
   return new Planner(state, query, order).candidates;
 }
 
-/** The plan that the rules prefer. */
-export function planQuery(state: TableState, query: CompiledQuery): Plan {
-  const order = query.order.length === 0 ? query.order : effectiveOrder(state.shape.primaryKey, query);
-  const candidates = candidatesFor(state, query, order);
-  let best = candidates[0] as Candidate;
-  for (const candidate of candidates) if (candidate.rank < best.rank) best = candidate;
-  const { rank, access, covered, ordered } = best;
-  const residual = query.conditions.filter(
-    (condition) => condition.on?.comparison.kind !== 'all' && !covered.includes(condition),
-  );
-  return { rank, access, covered, ordered, residual, order };
+/** Whether nothing can be better: no rows at all, or the one row by its key. */
+export function isBest({ access }: Candidate): boolean {
+  return access.kind === 'nothing' || (access.kind === 'keys' && access.keys.length === 1);
+}
+
+/** The conditions that rows of an access must still be tested for. */
+export function residualOf({ conditions }: CompiledQuery, covered: readonly Condition[]): readonly Condition[] {
+  return conditions.filter((condition) => condition.on?.comparison.kind !== 'all' && !covered.includes(condition));
 }

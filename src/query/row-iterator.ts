@@ -24,7 +24,7 @@ function noResult(): void {}
 
 export class RowIterator implements AsyncIterableIterator<Row> {
   readonly #options: RunOptions;
-  readonly #execute: (state: TableState) => Execution;
+  readonly #execute: (state: TableState) => Execution | Promise<Execution>;
   #rows: readonly Row[] = [];
   #at = 0;
   #started = false;
@@ -34,7 +34,7 @@ export class RowIterator implements AsyncIterableIterator<Row> {
   /** The call that is being answered: calls are answered in turn, whether or not the caller waits for them. */
   #last: Promise<void> | undefined;
 
-  constructor(options: RunOptions, execute: (state: TableState) => Execution) {
+  constructor(options: RunOptions, execute: (state: TableState) => Execution | Promise<Execution>) {
     this.#options = options;
     this.#execute = execute;
   }
@@ -100,7 +100,7 @@ export class RowIterator implements AsyncIterableIterator<Row> {
   /** The first rows. Nothing was handed out yet, so that the query may still begin anew. */
   async #start(): Promise<readonly Row[]> {
     const rows = await runOnState(this.#options, async (state, stored) => {
-      const execution = this.#execute(state);
+      const execution = await this.#execute(state);
       if (!execution.plan.ordered) return execution.rows();
       const { host } = this.#options;
       const startedMs = host.environment.monotonicMs();

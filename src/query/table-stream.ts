@@ -3,6 +3,7 @@ import { CorruptionError } from '../base/errors.ts';
 import type { RowLayout } from '../format/row-layout.ts';
 import type { RunCursor } from '../tree/cursor.ts';
 import type { HitList, HitStream } from './hits.ts';
+import type { QueryWork } from './query-work.ts';
 import { maxPicks } from './selector.ts';
 import type { Filter } from './selector.ts';
 
@@ -11,16 +12,18 @@ export class TableStream implements HitStream {
   readonly #cursor: RunCursor;
   readonly #descending: boolean;
   readonly #filter: Filter;
+  readonly #work: QueryWork;
   #picks: Int32Array | undefined;
   /** What is left of the present run. */
   #from = 0;
   #to = 0;
 
-  constructor(layout: RowLayout, cursor: RunCursor, descending: boolean, filter: Filter) {
+  constructor(layout: RowLayout, cursor: RunCursor, descending: boolean, filter: Filter, work: QueryWork) {
     this.#layout = layout;
     this.#cursor = cursor;
     this.#descending = descending;
     this.#filter = filter;
+    this.#work = work;
   }
 
   next(hits: HitList): boolean | Promise<boolean> {
@@ -61,6 +64,7 @@ export class TableStream implements HitStream {
     if (!this.#filter.empty) return this.#select(maxPicks);
     const count = this.#to - this.#from;
     this.#from = this.#to;
+    this.#work.rows += count;
     return count;
   }
 
@@ -68,6 +72,7 @@ export class TableStream implements HitStream {
     const { node } = this.#cursor;
     if (this.#filter.empty && this.#filter.bound === undefined) {
       const count = Math.min(this.#to - this.#from, maxPicks, hits.wanted);
+      this.#work.rows += count;
       if (this.#descending) for (let k = 0; k < count; k++) hits.add(node, node.rowBase(--this.#to));
       else for (let k = 0; k < count; k++) hits.add(node, node.rowBase(this.#from++));
       return true;
@@ -84,6 +89,7 @@ export class TableStream implements HitStream {
   #select(most: number): number {
     const { node } = this.#cursor;
     const count = Math.min(this.#to - this.#from, most);
+    this.#work.rows += count;
     if (this.#descending) this.#to -= count;
     else this.#from += count;
     const first = this.#descending ? this.#to : this.#from - count;

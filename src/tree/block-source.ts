@@ -31,6 +31,10 @@ export interface BlockSource {
   load(ref: BlockRef): Promise<Node>;
   /** Child `i` of an inner node if it is in memory; remembers in the node where it found it. */
   peekChild(node: Node, i: number): Node | undefined;
+  /** A block if it is in memory, for planning: it does not count as used, nor as asked for. */
+  glance(ref: BlockRef): Node | undefined;
+  /** The same for child `i` of an inner node. */
+  glanceChild(node: Node, i: number): Node | undefined;
 }
 
 /** A source for trees that are one node in memory. */
@@ -39,6 +43,8 @@ export const noBlocks: BlockSource = {
   find: () => undefined,
   load: (ref) => Promise.reject(new CorruptionError(ref.id, 'A tree in memory refers to a block')),
   peekChild: () => undefined,
+  glance: () => undefined,
+  glanceChild: () => undefined,
 };
 
 interface ObjectPart {
@@ -198,6 +204,20 @@ class CachedSource implements BlockSource {
     if (slot?.node === undefined || slot.node.level !== node.level - 1 || slot.node.count === 0) return undefined;
     slots[i] = slot;
     this.counters.hits++;
+    return slot.node;
+  }
+
+  glance(ref: BlockRef): Node | undefined {
+    return this.#reader.cache.glance(this.#nameOf(ref))?.node;
+  }
+
+  glanceChild(node: Node, i: number): Node | undefined {
+    const slots = (node.slots ??= []);
+    let slot = slots[i] as CacheSlot | undefined;
+    if (slot?.node !== undefined) return slot.node;
+    slot = this.#reader.cache.glance(this.#nameOf(node.child(i)));
+    if (slot?.node === undefined || slot.node.level !== node.level - 1 || slot.node.count === 0) return undefined;
+    slots[i] = slot;
     return slot.node;
   }
 

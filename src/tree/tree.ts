@@ -59,6 +59,12 @@ export class Tree {
     return slot.node;
   }
 
+  /** The root if it is in memory, for planning: it does not count as used. Not for empty trees. */
+  glanceRoot(): Node | undefined {
+    const root = this.node ?? this.#slot?.node ?? this.source.glance(this.ref as BlockRef);
+    return root?.level === this.ref?.level ? root : undefined;
+  }
+
   async loadRoot(): Promise<Node> {
     if (this.node !== undefined) return this.node;
     const root = await this.source.load(this.ref as BlockRef);

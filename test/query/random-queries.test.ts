@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { Types } from '../../src/format/types.ts';
 import type { TypeId } from '../../src/format/types.ts';
 import { operators } from '../../src/query/comparison.ts';
+import { compile, countEveryPlan, runEveryPlan } from './every-plan.ts';
 import { runModel } from './model.ts';
 import type { ModelQuery } from './model.ts';
 import { TestTable } from './test-table.ts';
@@ -184,6 +185,9 @@ describe('random queries', () => {
           };
           expect(await build().execute()).toEqual(expected);
           expect(await build().count()).toBe(expected.length);
+          for (const run of await runEveryPlan(table, compile(table, query))) expect(run.rows).toEqual(expected);
+          for (const count of await countEveryPlan(table, compile(table, query, true)))
+            expect(count).toBe(expected.length);
           const iterated: Row[] = [];
           for await (const row of build()) iterated.push(row);
           expect(iterated).toEqual(expected);

@@ -30,6 +30,8 @@ export type Row = Record<string, unknown>;
 export interface TestTableOptions {
   readonly blockSizeBytes?: number;
   readonly cacheBytes?: number;
+  /** Whether trees have their roots in memory for good, as those of Block 0 have. Default false. */
+  readonly inlineRoots?: boolean;
 }
 
 const prefix = 'test';
@@ -44,15 +46,24 @@ export class TestTable implements QueryHost {
   /** Called when a query misses a block. */
   onMissing: (state: TableState) => Promise<boolean> = () => Promise.resolve(false);
   state: TableState;
+  /** Reads of the store. */
+  requests = 0;
   readonly #cache: BlockCache;
   readonly #arena = new RowArena();
   readonly #reader: BlockReader;
   readonly #blockSizeBytes: number;
+  readonly #inlineRoots: boolean;
   #birth = 0;
 
   constructor(schema: SchemaDefinition, options: TestTableOptions = {}) {
     this.#cache = new BlockCache(options.cacheBytes ?? 64 * 1024 * 1024);
+    const get = this.driver.get.bind(this.driver);
+    this.driver.get = (key, given) => {
+      this.requests++;
+      return get(key, given);
+    };
     this.#reader = new BlockReader(this.driver, prefix, this.#cache);
+    this.#inlineRoots = options.inlineRoots ?? false;
     this.#blockSizeBytes = options.blockSizeBytes ?? 2048;
     this.state = new ViewContext(this.#reader).emptyTable(readSchema(schema));
     this.shape = this.state.shape;
@@ -115,8 +126,10 @@ export class TestTable implements QueryHost {
     const source = this.#reader.tree(place, place.index === undefined ? this.shape.leafShape : indexLeafShape);
     if (root.kind === 'empty') return new Tree(source, null);
     if (root.kind === 'stored') return new Tree(source, { ...root.ref, level: root.level });
-    const ref = await writer.put(root.entries, 0, root.entries.count);
-    return new Tree(source, { ...ref, level: root.entries.shape.level });
+    const { entries } = root;
+    const ref = await writer.put(entries, 0, entries.count);
+    const node = this.#inlineRoots ? openNode('root', entries.encode('root', 0, entries.count)) : undefined;
+    return new Tree(source, { ...ref, level: entries.shape.level }, node);
   }
 
   /** Makes every block be read from the driver again. */

@@ -1,0 +1,134 @@
+/**
+ * A mock execution: what part of the rows that an access gives would match, from a reservoir sample of those that are in
+ * memory. Nothing is read. The same state of memory gives the same sample.
+ */
+import { Node } from '../format/node.ts';
+import type { TableState } from '../table/table-state.ts';
+import type { KeyRange } from '../tree/cursor.ts';
+import type { RowHit, Tree } from '../tree/tree.ts';
+import { endOfValue } from './index-cursor.ts';
+import type { Access, IndexAccess, TableAccess } from './plan.ts';
+import type { Filter } from './selector.ts';
+
+/** Leaves that a sample is taken from, and rows of each. */
+const sampledLeaves = 8;
+const rowsOfLeaf = 32;
+/** The same where every row must be looked up. */
+const entriesOfLeaf = 8;
+/** Children that are tried until one is in memory. */
+const maxTries = 4;
+
+/** What a sample has shown. */
+export interface MockRun {
+  /** Rows that were tested. */
+  readonly tested: number;
+  /** Those of them that match. */
+  readonly matched: number;
+}
+
+/** Numbers below 1 that look random and are the same each time. */
+class Sequence {
+  #state = 0x9e3779b9;
+
+  below(count: number): number {
+    let x = this.#state;
+    x ^= x << 13;
+    x ^= x >>> 17;
+    x ^= x << 5;
+    this.#state = x;
+    return (x >>> 0) % count;
+  }
+}
+
+interface Part {
+  readonly leaf: Node;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Some leaf of a range that is in memory, and what of it lies in the range. */
+function someLeaf(tree: Tree, { from, to }: KeyRange, sequence: Sequence): Part | undefined {
+  let node = tree.glanceRoot();
+  let low = from;
+  let high = to;
+  while (node !== undefined && node.level > 0) {
+    const inner: Node = node;
+    const first = low === undefined ? 0 : inner.childFor(low);
+    const last = high === undefined ? inner.count - 1 : inner.childFor(high);
+    let child = first;
+    let below: Node | undefined;
+    for (let tries = 0; tries < maxTries && below === undefined; tries++) {
+      child = first + sequence.below(Math.max(1, last - first + 1));
+      below = tree.source.glanceChild(inner, child);
+    }
+    if (child !== first) low = undefined;
+    if (child !== last) high = undefined;
+    node = below;
+  }
+  if (node === undefined || node.broken !== undefined) return undefined;
+  const begin = low === undefined ? 0 : node.lowerBound(low);
+  const end = high === undefined ? node.count : node.lowerBound(high);
+  return end <= begin ? undefined : { leaf: node, from: begin, to: end };
+}
+
+/** A row of a tree if all blocks on the way to it are in memory. */
+function glanceRow(tree: Tree, key: Uint8Array): RowHit | undefined {
+  if (tree.ref === null) return undefined;
+  let node = tree.glanceRoot();
+  while (node !== undefined && node.level > 0) node = tree.source.glanceChild(node, node.childFor(key));
+  const at = node?.find(key) ?? -1;
+  if (node === undefined || at < 0 || node.broken !== undefined) return undefined;
+  return { source: node, base: node.rowBase(at) };
+}
+
+class Sampler {
+  readonly #sequence = new Sequence();
+  readonly #filter: Filter;
+  #picks = new Int32Array(rowsOfLeaf);
+  tested = 0;
+  matched = 0;
+
+  constructor(filter: Filter) {
+    this.#filter = filter;
+  }
+
+  sampleTable(tree: Tree, { range }: TableAccess): void {
+    for (let i = 0; i < sampledLeaves; i++) {
+      const part = someLeaf(tree, range, this.#sequence);
+      if (part !== undefined) this.#testRows(part);
+    }
+  }
+
+  #testRows({ leaf, from, to }: Part): void {
+    const step = Math.max(1, Math.floor((to - from) / rowsOfLeaf));
+    let count = 0;
+    for (let i = from; i < to && count < rowsOfLeaf; i += step) this.#picks[count++] = i;
+    this.tested += count;
+    this.matched += this.#filter.select(leaf, leaf.rowsStart, leaf.stride, this.#picks, count);
+  }
+
+  sampleIndex(state: TableState, { index, ranges }: IndexAccess): void {
+    const tree = state.indexes.get(index.name) as Tree;
+    for (let i = 0; i < sampledLeaves; i++) {
+      const range = ranges[this.#sequence.below(ranges.length)] as KeyRange;
+      const part = someLeaf(tree, range, this.#sequence);
+      if (part === undefined) continue;
+      for (let k = 0; k < Math.min(entriesOfLeaf, part.to - part.from); k++) {
+        const key = part.leaf.key(part.from + this.#sequence.below(part.to - part.from));
+        const end = endOfValue(part.leaf, key, key.length, index.field.typeId);
+        const row = glanceRow(state.tree, key.subarray(end));
+        if (row === undefined) continue;
+        this.tested++;
+        if (this.#filter.matches(row.source, row.base)) this.matched++;
+      }
+    }
+  }
+}
+
+/** Tries the conditions on some of the rows that an access gives. */
+export function mockRun(state: TableState, access: Access, filter: Filter): MockRun {
+  const sampler = new Sampler(filter);
+  if (access.kind === 'table') sampler.sampleTable(state.tree, access);
+  else if (access.kind === 'index') sampler.sampleIndex(state, access);
+  return sampler;
+}

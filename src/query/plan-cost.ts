@@ -1,0 +1,249 @@
+/**
+ * What a way to come by the rows of a query would cost: entries and rows to be looked at, blocks to be read, and all of it as
+ * one number. Worked out from what is in memory; planning reads nothing.
+ */
+import type { TableState } from '../table/table-state.ts';
+import type { Tree } from '../tree/tree.ts';
+import { mockRun } from './mock-run.ts';
+import { residualOf } from './plan.ts';
+import type { Candidate, CompiledQuery } from './plan.ts';
+import { Filter } from './selector.ts';
+import { estimateRange, estimateTree } from './tree-estimate.ts';
+import type { TreeEstimate } from './tree-estimate.ts';
+
+/** Costs in microseconds, as measured on one core with everything in memory, but for the request. */
+const cost = {
+  /** A block that must be read. A store takes longer; several reads are under way at a time. */
+  read: 5000,
+  /** Testing a row in its leaf. */
+  test: 0.006,
+  /** Testing it by foreign code, which gets the whole row. */
+  slowTest: 1,
+  /** Looking up a row by its primary key, and where rows come in the order of keys. */
+  lookup: 0.5,
+  nearLookup: 0.2,
+  /** Setting about a leaf, or a range. */
+  leaf: 0.5,
+  /** Putting a row in order among all, per doubling; and passing one that is not among the first. */
+  sort: 0.1,
+  pass: 0.03,
+  /** A row of a commit that is not merged yet. */
+  overlaid: 0.1,
+} as const;
+
+/** Part of the rows that is taken to match a condition of which nothing is known. */
+const usualSelectivity = 0.25;
+/** Matching rows may lie together at the far end: so many times more may have to be looked at before enough are found. */
+const misfortune = 4;
+
+/** What an access gives, and what it takes to go through all of it. */
+interface AccessEstimate {
+  /** Entries or rows that it goes through. */
+  readonly entries: number;
+  readonly exact: boolean;
+  /** Leaves of the index, and those that are missing. */
+  readonly indexLeaves: number;
+  readonly indexMissing: number;
+  /** Leaves of the table, and those that are missing. */
+  readonly leaves: number;
+  readonly missing: number;
+  readonly ranges: number;
+}
+
+/** What a candidate would cost. */
+export interface CostEstimate {
+  /** Rows that match, of all that the access gives. */
+  readonly matches: number;
+  /** Entries of an index that are read. */
+  readonly entries: number;
+  /** Rows that are looked at. */
+  readonly rows: number;
+  /** Blocks that are used, and those that must be read. */
+  readonly blocks: number;
+  readonly reads: number;
+  readonly bytes: number;
+  /** All of it as one number, in microseconds of this machine or a like one. */
+  readonly cost: number;
+}
+
+export interface Estimated {
+  readonly candidate: Candidate;
+  readonly access: AccessEstimate;
+  estimate: CostEstimate;
+}
+
+/** Leaves that so many rows in random places are in. */
+function leavesOf(rows: number, leaves: number): number {
+  return leaves <= 1 ? Math.min(rows, leaves) : leaves * (1 - (1 - 1 / leaves) ** rows);
+}
+
+/** The plans of one query, to be compared. */
+export class PlanCosts {
+  readonly #state: TableState;
+  readonly #query: CompiledQuery;
+  readonly #table: TreeEstimate;
+  readonly #overlaid: number;
+
+  constructor(state: TableState, query: CompiledQuery) {
+    this.#state = state;
+    this.#query = query;
+    this.#table = estimateTree(state.tree);
+    this.#overlaid = state.layers.reduce((sum, layer) => sum + layer.count, 0);
+  }
+
+  #accessOf({ access }: Candidate): AccessEstimate {
+    const none = { indexLeaves: 0, indexMissing: 0, ranges: 1, exact: true };
+    const table = this.#table;
+    const missingOf = (leaves: number): number => leaves * (1 - table.atHand);
+    switch (access.kind) {
+      case 'nothing':
+        return { ...none, entries: 0, leaves: 0, missing: 0 };
+      case 'keys': {
+        const entries = access.keys.length;
+        const leaves = leavesOf(entries, table.leaves);
+        return { ...none, entries, leaves, missing: missingOf(leaves), ranges: entries };
+      }
+      case 'table':
+        return { ...none, ...estimateRange(this.#state.tree, access.range, table), ranges: 1 };
+      case 'index': {
+        const tree = this.#state.indexes.get(access.index.name) as Tree;
+        const shape = estimateTree(tree);
+        const ofValues = access.oneValue || access.ranges.length > 1;
+        const sum = { entries: 0, leaves: 0, missing: 0, exact: true };
+        for (const range of access.ranges) {
+          const found = estimateRange(tree, range, shape, ofValues);
+          sum.entries += found.entries;
+          sum.leaves += found.leaves;
+          sum.missing += found.missing;
+          sum.exact &&= found.exact;
+        }
+        const leaves = leavesOf(sum.entries, table.leaves);
+        return {
+          entries: sum.entries,
+          exact: sum.exact,
+          indexLeaves: sum.leaves,
+          indexMissing: sum.missing,
+          leaves,
+          missing: missingOf(leaves),
+          ranges: access.ranges.length,
+        };
+      }
+    }
+  }
+
+  /** Candidates with what their accesses give. */
+  open(candidates: readonly Candidate[]): Estimated[] {
+    return candidates.map((candidate) => {
+      const access = this.#accessOf(candidate);
+      return { candidate, access, estimate: this.estimate(candidate, access, access.entries) };
+    });
+  }
+
+  /**
+   * Rows that match: counted by the access that gives the fewest, and of those the part that matches in a sample. At least
+   * a little more than nothing.
+   */
+  matches(all: readonly Estimated[]): number {
+    const fewest = all.reduce((best, one) => (one.access.entries < best.access.entries ? one : best));
+    const { candidate, access } = fewest;
+    const residual = residualOf(this.#query, candidate.covered);
+    if (residual.length === 0) return access.entries;
+    const { tested, matched } = mockRun(
+      this.#state,
+      candidate.access,
+      new Filter(residual.map(({ selector }) => selector)),
+    );
+    const guessed = usualSelectivity ** residual.length;
+    // Of few rows, the sample says little.
+    return (access.entries * (matched + guessed)) / (tested + 1);
+  }
+
+  /** Whether the tree itself says how many entries a range has. */
+  #isCounted({ access, covered }: Candidate): boolean {
+    if (residualOf(this.#query, covered).length > 0) return false;
+    return access.kind === 'table' || (access.kind === 'index' && this.#overlaid === 0);
+  }
+
+  /** Only the blocks at both ends of a range are used. */
+  #countEstimate(
+    { indexLeaves, indexMissing, leaves, missing, ranges }: AccessEstimate,
+    matches: number,
+  ): CostEstimate {
+    const all = indexLeaves > 0 ? indexLeaves : leaves;
+    const blocks = Math.min(2 * ranges, all);
+    const reads = all === 0 ? 0 : (blocks * (indexLeaves > 0 ? indexMissing : missing)) / all;
+    const time = reads * cost.read + blocks * cost.leaf + this.#overlaid * cost.lookup;
+    return { matches, entries: 0, rows: 0, blocks, reads, bytes: reads * this.#table.leafBytes, cost: time };
+  }
+
+  /** What a candidate costs if so many rows match in all. */
+  estimate(candidate: Candidate, access: AccessEstimate, matches: number): CostEstimate {
+    const { limit, offset } = this.#query;
+    const needed = limit === undefined ? Number.POSITIVE_INFINITY : limit + offset;
+    const stops = (candidate.ordered || this.#query.counts === true) && needed < matches;
+    if (this.#query.counts === true && this.#isCounted(candidate)) return this.#countEstimate(access, matches);
+    const expected = stops ? needed / Math.max(matches, needed) : 1;
+    const tests = residualOf(this.#query, candidate.covered);
+    const part = tests.length === 0 ? expected : (expected + Math.min(1, expected * misfortune)) / 2;
+    const entries = access.entries * part;
+    const indexed = candidate.access.kind === 'index';
+    const rows = entries;
+    // The first leaf is there in any case.
+    const indexLeaves = Math.max(Math.min(1, access.indexLeaves), access.indexLeaves * part);
+    const indexReads = access.indexLeaves === 0 ? 0 : (access.indexMissing / access.indexLeaves) * indexLeaves;
+    const leaves = indexed
+      ? leavesOf(rows, this.#table.leaves)
+      : Math.max(Math.min(1, access.leaves), access.leaves * part);
+    const reads = (access.leaves === 0 ? 0 : (access.missing / access.leaves) * leaves) + indexReads;
+    const byKey = candidate.access.kind === 'index' && candidate.access.oneValue;
+    let time = reads * cost.read + (leaves + indexLeaves + access.ranges) * cost.leaf;
+    if (candidate.access.kind !== 'table') time += rows * (byKey ? cost.nearLookup : cost.lookup);
+    for (const { selector } of tests) time += rows * (selector.cost >= 1000 ? cost.slowTest : cost.test);
+    if (tests.length === 0) time += rows * cost.test;
+    if (indexed) time += this.#overlaid * cost.overlaid;
+    if (!candidate.ordered && this.#query.counts !== true) {
+      const sorted = Math.min(matches, needed);
+      time += matches * cost.pass + sorted * Math.log2(sorted + 1) * cost.sort;
+    }
+    const bytes = reads * this.#table.leafBytes;
+    return {
+      matches,
+      entries: indexed ? entries : 0,
+      rows,
+      blocks: leaves + indexLeaves,
+      reads,
+      bytes,
+      cost: time,
+    };
+  }
+}
+
+function cheapest(all: readonly Estimated[]): Estimated {
+  return all.reduce((best, one) => (one.estimate.cost < best.estimate.cost ? one : best));
+}
+
+/** The candidates with what they cost, and the one that costs least. */
+export interface Comparison {
+  readonly all: readonly Estimated[];
+  readonly best: Estimated;
+}
+
+/** Compares the ways to come by the rows of a query. */
+export function compareCosts(state: TableState, query: CompiledQuery, candidates: readonly Candidate[]): Comparison {
+  const costs = new PlanCosts(state, query);
+  const all = costs.open(candidates);
+  const reestimate = (matches: number): void => {
+    for (const one of all)
+      one.estimate = costs.estimate(one.candidate, one.access, Math.min(matches, one.access.entries));
+  };
+  const most = Math.min(...all.map(({ access }) => access.entries));
+  // Where one is the best whether all or none of the rows match, there is nothing to find out.
+  reestimate(most);
+  const ifAll = cheapest(all);
+  if (all.length === 1) return { all, best: ifAll };
+  reestimate(0);
+  const ifNone = cheapest(all);
+  const matches = ifAll === ifNone ? most : costs.matches(all);
+  reestimate(matches);
+  return { all, best: ifAll === ifNone ? ifAll : cheapest(all) };
+}

@@ -1,0 +1,54 @@
+/**
+ * Reads that planning may spend. How many entries of an index a condition selects cannot be told while the leaves at the
+ * ends of its ranges are not in memory: reading those takes a request or two, and the wrong plan may take many more.
+ */
+import type { TableState } from '../table/table-state.ts';
+import type { KeyRange } from '../tree/cursor.ts';
+import { loadChild } from '../tree/tree.ts';
+import type { Tree } from '../tree/tree.ts';
+import type { Candidate } from './plan.ts';
+import type { Estimated } from './plan-cost.ts';
+
+/** A plan that takes fewer reads is taken as it is. */
+const fewReads = 4;
+/** Ranges of a candidate that are looked at. */
+const maxRanges = 2;
+
+/** Reads what lies on the way to a key. */
+async function readTowards(tree: Tree, key: Uint8Array): Promise<void> {
+  let node = tree.peekRoot() ?? (await tree.loadRoot());
+  while (node.level > 0) {
+    const child = node.childFor(key);
+    node = tree.source.peekChild(node, child) ?? (await loadChild(tree.source, node, child));
+  }
+}
+
+function isUncertain({ candidate: { access }, access: { exact } }: Estimated): boolean {
+  return !exact && access.kind === 'index';
+}
+
+/** Whether it pays to look closer before one of several plans is chosen. */
+export function isWorthProbing(best: Estimated, all: readonly Estimated[]): boolean {
+  const uncertain = all.filter((one) => isUncertain(one));
+  // Of two that look good, one may be far worse than it looks.
+  if (uncertain.includes(best) && uncertain.length > 1) return true;
+  return best.estimate.reads > fewReads && uncertain.length > 0;
+}
+
+/** Reads the ends of the ranges of which it is not known how many entries they have. */
+export async function probe(state: TableState, all: readonly Estimated[]): Promise<void> {
+  const keys = all.filter((one) => isUncertain(one)).flatMap(({ candidate }) => endsOf(state, candidate));
+  await Promise.all(keys.map(({ tree, key }) => readTowards(tree, key)));
+}
+
+interface End {
+  readonly tree: Tree;
+  readonly key: Uint8Array;
+}
+
+function endsOf(state: TableState, { access }: Candidate): End[] {
+  if (access.kind !== 'index') return [];
+  const tree = state.indexes.get(access.index.name) as Tree;
+  const ends = access.ranges.slice(0, maxRanges).flatMap(({ from, to }: KeyRange) => [from, to]);
+  return ends.filter((key) => key !== undefined).map((key) => ({ tree, key }));
+}

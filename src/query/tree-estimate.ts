@@ -1,0 +1,207 @@
+/**
+ * What can be told of a tree, and of a range of it, from the blocks that are in memory: how many entries there are, in how
+ * many leaves, and how many of those would have to be read. Nothing is read, and no block counts as used.
+ */
+import type { Node } from '../format/node.ts';
+import type { KeyRange } from '../tree/cursor.ts';
+import type { Tree } from '../tree/tree.ts';
+
+/** Entries of a leaf where no inner node tells. */
+const usualLeafEntries = 500;
+/** Children of a node that are looked at one by one; of more, as many are taken at even distances. */
+const fewChildren = 16;
+/** The part of a block that is not in memory which a range that lies within it is taken to have. */
+const partWithin = 0.1;
+/** The same for a range that only begins or ends in it. */
+const partAtEnd = 0.5;
+/** The same for one value that has no block of its own. */
+const partOfPair = 0.15;
+/**
+ * Entries of one value in a block that is not in memory. Few: if they are many, their rows are in all the leaves of the table,
+ * which reading the table instead would read as well, so that little is lost by the wrong guess.
+ */
+const entriesOfValue = 2;
+
+/** The shape of a tree. */
+export interface TreeEstimate {
+  readonly entries: number;
+  readonly leaves: number;
+  /** Levels above the leaves. */
+  readonly level: number;
+  /** Which part of the leaves is in memory, from 0 to 1. */
+  readonly atHand: number;
+  /** Size of a leaf, in bytes. */
+  readonly leafBytes: number;
+}
+
+/** A range of a tree. */
+export interface RangeEstimate {
+  readonly entries: number;
+  /** Whether `entries` was counted rather than guessed. */
+  readonly exact: boolean;
+  /** Leaves that hold the range. */
+  readonly leaves: number;
+  /** Those of them that would have to be read. */
+  readonly missing: number;
+}
+
+const emptyTree: TreeEstimate = { entries: 0, leaves: 0, level: 0, atHand: 1, leafBytes: 0 };
+const nothing: RangeEstimate = { entries: 0, exact: true, leaves: 0, missing: 0 };
+
+/** Sum of the entries below children `from` to `to`, both included. */
+function countChildren(node: Node, from: number, to: number): number {
+  const children = to - from + 1;
+  const step = Math.max(1, Math.floor(children / fewChildren));
+  let sum = 0;
+  let seen = 0;
+  for (let i = from; i <= to; i += step) {
+    sum += node.childCount(i);
+    seen++;
+  }
+  return seen === 0 ? 0 : (sum / seen) * children;
+}
+
+/** How many of the children `from` to `to` are in memory. */
+function countAtHand(tree: Tree, node: Node, from: number, to: number): number {
+  const children = to - from + 1;
+  const step = Math.max(1, Math.floor(children / fewChildren));
+  let there = 0;
+  let seen = 0;
+  for (let i = from; i <= to; i += step) {
+    if (tree.source.glanceChild(node, i) !== undefined) there++;
+    seen++;
+  }
+  return seen === 0 ? 0 : (there / seen) * children;
+}
+
+/** An inner node right above the leaves, of those in memory: the middle one of them. */
+function lowestInner(tree: Tree, root: Node): Node | undefined {
+  let node = root;
+  while (node.level > 1) {
+    const middle = node.count >> 1;
+    let below: Node | undefined;
+    for (let i = 0; i < Math.min(node.count, fewChildren) && below === undefined; i++) {
+      below = tree.source.glanceChild(node, (middle + i) % node.count);
+    }
+    if (below === undefined) return undefined;
+    node = below;
+  }
+  return node.level === 1 ? node : undefined;
+}
+
+/** The tree as a whole. */
+export function estimateTree(tree: Tree): TreeEstimate {
+  if (tree.ref === null) return emptyTree;
+  const { count: entries, level, sizeBytes } = tree.ref;
+  const root = tree.glanceRoot();
+  if (level === 0) return { entries, leaves: 1, level, atHand: root === undefined ? 0 : 1, leafBytes: sizeBytes };
+  const inner = root && lowestInner(tree, root);
+  if (inner === undefined) {
+    return { entries, leaves: Math.max(1, entries / usualLeafEntries), level, atHand: 0, leafBytes: sizeBytes };
+  }
+  const last = inner.count - 1;
+  const perLeaf = countChildren(inner, 0, last) / inner.count;
+  const atHand = countAtHand(tree, inner, 0, last) / inner.count;
+  const leafBytes = inner.child(inner.count >> 1).sizeBytes;
+  return { entries, leaves: Math.max(1, entries / Math.max(1, perLeaf)), level, atHand, leafBytes };
+}
+
+class RangeCounter {
+  readonly #tree: Tree;
+  readonly #shape: TreeEstimate;
+  readonly #ofValue: boolean;
+  entries = 0;
+  exact = true;
+  leaves = 0;
+  missing = 0;
+
+  constructor(tree: Tree, shape: TreeEstimate, ofValue: boolean) {
+    this.#tree = tree;
+    this.#shape = shape;
+    this.#ofValue = ofValue;
+  }
+
+  /** A whole subtree, or what is known of several. */
+  #addChildren(node: Node, from: number, to: number): void {
+    if (from > to) return;
+    const entries = countChildren(node, from, to);
+    this.entries += entries;
+    if (node.level === 1) {
+      this.leaves += to - from + 1;
+      this.missing += to - from + 1 - countAtHand(this.#tree, node, from, to);
+    } else this.#addUnseen(entries);
+  }
+
+  /** So many entries in leaves that are not looked at. */
+  #addUnseen(entries: number): void {
+    const leaves = (entries / Math.max(1, this.#shape.entries)) * this.#shape.leaves;
+    this.leaves += leaves;
+    this.missing += leaves * (1 - this.#shape.atHand);
+  }
+
+  /** What lies between the bounds below a node. A bound that is undefined lies outside. */
+  add(start: Node, from: Uint8Array | undefined, to: Uint8Array | undefined): void {
+    let node = start;
+    while (node.level > 0) {
+      const first = from === undefined ? 0 : node.childFor(from);
+      const last = to === undefined ? node.count - 1 : node.childFor(to);
+      if (first < last) {
+        this.#addChildren(node, first + (from === undefined ? 0 : 1), last - (to === undefined ? 0 : 1));
+        // A value that ends in the next block has fewer entries than one that has blocks of its own.
+        const part = this.#ofValue && last === first + 1 ? partOfPair : partAtEnd;
+        if (from !== undefined) this.#addPart(node, first, part, from, undefined);
+        if (to !== undefined) this.#addPart(node, last, part, undefined, to);
+        return;
+      }
+      if (from === undefined && to === undefined) {
+        this.#addChildren(node, first, last);
+        return;
+      }
+      const below = this.#tree.source.glanceChild(node, first);
+      if (below === undefined) {
+        const entries = node.childCount(first);
+        const guess = this.#ofValue ? Math.min(entries, entriesOfValue) : entries * partWithin;
+        this.#addUnseenPart(node, guess);
+        return;
+      }
+      node = below;
+    }
+    const begin = from === undefined ? 0 : node.lowerBound(from);
+    const end = to === undefined ? node.count : node.lowerBound(to);
+    if (end <= begin) return;
+    this.entries += end - begin;
+    this.leaves++;
+  }
+
+  #addPart(node: Node, i: number, part: number, from: Uint8Array | undefined, to: Uint8Array | undefined): void {
+    const below = this.#tree.source.glanceChild(node, i);
+    if (below === undefined) this.#addUnseenPart(node, node.childCount(i) * part);
+    else this.add(below, from, to);
+  }
+
+  #addUnseenPart(node: Node, guess: number): void {
+    const entries = Math.max(1, guess);
+    this.exact = false;
+    this.entries += entries;
+    if (node.level > 1) this.#addUnseen(entries);
+    else {
+      this.leaves++;
+      this.missing++;
+    }
+  }
+}
+
+/** A range of the tree, or the entries of one value. `shape` is what {@link estimateTree} says of it. */
+export function estimateRange(tree: Tree, { from, to }: KeyRange, shape: TreeEstimate, ofValue = false): RangeEstimate {
+  if (tree.ref === null) return nothing;
+  const { entries, leaves, atHand } = shape;
+  if (from === undefined && to === undefined) return { entries, exact: true, leaves, missing: leaves * (1 - atHand) };
+  const root = tree.glanceRoot();
+  if (root === undefined) {
+    const guess = ofValue ? Math.min(entries, entriesOfValue) : Math.max(1, entries * partWithin);
+    return { entries: guess, exact: false, leaves: 1, missing: 1 };
+  }
+  const counter = new RangeCounter(tree, shape, ofValue);
+  counter.add(root, from, to);
+  return counter;
+}

@@ -1,0 +1,64 @@
+/** A query run in every way that the planner could have chosen, each with what it did. */
+import { captureValue, compileCondition, requireField } from '../../src/query/condition.ts';
+import { countRows } from '../../src/query/count.ts';
+import { Execution } from '../../src/query/execute.ts';
+import type { Row } from '../../src/query/execute.ts';
+import type { Access, Candidate, CompiledQuery } from '../../src/query/plan.ts';
+import { candidatesOf, planOf, planQuery } from '../../src/query/planner.ts';
+import type { QueryWork } from '../../src/query/query-work.ts';
+import type { ModelQuery } from './model.ts';
+import type { TestTable } from './test-table.ts';
+
+export interface PlanRun {
+  readonly candidate: Candidate;
+  readonly rows: Row[];
+  readonly work: QueryWork;
+  readonly requests: number;
+}
+
+export function compile({ shape }: TestTable, query: ModelQuery, counts = false): CompiledQuery {
+  return {
+    conditions: query.wheres.map(([name, operator, value]) => {
+      return compileCondition(shape, undefined, { name, operator, value, captured: captureValue(value) });
+    }),
+    order: query.orders.map(([name, direction]) => {
+      return { field: requireField(shape, name, 'orderBy'), descending: direction === 'desc' };
+    }),
+    limit: query.limit,
+    offset: query.offset,
+    counts,
+  };
+}
+
+/** The access that the planner chooses. */
+export async function chosenFor({ state }: TestTable, query: CompiledQuery): Promise<Access> {
+  return (await planQuery(state, query)).access;
+}
+
+/** Runs the query by each candidate. `before` is called ahead of each run. */
+export async function runEveryPlan(
+  table: TestTable,
+  query: CompiledQuery,
+  before: () => unknown = () => undefined,
+): Promise<PlanRun[]> {
+  const { state, environment } = table;
+  const runs: PlanRun[] = [];
+  for (const candidate of candidatesOf(state, query)) {
+    await before();
+    const requests = table.requests;
+    const execution = new Execution(state, query, planOf(state, query, candidate), { environment });
+    const rows = await execution.rows();
+    runs.push({ candidate, rows, work: execution.work, requests: table.requests - requests });
+  }
+  return runs;
+}
+
+/** Counts by each candidate. */
+export async function countEveryPlan(table: TestTable, query: CompiledQuery): Promise<number[]> {
+  const { state, environment } = table;
+  const counts: number[] = [];
+  for (const candidate of candidatesOf(state, query)) {
+    counts.push(await countRows(new Execution(state, query, planOf(state, query, candidate), { environment })));
+  }
+  return counts;
+}
