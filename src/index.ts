@@ -60,7 +60,9 @@ export type {
 export type { Finding } from './tree/check.ts';
 export type { JsonValue, TypeId, TypeName } from './format/types.ts';
 export type { Operator } from './query/comparison.ts';
-export type { Direction, FieldName, Query, QueryOptions } from './query/builder.ts';
+export type { Direction, Query, QueryOptions } from './query/builder.ts';
+export type { Clause, Clauses } from './query/clause.ts';
+export type { ComparedValue, FieldName, OperatorOf } from './query/compared-types.ts';
 export type { MigrationStatus } from './migration/migration-status.ts';
 export type { TargetOptions } from './migration/migrations.ts';
 export type { Explanation } from './query/explain.ts';

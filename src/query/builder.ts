@@ -1,15 +1,16 @@
 /** The query builder: what `db.query(table)` returns. */
-import { InvalidOperatorError, InvalidQueryError } from '../base/errors.ts';
+import { InvalidQueryError } from '../base/errors.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import { describeValue } from '../format/values.ts';
 import type { Overlay, QueryHost } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
-import { isOperator, operators } from './comparison.ts';
-import type { Operator } from './comparison.ts';
-import { captureValue, checkFunctionOperator, compileCondition, requireField } from './condition.ts';
-import type { Condition, WrittenCondition } from './condition.ts';
+import { compileClause, conditionsIn, writtenClause, writtenCondition } from './clause.ts';
+import type { Clause, Clauses, WrittenClause } from './clause.ts';
+import type { ComparedValue, FieldName, OperatorOf } from './compared-types.ts';
+import { checkFunctionOperator, requireField } from './condition.ts';
+import type { CompileOptions, Condition } from './condition.ts';
 import { countRows } from './count.ts';
 import { Execution } from './execute.ts';
 import type { Row } from './execute.ts';
@@ -31,19 +32,16 @@ export interface QueryOptions {
   readonly signal?: AbortSignal;
 }
 
-/** The name of a field, with the known ones suggested. */
-export type FieldName<R> = (keyof R & string) | (string & Record<never, never>);
-
 interface WrittenOrder {
   readonly name: string;
   readonly direction: Direction;
 }
 
-/** A condition, and what it was compiled to when the table's shape was known already. */
+/** A clause, and what it was compiled to where the table's shape was known already and no function is in it. */
 interface Where {
-  readonly written: WrittenCondition;
+  readonly written: WrittenClause;
   readonly shape: TableShape | undefined;
-  readonly condition: Condition | undefined;
+  readonly conditions: readonly Condition[] | undefined;
 }
 
 /** What a query is made of at the moment when it is run: calling the builder again does not change it. */
@@ -96,25 +94,36 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
 
   /**
    * Adds a condition: on a field, or on a registered function, whose result must then equal the value. `IN` takes an
-   * array, of which an empty one matches nothing. `= null` and `!= null` test for null; null never matches `<`, `<=`, `>`
-   * or `>=`, and `!=` with a value matches null. With a function only `=` is allowed. The value is copied. Throws
-   * `InvalidQueryError` for an unknown field or a value of another kind, and `InvalidOperatorError` for an operator that
-   * the field does not take; where the table is not registered yet, running the query rejects with them.
+   * array, of which an empty one matches nothing; `BETWEEN` takes `[low, high]`, both included; `PREFIX` what a text or
+   * bytes begin with. `= null` and `!= null` test for null; null never matches any other operator, but that `!=` with a
+   * value matches null, and `IN` null where the array has it. With a function only `=` is allowed. The value is copied.
+   * Throws `InvalidQueryError` for an unknown field or a value of another kind, and `InvalidOperatorError` for an operator
+   * that the field does not take; where the table is not registered yet, running the query rejects with them.
    */
-  where(field: FieldName<R>, operator: Operator, value: unknown): this {
-    if (typeof field !== 'string') {
-      throw new InvalidQueryError(`where() takes the name of a field, not ${describeValue(field)}.`);
+  where<const F extends FieldName<R>, O extends OperatorOf<R, F>>(
+    field: F,
+    operator: O,
+    value: ComparedValue<R, F, O>,
+  ): this;
+  /**
+   * Adds a clause: conditions joined by `or`, `and` and `not`, as in
+   * `where(({ is, or }) => or(is('year', '<', 1800), is('author', '=', 'Austen')))`. The function is called at once.
+   */
+  where(build: (clauses: Clauses<R>) => Clause): this;
+  where(field: unknown, operator?: unknown, value?: unknown): this {
+    const written: WrittenClause =
+      typeof field === 'function'
+        ? writtenClause(field as (clauses: Clauses<R>) => Clause)
+        : { kind: 'condition', condition: writtenCondition(field, operator, value) };
+    const shape = this.#host.shapeOf(this.#table);
+    let onFields = true;
+    for (const condition of conditionsIn(written)) {
+      if (this.#host.registeredFunction(condition.name) === undefined) continue;
+      onFields = false;
+      checkFunctionOperator(condition.name, condition.operator);
     }
-    if (!isOperator(operator)) {
-      const message = `Unknown operator ${describeValue(operator)} for '${field}': it is one of ${operators.join(', ')}.`;
-      throw new InvalidOperatorError(operator, message);
-    }
-    const written: WrittenCondition = { name: field, operator, value, captured: captureValue(value) };
-    const registered = this.#host.registeredFunction(field);
-    if (registered !== undefined) checkFunctionOperator(field, operator);
-    const shape = registered === undefined ? this.#host.shapeOf(this.#table) : undefined;
-    const condition = shape === undefined ? undefined : compileCondition(shape, undefined, written);
-    this.#wheres = [...this.#wheres, { written, shape, condition }];
+    const compiled = shape === undefined ? undefined : compileClause(this.#compileOptions(shape), written);
+    this.#wheres = [...this.#wheres, { written, shape, conditions: onFields ? compiled : undefined }];
     return this;
   }
 
@@ -160,7 +169,7 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
     const shape = this.#host.shapeOf(this.#table);
     if (shape !== undefined) for (const field of fields) requireField(shape, field, 'select');
     this.#fields = [...new Set(fields)];
-    return this;
+    return this as unknown as Query<Pick<R, F>>;
   }
 
   /** Runs the query: the matching rows, as fresh plain objects. */
@@ -215,7 +224,7 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
   #execution(state: TableState, written: Written, { signal }: QueryOptions): Execution {
     const { shape } = state;
     const query: CompiledQuery = {
-      conditions: written.wheres.map((where) => this.#compile(shape, where)),
+      conditions: written.wheres.flatMap((where) => this.#compile(shape, where)),
       order: written.orders.map(({ name, direction }): OrderField => {
         return { field: requireOrderField(shape, name), descending: direction === 'desc' };
       }),
@@ -228,10 +237,18 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
     return execution;
   }
 
-  #compile(shape: TableShape, where: Where): Condition {
-    const registered = this.#host.registeredFunction(where.written.name);
-    if (registered === undefined && where.condition !== undefined && isSame(where.shape, shape)) return where.condition;
-    return compileCondition(shape, registered, where.written);
+  #compile(shape: TableShape, { written, shape: known, conditions }: Where): readonly Condition[] {
+    const isKnown = conditions !== undefined && isSame(known, shape) && !this.#usesFunctions(written);
+    return isKnown ? conditions : compileClause(this.#compileOptions(shape), written);
+  }
+
+  #usesFunctions(written: WrittenClause): boolean {
+    if (written.kind === 'condition') return this.#host.registeredFunction(written.condition.name) !== undefined;
+    return conditionsIn(written).some(({ name }) => this.#host.registeredFunction(name) !== undefined);
+  }
+
+  #compileOptions(shape: TableShape): CompileOptions {
+    return { shape, registered: (name) => this.#host.registeredFunction(name) };
   }
 }
 

@@ -6,7 +6,9 @@ import { compareField, operators } from './comparison.ts';
 import type { Comparison, ComparisonOperator, FieldValue, Operator } from './comparison.ts';
 
 function compare(type: TypeName, operator: Operator, compared: unknown): Comparison {
-  return compareField('people', { name: 'field', typeId: Types[type] }, operator, compared);
+  const comparisons = compareField('people', { name: 'field', typeId: Types[type] }, operator, compared);
+  expect(comparisons).toHaveLength(1);
+  return comparisons[0] as Comparison;
 }
 
 const none: Comparison = { kind: 'none' };

@@ -7,7 +7,8 @@ import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Condition } from './condition.ts';
-import { intersectRanges, keyAccess, rangeOfComponent } from './key-ranges.ts';
+import { AnyCondition, opposedTo } from './any-condition.ts';
+import { intersectAll, rangesOf } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
 import type { OrderField } from './row-order.ts';
 
@@ -20,10 +21,11 @@ export interface CompiledQuery {
   readonly offset: number;
 }
 
-/** The table's tree, or a range of it. */
+/** The table's tree, or ranges of it. */
 export interface TableAccess {
   readonly kind: 'table';
-  readonly range: KeyRange;
+  /** Ascending and apart, also where the access descends. */
+  readonly ranges: readonly KeyRange[];
   readonly descending: boolean;
 }
 
@@ -38,12 +40,19 @@ export interface IndexAccess {
   readonly descending: boolean;
 }
 
+/** Several accesses, no row in more than one of them: each leaves out what the earlier ones have. */
+export interface UnionAccess {
+  readonly kind: 'union';
+  readonly parts: readonly { readonly query: CompiledQuery; readonly plan: Plan }[];
+}
+
 /** Where rows come from. `keys`: single rows, by primary key. */
 export type Access =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'keys'; readonly keys: readonly Uint8Array[] }
   | TableAccess
-  | IndexAccess;
+  | IndexAccess
+  | UnionAccess;
 
 /** A way to come by all rows that match. The rank says how good it looks; the lowest is taken. */
 export interface Candidate {
@@ -74,8 +83,13 @@ const Rank = {
   scan: 8,
 } as const;
 
+/** A union is a little worse than the worst of its parts. */
+const unionRank = 0.5;
+/** More branches than that are tested row by row: each part of a union tests for all earlier ones. */
+const maxParts = 32;
+
 /** The order without the fields that decide nothing: those that a condition fixes, and all behind the primary key. */
-function effectiveOrder(primaryKey: LayoutField, { conditions, order }: CompiledQuery): readonly OrderField[] {
+export function effectiveOrder(primaryKey: LayoutField, { conditions, order }: CompiledQuery): readonly OrderField[] {
   const fixed = new Set<LayoutField>();
   for (const { on } of conditions) {
     if (on === undefined) continue;
@@ -98,28 +112,30 @@ interface FieldAccess {
   readonly covered: readonly Condition[];
 }
 
-/** The best that the conditions on a field give for an access by its keys; undefined if they give nothing. */
-function accessByField(field: LayoutField, conditions: readonly Condition[]): FieldAccess | undefined {
+/** The best that the conditions give for an access by a field's keys; undefined if they give nothing. */
+function accessByField(
+  field: LayoutField,
+  tree: 'table' | 'index',
+  conditions: readonly Condition[],
+): FieldAccess | undefined {
   let values: FieldAccess | undefined;
   let count = Number.POSITIVE_INFINITY;
-  let range: KeyRange | undefined;
+  let ranges: readonly KeyRange[] | undefined;
   const covered: Condition[] = [];
   for (const condition of conditions) {
-    if (condition.on?.field !== field) continue;
-    const keys = keyAccess(field.typeId, condition.on.comparison);
+    const keys = condition.keysBy(field, tree);
     if (keys?.kind === 'values' && keys.components.length < count) {
       count = keys.components.length;
       values = { keys, covered: keys.exact ? [condition] : [] };
     }
-    if (keys?.kind !== 'range') continue;
-    const both = range === undefined ? keys.range : intersectRanges(range, keys.range);
-    if (both === undefined) return { keys: undefined, covered: [] };
-    range = both;
+    if (keys?.kind !== 'ranges') continue;
+    ranges = ranges === undefined ? keys.ranges : intersectAll(ranges, keys.ranges);
+    if (ranges.length === 0) return { keys: undefined, covered: [] };
     if (keys.exact) covered.push(condition);
   }
   if (values !== undefined) return values;
   // Whether all of it is exact does not matter here: what is not covered is tested.
-  return range === undefined ? undefined : { keys: { kind: 'range', range, exact: false }, covered };
+  return ranges === undefined ? undefined : { keys: { kind: 'ranges', ranges, exact: false }, covered };
 }
 
 type Direction = 'ascending' | 'descending';
@@ -147,6 +163,7 @@ class Planner {
     this.#addKeys();
     // Nothing is better than the row itself.
     if (this.candidates[0]?.rank === Rank.primaryKey) return;
+    this.#addUnions();
     for (const index of state.shape.indexes) {
       // A version of the table that is still being built up may not have all of its indexes yet.
       if (state.indexes.has(index.name)) this.#addIndex(index);
@@ -158,17 +175,17 @@ class Planner {
   }
 
   #addKeys(): void {
-    const found = accessByField(this.#state.shape.primaryKey, this.#query.conditions);
+    const found = accessByField(this.#state.shape.primaryKey, 'table', this.#query.conditions);
     const ordered = this.#keyDirection !== undefined;
     const descending = this.#keyDirection === 'descending';
     if (found === undefined) {
-      this.#add(Rank.scan, { kind: 'table', range: {}, descending }, ordered);
+      this.#add(Rank.scan, { kind: 'table', ranges: [{}], descending }, ordered);
       return;
     }
     const { keys, covered } = found;
     if (keys === undefined) this.#add(Rank.nothing, { kind: 'nothing' }, true);
-    else if (keys.kind === 'range') {
-      this.#add(Rank.primaryKeyRange, { kind: 'table', range: keys.range, descending }, ordered, covered);
+    else if (keys.kind === 'ranges') {
+      this.#add(Rank.primaryKeyRange, { kind: 'table', ranges: keys.ranges, descending }, ordered, covered);
     } else {
       const one = keys.components.length === 1;
       const list = descending ? keys.components.toReversed() : keys.components;
@@ -176,8 +193,25 @@ class Planner {
     }
   }
 
+  /** Where every branch of a condition has an access of its own, all of them together are one. */
+  #addUnions(): void {
+    for (const condition of this.#query.conditions) {
+      if (!(condition instanceof AnyCondition) || condition.branches.length > maxParts) continue;
+      const others = this.#query.conditions.filter((other) => other !== condition);
+      const { branches } = condition;
+      const parts = branches.map((branch, i) => {
+        const earlier = i === 0 ? [] : [opposedTo(branches.slice(0, i))];
+        const conditions = [...branch, ...others, ...earlier];
+        const query: CompiledQuery = { conditions, order: [], limit: undefined, offset: 0 };
+        return { query, plan: planQuery(this.#state, query) };
+      });
+      const rank = Math.max(...parts.map(({ plan }) => plan.rank));
+      if (rank < Rank.indexOrder) this.#add(rank + unionRank, { kind: 'union', parts }, false, this.#query.conditions);
+    }
+  }
+
   #addIndex(index: TableIndex): void {
-    const found = accessByField(index.field, this.#query.conditions);
+    const found = accessByField(index.field, 'index', this.#query.conditions);
     const direction = directionOf(this.#order, index.field);
     const ordered = direction !== undefined;
     const descending = direction === 'descending';
@@ -188,11 +222,11 @@ class Planner {
     }
     const { keys, covered } = found;
     if (keys === undefined) this.#add(Rank.nothing, { kind: 'nothing' }, true);
-    else if (keys.kind === 'range') {
-      const access: Access = { kind: 'index', index, oneValue: false, ranges: [keys.range], descending };
+    else if (keys.kind === 'ranges') {
+      const access: Access = { kind: 'index', index, oneValue: false, ranges: keys.ranges, descending };
       this.#add(Rank.indexRange, access, ordered, covered);
     } else {
-      const ranges = keys.components.map(rangeOfComponent);
+      const ranges = rangesOf(keys);
       if (ranges.length > 1) {
         this.#add(Rank.indexList, { kind: 'index', index, oneValue: false, ranges, descending }, ordered, covered);
         return;
@@ -206,7 +240,7 @@ class Planner {
 
 /** The accesses that a query could use. There is always one. `order` is the effective one. */
 export function candidatesFor(state: TableState, query: CompiledQuery, order: readonly OrderField[]): Candidate[] {
-  const impossible = query.conditions.some(({ on }) => on?.comparison.kind === 'none');
+  const impossible = query.conditions.some(({ isImpossible }) => isImpossible);
   if (impossible || query.limit === 0) {
     return [{ rank: Rank.nothing, access: { kind: 'nothing' }, covered: [], ordered: true }];
   }
@@ -220,8 +254,6 @@ export function planQuery(state: TableState, query: CompiledQuery): Plan {
   let best = candidates[0] as Candidate;
   for (const candidate of candidates) if (candidate.rank < best.rank) best = candidate;
   const { rank, access, covered, ordered } = best;
-  const residual = query.conditions.filter(
-    (condition) => condition.on?.comparison.kind !== 'all' && !covered.includes(condition),
-  );
+  const residual = query.conditions.filter((condition) => !condition.isEmpty && !covered.includes(condition));
   return { rank, access, covered, ordered, residual, order };
 }
