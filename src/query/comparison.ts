@@ -195,6 +195,11 @@ export function oppositeOf(comparison: Comparison): Comparison | undefined {
  */
 export function compareField(table: string, field: FieldShape, operator: Operator, value: unknown): Comparison[] {
   const compared = { table, field };
+  if (field.typeId === Types.json && (value !== null || (operator !== '=' && operator !== '!='))) {
+    if (value === undefined) refuse(compared, value);
+    const message = `Field '${field.name}' of table '${table}' is JSON, which has no order: it takes only = null and != null.`;
+    throw new InvalidOperatorError(operator, message);
+  }
   if (operator !== 'BETWEEN') return [compareOnce(compared, operator, value)];
   if (!Array.isArray(value) || value.length !== 2) {
     throw new InvalidQueryError(
@@ -205,12 +210,8 @@ export function compareField(table: string, field: FieldShape, operator: Operato
 }
 
 function compareOnce(compared: ComparedField, operator: Exclude<Operator, 'BETWEEN'>, value: unknown): Comparison {
-  const { table, field } = compared;
+  const { field } = compared;
   if (value === undefined) refuse(compared, value);
-  if (field.typeId === Types.json && (value !== null || (operator !== '=' && operator !== '!='))) {
-    const message = `Field '${field.name}' of table '${table}' is JSON, which has no order: it takes only = null and != null.`;
-    throw new InvalidOperatorError(operator, message);
-  }
   if (operator === 'IN') return compareWithAny(compared, value);
   if (operator === 'PREFIX') return compareWithPrefix(compared, value);
   if (value === null) return operator === '=' ? isNull : operator === '!=' ? isNotNull : none;

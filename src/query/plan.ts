@@ -10,6 +10,7 @@ import type { Condition } from './condition.ts';
 import { AnyCondition, opposedTo } from './any-condition.ts';
 import { intersectAll, rangesOf } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
+import { PositionCondition } from './position.ts';
 import type { OrderField } from './row-order.ts';
 
 /** A compiled query. */
@@ -232,8 +233,18 @@ class Planner {
         return;
       }
       const byKey = this.#keyDirection;
-      const access: Access = { kind: 'index', index, oneValue: true, ranges, descending: byKey === 'descending' };
-      this.#add(Rank.indexEquality, access, byKey !== undefined, covered);
+      const position = this.#query.conditions.find((condition) => condition instanceof PositionCondition);
+      const behind = position?.keysWithin(keys.components[0] as Uint8Array);
+      const within = behind === undefined ? ranges : intersectAll(ranges, [behind]);
+      const access: Access = {
+        kind: 'index',
+        index,
+        oneValue: true,
+        ranges: within,
+        descending: byKey === 'descending',
+      };
+      const both = behind === undefined ? covered : [...covered, position as Condition];
+      this.#add(within.length === 0 ? Rank.nothing : Rank.indexEquality, access, byKey !== undefined, both);
     }
   }
 }
