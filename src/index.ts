@@ -60,7 +60,14 @@ export type {
 export type { Finding } from './tree/check.ts';
 export type { JsonValue, TypeId, TypeName } from './format/types.ts';
 export type { Operator } from './query/comparison.ts';
-export type { Direction, FieldName, Query, QueryOptions } from './query/builder.ts';
+export type { Direction, Query } from './query/builder.ts';
+export type { QueryOptions } from './query/run.ts';
+export type { Aggregate, AggregateRow, Aggregates, SumOf } from './query/aggregate.ts';
+export type { QueryBudget } from './query/budget.ts';
+export type { Clause, Clauses } from './query/clause.ts';
+export type { ComparedValue, FieldName, NumericField, OperatorOf, OrderedField } from './query/compared-types.ts';
+export type { Groups } from './query/groups.ts';
+export type { Page, PageOptions } from './query/page.ts';
 export type { MigrationStatus } from './migration/migration-status.ts';
 export type { TargetOptions } from './migration/migrations.ts';
 export type { Explanation } from './query/explain.ts';
@@ -78,6 +85,8 @@ export {
   BatchStateError,
   BlobNotFoundError,
   BlobReferenceError,
+  BookmarkError,
+  BudgetExceededError,
   ChangesExpiredError,
   CommitOutcomeUnknownError,
   BackpressureError,
@@ -93,6 +102,7 @@ export {
   InvalidQueryError,
   InvalidSchemaError,
   InvariantError,
+  MemoryExceededError,
   MigrationActiveError,
   MigrationError,
   MigrationPendingError,

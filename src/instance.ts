@@ -111,6 +111,10 @@ export class Instance implements BatchHost, QueryHost {
     });
   }
 
+  get queryMemoryBytes(): number {
+    return this.#options.maxMemoryBytes;
+  }
+
   /** The engine from `start()` to `stop()`. */
   get engine(): Engine | undefined {
     return this.#engine;

@@ -26,6 +26,10 @@ class SnapshotHost implements QueryHost {
     this.#held = held;
   }
 
+  get queryMemoryBytes(): number {
+    return this.#instance.queryMemoryBytes;
+  }
+
   shapeOf(table: string): TableShape | undefined {
     const shape = this.#instance.registry.shape(table);
     const stored = this.#held.view.table(table)?.shape;

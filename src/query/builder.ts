@@ -1,50 +1,51 @@
 /** The query builder: what `db.query(table)` returns. */
-import { InvalidOperatorError, InvalidQueryError } from '../base/errors.ts';
+import { InvalidQueryError } from '../base/errors.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import { describeValue } from '../format/values.ts';
 import type { Overlay, QueryHost } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
-import { isOperator, operators } from './comparison.ts';
-import type { Operator } from './comparison.ts';
-import { captureValue, checkFunctionOperator, compileCondition, requireField } from './condition.ts';
-import type { Condition, WrittenCondition } from './condition.ts';
+import { compileAggregate, writtenAggregates } from './aggregate.ts';
+import type { AggregateRow, Aggregates, SumOf, WrittenAggregate } from './aggregate.ts';
+import { BudgetMeter, checkedBudget } from './budget.ts';
+import type { QueryBudget } from './budget.ts';
+import { compileClause, conditionsIn, writtenClause, writtenCondition } from './clause.ts';
+import type { Clause, Clauses, WrittenClause } from './clause.ts';
+import type { ComparedValue, FieldName, NumericField, OperatorOf, OrderedField } from './compared-types.ts';
+import { checkFunctionOperator, Condition, requireField } from './condition.ts';
+import type { CompileOptions } from './condition.ts';
 import { countRows } from './count.ts';
 import { Execution } from './execute.ts';
 import type { Row } from './execute.ts';
 import { explainPlan } from './explain.ts';
 import type { Explanation } from './explain.ts';
+import { Fold } from './fold.ts';
+import { Groups } from './groups.ts';
+import { Bookmarks, checkedSize, keptPage } from './page.ts';
+import type { Page, PageOptions } from './page.ts';
+import { effectiveOrder } from './plan.ts';
 import type { CompiledQuery, Plan } from './plan.ts';
 import { planQuery } from './planner.ts';
 import { readOf } from './query-read.ts';
 import type { OrderField } from './row-order.ts';
 import { RowIterator } from './row-iterator.ts';
 import { orAborted, runOnState } from './run.ts';
-import type { RunOptions } from './run.ts';
+import type { QueryOptions, RunOptions } from './run.ts';
 
 /** Ascending or descending. */
 export type Direction = 'asc' | 'desc';
-
-/** Options of the calls that run a query. */
-export interface QueryOptions {
-  /** Gives the query up: it rejects with `AbortedError`. */
-  readonly signal?: AbortSignal;
-}
-
-/** The name of a field, with the known ones suggested. */
-export type FieldName<R> = (keyof R & string) | (string & Record<never, never>);
 
 interface WrittenOrder {
   readonly name: string;
   readonly direction: Direction;
 }
 
-/** A condition, and what it was compiled to when the table's shape was known already. */
+/** A clause, and what it was compiled to where the table's shape was known already and no function is in it. */
 interface Where {
-  readonly written: WrittenCondition;
+  readonly written: WrittenClause;
   readonly shape: TableShape | undefined;
-  readonly condition: Condition | undefined;
+  readonly conditions: readonly Condition[] | undefined;
 }
 
 /** What a query is made of at the moment when it is run: calling the builder again does not change it. */
@@ -55,6 +56,8 @@ interface Written {
   readonly limit: number | undefined;
   readonly offset: number;
   readonly counts?: boolean;
+  /** Conditions that follow from the call that runs the query. */
+  readonly more?: (shape: TableShape, query: CompiledQuery) => readonly Condition[];
 }
 
 function checkCount(what: string, count: unknown): number {
@@ -62,11 +65,11 @@ function checkCount(what: string, count: unknown): number {
   throw new InvalidQueryError(`${what}() takes an integer of at least 0, not ${describeValue(count)}.`);
 }
 
-function requireOrderField(shape: TableShape, name: string): LayoutField {
-  const field = requireField(shape, name, 'orderBy');
+function requireOrderField(shape: TableShape, name: string, what = 'orderBy'): LayoutField {
+  const field = requireField(shape, name, what);
   if (field.typeId !== Types.json) return field;
   throw new InvalidQueryError(
-    `orderBy: field '${name}' of table '${shape.name}' is JSON, which has no order: store what to sort by in a field of its own.`,
+    `${what}: field '${name}' of table '${shape.name}' is JSON, which has no order: store what to sort by in a field of its own.`,
   );
 }
 
@@ -74,7 +77,7 @@ function requireOrderField(shape: TableShape, name: string): LayoutField {
  * A query on one table. Every call but those that run it returns the query itself. Conditions are ANDed; without
  * `orderBy`, rows come by ascending primary key. A query can be run any number of times.
  */
-export class Query<R extends object = Row> implements AsyncIterable<R> {
+export class Query<out R extends object = Row> implements AsyncIterable<R> {
   readonly #host: QueryHost;
   readonly #table: string;
   // Replaced and never changed, so that a query under way keeps what it began with.
@@ -84,6 +87,7 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
   #overlay: Overlay | undefined;
   #limit: number | undefined;
   #offset = 0;
+  #budget: QueryBudget | undefined;
 
   /** @internal Use `db.query(table)`. */
   constructor(host: QueryHost, table: string) {
@@ -98,25 +102,36 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
 
   /**
    * Adds a condition: on a field, or on a registered function, whose result must then equal the value. `IN` takes an
-   * array, of which an empty one matches nothing. `= null` and `!= null` test for null; null never matches `<`, `<=`, `>`
-   * or `>=`, and `!=` with a value matches null. With a function only `=` is allowed. The value is copied. Throws
-   * `InvalidQueryError` for an unknown field or a value of another kind, and `InvalidOperatorError` for an operator that
-   * the field does not take; where the table is not registered yet, running the query rejects with them.
+   * array, of which an empty one matches nothing; `BETWEEN` takes `[low, high]`, both included; `PREFIX` what a text or
+   * bytes begin with. `= null` and `!= null` test for null; null never matches any other operator, but that `!=` with a
+   * value matches null, and `IN` null where the array has it. With a function only `=` is allowed. The value is copied.
+   * Throws `InvalidQueryError` for an unknown field or a value of another kind, and `InvalidOperatorError` for an operator
+   * that the field does not take; where the table is not registered yet, running the query rejects with them.
    */
-  where(field: FieldName<R>, operator: Operator, value: unknown): this {
-    if (typeof field !== 'string') {
-      throw new InvalidQueryError(`where() takes the name of a field, not ${describeValue(field)}.`);
+  where<const F extends FieldName<R>, O extends OperatorOf<R, F>>(
+    field: F,
+    operator: O,
+    value: ComparedValue<R, F, O>,
+  ): this;
+  /**
+   * Adds a clause: conditions joined by `or`, `and` and `not`, as in
+   * `where(({ is, or }) => or(is('year', '<', 1800), is('author', '=', 'Austen')))`. The function is called at once.
+   */
+  where(build: (clauses: Clauses<R>) => Clause): this;
+  where(field: unknown, operator?: unknown, value?: unknown): this {
+    const written: WrittenClause =
+      typeof field === 'function'
+        ? writtenClause(field as (clauses: Clauses<R>) => Clause)
+        : { kind: 'condition', condition: writtenCondition(field, operator, value) };
+    const shape = this.#host.shapeOf(this.#table);
+    let onFields = true;
+    for (const condition of conditionsIn(written)) {
+      if (this.#host.registeredFunction(condition.name) === undefined) continue;
+      onFields = false;
+      checkFunctionOperator(condition.name, condition.operator);
     }
-    if (!isOperator(operator)) {
-      const message = `Unknown operator ${describeValue(operator)} for '${field}': it is one of ${operators.join(', ')}.`;
-      throw new InvalidOperatorError(operator, message);
-    }
-    const written: WrittenCondition = { name: field, operator, value, captured: captureValue(value) };
-    const registered = this.#host.registeredFunction(field);
-    if (registered !== undefined) checkFunctionOperator(field, operator);
-    const shape = registered === undefined ? this.#host.shapeOf(this.#table) : undefined;
-    const condition = shape === undefined ? undefined : compileCondition(shape, undefined, written);
-    this.#wheres = [...this.#wheres, { written, shape, condition }];
+    const compiled = shape === undefined ? undefined : compileClause({ ...this.#compileOptions, shape }, written);
+    this.#wheres = [...this.#wheres, { written, shape, conditions: onFields ? compiled : undefined }];
     return this;
   }
 
@@ -155,6 +170,16 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
     return this;
   }
 
+  /**
+   * Limits what each run of the query may use, where nothing else does: if it needs more, it rejects with
+   * `BudgetExceededError`. A second call replaces the first. Throws `InvalidQueryError` if a limit is not a number of at
+   * least 0.
+   */
+  budget(budget: QueryBudget): this {
+    this.#budget = checkedBudget(budget);
+    return this;
+  }
+
   /** Returns rows with these fields only. Conditions and order may use the others all the same. */
   select<const F extends keyof R & string>(...fields: readonly F[]): Query<Pick<R, F>> {
     if (fields.length === 0)
@@ -162,7 +187,7 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
     const shape = this.#host.shapeOf(this.#table);
     if (shape !== undefined) for (const field of fields) requireField(shape, field, 'select');
     this.#fields = [...new Set(fields)];
-    return this;
+    return this as unknown as Query<Pick<R, F>>;
   }
 
   /** Runs the query: the matching rows, as fresh plain objects. */
@@ -183,10 +208,80 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
     return this.#run(written, options, countRows);
   }
 
+  /**
+   * A page of the rows, and the bookmark to go on from. Pages that follow one another show every row once that is there
+   * all the time and keeps its place in the order, whatever is inserted, deleted and changed between them. In place of
+   * `limit()` and `offset()`, with which it rejects with `InvalidQueryError`. Rejects with `BookmarkError` if the bookmark
+   * is damaged, or is of another query or version of the table.
+   */
+  async page(options: PageOptions): Promise<Page<R>> {
+    const size = checkedSize(options, this.#limit, this.#offset);
+    const { after, signal } = options;
+    const { registered } = this.#compileOptions;
+    const clauses = this.#wheres.map(({ written }) => written);
+    const bookmarksOf = (shape: TableShape, query: CompiledQuery): Bookmarks => {
+      return new Bookmarks({ shape, clauses, registered, order: effectiveOrder(shape.primaryKey, query) });
+    };
+    const more: Written['more'] = (shape, query) =>
+      after === undefined ? [] : [bookmarksOf(shape, query).decode(after)];
+    const written: Written = { ...this.#written(), limit: size + 1, more };
+    return this.#run(written, { ...(signal && { signal }) }, async (execution) => {
+      const { state, query } = execution;
+      return (await keptPage(execution, size, bookmarksOf(state.shape, query))) as Page<unknown> as Page<R>;
+    });
+  }
+
+  /** The least value of a field that is not null; null if there is none. From the end of an index, where it has one. */
+  min<F extends OrderedField<R>>(field: F, options: QueryOptions = {}): Promise<R[F] | null> {
+    return this.#extreme('min', field, options) as Promise<R[F] | null>;
+  }
+
+  /** The greatest value of a field; null if there is none. From the end of an index, where it has one. */
+  max<F extends OrderedField<R>>(field: F, options: QueryOptions = {}): Promise<R[F] | null> {
+    return this.#extreme('max', field, options) as Promise<R[F] | null>;
+  }
+
+  /** The sum of a field's values that are not null: exact for bigints, else rounded once. Null if there are none. */
+  async sum<F extends NumericField<R>, S = SumOf<R[F]>>(field: F, options: QueryOptions = {}): Promise<S> {
+    const [row] = await this.#fold([], [{ name: 'sum', kind: 'sum', field }], options);
+    return row?.['sum'] as S;
+  }
+
+  /** The mean of a field's values that are not null; null if there are none. */
+  async avg<F extends NumericField<R>>(field: F, options: QueryOptions = {}): Promise<number | null> {
+    const [row] = await this.#fold([], [{ name: 'avg', kind: 'avg', field }], options);
+    return row?.['avg'] as number | null;
+  }
+
+  /**
+   * Several aggregates of the rows that the query returns, in one go, as in
+   * `aggregate({ books: 'count', cheapest: { min: 'price' } })`: an object with these names.
+   */
+  async aggregate<const A extends Aggregates<R>, T = AggregateRow<R, A>>(
+    aggregates: A,
+    options: QueryOptions = {},
+  ): Promise<T> {
+    const [row] = await this.#fold([], writtenAggregates(aggregates), options);
+    return row as T;
+  }
+
+  /** Groups the rows that the query returns by the values of fields, for `aggregate()`. */
+  groupBy<const G extends OrderedField<R>>(...fields: readonly G[]): Groups<R, G> {
+    if (fields.length === 0) throw new InvalidQueryError('groupBy() takes the names of the fields to group by.');
+    const names = [...new Set<string>(fields)];
+    const shape = this.#host.shapeOf(this.#table);
+    if (shape !== undefined) for (const name of names) requireOrderField(shape, name, 'groupBy');
+    return new Groups((aggregates, options) => this.#fold(names, aggregates, options));
+  }
+
   /** The rows one by one; where their order comes from an index or the primary key, only a few are held at a time. */
   [Symbol.asyncIterator](): AsyncIterableIterator<R> {
     const written = this.#written();
-    const iterator = new RowIterator(this.#runOptions(), (state) => this.#execution(state, written, {}));
+    const meter = this.#meter();
+    const execute = (state: TableState): Execution | Promise<Execution> => {
+      return this.#execution(state, written, {}, meter);
+    };
+    const iterator = new RowIterator(this.#runOptions(), execute, meter);
     return iterator as AsyncIterableIterator<unknown> as AsyncIterableIterator<R>;
   }
 
@@ -195,12 +290,54 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
     return this.#run(this.#written(), options, ({ plan }) => explainPlan(this.#table, plan));
   }
 
-  #run<T>(written: Written, options: QueryOptions, work: (execution: Execution) => T | Promise<T>): Promise<T> {
-    const running = runOnState(this.#runOptions(), (state) => {
-      const execution = this.#execution(state, written, options);
-      return execution instanceof Promise ? execution.then(work) : work(execution);
+  /** The first value in the order of a field, which an index or the primary key may have. */
+  async #extreme(kind: 'min' | 'max', name: string, options: QueryOptions): Promise<unknown> {
+    const written = this.#written();
+    if (written.limit !== undefined || written.offset > 0) {
+      const [row] = await this.#fold([], [{ name: kind, kind, field: name }], options);
+      return row?.[kind];
+    }
+    const more: Written['more'] = (shape) => {
+      const { field } = compileAggregate(shape, { name: kind, kind, field: name });
+      return [new Condition([name], { field: field as LayoutField, comparison: { kind: 'not null' } })];
+    };
+    const orders: WrittenOrder[] = [{ name, direction: kind === 'min' ? 'asc' : 'desc' }];
+    const first: Written = { ...written, orders, fields: [name], limit: 1, more };
+    const rows = await this.#run(first, options, (execution) => execution.rows());
+    return rows[0]?.[name] ?? null;
+  }
+
+  #fold(groupedBy: readonly string[], aggregates: readonly WrittenAggregate[], options: QueryOptions): Promise<Row[]> {
+    const taken = aggregates.find(({ name }) => groupedBy.includes(name));
+    if (taken !== undefined) {
+      const message = `aggregate(): '${taken.name}' is the name of a field that the rows are grouped by: choose another.`;
+      return Promise.reject(new InvalidQueryError(message));
+    }
+    const written = this.#written();
+    const isWhole = written.limit === undefined && written.offset === 0;
+    return this.#run(isWhole ? { ...written, orders: [] } : written, options, (execution) => {
+      const { shape } = execution.state;
+      return new Fold(execution, {
+        groupedBy: groupedBy.map((name) => requireOrderField(shape, name, 'groupBy')),
+        aggregates: aggregates.map((aggregate) => compileAggregate(shape, aggregate)),
+        maxBytes: this.#host.queryMemoryBytes,
+      }).rows();
     });
-    return orAborted(running, this.#table, options.signal);
+  }
+
+  #run<T>(written: Written, options: QueryOptions, work: (execution: Execution) => T | Promise<T>): Promise<T> {
+    const meter = this.#meter();
+    const run = (): Promise<T> => {
+      return runOnState(this.#runOptions(), (state) => {
+        const execution = this.#execution(state, written, options, meter);
+        return execution instanceof Promise ? execution.then(work) : work(execution);
+      });
+    };
+    return orAborted(meter === undefined ? run() : meter.timed(run), this.#table, options.signal);
+  }
+
+  #meter(): BudgetMeter | undefined {
+    return this.#budget && new BudgetMeter(this.#host.environment, this.#table, this.#budget);
   }
 
   #runOptions(): RunOptions {
@@ -217,10 +354,15 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
     };
   }
 
-  #execution(state: TableState, written: Written, options: QueryOptions): Execution | Promise<Execution> {
-    const { shape } = state;
-    const query: CompiledQuery = {
-      conditions: written.wheres.map((where) => this.#compile(shape, where)),
+  #execution(
+    stored: TableState,
+    written: Written,
+    { signal }: QueryOptions,
+    meter?: BudgetMeter,
+  ): Execution | Promise<Execution> {
+    const { shape } = stored;
+    const asked: CompiledQuery = {
+      conditions: written.wheres.flatMap((where) => this.#compile(shape, where)),
       order: written.orders.map(({ name, direction }): OrderField => {
         return { field: requireOrderField(shape, name), descending: direction === 'desc' };
       }),
@@ -228,10 +370,16 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
       offset: written.offset,
       counts: written.counts === true,
     };
+    const more = written.more?.(shape, asked) ?? [];
+    const query = more.length === 0 ? asked : { ...asked, conditions: [...asked.conditions, ...more] };
     const fields = written.fields?.map((name) => requireField(shape, name, 'select'));
+    const state = meter?.metered(stored) ?? stored;
+    const signals = [signal, meter?.signal].filter((one) => one !== undefined);
+    const ends = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
     const begin = (plan: Plan): Execution => {
+      if (meter !== undefined) meter.plan = plan;
       const { environment } = this.#host;
-      const execution = new Execution(state, query, plan, { environment, fields, signal: options.signal });
+      const execution = new Execution(state, query, plan, { environment, fields, signal: ends });
       this.#host.queried?.(shape, readOf(execution));
       return execution;
     };
@@ -239,10 +387,18 @@ export class Query<R extends object = Row> implements AsyncIterable<R> {
     return plan instanceof Promise ? plan.then(begin) : begin(plan);
   }
 
-  #compile(shape: TableShape, where: Where): Condition {
-    const registered = this.#host.registeredFunction(where.written.name);
-    if (registered === undefined && where.condition !== undefined && isSame(where.shape, shape)) return where.condition;
-    return compileCondition(shape, registered, where.written);
+  #compile(shape: TableShape, { written, shape: known, conditions }: Where): readonly Condition[] {
+    const isKnown = conditions !== undefined && isSame(known, shape) && !this.#usesFunctions(written);
+    return isKnown ? conditions : compileClause({ ...this.#compileOptions, shape }, written);
+  }
+
+  #usesFunctions(written: WrittenClause): boolean {
+    if (written.kind === 'condition') return this.#host.registeredFunction(written.condition.name) !== undefined;
+    return conditionsIn(written).some(({ name }) => this.#host.registeredFunction(name) !== undefined);
+  }
+
+  get #compileOptions(): Omit<CompileOptions, 'shape'> {
+    return { registered: (name) => this.#host.registeredFunction(name) };
   }
 }
 

@@ -12,11 +12,14 @@ import type { TypeId } from '../format/types.ts';
 import { describeValue, normalizeValue, ValueProblem } from '../format/values.ts';
 
 /** The operators that `where` takes. */
-export const operators = ['=', '!=', '>', '>=', '<', '<=', 'IN'] as const;
-/** An operator of `where`: `=`, `!=`, `>`, `>=`, `<`, `<=` or `IN`. `IN` takes an array; all others take one value. */
+export const operators = ['=', '!=', '>', '>=', '<', '<=', 'IN', 'BETWEEN', 'PREFIX'] as const;
+/**
+ * An operator of `where`. `IN` takes an array of values, `BETWEEN` the lowest and the highest one as `[low, high]`, and
+ * `PREFIX` what a text or bytes begin with; all others take one value.
+ */
 export type Operator = (typeof operators)[number];
 
-export type ComparisonOperator = Exclude<Operator, 'IN'>;
+export type ComparisonOperator = Exclude<Operator, 'IN' | 'BETWEEN' | 'PREFIX'>;
 /** A value that a field can hold, and that is not null. */
 export type FieldValue = Exclude<OrderedValue, null>;
 
@@ -29,7 +32,8 @@ export type Comparison =
       readonly value: FieldValue;
       readonly orNull: boolean;
     }
-  | { readonly kind: 'in'; readonly values: readonly FieldValue[]; readonly orNull: boolean };
+  | { readonly kind: 'in'; readonly values: readonly FieldValue[]; readonly orNull: boolean }
+  | { readonly kind: 'prefix'; readonly value: string | Uint8Array };
 
 const none: Comparison = { kind: 'none' };
 const all: Comparison = { kind: 'all' };
@@ -157,18 +161,59 @@ function refuse({ table, field }: ComparedField, value: unknown): never {
   );
 }
 
+const opposites: Readonly<Record<ComparisonOperator, ComparisonOperator>> = {
+  '=': '!=',
+  '!=': '=',
+  '<': '>=',
+  '>=': '<',
+  '<=': '>',
+  '>': '<=',
+};
+
+/** What matches just the rows that a comparison does not match; undefined where no comparison does. */
+export function oppositeOf(comparison: Comparison): Comparison | undefined {
+  switch (comparison.kind) {
+    case 'none':
+      return all;
+    case 'all':
+      return none;
+    case 'null':
+      return isNotNull;
+    case 'not null':
+      return isNull;
+    case 'value':
+      return { ...comparison, operator: opposites[comparison.operator], orNull: !comparison.orNull };
+    case 'in':
+    case 'prefix':
+      return undefined;
+  }
+}
+
 /**
- * The condition `field operator value`. Throws `InvalidQueryError` where the value is of a kind that the field is not
+ * The conditions that `field operator value` means; all of them must hold. Throws `InvalidQueryError` where the value is of a kind that the field is not
  * compared with, and `InvalidOperatorError` where the field does not take the operator.
  */
-export function compareField(table: string, field: FieldShape, operator: Operator, value: unknown): Comparison {
+export function compareField(table: string, field: FieldShape, operator: Operator, value: unknown): Comparison[] {
   const compared = { table, field };
-  if (value === undefined) refuse(compared, value);
   if (field.typeId === Types.json && (value !== null || (operator !== '=' && operator !== '!='))) {
+    if (value === undefined) refuse(compared, value);
     const message = `Field '${field.name}' of table '${table}' is JSON, which has no order: it takes only = null and != null.`;
     throw new InvalidOperatorError(operator, message);
   }
+  if (operator !== 'BETWEEN') return [compareOnce(compared, operator, value)];
+  if (!Array.isArray(value) || value.length !== 2) {
+    throw new InvalidQueryError(
+      `BETWEEN on field '${field.name}' of table '${table}' takes [low, high], not ${describeValue(value)}.`,
+    );
+  }
+  return [compareOnce(compared, '>=', value[0] as unknown), compareOnce(compared, '<=', value[1] as unknown)];
+}
+
+function compareOnce(compared: ComparedField, operator: Exclude<Operator, 'BETWEEN'>, value: unknown): Comparison {
+  const { field } = compared;
+  if (value === undefined) refuse(compared, value);
   if (operator === 'IN') return compareWithAny(compared, value);
+  if (operator === 'PREFIX') return compareWithPrefix(compared, value);
   if (value === null) return operator === '=' ? isNull : operator === '!=' ? isNotNull : none;
   return compareWithPlace(field.typeId, operator, placeOf(field.typeId, value) ?? refuse(compared, value));
 }
@@ -197,4 +242,20 @@ function compareWithAny(compared: ComparedField, list: unknown): Comparison {
   if (values.length === 0) return orNull ? isNull : none;
   if (values.length === 1 && !orNull) return { kind: 'value', operator: '=', value: values[0] as FieldValue, orNull };
   return { kind: 'in', values, orNull };
+}
+
+function compareWithPrefix(compared: ComparedField, value: unknown): Comparison {
+  const { typeId, name } = compared.field;
+  if (typeId !== Types.varchar && typeId !== Types.bytes) {
+    const message =
+      `Field '${name}' of table '${compared.table}' is of type ${typeName(typeId)}: PREFIX is for varchar and bytes. ` +
+      'Use BETWEEN for a range.';
+    throw new InvalidOperatorError('PREFIX', message);
+  }
+  if (value === null) return none;
+  const { value: prefix, side } = placeOf(typeId, value) ?? refuse(compared, value);
+  // No text that is stored begins with half a character.
+  if (side !== 0) return none;
+  const begin = prefix as string | Uint8Array;
+  return begin.length === 0 ? isNotNull : { kind: 'prefix', value: begin };
 }

@@ -5,10 +5,14 @@ import { Types } from '../format/types.ts';
 import { describeValue } from '../format/values.ts';
 import type { RegisteredFunction } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
-import { compareField } from './comparison.ts';
+import { compareField, oppositeOf } from './comparison.ts';
 import type { Comparison, Operator } from './comparison.ts';
 import { FunctionSelector } from './function-selector.ts';
+import { ComplementSelector } from './joined-selectors.ts';
+import { keyAccess } from './key-ranges.ts';
+import type { KeyAccess } from './key-ranges.ts';
 import { IntervalSelector, NumberListSelector } from './number-selector.ts';
+import { PrefixSelector } from './prefix-selector.ts';
 import { NullSelector, selectAll, selectNothing } from './selector.ts';
 import type { Selector } from './selector.ts';
 import { signEqual, signsOf } from './sign-selector.ts';
@@ -32,24 +36,43 @@ export interface FieldCondition {
   readonly comparison: Comparison;
 }
 
-/** A compiled condition: on a field, or on the result of a function, which only its selector knows. */
+/** A compiled condition. What it is of, if not of one field, only its selector knows. */
 export class Condition {
-  readonly name: string;
+  /** The fields and functions that it tests. */
+  readonly names: readonly string[];
   readonly on: FieldCondition | undefined;
   #selector: Selector | undefined;
 
-  constructor(name: string, on: FieldCondition | undefined, selector?: Selector) {
-    this.name = name;
+  constructor(names: readonly string[], on: FieldCondition | undefined, selector?: Selector) {
+    this.names = names;
     this.on = on;
     this.#selector = selector;
   }
 
   /** Made when it is needed: an access by key often does without. */
   get selector(): Selector {
-    this.#selector ??= this.on === undefined ? selectNothing : compileSelector(this.on.field, this.on.comparison);
+    this.#selector ??= this.on === undefined ? selectAll : compileSelector(this.on.field, this.on.comparison);
     return this.#selector;
   }
+
+  /** Whether it is plain that no row matches. */
+  get isImpossible(): boolean {
+    return this.on === undefined ? this.#selector === selectNothing : this.on.comparison.kind === 'none';
+  }
+
+  /** Whether it is plain that every row matches. */
+  get isEmpty(): boolean {
+    return this.on?.comparison.kind === 'all';
+  }
+
+  /** The keys of a tree, which begin with a field's value, that rows which match can have; undefined: any. */
+  keysBy(field: LayoutField, _tree: 'table' | 'index'): KeyAccess | undefined {
+    return this.on?.field === field ? keyAccess(field.typeId, this.on.comparison) : undefined;
+  }
 }
+
+/** What no row matches. */
+export const noRow: Condition = new Condition([], undefined, selectNothing);
 
 /** A copy of a compared value that the caller cannot change any more. */
 export function captureValue(value: unknown): unknown {
@@ -70,6 +93,8 @@ export function compileSelector(field: LayoutField, comparison: Comparison): Sel
       return new NullSelector(field, true);
     case 'not null':
       return new NullSelector(field, false);
+    case 'prefix':
+      return new PrefixSelector(field, comparison.value);
     case 'value':
     case 'in':
       break;
@@ -112,16 +137,30 @@ export function checkFunctionOperator(name: string, operator: Operator): void {
   throw new InvalidOperatorError(operator, message);
 }
 
-/** Compiles a condition. A registered function wins over a field of the same name. */
+/** Where conditions are compiled. */
+export interface CompileOptions {
+  readonly shape: TableShape;
+  /** A registered function wins over a field of the same name. */
+  readonly registered: (name: string) => RegisteredFunction | undefined;
+}
+
+/** Compiles a condition to some of which all must hold, or the opposite of it to some of which one must. */
 export function compileCondition(
-  shape: TableShape,
-  registered: RegisteredFunction | undefined,
+  { shape, registered }: CompileOptions,
   { name, operator, value, captured }: WrittenCondition,
-): Condition {
-  if (registered !== undefined) {
+  negated = false,
+): Condition[] {
+  const found = registered(name);
+  if (found !== undefined) {
     checkFunctionOperator(name, operator);
-    return new Condition(name, undefined, new FunctionSelector(shape, registered, value));
+    const selector = new FunctionSelector(shape, found, value);
+    return [new Condition([name], undefined, negated ? new ComplementSelector(selector) : selector)];
   }
   const field = requireField(shape, name, 'where');
-  return new Condition(name, { field, comparison: compareField(shape.name, field, operator, captured) });
+  return compareField(shape.name, field, operator, captured).map((comparison) => {
+    if (!negated) return new Condition([name], { field, comparison });
+    const opposite = oppositeOf(comparison);
+    if (opposite !== undefined) return new Condition([name], { field, comparison: opposite });
+    return new Condition([name], undefined, new ComplementSelector(compileSelector(field, comparison)));
+  });
 }

@@ -21,7 +21,11 @@ async function countMatches(execution: Execution): Promise<number> {
   const { state, plan } = execution;
   const { access, residual } = plan;
   const exact = residual.length === 0;
-  if (exact && access.kind === 'table') return countInRange(state, access.range, execution);
+  if (exact && access.kind === 'table') {
+    let total = 0;
+    for (const range of access.ranges) total += await countInRange(state, range, execution);
+    return total;
+  }
   if (exact && access.kind === 'index' && state.layers.length === 0) {
     const tree = state.indexes.get(access.index.name) as Tree;
     let total = 0;

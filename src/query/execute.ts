@@ -66,7 +66,13 @@ export class Execution {
       const found = this.state.lookup(access.keys[0] as Uint8Array);
       return found instanceof Promise ? found.then((hit) => this.#single(hit)) : this.#single(found);
     }
-    return ordered ? this.#orderedRows() : this.#sortedRows();
+    const keep: Keep<Row> = (source, base) => this.decode(source, base);
+    return ordered ? this.#collectOrdered(keep) : this.#collectSorted(keep);
+  }
+
+  /** What is kept of each row, in order. */
+  collected<T>(keep: Keep<T>): Promise<T[]> {
+    return this.plan.ordered ? this.#collectOrdered(keep) : this.#collectSorted(keep);
   }
 
   #single(hit: RowHit | undefined): Row[] {
@@ -75,9 +81,9 @@ export class Execution {
     return [this.decode(hit.source, hit.base)];
   }
 
-  async #orderedRows(): Promise<Row[]> {
-    const rows: Row[] = [];
-    const reader = new RowReader(this);
+  async #collectOrdered<T>(keep: Keep<T>): Promise<T[]> {
+    const rows: T[] = [];
+    const reader = new RowReader(this, keep);
     for (;;) {
       let more = reader.next(rows);
       if (more instanceof Promise) more = await more;
@@ -86,22 +92,22 @@ export class Execution {
     }
   }
 
-  async #sortedRows(): Promise<Row[]> {
+  async #collectSorted<T>(keep: Keep<T>): Promise<T[]> {
     const { needed } = this;
     const { offset } = this.query;
     const order = new RowOrder(this.state.shape, this.plan.order);
     if (needed <= maxHeldRows) {
-      const keep: Keep<RowHit> = (source, base) => ({ source, base });
-      const hits = await this.#collect(new TopRows(order, needed, keep));
-      return hits.slice(offset).map(({ source, base }) => this.decode(source, base));
+      const keepHit: Keep<RowHit> = (source, base) => ({ source, base });
+      const hits = await this.#collect(new TopRows(order, needed, keepHit));
+      return hits.slice(offset).map(({ source, base }) => keep(source, base));
     }
-    const keep: Keep<Row> = (source, base) => {
+    const keepNow: Keep<T> = (source, base) => {
       this.expectReads(source, 1);
-      return this.decode(source, base);
+      return keep(source, base);
     };
     // Where most rows are wanted, it takes less to sort them all.
     const most = needed * 2 > this.state.tree.count;
-    const rows = await this.#collect(most ? new AllRows(order, keep) : new TopRows(order, needed, keep));
+    const rows = await this.#collect(most ? new AllRows(order, keepNow) : new TopRows(order, needed, keepNow));
     return offset === 0 && rows.length <= needed ? rows : rows.slice(offset, needed);
   }
 
@@ -139,31 +145,33 @@ export class Execution {
   }
 }
 
-/** Hands out the rows of an access that has the order asked for, a batch at a time. */
-export class RowReader {
+/** Hands out what is kept of the rows of an access that has the order asked for, a batch at a time. */
+export class RowReader<T> {
   readonly #execution: Execution;
+  readonly #keep: Keep<T>;
   readonly #stream: HitStream;
   readonly #hits = new HitList();
   #skip: number;
   #left: number;
   #ended = false;
 
-  constructor(execution: Execution) {
+  constructor(execution: Execution, keep: Keep<T>) {
     this.#execution = execution;
+    this.#keep = keep;
     this.#stream = execution.open();
     this.#skip = execution.query.offset;
     this.#left = execution.query.limit ?? Number.POSITIVE_INFINITY;
   }
 
   /** Appends some rows, perhaps none; false once there are no more. */
-  next(rows: Row[]): boolean | Promise<boolean> {
+  next(rows: T[]): boolean | Promise<boolean> {
     if (this.#ended) return false;
     this.#hits.wanted = this.#skip + this.#left;
     const more = this.#stream.next(this.#hits);
     return more instanceof Promise ? more.then((moved) => this.#take(moved, rows)) : this.#take(more, rows);
   }
 
-  #take(more: boolean, rows: Row[]): boolean {
+  #take(more: boolean, rows: T[]): boolean {
     const hits = this.#hits;
     const execution = this.#execution;
     const skipped = Math.min(this.#skip, hits.count);
@@ -175,7 +183,7 @@ export class RowReader {
       const from = i;
       while (i < end && hits.sources[i] === source) i++;
       execution.expectReads(source, i - from);
-      for (let at = from; at < i; at++) rows.push(execution.decode(source, hits.bases[at] as number));
+      for (let at = from; at < i; at++) rows.push(this.#keep(source, hits.bases[at] as number));
     }
     hits.clear();
     this.#ended = !more || this.#left === 0;

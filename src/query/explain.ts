@@ -5,7 +5,7 @@ import type { Access, Plan } from './plan.ts';
 export interface Explanation {
   /** Name of the table. */
   readonly table: string;
-  /** `nothing`, `keys` (by primary key), `table` (a scan of it, or of a range) or `index`. */
+  /** `nothing`, `keys` (by primary key), `table` (a scan of it, or of ranges), `index`, or `union` of several of these. */
   readonly access: string;
   /** The index that is used. */
   readonly index?: string;
@@ -15,6 +15,8 @@ export interface Explanation {
   readonly descending: boolean;
   /** Fields and functions that rows are tested for. */
   readonly filters: readonly string[];
+  /** Of a union: what it is of. */
+  readonly parts?: readonly Explanation[];
   /** How the rows come into order: as they are read, or sorted afterwards. */
   readonly order: 'access' | 'sort';
 }
@@ -26,9 +28,10 @@ function rangesOf(access: Access): number {
     case 'keys':
       return access.keys.length;
     case 'table':
-      return 1;
     case 'index':
       return access.ranges.length;
+    case 'union':
+      return access.parts.reduce((sum, { plan }) => sum + rangesOf(plan.access), 0);
   }
 }
 
@@ -39,7 +42,8 @@ export function explainPlan(table: string, { access, residual, ordered }: Plan):
     ...(access.kind === 'index' ? { index: access.index.name } : {}),
     ranges: rangesOf(access),
     descending: 'descending' in access && access.descending,
-    filters: residual.map(({ name }) => name),
+    filters: [...new Set(residual.flatMap(({ names }) => names))],
     order: ordered ? 'access' : 'sort',
+    ...(access.kind === 'union' ? { parts: access.parts.map((part) => explainPlan(table, part.plan)) } : {}),
   };
 }

@@ -10,12 +10,12 @@ import type { KeyRange } from '../tree/cursor.ts';
 import type { Comparison, FieldValue } from './comparison.ts';
 
 /**
- * What a condition makes of an access by key: certain values, by their key components, ascending and different, or a
- * range. `exact`: it selects just what the condition asks for, which then need not be tested again.
+ * What a condition makes of an access by key: certain values, by their key components, ascending and different, or
+ * ranges, ascending and apart. `exact`: it selects just what the condition asks for, which then need not be tested again.
  */
 export type KeyAccess =
   | { readonly kind: 'values'; readonly components: readonly Uint8Array[]; readonly exact: boolean }
-  | { readonly kind: 'range'; readonly range: KeyRange; readonly exact: boolean };
+  | { readonly kind: 'ranges'; readonly ranges: readonly KeyRange[]; readonly exact: boolean };
 
 /** The first bytes of keys with null, and with any value. */
 const nullKey: Uint8Array = Uint8Array.of(0);
@@ -45,12 +45,17 @@ export function keyAccess(typeId: TypeId, comparison: Comparison): KeyAccess | u
     case 'null':
       return { kind: 'values', components: [nullKey], exact: true };
     case 'not null':
-      return { kind: 'range', range: { from: valueKeys }, exact: true };
+      return { kind: 'ranges', ranges: [{ from: valueKeys }], exact: true };
     case 'none':
     case 'all':
       return undefined;
-    case 'value':
-      return comparison.operator === '!=' ? undefined : ofOperator(typeId, comparison.operator, comparison.value);
+    case 'prefix':
+      return ofPrefix(typeId, comparison.value);
+    case 'value': {
+      const { operator, value, orNull } = comparison;
+      if (operator === '!=') return undefined;
+      return operator === '=' ? ofValue(typeId, value) : ofOperator(typeId, operator, value, orNull);
+    }
     case 'in': {
       const components = comparison.values.map((value) => componentOf(typeId, value));
       const exact = !components.some((component) => isTruncated(component, typeId));
@@ -60,23 +65,38 @@ export function keyAccess(typeId: TypeId, comparison: Comparison): KeyAccess | u
   }
 }
 
-function ofOperator(typeId: TypeId, operator: '=' | '<' | '<=' | '>' | '>=', value: FieldValue): KeyAccess {
+function ofValue(typeId: TypeId, value: FieldValue): KeyAccess {
+  const component = componentOf(typeId, value);
+  return { kind: 'values', components: [component], exact: !isTruncated(component, typeId) };
+}
+
+function ofOperator(typeId: TypeId, operator: '<' | '<=' | '>' | '>=', value: FieldValue, orNull: boolean): KeyAccess {
   const component = componentOf(typeId, value);
   const truncated = isTruncated(component, typeId);
   const exact = !truncated;
+  const withNull = (range: KeyRange): KeyAccess => {
+    return { kind: 'ranges', ranges: orNull ? [{ from: nullKey, to: valueKeys }, range] : [range], exact };
+  };
+  const from = orNull ? nullKey : valueKeys;
   // Values that are held in part are equal there without being equal: such a bound is included, and tested on the row.
   switch (operator) {
-    case '=':
-      return { kind: 'values', components: [component], exact };
     case '<':
-      return { kind: 'range', range: { from: valueKeys, to: truncated ? prefixEnd(component) : component }, exact };
+      return { kind: 'ranges', ranges: [{ from, to: truncated ? prefixEnd(component) : component }], exact };
     case '<=':
-      return { kind: 'range', range: { from: valueKeys, to: prefixEnd(component) }, exact };
+      return { kind: 'ranges', ranges: [{ from, to: prefixEnd(component) }], exact };
     case '>':
-      return { kind: 'range', range: { from: truncated ? component : prefixEnd(component) }, exact };
+      return withNull({ from: truncated ? component : prefixEnd(component) });
     case '>=':
-      return { kind: 'range', range: { from: component }, exact };
+      return withNull({ from: component });
   }
+}
+
+/** The component of a value that begins with others' values begins with theirs, but for the two bytes at their end. */
+function ofPrefix(typeId: TypeId, value: string | Uint8Array): KeyAccess {
+  const component = componentOf(typeId, value);
+  const exact = !isTruncated(component, typeId);
+  const range = rangeOfComponent(exact ? component.subarray(0, component.length - 2) : component);
+  return { kind: 'ranges', ranges: [range], exact };
 }
 
 /** Long values that begin alike have one component. */
@@ -84,10 +104,60 @@ function withoutRepeats(components: readonly Uint8Array[]): Uint8Array[] {
   return components.filter((component, i) => i === 0 || compareBytes(components[i - 1] as Uint8Array, component) !== 0);
 }
 
+/** The ranges of an access by key. */
+export function rangesOf(keys: KeyAccess): readonly KeyRange[] {
+  return keys.kind === 'ranges' ? keys.ranges : keys.components.map(rangeOfComponent);
+}
+
 /** The keys that lie in both ranges; undefined if there can be none. */
-export function intersectRanges(a: KeyRange, b: KeyRange): KeyRange | undefined {
+function intersectRanges(a: KeyRange, b: KeyRange): KeyRange | undefined {
   const from = a.from !== undefined && (b.from === undefined || compareBytes(a.from, b.from) > 0) ? a.from : b.from;
   const to = a.to !== undefined && (b.to === undefined || compareBytes(a.to, b.to) < 0) ? a.to : b.to;
   if (from !== undefined && to !== undefined && compareBytes(from, to) >= 0) return undefined;
   return { from, to };
+}
+
+/** Whether a range ends behind another one. */
+function endsAfter(a: KeyRange, b: KeyRange): boolean {
+  return b.to !== undefined && (a.to === undefined || compareBytes(a.to, b.to) > 0);
+}
+
+/** The keys that lie in a range of either list; both ascending and apart, as is what comes out. */
+export function intersectAll(a: readonly KeyRange[], b: readonly KeyRange[]): KeyRange[] {
+  const both: KeyRange[] = [];
+  for (let i = 0, j = 0; i < a.length && j < b.length; ) {
+    const [left, right] = [a[i] as KeyRange, b[j] as KeyRange];
+    const range = intersectRanges(left, right);
+    if (range !== undefined) both.push(range);
+    if (endsAfter(left, right)) j++;
+    else i++;
+  }
+  return both;
+}
+
+function compareStarts({ from: a }: KeyRange, { from: b }: KeyRange): number {
+  if (a === undefined || b === undefined) return a === b ? 0 : a === undefined ? -1 : 1;
+  return compareBytes(a, b);
+}
+
+/** The keys that lie in any of the ranges, as ranges that are ascending and apart. */
+export function uniteRanges(ranges: readonly KeyRange[]): KeyRange[] {
+  const united: KeyRange[] = [];
+  for (const range of ranges.toSorted(compareStarts)) {
+    const last = united[united.length - 1];
+    const apart = last?.to !== undefined && range.from !== undefined && compareBytes(last.to, range.from) < 0;
+    if (last === undefined || apart) united.push(range);
+    else if (endsAfter(range, last)) united[united.length - 1] = { from: last.from, to: range.to };
+  }
+  return united;
+}
+
+/** What several accesses select together. */
+export function uniteAccesses(all: readonly KeyAccess[]): KeyAccess {
+  const exact = all.every((keys) => keys.exact);
+  const components = all.flatMap((keys) => (keys.kind === 'values' ? keys.components : []));
+  if (all.every(({ kind }) => kind === 'values')) {
+    return { kind: 'values', components: withoutRepeats(components.toSorted(compareBytes)), exact };
+  }
+  return { kind: 'ranges', ranges: uniteRanges(all.flatMap(rangesOf)), exact };
 }

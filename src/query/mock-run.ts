@@ -92,8 +92,9 @@ class Sampler {
     this.#filter = filter;
   }
 
-  sampleTable(tree: Tree, { range }: TableAccess): void {
+  sampleTable(tree: Tree, { ranges }: TableAccess): void {
     for (let i = 0; i < sampledLeaves; i++) {
+      const range = ranges[this.#sequence.below(ranges.length)] as KeyRange;
       const part = someLeaf(tree, range, this.#sequence);
       if (part !== undefined) this.#testRows(part);
     }

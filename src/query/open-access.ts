@@ -59,17 +59,30 @@ export function openAccess(options: OpenOptions): HitStream {
       return openTable(state, access, filter, work);
     case 'index':
       return openIndex(options, access);
+    case 'union':
+      return new ConcatenatedStream(
+        access.parts.map((part) => {
+          return openAccess({
+            ...options,
+            ...part,
+            filter: filterOf(part.plan.residual),
+            needed: Number.POSITIVE_INFINITY,
+          });
+        }),
+      );
   }
 }
 
-/** A table's rows in a range. */
+/** A table's rows in some ranges. */
 export function openTable(
   state: TableState,
-  { range, descending }: TableAccess,
+  { ranges, descending }: TableAccess,
   filter: Filter,
   work: QueryWork,
 ): TableStream {
-  return new TableStream(state.shape.layout, state.scan(range, descending), descending, filter, work);
+  const scan = (i: number): RunCursor => state.scan(ranges[descending ? ranges.length - 1 - i : i], descending);
+  const cursor = ranges.length === 1 ? scan(0) : new CursorSequence(ranges.length, scan);
+  return new TableStream(state.shape.layout, cursor, descending, filter, work);
 }
 
 function openIndex(options: OpenOptions, access: IndexAccess): HitStream {

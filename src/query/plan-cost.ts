@@ -3,13 +3,14 @@
  * one number. Worked out from what is in memory; planning reads nothing.
  */
 import type { TableState } from '../table/table-state.ts';
+import type { KeyRange } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
 import { mockRun } from './mock-run.ts';
 import { residualOf } from './plan.ts';
-import type { Candidate, CompiledQuery } from './plan.ts';
+import type { Access, Candidate, CompiledQuery, UnionAccess } from './plan.ts';
 import { Filter } from './selector.ts';
 import { estimateRange, estimateTree } from './tree-estimate.ts';
-import type { TreeEstimate } from './tree-estimate.ts';
+import type { RangeEstimate, TreeEstimate } from './tree-estimate.ts';
 
 /** Costs in microseconds, as measured on one core with everything in memory, but for the request. */
 const cost = {
@@ -91,7 +92,7 @@ export class PlanCosts {
     this.#overlaid = state.layers.reduce((sum, layer) => sum + layer.count, 0);
   }
 
-  #accessOf({ access }: Candidate): AccessEstimate {
+  #accessOf({ access }: { readonly access: Access }): AccessEstimate {
     const none = { indexLeaves: 0, indexMissing: 0, ranges: 1, exact: true };
     const table = this.#table;
     const missingOf = (leaves: number): number => leaves * (1 - table.atHand);
@@ -103,32 +104,50 @@ export class PlanCosts {
         const leaves = leavesOf(entries, table.leaves);
         return { ...none, entries, leaves, missing: missingOf(leaves), ranges: entries };
       }
-      case 'table':
-        return { ...none, ...estimateRange(this.#state.tree, access.range, table), ranges: 1 };
+      case 'table': {
+        const sum = this.#rangesOf(this.#state.tree, access.ranges, table, false);
+        return { ...none, ...sum, ranges: access.ranges.length };
+      }
       case 'index': {
         const tree = this.#state.indexes.get(access.index.name) as Tree;
-        const shape = estimateTree(tree);
         const ofValues = access.oneValue || access.ranges.length > 1;
-        const sum = { entries: 0, leaves: 0, missing: 0, exact: true };
-        for (const range of access.ranges) {
-          const found = estimateRange(tree, range, shape, ofValues);
-          sum.entries += found.entries;
-          sum.leaves += found.leaves;
-          sum.missing += found.missing;
-          sum.exact &&= found.exact;
-        }
-        const leaves = leavesOf(sum.entries, table.leaves);
+        const {
+          entries,
+          exact,
+          leaves: indexLeaves,
+          missing,
+        } = this.#rangesOf(tree, access.ranges, estimateTree(tree), ofValues);
+        const leaves = leavesOf(entries, table.leaves);
+        const ranges = access.ranges.length;
+        return { entries, exact, indexLeaves, indexMissing: missing, leaves, missing: missingOf(leaves), ranges };
+      }
+      case 'union': {
+        const parts = access.parts.map(({ plan }) => this.#accessOf(plan));
+        const sum = (of: (part: AccessEstimate) => number): number =>
+          parts.reduce((total, part) => total + of(part), 0);
         return {
-          entries: sum.entries,
-          exact: sum.exact,
-          indexLeaves: sum.leaves,
-          indexMissing: sum.missing,
-          leaves,
-          missing: missingOf(leaves),
-          ranges: access.ranges.length,
+          entries: sum(({ entries }) => entries),
+          exact: parts.every(({ exact }) => exact),
+          indexLeaves: sum(({ indexLeaves }) => indexLeaves),
+          indexMissing: sum(({ indexMissing }) => indexMissing),
+          leaves: sum(({ leaves }) => leaves),
+          missing: sum(({ missing }) => missing),
+          ranges: sum(({ ranges }) => ranges),
         };
       }
     }
+  }
+
+  #rangesOf(tree: Tree, ranges: readonly KeyRange[], shape: TreeEstimate, ofValues: boolean): RangeEstimate {
+    const sum = { entries: 0, leaves: 0, missing: 0, exact: true };
+    for (const range of ranges) {
+      const found = estimateRange(tree, range, shape, ofValues);
+      sum.entries += found.entries;
+      sum.leaves += found.leaves;
+      sum.missing += found.missing;
+      sum.exact &&= found.exact;
+    }
+    return sum;
   }
 
   /** Candidates with what their accesses give. */
@@ -144,7 +163,11 @@ export class PlanCosts {
    * a little more than nothing.
    */
   matches(all: readonly Estimated[]): number {
-    const fewest = all.reduce((best, one) => (one.access.entries < best.access.entries ? one : best));
+    // What is found by several accesses is not sampled.
+    const single = all.filter(({ candidate: { access } }) => access.kind !== 'union');
+    const fewest = (single.length === 0 ? all : single).reduce((best, one) =>
+      one.access.entries < best.access.entries ? one : best,
+    );
     const { candidate, access } = fewest;
     const residual = residualOf(this.#query, candidate.covered);
     if (residual.length === 0) return access.entries;
@@ -176,6 +199,23 @@ export class PlanCosts {
     return { matches, entries: 0, rows: 0, blocks, reads, bytes: reads * this.#table.leafBytes, cost: time };
   }
 
+  /** All parts are gone through to their ends, and what they give is sorted. */
+  #unionEstimate({ parts }: UnionAccess, matches: number): CostEstimate {
+    const sum = { matches, entries: 0, rows: 0, blocks: 0, reads: 0, bytes: 0, cost: matches * cost.pass };
+    for (const { query, plan } of parts) {
+      const costs = new PlanCosts(this.#state, query);
+      const access = costs.#accessOf(plan);
+      const part = costs.estimate(plan, access, access.entries);
+      sum.entries += part.entries;
+      sum.rows += part.rows;
+      sum.blocks += part.blocks;
+      sum.reads += part.reads;
+      sum.bytes += part.bytes;
+      sum.cost += part.cost;
+    }
+    return sum;
+  }
+
   /** What a candidate costs if so many rows match in all. */
   estimate(candidate: Candidate, access: AccessEstimate, matches: number): CostEstimate {
     const { limit, offset } = this.#query;
@@ -183,6 +223,7 @@ export class PlanCosts {
     const stops = (candidate.ordered || this.#query.counts === true) && needed < matches;
     if (this.#query.counts === true && this.#isCounted(candidate)) return this.#countEstimate(access, matches);
     const expected = stops ? needed / Math.max(matches, needed) : 1;
+    if (candidate.access.kind === 'union') return this.#unionEstimate(candidate.access, matches);
     const tests = residualOf(this.#query, candidate.covered);
     const part = tests.length === 0 ? expected : (expected + Math.min(1, expected * misfortune)) / 2;
     const entries = access.entries * part;

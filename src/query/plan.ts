@@ -4,8 +4,10 @@ import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Condition } from './condition.ts';
-import { intersectRanges, keyAccess, rangeOfComponent } from './key-ranges.ts';
+import { AnyCondition, opposedTo } from './any-condition.ts';
+import { intersectAll, rangesOf } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
+import { PositionCondition } from './position.ts';
 import type { OrderField } from './row-order.ts';
 
 /** A compiled query. */
@@ -19,10 +21,11 @@ export interface CompiledQuery {
   readonly counts?: boolean;
 }
 
-/** The table's tree, or a range of it. */
+/** The table's tree, or ranges of it. */
 export interface TableAccess {
   readonly kind: 'table';
-  readonly range: KeyRange;
+  /** Ascending and apart, also where the access descends. */
+  readonly ranges: readonly KeyRange[];
   readonly descending: boolean;
 }
 
@@ -37,12 +40,19 @@ export interface IndexAccess {
   readonly descending: boolean;
 }
 
+/** Several accesses, no row in more than one of them: each leaves out what the earlier ones have. */
+export interface UnionAccess {
+  readonly kind: 'union';
+  readonly parts: readonly { readonly query: CompiledQuery; readonly plan: Plan }[];
+}
+
 /** Where rows come from. `keys`: single rows, by primary key. */
 export type Access =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'keys'; readonly keys: readonly Uint8Array[] }
   | TableAccess
-  | IndexAccess;
+  | IndexAccess
+  | UnionAccess;
 
 /** A way to come by all rows that match. */
 export interface Candidate {
@@ -59,6 +69,9 @@ export interface Plan extends Candidate {
   /** Conditions that rows must still be tested for. */
   readonly residual: readonly Condition[];
 }
+
+/** More branches than that are tested row by row: each part of a union tests for all earlier ones. */
+const maxParts = 32;
 
 /** The order without the fields that decide nothing: those that a condition fixes, and all behind the primary key. */
 export function effectiveOrder(primaryKey: LayoutField, { conditions, order }: CompiledQuery): readonly OrderField[] {
@@ -85,28 +98,30 @@ interface FieldAccess {
   readonly covered: readonly Condition[];
 }
 
-/** The best that the conditions on a field give for an access by its keys; undefined if they give nothing. */
-function accessByField(field: LayoutField, conditions: readonly Condition[]): FieldAccess | undefined {
+/** The best that the conditions give for an access by a field's keys; undefined if they give nothing. */
+function accessByField(
+  field: LayoutField,
+  tree: 'table' | 'index',
+  conditions: readonly Condition[],
+): FieldAccess | undefined {
   let values: FieldAccess | undefined;
   let count = Number.POSITIVE_INFINITY;
-  let range: KeyRange | undefined;
+  let ranges: readonly KeyRange[] | undefined;
   const covered: Condition[] = [];
   for (const condition of conditions) {
-    if (condition.on?.field !== field) continue;
-    const keys = keyAccess(field.typeId, condition.on.comparison);
+    const keys = condition.keysBy(field, tree);
     if (keys?.kind === 'values' && keys.components.length < count) {
       count = keys.components.length;
       values = { keys, covered: keys.exact ? [condition] : [] };
     }
-    if (keys?.kind !== 'range') continue;
-    const both = range === undefined ? keys.range : intersectRanges(range, keys.range);
-    if (both === undefined) return { keys: undefined, covered: [] };
-    range = both;
+    if (keys?.kind !== 'ranges') continue;
+    ranges = ranges === undefined ? keys.ranges : intersectAll(ranges, keys.ranges);
+    if (ranges.length === 0) return { keys: undefined, covered: [] };
     if (keys.exact) covered.push(condition);
   }
   if (values !== undefined) return values;
   // Whether all of it is exact does not matter here: what is not covered is tested.
-  return range === undefined ? undefined : { keys: { kind: 'range', range, exact: false }, covered };
+  return ranges === undefined ? undefined : { keys: { kind: 'ranges', ranges, exact: false }, covered };
 }
 
 type Direction = 'ascending' | 'descending';
@@ -118,14 +133,23 @@ function directionOf(order: readonly OrderField[], field: LayoutField): Directio
   return only.descending ? 'descending' : 'ascending';
 }
 
+/** Plans what is a part of another query. */
+export type PartPlanner = (state: TableState, query: CompiledQuery) => Plan;
+
+function isWholeTable(access: Access): boolean {
+  return access.kind === 'table' && access.ranges.some(({ from, to }) => from === undefined && to === undefined);
+}
+
 class Planner {
   readonly #state: TableState;
   readonly #query: CompiledQuery;
   readonly #order: readonly OrderField[];
   readonly #keyDirection: Direction | undefined;
+  readonly #planPart: PartPlanner;
   readonly candidates: Candidate[] = [];
 
-  constructor(state: TableState, query: CompiledQuery, order: readonly OrderField[]) {
+  constructor(state: TableState, query: CompiledQuery, order: readonly OrderField[], planPart: PartPlanner) {
+    this.#planPart = planPart;
     this.#state = state;
     this.#query = query;
     this.#order = order;
@@ -134,6 +158,7 @@ class Planner {
     this.#addKeys();
     // Nothing is better than the row itself.
     if (isBest(this.candidates[0] as Candidate)) return;
+    this.#addUnions();
     for (const index of state.shape.indexes) {
       // A version of the table that is still being built up may not have all of its indexes yet.
       if (state.indexes.has(index.name)) this.#addIndex(index);
@@ -145,17 +170,17 @@ class Planner {
   }
 
   #addKeys(): void {
-    const found = accessByField(this.#state.shape.primaryKey, this.#query.conditions);
+    const found = accessByField(this.#state.shape.primaryKey, 'table', this.#query.conditions);
     const ordered = this.#keyDirection !== undefined;
     const descending = this.#keyDirection === 'descending';
     if (found === undefined) {
-      this.#add({ kind: 'table', range: {}, descending }, ordered);
+      this.#add({ kind: 'table', ranges: [{}], descending }, ordered);
       return;
     }
     const { keys, covered } = found;
     if (keys === undefined) this.#add({ kind: 'nothing' }, true);
-    else if (keys.kind === 'range') {
-      this.#add({ kind: 'table', range: keys.range, descending }, ordered, covered);
+    else if (keys.kind === 'ranges') {
+      this.#add({ kind: 'table', ranges: keys.ranges, descending }, ordered, covered);
     } else {
       const one = keys.components.length === 1;
       const list = descending ? keys.components.toReversed() : keys.components;
@@ -163,8 +188,26 @@ class Planner {
     }
   }
 
+  /** Where every branch of a condition has an access of its own, all of them together are one. */
+  #addUnions(): void {
+    for (const condition of this.#query.conditions) {
+      if (!(condition instanceof AnyCondition) || condition.branches.length > maxParts) continue;
+      const others = this.#query.conditions.filter((other) => other !== condition);
+      const { branches } = condition;
+      const parts = branches.map((branch, i) => {
+        const earlier = i === 0 ? [] : [opposedTo(branches.slice(0, i))];
+        const conditions = [...branch, ...others, ...earlier];
+        const query: CompiledQuery = { conditions, order: [], limit: undefined, offset: 0 };
+        return { query, plan: this.#planPart(this.#state, query) };
+      });
+      // A part that reads the whole table might as well look for all the others too.
+      if (parts.some(({ plan: { access } }) => isWholeTable(access))) continue;
+      this.#add({ kind: 'union', parts }, false, this.#query.conditions);
+    }
+  }
+
   #addIndex(index: TableIndex): void {
-    const found = accessByField(index.field, this.#query.conditions);
+    const found = accessByField(index.field, 'index', this.#query.conditions);
     const direction = directionOf(this.#order, index.field);
     const ordered = direction !== undefined;
     const descending = direction === 'descending';
@@ -175,29 +218,44 @@ class Planner {
     }
     const { keys, covered } = found;
     if (keys === undefined) this.#add({ kind: 'nothing' }, true);
-    else if (keys.kind === 'range') {
-      const access: Access = { kind: 'index', index, oneValue: false, ranges: [keys.range], descending };
+    else if (keys.kind === 'ranges') {
+      const access: Access = { kind: 'index', index, oneValue: false, ranges: keys.ranges, descending };
       this.#add(access, ordered, covered);
     } else {
-      const ranges = keys.components.map(rangeOfComponent);
+      const ranges = rangesOf(keys);
       if (ranges.length > 1) {
         this.#add({ kind: 'index', index, oneValue: false, ranges, descending }, ordered, covered);
         return;
       }
       const byKey = this.#keyDirection;
-      const access: Access = { kind: 'index', index, oneValue: true, ranges, descending: byKey === 'descending' };
-      this.#add(access, byKey !== undefined, covered);
+      const position = this.#query.conditions.find((condition) => condition instanceof PositionCondition);
+      const behind = position?.keysWithin(keys.components[0] as Uint8Array);
+      const within = behind === undefined ? ranges : intersectAll(ranges, [behind]);
+      const access: Access = {
+        kind: 'index',
+        index,
+        oneValue: true,
+        ranges: within,
+        descending: byKey === 'descending',
+      };
+      const both = behind === undefined ? covered : [...covered, position as Condition];
+      this.#add(within.length === 0 ? { kind: 'nothing' } : access, byKey !== undefined, both);
     }
   }
 }
 
 /** The accesses that a query could use. There is always one. `order` is the effective one. */
-export function candidatesFor(state: TableState, query: CompiledQuery, order: readonly OrderField[]): Candidate[] {
-  const impossible = query.conditions.some(({ on }) => on?.comparison.kind === 'none');
+export function candidatesFor(
+  state: TableState,
+  query: CompiledQuery,
+  order: readonly OrderField[],
+  planPart: PartPlanner,
+): Candidate[] {
+  const impossible = query.conditions.some(({ isImpossible }) => isImpossible);
   if (impossible || query.limit === 0) {
     return [{ access: { kind: 'nothing' }, covered: [], ordered: true }];
   }
-  return new Planner(state, query, order).candidates;
+  return new Planner(state, query, order, planPart).candidates;
 }
 
 /** Whether nothing can be better: no rows at all, or the one row by its key. */
@@ -207,5 +265,5 @@ export function isBest({ access }: Candidate): boolean {
 
 /** The conditions that rows of an access must still be tested for. */
 export function residualOf({ conditions }: CompiledQuery, covered: readonly Condition[]): readonly Condition[] {
-  return conditions.filter((condition) => condition.on?.comparison.kind !== 'all' && !covered.includes(condition));
+  return conditions.filter((condition) => !condition.isEmpty && !covered.includes(condition));
 }

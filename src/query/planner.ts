@@ -13,15 +13,26 @@ export function planOf(state: TableState, query: CompiledQuery, { access, covere
 
 /** All the ways to come by the rows of a query. */
 export function candidatesOf(state: TableState, query: CompiledQuery): Candidate[] {
-  return candidatesFor(state, query, effectiveOrder(state.shape.primaryKey, query));
+  return candidatesFor(state, query, effectiveOrder(state.shape.primaryKey, query), planFromMemory);
+}
+
+/** The only candidate, or one that nothing can be better than. */
+function obviousOf(candidates: readonly Candidate[]): Candidate | undefined {
+  return candidates.length === 1 ? candidates[0] : candidates.find((candidate) => isBest(candidate));
+}
+
+/** The plan of a query from what is in memory. */
+export function planFromMemory(state: TableState, query: CompiledQuery): Plan {
+  const candidates = candidatesOf(state, query);
+  return planOf(state, query, obviousOf(candidates) ?? compareCosts(state, query, candidates).best.candidate);
 }
 
 /** The plan of a query on a state of its table: at once, unless something must be read to choose well. */
 export function planQuery(state: TableState, query: CompiledQuery): Plan | Promise<Plan> {
   const candidates = candidatesOf(state, query);
-  const only = candidates.length === 1 ? candidates[0] : candidates.find((candidate) => isBest(candidate));
-  if (only !== undefined) return planOf(state, query, only);
+  const obvious = obviousOf(candidates);
+  if (obvious !== undefined) return planOf(state, query, obvious);
   const { all, best } = compareCosts(state, query, candidates);
   if (!isWorthProbing(best, all)) return planOf(state, query, best.candidate);
-  return probe(state, all).then(() => planOf(state, query, compareCosts(state, query, candidates).best.candidate));
+  return probe(state, all).then(() => planFromMemory(state, query));
 }

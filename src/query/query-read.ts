@@ -21,8 +21,10 @@ export function readOf({ query, plan }: { readonly query: CompiledQuery; readonl
     case 'keys':
       return { keys: access.keys, range: undefined, matches: matching(residual) };
     case 'table':
-      return { keys: undefined, range: access.range, matches: matching(residual) };
+      if (access.ranges.length > 1) return { keys: undefined, range: undefined, matches: matching(query.conditions) };
+      return { keys: undefined, range: access.ranges[0], matches: matching(residual) };
     case 'index':
+    case 'union':
       // What the index has tested, a row that is not in it yet must be tested for.
       return { keys: undefined, range: undefined, matches: matching(query.conditions) };
   }

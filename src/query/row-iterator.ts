@@ -4,6 +4,7 @@ import type { StateKeeper } from '../table/query-host.ts';
 import type { TableState } from '../table/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import { RowReader } from './execute.ts';
+import type { BudgetMeter } from './budget.ts';
 import type { Execution, Row } from './execute.ts';
 import { runOnState } from './run.ts';
 import type { RunOptions } from './run.ts';
@@ -11,7 +12,7 @@ import type { RunOptions } from './run.ts';
 /** A query under way whose rows come in order, or undefined once there are no more to read. */
 interface Reading {
   readonly execution: Execution;
-  readonly reader: RowReader;
+  readonly reader: RowReader<Row>;
   readonly stored: TableState;
   readonly keeper: StateKeeper | undefined;
   readonly startedMs: number;
@@ -25,6 +26,7 @@ function noResult(): void {}
 export class RowIterator implements AsyncIterableIterator<Row> {
   readonly #options: RunOptions;
   readonly #execute: (state: TableState) => Execution | Promise<Execution>;
+  readonly #meter: BudgetMeter | undefined;
   #rows: readonly Row[] = [];
   #at = 0;
   #started = false;
@@ -34,9 +36,14 @@ export class RowIterator implements AsyncIterableIterator<Row> {
   /** The call that is being answered: calls are answered in turn, whether or not the caller waits for them. */
   #last: Promise<void> | undefined;
 
-  constructor(options: RunOptions, execute: (state: TableState) => Execution | Promise<Execution>) {
+  constructor(
+    options: RunOptions,
+    execute: (state: TableState) => Execution | Promise<Execution>,
+    meter: BudgetMeter | undefined,
+  ) {
     this.#options = options;
     this.#execute = execute;
+    this.#meter = meter;
   }
 
   [Symbol.asyncIterator](): this {
@@ -81,7 +88,8 @@ export class RowIterator implements AsyncIterableIterator<Row> {
   async #readSome(): Promise<void> {
     const reading = this.#reading;
     try {
-      const rows = reading === undefined ? await this.#start() : await this.#continue(reading);
+      const read = (): Promise<readonly Row[]> => (reading === undefined ? this.#start() : this.#continue(reading));
+      const rows = await (this.#meter === undefined ? read() : this.#meter.timed(read));
       // Unless the caller has had enough meanwhile.
       if (this.#ended) return;
       this.#rows = rows;
@@ -104,7 +112,8 @@ export class RowIterator implements AsyncIterableIterator<Row> {
       if (!execution.plan.ordered) return execution.rows();
       const { host } = this.#options;
       const startedMs = host.environment.monotonicMs();
-      this.#reading = { execution, reader: new RowReader(execution), stored, keeper: host.keeperOf(stored), startedMs };
+      const reader = new RowReader(execution, (source, base) => execution.decode(source, base));
+      this.#reading = { execution, reader, stored, keeper: host.keeperOf(stored), startedMs };
       return this.#continue(this.#reading);
     });
     this.#started = true;

@@ -49,7 +49,7 @@ export class RowOrder {
     for (let i = 0; i < this.fields.length; i++) {
       const { field, descending } = this.fields[i] as OrderField;
       const start = writer.length;
-      writeComponent(writer, source, base, field);
+      writeOrderComponent(writer, source, base, field);
       if (!descending) continue;
       const { bytes } = writer;
       for (let at = start; at < writer.length; at++) bytes[at] = ~(bytes[at] as number);
@@ -57,7 +57,8 @@ export class RowOrder {
   }
 }
 
-function writeComponent(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
+/** Appends what stands for a field's value in keys that hold every value whole. */
+export function writeOrderComponent(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
   const { typeId } = field;
   if (isNull(source, base, field)) writer.u8(0);
   else if (typeId === Types.varchar || typeId === Types.bytes) writeText(writer, source, base, field);

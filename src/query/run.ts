@@ -8,6 +8,12 @@ import { BlockGone } from '../tree/block-source.ts';
 /** Queries that are overtaken so often in a row give up: they take longer than blocks are kept. */
 const maxAttempts = 8;
 
+/** Options of the calls that run a query. */
+export interface QueryOptions {
+  /** Gives the query up: it rejects with `AbortedError`. */
+  readonly signal?: AbortSignal;
+}
+
 export interface RunOptions {
   readonly host: QueryHost;
   readonly table: string;

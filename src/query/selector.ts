@@ -68,6 +68,11 @@ export class Filter {
     return this.#selectors.length === 0;
   }
 
+  /** About what it costs per row, if all of them are asked. */
+  get cost(): number {
+    return this.#selectors.reduce((sum, { cost }) => sum + cost, 0);
+  }
+
   /** Whether every row takes so long that as few as possible should be looked at. */
   get slow(): boolean {
     return this.#selectors.some(({ cost }) => cost >= slowCost);

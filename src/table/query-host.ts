@@ -41,6 +41,8 @@ export interface QueryRead {
 
 export interface QueryHost {
   readonly environment: Environment;
+  /** How much memory what a query makes of its rows may take, in bytes. */
+  readonly queryMemoryBytes: number;
   /** The registered shape of a table; undefined while it is not registered. */
   shapeOf(table: string): TableShape | undefined;
   registeredFunction(name: string): RegisteredFunction | undefined;

@@ -52,6 +52,10 @@ export class TransactionHost implements BatchHost, QueryHost {
     this.#validatedTail = this.#view.tail;
   }
 
+  get queryMemoryBytes(): number {
+    return this.#instance.queryMemoryBytes;
+  }
+
   get blobs(): BlobStore {
     return this.#instance.blobs;
   }

@@ -87,9 +87,24 @@ function matches(table: ModelTable, row: ModelRow, { field, operator, value }: C
   if (operator === 'IN') return (value as unknown[]).some((each) => equals(field, stored, each));
   if (operator === '=') return equals(field, stored, value);
   if (operator === '!=') return !equals(field, stored, value);
+  if (operator === 'BETWEEN') {
+    const [low, high] = value as [unknown, unknown];
+    return (
+      matches(table, row, { field, operator: '>=', value: low }) &&
+      matches(table, row, { field, operator: '<=', value: high })
+    );
+  }
   if (stored === null || value === null) return false;
+  if (operator === 'PREFIX') return beginsWith(stored, value);
   const order = compareNaively(stored, comparable(field, value));
   return { '<': order < 0, '<=': order <= 0, '>': order > 0, '>=': order >= 0 }[operator];
+}
+
+/** By whole characters, so that no text begins with half of one. */
+export function beginsWith(stored: unknown, prefix: unknown): boolean {
+  if (typeof stored === 'string')
+    return Array.from(prefix as string).every((each, i) => Array.from(stored)[i] === each);
+  return Array.from(prefix as Uint8Array).every((byte, i) => (stored as Uint8Array)[i] === byte);
 }
 
 function equals(field: ModelField, stored: unknown, value: unknown): boolean {

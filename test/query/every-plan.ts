@@ -1,11 +1,13 @@
 /** A query run in every way that the planner could have chosen, each with what it did. */
-import { captureValue, compileCondition, requireField } from '../../src/query/condition.ts';
+import { compileClause, writtenClause } from '../../src/query/clause.ts';
+import { requireField } from '../../src/query/condition.ts';
 import { countRows } from '../../src/query/count.ts';
 import { Execution } from '../../src/query/execute.ts';
 import type { Row } from '../../src/query/execute.ts';
 import type { Access, Candidate, CompiledQuery } from '../../src/query/plan.ts';
 import { candidatesOf, planOf, planQuery } from '../../src/query/planner.ts';
 import type { QueryWork } from '../../src/query/query-work.ts';
+import { clauseOf } from './model.ts';
 import type { ModelQuery } from './model.ts';
 import type { TestTable } from './test-table.ts';
 
@@ -18,8 +20,9 @@ export interface PlanRun {
 
 export function compile({ shape }: TestTable, query: ModelQuery, counts = false): CompiledQuery {
   return {
-    conditions: query.wheres.map(([name, operator, value]) => {
-      return compileCondition(shape, undefined, { name, operator, value, captured: captureValue(value) });
+    conditions: query.wheres.flatMap((where) => {
+      const written = writtenClause<Row>((clauses) => clauseOf(clauses, where));
+      return compileClause({ shape, registered: () => undefined }, written);
     }),
     order: query.orders.map(([name, direction]) => {
       return { field: requireField(shape, name, 'orderBy'), descending: direction === 'desc' };

@@ -5,8 +5,8 @@ import { Types } from '../../src/format/types.ts';
 import type { TypeId } from '../../src/format/types.ts';
 import { operators } from '../../src/query/comparison.ts';
 import { compile, countEveryPlan, runEveryPlan } from './every-plan.ts';
-import { runModel } from './model.ts';
-import type { ModelQuery } from './model.ts';
+import { clauseOf, extremeModel, groupModel, runModel } from './model.ts';
+import type { ModelClause, ModelCondition, ModelQuery } from './model.ts';
 import { TestTable } from './test-table.ts';
 import type { Row } from './test-table.ts';
 
@@ -113,6 +113,16 @@ const anyNumber: fc.Arbitrary<unknown> = fc.oneof(
 );
 const numeric = new Set(['uint8', 'int16', 'float64', 'float32', 'int64', 'uint64']);
 
+/** What a value begins with, of any length, cut at whole characters. */
+function beginningsOf(value: unknown): fc.Arbitrary<unknown> {
+  if (typeof value === 'string') {
+    const characters = Array.from(value);
+    return fc.nat(characters.length).map((length) => characters.slice(0, length).join(''));
+  }
+  if (value instanceof Uint8Array) return fc.nat(value.length).map((length) => value.subarray(0, length));
+  return fc.constant(value);
+}
+
 interface Change {
   readonly rows: readonly Row[];
   readonly deleted: readonly number[];
@@ -125,18 +135,37 @@ function changeArbitrary(maxRows: number): fc.Arbitrary<Change> {
   });
 }
 
-const whereArbitrary: fc.Arbitrary<ModelQuery['wheres'][number]> = fc
-  .tuple(fc.constantFrom('id', 'key', ...names), fc.constantFrom(...operators))
+const texts = ['key', 'varchar', 'long', 'bytes'];
+
+const conditionArbitrary: fc.Arbitrary<ModelCondition> = fc
+  .constantFrom(...operators)
+  .chain((operator) => {
+    const fieldNames = operator === 'PREFIX' ? texts : ['id', 'key', ...names];
+    return fc.tuple(fc.constantFrom(...fieldNames), fc.constant(operator));
+  })
   .chain(([name, operator]) => {
     const held =
       name === 'id' ? idArbitrary : name === 'key' ? idArbitrary.map(keyOf) : (values[name] as fc.Arbitrary<unknown>);
     const value = fc.option(numeric.has(name) ? fc.oneof(held, anyNumber) : held, { freq: 8 });
-    const compared = operator === 'IN' ? fc.array(value, { maxLength: 4 }) : value;
+    let compared: fc.Arbitrary<unknown> = value;
+    if (operator === 'IN') compared = fc.array(value, { maxLength: 4 });
+    if (operator === 'BETWEEN') compared = fc.tuple(value, value);
+    if (operator === 'PREFIX') compared = value.chain(beginningsOf);
     return compared.map((chosen) => [name, operator, chosen] as const);
   });
 
+const { clause: clauseArbitrary } = fc.letrec<{ clause: ModelClause }>((tie) => ({
+  clause: fc.oneof(
+    { depthSize: 'small', maxDepth: 3, withCrossShrink: true },
+    { arbitrary: conditionArbitrary, weight: 4 },
+    { arbitrary: fc.record({ or: fc.array(tie('clause'), { maxLength: 3 }) }), weight: 3 },
+    { arbitrary: fc.record({ and: fc.array(tie('clause'), { maxLength: 3 }) }), weight: 1 },
+    { arbitrary: fc.record({ not: tie('clause') }), weight: 1 },
+  ),
+}));
+
 const queryArbitrary: fc.Arbitrary<ModelQuery> = fc.record({
-  wheres: fc.array(whereArbitrary, { maxLength: 3 }),
+  wheres: fc.array(fc.oneof(conditionArbitrary, clauseArbitrary), { maxLength: 3 }),
   orders: fc.array(fc.tuple(fc.constantFrom('id', 'key', ...names), fc.constantFrom('asc' as const, 'desc' as const)), {
     maxLength: 2,
   }),
@@ -151,48 +180,121 @@ const scenario = fc.record({
   layers: fc.array(changeArbitrary(25), { maxLength: 3 }),
   queries: fc.array(queryArbitrary, { minLength: 20, maxLength: 20, size: 'max' }),
   cold: fc.boolean(),
+  pageSize: fc.constantFrom(1, 3, 10, 300),
+  aggregated: fc.record({
+    field: fc.constantFrom('id', 'key', ...names),
+    number: fc.constantFrom('uint8', 'int16', 'int64', 'uint64'),
+    groupedBy: fc.uniqueArray(fc.constantFrom('uint8', 'varchar', 'boolean', 'long', 'float64'), {
+      minLength: 1,
+      maxLength: 2,
+    }),
+  }),
 });
+
+type Build = () => ReturnType<TestTable['query']>;
+
+/** All rows, page by page; never one too many. */
+async function pagesOf(build: Build, size: number): Promise<Row[]> {
+  const rows: Row[] = [];
+  let after: string | undefined;
+  do {
+    const page = await build().page({ size, after });
+    expect(page.rows.length === size || page.next === undefined).toBe(true);
+    rows.push(...page.rows);
+    after = page.next;
+  } while (after !== undefined);
+  return rows;
+}
+
+interface Aggregated {
+  readonly field: string;
+  /** Of integers: their sums are exact in the model too. */
+  readonly number: string;
+  readonly groupedBy: readonly string[];
+}
+
+async function checkAggregates(build: Build, rows: readonly Row[], aggregated: Aggregated): Promise<void> {
+  const { field, number, groupedBy } = aggregated;
+  expect(await build().min(field)).toEqual(extremeModel(rows, field, 1));
+  expect(await build().max(field)).toEqual(extremeModel(rows, field, -1));
+  const of = (some: readonly Row[]): Row => {
+    const known = some.map((row) => row[number]).filter((value) => value !== null) as (number | bigint)[];
+    const sum = known.length === 0 ? null : known.reduce((total, value) => (total as number) + (value as number));
+    const count = some.filter((row) => row[field] !== null).length;
+    return { rows: some.length, count, sum, least: extremeModel(some, field, 1), most: extremeModel(some, field, -1) };
+  };
+  const spec = {
+    rows: 'count',
+    count: { count: field },
+    sum: { sum: number },
+    least: { min: field },
+    most: { max: field },
+  } as const;
+  expect(await build().aggregate(spec)).toEqual(of(rows));
+  const groups = groupModel(rows, groupedBy).map((some) => ({
+    ...Object.fromEntries(groupedBy.map((name) => [name, some[0]?.[name]])),
+    ...of(some),
+  }));
+  expect(
+    await build()
+      .groupBy(...groupedBy)
+      .aggregate(spec),
+  ).toEqual(groups);
+}
 
 function apply(rows: Map<number, Row>, change: Change): void {
   for (const row of change.rows) rows.set(row['id'] as number, row);
   for (const id of change.deleted) rows.delete(id);
 }
 
+/** Whatever plan is chosen, the rows are the same. */
+async function checkEveryPlan(table: TestTable, query: ModelQuery, expected: readonly Row[]): Promise<void> {
+  for (const run of await runEveryPlan(table, compile(table, query))) expect(run.rows).toEqual(expected);
+  for (const count of await countEveryPlan(table, compile(table, query, true))) expect(count).toBe(expected.length);
+}
+
 describe('random queries', () => {
   it('give what the model gives', async () => {
     await fc.assert(
-      fc.asyncProperty(scenario, async ({ primaryKey, indexes, stored, layers, queries, cold }) => {
-        const table = new TestTable(
-          { name: 't', version: 1, fields, primaryKey, indexes },
-          { blockSizeBytes: 1024, ...(cold ? { cacheBytes: 4096 } : {}) },
-        );
-        const model = new Map<number, Row>();
-        apply(model, stored);
-        await table.commit([...model.values()]);
-        await table.merge();
-        for (const layer of layers) {
-          apply(model, layer);
-          await table.commit(layer.rows, primaryKey === 'id' ? layer.deleted : layer.deleted.map(keyOf));
-        }
-        for (const query of queries) {
-          const expected = runModel([...model.values()], primaryKey, query);
-          const build = (): ReturnType<TestTable['query']> => {
-            const built = table.query().offset(query.offset);
-            for (const [field, operator, value] of query.wheres) built.where(field, operator, value);
-            for (const [field, direction] of query.orders) built.orderBy(field, direction);
-            if (query.limit !== undefined) built.limit(query.limit);
-            return built;
-          };
-          expect(await build().execute()).toEqual(expected);
-          expect(await build().count()).toBe(expected.length);
-          for (const run of await runEveryPlan(table, compile(table, query))) expect(run.rows).toEqual(expected);
-          for (const count of await countEveryPlan(table, compile(table, query, true)))
-            expect(count).toBe(expected.length);
-          const iterated: Row[] = [];
-          for await (const row of build()) iterated.push(row);
-          expect(iterated).toEqual(expected);
-        }
-      }),
+      fc.asyncProperty(
+        scenario,
+        async ({ primaryKey, indexes, stored, layers, queries, cold, pageSize, aggregated }) => {
+          const table = new TestTable(
+            { name: 't', version: 1, fields, primaryKey, indexes },
+            { blockSizeBytes: 1024, ...(cold ? { cacheBytes: 4096 } : {}) },
+          );
+          const model = new Map<number, Row>();
+          apply(model, stored);
+          await table.commit([...model.values()]);
+          await table.merge();
+          for (const layer of layers) {
+            apply(model, layer);
+            await table.commit(layer.rows, primaryKey === 'id' ? layer.deleted : layer.deleted.map(keyOf));
+          }
+          for (const query of queries) {
+            const expected = runModel([...model.values()], primaryKey, query);
+            const build: Build = () => {
+              const built = table.query().offset(query.offset);
+              for (const clause of query.wheres) {
+                if (Array.isArray(clause)) built.where(...(clause as ModelCondition));
+                else built.where((clauses) => clauseOf(clauses, clause));
+              }
+              for (const [field, direction] of query.orders) built.orderBy(field, direction);
+              if (query.limit !== undefined) built.limit(query.limit);
+              return built;
+            };
+            expect(await build().execute()).toEqual(expected);
+            expect(await build().count()).toBe(expected.length);
+            if (query.offset === 1) await checkEveryPlan(table, query, expected);
+            const iterated: Row[] = [];
+            for await (const row of build()) iterated.push(row);
+            expect(iterated).toEqual(expected);
+            await checkAggregates(build, expected, aggregated);
+            if (query.limit !== undefined || query.offset > 0) continue;
+            expect(await pagesOf(build, pageSize)).toEqual(expected);
+          }
+        },
+      ),
       { numRuns: 60 },
     );
   }, 120_000);

@@ -38,6 +38,7 @@ const prefix = 'test';
 
 export class TestTable implements QueryHost {
   readonly environment = realEnvironment;
+  queryMemoryBytes: number = 1024 * 1024 * 1024;
   readonly driver: MemoryDriver = new MemoryDriver();
   readonly shape: TableShape;
   readonly functions = new Map<string, RegisteredFunction>();

@@ -1,0 +1,68 @@
+/** A condition that holds where all of one of its branches do, and its opposite. */
+import type { LayoutField } from '../format/row-layout.ts';
+import { Condition } from './condition.ts';
+import { AnySelector, ComplementSelector } from './joined-selectors.ts';
+import { intersectAll, rangesOf, uniteAccesses } from './key-ranges.ts';
+import type { KeyAccess } from './key-ranges.ts';
+import { Filter } from './selector.ts';
+import type { Selector } from './selector.ts';
+
+/** Conditions that must all hold. */
+export type Branch = readonly Condition[];
+
+function namesOf(branches: readonly Branch[]): string[] {
+  return [...new Set(branches.flatMap((branch) => branch.flatMap(({ names }) => names)))];
+}
+
+function selectAny(branches: readonly Branch[]): Selector {
+  return new AnySelector(branches.map((branch) => new Filter(branch.map(({ selector }) => selector))));
+}
+
+export class AnyCondition extends Condition {
+  /** At least two. */
+  readonly branches: readonly Branch[];
+  #selector: Selector | undefined;
+
+  constructor(branches: readonly Branch[]) {
+    super(namesOf(branches), undefined);
+    this.branches = branches;
+  }
+
+  override get selector(): Selector {
+    this.#selector ??= selectAny(this.branches);
+    return this.#selector;
+  }
+
+  /** Helps only where every branch does. */
+  override keysBy(field: LayoutField, tree: 'table' | 'index'): KeyAccess | undefined {
+    const all: KeyAccess[] = [];
+    for (const branch of this.branches) {
+      const keys = keysOfAll(branch, field, tree);
+      if (keys === undefined) return undefined;
+      all.push(keys);
+    }
+    return uniteAccesses(all);
+  }
+}
+
+/** What conditions that must all hold make of an access by key. */
+function keysOfAll(branch: Branch, field: LayoutField, tree: 'table' | 'index'): KeyAccess | undefined {
+  let keys: KeyAccess | undefined;
+  let helpful = 0;
+  for (const condition of branch) {
+    const other = condition.keysBy(field, tree);
+    if (other === undefined) continue;
+    helpful++;
+    if (keys === undefined) keys = other;
+    else {
+      const ranges = intersectAll(rangesOf(keys), rangesOf(other));
+      keys = { kind: 'ranges', ranges, exact: keys.exact && other.exact };
+    }
+  }
+  return keys === undefined || helpful === branch.length ? keys : { ...keys, exact: false };
+}
+
+/** What matches just the rows that none of the branches matches. */
+export function opposedTo(branches: readonly Branch[]): Condition {
+  return new Condition(namesOf(branches), undefined, new ComplementSelector(selectAny(branches)));
+}

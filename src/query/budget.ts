@@ -1,0 +1,205 @@
+/** What a query may use at most, and the meter that counts what it does use. */
+import type { Environment } from '../base/env.ts';
+import { BudgetExceededError, InvalidQueryError } from '../base/errors.ts';
+import { untilAborted } from '../base/until-aborted.ts';
+import type { BlockRef } from '../format/child-ref.ts';
+import type { Node } from '../format/node.ts';
+import { describeValue } from '../format/values.ts';
+import type { CacheCounters, CacheSlot } from '../memory/block-cache.ts';
+import { TableState } from '../table/table-state.ts';
+import { noBlocks } from '../tree/block-source.ts';
+import type { BlockSource } from '../tree/block-source.ts';
+import { Tree } from '../tree/tree.ts';
+import type { Plan } from './plan.ts';
+
+/** What one run of a query may use at most, as `query.budget()` takes it. What is left out is not limited. */
+export interface QueryBudget {
+  /**
+   * Blocks that the query needs and that are not in memory: each takes a request, unless a `cacheDriver` has it. One that
+   * another query is reading at the same time counts for both.
+   */
+  readonly requests?: number;
+  /** Bytes of these blocks. */
+  readonly bytes?: number;
+  /** Time in milliseconds. In a `for await` loop, what the loop itself takes does not count. */
+  readonly ms?: number;
+}
+
+const limits = ['requests', 'bytes', 'ms'] as const;
+
+/** A copy of a budget that was given. Throws `InvalidQueryError` if it is none. */
+export function checkedBudget(budget: unknown): QueryBudget {
+  if (typeof budget !== 'object' || budget === null) {
+    throw new InvalidQueryError(`budget() takes { requests, bytes, ms }, not ${describeValue(budget)}.`);
+  }
+  for (const [name, limit] of Object.entries(budget)) {
+    if (!limits.includes(name as 'ms')) {
+      throw new InvalidQueryError(`budget() takes requests, bytes and ms, not ${describeValue(name)}.`);
+    }
+    if (limit !== undefined && !(typeof limit === 'number' && limit >= 0)) {
+      throw new InvalidQueryError(`budget() takes a number of at least 0 for ${name}, not ${describeValue(limit)}.`);
+    }
+  }
+  return { ...budget };
+}
+
+/** How to read less than a plan does. */
+function adviceOn({ access, residual, ordered, order }: Plan): string {
+  const tested = [...new Set(residual.flatMap(({ names }) => names))].map((name) => `'${name}'`).join(', ');
+  if (access.kind === 'table' && tested !== '') {
+    return `It reads rows by primary key and tests each for ${tested}: an index on what few rows match would spare most of them.`;
+  }
+  if (!ordered && order[0] !== undefined) {
+    return `It reads all rows that match and sorts them: with an index on '${order[0].field.name}' a limit would spare most of them.`;
+  }
+  return 'Narrower conditions or a lower limit make it read less.';
+}
+
+/** Counts what one run of a query uses: the blocks that it is about to load, and the time. */
+export class BudgetMeter {
+  readonly #environment: Environment;
+  readonly #table: string;
+  readonly #budget: QueryBudget;
+  readonly #controller = new AbortController();
+  #requests = 0;
+  #bytes = 0;
+  #usedMs = 0;
+  #sinceMs: number | undefined;
+  /** How the query is run, for the message. */
+  plan: Plan | undefined;
+
+  constructor(environment: Environment, table: string, budget: QueryBudget) {
+    this.#environment = environment;
+    this.#table = table;
+    this.#budget = budget;
+  }
+
+  /** Aborted once the time is used up. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Does work on the query's time. Rejects when that is used up, also if the store does not answer. */
+  async timed<T>(work: () => Promise<T>): Promise<T> {
+    const { ms } = this.#budget;
+    this.#sinceMs = this.#environment.monotonicMs();
+    const end = (): void => this.#controller.abort(this.#exceeded('ms'));
+    const timer =
+      ms === undefined
+        ? undefined
+        : this.#environment.setTimer(end, Math.max(0, ms - this.#usedMs), { background: true });
+    try {
+      return await untilAborted(work(), this.signal);
+    } finally {
+      timer?.cancel();
+      this.#usedMs = this.#elapsedMs();
+      this.#sinceMs = undefined;
+    }
+  }
+
+  #elapsedMs(): number {
+    return this.#usedMs + (this.#sinceMs === undefined ? 0 : this.#environment.monotonicMs() - this.#sinceMs);
+  }
+
+  /** A block is about to be loaded. Throws if the budget has no room for it. */
+  charge(sizeBytes: number): void {
+    this.signal.throwIfAborted();
+    if (this.#requests + 1 > (this.#budget.requests ?? Number.POSITIVE_INFINITY)) throw this.#exceeded('requests');
+    if (this.#bytes + sizeBytes > (this.#budget.bytes ?? Number.POSITIVE_INFINITY)) throw this.#exceeded('bytes');
+    this.#requests++;
+    this.#bytes += sizeBytes;
+  }
+
+  #exceeded(limit: keyof QueryBudget): BudgetExceededError {
+    const used = { requests: this.#requests, bytes: this.#bytes, ms: Math.round(this.#elapsedMs()) };
+    const allowed = `${this.#budget[limit]} ${limit}`;
+    const message =
+      `The query on table '${this.#table}' was given up: it needs more than the ${allowed} of its budget. By then it had used ` +
+      `${used.requests} requests, ${used.bytes} bytes and ${used.ms} ms. ` +
+      (this.plan === undefined ? 'It had not begun to read rows.' : adviceOn(this.plan));
+    return new BudgetExceededError(limit, used, message);
+  }
+
+  /** A state whose blocks are counted when they are loaded. */
+  metered(state: TableState): TableState {
+    const metered = (tree: Tree): Tree => {
+      return tree.ref === null || tree.source === noBlocks ? tree : new MeteredTree(tree, this);
+    };
+    const indexes = new Map([...state.indexes].map(([name, tree]) => [name, metered(tree)]));
+    return new TableState(state.shape, metered(state.tree), indexes, state.layers.map(metered));
+  }
+}
+
+class MeteredSource implements BlockSource {
+  readonly #source: BlockSource;
+  readonly #meter: BudgetMeter;
+  /** Blocks on their way: those who ask for one meanwhile share it. */
+  readonly #loading = new Map<string, Promise<Node>>();
+
+  constructor(source: BlockSource, meter: BudgetMeter) {
+    this.#source = source;
+    this.#meter = meter;
+  }
+
+  get counters(): CacheCounters {
+    return this.#source.counters;
+  }
+
+  find(ref: BlockRef): CacheSlot | undefined {
+    return this.#source.find(ref);
+  }
+
+  peekChild(node: Node, i: number): Node | undefined {
+    return this.#source.peekChild(node, i);
+  }
+
+  glance(ref: BlockRef): Node | undefined {
+    return this.#source.glance(ref);
+  }
+
+  glanceChild(node: Node, i: number): Node | undefined {
+    return this.#source.glanceChild(node, i);
+  }
+
+  async load(ref: BlockRef): Promise<Node> {
+    return this.loadBy(ref, () => this.#source.load(ref));
+  }
+
+  loadBy(ref: BlockRef, load: () => Promise<Node>): Promise<Node> {
+    const name = `${ref.birth} ${ref.id}`;
+    const known = this.#loading.get(name);
+    if (known !== undefined) return known;
+    if (this.#source.find(ref)?.node === undefined) this.#meter.charge(ref.sizeBytes);
+    const loading = load().finally(() => this.#loading.delete(name));
+    this.#loading.set(name, loading);
+    return loading;
+  }
+}
+
+class MeteredTree extends Tree {
+  readonly #tree: Tree;
+  readonly #source: MeteredSource;
+
+  constructor(tree: Tree, meter: BudgetMeter) {
+    const source = new MeteredSource(tree.source, meter);
+    super(source, tree.ref, tree.node);
+    this.#tree = tree;
+    this.#source = source;
+  }
+
+  override get mayBreak(): boolean {
+    return this.#tree.mayBreak;
+  }
+
+  override peekRoot(): Node | undefined {
+    return this.#tree.peekRoot();
+  }
+
+  override glanceRoot(): Node | undefined {
+    return this.#tree.glanceRoot();
+  }
+
+  override async loadRoot(): Promise<Node> {
+    return this.peekRoot() ?? this.#source.loadBy(this.ref as BlockRef, () => this.#tree.loadRoot());
+  }
+}

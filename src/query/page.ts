@@ -1,0 +1,148 @@
+/** Pages: some rows of a query, and a bookmark that says where the next ones begin, whatever has changed by then. */
+import { checksum } from '../base/checksum.ts';
+import { ByteWriter, encodeUtf8, toHex } from '../base/bytes.ts';
+import { BookmarkError, InvalidQueryError } from '../base/errors.ts';
+import { MalformedKey } from '../format/ordered-key.ts';
+import { describeValue } from '../format/values.ts';
+import type { RegisteredFunction } from '../table/query-host.ts';
+import type { TableShape } from '../table/table-shape.ts';
+import type { WrittenClause } from './clause.ts';
+import { PositionCondition } from './position.ts';
+import type { Execution, Row } from './execute.ts';
+import { RowOrder } from './row-order.ts';
+import type { OrderField } from './row-order.ts';
+
+/** Options of `query.page()`. */
+export interface PageOptions {
+  /** How many rows a page has: an integer of at least 1. */
+  readonly size: number;
+  /** The `next` of the page before. Default: none, for the first page. */
+  readonly after?: string | undefined;
+  /** Gives the query up: it rejects with `AbortedError`. */
+  readonly signal?: AbortSignal;
+}
+
+/** What `query.page()` resolves to. */
+export interface Page<R> {
+  /** The rows, as fresh plain objects. */
+  readonly rows: R[];
+  /**
+   * The bookmark of the last row, for `page({ size, after })`: opaque text that is safe in a URL. Undefined if there were
+   * no more rows. It holds the values by which the query is ordered, for anyone to read.
+   */
+  readonly next: string | undefined;
+}
+
+const version = 1;
+/** Before the key: version, and the checksums of the schema and of the query. Behind it: that of all these bytes. */
+const headBytes = 9;
+const tailBytes = 4;
+
+/** A value such that equal ones give equal texts, and others do not. */
+function textOf(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(textOf).join()}]`;
+  if (value instanceof Date) return `date ${value.getTime()}`;
+  if (value instanceof Uint8Array) return `bytes ${toHex(value)}`;
+  return typeof value === 'string' ? JSON.stringify(value) : `${typeof value} ${describeValue(value)}`;
+}
+
+function textOfClause(clause: WrittenClause, registered: (name: string) => RegisteredFunction | undefined): string {
+  switch (clause.kind) {
+    case 'condition': {
+      const { name, operator, captured } = clause.condition;
+      return `${JSON.stringify(name)} ${registered(name)?.version ?? ''} ${operator} ${textOf(captured)}`;
+    }
+    case 'not':
+      return `not(${textOfClause(clause.clause, registered)})`;
+    case 'and':
+    case 'or':
+      return `${clause.kind}(${clause.clauses.map((each) => textOfClause(each, registered)).join()})`;
+  }
+}
+
+/** What a bookmark is of. */
+export interface PagedQuery {
+  readonly shape: TableShape;
+  readonly clauses: readonly WrittenClause[];
+  readonly registered: (name: string) => RegisteredFunction | undefined;
+  /** The effective one. */
+  readonly order: readonly OrderField[];
+}
+
+function refuse(table: string, why: string, cause?: unknown): never {
+  const message = `The bookmark given as \`after\` to a page of table '${table}' ${why}. Begin again without it.`;
+  throw new BookmarkError(message, cause === undefined ? {} : { cause });
+}
+
+export class Bookmarks {
+  readonly #query: PagedQuery;
+  readonly #schemaSum: number;
+  readonly #querySum: number;
+
+  constructor(query: PagedQuery) {
+    const { shape, clauses, registered, order } = query;
+    this.#query = query;
+    this.#schemaSum = checksum(encodeUtf8(`${shape.name} ${shape.canonical}`));
+    const orders = order.map(({ field, descending }) => `${JSON.stringify(field.name)} ${descending}`);
+    const text = `${clauses.map((clause) => textOfClause(clause, registered)).join()} by ${orders.join()}`;
+    this.#querySum = checksum(encodeUtf8(text.toWellFormed()));
+  }
+
+  /** The bookmark of a row, from its key in the query's order. */
+  encode(key: Uint8Array): string {
+    const writer = new ByteWriter(headBytes + key.length + tailBytes);
+    writer.u8(version);
+    writer.u32(this.#schemaSum);
+    writer.u32(this.#querySum);
+    writer.append(key);
+    writer.u32(checksum(writer.bytes.subarray(0, writer.length)));
+    return Buffer.from(writer.finish()).toString('base64url');
+  }
+
+  /** The condition that selects the rows behind a bookmark. Throws `BookmarkError`. */
+  decode(bookmark: unknown): PositionCondition {
+    const { shape, order } = this.#query;
+    if (typeof bookmark !== 'string') {
+      throw new InvalidQueryError(
+        `page() takes the \`next\` of another page as \`after\`, not ${describeValue(bookmark)}.`,
+      );
+    }
+    const bytes = Buffer.from(bookmark, 'base64url');
+    const end = bytes.length - tailBytes;
+    const isWhole = end > headBytes && bytes.readUInt32LE(end) === checksum(bytes.subarray(0, end));
+    if (!isWhole || bytes.toString('base64url') !== bookmark) refuse(shape.name, 'is damaged');
+    if (bytes[0] !== version)
+      refuse(shape.name, `is of version ${bytes[0]}, and this release knows version ${version}`);
+    if (bytes.readUInt32LE(1) !== this.#schemaSum)
+      refuse(shape.name, 'is of another table, or of another version of its schema');
+    if (bytes.readUInt32LE(5) !== this.#querySum)
+      refuse(shape.name, 'is of a query with other conditions or another order');
+    try {
+      return new PositionCondition(shape, order, Uint8Array.from(bytes.subarray(headBytes, end)));
+    } catch (error) {
+      if (!(error instanceof MalformedKey)) throw error;
+      return refuse(shape.name, 'is damaged', error);
+    }
+  }
+}
+
+/** The size of a page. Throws `InvalidQueryError` if there can be no such page. */
+export function checkedSize(options: unknown, limit: number | undefined, offset: number): number {
+  const size: unknown = (options as Partial<PageOptions> | undefined)?.size;
+  if (!Number.isSafeInteger(size) || (size as number) < 1) {
+    throw new InvalidQueryError(`page() takes { size } of at least 1, not ${describeValue(size)}.`);
+  }
+  if (limit === undefined && offset === 0) return size as number;
+  throw new InvalidQueryError('page() takes the place of limit() and offset(): use { size } and { after } instead.');
+}
+
+/** The first rows of an execution that goes for one more than a page has. */
+export async function keptPage(execution: Execution, size: number, bookmarks: Bookmarks): Promise<Page<Row>> {
+  const order = new RowOrder(execution.state.shape, execution.plan.order);
+  const kept = await execution.collected((source, base) => {
+    return { row: execution.decode(source, base), key: order.key(source, base) };
+  });
+  const last = kept.length > size ? kept[size - 1] : undefined;
+  const rows = kept.slice(0, size).map(({ row }) => row);
+  return { rows, next: last && bookmarks.encode(last.key) };
+}

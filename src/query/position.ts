@@ -1,0 +1,139 @@
+/** Rows behind a certain place in an order: what a page that follows another one is made of. */
+import { ByteWriter, compareRanges, prefixEnd } from '../base/bytes.ts';
+import type { OrderedValue } from '../base/order.ts';
+import {
+  MalformedKey,
+  isTruncatedComponent,
+  readKeyComponent,
+  skipKeyComponent,
+  writeKeyComponent,
+} from '../format/ordered-key.ts';
+import type { LayoutField, RowSource } from '../format/row-layout.ts';
+import { Types } from '../format/types.ts';
+import type { TypeId } from '../format/types.ts';
+import type { TableShape } from '../table/table-shape.ts';
+import type { KeyRange } from '../tree/cursor.ts';
+import type { Comparison, FieldValue } from './comparison.ts';
+import { compileSelector, Condition } from './condition.ts';
+import type { KeyAccess } from './key-ranges.ts';
+import { RowOrder } from './row-order.ts';
+import type { OrderField } from './row-order.ts';
+import type { Selector } from './selector.ts';
+
+/** Rows whose key in an order comes after a given one. */
+class PositionSelector implements Selector {
+  readonly cost = 60;
+  readonly #lead: Selector;
+  readonly #order: RowOrder;
+  readonly #key: Uint8Array;
+  readonly #scratch = new ByteWriter(256);
+
+  /** `lead` selects at least those rows by the field that decides first, which takes less. */
+  constructor(lead: Selector, order: RowOrder, key: Uint8Array) {
+    this.#lead = lead;
+    this.#order = order;
+    this.#key = key;
+  }
+
+  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
+    const left = this.#lead.select(source, first, stride, picks, count);
+    const key = this.#key;
+    const scratch = this.#scratch;
+    let kept = 0;
+    for (let k = 0; k < left; k++) {
+      const pick = picks[k] as number;
+      picks[kept] = pick;
+      scratch.length = 0;
+      this.#order.write(scratch, source, first + pick * stride);
+      if (compareRanges(scratch.bytes, 0, scratch.length, key, 0, key.length) > 0) kept++;
+    }
+    return kept;
+  }
+}
+
+/** Rows whose first field is not before that of a position. */
+function notBefore({ descending }: OrderField, value: OrderedValue): Comparison {
+  if (value === null) return { kind: descending ? 'null' : 'all' };
+  return { kind: 'value', operator: descending ? '<=' : '>=', value: value as FieldValue, orNull: descending };
+}
+
+/** The type of a field's values as components of keys. */
+function keyTypeOf({ typeId }: LayoutField): TypeId {
+  return typeId === Types.blob ? Types.uuid : typeId;
+}
+
+/** The components of a key in an order, as they are in keys that ascend. Throws {@link MalformedKey} if it is none. */
+function componentsOf(order: RowOrder, key: Uint8Array): Uint8Array[] {
+  let at = 0;
+  const components = order.fields.map(({ field, descending }) => {
+    const rest = descending ? key.slice(at).map((byte) => ~byte) : key.subarray(at);
+    const end = skipKeyComponent(rest, 0, keyTypeOf(field));
+    at += end;
+    return rest.slice(0, end);
+  });
+  if (at !== key.length) throw new MalformedKey('more bytes than the order has fields');
+  return components;
+}
+
+export class PositionCondition extends Condition {
+  readonly #order: RowOrder;
+  readonly #value: OrderedValue;
+  readonly #primaryKey: Uint8Array;
+  readonly #shape: TableShape;
+
+  /** `order`: the effective one of the query; `key`: that of a row in it. Throws {@link MalformedKey} if it is none. */
+  constructor(shape: TableShape, fields: readonly OrderField[], key: Uint8Array) {
+    const order = new RowOrder(shape, fields);
+    const components = componentsOf(order, key);
+    const lead = components[0] as Uint8Array;
+    const value = readKeyComponent(lead, 0, lead.length, keyTypeOf(order.lead.field));
+    const leads = compileSelector(order.lead.field, notBefore(order.lead, value));
+    super(
+      [...new Set(order.fields.map(({ field }) => field.name))],
+      undefined,
+      new PositionSelector(leads, order, key),
+    );
+    this.#shape = shape;
+    this.#order = order;
+    this.#value = value;
+    this.#primaryKey = components[order.fields.findIndex(({ field }) => field === shape.primaryKey)] as Uint8Array;
+  }
+
+  override keysBy(field: LayoutField, tree: 'table' | 'index'): KeyAccess | undefined {
+    const { lead, fields } = this.#order;
+    if (lead.field !== field) return undefined;
+    if (tree === 'table')
+      return { kind: 'ranges', ranges: [this.#behind(new Uint8Array(0), lead.descending)], exact: true };
+    // Entries of an index come by its field and then by ascending primary key. It is of no use to any other order.
+    const second = fields[1];
+    if (second?.field !== this.#shape.primaryKey || second.descending) return undefined;
+    const writer = new ByteWriter(64);
+    writeKeyComponent(writer, field.typeId, this.#value);
+    const component = writer.finish();
+    if (isTruncatedComponent(component, component.length, field.typeId)) {
+      const ranges = lead.descending ? [{ to: prefixEnd(component) }] : [{ from: component }];
+      return { kind: 'ranges', ranges, exact: false };
+    }
+    const behind = this.#behind(component, false);
+    if (!lead.descending) return { kind: 'ranges', ranges: [{ from: behind.from }], exact: true };
+    const lower = this.#value === null ? [] : [{ to: component }];
+    return { kind: 'ranges', ranges: [...lower, behind], exact: true };
+  }
+
+  /**
+   * The keys that begin with the component of an index and are behind the position; undefined unless that is a position
+   * by primary key alone.
+   */
+  keysWithin(component: Uint8Array): KeyRange | undefined {
+    const { lead } = this.#order;
+    return lead.field === this.#shape.primaryKey ? this.#behind(component, lead.descending) : undefined;
+  }
+
+  /** Keys that begin with certain bytes, and go on with a primary key that is behind that of the position. */
+  #behind(begin: Uint8Array, descending: boolean): KeyRange {
+    const key = new Uint8Array(begin.length + this.#primaryKey.length);
+    key.set(begin);
+    key.set(this.#primaryKey, begin.length);
+    return descending ? { from: begin, to: key } : { from: prefixEnd(key), to: prefixEnd(begin) };
+  }
+}
