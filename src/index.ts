@@ -60,7 +60,9 @@ export type {
 export type { Finding } from './tree/check.ts';
 export type { JsonValue, TypeId, TypeName } from './format/types.ts';
 export type { Operator } from './query/comparison.ts';
-export type { Direction, Query } from './query/builder.ts';
+export type { ExplainOptions, Query } from './query/builder.ts';
+export type { Direction } from './query/written-query.ts';
+export type { Alternative, ExplainedStep, StepCost } from './query/explain.ts';
 export type { QueryOptions } from './query/run.ts';
 export type { Aggregate, AggregateRow, Aggregates, SumOf } from './query/aggregate.ts';
 export type { QueryBudget } from './query/budget.ts';

@@ -41,6 +41,7 @@ import { TriggerApi } from './trigger-api.ts';
 import type { TableState } from './table/table-state.ts';
 import type { View } from './table/view.ts';
 import type { CommitMember } from './format/commit.ts';
+import type { PriceTable } from './storage/prices.ts';
 
 /** After how long a state that a long loop holds counts as abandoned unless it is renewed, in milliseconds. */
 const loopPinMs = 600_000;
@@ -109,6 +110,10 @@ export class Instance implements BatchHost, QueryHost {
       writing: (what) => this.writing(what),
       hold: (...held) => this.#hold(...held),
     });
+  }
+
+  get prices(): PriceTable {
+    return this.#options.prices;
   }
 
   get queryMemoryBytes(): number {

@@ -13,6 +13,7 @@ import type { QueryHost, RegisteredFunction } from './table/query-host.ts';
 import type { TableShape } from './table/table-shape.ts';
 import type { TableState } from './table/table-state.ts';
 import { BlockGone } from './tree/block-source.ts';
+import type { PriceTable } from './storage/prices.ts';
 
 /** What queries on a snapshot need of it: the same state every time. */
 class SnapshotHost implements QueryHost {
@@ -24,6 +25,10 @@ class SnapshotHost implements QueryHost {
     this.environment = instance.environment;
     this.#instance = instance;
     this.#held = held;
+  }
+
+  get prices(): PriceTable {
+    return this.#instance.prices;
   }
 
   get queryMemoryBytes(): number {

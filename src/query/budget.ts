@@ -2,14 +2,10 @@
 import type { Environment } from '../base/env.ts';
 import { BudgetExceededError, InvalidQueryError } from '../base/errors.ts';
 import { untilAborted } from '../base/until-aborted.ts';
-import type { BlockRef } from '../format/child-ref.ts';
-import type { Node } from '../format/node.ts';
 import { describeValue } from '../format/values.ts';
-import type { CacheCounters, CacheSlot } from '../memory/block-cache.ts';
-import { TableState } from '../table/table-state.ts';
-import { noBlocks } from '../tree/block-source.ts';
-import type { BlockSource } from '../tree/block-source.ts';
-import { Tree } from '../tree/tree.ts';
+import type { TableState } from '../table/table-state.ts';
+import { meteredState } from './metered-tree.ts';
+import type { BlockMeter } from './metered-tree.ts';
 import type { Plan } from './plan.ts';
 
 /** What one run of a query may use at most, as `query.budget()` takes it. What is left out is not limited. */
@@ -56,7 +52,7 @@ function adviceOn({ access, residual, ordered, order }: Plan): string {
 }
 
 /** Counts what one run of a query uses: the blocks that it is about to load, and the time. */
-export class BudgetMeter {
+export class BudgetMeter implements BlockMeter {
   readonly #environment: Environment;
   readonly #table: string;
   readonly #budget: QueryBudget;
@@ -122,84 +118,6 @@ export class BudgetMeter {
 
   /** A state whose blocks are counted when they are loaded. */
   metered(state: TableState): TableState {
-    const metered = (tree: Tree): Tree => {
-      return tree.ref === null || tree.source === noBlocks ? tree : new MeteredTree(tree, this);
-    };
-    const indexes = new Map([...state.indexes].map(([name, tree]) => [name, metered(tree)]));
-    return new TableState(state.shape, metered(state.tree), indexes, state.layers.map(metered));
-  }
-}
-
-class MeteredSource implements BlockSource {
-  readonly #source: BlockSource;
-  readonly #meter: BudgetMeter;
-  /** Blocks on their way: those who ask for one meanwhile share it. */
-  readonly #loading = new Map<string, Promise<Node>>();
-
-  constructor(source: BlockSource, meter: BudgetMeter) {
-    this.#source = source;
-    this.#meter = meter;
-  }
-
-  get counters(): CacheCounters {
-    return this.#source.counters;
-  }
-
-  find(ref: BlockRef): CacheSlot | undefined {
-    return this.#source.find(ref);
-  }
-
-  peekChild(node: Node, i: number): Node | undefined {
-    return this.#source.peekChild(node, i);
-  }
-
-  glance(ref: BlockRef): Node | undefined {
-    return this.#source.glance(ref);
-  }
-
-  glanceChild(node: Node, i: number): Node | undefined {
-    return this.#source.glanceChild(node, i);
-  }
-
-  async load(ref: BlockRef): Promise<Node> {
-    return this.loadBy(ref, () => this.#source.load(ref));
-  }
-
-  loadBy(ref: BlockRef, load: () => Promise<Node>): Promise<Node> {
-    const name = `${ref.birth} ${ref.id}`;
-    const known = this.#loading.get(name);
-    if (known !== undefined) return known;
-    if (this.#source.find(ref)?.node === undefined) this.#meter.charge(ref.sizeBytes);
-    const loading = load().finally(() => this.#loading.delete(name));
-    this.#loading.set(name, loading);
-    return loading;
-  }
-}
-
-class MeteredTree extends Tree {
-  readonly #tree: Tree;
-  readonly #source: MeteredSource;
-
-  constructor(tree: Tree, meter: BudgetMeter) {
-    const source = new MeteredSource(tree.source, meter);
-    super(source, tree.ref, tree.node);
-    this.#tree = tree;
-    this.#source = source;
-  }
-
-  override get mayBreak(): boolean {
-    return this.#tree.mayBreak;
-  }
-
-  override peekRoot(): Node | undefined {
-    return this.#tree.peekRoot();
-  }
-
-  override glanceRoot(): Node | undefined {
-    return this.#tree.glanceRoot();
-  }
-
-  override async loadRoot(): Promise<Node> {
-    return this.peekRoot() ?? this.#source.loadBy(this.ref as BlockRef, () => this.#tree.loadRoot());
+    return meteredState(state, () => this);
   }
 }

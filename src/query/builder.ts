@@ -1,7 +1,6 @@
 /** The query builder: what `db.query(table)` returns. */
 import { InvalidQueryError } from '../base/errors.ts';
 import type { LayoutField } from '../format/row-layout.ts';
-import { Types } from '../format/types.ts';
 import { describeValue } from '../format/values.ts';
 import type { Overlay, QueryHost } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
@@ -14,11 +13,10 @@ import { compileClause, conditionsIn, writtenClause, writtenCondition } from './
 import type { Clause, Clauses, WrittenClause } from './clause.ts';
 import type { ComparedValue, FieldName, NumericField, OperatorOf, OrderedField } from './compared-types.ts';
 import { checkFunctionOperator, Condition, requireField } from './condition.ts';
-import type { CompileOptions } from './condition.ts';
 import { countRows } from './count.ts';
 import { Execution } from './execute.ts';
 import type { Row } from './execute.ts';
-import { explainPlan } from './explain.ts';
+import { explainQuery, explainRun } from './explain.ts';
 import type { Explanation } from './explain.ts';
 import { Fold } from './fold.ts';
 import { Groups } from './groups.ts';
@@ -28,49 +26,21 @@ import { effectiveOrder } from './plan.ts';
 import type { CompiledQuery, Plan } from './plan.ts';
 import { planQuery } from './planner.ts';
 import { readOf } from './query-read.ts';
-import type { OrderField } from './row-order.ts';
 import { RowIterator } from './row-iterator.ts';
 import { orAborted, runOnState } from './run.ts';
 import type { QueryOptions, RunOptions } from './run.ts';
+import { compileOptions, compileQuery, requireOrderField } from './written-query.ts';
+import type { Direction, Where, WrittenOrder, WrittenQuery } from './written-query.ts';
 
-/** Ascending or descending. */
-export type Direction = 'asc' | 'desc';
-
-interface WrittenOrder {
-  readonly name: string;
-  readonly direction: Direction;
-}
-
-/** A clause, and what it was compiled to where the table's shape was known already and no function is in it. */
-interface Where {
-  readonly written: WrittenClause;
-  readonly shape: TableShape | undefined;
-  readonly conditions: readonly Condition[] | undefined;
-}
-
-/** What a query is made of at the moment when it is run: calling the builder again does not change it. */
-interface Written {
-  readonly wheres: readonly Where[];
-  readonly orders: readonly WrittenOrder[];
-  readonly fields: readonly string[] | undefined;
-  readonly limit: number | undefined;
-  readonly offset: number;
-  readonly counts?: boolean;
-  /** Conditions that follow from the call that runs the query. */
-  readonly more?: (shape: TableShape, query: CompiledQuery) => readonly Condition[];
+/** Options of `query.explain()`. */
+export interface ExplainOptions extends QueryOptions {
+  /** Whether to run the query, to tell what it takes. Default false. */
+  readonly run?: boolean;
 }
 
 function checkCount(what: string, count: unknown): number {
   if (Number.isSafeInteger(count) && (count as number) >= 0) return count as number;
   throw new InvalidQueryError(`${what}() takes an integer of at least 0, not ${describeValue(count)}.`);
-}
-
-function requireOrderField(shape: TableShape, name: string, what = 'orderBy'): LayoutField {
-  const field = requireField(shape, name, what);
-  if (field.typeId !== Types.json) return field;
-  throw new InvalidQueryError(
-    `${what}: field '${name}' of table '${shape.name}' is JSON, which has no order: store what to sort by in a field of its own.`,
-  );
 }
 
 /**
@@ -130,7 +100,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
       onFields = false;
       checkFunctionOperator(condition.name, condition.operator);
     }
-    const compiled = shape === undefined ? undefined : compileClause({ ...this.#compileOptions, shape }, written);
+    const compiled = shape === undefined ? undefined : compileClause({ ...compileOptions(this.#host), shape }, written);
     this.#wheres = [...this.#wheres, { written, shape, conditions: onFields ? compiled : undefined }];
     return this;
   }
@@ -217,14 +187,14 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   async page(options: PageOptions): Promise<Page<R>> {
     const size = checkedSize(options, this.#limit, this.#offset);
     const { after, signal } = options;
-    const { registered } = this.#compileOptions;
+    const { registered } = compileOptions(this.#host);
     const clauses = this.#wheres.map(({ written }) => written);
     const bookmarksOf = (shape: TableShape, query: CompiledQuery): Bookmarks => {
       return new Bookmarks({ shape, clauses, registered, order: effectiveOrder(shape.primaryKey, query) });
     };
-    const more: Written['more'] = (shape, query) =>
+    const more: WrittenQuery['more'] = (shape, query) =>
       after === undefined ? [] : [bookmarksOf(shape, query).decode(after)];
-    const written: Written = { ...this.#written(), limit: size + 1, more };
+    const written: WrittenQuery = { ...this.#written(), limit: size + 1, more };
     return this.#run(written, { ...(signal && { signal }) }, async (execution) => {
       const { state, query } = execution;
       return (await keptPage(execution, size, bookmarksOf(state.shape, query))) as Page<unknown> as Page<R>;
@@ -285,9 +255,23 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     return iterator as AsyncIterableIterator<unknown> as AsyncIterableIterator<R>;
   }
 
-  /** How the query would be run now. */
-  explain(options: QueryOptions = {}): Promise<Explanation> {
-    return this.#run(this.#written(), options, ({ plan }) => explainPlan(this.#table, plan));
+  /**
+   * How the query would be run now, and what that is likely to take, without reading anything. With `run: true` it is run,
+   * and what it did take is told beside that.
+   */
+  explain(options: ExplainOptions = {}): Promise<Explanation> {
+    const written = this.#written();
+    const { prices, environment } = this.#host;
+    const { signal } = options;
+    const running = runOnState(this.#runOptions(), (state) => {
+      const query = compileQuery(this.#host, state.shape, written);
+      const explained =
+        options.run === true
+          ? explainRun(state, query, prices, { environment, signal })
+          : explainQuery(state, query, prices);
+      return explained;
+    });
+    return orAborted(running, this.#table, signal);
   }
 
   /** The first value in the order of a field, which an index or the primary key may have. */
@@ -297,12 +281,12 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
       const [row] = await this.#fold([], [{ name: kind, kind, field: name }], options);
       return row?.[kind];
     }
-    const more: Written['more'] = (shape) => {
+    const more: WrittenQuery['more'] = (shape) => {
       const { field } = compileAggregate(shape, { name: kind, kind, field: name });
       return [new Condition([name], { field: field as LayoutField, comparison: { kind: 'not null' } })];
     };
     const orders: WrittenOrder[] = [{ name, direction: kind === 'min' ? 'asc' : 'desc' }];
-    const first: Written = { ...written, orders, fields: [name], limit: 1, more };
+    const first: WrittenQuery = { ...written, orders, fields: [name], limit: 1, more };
     const rows = await this.#run(first, options, (execution) => execution.rows());
     return rows[0]?.[name] ?? null;
   }
@@ -325,7 +309,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     });
   }
 
-  #run<T>(written: Written, options: QueryOptions, work: (execution: Execution) => T | Promise<T>): Promise<T> {
+  #run<T>(written: WrittenQuery, options: QueryOptions, work: (execution: Execution) => T | Promise<T>): Promise<T> {
     const meter = this.#meter();
     const run = (): Promise<T> => {
       return runOnState(this.#runOptions(), (state) => {
@@ -344,7 +328,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     return { host: this.#host, table: this.#table, overlay: this.#overlay };
   }
 
-  #written(): Written {
+  #written(): WrittenQuery {
     return {
       wheres: this.#wheres,
       orders: this.#orders,
@@ -356,22 +340,12 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
 
   #execution(
     stored: TableState,
-    written: Written,
+    written: WrittenQuery,
     { signal }: QueryOptions,
     meter?: BudgetMeter,
   ): Execution | Promise<Execution> {
     const { shape } = stored;
-    const asked: CompiledQuery = {
-      conditions: written.wheres.flatMap((where) => this.#compile(shape, where)),
-      order: written.orders.map(({ name, direction }): OrderField => {
-        return { field: requireOrderField(shape, name), descending: direction === 'desc' };
-      }),
-      limit: written.limit,
-      offset: written.offset,
-      counts: written.counts === true,
-    };
-    const more = written.more?.(shape, asked) ?? [];
-    const query = more.length === 0 ? asked : { ...asked, conditions: [...asked.conditions, ...more] };
+    const query = compileQuery(this.#host, shape, written);
     const fields = written.fields?.map((name) => requireField(shape, name, 'select'));
     const state = meter?.metered(stored) ?? stored;
     const signals = [signal, meter?.signal].filter((one) => one !== undefined);
@@ -386,22 +360,4 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     const plan = planQuery(state, query);
     return plan instanceof Promise ? plan.then(begin) : begin(plan);
   }
-
-  #compile(shape: TableShape, { written, shape: known, conditions }: Where): readonly Condition[] {
-    const isKnown = conditions !== undefined && isSame(known, shape) && !this.#usesFunctions(written);
-    return isKnown ? conditions : compileClause({ ...this.#compileOptions, shape }, written);
-  }
-
-  #usesFunctions(written: WrittenClause): boolean {
-    if (written.kind === 'condition') return this.#host.registeredFunction(written.condition.name) !== undefined;
-    return conditionsIn(written).some(({ name }) => this.#host.registeredFunction(name) !== undefined);
-  }
-
-  get #compileOptions(): Omit<CompileOptions, 'shape'> {
-    return { registered: (name) => this.#host.registeredFunction(name) };
-  }
-}
-
-function isSame(a: TableShape | undefined, b: TableShape): boolean {
-  return a === b || a?.canonical === b.canonical;
 }

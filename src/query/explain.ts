@@ -1,5 +1,53 @@
-/** A plan as a plain object, for people to read. */
-import type { Access, Plan } from './plan.ts';
+/** A plan as a plain object, for people to read: what is done, what that is likely to cost, and what it did cost. */
+import type { PriceTable } from '../storage/prices.ts';
+import type { TableState } from '../table/table-state.ts';
+import { missingIndexOf } from './missing-index.ts';
+import type { Access, CompiledQuery, Plan } from './plan.ts';
+import { comparePlans } from './plan-cost.ts';
+import type { Comparison, CostEstimate } from './plan-cost.ts';
+import { Execution } from './execute.ts';
+import type { ExecutionOptions } from './execute.ts';
+import { isWorthProbing } from './plan-probe.ts';
+import { candidatesOf, planOf, planQuery } from './planner.ts';
+import { RunMeter } from './run-meter.ts';
+import type { StepUse } from './run-meter.ts';
+
+/** What a step of a query takes. Blocks of which a part is expected are told as a fraction. */
+export interface StepCost {
+  /** Rows, or entries of an index, that come out of the step. */
+  readonly rows: number;
+  /** Different blocks that it uses. */
+  readonly blocks: number;
+  /** Those of them that are read from the store. */
+  readonly requests: number;
+  /** Their size. */
+  readonly bytes: number;
+  /** What these requests cost by option `prices`. */
+  readonly dollars: number;
+}
+
+/** A step of a query. */
+export interface ExplainedStep {
+  /**
+   * `index`: entries of one are read; `table`: rows are read, or looked up by their keys; `filter`: rows are tested;
+   * `sort`: they are put in order; `result`: what `limit()` and `offset()` leave.
+   */
+  readonly step: 'index' | 'table' | 'filter' | 'sort' | 'result';
+  /** The step in words. */
+  readonly does: string;
+  /** For all that can be told from what is in memory now. */
+  readonly estimated: StepCost;
+  /** What it did take, after `explain({ run: true })`. */
+  readonly actual?: StepCost;
+}
+
+/** A way to run a query that was not chosen. */
+export interface Alternative {
+  readonly access: string;
+  readonly index?: string;
+  /** How many times as costly it looks. */
+  readonly timesTheCost: number;
+}
 
 /** How a query would be run, as `query.explain()` tells it. */
 export interface Explanation {
@@ -19,6 +67,14 @@ export interface Explanation {
   readonly parts?: readonly Explanation[];
   /** How the rows come into order: as they are read, or sorted afterwards. */
   readonly order: 'access' | 'sort';
+  /** What is done, in order; empty for parts of a union. */
+  readonly steps: readonly ExplainedStep[];
+  /** Other ways that were compared, the best first. */
+  readonly alternatives: readonly Alternative[];
+  /** Whether the query, when it is run, first reads a few blocks to choose better than this. */
+  readonly looksCloser: boolean;
+  /** Fields of an index that would spare most of the work; undefined where none would. */
+  readonly missingIndex?: readonly string[];
 }
 
 function rangesOf(access: Access): number {
@@ -35,7 +91,7 @@ function rangesOf(access: Access): number {
   }
 }
 
-export function explainPlan(table: string, { access, residual, ordered }: Plan): Explanation {
+function describePlan(table: string, { access, residual, ordered }: Plan): Explanation {
   return {
     table,
     access: access.kind,
@@ -44,6 +100,181 @@ export function explainPlan(table: string, { access, residual, ordered }: Plan):
     descending: 'descending' in access && access.descending,
     filters: [...new Set(residual.flatMap(({ names }) => names))],
     order: ordered ? 'access' : 'sort',
-    ...(access.kind === 'union' ? { parts: access.parts.map((part) => explainPlan(table, part.plan)) } : {}),
+    ...(access.kind === 'union' ? { parts: access.parts.map((part) => describePlan(table, part.plan)) } : {}),
+    steps: [],
+    alternatives: [],
+    looksCloser: false,
   };
+}
+
+/** One decimal for what is small: estimates are no better. */
+function rounded(count: number): number {
+  return count >= 10 ? Math.round(count) : Math.round(count * 10) / 10;
+}
+
+class StepWriter {
+  readonly steps: ExplainedStep[] = [];
+  readonly #prices: PriceTable;
+  readonly #blockBytes: number;
+
+  constructor(prices: PriceTable, blockBytes: number) {
+    this.#prices = prices;
+    this.#blockBytes = blockBytes;
+  }
+
+  #cost(rows: number, blocks: number, requests: number, bytes: number): StepCost {
+    const { per1000Reads, perGigabyteRead } = this.#prices;
+    const dollars = (requests * per1000Reads) / 1000 + (bytes * perGigabyteRead) / 1e9;
+    return {
+      rows: rounded(rows),
+      blocks: rounded(blocks),
+      requests: rounded(requests),
+      bytes: Math.round(bytes),
+      dollars,
+    };
+  }
+
+  add(step: ExplainedStep['step'], does: string, rows: number, blocks = 0, requests = 0, actual?: StepUse): void {
+    const estimated = this.#cost(rows, blocks, requests, requests * this.#blockBytes);
+    if (actual === undefined) this.steps.push({ step, does, estimated });
+    else {
+      const taken = this.#cost(actual.rows, actual.blocks, actual.requests, actual.bytes);
+      this.steps.push({ step, does, estimated, actual: taken });
+    }
+  }
+}
+
+/** What a run of the query took, step by step. */
+export interface ActualUse {
+  readonly index: StepUse;
+  readonly table: StepUse;
+  /** Rows that matched, and those that were returned. */
+  readonly matches: number;
+  readonly returned: number;
+}
+
+function plural(count: number, one: string, many: string): string {
+  return `${count} ${count === 1 ? one : many}`;
+}
+
+function doesAccess(name: string, plan: Plan): readonly [index: string | undefined, table: string] {
+  const { access } = plan;
+  const ranges = plural(rangesOf(access), 'range', 'ranges');
+  switch (access.kind) {
+    case 'nothing':
+      return [undefined, 'No row can match: nothing is read.'];
+    case 'keys':
+      return [undefined, `Looks up ${plural(access.keys.length, 'row', 'rows')} of '${name}' by primary key.`];
+    case 'table': {
+      const whole = access.ranges.every(({ from, to }) => from === undefined && to === undefined);
+      return [undefined, whole ? `Reads '${name}' by primary key.` : `Reads ${ranges} of primary keys of '${name}'.`];
+    }
+    case 'index':
+      return [`Reads ${ranges} of index '${access.index.name}'.`, `Looks up their rows in '${name}'.`];
+    case 'union':
+      return [`Reads ${ranges} of several indexes.`, `Reads and looks up their rows in '${name}'.`];
+  }
+}
+
+function stepsOf(
+  table: string,
+  plan: Plan,
+  query: CompiledQuery,
+  estimate: CostEstimate,
+  options: StepOptions,
+): ExplainedStep[] {
+  const { prices, actual } = options;
+  const writer = new StepWriter(prices, estimate.blockBytes);
+  const [doesIndex, doesTable] = doesAccess(table, plan);
+  const { entries, rows, matches, indexBlocks, indexReads, tableBlocks, tableReads } = estimate;
+  if (doesIndex !== undefined) writer.add('index', doesIndex, entries, indexBlocks, indexReads, actual?.index);
+  writer.add('table', doesTable, rows, tableBlocks, tableReads, actual?.table);
+  const none = { blocks: 0, requests: 0, bytes: 0 };
+  const found = plan.ordered ? Math.min(matches, rows) : matches;
+  const filters = describePlan(table, plan).filters;
+  if (filters.length > 0) {
+    writer.add('filter', `Tests ${filters.join(', ')}.`, found, 0, 0, actual && { rows: actual.matches, ...none });
+  }
+  const limit = query.limit ?? Number.POSITIVE_INFINITY;
+  if (!plan.ordered && plan.access.kind !== 'nothing') {
+    const by = plan.order.map(({ field, descending }) => `${field.name}${descending ? ' descending' : ''}`);
+    const first = Number.isFinite(limit) ? ' and keeps the first' : '';
+    const does = `Sorts by ${[...by, 'primary key'].join(', ')}${first}.`;
+    writer.add(
+      'sort',
+      does,
+      Math.min(matches, limit + query.offset),
+      0,
+      0,
+      actual && { rows: Math.min(actual.matches, limit + query.offset), ...none },
+    );
+  }
+  const left = Math.max(0, Math.min(matches - query.offset, limit));
+  writer.add('result', 'Returns them.', left, 0, 0, actual && { rows: actual.returned, ...none });
+  return writer.steps;
+}
+
+export interface StepOptions {
+  readonly prices: PriceTable;
+  /** What a run took, and by which plan. */
+  readonly actual?: ActualUse;
+  readonly ran?: Plan;
+}
+
+/** How the query would be run, for all that is in memory. */
+export function explainQuery(state: TableState, query: CompiledQuery, prices: PriceTable): Explanation {
+  return explained(state, query, comparePlans(state, query, candidatesOf(state, query), true), { prices });
+}
+
+/** Runs the query, and tells what it took beside what it was likely to take. */
+export async function explainRun(
+  state: TableState,
+  query: CompiledQuery,
+  prices: PriceTable,
+  options: ExecutionOptions,
+): Promise<Explanation> {
+  const comparison = comparePlans(state, query, candidatesOf(state, query), true);
+  const meter = new RunMeter();
+  const metered = meter.metered(state);
+  const execution = new Execution(metered, query, await planQuery(metered, query), options);
+  const { length: returned } = await execution.rows();
+  const { work, plan } = execution;
+  const single = plan.access.kind === 'keys' && plan.access.keys.length === 1;
+  const actual: ActualUse = {
+    index: meter.index(work.entries),
+    table: meter.table(single ? 1 : work.rows + work.lookups),
+    matches: single ? returned : work.matches,
+    returned,
+  };
+  return explained(state, query, comparison, { prices, actual, ran: plan });
+}
+
+function explained(
+  state: TableState,
+  query: CompiledQuery,
+  { all, best }: Comparison,
+  options: StepOptions,
+): Explanation {
+  const { name } = state.shape;
+  const { ran } = options;
+  const chosen = (ran && all.find(({ candidate: { access } }) => isSameAccess(access, ran.access))) ?? best;
+  const plan = ran ?? planOf(state, query, chosen.candidate);
+  const others = all.filter((one) => one !== chosen).toSorted((a, b) => a.estimate.cost - b.estimate.cost);
+  const missing = missingIndexOf(state.shape, query, plan, chosen.estimate);
+  return {
+    ...describePlan(name, plan),
+    steps: stepsOf(name, plan, query, chosen.estimate, options),
+    alternatives: others.map(({ candidate: { access }, estimate }) => ({
+      access: access.kind,
+      ...(access.kind === 'index' ? { index: access.index.name } : {}),
+      timesTheCost: rounded(estimate.cost / Math.max(chosen.estimate.cost, 0.01)),
+    })),
+    looksCloser: ran === undefined && isWorthProbing(best, all),
+    ...(missing === undefined ? {} : { missingIndex: missing }),
+  };
+}
+
+function isSameAccess(a: Access, b: Access): boolean {
+  if (a.kind === 'index' && b.kind === 'index') return a.index.name === b.index.name;
+  return a.kind === b.kind;
 }

@@ -67,11 +67,13 @@ export class IndexStream implements HitStream {
 
   #lookUp(hits: HitList): true | Promise<true> {
     const lookups = new Lookups(this.#filter, hits, this.#work);
+    const before = this.#to - this.#from;
     for (let left = this.#pace.step(hits.wanted); left > 0 && this.#from < this.#to; left--) {
       const length = this.#readPrimaryKey(this.#descending ? --this.#to : this.#from++);
       const found = this.#overlaid ? this.#findUnlessOverlaid(length) : this.#find(primaryKey, length);
       lookups.add(found);
     }
+    this.#work.entries += before - (this.#to - this.#from);
     return lookups.finish();
   }
 

@@ -44,7 +44,9 @@ export class Lookups {
   }
 
   #take(hit: Found): void {
-    if (hit !== undefined && this.#filter.matches(hit.source, hit.base)) this.#hits.add(hit.source, hit.base);
+    if (hit === undefined || !this.#filter.matches(hit.source, hit.base)) return;
+    this.#work.matches++;
+    this.#hits.add(hit.source, hit.base);
   }
 }
 

@@ -59,10 +59,13 @@ export interface CostEstimate {
   readonly entries: number;
   /** Rows that are looked at. */
   readonly rows: number;
-  /** Blocks that are used, and those that must be read. */
-  readonly blocks: number;
-  readonly reads: number;
-  readonly bytes: number;
+  /** Blocks that are used, and those that must be read: of indexes and of the table. */
+  readonly indexBlocks: number;
+  readonly indexReads: number;
+  readonly tableBlocks: number;
+  readonly tableReads: number;
+  /** Size of a block, in bytes. */
+  readonly blockBytes: number;
   /** All of it as one number, in microseconds of this machine or a like one. */
   readonly cost: number;
 }
@@ -196,21 +199,43 @@ export class PlanCosts {
     const blocks = Math.min(2 * ranges, all);
     const reads = all === 0 ? 0 : (blocks * (indexLeaves > 0 ? indexMissing : missing)) / all;
     const time = reads * cost.read + blocks * cost.leaf + this.#overlaid * cost.lookup;
-    return { matches, entries: 0, rows: 0, blocks, reads, bytes: reads * this.#table.leafBytes, cost: time };
+    const ofIndex = indexLeaves > 0;
+    return {
+      matches,
+      entries: 0,
+      rows: 0,
+      indexBlocks: ofIndex ? blocks : 0,
+      indexReads: ofIndex ? reads : 0,
+      tableBlocks: ofIndex ? 0 : blocks,
+      tableReads: ofIndex ? 0 : reads,
+      blockBytes: this.#table.leafBytes,
+      cost: time,
+    };
   }
 
   /** All parts are gone through to their ends, and what they give is sorted. */
   #unionEstimate({ parts }: UnionAccess, matches: number): CostEstimate {
-    const sum = { matches, entries: 0, rows: 0, blocks: 0, reads: 0, bytes: 0, cost: matches * cost.pass };
+    const sum = {
+      matches,
+      entries: 0,
+      rows: 0,
+      indexBlocks: 0,
+      indexReads: 0,
+      tableBlocks: 0,
+      tableReads: 0,
+      blockBytes: this.#table.leafBytes,
+      cost: matches * cost.pass,
+    };
     for (const { query, plan } of parts) {
       const costs = new PlanCosts(this.#state, query);
       const access = costs.#accessOf(plan);
       const part = costs.estimate(plan, access, access.entries);
       sum.entries += part.entries;
       sum.rows += part.rows;
-      sum.blocks += part.blocks;
-      sum.reads += part.reads;
-      sum.bytes += part.bytes;
+      sum.indexBlocks += part.indexBlocks;
+      sum.indexReads += part.indexReads;
+      sum.tableBlocks += part.tableBlocks;
+      sum.tableReads += part.tableReads;
       sum.cost += part.cost;
     }
     return sum;
@@ -235,7 +260,8 @@ export class PlanCosts {
     const leaves = indexed
       ? leavesOf(rows, this.#table.leaves)
       : Math.max(Math.min(1, access.leaves), access.leaves * part);
-    const reads = (access.leaves === 0 ? 0 : (access.missing / access.leaves) * leaves) + indexReads;
+    const tableReads = access.leaves === 0 ? 0 : (access.missing / access.leaves) * leaves;
+    const reads = tableReads + indexReads;
     const byKey = candidate.access.kind === 'index' && candidate.access.oneValue;
     let time = reads * cost.read + (leaves + indexLeaves + access.ranges) * cost.leaf;
     if (candidate.access.kind !== 'table') time += rows * (byKey ? cost.nearLookup : cost.lookup);
@@ -246,14 +272,15 @@ export class PlanCosts {
       const sorted = Math.min(matches, needed);
       time += matches * cost.pass + sorted * Math.log2(sorted + 1) * cost.sort;
     }
-    const bytes = reads * this.#table.leafBytes;
     return {
       matches,
       entries: indexed ? entries : 0,
       rows,
-      blocks: leaves + indexLeaves,
-      reads,
-      bytes,
+      indexBlocks: indexLeaves,
+      indexReads,
+      tableBlocks: leaves,
+      tableReads,
+      blockBytes: this.#table.leafBytes,
       cost: time,
     };
   }
@@ -269,8 +296,13 @@ export interface Comparison {
   readonly best: Estimated;
 }
 
-/** Compares the ways to come by the rows of a query. */
-export function compareCosts(state: TableState, query: CompiledQuery, candidates: readonly Candidate[]): Comparison {
+/** Compares the ways to come by the rows of a query. `sampled`: also where the sample makes no difference to the choice. */
+export function comparePlans(
+  state: TableState,
+  query: CompiledQuery,
+  candidates: readonly Candidate[],
+  sampled = false,
+): Comparison {
   const costs = new PlanCosts(state, query);
   const all = costs.open(candidates);
   const reestimate = (matches: number): void => {
@@ -281,10 +313,9 @@ export function compareCosts(state: TableState, query: CompiledQuery, candidates
   // Where one is the best whether all or none of the rows match, there is nothing to find out.
   reestimate(most);
   const ifAll = cheapest(all);
-  if (all.length === 1) return { all, best: ifAll };
   reestimate(0);
   const ifNone = cheapest(all);
-  const matches = ifAll === ifNone ? most : costs.matches(all);
+  const matches = ifAll === ifNone && !sampled ? most : costs.matches(all);
   reestimate(matches);
   return { all, best: ifAll === ifNone ? ifAll : cheapest(all) };
 }

@@ -32,7 +32,7 @@ export function isWorthProbing(best: Estimated, all: readonly Estimated[]): bool
   const uncertain = all.filter((one) => isUncertain(one));
   // Of two that look good, one may be far worse than it looks.
   if (uncertain.includes(best) && uncertain.length > 1) return true;
-  return best.estimate.reads > fewReads && uncertain.length > 0;
+  return best.estimate.indexReads + best.estimate.tableReads > fewReads && uncertain.length > 0;
 }
 
 /** Reads the ends of the ranges of which it is not known how many entries they have. */

@@ -2,7 +2,7 @@
 import type { TableState } from '../table/table-state.ts';
 import { candidatesFor, effectiveOrder, isBest, residualOf } from './plan.ts';
 import type { Candidate, CompiledQuery, Plan } from './plan.ts';
-import { compareCosts } from './plan-cost.ts';
+import { comparePlans } from './plan-cost.ts';
 import { isWorthProbing, probe } from './plan-probe.ts';
 
 /** The plan that comes by the rows in one of the possible ways. */
@@ -24,7 +24,7 @@ function obviousOf(candidates: readonly Candidate[]): Candidate | undefined {
 /** The plan of a query from what is in memory. */
 export function planFromMemory(state: TableState, query: CompiledQuery): Plan {
   const candidates = candidatesOf(state, query);
-  return planOf(state, query, obviousOf(candidates) ?? compareCosts(state, query, candidates).best.candidate);
+  return planOf(state, query, obviousOf(candidates) ?? comparePlans(state, query, candidates).best.candidate);
 }
 
 /** The plan of a query on a state of its table: at once, unless something must be read to choose well. */
@@ -32,7 +32,7 @@ export function planQuery(state: TableState, query: CompiledQuery): Plan | Promi
   const candidates = candidatesOf(state, query);
   const obvious = obviousOf(candidates);
   if (obvious !== undefined) return planOf(state, query, obvious);
-  const { all, best } = compareCosts(state, query, candidates);
+  const { all, best } = comparePlans(state, query, candidates);
   if (!isWorthProbing(best, all)) return planOf(state, query, best.candidate);
   return probe(state, all).then(() => planFromMemory(state, query));
 }

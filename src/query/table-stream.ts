@@ -73,6 +73,7 @@ export class TableStream implements HitStream {
     if (this.#filter.empty && this.#filter.bound === undefined) {
       const count = Math.min(this.#to - this.#from, maxPicks, hits.wanted);
       this.#work.rows += count;
+      this.#work.matches += count;
       if (this.#descending) for (let k = 0; k < count; k++) hits.add(node, node.rowBase(--this.#to));
       else for (let k = 0; k < count; k++) hits.add(node, node.rowBase(this.#from++));
       return true;
@@ -97,6 +98,8 @@ export class TableStream implements HitStream {
     let picks = this.#picks;
     if (picks === undefined || picks.length < count) picks = this.#picks = new Int32Array(count);
     for (let k = 0; k < count; k++) picks[k] = first + k;
-    return this.#filter.select(node, node.rowsStart, node.stride, picks, count);
+    const kept = this.#filter.select(node, node.rowsStart, node.stride, picks, count);
+    this.#work.matches += kept;
+    return kept;
   }
 }

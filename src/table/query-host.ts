@@ -4,6 +4,7 @@ import type { RowSource } from '../format/row-layout.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { TableShape } from './table-shape.ts';
 import type { TableState } from './table-state.ts';
+import type { PriceTable } from '../storage/prices.ts';
 
 /** A function registered for use in `where`. */
 export interface RegisteredFunction {
@@ -43,6 +44,8 @@ export interface QueryHost {
   readonly environment: Environment;
   /** How much memory what a query makes of its rows may take, in bytes. */
   readonly queryMemoryBytes: number;
+  /** What requests cost. */
+  readonly prices: PriceTable;
   /** The registered shape of a table; undefined while it is not registered. */
   shapeOf(table: string): TableShape | undefined;
   registeredFunction(name: string): RegisteredFunction | undefined;

@@ -25,6 +25,7 @@ import { BlockGone } from '../tree/block-source.ts';
 import { TriggerApi } from '../trigger-api.ts';
 import { CommitWatch } from './commit-watch.ts';
 import { ReadSet } from './read-set.ts';
+import type { PriceTable } from '../storage/prices.ts';
 
 /** Names the call in errors. */
 export const what = 'db.transaction()';
@@ -50,6 +51,10 @@ export class TransactionHost implements BatchHost, QueryHost {
     this.#view = engine.view;
     this.#watch = new CommitWatch(engine.follower);
     this.#validatedTail = this.#view.tail;
+  }
+
+  get prices(): PriceTable {
+    return this.#instance.prices;
   }
 
   get queryMemoryBytes(): number {

@@ -13,6 +13,7 @@ import { rowDeletedFlag } from '../../src/format/row-layout.ts';
 import { normalizeValue } from '../../src/format/values.ts';
 import { BlockCache } from '../../src/memory/block-cache.ts';
 import { Query } from '../../src/query/builder.ts';
+import { s3StandardPrices } from '../../src/storage/prices.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
 import type { QueryHost, RegisteredFunction } from '../../src/table/query-host.ts';
 import { readSchema } from '../../src/table/schema.ts';
@@ -38,6 +39,7 @@ const prefix = 'test';
 
 export class TestTable implements QueryHost {
   readonly environment = realEnvironment;
+  readonly prices = s3StandardPrices;
   queryMemoryBytes: number = 1024 * 1024 * 1024;
   readonly driver: MemoryDriver = new MemoryDriver();
   readonly shape: TableShape;

@@ -1,0 +1,109 @@
+/** Trees that tell a meter which blocks they use, for a single run of a query. */
+import type { BlockRef } from '../format/child-ref.ts';
+import type { Node } from '../format/node.ts';
+import type { CacheCounters, CacheSlot } from '../memory/block-cache.ts';
+import { TableState } from '../table/table-state.ts';
+import { noBlocks } from '../tree/block-source.ts';
+import type { BlockSource } from '../tree/block-source.ts';
+import { Tree } from '../tree/tree.ts';
+
+/** Counts blocks. */
+export interface BlockMeter {
+  /** A block is about to be loaded. May throw to prevent it. */
+  charge(sizeBytes: number): void;
+  /** A block is used, perhaps again. */
+  use?(node: Node): void;
+}
+
+/** A state whose blocks are counted: those of an index by the meter for its name, all others by that for none. */
+export function meteredState(state: TableState, meterOf: (index?: string) => BlockMeter): TableState {
+  const metered = (tree: Tree, index?: string): Tree => {
+    return tree.ref === null || tree.source === noBlocks ? tree : new MeteredTree(tree, meterOf(index));
+  };
+  const indexes = new Map([...state.indexes].map(([name, tree]) => [name, metered(tree, name)]));
+  const layers = state.layers.map((layer) => metered(layer));
+  return new TableState(state.shape, metered(state.tree), indexes, layers);
+}
+
+class MeteredSource implements BlockSource {
+  readonly #source: BlockSource;
+  readonly #meter: BlockMeter;
+  /** Blocks on their way: those who ask for one meanwhile share it. */
+  readonly #loading = new Map<string, Promise<Node>>();
+
+  constructor(source: BlockSource, meter: BlockMeter) {
+    this.#source = source;
+    this.#meter = meter;
+  }
+
+  get counters(): CacheCounters {
+    return this.#source.counters;
+  }
+
+  find(ref: BlockRef): CacheSlot | undefined {
+    const slot = this.#source.find(ref);
+    if (slot?.node !== undefined) this.#meter.use?.(slot.node);
+    return slot;
+  }
+
+  peekChild(node: Node, i: number): Node | undefined {
+    const child = this.#source.peekChild(node, i);
+    if (child !== undefined) this.#meter.use?.(child);
+    return child;
+  }
+
+  glance(ref: BlockRef): Node | undefined {
+    return this.#source.glance(ref);
+  }
+
+  glanceChild(node: Node, i: number): Node | undefined {
+    return this.#source.glanceChild(node, i);
+  }
+
+  async load(ref: BlockRef): Promise<Node> {
+    return this.loadBy(ref, () => this.#source.load(ref));
+  }
+
+  loadBy(ref: BlockRef, load: () => Promise<Node>): Promise<Node> {
+    const name = `${ref.birth} ${ref.id}`;
+    const known = this.#loading.get(name);
+    if (known !== undefined) return known;
+    if (this.#source.find(ref)?.node === undefined) this.#meter.charge(ref.sizeBytes);
+    const loading = load()
+      .then((node) => {
+        this.#meter.use?.(node);
+        return node;
+      })
+      .finally(() => this.#loading.delete(name));
+    this.#loading.set(name, loading);
+    return loading;
+  }
+}
+
+class MeteredTree extends Tree {
+  readonly #tree: Tree;
+  readonly #source: MeteredSource;
+
+  constructor(tree: Tree, meter: BlockMeter) {
+    const source = new MeteredSource(tree.source, meter);
+    super(source, tree.ref, tree.node);
+    this.#tree = tree;
+    this.#source = source;
+  }
+
+  override get mayBreak(): boolean {
+    return this.#tree.mayBreak;
+  }
+
+  override peekRoot(): Node | undefined {
+    return this.#tree.peekRoot();
+  }
+
+  override glanceRoot(): Node | undefined {
+    return this.#tree.glanceRoot();
+  }
+
+  override async loadRoot(): Promise<Node> {
+    return this.peekRoot() ?? this.#source.loadBy(this.ref as BlockRef, () => this.#tree.loadRoot());
+  }
+}

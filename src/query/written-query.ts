@@ -1,0 +1,84 @@
+/** A query as it was written, and what it is compiled to for a version of its table. */
+import { InvalidQueryError } from '../base/errors.ts';
+import type { LayoutField } from '../format/row-layout.ts';
+import { Types } from '../format/types.ts';
+import type { QueryHost } from '../table/query-host.ts';
+import type { TableShape } from '../table/table-shape.ts';
+import { compileClause, conditionsIn } from './clause.ts';
+import type { WrittenClause } from './clause.ts';
+import { requireField } from './condition.ts';
+import type { CompileOptions, Condition } from './condition.ts';
+import type { CompiledQuery } from './plan.ts';
+import type { OrderField } from './row-order.ts';
+
+/** Ascending or descending. */
+export type Direction = 'asc' | 'desc';
+
+export interface WrittenOrder {
+  readonly name: string;
+  readonly direction: Direction;
+}
+
+/** A clause, and what it was compiled to where the table's shape was known already and no function is in it. */
+export interface Where {
+  readonly written: WrittenClause;
+  readonly shape: TableShape | undefined;
+  readonly conditions: readonly Condition[] | undefined;
+}
+
+/** What a query is made of at the moment when it is run: calling the builder again does not change it. */
+export interface WrittenQuery {
+  readonly wheres: readonly Where[];
+  readonly orders: readonly WrittenOrder[];
+  readonly fields: readonly string[] | undefined;
+  readonly limit: number | undefined;
+  readonly offset: number;
+  /** Whether only the number of rows is wanted. */
+  readonly counts?: boolean;
+  /** Conditions that follow from the call that runs the query. */
+  readonly more?: (shape: TableShape, query: CompiledQuery) => readonly Condition[];
+}
+
+/** A field that rows can be ordered by. Throws `InvalidQueryError` if it is none. */
+export function requireOrderField(shape: TableShape, name: string, what = 'orderBy'): LayoutField {
+  const field = requireField(shape, name, what);
+  if (field.typeId !== Types.json) return field;
+  throw new InvalidQueryError(
+    `${what}: field '${name}' of table '${shape.name}' is JSON, which has no order: store what to sort by in a field of its own.`,
+  );
+}
+
+/** What clauses are compiled with. */
+export function compileOptions(host: QueryHost): Omit<CompileOptions, 'shape'> {
+  return { registered: (name) => host.registeredFunction(name) };
+}
+
+/** Compiles a query for a version of its table. */
+export function compileQuery(host: QueryHost, shape: TableShape, written: WrittenQuery): CompiledQuery {
+  const asked: CompiledQuery = {
+    conditions: written.wheres.flatMap((where) => compileWhere(host, shape, where)),
+    order: written.orders.map(({ name, direction }): OrderField => {
+      return { field: requireOrderField(shape, name), descending: direction === 'desc' };
+    }),
+    limit: written.limit,
+    offset: written.offset,
+    counts: written.counts === true,
+  };
+  const more = written.more?.(shape, asked) ?? [];
+  return more.length === 0 ? asked : { ...asked, conditions: [...asked.conditions, ...more] };
+}
+
+function compileWhere(host: QueryHost, shape: TableShape, where: Where): readonly Condition[] {
+  const { written, shape: known, conditions } = where;
+  const isKnown = conditions !== undefined && isSame(known, shape) && !usesFunctions(host, written);
+  return isKnown ? conditions : compileClause({ ...compileOptions(host), shape }, written);
+}
+
+function usesFunctions(host: QueryHost, written: WrittenClause): boolean {
+  if (written.kind === 'condition') return host.registeredFunction(written.condition.name) !== undefined;
+  return conditionsIn(written).some(({ name }) => host.registeredFunction(name) !== undefined);
+}
+
+function isSame(a: TableShape | undefined, b: TableShape): boolean {
+  return a === b || a?.canonical === b.canonical;
+}
