@@ -48,6 +48,7 @@ interface Part {
 
 /** Some leaf of a range that is in memory, and what of it lies in the range. */
 function someLeaf(tree: Tree, { from, to }: KeyRange, sequence: Sequence): Part | undefined {
+  if (tree.ref === null) return undefined;
   let node = tree.glanceRoot();
   let low = from;
   let high = to;
@@ -92,8 +93,13 @@ class Sampler {
     this.#filter = filter;
   }
 
-  sampleTable(tree: Tree, { ranges }: TableAccess): void {
-    for (let i = 0; i < sampledLeaves; i++) {
+  /** Rows that are not merged yet, and rows that they replace, have the chances of any other. */
+  sampleTable({ tree: stored, layers }: TableState, { ranges }: TableAccess): void {
+    const trees = [stored, ...layers].filter(({ ref }) => ref !== null);
+    const total = trees.reduce((sum, { count }) => sum + count, 0);
+    for (let i = 0; i < sampledLeaves && total > 0; i++) {
+      let at = this.#sequence.below(total);
+      const tree = trees.find(({ count }) => (at -= count) < 0) as Tree;
       const range = ranges[this.#sequence.below(ranges.length)] as KeyRange;
       const part = someLeaf(tree, range, this.#sequence);
       if (part !== undefined) this.#testRows(part);
@@ -129,7 +135,7 @@ class Sampler {
 /** Tries the conditions on some of the rows that an access gives. */
 export function mockRun(state: TableState, access: Access, filter: Filter): MockRun {
   const sampler = new Sampler(filter);
-  if (access.kind === 'table') sampler.sampleTable(state.tree, access);
+  if (access.kind === 'table') sampler.sampleTable(state, access);
   else if (access.kind === 'index') sampler.sampleIndex(state, access);
   return sampler;
 }

@@ -109,7 +109,11 @@ export class PlanCosts {
       }
       case 'table': {
         const sum = this.#rangesOf(this.#state.tree, access.ranges, table, false);
-        return { ...none, ...sum, ranges: access.ranges.length };
+        const layers = this.#state.layers.map((layer) => {
+          return this.#rangesOf(layer, access.ranges, estimateTree(layer), false).entries;
+        });
+        const entries = layers.reduce((total, layer) => total + layer, sum.entries);
+        return { ...none, ...sum, entries, ranges: access.ranges.length };
       }
       case 'index': {
         const tree = this.#state.indexes.get(access.index.name) as Tree;
