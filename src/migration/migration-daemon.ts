@@ -242,7 +242,7 @@ export class MigrationDaemon {
         if (chunk.table === undefined) this.#settled.set(table, situation);
       }
       // A pause leaves room for merges. While it works, a chunk rests for half of the time.
-      const rateMs = ((chunk?.rows ?? 0) * 1000) / (migration.target?.rowsPerSecond ?? 1);
+      const rateMs = ((chunk?.built ?? 0) * 1000) / (migration.target?.rowsPerSecond ?? 1);
       const pauseMs = Math.max(Math.min(tookMs, intervalMs) / 2, rateMs - tookMs, lost * 20 * environment.random());
       if (pauseMs > 0) await sleep(environment, pauseMs, engine.stopping);
     }
@@ -272,7 +272,8 @@ export class MigrationDaemon {
         const untilMs = environment.monotonicMs() + this.chunkMs;
         const perSlot = Math.ceil(((migration.target?.rowsPerSecond ?? 1) * intervalMs) / 4000);
         const limits = {
-          rows: Math.min(this.#chunkRows, perSlot),
+          rows: this.#chunkRows,
+          built: perSlot,
           bytes: maxMemoryBytes * memoryShare,
           isOver: () => environment.monotonicMs() > untilMs || this.#isStopped,
         };
@@ -284,7 +285,7 @@ export class MigrationDaemon {
       return done ? chunk : undefined;
     } catch (error) {
       if (!(error instanceof NothingToStore)) throw error;
-      return chunk ?? { table: undefined, rows: 0, problems: [], phase: 'beside' };
+      return chunk ?? { table: undefined, rows: 0, built: 0, problems: [], phase: 'beside' };
     }
   }
 
