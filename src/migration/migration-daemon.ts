@@ -37,6 +37,11 @@ export interface MigrationDaemonOptions {
 const firstRows = 500;
 const leastRows = 16;
 const mostRows = 20_000;
+/**
+ * Rows under which only chunks that are lost grow smaller: an index in another order than the keys is written anew almost
+ * whole for every chunk, however few rows it has.
+ */
+const steadyRows = 8000;
 /** Part of the memory that a chunk may hold rows in. */
 const memoryShare = 1 / 32;
 /** Longest time that a chunk takes, rests included, in milliseconds; never more than a third of a slot. */
@@ -248,11 +253,13 @@ export class MigrationDaemon {
     }
   }
 
-  /** Chunks are to fill their time. */
+  /** Chunks are to fill their time, but few rows take hardly less of it than many: see {@link steadyRows}. */
   #sized({ rows }: Chunk, tookMs: number): void {
     const { chunkMs } = this;
-    if (tookMs > chunkMs) this.#chunkRows = Math.max(leastRows, this.#chunkRows >> 1);
-    else if (tookMs < chunkMs / 2 && rows >= this.#chunkRows) this.#chunkRows = Math.min(mostRows, this.#chunkRows * 2);
+    const isSmall = this.#chunkRows < steadyRows;
+    if (tookMs > chunkMs && !isSmall) this.#chunkRows >>= 1;
+    else if ((isSmall || tookMs < chunkMs / 2) && rows >= this.#chunkRows)
+      this.#chunkRows = Math.min(mostRows, this.#chunkRows * 2);
   }
 
   get chunkMs(): number {
