@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import { expectNoAnomalies, runRollout } from '../rollout/rollout-run.ts';
 import { bucketUnderTest } from './bucket.ts';
 
-const SECONDS = Number(process.env['ROLLOUT_SECONDS'] ?? 40);
+const SECONDS = Number(process.env['ROLLOUT_SECONDS'] ?? 30);
 
 it('two versions on Ceph lose nothing of each other, while their processes are killed and the table migrates', {
   timeout: SECONDS * 1000 + 400_000,

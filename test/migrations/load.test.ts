@@ -1,5 +1,6 @@
 /** Migrations while much is written: what waits to be merged is counted whole, and the migration comes to an end. */
 import { describe, expect, it } from 'vitest';
+import { sleep } from '../../src/base/env.ts';
 import { Fleet, intervalMs } from './fleet.ts';
 import type { Member } from './fleet.ts';
 import { users1, users2 } from './versions.ts';
@@ -78,6 +79,31 @@ describe('a migration under load', () => {
     }
     expect(states).toContain('switched');
     expect(await fleet.findings(two)).toEqual([]);
+  });
+
+  it('goes on soon after a chunk that took very long', async () => {
+    const fleet = new Fleet();
+    const one = await fleet.open(1, [users1]);
+    await fleet.write(one, 'insert', rowsOf(0, 200, 'first'));
+    await fleet.run(one.db.checkpoint());
+    await fleet.run(one.db.stop());
+    const two = await fleet.open(2, [users2]);
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2, { rowsPerSecond: 8, keepOld: true }));
+    await fleet.advance(3 * intervalMs);
+    // As where the store answers nothing for a minute.
+    const untilMs = two.environment.now() + 60_000;
+    two.driver.onPut(
+      /^data\//,
+      async (pass) => {
+        await sleep(two.environment, Math.max(0, untilMs - two.environment.now()));
+        return pass();
+      },
+      Number.POSITIVE_INFINITY,
+    );
+    await fleet.advance(62_000);
+    const { rowsDone } = await fleet.status(two);
+    await fleet.advance(5 * intervalMs);
+    expect((await fleet.status(two)).rowsDone).toBeGreaterThan(rowsDone + 20);
   });
 
   it('holds no more rows at a time than there is memory for', async () => {

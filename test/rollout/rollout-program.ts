@@ -28,7 +28,9 @@ db.registerSchema(schemaOf(version));
 const [shared, own] = [`shared${lane}`, `${ownField(version)}${lane}`];
 const patience = { ms: 10_000, settles: true };
 
-let [isFinishing, isHeld, running, ids] = [false, false, 0, 0];
+/** What the parent has ordered. */
+const orders = { isFinishing: false, isHeld: false };
+let [running, ids] = [0, 0];
 /** Rows of this lane's own that were acknowledged. */
 const inserted: number[] = [];
 /** What this process wrote last, by row. */
@@ -128,8 +130,8 @@ async function look(): Promise<void> {
 }
 
 async function repeat(step: () => Promise<void>): Promise<void> {
-  while (!isFinishing) {
-    if (!isHeld) {
+  while (!orders.isFinishing) {
+    if (!orders.isHeld) {
       running++;
       try {
         await step();
@@ -139,14 +141,14 @@ async function repeat(step: () => Promise<void>): Promise<void> {
       }
       running--;
     }
-    if (isHeld && running === 0) tell({ tells: 'held' });
+    if (orders.isHeld && running === 0) tell({ tells: 'held' });
     await sleep(random.between(0, pauseMs));
   }
 }
 
 createInterface({ input: process.stdin }).on('line', (line) => {
-  if (line === 'finish') isFinishing = true;
-  isHeld = line === 'hold';
+  if (line === 'finish') orders.isFinishing = true;
+  orders.isHeld = line === 'hold';
 });
 
 await persistently(

@@ -41,7 +41,7 @@ export interface RolloutResult extends Told {
 }
 
 /** How long a migration may take once everything works, in milliseconds. */
-const patienceMs = 120_000;
+const patienceMs = 180_000;
 
 export async function runRollout(options: RolloutOptions): Promise<RolloutResult> {
   const folder = mkdtempSync(path.join(tmpdir(), 'store-db-rollout-'));
@@ -89,9 +89,9 @@ class Rollout {
     await this.#torment(goes(partMs));
     await this.#cancel();
     await this.#torment(goes(partMs / 2));
-    await this.#ask(rowsPerSecond, true);
+    await this.#ask(10 * rowsPerSecond, true);
     const isBuilt = this.#isSeen('switched');
-    await this.#torment(() => !isBuilt());
+    await this.#torment(() => !isBuilt(), 3000);
     await this.#torment(goes(partMs / 2));
     await this.#heldBy(this.#lanes, () => this.#compare(1));
     await this.#renew(partMs);
@@ -160,10 +160,11 @@ class Rollout {
   }
 
   /** Kills one process after the other. The first lane keeps the old version and the last one the new one. */
-  async #torment(goesOn: () => boolean): Promise<void> {
+  async #torment(goesOn: () => boolean, restMs = 0): Promise<void> {
     const untilMs = performance.now() + patienceMs;
     while (goesOn() && !this.#isOver) {
-      await sleep(this.#random.between(200, 2500));
+      const untilKillMs = performance.now() + restMs + this.#random.between(200, 2500);
+      while (goesOn() && performance.now() < untilKillMs) await sleep(50);
       const lane = this.#random.pick(this.#lanes);
       if (lane.isReady) {
         await lane.kill();
