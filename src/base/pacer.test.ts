@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { VirtualEnvironment } from '../testing/virtual-environment.ts';
+import { sleep } from './env.ts';
 import { Pacer } from './pacer.ts';
 
 /** How much of the time passes in work that pauses whenever it is due. */
@@ -9,7 +10,7 @@ async function shareOfWork(rests: boolean, stepMs: number): Promise<number> {
   let workedMs = 0;
   const work = async (): Promise<void> => {
     for (let i = 0; i < 100; i++) {
-      await new Promise<void>((resolve) => environment.setTimer(resolve, stepMs));
+      await sleep(environment, stepMs);
       workedMs += stepMs;
       if (pacer.due()) await pacer.pause();
     }

@@ -9,7 +9,6 @@ import type { CrashStore } from '../crash/crash-store.ts';
 
 export type Version = 1 | 2;
 
-export const laneCount = 4;
 export const lanes: readonly number[] = [0, 1, 2, 3];
 /** Rows that are there from the beginning, and stay. */
 export const seededRows = 300;
