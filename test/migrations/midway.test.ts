@@ -119,6 +119,25 @@ describe('half of a version', () => {
     expect(await fleet.findings(two)).toEqual([]);
   });
 
+  it('shows what the new version wrote on both sides of the last row that was made', async () => {
+    const { rowsDone } = await fleet.status(two);
+    const around = Array.from({ length: 24 }, (_, i) => ({
+      id: (rowsDone - 12 + i) * 2,
+      name: 'near',
+      age: 1,
+      email: 'e',
+    }));
+    await oldWrites(around.filter((_, i) => i % 2 === 1).map(({ id, name, age }) => ({ id, name, age })));
+    await newWrites(around.filter((_, i) => i % 2 === 0));
+    await fleet.run(one.db.checkpoint());
+    await fleet.run(two.db.refresh());
+    const found = two.db.query('users').where('age', '=', 200).orderBy('id', 'desc');
+    const all = [...expected.values()].filter(({ age }) => age === 200);
+    expect(await fleet.run(found.execute())).toEqual(all.toReversed());
+    expect(await fleet.run(two.db.query('users').where('age', '=', 200).execute())).toEqual(all);
+    await expectAll();
+  });
+
   it('shows what was written to it when all that was made is gone', async () => {
     const batch = one.db.batch();
     for (const id of [...expected.keys()].slice(0, rowCount - 20)) {
