@@ -270,10 +270,11 @@ function migrationsOf(seed: number): Migrations {
 /** Where there is something to migrate, there is to be enough time for it. */
 function slower<Config extends WithoutHabits>(config: Config, { migrationChance }: Migrations): Config {
   if (migrationChance === 0) return config;
-  const { actions, intervalMs, thinkMs } = config;
+  const { actions, bulkChance, intervalMs, thinkMs } = config;
   return {
     ...config,
     actions: Math.max(actions, 14),
+    bulkChance: Math.max(bulkChance, 0.3),
     intervalMs: Math.min(intervalMs, 1000),
     thinkMs: Math.max(thinkMs, 150),
   };

@@ -140,11 +140,12 @@ export class VersionUser {
       return;
     }
     if (dice < 0.35) return this.#call('status', () => this.#status());
-    if (dice < 0.45) return this.#call('cancel', () => db.cancelMigration(people));
-    // One that nobody writes is not asked for either.
-    if (this.#ledger.truth(world.ledger.state) === undefined && this.version > 1) return;
+    if (dice < 0.42) return this.#call('cancel', () => db.cancelMigration(people));
+    const truth = this.#ledger.truth(world.ledger.state);
+    // One that nobody writes is not asked for either; to ask for the version in force is to go back to it.
+    if (truth === undefined ? this.version > 1 : this.version <= truth && random.chance(0.7)) return;
     const keepOld = random.chance(0.3);
-    const rowsPerSecond = random.pick([10, 100, 50_000]);
+    const rowsPerSecond = random.pick([5, 10, 100, 50_000]);
     await this.#call(`target ${this.version}`, () =>
       db.setTargetSchemaVersion(people, this.version, { keepOld, rowsPerSecond }),
     );
