@@ -276,7 +276,7 @@ function slower<Config extends WithoutHabits>(config: Config, { migrationChance 
     actions: Math.max(actions, 14),
     bulkChance: Math.max(bulkChance, 0.3),
     intervalMs: Math.min(intervalMs, 1000),
-    thinkMs: Math.max(thinkMs, 150),
+    thinkMs: Math.max(thinkMs, Math.min(intervalMs, 1000)),
   };
 }
 
