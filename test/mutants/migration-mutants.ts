@@ -48,12 +48,12 @@ export const migrationMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'migration: a twin is laid over with what its pair becomes',
+    name: 'migration: a twin that is pending is forgotten with the next commit',
     edits: [
       {
         file: bridge,
-        find: '  if (change.twin !== undefined) return step(view.layer(change.twin, to));',
-        replace: '',
+        find: '  const after = await stored?.with(change, (layered, shape) => view.layer(layered, shape));',
+        replace: '  const after = stored;',
       },
     ],
   },

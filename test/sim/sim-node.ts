@@ -240,7 +240,7 @@ export class SimNode {
 
   async #act(): Promise<void> {
     const { config } = this.#world;
-    if (this.#versions?.chance() === true) return this.#migrate(this.#versions);
+    if (this.#versions?.mayAct() === true) return this.#migrate(this.#versions);
     if (this.#random.chance(config.snapshotChance)) return this.#snapshots.act();
     if (this.#random.chance(config.gcChance)) return this.#collect();
     if (this.#random.chance(config.transactionChance)) return this.#transact();

@@ -67,8 +67,7 @@ export async function endMigrations(world: World, random: SeededRandom): Promise
   const { ledger, root, store, prefix, config, judge, trace } = world;
   const truth = ledger.versions?.truth(ledger.state);
   if (truth === undefined || random.chance(0.2)) return;
-  const beside = ledger.block0?.migrations.find(({ table }) => table === people)?.to;
-  const version = beside ?? Math.min(lastVersion, truth + 1);
+  const version = ledger.versions?.beside(ledger.state, ledger.block0) ?? Math.min(lastVersion, truth + 1);
   const environment = root.fork({ seed: random.integer(0, 0xffff_ffff), lookMs: 0 });
   const db = createDatabase(
     {

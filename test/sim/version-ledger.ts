@@ -76,6 +76,11 @@ export class VersionLedger {
     return this.#of(state).truth;
   }
 
+  /** The version that instances write beside the truth, if it is known of. */
+  beside(state: State, block0: Block0 | undefined): number | undefined {
+    return block0?.migrations.find(({ table }) => table === people)?.to ?? this.#of(state).beside;
+  }
+
   /** Whether a state has rows that an instance with this version cannot be shown. */
   hasBroken(state: State, version: number): boolean {
     return [...rowsOf(state, peopleIn(version)).values()].some((row) => 'broken' in row);
@@ -83,10 +88,9 @@ export class VersionLedger {
 
   /** Whether instances with this version can use the table. */
   isReadable(state: State, version: number, block0: Block0 | undefined): boolean {
-    const { truth, beside } = this.#of(state);
+    const { truth } = this.#of(state);
     if (truth === undefined || truth === version) return true;
-    const other = block0?.migrations.find(({ table }) => table === people)?.to ?? beside ?? version;
-    return truth < version && other === version;
+    return truth < version && (this.beside(state, block0) ?? version) === version;
   }
 
   /** Applies what a commit holds of the table to a state's successor. */
@@ -97,8 +101,7 @@ export class VersionLedger {
       this.#known.set(next, known);
       return;
     }
-    const [first] = changes.keys();
-    const truth = known.truth ?? (first as number);
+    const truth = known.truth ?? ([...changes.keys()][0] as number);
     const entries = new Map(known.entries);
     const touched = this.#write(truth, entries, changes);
     const beside = [...changes.keys()].find((version) => version > truth) ?? known.beside;

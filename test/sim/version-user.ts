@@ -69,9 +69,15 @@ export class VersionUser {
     return Math.min(lastVersion, truth + random.pick([0, 1]));
   }
 
-  chance(): boolean {
+  /** Whether the next action is to be about the migration itself. */
+  mayAct(): boolean {
     const { random, world } = this.#options;
-    return random.chance(world.config.migrationChance);
+    return random.chance(world.config.migrationChance / 2);
+  }
+
+  /** Whether what is written or read next is to be of this table. */
+  chance(): boolean {
+    return this.#options.random.chance(0.6);
   }
 
   op(): Op | undefined {
