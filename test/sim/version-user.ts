@@ -5,18 +5,11 @@
 import { StoreDbError } from '../../src/base/errors.ts';
 import type { Database } from '../../src/database.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { randomPersonOp, randomPersonValue } from './generate-people.ts';
 import type { Key, ModelQuery, Op } from './model.ts';
 import { rowsOf } from './model.ts';
 import type { Row } from './tables.ts';
-import {
-  lastVersion,
-  people,
-  peopleIn,
-  randomPersonOp,
-  randomPersonValue,
-  schemaOf,
-  versionNumbers,
-} from './versions.ts';
+import { lastVersion, people, peopleIn, schemaOf, versionNumbers } from './versions.ts';
 import type { VersionLedger } from './version-ledger.ts';
 import type { World } from './world.ts';
 
