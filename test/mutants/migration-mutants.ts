@@ -1,19 +1,14 @@
 /** Mistakes in migrations: what is stored beside the truth, what either version is shown, and when the old one goes. */
 import type { Mutant } from './mutant.ts';
 
-const instance = 'src/instance.ts';
 const prepare = 'src/batch/prepare.ts';
 const merge = 'src/cluster/merge.ts';
 const mergeTable = 'src/cluster/merge-table.ts';
 const bridge = 'src/migration/bridge.ts';
 const chunk = 'src/migration/chunk.ts';
-const daemon = 'src/migration/migration-daemon.ts';
-const migrations = 'src/migration/migrations.ts';
 const translation = 'src/migration/row-translation.ts';
 const treeDiff = 'src/migration/tree-diff.ts';
 const besideRows = 'src/table/beside-rows.ts';
-const memberChanges = 'src/table/member-changes.ts';
-const retiredVersions = 'src/table/retired-versions.ts';
 const view = 'src/table/view.ts';
 
 export const migrationMutants: readonly Mutant[] = [
@@ -56,6 +51,7 @@ export const migrationMutants: readonly Mutant[] = [
         replace: '  const after = stored;',
       },
     ],
+    tests: ['test/migrations/bridge.test.ts', 'test/migrations/random.test.ts'],
   },
   {
     name: 'migration: the base is not kept, and follows the truth in every merge',
@@ -128,27 +124,6 @@ export const migrationMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'migration: steps of an older generation are gone on from',
-    edits: [
-      {
-        file: bridge,
-        find: 'if (block0.generation !== generation || block0.databaseId !== databaseId) return false;',
-        replace: 'if (block0.databaseId !== databaseId || generation < 0) return false;',
-      },
-    ],
-  },
-  {
-    name: 'migration: a difference of trees that were is taken for that of those that are',
-    edits: [
-      {
-        file: bridge,
-        find: '    const isSame = known?.trees.every((other, i) => isSameTree(other, trees[i] as Tree)) === true;',
-        replace:
-          '    const isSame = known?.trees.slice(0, 2).every((other, i) => isSameTree(other, trees[i] as Tree)) === true;',
-      },
-    ],
-  },
-  {
     name: 'migration: subtrees of the same place taken for the same',
     edits: [
       {
@@ -203,93 +178,6 @@ export const migrationMutants: readonly Mutant[] = [
         find: '    const isComplete =',
         replace: '    this.isInLine = true;\n    const isComplete =',
       },
-    ],
-  },
-  {
-    name: 'migration: retired although rows are out of line',
-    edits: [
-      {
-        file: chunk,
-        find: `    const isComplete = phase === 'switched' && this.isInLine;`,
-        replace: `    const isComplete = phase === 'switched';`,
-      },
-    ],
-  },
-  {
-    name: 'migration: retired although no commit says so',
-    edits: [
-      {
-        file: daemon,
-        find: 'const mayRetire = this.#mayRetire(migration) && (await isRetiring(view, migration));',
-        replace: 'const mayRetire = this.#mayRetire(migration);',
-      },
-    ],
-  },
-  {
-    name: 'migration: a flush of the old version is not refused after it was given up',
-    edits: [
-      {
-        file: instance,
-        find: '          for (const { shape } of lists) await refuseRetired(view, shape);',
-        replace: '          void refuseRetired;',
-      },
-    ],
-  },
-  {
-    name: 'migration: refused only once that is merged',
-    edits: [
-      {
-        file: retiredVersions,
-        find: '  return isGivenUp(view.table(shape.name), migration);',
-        replace:
-          '  const merged = view.table(shape.name);\n  return isGivenUp(merged && new (merged.constructor as any)(merged.shape, merged.tree, merged.indexes), migration);',
-      },
-    ],
-  },
-  {
-    name: 'migration: cancelled although the old version was given up',
-    edits: [
-      {
-        file: migrations,
-        find: '    if (await isRetiring(engine.view, migration)) throw tooLate(migration);',
-        replace: '    void isRetiring;',
-      },
-    ],
-  },
-  {
-    name: 'migration: a row that gives up a version in one migration counts in the next',
-    edits: [
-      {
-        file: retiredVersions,
-        find: `readField(source, base, fieldOf('version')) === from && readField(source, base, fieldOf('startedMs')) === startedMs`,
-        replace: `readField(source, base, fieldOf('version')) === from && startedMs !== undefined`,
-      },
-    ],
-  },
-  {
-    name: 'migration: of a pair that is pending when the old version goes the wrong half is kept',
-    edits: [
-      {
-        file: memberChanges,
-        find: 'const truth = (truthVersion === undefined ? undefined : this.of(truthVersion)) ?? this.first;',
-        replace: 'const truth = changes.length > 1 ? (changes[1] as TableChange) : this.first;\n    void truthVersion;',
-      },
-    ],
-  },
-  {
-    name: 'migration: gc does not know of the version beside the truth',
-    edits: [
-      {
-        file: view,
-        find: '      versions.flatMap(({ schema, root, indexes }): PlacedTree[] => {',
-        replace: '      versions.slice(0, 1).flatMap(({ schema, root, indexes }): PlacedTree[] => {',
-      },
-    ],
-  },
-  {
-    name: 'migration: gc does not know of the base',
-    edits: [
-      { file: view, find: '    return [...bases, ...rows];', replace: '    return bases.length < 0 ? bases : rows;' },
     ],
   },
 ];
