@@ -124,6 +124,16 @@ export const migrationMutants: readonly Mutant[] = [
     ],
   },
   {
+    name: 'migration: steps of an older generation are gone on from',
+    edits: [
+      {
+        file: bridge,
+        find: 'if (block0.generation !== generation || block0.databaseId !== databaseId) return false;',
+        replace: 'if (block0.databaseId !== databaseId || generation < 0) return false;',
+      },
+    ],
+  },
+  {
     name: 'migration: subtrees of the same place taken for the same',
     edits: [
       {
@@ -177,6 +187,16 @@ export const migrationMutants: readonly Mutant[] = [
         file: chunk,
         find: '    const isComplete =',
         replace: '    this.isInLine = true;\n    const isComplete =',
+      },
+    ],
+  },
+  {
+    name: 'migration: gc does not know of the version beside the truth',
+    edits: [
+      {
+        file: view,
+        find: '      versions.flatMap(({ schema, root, indexes }): PlacedTree[] => {',
+        replace: '      versions.slice(0, 1).flatMap(({ schema, root, indexes }): PlacedTree[] => {',
       },
     ],
   },
