@@ -6,6 +6,7 @@ const merge = 'src/cluster/merge.ts';
 const mergeTable = 'src/cluster/merge-table.ts';
 const bridge = 'src/migration/bridge.ts';
 const chunk = 'src/migration/chunk.ts';
+const daemon = 'src/migration/migration-daemon.ts';
 const translation = 'src/migration/row-translation.ts';
 const treeDiff = 'src/migration/tree-diff.ts';
 const besideRows = 'src/table/beside-rows.ts';
@@ -189,6 +190,17 @@ export const migrationMutants: readonly Mutant[] = [
         replace: '    this.isInLine = true;\n    const isComplete =',
       },
     ],
+  },
+  {
+    name: 'migration: retired although no commit says so',
+    edits: [
+      {
+        file: daemon,
+        find: 'const mayRetire = this.#mayRetire(migration) && (await isRetiring(view, migration));',
+        replace: 'const mayRetire = this.#mayRetire(migration);',
+      },
+    ],
+    tests: ['test/migrations/phases.test.ts'],
   },
   {
     name: 'migration: gc does not know of the version beside the truth',

@@ -101,7 +101,8 @@ export class VersionLedger {
       this.#known.set(next, known);
       return;
     }
-    const truth = known.truth ?? ([...changes.keys()][0] as number);
+    const [first] = changes.keys();
+    const truth = known.truth ?? first;
     const entries = new Map(known.entries);
     const touched = this.#write(truth, entries, changes);
     const beside = [...changes.keys()].find((version) => version > truth) ?? known.beside;
