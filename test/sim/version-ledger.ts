@@ -97,12 +97,12 @@ export class VersionLedger {
   apply(before: State, next: Map<string, TableRows>, member: CommitMember): void {
     const known = this.#of(before);
     const changes = this.#changes(member);
-    if (changes.size === 0) {
+    const [first] = changes.keys();
+    const truth = known.truth ?? first;
+    if (first === undefined || truth === undefined) {
       this.#known.set(next, known);
       return;
     }
-    const [first] = changes.keys();
-    const truth = known.truth ?? first;
     const entries = new Map(known.entries);
     const touched = this.#write(truth, entries, changes);
     const beside = [...changes.keys()].find((version) => version > truth) ?? known.beside;
