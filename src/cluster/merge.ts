@@ -76,10 +76,11 @@ export class Merger {
   /**
    * Replaces trees by others that hold the same rows, in a generation of its own: no commit is applied by it. This node
    * merges nothing meanwhile. False as for {@link merge}: then `build` must begin anew, on what it is given then.
+   * `rests`: half of the time is left to others.
    */
-  async rebuild(build: TreeBuild): Promise<boolean> {
+  async rebuild(build: TreeBuild, rests = false): Promise<boolean> {
     while (this.#running !== undefined) await this.idle();
-    const rebuilding = this.#write([], build).finally(() => {
+    const rebuilding = this.#write([], build, rests).finally(() => {
       this.#running = undefined;
     });
     this.#running = rebuilding;
@@ -101,7 +102,7 @@ export class Merger {
   }
 
   /** Replaces Block 0 by one with new trees, in which `applied` are applied: the commits that follow the present one's. */
-  async #write(applied: readonly LoggedCommit[], build: TreeBuild): Promise<boolean> {
+  async #write(applied: readonly LoggedCommit[], build: TreeBuild, rests = false): Promise<boolean> {
     const { follower, environment, register } = this.#options;
     const { block0 } = follower.view;
     if (register.current.block0.generation !== block0.generation) {
@@ -111,7 +112,7 @@ export class Merger {
     }
     const uploads = new Uploads(this.#options);
     const birth = block0.generation + 1;
-    const pacer = new Pacer(environment);
+    const pacer = new Pacer(environment, rests);
     const context = { ...this.#options, uploads, birth, pacer, counters: this.counters };
     const done = await this.#unlessOvertaken(block0, async () => {
       const written = await build(block0, context);

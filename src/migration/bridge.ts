@@ -18,9 +18,12 @@ import { TableState } from '../table/table-state.ts';
 import type { Beside, View } from '../table/view.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import { TreeCursor } from '../tree/cursor.ts';
+import { SplitTree } from '../tree/split-tree.ts';
 import { treeOfNode } from '../tree/tree.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
 import { MadeEntries } from './made-entries.ts';
+import { hasMade, isSameMade, madeRows, rowsFrom } from './made-rows.ts';
+import type { MadeRows } from './made-rows.ts';
 import { RowNotMigrated, RowTranslation, versionConflict } from './row-translation.ts';
 import { TranslatedTree } from './translated-tree.ts';
 import { diffTrees } from './tree-diff.ts';
@@ -52,7 +55,7 @@ interface Step {
 /** What lies between the rows of the truth and a state, made of trees that stay as they are. */
 interface KnownDifference {
   readonly trees: readonly Tree[];
-  readonly complete: boolean;
+  readonly made: MadeRows;
   readonly translation: RowTranslation;
   /** Undefined: nothing. */
   readonly layer: Tree | undefined;
@@ -203,20 +206,26 @@ export class Bridge {
     const { to } = translation;
     const { name } = to;
     const beside = view.beside(name);
-    const complete = beside?.migration?.built === null;
+    const made = madeRows(beside);
     const nameOf = (ref: { birth: number; id: string }): string => blockName({ table: name }, ref);
     const options = { translation, cache: view.cache, leaf: to.leafShape, nameOf };
     const ownTree = beside?.rows.tree;
     const below = ownTree?.ref ? [ownTree] : [];
     let state: TableState;
-    if (beside !== undefined && complete) state = new TableState(to, beside.rows.tree, beside.rows.indexes);
+    if (beside !== undefined && made === 'all') state = new TableState(to, beside.rows.tree, beside.rows.indexes);
     else {
       const indexes = commonIndexes(translation, view.table(name));
-      state = new TableState(to, new TranslatedTree(tree, options), indexes, below);
+      const translated = new TranslatedTree(tree, options);
+      if (typeof made === 'string' || ownTree === undefined) state = new TableState(to, translated, indexes, below);
+      else {
+        // Indexes know the rows that were made: they lie beside the others, not over them.
+        const ahead = await rowsFrom(ownTree, made);
+        state = new TableState(to, new SplitTree(ownTree, translated, made), indexes, ahead);
+      }
     }
     const first = { view, changes: [], stored: beside && BesideRows.stored(beside) };
-    if (beside === undefined || (below.length === 0 && !complete)) return { ...first, state };
-    const layer = await this.#difference(beside, { shape: from, tree }, complete, translation);
+    if (beside === undefined || (below.length === 0 && made === 'none')) return { ...first, state };
+    const layer = await this.#difference(beside, { shape: from, tree }, made, translation);
     if (layer !== undefined) state = new TableState(to, state.tree, state.indexes, [layer, ...state.layers]);
     return { ...first, state };
   }
@@ -225,28 +234,28 @@ export class Bridge {
   async #difference(
     { rows, base }: Beside,
     { shape, tree }: Pick<TableState, 'shape' | 'tree'>,
-    complete: boolean,
+    isMade: MadeRows,
     translation: RowTranslation,
   ): Promise<Tree | undefined> {
     const trees = [rows.tree, base.tree, tree];
     const known = this.#differences.get(shape.name);
     const isSame = known?.trees.every((other, i) => isSameTree(other, trees[i] as Tree)) === true;
-    if (isSame && known.complete === complete && known.translation === translation) return known.layer;
+    if (isSame && isSameMade(known.made, isMade) && known.translation === translation) return known.layer;
     const made = new MadeEntries(translation, translation.to.changeShape);
     const add = async (key: Uint8Array, before: RowHit | undefined, after: RowHit | undefined): Promise<void> => {
       const own = ownKey(translation, key);
       if (own === undefined) {
         // Whoever scans the table must know: its place among the others does not matter.
-        if (complete && after !== undefined) made.addTranslated(key, after);
+        if (isMade === 'all' && after !== undefined) made.addTranslated(key, after);
         return;
       }
       const stored = await rows.tree.lookup(own);
       if (stored === undefined) {
-        if (complete && after !== undefined) made.addTranslated(own, after);
+        if (after !== undefined && hasMade(isMade, key)) made.addTranslated(own, after);
       } else if (after === undefined) made.addDeleted(own);
       else made.addInLine(own, stored, before, after);
     };
-    if (!complete && translation.keepsKeys && rows.tree.count <= fewRows) {
+    if (isMade === 'none' && translation.keepsKeys && rows.tree.count <= fewRows) {
       const cursor = new TreeCursor(rows.tree);
       while (await cursor.next()) {
         for (let i = cursor.from; i < cursor.to; i++) {
@@ -261,7 +270,7 @@ export class Bridge {
       for await (const { key, before, after } of diffTrees(base.tree, tree, shape.layout))
         await add(key, before, after);
     const layer = layerOf(made);
-    this.#differences.set(shape.name, { trees, complete, translation, layer });
+    this.#differences.set(shape.name, { trees, made: isMade, translation, layer });
     return layer;
   }
 }

@@ -25,7 +25,13 @@ const maxProblems = 20;
 const maxMessageLength = 300;
 
 export interface ChunkLimits {
+  /** Rows that are looked at. */
   readonly rows: number;
+  /**
+   * Rows that are looked at to make missing ones. Those that were changed since are not among them: a migration that brought
+   * fewer in line than others change would never end.
+   */
+  readonly built: number;
   readonly bytes: number;
   /** Whether the time for the chunk is over. */
   readonly isOver: () => boolean;
@@ -36,6 +42,8 @@ export interface Chunk {
   readonly table: MergedTable | undefined;
   /** Rows that were made or changed. */
   readonly rows: number;
+  /** Those among them that were missing. */
+  readonly built: number;
   readonly problems: readonly MigrationProblem[];
   /** The phase that the migration is in afterwards; undefined: the old version is retired. */
   readonly phase: MigrationPhase | undefined;
@@ -68,6 +76,7 @@ class ChunkBuilder {
   readonly #toBase: ChangeList;
   readonly #problems: MigrationProblem[] = [];
   #seen = 0;
+  #builtRows = 0;
   /** The last key whose row is there; undefined before the first, null once all are. */
   #built: Uint8Array | undefined | null;
   isInLine = false;
@@ -161,10 +170,11 @@ class ChunkBuilder {
     // The least key above the last one.
     const from = this.#built === undefined ? undefined : Uint8Array.from([...this.#built, 0]);
     const cursor = new TreeCursor(this.#truth.tree, { from });
+    const most = this.#seen + this.#limits.built;
     while (await cursor.next()) {
       const { node } = cursor;
       for (let i = cursor.from; i < cursor.to; i++) {
-        if (this.#isFull && this.#seen > 0) return;
+        if (this.#seen >= most || (this.#isFull && this.#seen > 0)) return;
         const key = node.key(i);
         try {
           await this.#make(key, { source: node, base: node.rowBase(i) });
@@ -186,7 +196,10 @@ class ChunkBuilder {
     // With other keys nobody has written the version yet, and looking would read blocks here and there.
     if (translation.keepsKeys && (await this.#rows.tree.lookup(key2)) !== undefined) return;
     if (this.#problems.length > 0) translation.forward(row);
-    else this.#toRows.set(key2, translation.forwardInto(row, this.#toRows.rows));
+    else {
+      this.#toRows.set(key2, translation.forwardInto(row, this.#toRows.rows));
+      this.#builtRows++;
+    }
   }
 
   get #phase(): MigrationPhase {
@@ -201,17 +214,20 @@ class ChunkBuilder {
     const phase = this.#phase;
     const rows = this.#toRows.count;
     const isComplete = phase === 'switched' && this.isInLine;
-    const { table: name, from, built: builtBefore } = this.#migration;
-    const built = this.#built === null ? null : Buffer.from(this.#built ?? []).toString('base64');
+    const built = this.#builtRows;
+    const { table: name, from, built: boundBefore } = this.#migration;
+    const bound = this.#built === null ? null : Buffer.from(this.#built ?? []).toString('base64');
     const isSameBase = this.#truth.tree.ref?.id === this.#base.tree.ref?.id;
-    const isMoved = built !== builtBefore || rows > 0 || (this.isInLine ? !isSameBase : this.#toBase.count > 0);
+    const isMoved = bound !== boundBefore || rows > 0 || (this.isInLine ? !isSameBase : this.#toBase.count > 0);
     const retires = retire && isComplete;
-    if (!isMoved && !retires && phase === this.#migration.phase) return { table: undefined, rows, problems, phase };
+    if (!isMoved && !retires && phase === this.#migration.phase)
+      return { table: undefined, rows, built, problems, phase };
     const versions = rows === 0 ? [] : [await mergeVersion(this.#rows, context, this.#toRows.sorted())];
     if (retires) {
       return {
         table: { name, versions, dropped: [from], migration: () => undefined },
         rows,
+        built,
         problems,
         phase: undefined,
       };
@@ -220,7 +236,7 @@ class ChunkBuilder {
       ? new GrowingTree(context, { table: name }, this.#truth.shape.leafShape, this.#truth.tree)
       : await mergeBase(this.#base, context, this.#toBase.sorted());
     const migration = (present: StoredMigration | undefined): StoredMigration | undefined =>
-      present && { ...present, built, problems, phase: present.phase === 'building' ? phase : present.phase };
-    return { table: { name, versions, base, migration }, rows, problems, phase };
+      present && { ...present, built: bound, problems, phase: present.phase === 'building' ? phase : present.phase };
+    return { table: { name, versions, base, migration }, rows, built, problems, phase };
   }
 }

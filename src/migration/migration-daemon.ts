@@ -37,10 +37,15 @@ export interface MigrationDaemonOptions {
 const firstRows = 500;
 const leastRows = 16;
 const mostRows = 20_000;
+/**
+ * Rows under which only chunks that are lost grow smaller: an index in another order than the keys is written anew almost
+ * whole for every chunk, however few rows it has.
+ */
+const steadyRows = 8000;
 /** Part of the memory that a chunk may hold rows in. */
 const memoryShare = 1 / 32;
-/** Longest time that a chunk is worked on, in milliseconds; never more than a fourth of a slot. */
-const longestChunkMs = 1000;
+/** Longest time that a chunk takes, rests included, in milliseconds; never more than a third of a slot. */
+const longestChunkMs = 1600;
 /** Chunks in a row that others may come before until the next turn is waited for. */
 const maxLost = 8;
 
@@ -221,7 +226,7 @@ export class MigrationDaemon {
 
   /** Works on one table as long as it is this node's turn and there is something to do. */
   async #workOn(table: string): Promise<void> {
-    const { environment, engine } = this.#options;
+    const { environment, engine, intervalMs } = this.#options;
     for (let lost = 0; lost < maxLost && !this.#isStopped; ) {
       const migration = engine.view.beside(table)?.migration;
       if (migration === undefined || !this.#hasWork(migration) || !this.#isOwnTurn(migration)) return;
@@ -241,22 +246,24 @@ export class MigrationDaemon {
         await this.#tell(table, migration, chunk);
         if (chunk.table === undefined) this.#settled.set(table, situation);
       }
-      // A pause longer than the work leaves room for merges, and for everything else.
-      const rateMs = ((chunk?.rows ?? 0) * 1000) / (migration.target?.rowsPerSecond ?? 1);
-      const pauseMs = Math.max(tookMs * 1.5, rateMs - tookMs, lost * 20 * environment.random());
+      // A pause leaves room for merges. While it works, a chunk rests for half of the time.
+      const rateMs = ((chunk?.built ?? 0) * 1000) / (migration.target?.rowsPerSecond ?? 1);
+      const pauseMs = Math.max(Math.min(tookMs, intervalMs) / 2, rateMs - tookMs, lost * 20 * environment.random());
       if (pauseMs > 0) await sleep(environment, pauseMs, engine.stopping);
     }
   }
 
-  /** Chunks are to fill their time. */
+  /** Chunks are to fill their time, but few rows take hardly less of it than many: see {@link steadyRows}. */
   #sized({ rows }: Chunk, tookMs: number): void {
     const { chunkMs } = this;
-    if (tookMs > chunkMs) this.#chunkRows = Math.max(leastRows, this.#chunkRows >> 1);
-    else if (tookMs < chunkMs / 2 && rows >= this.#chunkRows) this.#chunkRows = Math.min(mostRows, this.#chunkRows * 2);
+    const isSmall = this.#chunkRows < steadyRows;
+    if (tookMs > chunkMs && !isSmall) this.#chunkRows >>= 1;
+    else if ((isSmall || tookMs < chunkMs / 2) && rows >= this.#chunkRows)
+      this.#chunkRows = Math.min(mostRows, this.#chunkRows * 2);
   }
 
   get chunkMs(): number {
-    return Math.min(longestChunkMs, this.#options.intervalMs / 4);
+    return Math.min(longestChunkMs, this.#options.intervalMs / 3);
   }
 
   /** Works out a chunk and stores it. Undefined if another node was faster. */
@@ -272,7 +279,8 @@ export class MigrationDaemon {
         const untilMs = environment.monotonicMs() + this.chunkMs;
         const perSlot = Math.ceil(((migration.target?.rowsPerSecond ?? 1) * intervalMs) / 4000);
         const limits = {
-          rows: Math.min(this.#chunkRows, perSlot),
+          rows: this.#chunkRows,
+          built: perSlot,
           bytes: maxMemoryBytes * memoryShare,
           isOver: () => environment.monotonicMs() > untilMs || this.#isStopped,
         };
@@ -280,11 +288,11 @@ export class MigrationDaemon {
         chunk = await nextChunk(view, table, translation, limits, context, mayRetire);
         if (chunk.table === undefined) throw new NothingToStore();
         return [chunk.table];
-      });
+      }, true);
       return done ? chunk : undefined;
     } catch (error) {
       if (!(error instanceof NothingToStore)) throw error;
-      return chunk ?? { table: undefined, rows: 0, problems: [], phase: 'beside' };
+      return chunk ?? { table: undefined, rows: 0, built: 0, problems: [], phase: 'beside' };
     }
   }
 

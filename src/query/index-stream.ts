@@ -6,6 +6,7 @@ import type { TypeId } from '../format/types.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RunCursor } from '../tree/cursor.ts';
+import { SplitTree } from '../tree/split-tree.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { HitList, HitStream } from './hits.ts';
 import { endOfValue } from './index-cursor.ts';
@@ -34,8 +35,8 @@ export class IndexStream implements HitStream {
   readonly #descending: boolean;
   readonly #overlaid: boolean;
   readonly #pace = new LookupPace();
-  /** Whether entries come by primary key, so that the next row is often in the leaf of the last one. */
-  readonly #byKey: boolean;
+  /** Whether entries come by primary key, so that the next row is often in the leaf of the last one, all of which is shown. */
+  readonly #keepsLeaf: boolean;
   #leaf: Node | undefined;
   #from = 0;
   #to = 0;
@@ -47,7 +48,7 @@ export class IndexStream implements HitStream {
     this.#cursor = cursor;
     this.#filter = filter;
     this.#work = work;
-    this.#byKey = access.oneValue;
+    this.#keepsLeaf = access.oneValue && !(state.tree instanceof SplitTree);
     this.#descending = access.oneValue && access.descending;
     this.#overlaid = state.layers.length > 0;
   }
@@ -107,7 +108,7 @@ export class IndexStream implements HitStream {
       return found.then((hit) => hit ?? this.#missing(name));
     }
     if (found === undefined) return this.#missing(this.#cursor.node.name);
-    if (this.#byKey && found.source instanceof Node) this.#leaf = found.source;
+    if (this.#keepsLeaf && found.source instanceof Node) this.#leaf = found.source;
     return found;
   }
 

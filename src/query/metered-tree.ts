@@ -5,6 +5,7 @@ import type { CacheCounters, CacheSlot } from '../memory/block-cache.ts';
 import { TableState } from '../table/table-state.ts';
 import { noBlocks } from '../tree/block-source.ts';
 import type { BlockSource } from '../tree/block-source.ts';
+import { SplitTree } from '../tree/split-tree.ts';
 import { Tree } from '../tree/tree.ts';
 
 /** Counts blocks. */
@@ -18,6 +19,10 @@ export interface BlockMeter {
 /** A state whose blocks are counted: those of an index by the meter for its name, all others by that for none. */
 export function meteredState(state: TableState, meterOf: (index?: string) => BlockMeter): TableState {
   const metered = (tree: Tree, index?: string): Tree => {
+    if (tree instanceof SplitTree) {
+      const { lower, upper, bound } = tree;
+      return new SplitTree(lower && metered(lower, index), metered(upper, index), bound);
+    }
     return tree.ref === null || tree.source === noBlocks ? tree : new MeteredTree(tree, meterOf(index));
   };
   const indexes = new Map([...state.indexes].map(([name, tree]) => [name, metered(tree, name)]));

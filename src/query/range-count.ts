@@ -1,6 +1,7 @@
 /** How many entries of a tree lie in a range, from the counts in its nodes: only the blocks at the two ends are read. */
 import type { Node } from '../format/node.ts';
 import type { KeyRange } from '../tree/cursor.ts';
+import { SplitTree, splitRange } from '../tree/split-tree.ts';
 import { loadChild } from '../tree/tree.ts';
 import type { Tree } from '../tree/tree.ts';
 
@@ -16,7 +17,13 @@ async function countBelow(tree: Tree, root: Node, key: Uint8Array): Promise<numb
   return below + node.lowerBound(key);
 }
 
-export async function countRange(tree: Tree, { from, to }: KeyRange): Promise<number> {
+export async function countRange(tree: Tree, range: KeyRange): Promise<number> {
+  if (tree instanceof SplitTree) {
+    const [under, above] = splitRange(range, tree.bound);
+    const lower = tree.lower === undefined || under === undefined ? 0 : await countRange(tree.lower, under);
+    return lower + (above === undefined ? 0 : await countRange(tree.upper, above));
+  }
+  const { from, to } = range;
   if (tree.ref === null) return 0;
   if (from === undefined && to === undefined) return tree.count;
   const root = tree.peekRoot() ?? (await tree.loadRoot());

@@ -8,6 +8,7 @@ import type { Node } from '../format/node.ts';
 import { rowDeletedFlag } from '../format/row-layout.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import type { KeyRange, RunCursor } from '../tree/cursor.ts';
+import { openCursor } from '../tree/split-tree.ts';
 import { treeOfNode } from '../tree/tree.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
 import { MergedCursor } from './merged-cursor.ts';
@@ -112,7 +113,7 @@ export class TableState {
 
   /** The rows with keys in a range, in key order. */
   scan(range: KeyRange = {}, descending = false): RunCursor {
-    const bottom = new TreeCursor(this.tree, range, descending);
+    const bottom = openCursor(this.tree, range, descending);
     const cursor =
       this.layers.length === 0 ? bottom : new MergedCursor(this.#layerCursors(range, descending), bottom, descending);
     return this.#mayBreak || this.tree.mayBreak ? new UnbrokenCursor(cursor) : cursor;
@@ -129,6 +130,6 @@ export class TableState {
   }
 
   #layerCursors(range: KeyRange, descending: boolean): RunCursor[] {
-    return this.layers.map((layer) => new TreeCursor(layer, range, descending));
+    return this.layers.map((layer) => openCursor(layer, range, descending));
   }
 }

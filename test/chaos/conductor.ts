@@ -42,7 +42,7 @@ const remote: readonly Misfortune[] = [
 ];
 
 /** Between misfortunes: a network that is bad now and then. */
-const usual: readonly ProxyRule[] = [
+export const usual: readonly ProxyRule[] = [
   { fault: 'delay-request', probability: 0.03, delayMs: [0, 60] },
   { fault: 'delay-answer', probability: 0.03, delayMs: [0, 60] },
   { fault: 'cut-before', probability: 0.004 },

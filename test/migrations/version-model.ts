@@ -6,15 +6,31 @@ import type { Row } from './versions.ts';
 
 /** The rules of one pair of versions. */
 export interface Rules {
-  /** The row of the new version that a row of the old one becomes. */
-  readonly forward: (row: Row) => Row;
+  /** The row of the new version that a row of the old one becomes; undefined if it cannot become one. */
+  readonly forward: (row: Row) => Row | undefined;
   /** The row of the old version once a row of the new one was written over the one before, if there was one. */
   readonly back: (row: Row, before: Row | undefined) => Row;
 }
 
-interface Entry {
+export interface Entry {
   readonly truth: Row;
   readonly own: { readonly row: Row; readonly truth: Row } | undefined;
+}
+
+/** The row of the new version: what the old one has changed since, and else what it was written as. Undefined: it cannot be. */
+export function newRow(rules: Rules, { truth, own }: Entry): Row | undefined {
+  const now = rules.forward(truth);
+  if (own === undefined || now === undefined) return now;
+  const then = rules.forward(own.truth);
+  if (then === undefined) return now;
+  const kept = Object.entries(own.row).filter(([name]) => now[name] === then[name]);
+  return { ...now, ...Object.fromEntries(kept) };
+}
+
+/** An entry once a row of the new version is written over it. */
+export function writtenNew(rules: Rules, row: Row, before: Entry | undefined): Entry {
+  const truth = rules.back(row, before?.truth);
+  return { truth, own: { row, truth } };
 }
 
 export class VersionModel {
@@ -36,12 +52,7 @@ export class VersionModel {
   row(version: 1 | 2, id: number): Row | undefined {
     const entry = this.#entries.get(id);
     if (entry === undefined) return undefined;
-    if (version === 1) return entry.truth;
-    const now = this.#rules.forward(entry.truth);
-    if (entry.own === undefined) return now;
-    const then = this.#rules.forward(entry.own.truth);
-    const kept = Object.entries(entry.own.row).filter(([name]) => now[name] === then[name]);
-    return { ...now, ...Object.fromEntries(kept) };
+    return version === 1 ? entry.truth : newRow(this.#rules, entry);
   }
 
   rows(version: 1 | 2): Row[] {
@@ -53,10 +64,7 @@ export class VersionModel {
     const id = row['id'] as number;
     const before = this.#entries.get(id);
     if (version === 1) this.#entries.set(id, { truth: row, own: before?.own });
-    else {
-      const truth = this.#rules.back(row, before?.truth);
-      this.#entries.set(id, { truth, own: { row, truth } });
-    }
+    else this.#entries.set(id, writtenNew(this.#rules, row, before));
   }
 
   delete(id: number): void {

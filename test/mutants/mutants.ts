@@ -4,6 +4,7 @@ import { blobMutants } from './blob-mutants.ts';
 import { clusterMutants } from './cluster-mutants.ts';
 import { gcMutants } from './gc-mutants.ts';
 import { logMutants } from './log-mutants.ts';
+import { migrationMutants } from './migration-mutants.ts';
 import type { Mutant } from './mutant.ts';
 import { snapshotMutants } from './snapshot-mutants.ts';
 import { transactionMutants } from './transaction-mutants.ts';
@@ -28,6 +29,7 @@ export function readFindings(): Findings {
 export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
   log: [...logMutants, ...clusterMutants, ...transactionMutants],
   objects: [...gcMutants, ...snapshotMutants, ...blobMutants],
+  migrations: migrationMutants,
 };
 
 export const mutants: readonly Mutant[] = Object.values(mutantTables).flat();

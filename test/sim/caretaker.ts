@@ -6,13 +6,16 @@ import { createDatabase } from '../../src/create.ts';
 import type { Database } from '../../src/database.ts';
 import { decodeBlock0, encodeBlock0 } from '../../src/format/block0.ts';
 import { sleep } from '../../src/base/env.ts';
+import { StoreDbError } from '../../src/base/errors.ts';
 import { block0Name, commitName, parseCommitName } from '../../src/format/keys.ts';
+import type { SchemaDefinition } from '../../src/table/schema.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { differenceOf } from './model.ts';
+import { differenceOf, rowsOf, sortedRows, textOf } from './model.ts';
 import type { Key, State } from './model.ts';
 import type { World } from './world.ts';
 import { marks, primaryKeyOf, schemas } from './tables.ts';
 import type { Row } from './tables.ts';
+import { people, peopleIn, schemaOf, versionNumbers } from './versions.ts';
 
 /** How far the clock of whoever ends a snapshot must be past its time to live. */
 const margin = 300_001;
@@ -38,7 +41,7 @@ export class Caretaker {
   }
 
   /** A database of somebody else's on the same store; `call` must not take any virtual time. */
-  async #with<T>(call: (db: Database) => Promise<T>, aheadMs = 0): Promise<T> {
+  async #with<T>(call: (db: Database) => Promise<T>, aheadMs = 0, more: readonly SchemaDefinition[] = []): Promise<T> {
     const { root, store, prefix, config } = this.#world;
     const environment = root.fork({ seed: this.#random.integer(0, 0xffff_ffff), lookMs: 0 });
     environment.skewMs = aheadMs;
@@ -52,7 +55,7 @@ export class Caretaker {
       },
       environment,
     );
-    for (const schema of schemas) db.registerSchema(schema);
+    for (const schema of [...schemas, ...more]) db.registerSchema(schema);
     await db.start();
     try {
       return await call(db);
@@ -175,6 +178,32 @@ export class Caretaker {
     trace.add('caretaker', `audits ${tail} slots`);
     const [finding] = report.findings;
     if (finding !== undefined) judge.fail('I10 index truth', `${finding.name}: ${finding.message}`);
+    if (ledger.versions !== undefined) await this.#auditVersion(this.#random.pick(versionNumbers));
+  }
+
+  /** Opened anew with one version of the application, it shows what that version is to see. */
+  async #auditVersion(version: number): Promise<void> {
+    const { ledger, judge, config } = this.#world;
+    const { state, versions, block0 } = ledger;
+    const schemasOfIt = versionNumbers
+      .filter((other) => other <= version)
+      .map((v) => schemaOf(v, config.customVersions));
+    const fail = (what: string): void => judge.fail('I13 migration', `Opened anew with version ${version}: ${what}`);
+    const read = async (db: Database): Promise<void> => {
+      const found = textOf((await db.query(people).execute()) as Row[]);
+      const expected = textOf(sortedRows(rowsOf(state, peopleIn(version))));
+      if (found !== expected) fail(`found\n${found}\nIn the model:\n${expected}`);
+      const { findings } = await db.verify({ deep: true });
+      for (const { name, message } of findings) fail(`${name}: ${message}`);
+    };
+    try {
+      await this.#with(read, 0, schemasOfIt);
+    } catch (error) {
+      const code = error instanceof StoreDbError ? error.code : '';
+      const isBroken = code === 'MIGRATION' && versions?.hasBroken(state, version) === true;
+      const isRefused = code === 'INVALID_SCHEMA' && versions?.isReadable(state, version, block0) === false;
+      if (!isBroken && !isRefused) fail(String(error));
+    }
   }
 
   async #readAll(db: Database): Promise<State> {

@@ -37,6 +37,7 @@ export function conditionsOf(config: SimConfig): string[] {
   return [
     ...(dies ? ['I11 crash safety: processes die'] : []),
     ...(clock.length > 0 ? [`I12 clock freedom: ${clock.join(', ')}`] : []),
+    ...(config.migrationChance > 0 ? ['I13 migration: versions side by side'] : []),
     ...((faults.damaged ?? 0) > 0 ? ['I14 fail closed: damaged bytes'] : []),
   ];
 }

@@ -73,6 +73,12 @@ export interface SimConfig {
   /** Beyond a fraction of it, pending commits are merged out of turn, and then refused. */
   readonly maxMemoryBytes: number;
   readonly auditEveryMs: number;
+  /** How likely what a node does is about the table that there is in several versions; 0: there is none. */
+  readonly migrationChance: number;
+  /** Whether its rows are made by functions of the application. */
+  readonly customVersions: boolean;
+  /** How likely a row of it is one that cannot be migrated. */
+  readonly brokenChance: number;
   readonly blockSizeBytes: number;
   readonly lookMs: number;
 }
@@ -119,7 +125,8 @@ function sizeOf(random: SeededRandom): { nodes: number; actions: number } {
 /** What a run is told to do otherwise than its seed says. */
 export type SimOverrides = Partial<SimConfig>;
 
-type WithoutHabits = Omit<SimConfig, 'habits'>;
+type Migrations = Pick<SimConfig, 'migrationChance' | 'customVersions' | 'brokenChance'>;
+type WithoutHabits = Omit<SimConfig, 'habits' | keyof Migrations>;
 
 /** The general case: a bit of everything. */
 function mixed(random: SeededRandom): WithoutHabits {
@@ -252,10 +259,33 @@ function habitsOf(random: SeededRandom, histories: readonly string[], nodeIds: r
   };
 }
 
+/** Whether versions of an application are side by side. Their numbers do not change what else a seed says. */
+function migrationsOf(seed: number): Migrations {
+  const random = new SeededRandom(`migrations ${seed}`);
+  const level = random.pick<Level>(['off', 'off', 'off', 'off', 'rare', 'often']);
+  const migrationChance = { off: 0, rare: 0.15, often: 0.45 }[level];
+  return { migrationChance, customVersions: random.chance(0.4), brokenChance: random.pick([0, 0, 0.15]) };
+}
+
+/** Where there is something to migrate, there is to be enough time for it. */
+function slower<Config extends WithoutHabits>(config: Config, { migrationChance }: Migrations): Config {
+  if (migrationChance === 0) return config;
+  const { actions, bulkChance, intervalMs, thinkMs } = config;
+  return {
+    ...config,
+    actions: Math.max(actions, 14),
+    bulkChance: Math.max(bulkChance, 0.3),
+    intervalMs: Math.min(intervalMs, 1000),
+    thinkMs: Math.max(thinkMs, Math.min(intervalMs, 1000)),
+  };
+}
+
 /** The configuration of a seed, but for what is set otherwise. */
 export function configOf(seed: number, overrides: SimOverrides = {}): SimConfig {
   const random = new SeededRandom(`configuration ${seed}`);
-  const config = random.pick([zombies, zombies, garbage, garbage, staged, mixed, mixed, mixed])(random);
+  const chosen = random.pick([zombies, zombies, garbage, garbage, staged, mixed, mixed, mixed])(random);
+  const migrations = { ...migrationsOf(seed), ...overrides };
+  const config = { ...slower(chosen, migrations), ...migrationsOf(seed) };
   const { nodeIds, histories } = config;
   const habits = nodeIds.map(() => habitsOf(random, histories, nodeIds));
   if (nodeIds.length === 1 || !random.chance(0.1)) return { ...config, habits, ...overrides };

@@ -19,6 +19,7 @@ import { applyOps, differenceOf, emptyState, isRejected, isVerdictOn, rowsOf } f
 import type { Key, Op, State, TableRows, Verdict } from './model.ts';
 import { schemas, wholeBalance } from './tables.ts';
 import type { Row } from './tables.ts';
+import type { VersionLedger } from './version-ledger.ts';
 
 /** What one call of `flush()` added to its batch: applied as a whole or not at all. */
 export interface Segment {
@@ -50,6 +51,8 @@ const tables: ReadonlySet<string> = new Set(schemas.map(({ name }) => name));
 
 export class Ledger {
   readonly blobs: BlobLedger;
+  /** Undefined: there is no table in several versions. */
+  readonly versions: VersionLedger | undefined;
   readonly #judge: Judge;
   readonly #nowMs: () => number;
   readonly #objects: Objects;
@@ -58,6 +61,8 @@ export class Ledger {
   readonly #states: State[] = [emptyState];
   /** State after each flush of each slot: a flush may be rejected for what another one of the same commit did. */
   readonly #memberStates: State[][] = [[emptyState]];
+  /** By slot the states that were shown after it before a migration ended or was cancelled. */
+  readonly #overtaken = new Map<number, State[]>();
   readonly #segments = new Map<string, Segment>();
   readonly #shapes = new Map<string, TableShape>();
   #block0: Block0 | undefined;
@@ -65,7 +70,8 @@ export class Ledger {
   /** Every pin that there ever was, as it was made. */
   readonly #pins = new Map<string, StoredSnapshot>();
 
-  constructor(judge: Judge, nowMs: () => number, objects: Objects) {
+  constructor(judge: Judge, nowMs: () => number, objects: Objects, versions?: VersionLedger) {
+    this.versions = versions;
     this.#judge = judge;
     this.#nowMs = nowMs;
     this.#objects = objects;
@@ -101,6 +107,11 @@ export class Ledger {
   /** The state after the commits up to a slot. */
   stateAt(slot: number): State {
     return this.#states[slot] as State;
+  }
+
+  /** States that an instance may show after a slot beside the present one: Block 0 has changed since what versions see. */
+  overtakenAt(slot: number): readonly State[] {
+    return this.#overtaken.get(slot) ?? [];
   }
 
   get state(): State {
@@ -153,6 +164,8 @@ export class Ledger {
       if (stored !== id) fail(`commit ${id} is called applied at slot ${seq}, where ${stored ?? 'nothing'} is`);
     }
     for (const pin of block0.snapshots) if (!this.#pins.has(pin.id)) this.#pins.set(pin.id, pin);
+    const change = this.versions?.replaced(before, block0);
+    if (change !== undefined) this.#change(block0.appliedSeq, change);
     if (before === undefined) return;
     if (!existed) fail('it was created a second time');
     if (block0.revision !== before.revision + 1) fail(`it took the place of revision ${before.revision}`);
@@ -163,6 +176,17 @@ export class Ledger {
     if (!same && block0.generation !== before.generation + 1) fail('it skipped a generation');
     if (same && block0.appliedSeq !== before.appliedSeq) fail('commits were applied without a new generation');
     if (block0.appliedSeq < before.appliedSeq) fail(`applied commits went back from ${before.appliedSeq}`);
+  }
+
+  /** From the state after a slot on, versions see something else. */
+  #change(applied: number, change: (state: State) => State): void {
+    for (let slot = applied; slot <= this.tail; slot++) {
+      const old = this.stateAt(slot);
+      const members = this.commitAt(slot)?.members ?? [];
+      this.#overtaken.set(slot, [...this.overtakenAt(slot), old]);
+      this.#states[slot] =
+        slot === applied ? change(old) : (this.versions as VersionLedger).again(this.stateAt(slot - 1), old, members);
+    }
   }
 
   #land(slot: number, commit: Commit): void {
@@ -201,8 +225,9 @@ export class Ledger {
       segment.landed ??= { slot, member };
       segments.push(segment);
     }
+    const states = [state, ...this.overtakenAt(slot - 1)];
     for (const { mark, reads } of segments) {
-      const stale = reads?.find((read) => read.resultAt(state) !== read.found);
+      const stale = reads?.find((read) => states.every((each) => read.resultAt(each) !== read.found));
       if (stale === undefined) continue;
       const before = stale.resultAt(state);
       const message = `Transaction ${mark} is in slot ${slot}, and its ${stale.what} found\n${stale.found}\nnot\n${before}`;
@@ -216,6 +241,7 @@ export class Ledger {
       this.#judge.fail('I5 serializable', `Slot ${slot} should have been rejected: ${code} of ${table} ${key}`);
       return next;
     }
+    this.versions?.check(slot, ops, states, next);
     const difference = differenceOf(expected, next);
     if (difference !== undefined) {
       this.#judge.fail('I2 atomicity', `Slot ${slot} is not what was flushed: ${difference}`);
@@ -240,6 +266,7 @@ export class Ledger {
       }
       next.set(schema.name, rows);
     }
+    this.versions?.apply(state, next, { changes });
     return next;
   }
 

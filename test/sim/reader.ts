@@ -57,10 +57,9 @@ export class Reader {
   /** Judges reads that are all of one state. `least` as in {@link judge}. */
   judgeTogether(what: string, least: number, reads: readonly RecordedRead[]): void {
     const { tail } = this.#ledger;
-    const shows = (slot: number): boolean => {
-      const state = this.#ledger.stateAt(slot);
-      return reads.every((read) => read.resultAt(state) === read.found);
-    };
+    const isOf = (state: State): boolean => reads.every((read) => read.resultAt(state) === read.found);
+    const shows = (slot: number): boolean =>
+      isOf(this.#ledger.stateAt(slot)) || this.#ledger.overtakenAt(slot).some(isOf);
     for (let slot = least; slot <= tail; slot++) {
       if (!shows(slot)) continue;
       if (reads.length > 0) this.promised(slot);
@@ -86,6 +85,7 @@ export class Reader {
       const state = this.#ledger.stateAt(slot);
       const rows = rowsOf(state, table);
       if (rows !== looked && resultAt(state) === found) return slot;
+      if (this.#ledger.overtakenAt(slot).some((overtaken) => resultAt(overtaken) === found)) return slot;
       looked = rows;
     }
     return undefined;

@@ -14,6 +14,7 @@ import { FaultyDriver } from '../../src/testing/faulty-driver.ts';
 import { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
 import { simulateTwice } from './simulation.ts';
 import { items, notes, schemas } from './tables.ts';
+import { people, schemaOf } from './versions.ts';
 
 let environment: VirtualEnvironment;
 let store: MemoryDriver;
@@ -344,6 +345,27 @@ describe('a blob that was collected before its flush', () => {
     expect(uploads).toBe(6);
     const { body } = (await environment.run(writer.get(notes, 'a'))) as { body: string };
     expect(await environment.run(writer.getBlob(body).getString())).toBe('text');
+  });
+});
+
+describe('I10: verify()', () => {
+  it('takes a pending commit that says only that a table is there for what it is', async () => {
+    const passing = refusing(0);
+    const db = node(0, passing);
+    await environment.run(db.start());
+    await insert(db, 1);
+    await environment.run(db.checkpoint());
+    // Its own merge comes to nothing, so that the commit waits.
+    const deaf = node(1, {
+      ...passing,
+      put: (key, body, options) => (key.endsWith('block0') ? new Promise(never) : store.put(key, body, options)),
+    });
+    deaf.registerSchema(schemaOf(1, false));
+    await environment.run(deaf.start());
+    deaf.setTargetSchemaVersion(people, 1).catch(never);
+    await environment.advance(300);
+    const report = await environment.run(db.verify({ deep: true }));
+    expect(report).toMatchObject({ pendingCommits: 1, findings: [] });
   });
 });
 

@@ -40,6 +40,9 @@ const quiet: Partial<SimConfig> = {
   leaveChance: 0,
   maxMemoryBytes: 67_108_864,
   histories: [],
+  migrationChance: 0,
+  customVersions: false,
+  brokenChance: 0,
   lookMs: 0,
   maxCommitBytes: 8_388_608,
 };

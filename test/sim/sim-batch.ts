@@ -7,6 +7,7 @@ import type { Ledger, Segment } from './ledger.ts';
 import { markOp } from './ledger.ts';
 import type { Key, Op, Verdict } from './model.ts';
 import { blobFieldsOf } from './tables.ts';
+import { tableName } from './versions.ts';
 
 export type FlushOutcome = 'acked' | 'none' | 'unknown';
 
@@ -20,13 +21,14 @@ export interface FlushReport {
 }
 
 async function addTo(db: Database, batch: Batch, op: Op): Promise<void> {
-  if (op.kind === 'delete') return batch.delete(op.table, op.key);
+  const table = tableName(op.table);
+  if (op.kind === 'delete') return batch.delete(table, op.key);
   const document: Record<string, unknown> = { ...op.document };
   for (const field of blobFieldsOf(op.table)) {
     const blob = document[field] ?? null;
     if (blob !== null) document[field] = db.Blob(blob as string);
   }
-  return batch[op.kind](op.table, document);
+  return batch[op.kind](table, document);
 }
 
 export function verdictOf(error: unknown): Verdict | undefined {

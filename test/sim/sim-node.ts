@@ -24,6 +24,8 @@ import { runTransaction } from './sim-transaction.ts';
 import { SnapshotHolder } from './snapshot-holder.ts';
 import { blobFieldsOf, schemas } from './tables.ts';
 import type { Row } from './tables.ts';
+import { VersionUser } from './version-user.ts';
+import { tableName } from './versions.ts';
 import { WatchedDriver } from './watched-driver.ts';
 import type { World } from './world.ts';
 
@@ -65,6 +67,8 @@ export class SimNode {
   readonly #random: SeededRandom;
   readonly #chaos: SeededRandom;
   readonly #snapshots: SnapshotHolder;
+  /** Undefined: there is no table in several versions. */
+  readonly #versions: VersionUser | undefined;
   readonly #flushes = new Set<Promise<void>>();
   readonly #collections = new Set<Promise<void>>();
   /** Batches that may be flushed again some time, or never. */
@@ -111,8 +115,26 @@ export class SimNode {
     this.db = new Database(new Instance({ ...checked, maxMemoryBytes }, this.environment, config.maxCommitBytes));
     for (const schema of schemas) this.db.registerSchema(schema);
     const expect = (what: string, error: unknown): void => this.#expect(what, error);
+    if (config.migrationChance > 0) {
+      const ofVersions = new SeededRandom(`${seed} versions`);
+      this.#versions = new VersionUser({ world, name, db: this.db, random: ofVersions, expect });
+    }
     const random = new SeededRandom(`${seed} snapshots`);
-    this.#snapshots = new SnapshotHolder({ world, name, db: this.db, random, environment: this.environment, expect });
+    const { environment } = this;
+    this.#snapshots = new SnapshotHolder({
+      world,
+      name,
+      db: this.db,
+      random,
+      environment,
+      expect,
+      versions: this.#versions,
+    });
+  }
+
+  /** Whether another life is to follow this one, which has ended by itself. */
+  get isReplaced(): boolean {
+    return this.#versions?.isDone === true;
   }
 
   get isDead(): boolean {
@@ -162,6 +184,7 @@ export class SimNode {
     const code = error instanceof StoreDbError ? error.code : undefined;
     trace.add(this.name, `${what} failed: ${code ?? String(error)}`);
     if (code !== undefined && expectedCodes.has(code)) return;
+    if (this.#versions?.explains(error) === true) return;
     if (code === 'CORRUPTION' && (config.faults.damaged ?? 0) > 0) return;
     judge.fail('unexpected error', `${this.name}: ${what}: ${inspect(error)}`);
   }
@@ -195,7 +218,7 @@ export class SimNode {
   /** Uses the instance: so many actions. */
   async work(actions: number, onAction: () => void): Promise<void> {
     await this.start();
-    for (let i = 0; i < actions && !this.#world.ending; i++) {
+    for (let i = 0; i < actions && !this.#world.ending && !this.isReplaced; i++) {
       onAction();
       await this.#act();
       if (this.#random.chance(0.7)) await this.#sleep(this.#random.between(0, 2) * this.#world.config.thinkMs);
@@ -217,6 +240,7 @@ export class SimNode {
 
   async #act(): Promise<void> {
     const { config } = this.#world;
+    if (this.#versions?.mayAct() === true) return this.#migrate(this.#versions);
     if (this.#random.chance(config.snapshotChance)) return this.#snapshots.act();
     if (this.#random.chance(config.gcChance)) return this.#collect();
     if (this.#random.chance(config.transactionChance)) return this.#transact();
@@ -229,6 +253,13 @@ export class SimNode {
     else if (dice < 0.94) await this.#checkpoint();
     else if (dice < 0.97) await this.#restart();
     else if (config.wrongClocks) this.jumpClock();
+  }
+
+  /** Calls about migrations: mostly beside what else it does. */
+  async #migrate(versions: VersionUser): Promise<void> {
+    const call = versions.act().finally(() => this.#flushes.delete(call));
+    this.#flushes.add(call);
+    if (this.#random.chance(0.5)) await call;
   }
 
   /** Collects garbage: mostly beside what else it does. */
@@ -254,9 +285,10 @@ export class SimNode {
     const random = this.#random;
     const { config, ledger } = this.#world;
     const work = new SimBatch(this.db, ledger);
-    const op = (): Op => randomOp(random, ledger.state, config.scale);
+    const op = (): Op => this.#versions?.op() ?? randomOp(random, ledger.state, config.scale);
+    const bulk = (): Op[] => this.#versions?.bulk() ?? bulkOps(random, config.scale);
     try {
-      if (random.chance(config.bulkChance)) for (const each of bulkOps(random, config.scale)) await work.add(each);
+      if (random.chance(config.bulkChance)) for (const each of bulk()) await work.add(each);
       else for (let i = random.pick([1, 1, 2, 3, 5]); i > 0; i--) await work.add(op());
       if (random.chance(0.2)) await work.addSub([op(), op()], random.chance(0.3));
       if (random.chance(0.2)) await this.#query(work);
@@ -291,7 +323,8 @@ export class SimNode {
     const began = this.#beginRead();
     const run = async (): Promise<void> => {
       const signal = controller?.signal;
-      const { error, acked, attempts } = await runTransaction({ world, name, db, random, signal, sleep: pause });
+      const options = { world, name, db, random, signal, sleep: pause, versions: this.#versions };
+      const { error, acked, attempts } = await runTransaction(options);
       timer.cancel();
       if (error !== undefined) this.#expect('transaction', error);
       const { reader } = began;
@@ -368,9 +401,9 @@ export class SimNode {
   async #query(over?: SimBatch): Promise<void> {
     const random = this.#random;
     const { ledger, trace, config } = this.#world;
-    const query = randomQuery(random, config.scale);
+    const query = this.#versions?.query() ?? randomQuery(random, config.scale);
     const overlay = over?.overlay;
-    const built = buildQuery(this.db.query(query.table), query);
+    const built = buildQuery(this.db.query(tableName(query.table)), query);
     if (over !== undefined && overlay !== undefined) built.overlay(over.batch);
     const streamed = overlay === undefined && random.chance(0.25);
     const began = this.#beginRead();
@@ -405,11 +438,11 @@ export class SimNode {
   }
 
   async #get(): Promise<void> {
-    const { table, key } = randomGet(this.#random, this.#world.config.scale);
+    const { table, key } = this.#versions?.get() ?? randomGet(this.#random, this.#world.config.scale);
     const began = this.#beginRead();
     let row: Row | undefined;
     try {
-      row = (await this.db.get(table, key)) as Row | undefined;
+      row = (await this.db.get(tableName(table), key)) as Row | undefined;
     } catch (error) {
       this.#expect('get', error);
       return;
@@ -492,6 +525,16 @@ export class SimNode {
     await Promise.all([...this.#flushes, ...this.#collections]);
   }
 
+  async #checkVersion(versions: VersionUser): Promise<void> {
+    const { ledger, judge } = this.#world;
+    const rows = await versions.rows();
+    if (rows === undefined) return;
+    const { table } = versions;
+    const [found, expected] = [textOf(rows), textOf(sortedRows(rowsOf(ledger.state, table)))];
+    if (found !== expected)
+      judge.fail('I13 migration', `${this.name}: ${table} at the end is\n${found}\nIn the model:\n${expected}`);
+  }
+
   /** Now that nothing is flushed any more, all nodes must show the same. */
   async finish(): Promise<void> {
     const { ledger, judge } = this.#world;
@@ -513,6 +556,7 @@ export class SimNode {
         return textOf(sortedRows(rowsOf(state, name)));
       });
     }
+    if (this.#versions !== undefined) await this.#checkVersion(this.#versions);
     await this.#snapshots.finish();
     const held = this.#snapshots.letGo();
     await this.#stop();

@@ -15,6 +15,8 @@ import type { Key, ModelQuery, Op, State } from './model.ts';
 import { verdictOf } from './sim-batch.ts';
 import { accountIds, accounts, firstBalance, items } from './tables.ts';
 import type { Row } from './tables.ts';
+import type { VersionUser } from './version-user.ts';
+import { tableName } from './versions.ts';
 import type { World } from './world.ts';
 
 export interface SimTransactionOptions {
@@ -24,6 +26,8 @@ export interface SimTransactionOptions {
   readonly random: SeededRandom;
   readonly signal: AbortSignal | undefined;
   readonly sleep: () => Promise<void>;
+  /** Of a node that uses a table in several versions. */
+  readonly versions: VersionUser | undefined;
 }
 
 export interface TransactionReport {
@@ -68,7 +72,7 @@ class Attempt {
 
   async get(table: string, key: Key): Promise<Row | undefined> {
     const rows = async (): Promise<Row[]> => {
-      const row = (await this.#tx.get(table, key)) as Row | undefined;
+      const row = (await this.#tx.get(tableName(table), key)) as Row | undefined;
       return row === undefined ? [] : [row];
     };
     const [found] = await this.#read(`get ${table} ${key}`, rows, (state) => {
@@ -80,14 +84,16 @@ class Attempt {
 
   query(query: ModelQuery): Promise<Row[]> {
     const { table } = query;
-    const rows = async (): Promise<Row[]> => (await buildQuery(this.#tx.query(table), query).execute()) as Row[];
+    const rows = async (): Promise<Row[]> =>
+      (await buildQuery(this.#tx.query(tableName(table)), query).execute()) as Row[];
     return this.#read(`query ${JSON.stringify(query)}`, rows, (state) => runQuery(rowsOf(state, table), query));
   }
 
   async write(op: Op): Promise<void> {
     this.#ops.push(op);
-    if (op.kind === 'delete') await this.#tx.delete(op.table, op.key);
-    else await this.#tx[op.kind](op.table, op.document);
+    const table = tableName(op.table);
+    if (op.kind === 'delete') await this.#tx.delete(table, op.key);
+    else await this.#tx[op.kind](table, op.document);
   }
 
   async seal(segment: Segment): Promise<void> {
@@ -153,12 +159,29 @@ async function anything(attempt: Attempt, random: SeededRandom, { config, ledger
   }
 }
 
+/** Reads and writes the table that there is in several versions, by what it has read. */
+function ofVersions(versions: VersionUser): Plan {
+  return async (attempt, random) => {
+    const { table } = versions;
+    const rows = random.chance(0.5) ? await attempt.query(versions.anyQuery()) : await attempt.query(all(table));
+    for (let i = random.integer(1, 2); i > 0; i--) {
+      const op = versions.anyOp(rows.map((row) => row['id'] as number));
+      const row = await attempt.get(table, op.key);
+      const isThere = row !== undefined;
+      if (op.kind === 'delete' || op.kind === 'upsert') await attempt.write(op);
+      else
+        await attempt.write({ ...op, kind: isThere ? 'update' : 'insert', document: versions.complete(op.document) });
+    }
+    if (random.chance(0.3)) await attempt.get(items.name, random.integer(1, 4));
+  };
+}
+
 const plans: readonly Plan[] = [transfer, transfer, count, skew, skew, anything];
 
 export async function runTransaction(options: SimTransactionOptions): Promise<TransactionReport> {
-  const { world, name, db, random, signal, sleep } = options;
+  const { world, name, db, random, signal, sleep, versions } = options;
   const { ledger, trace } = world;
-  const plan = random.pick(plans);
+  const plan = versions?.chance() === true ? ofVersions(versions) : random.pick(plans);
   const maxAttempts = random.pick([1, 3, 16]);
   const attempts: Attempt[] = [];
   const reads = (): RecordedRead[][] => attempts.map((attempt) => attempt.reads);

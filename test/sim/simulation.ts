@@ -16,6 +16,8 @@ import { Reachable } from './reachable.ts';
 import { SimNode } from './sim-node.ts';
 import type { World } from './world.ts';
 import { Trace } from './trace.ts';
+import { endMigrations } from './version-end.ts';
+import { VersionLedger } from './version-ledger.ts';
 import { WatchedStore } from './watched-store.ts';
 
 export interface SimResult {
@@ -62,7 +64,9 @@ class Simulation {
     const nowMs = (): number => root.timeline.nowMs;
     const judge = new Judge();
     const objects = new Map<string, Uint8Array>();
-    const ledger = new Ledger(judge, nowMs, objects);
+    const { migrationChance, customVersions } = config;
+    const versions = migrationChance > 0 ? new VersionLedger(judge, objects, customVersions) : undefined;
+    const ledger = new Ledger(judge, nowMs, objects, versions);
     const reachable = new Reachable(judge, ledger, objects);
     const trace = new Trace(nowMs, options.print);
     const store = new WatchedStore({ prefix, objects, ledger, reachable, judge, environment: root });
@@ -104,6 +108,7 @@ class Simulation {
     if (!inTime)
       world.judge.fail('liveness', `Not everything has ended ${patienceMs} ms after everything worked again`);
     await this.#caretaker.audit();
+    if (this.#world.ledger.versions !== undefined) await endMigrations(world, this.#random.fork());
     await this.#caretaker.merge();
     await this.#caretaker.audit();
     await this.#caretaker.collectAll();
@@ -156,9 +161,12 @@ class Simulation {
         root.setTimer(() => node.endOutage(), fromMs + 60_000);
       }
       const leaves = random.chance(config.leaveChance);
-      const work = node.work(config.actions - done, () => done++).then(() => (leaves ? node.leave() : undefined));
+      const work = node
+        .work(config.actions - done, () => done++)
+        .then(() => (leaves || node.isReplaced ? node.leave() : undefined));
       await Promise.race([work, node.died]);
-      if (!node.isDead) return;
+      if (!node.isDead && !node.isReplaced) return;
+      if (!node.isDead) node.environment.freeze();
       this.#bury(node);
       await sleep(root, random.between(0, 3000));
     }

@@ -14,6 +14,8 @@ import { randomGet, randomQuery } from './generate.ts';
 import { rowsOf, runQuery, sortedRows, textOf } from './model.ts';
 import type { State } from './model.ts';
 import { buildQuery } from './build-query.ts';
+import type { VersionUser } from './version-user.ts';
+import { people } from './versions.ts';
 import type { World } from './world.ts';
 import { blobFieldsOf, schemas } from './tables.ts';
 import type { Row } from './tables.ts';
@@ -31,6 +33,7 @@ export interface SnapshotHolderOptions {
   readonly environment: Environment;
   /** Judges an error that is not the snapshot's. */
   readonly expect: (what: string, error: unknown) => void;
+  readonly versions?: VersionUser | undefined;
 }
 
 const invariant = 'snapshots';
@@ -99,8 +102,10 @@ export class SnapshotHolder {
     const { world, random } = this.#options;
     const state = world.ledger.stateAt(held.pin.appliedSeq);
     const dice = random.next();
+    const { versions } = this.#options;
     try {
-      if (dice < 0.5) await this.#compareTables(held, state);
+      if (versions?.chance() === true) await this.#compareVersion(held, versions);
+      else if (dice < 0.5) await this.#compareTables(held, state);
       else if (dice < 0.75) await this.#query(held, state);
       else await this.#get(held, state);
     } catch (error) {
@@ -145,6 +150,25 @@ export class SnapshotHolder {
       const rows = await held.snapshot.query(name).execute();
       this.#compare(held, `table ${name}`, this.#text(name, rows), textOf(sortedRows(rowsOf(state, name))));
     }
+  }
+
+  /** The table that there is in several versions, as this one's application sees it. */
+  async #compareVersion(held: Held, versions: VersionUser): Promise<void> {
+    const { ledger, trace } = this.#options.world;
+    const { table } = versions;
+    let rows: Row[];
+    try {
+      rows = (await held.snapshot.query(people).execute()) as Row[];
+    } catch (error) {
+      if (!versions.explains(error)) throw error;
+      trace.add(this.#options.name, `${table} of ${held.pin.id}: ${(error as StoreDbError).code}`);
+      return;
+    }
+    const { appliedSeq } = held.pin;
+    const states = [ledger.stateAt(appliedSeq), ...ledger.overtakenAt(appliedSeq)];
+    const expected = states.map((state) => textOf(sortedRows(rowsOf(state, table))));
+    const found = textOf(rows);
+    this.#compare(held, `table ${table}`, found, expected.find((text) => text === found) ?? (expected[0] as string));
   }
 
   async #query(held: Held, state: State): Promise<void> {

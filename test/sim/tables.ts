@@ -1,6 +1,7 @@
 /** The tables that the simulator fills. */
 import { defineSchema } from '../../src/table/schema.ts';
 import { Types } from '../../src/format/types.ts';
+import { completePerson, isVersioned } from './versions.ts';
 
 export const items = defineSchema({
   name: 'items',
@@ -57,6 +58,7 @@ export type Value = string | number | null;
 export type Row = Readonly<Record<string, Value>>;
 
 export function primaryKeyOf(table: string): string {
+  if (isVersioned(table)) return 'id';
   return schemas.find(({ name }) => name === table)?.primaryKey as string;
 }
 
@@ -67,6 +69,7 @@ export function blobFieldsOf(table: string): readonly string[] {
 
 /** Every field of a table, null where the document leaves it out. */
 export function completeRow(table: string, document: Row): Row {
+  if (isVersioned(table)) return completePerson(table, document);
   const { fields } = schemas.find(({ name }) => name === table) as (typeof schemas)[number];
   return Object.fromEntries(Object.keys(fields).map((name) => [name, document[name] ?? null]));
 }

@@ -1,0 +1,215 @@
+/** Mistakes in migrations: what is stored beside the truth, what either version is shown, and when the old one goes. */
+import type { Mutant } from './mutant.ts';
+
+const prepare = 'src/batch/prepare.ts';
+const merge = 'src/cluster/merge.ts';
+const mergeTable = 'src/cluster/merge-table.ts';
+const bridge = 'src/migration/bridge.ts';
+const chunk = 'src/migration/chunk.ts';
+const daemon = 'src/migration/migration-daemon.ts';
+const translation = 'src/migration/row-translation.ts';
+const treeDiff = 'src/migration/tree-diff.ts';
+const besideRows = 'src/table/beside-rows.ts';
+const view = 'src/table/view.ts';
+
+export const migrationMutants: readonly Mutant[] = [
+  {
+    name: 'migration: a pair is not written, the new version alone',
+    edits: [
+      {
+        file: prepare,
+        find: '    if (truth === undefined) return;',
+        replace: '    if (truth !== undefined || truth === undefined) return;',
+      },
+    ],
+  },
+  {
+    name: 'migration: fields that only the old version has are lost when the new one writes',
+    edits: [
+      {
+        file: translation,
+        find: '      const value = old === undefined ? (constant ?? null) : old;',
+        replace: '      const value = constant ?? null;',
+      },
+    ],
+  },
+  {
+    name: `migration: the new version's row gives way to what the old one's becomes`,
+    edits: [
+      {
+        file: chunk,
+        find: 'rows.add(translation.to.layout, translation.inLine(stored, before, after))',
+        replace: 'translation.forwardInto(after, rows)',
+      },
+    ],
+  },
+  {
+    name: 'migration: a twin that is pending is forgotten with the next commit',
+    edits: [
+      {
+        file: bridge,
+        find: '  const after = await stored?.with(change, (layered, shape) => view.layer(layered, shape));',
+        replace: '  const after = stored;',
+      },
+    ],
+    tests: ['test/migrations/bridge.test.ts', 'test/migrations/random.test.ts'],
+  },
+  {
+    name: 'migration: the base is not kept, and follows the truth in every merge',
+    edits: [
+      {
+        file: mergeTable,
+        find: 'base: isInStep(view, beside, table) ? truth.tree : await mergeBase(base, context),',
+        replace: 'base: isInStep(view, beside, table) || base ? truth.tree : await mergeBase(base, context),',
+      },
+    ],
+  },
+  {
+    name: 'migration: the base follows the truth wherever both were the same before',
+    edits: [
+      {
+        file: mergeTable,
+        find: '  return isSame && view.changesOf(shape.name).every(({ twin }) => twin !== undefined);',
+        replace: '  return isSame || view.changesOf(shape.name).every(({ twin }) => twin !== undefined);',
+      },
+    ],
+  },
+  {
+    name: 'migration: rows of the truth do not come to the base with their twins',
+    edits: [
+      {
+        file: besideRows,
+        find: 'rows.withLayer(layer(twin, rows.shape)), base.withLayer(layer(truth, base.shape))',
+        replace: 'rows.withLayer(layer(twin, rows.shape)), base',
+      },
+    ],
+  },
+  {
+    name: 'migration: what the old version deletes stays in the new one',
+    edits: [
+      {
+        file: besideRows,
+        find: '    if (deleted.length === 0) return this;',
+        replace: '    if (deleted.length >= 0) return this;',
+      },
+    ],
+  },
+  {
+    name: `migration: the base gets the truth's root while rows are out of line`,
+    edits: [
+      {
+        file: chunk,
+        find: '    const base = this.isInLine\n',
+        replace: '    const base = this.isInLine || this.#toBase\n',
+      },
+    ],
+  },
+  {
+    name: 'migration: a chunk does not bring rows in line',
+    edits: [
+      {
+        file: chunk,
+        find: '    if (stored !== undefined) {\n      this.#toRows',
+        replace: '    if (stored !== undefined && before === undefined) {\n      this.#toRows',
+      },
+    ],
+  },
+  {
+    name: 'migration: what is out of line is shown as it is stored',
+    edits: [
+      {
+        file: bridge,
+        find: '    if (layer !== undefined) state = new TableState(to, state.tree, state.indexes, [layer, ...state.layers]);',
+        replace: '    void layer;',
+      },
+    ],
+  },
+  {
+    name: 'migration: steps of an older generation are gone on from',
+    edits: [
+      {
+        file: bridge,
+        find: 'if (block0.generation !== generation || block0.databaseId !== databaseId) return false;',
+        replace: 'if (block0.databaseId !== databaseId || generation < 0) return false;',
+      },
+    ],
+  },
+  {
+    name: 'migration: subtrees of the same place taken for the same',
+    edits: [
+      {
+        file: treeDiff,
+        find: '  return a.birth === b.birth && a.id === b.id;',
+        replace: '  return a.count === b.count || (a.birth === b.birth && a.id === b.id);',
+      },
+    ],
+  },
+  {
+    name: 'migration: a chunk ends one row behind what it has made',
+    edits: [
+      {
+        file: chunk,
+        find: '        if (this.#isFull && this.#seen > 0) return;\n        const key = node.key(i);',
+        replace:
+          '        const key = node.key(i);\n        if (this.#isFull && this.#seen > 0) return void (this.#built = key);',
+      },
+    ],
+  },
+  {
+    name: 'migration: a chunk is stored over a newer generation',
+    edits: [
+      {
+        file: merge,
+        find: '      if (present.block0.generation !== generation) return false;',
+        replace: '      if (present.block0.generation !== generation && added.length > 0) return false;',
+      },
+      {
+        file: merge,
+        find: '        generation: generation + 1,',
+        replace: '        generation: block0.generation + 1,',
+      },
+    ],
+  },
+  {
+    name: 'migration: switched although rows cannot be made',
+    edits: [
+      {
+        file: chunk,
+        find: `    if (this.#problems.length > 0) return 'blocked';
+    return this.#built === null && this.isInLine ? 'switched' : 'building';`,
+        replace: `    return (this.#built === null && this.isInLine) || this.#problems.length > 0 ? 'switched' : 'building';`,
+      },
+      {
+        file: chunk,
+        find: '    if (this.#problems.length === 0) this.#built = null;',
+        replace: '    this.#built = null;',
+      },
+      {
+        file: chunk,
+        find: '    const isComplete =',
+        replace: '    this.isInLine = true;\n    const isComplete =',
+      },
+    ],
+  },
+  {
+    name: 'migration: retired although no commit says so',
+    edits: [
+      {
+        file: daemon,
+        find: 'const mayRetire = this.#mayRetire(migration) && (await isRetiring(view, migration));',
+        replace: 'const mayRetire = this.#mayRetire(migration);',
+      },
+    ],
+    tests: ['test/migrations/phases.test.ts'],
+  },
+  {
+    name: 'migration: gc does not know of the version beside the truth',
+    edits: [
+      {
+        file: view,
+        find: '      versions.flatMap(({ schema, root, indexes }): PlacedTree[] => {',
+        replace: '      versions.slice(0, 1).flatMap(({ schema, root, indexes }): PlacedTree[] => {',
+      },
+    ],
+  },
+];
