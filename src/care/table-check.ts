@@ -3,13 +3,13 @@
  * rows imply, and what pending commits hold is whole.
  */
 import { ByteWriter, compareBytes } from '../base/bytes.ts';
-import { MalformedKey, skipKeyComponent } from '../format/ordered-key.ts';
+import { MalformedKey } from '../format/ordered-key.ts';
 import type { Node } from '../format/node.ts';
 import { decodeRow, readField } from '../format/row-decode.ts';
 import { rowMarks } from '../format/row-layout.ts';
 import type { OrderedValue } from '../base/order.ts';
 import { CorruptionError } from '../base/errors.ts';
-import { indexLeafShape } from '../table/table-shape.ts';
+import { endOfValues, indexLeafShape } from '../table/table-shape.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import { isDeleted } from '../table/merged-cursor.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -187,7 +187,7 @@ export class TableCheck {
       const entry = leaf.key(i);
       const add = (message: string): void => findings.add(subject, leaf.name, `Index entry ${i} ${message}`);
       try {
-        const primaryKey = entry.subarray(skipKeyComponent(entry, 0, index.field.typeId));
+        const primaryKey = entry.subarray(endOfValues(entry, index));
         const found = tree.lookup(primaryKey);
         const row = found instanceof Promise ? await found : found;
         if (row === undefined) {

@@ -7,6 +7,7 @@
  */
 import { InvalidSchemaError, MigrationPendingError } from '../base/errors.ts';
 import { blockName } from '../format/keys.ts';
+import type { LayoutField } from '../format/row-layout.ts';
 import { isDeleted } from '../table/merged-cursor.ts';
 import { BesideRows } from '../table/beside-rows.ts';
 import type { MemberChange } from '../table/member-changes.ts';
@@ -305,12 +306,17 @@ function checkVersions(shape: TableShape, { shape: truth }: TableState, beside: 
 function commonIndexes(translation: RowTranslation, truth: TableState | undefined): Map<string, Tree> {
   const indexes = new Map<string, Tree>();
   if (truth === undefined || translation.isCustom) return indexes;
-  for (const { name, field } of translation.to.indexes) {
-    const own = truth.shape.indexes.find((index) => index.name === name)?.field;
+  for (const { name, fields } of translation.to.indexes) {
+    const own = truth.shape.indexes.find((index) => index.name === name)?.fields;
     const tree = truth.indexes.get(name);
-    if (own?.name === field.name && own.typeId === field.typeId && tree !== undefined) indexes.set(name, tree);
+    const isSame = own?.length === fields.length && own.every((field, i) => isSameField(field, fields[i]));
+    if (isSame && tree !== undefined) indexes.set(name, tree);
   }
   return indexes;
+}
+
+function isSameField(a: LayoutField, b: LayoutField | undefined): boolean {
+  return a.name === b?.name && a.typeId === b.typeId;
 }
 
 /** The key in the version beside the truth; undefined if it cannot be one. */

@@ -124,8 +124,14 @@ function changeArbitrary(maxRows: number): fc.Arbitrary<Change> {
   });
 }
 
+/** Those of which compound indexes are mostly made come more often. */
+const anyField = fc.oneof(
+  fc.constantFrom('uint8', 'varchar', 'long', 'boolean'),
+  fc.constantFrom('id', 'key', ...names),
+);
+
 const whereArbitrary: fc.Arbitrary<ModelQuery['wheres'][number]> = fc
-  .tuple(fc.constantFrom('id', 'key', ...names), fc.constantFrom(...operators))
+  .tuple(anyField, fc.constantFrom(...operators))
   .chain(([name, operator]) => {
     const held =
       name === 'id' ? idArbitrary : name === 'key' ? idArbitrary.map(keyOf) : (values[name] as fc.Arbitrary<unknown>);
@@ -136,16 +142,27 @@ const whereArbitrary: fc.Arbitrary<ModelQuery['wheres'][number]> = fc
 
 const queryArbitrary: fc.Arbitrary<ModelQuery> = fc.record({
   wheres: fc.array(whereArbitrary, { maxLength: 3 }),
-  orders: fc.array(fc.tuple(fc.constantFrom('id', 'key', ...names), fc.constantFrom('asc' as const, 'desc' as const)), {
-    maxLength: 2,
-  }),
+  orders: fc.array(fc.tuple(anyField, fc.constantFrom('asc' as const, 'desc' as const)), { maxLength: 3 }),
   limit: fc.option(fc.integer({ min: 0, max: 40 }), { nil: undefined }),
   offset: fc.constantFrom(0, 0, 0, 1, 7),
 });
 
+/** An index on several fields. Few different ones, so that conditions and orders often go by them. */
+const compoundArbitrary = fc
+  .oneof(
+    fc.shuffledSubarray(['uint8', 'varchar', 'long', 'boolean'], { minLength: 2, maxLength: 3 }),
+    fc.shuffledSubarray(['id', 'key', ...names], { minLength: 2, maxLength: 4 }),
+  )
+  .map((indexed) => ({ fields: indexed }));
+
 const scenario = fc.record({
   primaryKey: fc.constantFrom('id' as const, 'key' as const),
-  indexes: fc.subarray(names),
+  indexes: fc
+    .tuple(
+      fc.subarray(names),
+      fc.uniqueArray(compoundArbitrary, { maxLength: 3, selector: (index) => index.fields.join(',') }),
+    )
+    .map((lists) => lists.flat()),
   stored: changeArbitrary(250),
   layers: fc.array(changeArbitrary(25), { maxLength: 3 }),
   queries: fc.array(queryArbitrary, { minLength: 20, maxLength: 20, size: 'max' }),
