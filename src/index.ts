@@ -110,3 +110,4 @@ export {
   UnknownFormatError,
   UnsafeStoreError,
 } from './base/errors.ts';
+export { UniqueIndexError } from './base/unique-index-error.ts';

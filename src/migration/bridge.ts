@@ -30,6 +30,8 @@ import { diffTrees } from './tree-diff.ts';
 export interface BridgedTable {
   /** In the registered version. */
   readonly state: TableState;
+  /** Whether it has all indexes of that version, with entries for all rows. */
+  readonly isWhole: boolean;
   /** What is to be written beside it; undefined where the registered version is the truth. */
   readonly truth: { readonly state: TableState; readonly translation: RowTranslation } | undefined;
 }
@@ -129,8 +131,11 @@ export class Bridge {
   async writableTable(view: View, table: string): Promise<BridgedTable> {
     const state = await this.stateOf(view, table);
     const truth = view.table(table);
-    if (truth === undefined || truth.shape.version === state.shape.version) return { state, truth: undefined };
-    return { state, truth: { state: truth, translation: this.translation(truth.shape, state.shape) } };
+    if (truth === undefined || truth.shape.version === state.shape.version) {
+      return { state, isWhole: true, truth: undefined };
+    }
+    const isWhole = view.beside(table)?.migration?.built === null;
+    return { state, isWhole, truth: { state: truth, translation: this.translation(truth.shape, state.shape) } };
   }
 
   /** The state of the truth that a state was made of: itself, if it is the truth. */

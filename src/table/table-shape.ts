@@ -2,7 +2,13 @@
 import type { ByteWriter } from '../base/bytes.ts';
 import { BlockKind } from '../format/block.ts';
 import type { EntryShape } from '../format/node-entries.ts';
-import { readKeyComponent, skipKeyComponent, writeKeyComponent, writeTextComponent } from '../format/ordered-key.ts';
+import {
+  readKeyComponent,
+  skipKeyComponent,
+  writeKeyComponent,
+  writeTextComponent,
+  writeWholeTextComponent,
+} from '../format/ordered-key.ts';
 import { inlineBytes, nonAsciiFlag, RowLayout } from '../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { heapPlace, isNull, readField } from '../format/row-decode.ts';
@@ -96,8 +102,22 @@ export function isTextField({ typeId }: LayoutField): boolean {
 
 /** The component of a row's field as indexes have it. */
 export function writeFieldComponent(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
-  if (isTextField(field) && !isNull(source, base, field)) writeTextField(writer, source, base, field);
-  else writeKeyComponent(writer, field.typeId, readField(source, base, field) as OrderedValue);
+  if (isTextField(field) && !isNull(source, base, field)) {
+    writeTextField(writer, source, base, field, writeTextComponent);
+  } else writeKeyComponent(writer, field.typeId, readField(source, base, field) as OrderedValue);
+}
+
+/**
+ * What a row has in the fields of an index, as components that hold every value whole: equal bytes are equal values. False,
+ * and then what was appended means nothing, if one of them is null.
+ */
+export function writeWholeValues(writer: ByteWriter, { fields }: TableIndex, source: RowSource, base: number): boolean {
+  for (const field of fields) {
+    if (isNull(source, base, field)) return false;
+    if (isTextField(field)) writeTextField(writer, source, base, field, writeWholeTextComponent);
+    else writeKeyComponent(writer, field.typeId, readField(source, base, field) as OrderedValue);
+  }
+  return true;
 }
 
 /** Where the indexed values end in the key of an entry: the primary key follows. Throws `MalformedKey`. */
@@ -108,15 +128,21 @@ export function endOfValues(key: Uint8Array, { fields }: TableIndex): number {
 }
 
 /** The component of a text or bytes field, from where its bytes lie. */
-function writeTextField(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
+function writeTextField(
+  writer: ByteWriter,
+  source: RowSource,
+  base: number,
+  field: LayoutField,
+  write: typeof writeTextComponent,
+): void {
   const at = base + field.offset;
   const length = (source.rowsView.getUint32(at, true) & ~nonAsciiFlag) >>> 0;
   if (length <= inlineBytes) {
-    writeTextComponent(writer, source.rows, at + 4, at + 4 + length);
+    write(writer, source.rows, at + 4, at + 4 + length);
     return;
   }
   const start = heapPlace(source, at, length, field);
-  writeTextComponent(writer, source.heap, start, start + length);
+  write(writer, source.heap, start, start + length);
 }
 
 /** Shape of the leaves of an index. */
