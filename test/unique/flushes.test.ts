@@ -247,12 +247,14 @@ describe('a staged flush', () => {
       expect(await refused(flush(node, 'insert', { id: 9000, email: 'user 21' }))).toMatchObject({ otherKey: 3 });
     }
     // Rows that a staged commit replaces count no more, those that it takes over do.
-    const shifted = rows.map(({ id }) => ({ id, email: `user ${((id + 1) * 7) % count}` }));
+    const shifted = rows.map(({ id }) => ({ id, email: id < 10 ? `moved ${id}` : `user ${((id + 1) * 7) % count}` }));
     await nodes.run(flush(staged, 'update', ...shifted));
     await nodes.run(a.db.refresh());
-    expect(await refused(flush(a, 'upsert', { id: 9000, email: 'user 21' }))).toMatchObject({ otherKey: 2 });
+    await nodes.run(flush(a, 'upsert', { id: 9000, email: 'user 21' }));
+    expect(await refused(flush(a, 'upsert', { id: 9001, email: 'user 77' }))).toMatchObject({ otherKey: 10 });
+    expect(await refused(flush(a, 'upsert', { id: 9001, email: 'moved 3' }))).toMatchObject({ otherKey: 3 });
     await nodes.run(a.db.checkpoint());
-    expect(await refused(flush(a, 'upsert', { id: 9000, email: 'user 21' }))).toMatchObject({ otherKey: 2 });
+    expect(await refused(flush(a, 'upsert', { id: 9001, email: 'user 77' }))).toMatchObject({ otherKey: 10 });
     expect(await nodes.run(a.db.verify())).toMatchObject({ ok: true });
   });
 });
