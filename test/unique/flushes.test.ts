@@ -238,8 +238,9 @@ describe('a staged flush', () => {
     });
     expect(await nodes.keys()).toEqual(keys);
     // Merging begins by itself after such a flush: not yet.
-    for (const { driver } of [a, staged])
-      driver.onPut(/^(data|indexes)/, () => Promise.reject(new Error('not now')), 1);
+    for (const { driver } of [a, staged]) {
+      driver.onPut(/^(data|indexes)/, () => Promise.reject(new Error('not now')), Number.POSITIVE_INFINITY);
+    }
     await nodes.run(flush(staged, 'insert', ...rows));
     expect((await nodes.keys()).some((key) => key.startsWith('staged/'))).toBe(true);
     await nodes.run(a.db.refresh());
@@ -253,6 +254,8 @@ describe('a staged flush', () => {
     await nodes.run(flush(a, 'upsert', { id: 9000, email: 'user 21' }));
     expect(await refused(flush(a, 'upsert', { id: 9001, email: 'user 77' }))).toMatchObject({ otherKey: 10 });
     expect(await refused(flush(a, 'upsert', { id: 9001, email: 'moved 3' }))).toMatchObject({ otherKey: 3 });
+    expect((await nodes.block0()).appliedSeq).toBe(0);
+    a.driver.heal();
     await nodes.run(a.db.checkpoint());
     expect(await refused(flush(a, 'upsert', { id: 9001, email: 'user 77' }))).toMatchObject({ otherKey: 10 });
     expect(await nodes.run(a.db.verify())).toMatchObject({ ok: true });
