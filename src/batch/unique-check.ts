@@ -214,26 +214,19 @@ export class UniqueCheck {
     const cursor = tree === undefined ? undefined : new TreeCursor(tree, { from: key, to: prefixEnd(key) });
     const moved = cursor?.next() ?? false;
     if (!isSuspect && moved === false) return undefined;
-    return this.#find(values, at, layers, async () => {
-      let more = await moved;
-      for (; cursor !== undefined && more; more = await cursor.next()) {
-        const found = await this.#inEntries(values, at, isCut, cursor);
-        if (found !== undefined) return found;
-      }
-      return undefined;
-    });
+    const indexed = cursor && this.#inIndex(values, at, isCut, cursor, moved);
+    // Whatever comes of it, it is waited for only if no layer decides.
+    indexed?.catch(() => undefined);
+    return this.#find(values, at, layers, hash, indexed);
   }
 
   async #find(
     values: NewValues,
     at: number,
     layers: readonly LayerValues[],
-    inIndex: () => Promise<Uint8Array | undefined>,
+    hash: number,
+    indexed: Promise<Uint8Array | undefined> | undefined,
   ): Promise<Uint8Array | undefined> {
-    const indexed = inIndex();
-    // Whatever comes of it, it is waited for only if no layer decides.
-    indexed.catch(() => undefined);
-    const hash = values.hash(at);
     for (const [depth, layer] of layers.entries()) {
       for (const position of layer.positions(hash)) {
         const found = await this.#inLayer(values, at, depth, position);
@@ -254,7 +247,23 @@ export class UniqueCheck {
     return key;
   }
 
-  /** The same for the entries of a run. */
+  /** The same for the entries that a cursor moves over; it has been `moved` to the first. */
+  async #inIndex(
+    values: NewValues,
+    at: number,
+    isCut: boolean,
+    cursor: TreeCursor,
+    moved: boolean | Promise<boolean>,
+  ): Promise<Uint8Array | undefined> {
+    let more = await moved;
+    while (more) {
+      const found = await this.#inEntries(values, at, isCut, cursor);
+      if (found !== undefined) return found;
+      more = await cursor.next();
+    }
+    return undefined;
+  }
+
   async #inEntries(
     values: NewValues,
     at: number,

@@ -70,7 +70,7 @@ describe('a version with a unique index', () => {
   });
 
   it('is blocked by rows that are not, which it names, and goes on once they are', async () => {
-    const rows = people(60).map((row) => (row.id === 40 ? { ...row, email: 'user 3' } : row));
+    const rows = people(60).with(40, { id: 40, email: 'user 3', note: null });
     const [one, two] = await begin(rows);
     const { blockers } = await fleet.until(two, 'blocked');
     expect(blockers).toEqual(["Row 40: Unique index 'email' has 'user 3' for this row and for row 3."]);
