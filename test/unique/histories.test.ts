@@ -261,7 +261,7 @@ class History {
   }
 }
 
-const seeds = Number(process.env['SEEDS'] ?? 40);
+const seeds = Number(process.env['SEEDS'] ?? 20);
 
 describe('random batches on three nodes', () => {
   it('never make two rows agree in a unique index, and are refused for no other reason', async () => {
