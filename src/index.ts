@@ -41,7 +41,7 @@ export type {
 export type { CacheDriver } from './memory/cache-driver.ts';
 export type { CacheStats, DatabaseStats, LogStats } from './care/stats.ts';
 export type { TransactionCounters } from './care/transaction-counters.ts';
-export type { DocumentOf, FieldDefinition, RowOf, SchemaDefinition } from './table/schema.ts';
+export type { DocumentOf, FieldDefinition, IndexDefinition, RowOf, SchemaDefinition } from './table/schema.ts';
 export type { GarbageCount } from './care/object-census.ts';
 export type { RepairedIndex } from './care/index-rebuild.ts';
 export type { RepairReport } from './care/repair.ts';
@@ -122,3 +122,4 @@ export {
   UnknownFormatError,
   UnsafeStoreError,
 } from './base/errors.ts';
+export { UniqueIndexError } from './base/unique-index-error.ts';

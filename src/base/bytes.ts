@@ -33,6 +33,14 @@ export function copyRange(from: Uint8Array, start: number, end: number, to: Uint
   for (let i = start, j = at; i < end; i++, j++) to[j] = from[i] as number;
 }
 
+/** Both, one after the other. */
+export function concatBytes(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const both = new Uint8Array(a.length + b.length);
+  both.set(a);
+  both.set(b, a.length);
+  return both;
+}
+
 /** The smallest byte string greater than every string that begins with `prefix`, or undefined if there is none. */
 export function prefixEnd(prefix: Uint8Array): Uint8Array | undefined {
   let length = prefix.length;

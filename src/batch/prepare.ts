@@ -23,6 +23,7 @@ import { ObservedChanges } from './observed-changes.ts';
 import type { NewBlob } from './new-blob.ts';
 import type { TableOperations } from './operations.ts';
 import { StagedSink } from './staged-sink.ts';
+import { UniqueCheck } from './unique-check.ts';
 
 export interface PrepareOptions extends UploadOptions {
   readonly environment: Environment;
@@ -48,21 +49,33 @@ export async function prepareMember(
   const changes: TableChange[] = [];
   const blobs = new BlobChanges(newBlobs, options.environment);
   const prepare = async (list: TableOperations): Promise<void> => {
-    const { state, truth } = await tableOf(list);
+    const { state, isWhole, truth } = await tableOf(list);
     const order = await list.order(pacer);
-    const folded = await FoldedChanges.of(list, state, order);
+    const fold = (): Promise<FoldedChanges> => FoldedChanges.of(list, state, order);
+    const folded = await fold();
     if (folded.done) return;
     const rows = list.shape.blobFields.length === 0 ? folded : new ObservedChanges(folded, list, blobs);
-    changes.push(await change(list.shape, rows));
+    changes.push(await change(list.shape, isWhole ? UniqueCheck.on(state) : undefined, rows, fold));
     if (truth === undefined) return;
-    const again = await FoldedChanges.of(list, state, order);
-    changes.push(await change(truth.state.shape, await TwinChanges.of(again, truth.state, truth.translation)));
+    const twins = async (): Promise<TwinChanges> => TwinChanges.of(await fold(), truth.state, truth.translation);
+    changes.push(await change(truth.state.shape, UniqueCheck.on(truth.state), await twins(), twins));
   };
-  const change = async (shape: TableShape, rows: ChangeStream): Promise<TableChange> => {
+  // `again` gives the same rows once more: what is staged is checked before any of it is stored.
+  const change = async (
+    shape: TableShape,
+    unique: UniqueCheck | undefined,
+    rows: ChangeStream,
+    again: () => Promise<ChangeStream>,
+  ): Promise<TableChange> => {
     const { schema } = shape;
     const staged = total > options.maxCommitBytes;
-    if (staged) return { schema, ...(await stageChanges(shape, rows, pacer, options)) };
-    return { schema, node: await encodeChanges(shape, rows, pacer) };
+    if (staged) {
+      await unique?.checkStream(await again(), pacer);
+      return { schema, ...(await stageChanges(shape, rows, pacer, options)) };
+    }
+    const node = await encodeChanges(shape, rows, pacer);
+    await unique?.checkLeaf(node, pacer);
+    return { schema, node };
   };
   for (const list of operations) await prepare(list);
   for (const list of blobs.lists) await prepare(list);

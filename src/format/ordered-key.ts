@@ -23,9 +23,9 @@ const endTruncated = 0x02;
 /** Malformed key bytes; whoever knows the object's name turns it into a `CorruptionError`. */
 export class MalformedKey extends Error {}
 
-function writeText(writer: ByteWriter, bytes: Uint8Array, start: number, end: number): void {
-  const whole = end - start <= maxKeyBytes;
-  const length = whole ? end - start : maxKeyBytes;
+function writeText(writer: ByteWriter, bytes: Uint8Array, start: number, end: number, maxBytes = maxKeyBytes): void {
+  const whole = end - start <= maxBytes;
+  const length = whole ? end - start : maxBytes;
   writer.ensure(length * 2 + 2);
   const out = writer.bytes;
   let at = writer.length;
@@ -48,6 +48,31 @@ export function writeTextComponent(writer: ByteWriter, bytes: Uint8Array, start:
   writer.ensure(1);
   writer.bytes[writer.length++] = tagValue;
   writeText(writer, bytes, start, end);
+}
+
+/** The same with all of the bytes, however many there are: no key that is stored holds so much. */
+export function writeWholeTextComponent(writer: ByteWriter, bytes: Uint8Array, start: number, end: number): void {
+  writer.ensure(1);
+  writer.bytes[writer.length++] = tagValue;
+  writeText(writer, bytes, start, end, Number.POSITIVE_INFINITY);
+}
+
+/** Appends a component of a key as a stored key has it: cut short if it is long. False if it was held whole. */
+export function writeHeldComponent(
+  writer: ByteWriter,
+  key: Uint8Array,
+  start: number,
+  end: number,
+  typeId: TypeId,
+): boolean {
+  const isText = (typeId === Types.varchar || typeId === Types.bytes) && key[start] === tagValue;
+  if (!isText || end - start <= maxKeyBytes) {
+    writer.appendRange(key, start, end);
+    return false;
+  }
+  const text = readText(key, start + 1, end - 2);
+  writeTextComponent(writer, text, 0, text.length);
+  return text.length > maxKeyBytes;
 }
 
 /** ASCII text without zeros, the common case, goes in without a detour through an encoder. */

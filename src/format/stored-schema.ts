@@ -15,8 +15,10 @@ export interface StoredField {
 
 export interface StoredIndex {
   readonly name: string;
-  /** Names of the indexed fields. The format takes several; for now there is always one. */
+  /** Names of the indexed fields, in the order in which they stand in its keys. */
   readonly fields: readonly string[];
+  /** Whether no two rows may agree in all of the fields. Absent: they may. */
+  readonly unique?: true;
 }
 
 export interface StoredSchema {
@@ -35,7 +37,9 @@ export function canonicalSchema(schema: StoredSchema): string {
     const length = isVariable(field.typeId) ? (field.maxLength ?? null) : null;
     return [field.name, field.typeId, length, field.default ?? null];
   });
-  const indexes = schema.indexes.toSorted(byName).map((index) => [index.name, index.fields]);
+  const indexes = schema.indexes
+    .toSorted(byName)
+    .map(({ name, fields: names, unique }) => (unique === true ? [name, names, 'unique'] : [name, names]));
   return JSON.stringify([schema.name, schema.version, fields, schema.primaryKey, indexes]);
 }
 
@@ -92,7 +96,9 @@ function isWithin(value: number, { min, max }: { readonly min: number; readonly 
 }
 
 function isStoredIndex(value: unknown): value is StoredIndex {
-  return isObject(value) && typeof value['name'] === 'string' && isNames(value['fields']) && value['fields'].length > 0;
+  if (!isObject(value) || typeof value['name'] !== 'string') return false;
+  const { fields, unique } = value;
+  return isNames(fields) && fields.length > 0 && (unique === undefined || unique === true);
 }
 
 /** Whether parsed JSON is a stored schema whose names refer to each other as they should. */

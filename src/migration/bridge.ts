@@ -7,6 +7,7 @@
  */
 import { InvalidSchemaError, MigrationPendingError } from '../base/errors.ts';
 import { blockName } from '../format/keys.ts';
+import type { LayoutField } from '../format/row-layout.ts';
 import { isDeleted } from '../table/merged-cursor.ts';
 import { BesideRows } from '../table/beside-rows.ts';
 import type { MemberChange } from '../table/member-changes.ts';
@@ -32,6 +33,8 @@ import { diffTrees } from './tree-diff.ts';
 export interface BridgedTable {
   /** In the registered version. */
   readonly state: TableState;
+  /** Whether it has all indexes of that version, with entries for all rows. */
+  readonly isWhole: boolean;
   /** What is to be written beside it; undefined where the registered version is the truth. */
   readonly truth: { readonly state: TableState; readonly translation: RowTranslation } | undefined;
 }
@@ -131,8 +134,11 @@ export class Bridge {
   async writableTable(view: View, table: string): Promise<BridgedTable> {
     const state = await this.stateOf(view, table);
     const truth = view.table(table);
-    if (truth === undefined || truth.shape.version === state.shape.version) return { state, truth: undefined };
-    return { state, truth: { state: truth, translation: this.translation(truth.shape, state.shape) } };
+    if (truth === undefined || truth.shape.version === state.shape.version) {
+      return { state, isWhole: true, truth: undefined };
+    }
+    const isWhole = view.beside(table)?.migration?.built === null;
+    return { state, isWhole, truth: { state: truth, translation: this.translation(truth.shape, state.shape) } };
   }
 
   /** The state of the truth that a state was made of: itself, if it is the truth. */
@@ -314,12 +320,17 @@ function checkVersions(shape: TableShape, { shape: truth }: TableState, beside: 
 function commonIndexes(translation: RowTranslation, truth: TableState | undefined): Map<string, Tree> {
   const indexes = new Map<string, Tree>();
   if (truth === undefined || translation.isCustom) return indexes;
-  for (const { name, field } of translation.to.indexes) {
-    const own = truth.shape.indexes.find((index) => index.name === name)?.field;
+  for (const { name, fields } of translation.to.indexes) {
+    const own = truth.shape.indexes.find((index) => index.name === name)?.fields;
     const tree = truth.indexes.get(name);
-    if (own?.name === field.name && own.typeId === field.typeId && tree !== undefined) indexes.set(name, tree);
+    const isSame = own?.length === fields.length && own.every((field, i) => isSameField(field, fields[i]));
+    if (isSame && tree !== undefined) indexes.set(name, tree);
   }
   return indexes;
+}
+
+function isSameField(a: LayoutField, b: LayoutField | undefined): boolean {
+  return a.name === b?.name && a.typeId === b.typeId;
 }
 
 /** The key in the version beside the truth; undefined if it cannot be one. */

@@ -18,6 +18,7 @@ import { ChangeList } from './change-list.ts';
 import { RowNotMigrated } from './row-translation.ts';
 import type { RowTranslation } from './row-translation.ts';
 import { diffTrees } from './tree-diff.ts';
+import { hasUniqueIndex, uniqueProblems } from './unique-problems.ts';
 
 /** Problems that Block 0 has room for. */
 const maxProblems = 20;
@@ -49,19 +50,23 @@ export interface Chunk {
   readonly phase: MigrationPhase | undefined;
 }
 
-/** Works out the next chunk for a table, whose migration must be under way. `retire`: the old version may go. */
+/** Whether the old version may go: not yet; once it is said in the log; or now. */
+export type Retirement = 'no' | 'soon' | 'now';
+
+/** Works out the next chunk for a table, whose migration must be under way. */
 export async function nextChunk(
   view: View,
   table: string,
   translation: RowTranslation,
   limits: ChunkLimits,
   context: TableMergeContext,
-  retire: boolean,
+  retirement: Retirement,
 ): Promise<Chunk> {
   const builder = new ChunkBuilder(view, table, translation, limits, context.pacer);
   await builder.lineUp();
   if (builder.isInLine) await builder.build();
-  return builder.finish(context, retire);
+  await builder.checkUnique(retirement);
+  return builder.finish(context, retirement === 'now');
 }
 
 class ChunkBuilder {
@@ -80,6 +85,8 @@ class ChunkBuilder {
   /** The last key whose row is there; undefined before the first, null once all are. */
   #built: Uint8Array | undefined | null;
   isInLine = false;
+  /** Whether unique indexes are still to be looked through, in a later chunk. */
+  #isUnchecked = false;
 
   constructor(view: View, table: string, translation: RowTranslation, limits: ChunkLimits, pacer: Pacer) {
     const truth = view.table(table);
@@ -202,18 +209,32 @@ class ChunkBuilder {
     }
   }
 
+  /**
+   * Before all of the version counts, and before nothing but it does, no two rows may agree in a unique index: who writes
+   * the older version does not look at that. It is looked for in what is stored, so after the last chunk that stores rows.
+   */
+  async checkUnique(retirement: Retirement): Promise<void> {
+    if (this.#built !== null || !this.isInLine || !hasUniqueIndex(this.#translation.to)) return;
+    if (this.#migration.phase !== 'building' && retirement === 'no') return;
+    this.#isUnchecked = this.#toRows.count > 0;
+    if (this.#isUnchecked) return;
+    for (const { key, message } of await uniqueProblems(this.#rows, this.#pacer, maxProblems)) {
+      this.#problems.push({ key, message: message.slice(0, maxMessageLength) });
+    }
+  }
+
   get #phase(): MigrationPhase {
     const { phase } = this.#migration;
     if (phase !== 'building') return phase;
     if (this.#problems.length > 0) return 'blocked';
-    return this.#built === null && this.isInLine ? 'switched' : 'building';
+    return this.#built === null && this.isInLine && !this.#isUnchecked ? 'switched' : 'building';
   }
 
   async finish(context: TableMergeContext, retire: boolean): Promise<Chunk> {
     const problems = this.#problems;
     const phase = this.#phase;
     const rows = this.#toRows.count;
-    const isComplete = phase === 'switched' && this.isInLine;
+    const isComplete = phase === 'switched' && this.isInLine && !this.#isUnchecked && problems.length === 0;
     const built = this.#builtRows;
     const { table: name, from, built: boundBefore } = this.#migration;
     const bound = this.#built === null ? null : Buffer.from(this.#built ?? []).toString('base64');

@@ -6,6 +6,7 @@
 import { sleep } from '../base/env.ts';
 import type { Environment, Timer } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
+import { Pacer } from '../base/pacer.ts';
 import { authorityAt, untilNextSlot, untilOwnSlot } from '../cluster/authority.ts';
 import type { Engine } from '../cluster/engine.ts';
 import type { Polling } from '../cluster/polling.ts';
@@ -19,6 +20,7 @@ import { nextChunk } from './chunk.ts';
 import type { Chunk } from './chunk.ts';
 import { MigrationRates, nodesUsingOld } from './migration-status.ts';
 import { RowTranslation } from './row-translation.ts';
+import { hasUniqueIndex, uniqueProblems } from './unique-problems.ts';
 
 export interface MigrationDaemonOptions {
   readonly environment: Environment;
@@ -234,7 +236,9 @@ export class MigrationDaemon {
       const startedMs = environment.monotonicMs();
       // While rows are out of line, those with the old version may have to put them right.
       const mayMark = this.#mayRetire(migration) && this.#isInStep(migration);
-      if (mayMark && !(await isRetiring(engine.view, migration))) await this.#giveUp(migration);
+      if (mayMark && !(await isRetiring(engine.view, migration)) && (await this.#isUnique(table))) {
+        await this.#giveUp(migration);
+      }
       const chunk = await this.#chunk(table);
       const tookMs = environment.monotonicMs() - startedMs;
       if (chunk === undefined) {
@@ -251,6 +255,14 @@ export class MigrationDaemon {
       const pauseMs = Math.max(Math.min(tookMs, intervalMs) / 2, rateMs - tookMs, lost * 20 * environment.random());
       if (pauseMs > 0) await sleep(environment, pauseMs, engine.stopping);
     }
+  }
+
+  /** Whether no unique index stands in the way of retiring the old version: there is no way back behind that. */
+  async #isUnique(table: string): Promise<boolean> {
+    const { engine, environment } = this.#options;
+    const beside = engine.view.beside(table);
+    if (beside === undefined || !hasUniqueIndex(beside.rows.shape)) return true;
+    return (await uniqueProblems(beside.rows, new Pacer(environment), 1)).length === 0;
   }
 
   /** Chunks are to fill their time, but few rows take hardly less of it than many: see {@link steadyRows}. */
@@ -284,8 +296,9 @@ export class MigrationDaemon {
           bytes: maxMemoryBytes * memoryShare,
           isOver: () => environment.monotonicMs() > untilMs || this.#isStopped,
         };
-        const mayRetire = this.#mayRetire(migration) && (await isRetiring(view, migration));
-        chunk = await nextChunk(view, table, translation, limits, context, mayRetire);
+        const mayRetire = this.#mayRetire(migration);
+        const retirement = !mayRetire ? 'no' : (await isRetiring(view, migration)) ? 'now' : 'soon';
+        chunk = await nextChunk(view, table, translation, limits, context, retirement);
         if (chunk.table === undefined) throw new NothingToStore();
         return [chunk.table];
       }, true);

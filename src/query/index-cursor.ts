@@ -1,21 +1,22 @@
 /**
- * Cursors over the entries of an index, in the order in which a query wants the rows: by the indexed value in either
- * direction, entries of one value always by ascending primary key. Runs are to be read from their beginning.
+ * Cursors over the entries of an index, in the order in which a query wants the rows: by the indexed values in either
+ * direction, entries of the same values always by ascending primary key. Runs are to be read from their beginning.
  */
 import { compareBytes, prefixEnd } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
-import { MalformedKey, skipKeyComponent } from '../format/ordered-key.ts';
+import { MalformedKey } from '../format/ordered-key.ts';
 import type { Node } from '../format/node.ts';
-import type { TypeId } from '../format/types.ts';
+import { endOfValues } from '../table/table-shape.ts';
+import type { TableIndex } from '../table/table-shape.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import type { KeyRange, RunCursor } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
 
-/** Where the indexed value ends in the key of an entry: the primary key follows. */
-export function endOfValue(node: Node, key: Uint8Array, keyLength: number, typeId: TypeId): number {
+/** Where the indexed values end in the key of an entry: the primary key follows. */
+export function endOfValue(node: Node, key: Uint8Array, keyLength: number, index: TableIndex): number {
   let end: number;
   try {
-    end = skipKeyComponent(key, 0, typeId);
+    end = endOfValues(key, index);
   } catch (error) {
     if (!(error instanceof MalformedKey)) throw error;
     throw new CorruptionError(node.name, `An index entry is malformed: ${error.message}`, { cause: error });
@@ -70,10 +71,10 @@ export class CursorSequence implements RunCursor {
   }
 }
 
-/** Descending by value, ascending by primary key within a value. */
+/** Descending by the indexed values, ascending by primary key where they are the same. */
 export class DescendingValues implements RunCursor {
   readonly #tree: Tree;
-  readonly #typeId: TypeId;
+  readonly #index: TableIndex;
   readonly #from: Uint8Array | undefined;
   /** Descends over what lies below {@link #ascending}. */
   #descending: RunCursor;
@@ -86,9 +87,9 @@ export class DescendingValues implements RunCursor {
   from = 0;
   to = 0;
 
-  constructor(tree: Tree, range: KeyRange, typeId: TypeId) {
+  constructor(tree: Tree, range: KeyRange, index: TableIndex) {
     this.#tree = tree;
-    this.#typeId = typeId;
+    this.#index = index;
     this.#from = range.from;
     this.#descending = new TreeCursor(tree, range, true);
   }
@@ -130,7 +131,7 @@ export class DescendingValues implements RunCursor {
   #takeGroup(): boolean | Promise<boolean> {
     const { node, from } = this.#descending;
     const last = node.key(this.#left - 1);
-    const value = last.slice(0, endOfValue(node, last, last.length, this.#typeId));
+    const value = last.slice(0, endOfValue(node, last, last.length, this.#index));
     const start = node.lowerBound(value);
     if (start > from) {
       this.node = node;

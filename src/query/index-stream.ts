@@ -2,7 +2,6 @@
 import { copyRange } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { Node } from '../format/node.ts';
-import type { TypeId } from '../format/types.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RunCursor } from '../tree/cursor.ts';
@@ -27,7 +26,6 @@ let primaryKey: Uint8Array = new Uint8Array(256);
 export class IndexStream implements HitStream {
   readonly #state: TableState;
   readonly #index: TableIndex;
-  readonly #typeId: TypeId;
   readonly #cursor: RunCursor;
   readonly #filter: Filter;
   readonly #work: QueryWork;
@@ -44,7 +42,6 @@ export class IndexStream implements HitStream {
   constructor(state: TableState, access: IndexAccess, cursor: RunCursor, filter: Filter, work: QueryWork) {
     this.#state = state;
     this.#index = access.index;
-    this.#typeId = access.index.field.typeId;
     this.#cursor = cursor;
     this.#filter = filter;
     this.#work = work;
@@ -87,7 +84,7 @@ export class IndexStream implements HitStream {
       primaryKey = new Uint8Array(length * 2);
     }
     node.copyKey(i, entry, 0);
-    const end = endOfValue(node, entry, length, this.#typeId);
+    const end = endOfValue(node, entry, length, this.#index);
     copyRange(entry, end, length, primaryKey, 0);
     return length - end;
   }

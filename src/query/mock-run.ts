@@ -122,7 +122,7 @@ class Sampler {
       if (part === undefined) continue;
       for (let k = 0; k < Math.min(entriesOfLeaf, part.to - part.from); k++) {
         const key = part.leaf.key(part.from + this.#sequence.below(part.to - part.from));
-        const end = endOfValue(part.leaf, key, key.length, index.field.typeId);
+        const end = endOfValue(part.leaf, key, key.length, index);
         const row = glanceRow(state.tree, key.subarray(end));
         if (row === undefined) continue;
         this.tested++;

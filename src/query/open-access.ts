@@ -1,6 +1,6 @@
 /** From an access of a plan to the stream of its rows, unmerged commits included. */
 import type { Pacer } from '../base/pacer.ts';
-import { Types } from '../format/types.ts';
+import { isTextField } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import type { KeyRange, RunCursor } from '../tree/cursor.ts';
@@ -29,7 +29,7 @@ function indexCursor(tree: Tree, { index, oneValue, ranges, descending }: IndexA
   if (one !== undefined && (oneValue || !descending)) return new TreeCursor(tree, one, descending);
   return new CursorSequence(ranges.length, (i) => {
     if (!descending) return new TreeCursor(tree, ranges[i]);
-    return new DescendingValues(tree, ranges[ranges.length - 1 - i] as KeyRange, index.field.typeId);
+    return new DescendingValues(tree, ranges[ranges.length - 1 - i] as KeyRange, index);
   });
 }
 
@@ -87,7 +87,7 @@ export function openTable(
 
 function openIndex(options: OpenOptions, access: IndexAccess): HitStream {
   const { state, query, plan, filter, work } = options;
-  const { index, oneValue } = access;
+  const { index } = access;
   const cursor = indexCursor(state.indexes.get(index.name) as Tree, access);
   let stream: HitStream = new IndexStream(state, access, cursor, filter, work);
   const { layers } = state;
@@ -96,11 +96,11 @@ function openIndex(options: OpenOptions, access: IndexAccess): HitStream {
     return new TableStream(state.shape.layout, state.scanLayers(), false, filterOf(query.conditions), work);
   };
   if (!plan.ordered) return layers.length === 0 ? stream : new ConcatenatedStream([overlay(), stream]);
-  const text = index.field.typeId === Types.varchar || index.field.typeId === Types.bytes;
-  const long = text && !oneValue;
+  // The fields that the order asks for are those that tell the entries apart: the others are the same in all of them.
+  const long = plan.order.some(({ field }) => isTextField(field) && field !== state.shape.primaryKey);
   if (!long && layers.length === 0) return stream;
   const order = new RowOrder(state.shape, plan.order);
-  if (long) stream = new LongValueStream(stream, index.field, order);
+  if (long) stream = new LongValueStream(stream, order);
   if (layers.length === 0) return stream;
   return new MergedStream(stream, order, () => sortedHits(overlay(), order, options));
 }

@@ -2,14 +2,15 @@
 import { ByteWriter, compareBytes, compareRanges } from '../base/bytes.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { isNull } from '../format/row-decode.ts';
-import type { LayoutField, RowSource } from '../format/row-layout.ts';
+import type { RowSource } from '../format/row-layout.ts';
 import { maxKeyBytes } from '../format/values.ts';
+import { isTextField, writeFieldComponent } from '../table/table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { Collector } from './collector.ts';
 import { HitList } from './hits.ts';
 import type { HitStream } from './hits.ts';
 import { valueLength } from './row-order.ts';
-import type { RowOrder } from './row-order.ts';
+import type { OrderField, RowOrder } from './row-order.ts';
 
 /** Adds all rows of a stream to a collector. */
 export async function collect<T>(
@@ -104,20 +105,21 @@ interface KeyedHit extends RowHit {
 
 /**
  * Puts values in order of which an index holds only the first bytes: rows whose values begin alike come from the index
- * by primary key, one after the other. All others pass through.
+ * one after the other, by what follows that value in its keys. All others pass through.
  */
 export class LongValueStream implements HitStream {
   readonly #stream: HitStream;
-  readonly #field: LayoutField;
   readonly #order: RowOrder;
   readonly #own = new HitList();
+  readonly #scratch = new ByteWriter(256);
   /** Rows with long values that begin alike. */
   #group: KeyedHit[] = [];
+  /** What keys hold of all of them, up to the first long value. */
+  #held: Uint8Array | undefined;
   #ended = false;
 
-  constructor(stream: HitStream, field: LayoutField, order: RowOrder) {
+  constructor(stream: HitStream, order: RowOrder) {
     this.#stream = stream;
-    this.#field = field;
     this.#order = order;
   }
 
@@ -133,10 +135,11 @@ export class LongValueStream implements HitStream {
     for (let i = 0; i < own.count; i++) {
       const source = own.sources[i] as RowSource;
       const base = own.bases[i] as number;
-      if (isNull(source, base, this.#field) || valueLength(source, base, this.#field) <= maxKeyBytes) {
+      const long = this.#firstLong(source, base);
+      if (long < 0) {
         this.#endGroup(hits);
         hits.add(source, base);
-      } else this.#addToGroup(source, base, hits);
+      } else this.#addToGroup(source, base, long, hits);
     }
     own.clear();
     if (!more) {
@@ -146,11 +149,28 @@ export class LongValueStream implements HitStream {
     return true;
   }
 
-  #addToGroup(source: RowSource, base: number, hits: HitList): void {
-    const key = this.#order.key(source, base);
-    const first = this.#group[0];
-    if (first !== undefined && !beginAlike(first.key, key)) this.#endGroup(hits);
-    this.#group.push({ source, base, key });
+  /** Position of the first field in the order whose value is not held whole by a key; -1 if there is none. */
+  #firstLong(source: RowSource, base: number): number {
+    const { fields } = this.#order;
+    for (let i = 0; i < fields.length; i++) {
+      const { field } = fields[i] as OrderField;
+      if (!isTextField(field) || isNull(source, base, field)) continue;
+      if (valueLength(source, base, field) > maxKeyBytes) return i;
+    }
+    return -1;
+  }
+
+  #addToGroup(source: RowSource, base: number, long: number, hits: HitList): void {
+    const scratch = this.#scratch;
+    scratch.length = 0;
+    for (let i = 0; i <= long; i++)
+      writeFieldComponent(scratch, source, base, (this.#order.fields[i] as OrderField).field);
+    const held = this.#held;
+    if (held === undefined || compareRanges(held, 0, held.length, scratch.bytes, 0, scratch.length) !== 0) {
+      this.#endGroup(hits);
+      this.#held = scratch.finish();
+    }
+    this.#group.push({ source, base, key: this.#order.key(source, base) });
   }
 
   #endGroup(hits: HitList): void {
@@ -158,16 +178,6 @@ export class LongValueStream implements HitStream {
     this.#group.sort((a, b) => compareBytes(a.key, b.key));
     for (const { source, base } of this.#group) hits.add(source, base);
     this.#group = [];
+    this.#held = undefined;
   }
-}
-
-/** Whether two keys agree in the bytes of the value that an index holds; zeros take two bytes in both alike. */
-function beginAlike(a: Uint8Array, b: Uint8Array): boolean {
-  const zero = a[0] === 1 ? 0 : 0xff;
-  let at = 1;
-  for (let held = 0; held < maxKeyBytes; held++) {
-    if (a[at] !== b[at]) return false;
-    at += a[at] === zero ? 2 : 1;
-  }
-  return true;
 }

@@ -5,8 +5,9 @@ import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Condition } from './condition.ts';
 import { AnyCondition, opposedTo } from './any-condition.ts';
-import { intersectAll, rangesOf } from './key-ranges.ts';
-import type { KeyAccess } from './key-ranges.ts';
+import { directionOf, indexRanges } from './index-ranges.ts';
+import type { FieldAccess } from './index-ranges.ts';
+import { intersectAll } from './key-ranges.ts';
 import { PositionCondition } from './position.ts';
 import type { OrderField } from './row-order.ts';
 
@@ -33,7 +34,7 @@ export interface TableAccess {
 export interface IndexAccess {
   readonly kind: 'index';
   readonly index: TableIndex;
-  /** Whether all entries are of one value; they are then read by primary key, in the direction given. */
+  /** Whether all entries are of one value in each field; they are then read by primary key, in the direction given. */
   readonly oneValue: boolean;
   /** Ascending, also where the access descends. */
   readonly ranges: readonly KeyRange[];
@@ -73,15 +74,22 @@ export interface Plan extends Candidate {
 /** More branches than that are tested row by row: each part of a union tests for all earlier ones. */
 const maxParts = 32;
 
-/** The order without the fields that decide nothing: those that a condition fixes, and all behind the primary key. */
-export function effectiveOrder(primaryKey: LayoutField, { conditions, order }: CompiledQuery): readonly OrderField[] {
-  if (order.length === 0) return order;
+/** The fields that have one value, or null, in all rows that match. */
+function fixedFields({ conditions }: CompiledQuery): Set<LayoutField> {
   const fixed = new Set<LayoutField>();
   for (const { on } of conditions) {
     if (on === undefined) continue;
     const { comparison } = on;
     if (comparison.kind === 'null' || (comparison.kind === 'value' && comparison.operator === '=')) fixed.add(on.field);
   }
+  return fixed;
+}
+
+/** The order without the fields that decide nothing: those that a condition fixes, and all behind the primary key. */
+export function effectiveOrder(primaryKey: LayoutField, query: CompiledQuery): readonly OrderField[] {
+  const { order } = query;
+  if (order.length === 0) return order;
+  const fixed = fixedFields(query);
   const effective: OrderField[] = [];
   for (const by of order) {
     if (fixed.has(by.field)) continue;
@@ -90,12 +98,6 @@ export function effectiveOrder(primaryKey: LayoutField, { conditions, order }: C
     fixed.add(by.field);
   }
   return effective;
-}
-
-interface FieldAccess {
-  /** Undefined if the conditions contradict each other. */
-  readonly keys: KeyAccess | undefined;
-  readonly covered: readonly Condition[];
 }
 
 /** The best that the conditions give for an access by a field's keys; undefined if they give nothing. */
@@ -124,15 +126,6 @@ function accessByField(
   return ranges === undefined ? undefined : { keys: { kind: 'ranges', ranges, exact: false }, covered };
 }
 
-type Direction = 'ascending' | 'descending';
-
-/** The direction of an order by one field alone, if that is what is asked for. */
-function directionOf(order: readonly OrderField[], field: LayoutField): Direction | undefined {
-  const only = order[0];
-  if (order.length !== 1 || only?.field !== field) return undefined;
-  return only.descending ? 'descending' : 'ascending';
-}
-
 /** Plans what is a part of another query. */
 export type PartPlanner = (state: TableState, query: CompiledQuery) => Plan;
 
@@ -144,7 +137,8 @@ class Planner {
   readonly #state: TableState;
   readonly #query: CompiledQuery;
   readonly #order: readonly OrderField[];
-  readonly #keyDirection: Direction | undefined;
+  readonly #fixed: ReadonlySet<LayoutField>;
+  readonly #keyDirection: 'ascending' | 'descending' | undefined;
   readonly #planPart: PartPlanner;
   readonly candidates: Candidate[] = [];
 
@@ -153,8 +147,13 @@ class Planner {
     this.#state = state;
     this.#query = query;
     this.#order = order;
+    this.#fixed = fixedFields(query);
     // Without any order, rows come by ascending primary key.
-    this.#keyDirection = order.length === 0 ? 'ascending' : directionOf(order, state.shape.primaryKey);
+    const [first] = order;
+    if (first === undefined) this.#keyDirection = 'ascending';
+    else if (first.field === state.shape.primaryKey) {
+      this.#keyDirection = first.descending ? 'descending' : 'ascending';
+    }
     this.#addKeys();
     // Nothing is better than the row itself.
     if (isBest(this.candidates[0] as Candidate)) return;
@@ -207,40 +206,39 @@ class Planner {
   }
 
   #addIndex(index: TableIndex): void {
-    const found = accessByField(index.field, 'index', this.#query.conditions);
-    const direction = directionOf(this.#order, index.field);
-    const ordered = direction !== undefined;
-    const descending = direction === 'descending';
+    const { limit } = this.#query;
+    // A place in an order by one field and the primary key is none in an index that has further fields between them.
+    const conditions =
+      index.fields.length === 1
+        ? this.#query.conditions
+        : this.#query.conditions.filter((condition) => !(condition instanceof PositionCondition));
+    const found = indexRanges(index.fields.map((field) => accessByField(field, 'index', conditions)));
     if (found === undefined) {
-      if (!ordered || this.#query.limit === undefined) return;
-      this.#add({ kind: 'index', index, oneValue: false, ranges: [{}], descending }, true);
+      this.#add({ kind: 'nothing' }, true);
       return;
     }
-    const { keys, covered } = found;
-    if (keys === undefined) this.#add({ kind: 'nothing' }, true);
-    else if (keys.kind === 'ranges') {
-      const access: Access = { kind: 'index', index, oneValue: false, ranges: keys.ranges, descending };
-      this.#add(access, ordered, covered);
-    } else {
-      const ranges = rangesOf(keys);
-      if (ranges.length > 1) {
-        this.#add({ kind: 'index', index, oneValue: false, ranges, descending }, ordered, covered);
-        return;
-      }
-      const byKey = this.#keyDirection;
-      const position = this.#query.conditions.find((condition) => condition instanceof PositionCondition);
-      const behind = position?.keysWithin(keys.components[0] as Uint8Array);
-      const within = behind === undefined ? ranges : intersectAll(ranges, [behind]);
-      const access: Access = {
-        kind: 'index',
-        index,
-        oneValue: true,
-        ranges: within,
-        descending: byKey === 'descending',
-      };
-      const both = behind === undefined ? covered : [...covered, position as Condition];
-      this.#add(within.length === 0 ? { kind: 'nothing' } : access, byKey !== undefined, both);
+    const { used, oneValue } = found;
+    const direction = oneValue ? this.#keyDirection : this.#directionOf(index);
+    const ordered = direction !== undefined;
+    const descending = direction === 'descending';
+    if (used === 0) {
+      if (!ordered || limit === undefined) return;
+      this.#add({ kind: 'index', index, oneValue, ranges: found.ranges, descending }, true);
+      return;
     }
+    const position = this.#query.conditions.find((condition) => condition instanceof PositionCondition);
+    // Rows of one value come by primary key, and so may begin behind one.
+    const behind = oneValue ? position?.keysWithin((found.ranges[0] as KeyRange).from as Uint8Array) : undefined;
+    const ranges = behind === undefined ? found.ranges : intersectAll(found.ranges, [behind]);
+    const covered = behind === undefined ? found.covered : [...found.covered, position as Condition];
+    const access: Access = { kind: 'index', index, oneValue, ranges, descending };
+    this.#add(ranges.length === 0 ? { kind: 'nothing' } : access, ordered, covered);
+  }
+
+  /** The direction in which the index gives the order that is asked for, by the fields that no condition fixes. */
+  #directionOf(index: TableIndex): 'ascending' | 'descending' | undefined {
+    const open = index.fields.filter((field) => !this.#fixed.has(field));
+    return directionOf(this.#order, open, this.#state.shape.primaryKey);
   }
 }
 

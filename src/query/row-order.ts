@@ -4,7 +4,7 @@
  */
 import { ByteWriter } from '../base/bytes.ts';
 import type { OrderedValue } from '../base/order.ts';
-import { writeKeyComponent } from '../format/ordered-key.ts';
+import { writeKeyComponent, writeWholeTextComponent } from '../format/ordered-key.ts';
 import { heapPlace, isNull, readValue } from '../format/row-decode.ts';
 import { inlineBytes, nonAsciiFlag } from '../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
@@ -69,23 +69,12 @@ export function writeOrderComponent(writer: ByteWriter, source: RowSource, base:
   }
 }
 
-/** Bytes as in an index key, zeros escaped and an end behind them, but all of them and straight from the row. */
+/** Bytes as in an index key, but all of them, straight from the row. */
 function writeText(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
   const at = base + field.offset;
   const length = valueLength(source, base, field);
   const inline = length <= inlineBytes;
   const bytes = inline ? source.rows : source.heap;
   const start = inline ? at + 4 : heapPlace(source, at, length, field);
-  writer.ensure(length * 2 + 3);
-  const out = writer.bytes;
-  let to = writer.length;
-  out[to++] = 1;
-  for (let i = start; i < start + length; i++) {
-    const byte = bytes[i] as number;
-    out[to++] = byte;
-    if (byte === 0) out[to++] = 0xff;
-  }
-  out[to++] = 0;
-  out[to++] = 1;
-  writer.length = to;
+  writeWholeTextComponent(writer, bytes, start, start + length);
 }

@@ -2,7 +2,7 @@
 import type { BlobValue } from '../blob/blob-value.ts';
 import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
-import type { StoredDefault, StoredField, StoredSchema } from '../format/stored-schema.ts';
+import type { StoredDefault, StoredField, StoredIndex, StoredSchema } from '../format/stored-schema.ts';
 import { isKeyType, isTypeId, typeName, Types } from '../format/types.ts';
 import type { JsonValue, TypeId } from '../format/types.ts';
 import { describeValue, normalizeValue } from '../format/values.ts';
@@ -21,6 +21,19 @@ export interface FieldDefinition {
   readonly default?: unknown;
 }
 
+/** An index on one field or several. */
+export interface IndexDefinition {
+  /** Names of 1 to 16 different fields, none of type json or blob. Entries are in the order of the first, then of the second. */
+  readonly fields: readonly string[];
+  /**
+   * Whether a flush is rejected with `UniqueIndexError` if two rows would then agree in all of the fields. Rows in which
+   * one of them is null may be as many as there like. Default: false.
+   */
+  readonly unique?: boolean;
+  /** Name of the index: 1 to 128 UTF-8 bytes. Default: the names of its fields, joined by commas. */
+  readonly name?: string;
+}
+
 /** A table in one version. */
 export interface SchemaDefinition {
   /** Name of the table: 1 to 128 UTF-8 bytes, not beginning with `_`. */
@@ -31,8 +44,8 @@ export interface SchemaDefinition {
   readonly fields: { readonly [name: string]: FieldDefinition };
   /** Name of the field that identifies a row. Not of type json or blob; never null. */
   readonly primaryKey: string;
-  /** Names of fields that get a B+Tree index. Default: none. */
-  readonly indexes?: readonly string[];
+  /** What gets a B+Tree index: a field by its name, or what {@link IndexDefinition} says. Default: none. */
+  readonly indexes?: readonly (string | IndexDefinition)[];
   /**
    * Makes a row of this version from one of another: of an older one to bring it here, and of a newer one where both are
    * registered and this one is the older. It must be synchronous and pure, and is not stored: a definition with it and one
@@ -95,6 +108,8 @@ export function defineSchema<const S extends SchemaDefinition>(schema: S): S {
 /** Limits of a schema. Names must fit in object names, even with every byte escaped. */
 const maxNameBytes = 128;
 const maxFields = 1000;
+/** Fields of one index: so many long values still fit in a key. */
+const maxIndexFields = 16;
 
 function checkName(table: string, what: string, name: unknown): asserts name is string {
   if (typeof name !== 'string' || name === '' || !name.isWellFormed() || encodeUtf8(name).length > maxNameBytes) {
@@ -177,6 +192,46 @@ function checkKeyField(table: string, fields: readonly StoredField[], name: unkn
   return field.name;
 }
 
+function readIndex(table: string, fields: readonly StoredField[], index: unknown): StoredIndex {
+  if (typeof index !== 'object' || index === null) {
+    const field = checkKeyField(table, fields, index, 'index');
+    return { name: field, fields: [field] };
+  }
+  const { fields: names, unique = false, name, ...others } = index as IndexDefinition;
+  const [other] = Object.keys(others);
+  if (other !== undefined) {
+    throw new InvalidSchemaError(table, `An index has no property '${other}': it is { fields, unique?, name? }.`);
+  }
+  if (!Array.isArray(names) || names.length === 0 || names.length > maxIndexFields) {
+    const allowed = `an array of 1 to ${maxIndexFields} names`;
+    throw new InvalidSchemaError(table, `The fields of an index must be ${allowed}, not ${describeValue(names)}.`);
+  }
+  const indexed = names.map((field: unknown) => checkKeyField(table, fields, field, 'index'));
+  if (new Set(indexed).size !== indexed.length) {
+    throw new InvalidSchemaError(table, `The index on ${indexed.join(', ')} of table '${table}' has a field twice.`);
+  }
+  if (typeof unique !== 'boolean') {
+    const message = `\`unique\` of the index on ${indexed.join(', ')} must be true or false, not ${describeValue(unique)}.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  const stored = name ?? indexed.join(',');
+  checkName(table, 'name of an index (by default, its fields joined by commas)', stored);
+  return { name: stored, fields: indexed, ...(unique ? { unique } : {}) };
+}
+
+function readIndexes(table: string, fields: readonly StoredField[], indexes: unknown): StoredIndex[] {
+  if (!Array.isArray(indexes)) {
+    throw new InvalidSchemaError(table, `The indexes of table '${table}' must be an array of field names.`);
+  }
+  const stored = indexes.map((index: unknown) => readIndex(table, fields, index));
+  const names = stored.map(({ name }) => name);
+  const twice = names.find((name, i) => names.indexOf(name) < i);
+  if (twice !== undefined) {
+    throw new InvalidSchemaError(table, `Table '${table}' lists an index twice: there are two of the name '${twice}'.`);
+  }
+  return stored;
+}
+
 /** Checks a definition and returns it in its stored form. Throws `InvalidSchemaError`. */
 export function readSchema(definition: unknown): StoredSchema {
   if (typeof definition !== 'object' || definition === null) {
@@ -203,20 +258,11 @@ export function readSchema(definition: unknown): StoredSchema {
   if (stored.length === 0 || stored.length > maxFields) {
     throw new InvalidSchemaError(name, `Table '${name}' has ${stored.length} fields: it takes 1 to ${maxFields}.`);
   }
-  if (!Array.isArray(indexes)) {
-    throw new InvalidSchemaError(name, `The indexes of table '${name}' must be an array of field names.`);
-  }
-  if (new Set(indexes).size !== indexes.length) {
-    throw new InvalidSchemaError(name, `Table '${name}' lists an index twice.`);
-  }
   return {
     name,
     version,
     fields: stored,
     primaryKey: [checkKeyField(name, stored, primaryKey, 'primary key')],
-    indexes: indexes.map((index: unknown) => {
-      const field = checkKeyField(name, stored, index, 'index');
-      return { name: field, fields: [field] };
-    }),
+    indexes: readIndexes(name, stored, indexes),
   };
 }

@@ -2,7 +2,13 @@
 import type { ByteWriter } from '../base/bytes.ts';
 import { BlockKind } from '../format/block.ts';
 import type { EntryShape } from '../format/node-entries.ts';
-import { readKeyComponent, skipKeyComponent, writeKeyComponent, writeTextComponent } from '../format/ordered-key.ts';
+import {
+  readKeyComponent,
+  skipKeyComponent,
+  writeKeyComponent,
+  writeTextComponent,
+  writeWholeTextComponent,
+} from '../format/ordered-key.ts';
 import { inlineBytes, nonAsciiFlag, RowLayout } from '../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { heapPlace, isNull, readField } from '../format/row-decode.ts';
@@ -14,7 +20,10 @@ import { constantDefault } from './schema.ts';
 
 export interface TableIndex {
   readonly name: string;
-  readonly field: LayoutField;
+  /** In the order of their components in an entry; the primary key follows. */
+  readonly fields: readonly LayoutField[];
+  /** Whether no two rows may agree in all of them. */
+  readonly unique: boolean;
 }
 
 export interface FieldDefault {
@@ -48,7 +57,11 @@ export class TableShape {
     this.layout = new RowLayout(schema.fields);
     const field = (name: string | undefined): LayoutField => this.layout.field(name as string) as LayoutField;
     this.primaryKey = field(schema.primaryKey[0]);
-    this.indexes = schema.indexes.map((index) => ({ name: index.name, field: field(index.fields[0]) }));
+    this.indexes = schema.indexes.map(({ name, fields, unique = false }) => ({
+      name,
+      fields: fields.map(field),
+      unique,
+    }));
     this.defaults = schema.fields.flatMap((stored) => {
       if (stored.default === undefined) return [];
       return [{ field: field(stored.name), stored: stored.default, constant: constantDefault(stored) }];
@@ -68,7 +81,7 @@ export class TableShape {
     return readKeyComponent(key, 0, skipKeyComponent(key, 0, this.primaryKey.typeId), this.primaryKey.typeId);
   }
 
-  /** Appends the index entry of a row: its indexed value and its primary key. */
+  /** Appends the index entry of a row: its indexed values and its primary key. */
   writeIndexEntry(
     writer: ByteWriter,
     index: TableIndex,
@@ -76,24 +89,60 @@ export class TableShape {
     base: number,
     primaryKey: Uint8Array,
   ): void {
-    const { field } = index;
-    const text = field.typeId === Types.varchar || field.typeId === Types.bytes;
-    if (text && !isNull(source, base, field)) writeTextField(writer, source, base, field);
-    else writeKeyComponent(writer, field.typeId, readField(source, base, field) as OrderedValue);
+    const { fields } = index;
+    for (let i = 0; i < fields.length; i++) writeFieldComponent(writer, source, base, fields[i] as LayoutField);
     writer.append(primaryKey);
   }
 }
 
+/** Whether keys may hold only the first bytes of a field's values. */
+export function isTextField({ typeId }: LayoutField): boolean {
+  return typeId === Types.varchar || typeId === Types.bytes;
+}
+
+/** The component of a row's field as indexes have it. */
+export function writeFieldComponent(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
+  if (isTextField(field) && !isNull(source, base, field)) {
+    writeTextField(writer, source, base, field, writeTextComponent);
+  } else writeKeyComponent(writer, field.typeId, readField(source, base, field) as OrderedValue);
+}
+
+/**
+ * What a row has in the fields of an index, as components that hold every value whole: equal bytes are equal values. False,
+ * and then what was appended means nothing, if one of them is null.
+ */
+export function writeWholeValues(writer: ByteWriter, { fields }: TableIndex, source: RowSource, base: number): boolean {
+  for (const field of fields) {
+    if (isNull(source, base, field)) return false;
+    if (isTextField(field)) writeTextField(writer, source, base, field, writeWholeTextComponent);
+    else writeKeyComponent(writer, field.typeId, readField(source, base, field) as OrderedValue);
+  }
+  return true;
+}
+
+/** Where the indexed values end in the key of an entry: the primary key follows. Throws `MalformedKey`. */
+export function endOfValues(key: Uint8Array, { fields }: TableIndex): number {
+  let end = 0;
+  for (let i = 0; i < fields.length; i++) end = skipKeyComponent(key, end, (fields[i] as LayoutField).typeId);
+  return end;
+}
+
 /** The component of a text or bytes field, from where its bytes lie. */
-function writeTextField(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
+function writeTextField(
+  writer: ByteWriter,
+  source: RowSource,
+  base: number,
+  field: LayoutField,
+  write: typeof writeTextComponent,
+): void {
   const at = base + field.offset;
   const length = (source.rowsView.getUint32(at, true) & ~nonAsciiFlag) >>> 0;
   if (length <= inlineBytes) {
-    writeTextComponent(writer, source.rows, at + 4, at + 4 + length);
+    write(writer, source.rows, at + 4, at + 4 + length);
     return;
   }
   const start = heapPlace(source, at, length, field);
-  writeTextComponent(writer, source.heap, start, start + length);
+  write(writer, source.heap, start, start + length);
 }
 
 /** Shape of the leaves of an index. */

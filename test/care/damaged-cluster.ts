@@ -127,7 +127,11 @@ export class DamagedCluster extends Cluster {
     const member = await prepareMember(
       lists,
       new Map(),
-      ({ shape }) => ({ state: view.table(shape.name) ?? view.emptyTable(shape.schema), truth: undefined }),
+      ({ shape }) => ({
+        state: view.table(shape.name) ?? view.emptyTable(shape.schema),
+        isWhole: true,
+        truth: undefined,
+      }),
       options,
     );
     const commit = {

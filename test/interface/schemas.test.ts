@@ -45,7 +45,7 @@ describe('registerSchema()', () => {
   it('takes the same definition again, also with its fields in another order of properties', () => {
     const db = make();
     db.registerSchema(users);
-    db.registerSchema({ ...users });
+    db.registerSchema({ ...users, indexes: [{ fields: ['name'], unique: false }] });
     db.registerSchema({ primaryKey: 'id', indexes: ['name'], fields: users.fields, version: 1, name: 'users' });
   });
 
@@ -54,6 +54,8 @@ describe('registerSchema()', () => {
     ['one more field', { fields: { ...users.fields, more: { typeId: Types.int32 } } }],
     ['another primary key', { primaryKey: 'name' }],
     ['other indexes', { indexes: [] }],
+    ['an index that is unique', { indexes: [{ fields: ['name'], unique: true }] }],
+    ['an index on one more field', { indexes: [{ fields: ['name', 'id'], name: 'name' }] }],
   ])('refuses the same version with another definition: %s', async (_, change) => {
     const db = make();
     db.registerSchema(users);
@@ -94,6 +96,13 @@ describe('registerSchema()', () => {
     ['an index on JSON', { ...users, indexes: ['extra'] }, 'json'],
     ['an index on no field', { ...users, indexes: ['nope'] }, "'nope'"],
     ['an index twice', { ...users, indexes: ['name', 'name'] }, 'twice'],
+    ['two indexes of one name', { ...users, indexes: ['name', { fields: ['id'], name: 'name' }] }, 'twice'],
+    ['an index without fields', { ...users, indexes: [{ fields: [] }] }, '1 to 16'],
+    ['an index with a field twice', { ...users, indexes: [{ fields: ['id', 'name', 'id'] }] }, 'a field twice'],
+    ['an index on a field that is none', { ...users, indexes: [{ fields: ['id', 'nope'] }] }, "'nope'"],
+    ['a `unique` that is no boolean', { ...users, indexes: [{ fields: ['id'], unique: 1 }] }, 'true or false'],
+    ['an index with an empty name', { ...users, indexes: [{ fields: ['id'], name: '' }] }, 'name of an index'],
+    ['an index with a misspelt property', { ...users, indexes: [{ fields: ['id'], uniqe: true }] }, "'uniqe'"],
     ['indexes that are no array', { ...users, indexes: 'name' }, 'array'],
     [
       'a default that does not fit',

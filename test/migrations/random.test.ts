@@ -171,7 +171,7 @@ class Story {
     const id = random.below(60);
     expect(await this.versions.row(node, id)).toEqual(this.#model.row(version, id));
     const { indexes = [] } = version === 1 ? this.#pair.old : this.#pair.next;
-    const field = random.pick(indexes);
+    const field = random.pick(indexes) as string;
     const value = random.pick(expected)?.[field] ?? null;
     const matching = expected.filter((row) => row[field] === value);
     expect(await this.versions.run(node.db.query('users').where(field, '=', value).execute())).toEqual(matching);

@@ -1,7 +1,7 @@
 /** Random tables: all types that need no blob, up to three indexes, and names that trip careless code. */
 import { Types } from '../../src/format/types.ts';
 import type { TypeId } from '../../src/format/types.ts';
-import type { FieldDefinition, SchemaDefinition } from '../../src/table/schema.ts';
+import type { FieldDefinition, IndexDefinition, SchemaDefinition } from '../../src/table/schema.ts';
 import type { Random } from './random.ts';
 import { constantOf, domainValue } from './values.ts';
 
@@ -69,6 +69,11 @@ function shuffled<T>(random: Random, items: readonly T[]): T[] {
     .map(({ item }) => item);
 }
 
+/** An index on two or three fields. */
+function severalOf(random: Random, indexable: readonly string[]): IndexDefinition {
+  return { fields: shuffled(random, indexable).slice(0, random.between(2, 3)), name: 'on several' };
+}
+
 export function randomTable(random: Random, taken: readonly string[]): ModelTable {
   const name = random.pick(tableNames.filter((candidate) => !taken.includes(candidate)));
   const names = shuffled(random, fieldNames).slice(0, random.between(1, 7));
@@ -94,7 +99,7 @@ export function randomTable(random: Random, taken: readonly string[]): ModelTabl
     version: random.below(3),
     fields: Object.fromEntries(entries),
     primaryKey: primaryKey.name,
-    indexes,
+    indexes: indexable.length > 1 && random.chance(0.5) ? [...indexes, severalOf(random, indexable)] : indexes,
   };
   return { name, fields, primaryKey, indexes, definition };
 }

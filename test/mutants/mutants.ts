@@ -8,6 +8,7 @@ import { migrationMutants } from './migration-mutants.ts';
 import type { Mutant } from './mutant.ts';
 import { snapshotMutants } from './snapshot-mutants.ts';
 import { transactionMutants } from './transaction-mutants.ts';
+import { uniqueMutants } from './unique-mutants.ts';
 
 export interface Finding {
   /** A seed that found it: the first from 1 on, when the seeds were last gone through. */
@@ -27,7 +28,7 @@ export function readFindings(): Findings {
 
 /** In the order of docs/testing.md. */
 export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
-  log: [...logMutants, ...clusterMutants, ...transactionMutants],
+  log: [...logMutants, ...clusterMutants, ...transactionMutants, ...uniqueMutants],
   objects: [...gcMutants, ...snapshotMutants, ...blobMutants],
   migrations: migrationMutants,
 };

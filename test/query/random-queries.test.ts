@@ -137,11 +137,16 @@ function changeArbitrary(maxRows: number): fc.Arbitrary<Change> {
 
 const texts = ['key', 'varchar', 'long', 'bytes'];
 
+/** Those of which compound indexes are mostly made come more often. */
+const anyField = fc.oneof(
+  fc.constantFrom('uint8', 'varchar', 'long', 'boolean'),
+  fc.constantFrom('id', 'key', ...names),
+);
+
 const conditionArbitrary: fc.Arbitrary<ModelCondition> = fc
   .constantFrom(...operators)
   .chain((operator) => {
-    const fieldNames = operator === 'PREFIX' ? texts : ['id', 'key', ...names];
-    return fc.tuple(fc.constantFrom(...fieldNames), fc.constant(operator));
+    return fc.tuple(operator === 'PREFIX' ? fc.constantFrom(...texts) : anyField, fc.constant(operator));
   })
   .chain(([name, operator]) => {
     const held =
@@ -166,16 +171,27 @@ const { clause: clauseArbitrary } = fc.letrec<{ clause: ModelClause }>((tie) => 
 
 const queryArbitrary: fc.Arbitrary<ModelQuery> = fc.record({
   wheres: fc.array(fc.oneof(conditionArbitrary, clauseArbitrary), { maxLength: 3 }),
-  orders: fc.array(fc.tuple(fc.constantFrom('id', 'key', ...names), fc.constantFrom('asc' as const, 'desc' as const)), {
-    maxLength: 2,
-  }),
+  orders: fc.array(fc.tuple(anyField, fc.constantFrom('asc' as const, 'desc' as const)), { maxLength: 3 }),
   limit: fc.option(fc.integer({ min: 0, max: 40 }), { nil: undefined }),
   offset: fc.constantFrom(0, 0, 0, 1, 7),
 });
 
+/** An index on several fields. Few different ones, so that conditions and orders often go by them. */
+const compoundArbitrary = fc
+  .oneof(
+    fc.shuffledSubarray(['uint8', 'varchar', 'long', 'boolean'], { minLength: 2, maxLength: 3 }),
+    fc.shuffledSubarray(['id', 'key', ...names], { minLength: 2, maxLength: 4 }),
+  )
+  .map((indexed) => ({ fields: indexed }));
+
 const scenario = fc.record({
   primaryKey: fc.constantFrom('id' as const, 'key' as const),
-  indexes: fc.subarray(names),
+  indexes: fc
+    .tuple(
+      fc.subarray(names),
+      fc.uniqueArray(compoundArbitrary, { maxLength: 3, selector: (index) => index.fields.join(',') }),
+    )
+    .map((lists) => lists.flat()),
   stored: changeArbitrary(250),
   layers: fc.array(changeArbitrary(25), { maxLength: 3 }),
   queries: fc.array(queryArbitrary, { minLength: 20, maxLength: 20, size: 'max' }),

@@ -129,11 +129,19 @@ export function randomTable(random: SeededRandom, name: string): Table {
       version: 1,
       fields: Object.fromEntries(columns.map((column) => [column.name, { typeId: column.kind.typeId }])),
       primaryKey: 'k',
-      indexes: random.shuffled(rest).slice(0, random.integer(0, rest.length)),
+      indexes: [
+        ...random.shuffled(rest).slice(0, random.integer(0, rest.length)),
+        { fields: random.shuffled(rest).slice(0, random.integer(2, 3)) },
+      ].filter((index) => typeof index === 'string' || index.fields.length > 1),
     },
     columns,
     key: keyKinds[keyKind] as Table['key'],
   };
+}
+
+/** Names of the fields of each index. */
+export function indexedFields({ schema }: Table): readonly (readonly string[])[] {
+  return (schema.indexes ?? []).map((index) => (typeof index === 'string' ? [index] : index.fields));
 }
 
 export function randomRow(random: SeededRandom, table: Table, key: unknown): Row {

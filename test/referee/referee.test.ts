@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { openDatabase } from '../values/open-database.ts';
 import type { AnyQuery } from '../values/open-database.ts';
-import { randomQuery, randomRow, randomTable, toSelect, toSql } from './random-tables.ts';
+import { indexedFields, randomQuery, randomRow, randomTable, toSelect, toSql } from './random-tables.ts';
 import type { RandomQuery, Row, Table } from './random-tables.ts';
 import { firstColumn, openSqlite } from './sqlite.ts';
 import type { SqlDatabase } from './sqlite.ts';
@@ -33,7 +33,9 @@ class Contest {
     this.#sqlite = sqlite;
     const columns = this.table.columns.map(({ name, kind }) => `"${name}" ${kind.sqlType}`);
     sqlite.run(`CREATE TABLE t (n INTEGER, ${columns.join(', ')})`);
-    for (const index of this.table.schema.indexes ?? []) sqlite.run(`CREATE INDEX "by ${index}" ON t ("${index}")`);
+    for (const fields of indexedFields(this.table)) {
+      sqlite.run(`CREATE INDEX "by ${fields.join(', ')}" ON t ("${fields.join('", "')}")`);
+    }
   }
 
   /** Random inserts, updates, replacements and deletions, in SQLite at once and in a batch. */
@@ -112,7 +114,7 @@ function build(start: AnyQuery, query: RandomQuery): AnyQuery {
 function describeQuery(seed: number, stage: string, table: Table, query: RandomQuery): string {
   const { sql, values } = toSelect(table, query);
   const shown = values.map((value) => (typeof value === 'string' ? JSON.stringify(value.slice(-20)) : String(value)));
-  return `REFEREE_SEED=${seed}, ${stage}, indexes ${table.schema.indexes?.join(', ')}: ${sql} with ${shown.join(', ')}`;
+  return `REFEREE_SEED=${seed}, ${stage}, indexes ${indexedFields(table).join('; ')}: ${sql} with ${shown.join(', ')}`;
 }
 
 /** Queries of every stage that a table goes through. Returns how many there were, and how many found anything. */

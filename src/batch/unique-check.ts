@@ -1,0 +1,311 @@
+/**
+ * Whether the rows of a flush may be there as unique indexes want it: no two rows of a table agree in the fields of one.
+ * What counts is the state after the flush, so rows may swap their values in one batch.
+ *
+ * It is asked about the very state that the flush will follow in the log, of which all parts are looked at: the entries of
+ * merged rows, the rows of commits that are not merged yet and of earlier members of the same commit, which are layers of
+ * that state, and the other rows of the flush. Values are compared whole, however little of them keys hold; those in
+ * which a field is null agree with none.
+ */
+import { ByteWriter, compareRanges, prefixEnd } from '../base/bytes.ts';
+import { UniqueIndexError } from '../base/unique-index-error.ts';
+import type { OrderedValue } from '../base/order.ts';
+import type { Pacer } from '../base/pacer.ts';
+import { KeyList } from '../format/key-list.ts';
+import type { Node } from '../format/node.ts';
+import { readKeyComponent, skipKeyComponent, writeHeldComponent } from '../format/ordered-key.ts';
+import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
+import type { RowSource } from '../format/row-layout.ts';
+import { describeValue } from '../format/values.ts';
+import { endOfValue } from '../query/index-cursor.ts';
+import { entryAt, hashOf, valuesOfLayer } from '../table/layer-values.ts';
+import type { LayerValues } from '../table/layer-values.ts';
+import { writeWholeValues } from '../table/table-shape.ts';
+import type { TableIndex } from '../table/table-shape.ts';
+import type { TableState } from '../table/table-state.ts';
+import { TreeCursor } from '../tree/cursor.ts';
+import type { ChangeStream } from '../tree/write.ts';
+
+/** How many values are looked for in the store at the same time. */
+const maxLookups = 32;
+
+/** The values that changed rows have in one index. */
+class NewValues {
+  readonly index: TableIndex;
+  readonly keys = new KeyList();
+  /** Of each, which of the changed rows has it. */
+  readonly rows: number[] = [];
+  /** Of each, whether the row had it before, so that no other row that is there can have it. */
+  readonly kept: boolean[] = [];
+  readonly #scratch = new ByteWriter();
+
+  constructor(index: TableIndex) {
+    this.index = index;
+  }
+
+  add(row: number, source: RowSource, base: number): void {
+    if (!writeWholeValues(this.keys.writer, this.index, source, base)) {
+      this.keys.rewind();
+      return;
+    }
+    const at = this.keys.end();
+    this.rows[at] = row;
+    this.kept[at] = false;
+  }
+
+  /** The same for a row that was `stored` before. */
+  addOver(row: number, source: RowSource, base: number, stored: { source: RowSource; base: number }): void {
+    const { count } = this.keys;
+    this.add(row, source, base);
+    if (this.keys.count === count) return;
+    this.kept[count] = this.isEqual(count, stored.source, stored.base);
+  }
+
+  /** Whether a row has the values at a position. */
+  isEqual(at: number, source: RowSource, base: number): boolean {
+    const scratch = this.#scratch;
+    scratch.length = 0;
+    if (!writeWholeValues(scratch, this.index, source, base)) return false;
+    const { bytes } = this.keys;
+    return compareRanges(bytes, this.keys.start(at), this.keys.endOf(at), scratch.bytes, 0, scratch.length) === 0;
+  }
+
+  hash(at: number): number {
+    return hashOf(this.keys.bytes, this.keys.start(at), this.keys.endOf(at));
+  }
+
+  /** What entries of the index begin with that have the values at a position, and perhaps others. */
+  held(at: number): { readonly key: Uint8Array; readonly isCut: boolean } {
+    const whole = this.keys.key(at);
+    const scratch = this.#scratch;
+    scratch.length = 0;
+    let isCut = false;
+    let from = 0;
+    for (const { typeId } of this.index.fields) {
+      const end = skipKeyComponent(whole, from, typeId);
+      isCut = writeHeldComponent(scratch, whole, from, end, typeId) || isCut;
+      from = end;
+    }
+    return { key: scratch.finish(), isCut };
+  }
+
+  /** For people: the value, or the values of several fields. */
+  value(at: number): unknown {
+    const whole = this.keys.key(at);
+    const values: OrderedValue[] = [];
+    let from = 0;
+    for (const { typeId } of this.index.fields) {
+      const end = skipKeyComponent(whole, from, typeId);
+      values.push(readKeyComponent(whole, from, end, typeId));
+      from = end;
+    }
+    return values.length === 1 ? values[0] : values;
+  }
+}
+
+export class UniqueCheck {
+  readonly #state: TableState;
+  /** Primary keys of all rows that change, ascending. */
+  readonly #changed = new KeyList();
+  readonly #values: readonly NewValues[];
+
+  private constructor(state: TableState, indexes: readonly TableIndex[]) {
+    this.#state = state;
+    this.#values = indexes.map((index) => new NewValues(index));
+  }
+
+  /** A check of what follows a state; undefined if its table has no unique index. */
+  static on(state: TableState): UniqueCheck | undefined {
+    const indexes = state.shape.indexes.filter(({ unique }) => unique);
+    return indexes.length === 0 ? undefined : new UniqueCheck(state, indexes);
+  }
+
+  /** Checks all rows of a stream, which is used up. Throws `UniqueIndexError`. */
+  async checkStream(changes: ChangeStream, pacer: Pacer): Promise<void> {
+    while (!changes.done) {
+      const { key, keyStart, keyEnd, source, base } = changes;
+      if (source !== undefined) this.#add(key, keyStart, keyEnd, source, base);
+      const advanced = changes.advance();
+      if (advanced !== undefined) await advanced;
+      if ((this.#changed.count & 0xff) === 0 && pacer.due()) await pacer.pause();
+    }
+    await this.#check(pacer);
+  }
+
+  /** Checks all rows of a leaf of a commit. Throws `UniqueIndexError`. */
+  async checkLeaf(leaf: Node, pacer: Pacer): Promise<void> {
+    for (let i = 0; i < leaf.count; i++) {
+      const key = leaf.key(i);
+      this.#add(key, 0, key.length, leaf, leaf.rowBase(i));
+      if ((i & 0xff) === 0xff && pacer.due()) await pacer.pause();
+    }
+    await this.#check(pacer);
+  }
+
+  #add(key: Uint8Array, start: number, end: number, source: RowSource, base: number): void {
+    this.#changed.writer.appendRange(key, start, end);
+    const row = this.#changed.end();
+    const marks = source.rows[base] as number;
+    if ((marks & rowDeletedFlag) !== 0) return;
+    // An update has looked its row up, which is at hand then. Others are not read for this.
+    const stored = (marks & rowUpdatedFlag) === 0 ? undefined : this.#state.lookup(key.subarray(start, end));
+    if (stored instanceof Promise) stored.catch(() => undefined);
+    const isAtHand = stored !== undefined && !(stored instanceof Promise);
+    for (const values of this.#values) {
+      if (isAtHand) values.addOver(row, source, base, stored);
+      else values.add(row, source, base);
+    }
+  }
+
+  async #check(pacer: Pacer): Promise<void> {
+    for (const values of this.#values) {
+      const order = await values.keys.sorted(pacer);
+      await this.#checkEachOther(values, order, pacer);
+      await this.#checkOthers(values, order, pacer);
+    }
+  }
+
+  /** The rows of the flush among themselves. */
+  async #checkEachOther(values: NewValues, order: Uint32Array, pacer: Pacer): Promise<void> {
+    for (let i = 1; i < order.length; i++) {
+      const [before, at] = [order[i - 1] as number, order[i] as number];
+      if (values.keys.compare(before, at) === 0) {
+        throw this.#conflict(values, at, this.#changed.key(values.rows[before] as number));
+      }
+      if ((i & 0xfff) === 0 && pacer.due()) await pacer.pause();
+    }
+  }
+
+  /** The rows of the flush with those that are there and that it leaves as they are. */
+  async #checkOthers(values: NewValues, order: Uint32Array, pacer: Pacer): Promise<void> {
+    const layers = await this.#layerValues(values.index, pacer);
+    const late: { readonly at: number; readonly other: Promise<Uint8Array | undefined> }[] = [];
+    const settle = async (): Promise<void> => {
+      for (const { at, other } of late.splice(0)) {
+        const key = await other;
+        if (key !== undefined) throw this.#conflict(values, at, key);
+      }
+    };
+    for (let i = 0; i < order.length; i++) {
+      const at = order[i] as number;
+      const other = values.kept[at] === true ? undefined : this.#other(values, at, layers);
+      if (other !== undefined) {
+        // Another one may decide first; how this one ends is then nobody's concern.
+        other.catch(() => undefined);
+        if (late.push({ at, other }) >= maxLookups) await settle();
+      }
+      if ((i & 0xff) === 0xff && pacer.due()) await pacer.pause();
+    }
+    await settle();
+  }
+
+  async #layerValues(index: TableIndex, pacer: Pacer): Promise<LayerValues[]> {
+    const layers: LayerValues[] = [];
+    for (const layer of this.#state.layers) layers.push(await valuesOfLayer(layer, index, pacer));
+    return layers;
+  }
+
+  /** The key of another row with the values at a position. Undefined, and no promise, where it is plain that there is none. */
+  #other(values: NewValues, at: number, layers: readonly LayerValues[]): Promise<Uint8Array | undefined> | undefined {
+    const { key, isCut } = values.held(at);
+    const tree = this.#state.indexes.get(values.index.name);
+    const hash = values.hash(at);
+    const isSuspect = layers.some((layer) => layer.positions(hash).length > 0);
+    const cursor = tree === undefined ? undefined : new TreeCursor(tree, { from: key, to: prefixEnd(key) });
+    const moved = cursor?.next() ?? false;
+    if (!isSuspect && moved === false) return undefined;
+    const indexed = cursor && this.#inIndex(values, at, isCut, cursor, moved);
+    // Whatever comes of it, it is waited for only if no layer decides.
+    indexed?.catch(() => undefined);
+    return this.#find(values, at, layers, hash, indexed);
+  }
+
+  async #find(
+    values: NewValues,
+    at: number,
+    layers: readonly LayerValues[],
+    hash: number,
+    indexed: Promise<Uint8Array | undefined> | undefined,
+  ): Promise<Uint8Array | undefined> {
+    for (const [depth, layer] of layers.entries()) {
+      for (const position of layer.positions(hash)) {
+        const found = await this.#inLayer(values, at, depth, position);
+        if (found !== undefined) return found;
+      }
+    }
+    return indexed;
+  }
+
+  /** The key of a row of a layer if it has the values, and is still there. */
+  async #inLayer(values: NewValues, at: number, depth: number, position: number): Promise<Uint8Array | undefined> {
+    const { layers } = this.#state;
+    const { node, i } = await entryAt(layers[depth] as TableState['tree'], position);
+    if (!values.isEqual(at, node, node.rowBase(i))) return undefined;
+    const key = node.key(i);
+    if (this.#isChanged(key)) return undefined;
+    for (const newer of layers.slice(0, depth)) if ((await newer.lookup(key)) !== undefined) return undefined;
+    return key;
+  }
+
+  /** The same for the entries that a cursor moves over; it has been `moved` to the first. */
+  async #inIndex(
+    values: NewValues,
+    at: number,
+    isCut: boolean,
+    cursor: TreeCursor,
+    moved: boolean | Promise<boolean>,
+  ): Promise<Uint8Array | undefined> {
+    let more = await moved;
+    while (more) {
+      const found = await this.#inEntries(values, at, isCut, cursor);
+      if (found !== undefined) return found;
+      more = await cursor.next();
+    }
+    return undefined;
+  }
+
+  async #inEntries(
+    values: NewValues,
+    at: number,
+    isCut: boolean,
+    { node, from, to }: TreeCursor,
+  ): Promise<Uint8Array | undefined> {
+    for (let i = from; i < to; i++) {
+      const entry = node.key(i);
+      const key = entry.subarray(endOfValue(node, entry, entry.length, values.index));
+      if (this.#isChanged(key) || (await this.#state.isOverlaid(key))) continue;
+      if (!isCut) return key;
+      const row = await this.#state.tree.lookup(key);
+      if (row !== undefined && values.isEqual(at, row.source, row.base)) return key;
+    }
+    return undefined;
+  }
+
+  /** Whether the flush changes the row with this key: then what it was before does not count. */
+  #isChanged(key: Uint8Array): boolean {
+    const changed = this.#changed;
+    let low = 0;
+    let high = changed.count;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const order = compareRanges(changed.bytes, changed.start(middle), changed.endOf(middle), key, 0, key.length);
+      if (order === 0) return true;
+      if (order < 0) low = middle + 1;
+      else high = middle;
+    }
+    return false;
+  }
+
+  #conflict(values: NewValues, at: number, other: Uint8Array): UniqueIndexError {
+    const { shape } = this.#state;
+    const { index } = values;
+    const value = values.value(at);
+    const primaryKey = shape.keyValue(this.#changed.key(values.rows[at] as number));
+    const otherKey = shape.keyValue(other);
+    const told = Array.isArray(value) ? value.map(describeValue).join(', ') : describeValue(value);
+    const message =
+      `Index '${index.name}' of table '${shape.name}' (version ${shape.version}) is unique, and the rows with primary keys ` +
+      `${describeValue(primaryKey)} and ${describeValue(otherKey)} would both have ${told} there. Nothing was written.`;
+    return new UniqueIndexError(shape.name, index.name, { value, primaryKey, otherKey }, message);
+  }
+}

@@ -1,0 +1,24 @@
+/** What stands in the way of a version with unique indexes: rows that agree where it wants no two to. */
+import type { Pacer } from '../base/pacer.ts';
+import type { MigrationProblem } from '../format/stored-migration.ts';
+import { describeValue } from '../format/values.ts';
+import { findDuplicates } from '../table/duplicate-values.ts';
+import type { TableShape } from '../table/table-shape.ts';
+import type { TableState } from '../table/table-state.ts';
+
+export function hasUniqueIndex({ indexes }: TableShape): boolean {
+  return indexes.some(({ unique }) => unique);
+}
+
+/** The rows in blocks that agree with another one in a unique index, at most `limit`. */
+export async function uniqueProblems(rows: TableState, pacer: Pacer, limit: number): Promise<MigrationProblem[]> {
+  const problems: MigrationProblem[] = [];
+  for (const index of rows.shape.indexes) {
+    if (!index.unique || problems.length >= limit) continue;
+    for (const { key, other, value } of await findDuplicates(rows, index, pacer, limit - problems.length)) {
+      const message = `Unique index '${index.name}' has ${value} for this row and for row ${describeValue(other)}.`;
+      problems.push({ key: describeValue(key), message });
+    }
+  }
+  return problems;
+}
