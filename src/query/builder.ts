@@ -6,7 +6,7 @@ import { describeValue } from '../format/values.ts';
 import type { Overlay, QueryHost } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
-import { compileAggregate, writtenAggregates } from './aggregate.ts';
+import { compileAggregate, oneZero, writtenAggregates } from './aggregate.ts';
 import type { AggregateRow, Aggregates, SumOf, WrittenAggregate } from './aggregate.ts';
 import { BudgetMeter, checkedBudget } from './budget.ts';
 import type { QueryBudget } from './budget.ts';
@@ -300,7 +300,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     const orders: WrittenOrder[] = [{ name, direction: kind === 'min' ? 'asc' : 'desc' }];
     const first: Written = { ...written, orders, fields: [name], limit: 1, more };
     const rows = await this.#run(first, options, (execution) => execution.rows());
-    return rows[0]?.[name] ?? null;
+    return oneZero(rows[0]?.[name] ?? null);
   }
 
   #fold(groupedBy: readonly string[], aggregates: readonly WrittenAggregate[], options: QueryOptions): Promise<Row[]> {
