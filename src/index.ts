@@ -63,7 +63,7 @@ export type { Operator } from './query/comparison.ts';
 export type { Direction, Query } from './query/builder.ts';
 export type { QueryOptions } from './query/run.ts';
 export type { Aggregate, AggregateRow, Aggregates, SumOf } from './query/aggregate.ts';
-export type { QueryBudget } from './query/budget.ts';
+export type { BudgetLimits } from './query/budget.ts';
 export type { Clause, Clauses } from './query/clause.ts';
 export type { ComparedValue, FieldName, NumericField, OperatorOf, OrderedField } from './query/compared-types.ts';
 export type { Groups } from './query/groups.ts';

@@ -13,7 +13,7 @@ import { Tree } from '../tree/tree.ts';
 import type { Plan } from './plan.ts';
 
 /** What one run of a query may use at most, as `query.budget()` takes it. What is left out is not limited. */
-export interface QueryBudget {
+export interface BudgetLimits {
   /**
    * Blocks that the query needs and that are not in memory: each takes a request, unless a `cacheDriver` has it. One that
    * another query is reading at the same time counts for both.
@@ -28,7 +28,7 @@ export interface QueryBudget {
 const limits = ['requests', 'bytes', 'ms'] as const;
 
 /** A copy of a budget that was given. Throws `InvalidQueryError` if it is none. */
-export function checkedBudget(budget: unknown): QueryBudget {
+export function checkedBudget(budget: unknown): BudgetLimits {
   if (typeof budget !== 'object' || budget === null) {
     throw new InvalidQueryError(`budget() takes { requests, bytes, ms }, not ${describeValue(budget)}.`);
   }
@@ -59,7 +59,7 @@ function adviceOn({ access, residual, ordered, order }: Plan): string {
 export class BudgetMeter {
   readonly #environment: Environment;
   readonly #table: string;
-  readonly #budget: QueryBudget;
+  readonly #budget: BudgetLimits;
   readonly #controller = new AbortController();
   #requests = 0;
   #bytes = 0;
@@ -68,7 +68,7 @@ export class BudgetMeter {
   /** How the query is run, for the message. */
   plan: Plan | undefined;
 
-  constructor(environment: Environment, table: string, budget: QueryBudget) {
+  constructor(environment: Environment, table: string, budget: BudgetLimits) {
     this.#environment = environment;
     this.#table = table;
     this.#budget = budget;
@@ -110,7 +110,7 @@ export class BudgetMeter {
     this.#bytes += sizeBytes;
   }
 
-  #exceeded(limit: keyof QueryBudget): BudgetExceededError {
+  #exceeded(limit: keyof BudgetLimits): BudgetExceededError {
     const used = { requests: this.#requests, bytes: this.#bytes, ms: Math.round(this.#elapsedMs()) };
     const allowed = `${this.#budget[limit]} ${limit}`;
     const message =

@@ -9,7 +9,7 @@ import type { TableState } from '../table/table-state.ts';
 import { compileAggregate, oneZero, writtenAggregates } from './aggregate.ts';
 import type { AggregateRow, Aggregates, SumOf, WrittenAggregate } from './aggregate.ts';
 import { BudgetMeter, checkedBudget } from './budget.ts';
-import type { QueryBudget } from './budget.ts';
+import type { BudgetLimits } from './budget.ts';
 import { compileClause, conditionsIn, writtenClause, writtenCondition } from './clause.ts';
 import type { Clause, Clauses, WrittenClause } from './clause.ts';
 import type { ComparedValue, FieldName, NumericField, OperatorOf, OrderedField } from './compared-types.ts';
@@ -85,7 +85,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   #overlay: Overlay | undefined;
   #limit: number | undefined;
   #offset = 0;
-  #budget: QueryBudget | undefined;
+  #budget: BudgetLimits | undefined;
 
   /** @internal Use `db.query(table)`. */
   constructor(host: QueryHost, table: string) {
@@ -173,7 +173,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
    * `BudgetExceededError`. A second call replaces the first. Throws `InvalidQueryError` if a limit is not a number of at
    * least 0.
    */
-  budget(budget: QueryBudget): this {
+  budget(budget: BudgetLimits): this {
     this.#budget = checkedBudget(budget);
     return this;
   }
