@@ -10,8 +10,8 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const compiler = path.join(root, 'node_modules/typescript/bin/tsc');
 const run = promisify(execFile);
 
-/** Half as much again as it took when this was written. */
-const maxInstantiationsPerTable = 0;
+/** About half as much again as it took when this was written. */
+const maxInstantiationsPerTable = 2000;
 
 function programOf(tables: number): string {
   const parts = Array.from({ length: tables }, (_, i) => {
@@ -55,7 +55,7 @@ ${parts.join('')}
 
 async function instantiationsOf(folder: string, tables: number): Promise<number> {
   await writeFile(path.join(folder, 'program.ts'), programOf(tables));
-  const { stdout } = await run(process.execPath, [compiler, '-p', folder, '--extendedDiagnostics']);
+  const { stdout } = await run(process.execPath, [compiler, '-p', folder, '--extendedDiagnostics', '--singleThreaded']);
   return Number(/Instantiations:\s+(\d+)/.exec(stdout)?.[1]);
 }
 
@@ -65,12 +65,11 @@ it('stays within bounds, and grows with the tables and no faster', async () => {
   try {
     const config = { extends: '../../tsconfig.json', include: ['./program.ts'] };
     await writeFile(path.join(folder, 'tsconfig.json'), JSON.stringify(config));
-    const none = await instantiationsOf(folder, 0);
-    const half = await instantiationsOf(folder, 50);
-    const all = await instantiationsOf(folder, 100);
-    console.log(none, half, all);
-    expect((all - none) / 100).toBeLessThan(maxInstantiationsPerTable);
-    expect(all - half).toBeLessThan((half - none) * 1.2);
+    const one = await instantiationsOf(folder, 1);
+    const half = await instantiationsOf(folder, 51);
+    const all = await instantiationsOf(folder, 101);
+    expect((all - one) / 100).toBeLessThan(maxInstantiationsPerTable);
+    expect(all - half).toBeLessThan((half - one) * 1.2);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
