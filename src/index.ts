@@ -85,8 +85,6 @@ export {
   BatchStateError,
   BlobNotFoundError,
   BlobReferenceError,
-  BookmarkError,
-  BudgetExceededError,
   ChangesExpiredError,
   CommitOutcomeUnknownError,
   BackpressureError,
@@ -102,7 +100,6 @@ export {
   InvalidQueryError,
   InvalidSchemaError,
   InvariantError,
-  MemoryExceededError,
   MigrationActiveError,
   MigrationError,
   MigrationPendingError,
@@ -120,3 +117,4 @@ export {
   UnknownFormatError,
   UnsafeStoreError,
 } from './base/errors.ts';
+export { BookmarkError, BudgetExceededError, MemoryExceededError } from './base/query-errors.ts';

@@ -1,6 +1,7 @@
 /** What a query may use at most, and the meter that counts what it does use. */
 import type { Environment } from '../base/env.ts';
-import { BudgetExceededError, InvalidQueryError } from '../base/errors.ts';
+import { InvalidQueryError } from '../base/errors.ts';
+import { BudgetExceededError } from '../base/query-errors.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import type { BlockRef } from '../format/child-ref.ts';
 import type { Node } from '../format/node.ts';

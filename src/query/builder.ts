@@ -185,7 +185,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     const shape = this.#host.shapeOf(this.#table);
     if (shape !== undefined) for (const field of fields) requireField(shape, field, 'select');
     this.#fields = [...new Set(fields)];
-    return this as unknown as Query<Pick<R, F>>;
+    return this;
   }
 
   /** Runs the query: the matching rows, as fresh plain objects. */
@@ -246,6 +246,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   }
 
   /** The mean of a field's values that are not null; null if there are none. */
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- so that a query of known rows is one of any rows
   async avg<F extends NumericField<R>>(field: F, options: QueryOptions = {}): Promise<number | null> {
     const [row] = await this.#fold([], [{ name: 'avg', kind: 'avg', field }], options);
     return row?.['avg'] as number | null;

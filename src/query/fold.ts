@@ -1,6 +1,6 @@
 /** Folds the rows of a query into aggregates: all of them, or each group. Rows are read field by field, not decoded. */
 import { ByteWriter, compareBytes } from '../base/bytes.ts';
-import { MemoryExceededError } from '../base/errors.ts';
+import { MemoryExceededError } from '../base/query-errors.ts';
 import { readField } from '../format/row-decode.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { accumulatorOf, oneZero } from './aggregate.ts';

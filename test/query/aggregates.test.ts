@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { InvalidQueryError, MemoryExceededError } from '../../src/base/errors.ts';
+import { InvalidQueryError } from '../../src/base/errors.ts';
+import { MemoryExceededError } from '../../src/base/query-errors.ts';
 import { Types } from '../../src/format/types.ts';
 import { TestTable } from './test-table.ts';
 import type { Row } from './test-table.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { AbortedError, BudgetExceededError, InvalidQueryError } from '../../src/base/errors.ts';
+import { AbortedError, InvalidQueryError } from '../../src/base/errors.ts';
+import { BudgetExceededError } from '../../src/base/query-errors.ts';
 import { Types } from '../../src/format/types.ts';
 import { TestTable } from './test-table.ts';
 
@@ -17,6 +18,11 @@ async function items(count = 20_000): Promise<TestTable> {
   await table.merge();
   table.forgetBlocks();
   return table;
+}
+
+/** A store that does not answer. */
+function never(): Promise<void> {
+  return new Promise<void>(() => {});
 }
 
 interface Reads {
@@ -111,7 +117,7 @@ describe('a budget', () => {
 
   it('of time ends a query that the store does not answer', async () => {
     const table = await items();
-    watchReads(table, () => new Promise(() => undefined));
+    watchReads(table, never);
     const error = await refusal(table.query().where('weight', '=', 5).budget({ ms: 30 }).execute());
     expect(error.limit).toBe('ms');
     expect(error.used.ms).toBeGreaterThanOrEqual(29);
@@ -163,7 +169,7 @@ describe('a budget', () => {
 
   it('leaves the signal its own error', async () => {
     const table = await items();
-    watchReads(table, () => new Promise(() => undefined));
+    watchReads(table, never);
     const controller = new AbortController();
     const running = table.query().budget({ ms: 60_000 }).execute({ signal: controller.signal });
     controller.abort();

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { BookmarkError, InvalidQueryError } from '../../src/base/errors.ts';
+import { InvalidQueryError } from '../../src/base/errors.ts';
+import { BookmarkError } from '../../src/base/query-errors.ts';
 import { Types } from '../../src/format/types.ts';
 import type { Page } from '../../src/query/page.ts';
 import { TestTable } from './test-table.ts';
