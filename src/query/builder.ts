@@ -32,6 +32,8 @@ import { RowIterator } from './row-iterator.ts';
 import { orAborted, runOnState } from './run.ts';
 import type { QueryOptions, RunOptions } from './run.ts';
 
+// oxlint-disable typescript/no-unnecessary-type-parameters -- they keep a query of known rows one of any rows
+
 /** Ascending or descending. */
 export type Direction = 'asc' | 'desc';
 
@@ -246,7 +248,6 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   }
 
   /** The mean of a field's values that are not null; null if there are none. */
-  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- so that a query of known rows is one of any rows
   async avg<F extends NumericField<R>>(field: F, options: QueryOptions = {}): Promise<number | null> {
     const [row] = await this.#fold([], [{ name: 'avg', kind: 'avg', field }], options);
     return row?.['avg'] as number | null;

@@ -230,10 +230,10 @@ async function checkAggregates(build: Build, rows: readonly Row[], aggregated: A
     most: { max: field },
   } as const;
   expect(await build().aggregate(spec)).toEqual(of(rows));
-  const groups = groupModel(rows, groupedBy).map((some) => ({
-    ...Object.fromEntries(groupedBy.map((name) => [name, withoutMinus(some[0]?.[name])])),
-    ...of(some),
-  }));
+  const groups = groupModel(rows, groupedBy).map((some) => {
+    const named = groupedBy.map((name): [string, unknown] => [name, withoutMinus(some[0]?.[name])]);
+    return Object.assign(of(some), Object.fromEntries(named));
+  });
   expect(
     await build()
       .groupBy(...groupedBy)
