@@ -17,7 +17,8 @@ import type { Plan } from './plan.ts';
 export interface BudgetLimits {
   /**
    * Blocks that the query needs and that are not in memory: each takes a request, unless a `cacheDriver` has it. One that
-   * another query is reading at the same time counts for both.
+   * another query is reading at the same time counts for both. What it takes to catch up first, or to lay a batch over,
+   * does not count.
    */
   readonly requests?: number;
   /** Bytes of these blocks. */
