@@ -65,7 +65,7 @@ export type { Direction } from './query/written-query.ts';
 export type { Alternative, ExplainedStep, StepCost } from './query/explain.ts';
 export type { QueryOptions } from './query/run.ts';
 export type { Aggregate, AggregateRow, Aggregates, SumOf } from './query/aggregate.ts';
-export type { QueryBudget } from './query/budget.ts';
+export type { BudgetLimits } from './query/budget.ts';
 export type { Clause, Clauses } from './query/clause.ts';
 export type { ComparedValue, FieldName, NumericField, OperatorOf, OrderedField } from './query/compared-types.ts';
 export type { Groups } from './query/groups.ts';
@@ -87,8 +87,6 @@ export {
   BatchStateError,
   BlobNotFoundError,
   BlobReferenceError,
-  BookmarkError,
-  BudgetExceededError,
   ChangesExpiredError,
   CommitOutcomeUnknownError,
   BackpressureError,
@@ -104,7 +102,6 @@ export {
   InvalidQueryError,
   InvalidSchemaError,
   InvariantError,
-  MemoryExceededError,
   MigrationActiveError,
   MigrationError,
   MigrationPendingError,
@@ -123,3 +120,4 @@ export {
   UnsafeStoreError,
 } from './base/errors.ts';
 export { UniqueIndexError } from './base/unique-index-error.ts';
+export { BookmarkError, BudgetExceededError, MemoryExceededError } from './base/query-errors.ts';

@@ -72,6 +72,13 @@ function methodTitle(item: Item, name: string): string {
   return `${holderOf(item.name)}${name.startsWith('[') ? '' : '.'}${name}()`;
 }
 
+/** A method with several signatures is known by these: the one with its body is nobody else's concern. */
+function withoutBodiesOfOverloads(methods: readonly Member[]): Member[] {
+  const isSignature = ({ node }: Member): boolean => childOf(node, 'value')?.type === 'TSEmptyBodyFunctionExpression';
+  const overloaded = new Set(methods.filter(isSignature).map(({ name }) => name));
+  return methods.filter((member) => !overloaded.has(member.name) || isSignature(member));
+}
+
 export class Writer {
   readonly #model: Model;
   readonly #anchors = new Set<string>();
@@ -202,11 +209,12 @@ export class Writer {
     if (kind === 'constant') return [this.#constants(item)];
     if (kind === 'type' || kind === 'function') return [];
     const properties = members.filter((member) => member.kind === 'property');
-    const methods = members.filter((member) => member.kind === 'method');
+    const methods = withoutBodiesOfOverloads(members.filter((member) => member.kind === 'method'));
     const constructors = members.filter((member) => member.kind === 'constructor');
     const parts: string[] = [];
     if (methods.length > 3) {
-      const links = methods.map(({ name }) => `[\`${name}()\`](#${anchorOf(methodTitle(item, name))})`);
+      const names = [...new Set(methods.map(({ name }) => name))];
+      const links = names.map((name) => `[\`${name}()\`](#${anchorOf(methodTitle(item, name))})`);
       parts.push(`Methods: ${links.join(', ')}`);
     }
     for (const member of constructors) parts.push(...this.#method(item, member));
@@ -214,11 +222,14 @@ export class Writer {
       const isInput = declaration.node.type === 'TSInterfaceDeclaration' && isWritten(item.name, properties);
       parts.push(this.#table(item, properties, isInput));
     }
-    for (const member of methods) parts.push(...this.#method(item, member));
+    for (const [i, member] of methods.entries()) {
+      parts.push(...this.#method(item, member, methods[i - 1]?.name === member.name));
+    }
     return parts;
   }
 
-  #method(item: Item, member: Member): string[] {
+  /** `again`: another signature of the method that was written last, under the same heading. */
+  #method(item: Item, member: Member, again = false): string[] {
     const { module, node, kind } = member;
     const isConstructor = kind === 'constructor';
     const name = isConstructor ? `new ${item.name}` : member.name;
@@ -226,7 +237,7 @@ export class Writer {
     const doc = this.#explain(heading, member.doc?.text);
     const called = `${name}${member.isOptional ? '?' : ''}`;
     return [
-      this.heading(4, heading),
+      ...(again ? [] : [this.heading(4, heading)]),
       fence(signature(module, called, node)),
       this.prose(doc, module, item),
       this.#seeAlso(module, signatureParts(node), item),

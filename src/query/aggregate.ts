@@ -101,6 +101,11 @@ export function compileAggregate(shape: TableShape, { name, kind, field: of }: W
   return { name, kind, field };
 }
 
+/** -0 and 0 are one value: which of them a row holds must not show where one stands for all of them. */
+export function oneZero<V>(value: V | number): V | number {
+  return value === 0 ? 0 : value;
+}
+
 /** Takes in values that are not null, one by one. */
 export interface Accumulator {
   add(value: unknown): void;
@@ -135,7 +140,7 @@ class Extreme implements Accumulator {
   }
 
   result(): OrderedValue {
-    return this.#best;
+    return oneZero(this.#best);
   }
 }
 

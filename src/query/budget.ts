@@ -1,6 +1,7 @@
 /** What a query may use at most, and the meter that counts what it does use. */
 import type { Environment } from '../base/env.ts';
-import { BudgetExceededError, InvalidQueryError } from '../base/errors.ts';
+import { InvalidQueryError } from '../base/errors.ts';
+import { BudgetExceededError } from '../base/query-errors.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import { describeValue } from '../format/values.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -9,10 +10,11 @@ import type { BlockMeter } from './metered-tree.ts';
 import type { Plan } from './plan.ts';
 
 /** What one run of a query may use at most, as `query.budget()` takes it. What is left out is not limited. */
-export interface QueryBudget {
+export interface BudgetLimits {
   /**
    * Blocks that the query needs and that are not in memory: each takes a request, unless a `cacheDriver` has it. One that
-   * another query is reading at the same time counts for both.
+   * another query is reading at the same time counts for both. What it takes to catch up first, or to lay a batch over,
+   * does not count.
    */
   readonly requests?: number;
   /** Bytes of these blocks. */
@@ -24,7 +26,7 @@ export interface QueryBudget {
 const limits = ['requests', 'bytes', 'ms'] as const;
 
 /** A copy of a budget that was given. Throws `InvalidQueryError` if it is none. */
-export function checkedBudget(budget: unknown): QueryBudget {
+export function checkedBudget(budget: unknown): BudgetLimits {
   if (typeof budget !== 'object' || budget === null) {
     throw new InvalidQueryError(`budget() takes { requests, bytes, ms }, not ${describeValue(budget)}.`);
   }
@@ -55,7 +57,7 @@ function adviceOn({ access, residual, ordered, order }: Plan): string {
 export class BudgetMeter implements BlockMeter {
   readonly #environment: Environment;
   readonly #table: string;
-  readonly #budget: QueryBudget;
+  readonly #budget: BudgetLimits;
   readonly #controller = new AbortController();
   #requests = 0;
   #bytes = 0;
@@ -64,7 +66,7 @@ export class BudgetMeter implements BlockMeter {
   /** How the query is run, for the message. */
   plan: Plan | undefined;
 
-  constructor(environment: Environment, table: string, budget: QueryBudget) {
+  constructor(environment: Environment, table: string, budget: BudgetLimits) {
     this.#environment = environment;
     this.#table = table;
     this.#budget = budget;
@@ -106,7 +108,7 @@ export class BudgetMeter implements BlockMeter {
     this.#bytes += sizeBytes;
   }
 
-  #exceeded(limit: keyof QueryBudget): BudgetExceededError {
+  #exceeded(limit: keyof BudgetLimits): BudgetExceededError {
     const used = { requests: this.#requests, bytes: this.#bytes, ms: Math.round(this.#elapsedMs()) };
     const allowed = `${this.#budget[limit]} ${limit}`;
     const message =

@@ -5,10 +5,10 @@ import { describeValue } from '../format/values.ts';
 import type { Overlay, QueryHost } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
-import { compileAggregate, writtenAggregates } from './aggregate.ts';
+import { compileAggregate, oneZero, writtenAggregates } from './aggregate.ts';
 import type { AggregateRow, Aggregates, SumOf, WrittenAggregate } from './aggregate.ts';
 import { BudgetMeter, checkedBudget } from './budget.ts';
-import type { QueryBudget } from './budget.ts';
+import type { BudgetLimits } from './budget.ts';
 import { compileClause, conditionsIn, writtenClause, writtenCondition } from './clause.ts';
 import type { Clause, Clauses, WrittenClause } from './clause.ts';
 import type { ComparedValue, FieldName, NumericField, OperatorOf, OrderedField } from './compared-types.ts';
@@ -31,6 +31,8 @@ import { orAborted, runOnState } from './run.ts';
 import type { QueryOptions, RunOptions } from './run.ts';
 import { compileOptions, compileQuery, requireOrderField } from './written-query.ts';
 import type { Direction, Where, WrittenOrder, WrittenQuery } from './written-query.ts';
+
+// oxlint-disable typescript/no-unnecessary-type-parameters -- they keep a query of known rows one of any rows
 
 /** Options of `query.explain()`. */
 export interface ExplainOptions extends QueryOptions {
@@ -57,7 +59,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   #overlay: Overlay | undefined;
   #limit: number | undefined;
   #offset = 0;
-  #budget: QueryBudget | undefined;
+  #budget: BudgetLimits | undefined;
 
   /** @internal Use `db.query(table)`. */
   constructor(host: QueryHost, table: string) {
@@ -145,7 +147,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
    * `BudgetExceededError`. A second call replaces the first. Throws `InvalidQueryError` if a limit is not a number of at
    * least 0.
    */
-  budget(budget: QueryBudget): this {
+  budget(budget: BudgetLimits): this {
     this.#budget = checkedBudget(budget);
     return this;
   }
@@ -157,7 +159,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     const shape = this.#host.shapeOf(this.#table);
     if (shape !== undefined) for (const field of fields) requireField(shape, field, 'select');
     this.#fields = [...new Set(fields)];
-    return this as unknown as Query<Pick<R, F>>;
+    return this;
   }
 
   /** Runs the query: the matching rows, as fresh plain objects. */
@@ -288,7 +290,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     const orders: WrittenOrder[] = [{ name, direction: kind === 'min' ? 'asc' : 'desc' }];
     const first: WrittenQuery = { ...written, orders, fields: [name], limit: 1, more };
     const rows = await this.#run(first, options, (execution) => execution.rows());
-    return rows[0]?.[name] ?? null;
+    return oneZero(rows[0]?.[name] ?? null);
   }
 
   #fold(groupedBy: readonly string[], aggregates: readonly WrittenAggregate[], options: QueryOptions): Promise<Row[]> {

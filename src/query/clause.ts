@@ -3,9 +3,8 @@ import { InvalidOperatorError, InvalidQueryError } from '../base/errors.ts';
 import { describeValue } from '../format/values.ts';
 import { AnyCondition } from './any-condition.ts';
 import { isOperator, operators } from './comparison.ts';
-import type { Operator } from './comparison.ts';
-import { captureValue, compileCondition, Condition, noRow } from './condition.ts';
-import type { CompileOptions, WrittenCondition } from './condition.ts';
+import { captureValue, compileCondition, noRow } from './condition.ts';
+import type { CompileOptions, Condition, WrittenCondition } from './condition.ts';
 import type { ComparedValue, FieldName, OperatorOf } from './compared-types.ts';
 
 export type WrittenClause =
@@ -50,7 +49,7 @@ export function writtenCondition(field: unknown, operator: unknown, value: unkno
   }
   if (!isOperator(operator)) {
     const message = `Unknown operator ${describeValue(operator)} for '${field}': it is one of ${operators.join(', ')}.`;
-    throw new InvalidOperatorError(operator as Operator, message);
+    throw new InvalidOperatorError(operator, message);
   }
   return { name: field, operator, value, captured: captureValue(value) };
 }
@@ -73,7 +72,7 @@ const clauses: Clauses<Record<string, unknown>> = {
 
 /** What a function makes of {@link Clauses}. */
 export function writtenClause<R extends object>(build: (clauses: Clauses<R>) => Clause): WrittenClause {
-  return writtenOf('The function that where() is given makes a clause: it', build(clauses as unknown as Clauses<R>));
+  return writtenOf('The function that where() is given makes a clause: it', build(clauses));
 }
 
 /** The conditions of a clause. */

@@ -188,12 +188,9 @@ describe('a value of another kind', () => {
     ['bytes', [1, 2]],
   ] as const)('%s against %o is refused, whatever the operator', (type, compared) => {
     for (const operator of operators) {
-      if (operator === 'PREFIX' && type !== 'varchar' && type !== 'bytes') {
-        expect(() => compare(type, operator, compared)).toThrow(InvalidOperatorError);
-        continue;
-      }
+      const isTaken = operator !== 'PREFIX' || type === 'varchar' || type === 'bytes';
       const given = operator === 'IN' ? [compared] : operator === 'BETWEEN' ? [compared, compared] : compared;
-      expect(() => compare(type, operator, given)).toThrow(InvalidQueryError);
+      expect(() => compare(type, operator, given)).toThrow(isTaken ? InvalidQueryError : InvalidOperatorError);
       expect(() => compare(type, operator, undefined)).toThrow(InvalidQueryError);
     }
   });

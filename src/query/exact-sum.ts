@@ -65,7 +65,8 @@ export class ExactSum {
   /** The sum, or the sum divided by how many numbers there were: NaN if there were infinities of both signs. */
   value(count = 1): number {
     if (this.#infinite !== 0) return this.#infinite;
-    if (this.#hugeParts.length === 0) return rounded(this.#parts) / count;
+    // Also where those that are huge come to nothing: scaled down, the others might be lost.
+    if (rounded(this.#hugeParts) === 0) return rounded(this.#parts) / count;
     const all = [...this.#hugeParts];
     for (const part of this.#parts) add(all, part / scale);
     // Divided before it is scaled up: a mean may be a number where the sum is none.

@@ -1,9 +1,9 @@
 /** Folds the rows of a query into aggregates: all of them, or each group. Rows are read field by field, not decoded. */
 import { ByteWriter, compareBytes } from '../base/bytes.ts';
-import { MemoryExceededError } from '../base/errors.ts';
+import { MemoryExceededError } from '../base/query-errors.ts';
 import { readField } from '../format/row-decode.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
-import { accumulatorOf } from './aggregate.ts';
+import { accumulatorOf, oneZero } from './aggregate.ts';
 import type { Accumulator, CompiledAggregate } from './aggregate.ts';
 import type { Execution, Row } from './execute.ts';
 import { HitList } from './hits.ts';
@@ -110,7 +110,7 @@ export class Fold {
   }
 
   #valuesOf(source: RowSource, base: number): unknown[] {
-    return this.#options.groupedBy.map((field) => readField(source, base, field));
+    return this.#options.groupedBy.map((field) => oneZero(readField(source, base, field)));
   }
 
   #group(key: Uint8Array, values: readonly unknown[]): Group {

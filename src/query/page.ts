@@ -1,7 +1,8 @@
 /** Pages: some rows of a query, and a bookmark that says where the next ones begin, whatever has changed by then. */
 import { checksum } from '../base/checksum.ts';
 import { ByteWriter, encodeUtf8, toHex } from '../base/bytes.ts';
-import { BookmarkError, InvalidQueryError } from '../base/errors.ts';
+import { InvalidQueryError } from '../base/errors.ts';
+import { BookmarkError } from '../base/query-errors.ts';
 import { MalformedKey } from '../format/ordered-key.ts';
 import { describeValue } from '../format/values.ts';
 import type { RegisteredFunction } from '../table/query-host.ts';

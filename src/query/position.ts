@@ -13,7 +13,7 @@ import { Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { KeyRange } from '../tree/cursor.ts';
-import type { Comparison, FieldValue } from './comparison.ts';
+import type { Comparison } from './comparison.ts';
 import { compileSelector, Condition } from './condition.ts';
 import type { KeyAccess } from './key-ranges.ts';
 import { RowOrder } from './row-order.ts';
@@ -54,7 +54,7 @@ class PositionSelector implements Selector {
 /** Rows whose first field is not before that of a position. */
 function notBefore({ descending }: OrderField, value: OrderedValue): Comparison {
   if (value === null) return { kind: descending ? 'null' : 'all' };
-  return { kind: 'value', operator: descending ? '<=' : '>=', value: value as FieldValue, orNull: descending };
+  return { kind: 'value', operator: descending ? '<=' : '>=', value, orNull: descending };
 }
 
 /** The type of a field's values as components of keys. */

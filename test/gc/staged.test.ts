@@ -122,7 +122,12 @@ describe('staged runs', () => {
     expect(await cluster.namesIn('staged')).toEqual([]);
     // Its view ends at a commit whose rows lie in the runs.
     expect(reader.db.stats().log?.appliedSeq).toBe(0);
-    const [first] = await cluster.run(reader.db.query(items).where('id', '=', ids[0] as number).execute());
+    const [first] = await cluster.run(
+      reader.db
+        .query(items)
+        .where('id', '=', ids[0] as number)
+        .execute(),
+    );
     expect(first?.text).toHaveLength(100_000);
     expect(await cluster.run(reader.db.get(items, ids[5]))).toMatchObject({ id: ids[5] });
     await expectLarge(cluster, reader);

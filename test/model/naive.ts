@@ -24,8 +24,15 @@ export interface Condition {
   readonly value: unknown;
 }
 
+/** Conditions of which all must hold in one of the branches, or in none. */
+export interface Alternatives {
+  readonly branches: readonly (readonly Condition[])[];
+  readonly negated: boolean;
+}
+
 export interface ModelQuery {
   readonly conditions: readonly Condition[];
+  readonly alternatives: readonly Alternatives[];
   readonly order: readonly { readonly field: ModelField; readonly descending: boolean }[];
   readonly limit: number | undefined;
   readonly offset: number;
@@ -119,7 +126,12 @@ function comparable(field: ModelField, value: unknown): unknown {
 
 /** The rows that a query gives, in order. */
 export function run(table: ModelTable, rows: Rows, query: ModelQuery): ModelRow[] {
-  const found = [...rows.values()].filter((row) => query.conditions.every((each) => matches(table, row, each)));
+  const found = [...rows.values()].filter((row) => {
+    const isOneOf = ({ branches, negated }: Alternatives): boolean => {
+      return branches.some((branch) => branch.every((each) => matches(table, row, each))) !== negated;
+    };
+    return query.conditions.every((each) => matches(table, row, each)) && query.alternatives.every(isOneOf);
+  });
   const order = [...query.order, { field: table.primaryKey, descending: false }];
   const sorted = found.toSorted((a, b) => {
     for (const { field, descending } of order) {

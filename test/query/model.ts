@@ -80,10 +80,15 @@ export function groupModel(rows: readonly Row[], fields: readonly string[]): Row
   });
 }
 
+/** -0 as 0: they are one value. */
+export function withoutMinus(value: unknown): unknown {
+  return Object.is(value, -0) ? 0 : value;
+}
+
 /** The value that comes first or last among those that are not null. */
 export function extremeModel(rows: readonly Row[], field: string, sign: 1 | -1): unknown {
   const found = rows.map((row) => row[field]).filter((value) => value !== null);
-  return found.toSorted((a, b) => compare(a, b) * sign)[0] ?? null;
+  return withoutMinus(found.toSorted((a, b) => compare(a, b) * sign)[0] ?? null);
 }
 
 export function runModel(rows: readonly Row[], primaryKey: string, query: ModelQuery): Row[] {

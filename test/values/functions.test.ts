@@ -105,7 +105,12 @@ describe('a registered function', () => {
     expect(logger.lines[1]?.message).toMatch(/later.*others/);
     await db.start();
     await flushed(db, fill);
-    expect(await db.query(people).where('age', '=', '20 years' as never).execute()).toMatchObject([{ id: 2 }]);
+    expect(
+      await db
+        .query(people)
+        .where('age', '=', '20 years' as never)
+        .execute(),
+    ).toMatchObject([{ id: 2 }]);
     expect(await db.query(people).where('age', '=', 20).execute()).toEqual([]);
     // Sorting is by the field all the same.
     expect(await db.query(people).orderBy('age', 'desc').first()).toMatchObject({ id: 9 });
