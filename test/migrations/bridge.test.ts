@@ -53,6 +53,28 @@ describe('what one version writes', () => {
     expect(await versions.findings(again)).toEqual([]);
   });
 
+  it('in a large batch that deletes rows too is seen by one who opens the database with a wider key', async () => {
+    const versions = new Versions();
+    const options = { blockSizeBytes: 4096 };
+    const before = { ...users1, fields: { ...users1.fields, id: { typeId: Types.uint8 } } };
+    const after = { ...users2, fields: { ...users2.fields, id: { typeId: Types.uint16 } } };
+    const v1 = await versions.open(1, [before], options);
+    await versions.write(v1, 'insert', [
+      { id: 1, name: 'goes' },
+      { id: 2, name: 'stays' },
+    ]);
+    await versions.merge(v1);
+    const batch = v1.db.batch();
+    void batch.delete('users', 1);
+    const long = 'x'.repeat(100_000);
+    for (let id = 100; id < 200; id++) void batch.insert('users', { id, name: `${long}${id}` });
+    await versions.run(batch.flush());
+    const v2 = await versions.open(2, [after], options);
+    expect(await versions.run(v2.db.query('users').count())).toBe(101);
+    expect(await versions.row(v2, 1)).toBeUndefined();
+    expect(await versions.row(v2, 2)).toEqual({ id: 2, name: 'stays', age: null, email: null, level: 3 });
+  });
+
   it('in large batches is seen by the other, before and after it is merged', async () => {
     const versions = new Versions();
     const options = { blockSizeBytes: 4096 };
