@@ -6,6 +6,7 @@ import type { BlockRef } from '../format/child-ref.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
 import type { BlockCache, CacheCounters, CacheSlot } from '../memory/block-cache.ts';
+import { isDeleted } from '../table/merged-cursor.ts';
 import type { BlockSource } from '../tree/block-source.ts';
 import { Tree } from '../tree/tree.ts';
 import { MadeEntries } from './made-entries.ts';
@@ -106,7 +107,9 @@ class TranslatedSource implements BlockSource {
     const { translation, leaf: shape } = this.#options;
     const made = new MadeEntries(translation, shape);
     for (let i = 0; i < leaf.count; i++) {
-      made.addTranslated(leaf.key(i), { source: leaf, base: leaf.rowBase(i) });
+      // Leaves of a staged commit say which rows it deletes.
+      if (isDeleted(leaf, i)) made.addDeleted(leaf.key(i));
+      else made.addTranslated(leaf.key(i), { source: leaf, base: leaf.rowBase(i) });
     }
     return made.node(leaf.name + this.#suffix);
   }

@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { DuplicateKeyError, InvalidSchemaError, MigrationError, MigrationPendingError } from '../../src/base/errors.ts';
 import { createDatabase } from '../../src/create.ts';
+import { Database } from '../../src/database.ts';
 import type { Block0, StoredTableVersion } from '../../src/format/block0.ts';
 import type { StoredMigration } from '../../src/format/stored-migration.ts';
 import type { StoredRoot } from '../../src/format/stored-root.ts';
 import { Types } from '../../src/format/types.ts';
+import { Instance } from '../../src/instance.ts';
+import { checkOptions } from '../../src/options.ts';
 import type { SchemaDefinition } from '../../src/table/schema.ts';
 import { prefix } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
@@ -51,6 +54,41 @@ describe('what one version writes', () => {
     const again = await versions.open(4, [users2]);
     expect(await versions.row(again, 7)).toEqual({ id: 7, name: 'seven', age: 7, email: 'x', level: 3 });
     expect(await versions.findings(again)).toEqual([]);
+  });
+
+  it('in a staged commit that deletes rows too is seen by one who opens the database, and has a migrate', async () => {
+    const versions = new Versions();
+    const open = async (nodeId: number, schema: SchemaDefinition): Promise<Database> => {
+      const given = {
+        dbPrefix: prefix,
+        nodeId,
+        driver: versions.store,
+        writeForwardInterval: 86_400_000,
+        logLevel: 'silent',
+      };
+      const checked = checkOptions(given, () => undefined);
+      // Anything but the smallest commit is staged.
+      const db = new Database(new Instance(checked, versions.environment, 300));
+      db.registerSchema(schema);
+      await versions.run(db.start());
+      return db;
+    };
+    const v1 = await open(1, users1);
+    const first = v1.batch();
+    void first.insert('users', { id: 1, name: 'goes' });
+    void first.insert('users', { id: 2, name: 'stays' });
+    await versions.run(first.flush());
+    await versions.run(v1.checkpoint());
+    const second = v1.batch();
+    void second.delete('users', 1);
+    for (let id = 10; id < 40; id++) void second.insert('users', { id, name: `row ${id}` });
+    await versions.run(second.flush());
+    const migrate = ({ id, name, age }: Record<string, unknown>): Record<string, unknown> => ({ id, name, age });
+    const v2 = await open(2, { ...users2, migrate });
+    expect(v2.stats().log?.pendingCommits).toBe(1);
+    expect(await versions.run(v2.query('users').count())).toBe(31);
+    expect(await versions.run(v2.get('users', 1))).toBeUndefined();
+    expect(await versions.run(v2.get('users', 2))).toMatchObject({ id: 2, name: 'stays', level: 3 });
   });
 
   it('in large batches is seen by the other, before and after it is merged', async () => {
