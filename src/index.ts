@@ -38,7 +38,8 @@ export type {
   TriggerHandler,
   UpdateDocument,
 } from './batch/batch.ts';
-export type { CacheDriver } from './memory/cache-driver.ts';
+export type { MemoryStats } from './memory/split-pool.ts';
+export type { CacheDriver } from './storage/cache-driver.ts';
 export type { CacheStats, DatabaseStats, LogStats } from './care/stats.ts';
 export type { TransactionCounters } from './care/transaction-counters.ts';
 export type { DocumentOf, FieldDefinition, RowOf, SchemaDefinition } from './table/schema.ts';
@@ -93,6 +94,7 @@ export {
   InvalidQueryError,
   InvalidSchemaError,
   InvariantError,
+  MemoryBudgetError,
   MigrationActiveError,
   MigrationError,
   MigrationPendingError,

@@ -9,7 +9,7 @@ import type { Polling } from './cluster/polling.ts';
 import { roles } from './cluster/role.ts';
 import type { Role } from './cluster/role.ts';
 import { describeValue } from './format/values.ts';
-import type { CacheDriver } from './memory/cache-driver.ts';
+import type { CacheDriver } from './storage/cache-driver.ts';
 import type { StorageDriver } from './storage/driver.ts';
 import type { ObservedRequest } from './storage/observed.ts';
 import { s3StandardPrices } from './storage/prices.ts';

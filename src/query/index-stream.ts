@@ -31,7 +31,7 @@ export class IndexStream implements HitStream {
   /** Whether runs are read from their end. */
   readonly #descending: boolean;
   readonly #overlaid: boolean;
-  readonly #pace = new LookupPace();
+  readonly #pace: LookupPace;
   /** Whether entries come by primary key, so that the next row is often in the leaf of the last one. */
   readonly #byKey: boolean;
   #leaf: Node | undefined;
@@ -43,6 +43,7 @@ export class IndexStream implements HitStream {
     this.#index = access.index;
     this.#typeId = access.index.field.typeId;
     this.#cursor = cursor;
+    this.#pace = new LookupPace(state.tree.source.memory);
     this.#filter = filter;
     this.#byKey = access.oneValue;
     this.#descending = access.oneValue && access.descending;
@@ -51,6 +52,7 @@ export class IndexStream implements HitStream {
 
   next(hits: HitList): boolean | Promise<boolean> {
     if (this.#from < this.#to) return this.#lookUp(hits);
+    this.#cursor.expect?.(this.#filter.empty ? hits.wanted : Number.POSITIVE_INFINITY);
     const moved = this.#cursor.next();
     if (moved instanceof Promise) return moved.then((more) => more && this.#enter(hits));
     return moved && this.#enter(hits);

@@ -3,6 +3,7 @@ import { CorruptionError } from '../base/errors.ts';
 import type { RowLayout } from '../format/row-layout.ts';
 import type { RunCursor } from '../tree/cursor.ts';
 import type { HitList, HitStream } from './hits.ts';
+import { MatchRate } from './match-rate.ts';
 import { maxPicks } from './selector.ts';
 import type { Filter } from './selector.ts';
 
@@ -12,6 +13,7 @@ export class TableStream implements HitStream {
   readonly #descending: boolean;
   readonly #filter: Filter;
   #picks: Int32Array | undefined;
+  readonly #rate = new MatchRate();
   /** What is left of the present run. */
   #from = 0;
   #to = 0;
@@ -24,20 +26,21 @@ export class TableStream implements HitStream {
   }
 
   next(hits: HitList): boolean | Promise<boolean> {
-    const moved = this.#advance();
+    const moved = this.#advance(hits.wanted);
     if (moved instanceof Promise) return moved.then((more) => more && this.#addRows(hits));
     return moved && this.#addRows(hits);
   }
 
   /** Counts matching rows instead of adding them: how many of the next ones; undefined once there are no more. */
   count(): number | undefined | Promise<number | undefined> {
-    const moved = this.#advance();
+    const moved = this.#advance(Number.POSITIVE_INFINITY);
     if (moved instanceof Promise) return moved.then((more) => (more ? this.#countRows() : undefined));
     return moved ? this.#countRows() : undefined;
   }
 
-  #advance(): boolean | Promise<boolean> {
+  #advance(wanted: number): boolean | Promise<boolean> {
     if (this.#from < this.#to) return true;
+    this.#cursor.expect?.(this.#rate.rowsFor(wanted));
     const moved = this.#cursor.next();
     if (moved instanceof Promise) return moved.then((more) => this.#enter(more));
     return this.#enter(moved);
@@ -91,6 +94,8 @@ export class TableStream implements HitStream {
     let picks = this.#picks;
     if (picks === undefined || picks.length < count) picks = this.#picks = new Int32Array(count);
     for (let k = 0; k < count; k++) picks[k] = first + k;
-    return this.#filter.select(node, node.rowsStart, node.stride, picks, count);
+    const kept = this.#filter.select(node, node.rowsStart, node.stride, picks, count);
+    this.#rate.note(count, kept);
+    return kept;
   }
 }
