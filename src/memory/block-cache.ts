@@ -45,7 +45,7 @@ const defaultBlockBytes = 65_536;
 const fewestGhosts = 64;
 /** Shares of fresh leaves among all leaves, and of inner nodes among all blocks, that the cache may learn. */
 const freshShares = { least: 0.1, most: 0.5 };
-const innerShares = { least: 0.1, most: 0.9, first: 0.5 };
+const innerShares = { least: 0.25, most: 0.9, first: 0.5 };
 /** An inner node that is missing is read before whatever lies below it: that is worth more than a leaf. */
 const innerWeight = 4;
 

@@ -4,6 +4,7 @@ import { Pacer } from '../base/pacer.ts';
 import { Node } from '../format/node.ts';
 import { RowDecoder, rowDecoder } from '../format/row-decode.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
+import { Scratch } from '../memory/scratch.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { AllRows, TopRows } from './collector.ts';
@@ -15,12 +16,13 @@ import { collect } from './ordered-stream.ts';
 import { planQuery } from './plan.ts';
 import type { CompiledQuery, Plan } from './plan.ts';
 import { RowOrder } from './row-order.ts';
+import { RowSize } from './row-size.ts';
 import type { Filter } from './selector.ts';
 
 export type Row = Record<string, unknown>;
 
-/** Rows held undecoded while the first ones are searched for: each may keep a block in memory. */
-const maxHeldRows = 256;
+/** Rows held undecoded while the first ones are searched for, at most: each may keep a block in memory. */
+const mostHeldRows = 256;
 
 export interface ExecutionOptions {
   readonly environment: Environment;
@@ -38,6 +40,8 @@ export class Execution {
   readonly #filter: Filter;
   readonly #pacer: Pacer;
   readonly #signal: AbortSignal | undefined;
+  readonly #fields: readonly LayoutField[];
+  #rowSize: RowSize | undefined;
 
   constructor(state: TableState, query: CompiledQuery, { environment, fields, signal }: ExecutionOptions) {
     this.state = state;
@@ -46,6 +50,7 @@ export class Execution {
     const { layout } = state.shape;
     this.#decoder = fields === undefined ? rowDecoder(layout) : new RowDecoder(fields);
     this.#readsText = (fields ?? layout.variableFields).some(({ variable }) => variable);
+    this.#fields = fields ?? layout.fields;
     this.#filter = filterOf(this.plan.residual);
     this.#pacer = new Pacer(environment);
     this.#signal = signal;
@@ -65,7 +70,18 @@ export class Execution {
       const found = this.state.lookup(access.keys[0] as Uint8Array);
       return found instanceof Promise ? found.then((hit) => this.#single(hit)) : this.#single(found);
     }
-    return ordered ? this.#orderedRows() : this.#sortedRows();
+    return this.#collectedRows(ordered);
+  }
+
+  /** Throws `MemoryBudgetError` where they are more than there is memory for. */
+  async #collectedRows(ordered: boolean): Promise<Row[]> {
+    const scratch = new Scratch(this.state.tree.source.memory);
+    try {
+      return await (ordered ? this.#orderedRows(scratch) : this.#sortedRows(scratch));
+    } finally {
+      // From here on they are the caller's.
+      scratch.release();
+    }
   }
 
   #single(hit: RowHit | undefined): Row[] {
@@ -74,24 +90,26 @@ export class Execution {
     return [this.decode(hit.source, hit.base)];
   }
 
-  async #orderedRows(): Promise<Row[]> {
+  async #orderedRows(scratch: Scratch): Promise<Row[]> {
     const rows: Row[] = [];
     const reader = new RowReader(this);
-    for (;;) {
+    for (let bytes = 0; ; bytes = reader.sizeBytes) {
       let more = reader.next(rows);
       if (more instanceof Promise) more = await more;
       if (!more) return rows;
+      scratch.add(reader.sizeBytes - bytes);
       await this.breathe();
     }
   }
 
-  async #sortedRows(): Promise<Row[]> {
+  async #sortedRows(scratch: Scratch): Promise<Row[]> {
     const { needed } = this;
     const { offset } = this.query;
     const order = new RowOrder(this.state.shape, this.plan.order);
-    if (needed <= maxHeldRows) {
+    const { aheadBytes, blockBytes } = this.state.tree.source.memory;
+    if (needed <= Math.min(mostHeldRows, aheadBytes / blockBytes)) {
       const keep: Keep<RowHit> = (source, base) => ({ source, base });
-      const hits = await this.#collect(new TopRows(order, needed, keep));
+      const hits = await this.#collect(new TopRows(order, needed, keep), scratch);
       return hits.slice(offset).map(({ source, base }) => this.decode(source, base));
     }
     const keep: Keep<Row> = (source, base) => {
@@ -100,14 +118,19 @@ export class Execution {
     };
     // Where most rows are wanted, it takes less to sort them all.
     const most = needed * 2 > this.state.tree.count;
-    const rows = await this.#collect(most ? new AllRows(order, keep) : new TopRows(order, needed, keep));
+    const sizeOf = (source: RowSource): number => this.rowSize.of(source);
+    const collector = most ? new AllRows(order, keep, sizeOf) : new TopRows(order, needed, keep, sizeOf);
+    const rows = await this.#collect(collector, scratch);
     return offset === 0 && rows.length <= needed ? rows : rows.slice(offset, needed);
   }
 
-  #collect<T>(collector: Collector<T>): Promise<T[]> {
-    return collect(this.open(), collector, this.#pacer, ({ bound }) => {
+  #collect<T>(collector: Collector<T>, scratch: Scratch): Promise<T[]> {
+    let bytes = 0;
+    return collect(this.open(), collector, this.#pacer, ({ bound, sizeBytes }) => {
       this.#checkSignal();
       this.#filter.bound = bound;
+      scratch.add(sizeBytes - bytes);
+      bytes = sizeBytes;
     });
   }
 
@@ -133,6 +156,12 @@ export class Execution {
     if (this.#readsText && source instanceof Node) source.expectReads(rows);
   }
 
+  /** What rows take once they are decoded. Single rows are read without it. */
+  get rowSize(): RowSize {
+    this.#rowSize ??= new RowSize(this.#fields);
+    return this.#rowSize;
+  }
+
   decode(source: RowSource, base: number): Row {
     return this.#decoder.decode(source, base);
   }
@@ -146,6 +175,8 @@ export class RowReader {
   #skip: number;
   #left: number;
   #ended = false;
+  /** Memory that the rows take that were handed out, as an estimate. */
+  sizeBytes = 0;
 
   constructor(execution: Execution) {
     this.#execution = execution;
@@ -174,6 +205,7 @@ export class RowReader {
       const from = i;
       while (i < end && hits.sources[i] === source) i++;
       execution.expectReads(source, i - from);
+      this.sizeBytes += execution.rowSize.of(source) * (i - from);
       for (let at = from; at < i; at++) rows.push(execution.decode(source, hits.bases[at] as number));
     }
     hits.clear();
