@@ -16,6 +16,11 @@ function block(seed: number, sizeBytes = 1000): Uint8Array {
   return new Uint8Array(sizeBytes).map((_, i) => (i * 31 + seed) & 0xff);
 }
 
+/** Comparing them element by element would take long. */
+function isBlock(bytes: Uint8Array | undefined, seed: number): boolean {
+  return bytes !== undefined && Buffer.compare(bytes, block(seed, 16_000)) === 0;
+}
+
 /** All files below a folder. */
 function filesIn(folder: string): string[] {
   return (fs.readdirSync(folder, { recursive: true }) as string[])
@@ -90,18 +95,18 @@ describe('DiskCacheDriver', () => {
     const folder = newFolder();
     const environment = new VirtualEnvironment({ startMs: Date.now() - 100_000_000 });
     const cache = new DiskCacheDriver({ path: folder, maxSizeBytes: mebibyte, environment });
-    for (let i = 0; i < 300; i++) {
+    for (let i = 0; i < 150; i++) {
       await cache.set(`db/${i}`, block(i, 16_000));
       const usedMs = environment.now();
       const fresh = filesIn(folder).find((name) => fs.statSync(name).mtimeMs > usedMs + 50_000_000);
       if (fresh !== undefined) fs.utimesSync(fresh, usedMs / 1000, usedMs / 1000);
       environment.skewMs += 100_000;
       // Used all the time.
-      expect(await cache.get('db/0')).toEqual(block(0, 16_000));
+      expect(isBlock(await cache.get('db/0'), 0)).toBe(true);
       await cache.idle();
       expect(sizeOf(folder)).toBeLessThanOrEqual(mebibyte * 1.13);
     }
-    expect(await cache.get('db/299')).toEqual(block(299 & 0xff, 16_000));
+    expect(isBlock(await cache.get('db/149'), 149)).toBe(true);
     expect(await cache.get('db/1')).toBeUndefined();
     expect(filesIn(folder).length).toBeGreaterThan(40);
     await cache.set('db/large', new Uint8Array(mebibyte / 4));

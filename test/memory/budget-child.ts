@@ -1,0 +1,124 @@
+/**
+ * Loads a table many times as large as a budget of memory, or reads it within that budget, in a process of its own: what
+ * it reports is how much its memory grew. Run by budget.test.ts.
+ */
+import { defineSchema, MemoryBudgetError, StoreDb, Types } from '../../src/index.ts';
+import type { Database } from '../../src/index.ts';
+import { FileDriver } from '../../src/storage/index.ts';
+
+const [mode, folder, budget, count] = process.argv.slice(2) as [string, string, string, string];
+const maxMemoryBytes = Number(budget);
+const rows = Number(count);
+
+const pages = defineSchema({
+  name: 'pages',
+  version: 1,
+  fields: { id: { typeId: Types.uint32 }, rank: { typeId: Types.uint32 }, text: { typeId: Types.varchar } },
+  primaryKey: 'id',
+  indexes: ['rank'],
+});
+
+const filler = 'All work and no play makes a dull table. '.repeat(24);
+
+function rankOf(id: number): number {
+  return (id * 7919) % rows;
+}
+
+function textOf(id: number): string {
+  return `${rankOf(id * 31)} ${filler}`;
+}
+
+async function open(options: { readonly maxMemoryBytes?: number } = {}): Promise<Database> {
+  // Durability would only measure the disk.
+  const driver = new FileDriver({ path: folder, durability: 'none' });
+  const db = StoreDb({ dbPrefix: 'db', nodeId: 0, driver, logLevel: 'silent', ...options });
+  db.registerSchema(pages);
+  await db.start();
+  return db;
+}
+
+async function load(): Promise<void> {
+  const db = await open();
+  for (let id = 0; id < rows; ) {
+    const batch = db.batch();
+    for (const end = Math.min(rows, id + 20_000); id < end; id++) {
+      void batch.insert(pages, { id, rank: rankOf(id), text: textOf(id) });
+    }
+    await batch.flush();
+  }
+  await db.checkpoint();
+  await db.stop();
+}
+
+let most = 0;
+function watch(): void {
+  most = Math.max(most, process.memoryUsage.rss());
+}
+
+function check(isRight: boolean, what: string): void {
+  if (!isRight) throw new Error(`wrong: ${what}`);
+}
+
+/** Everything that reads, over the first `n` rows. */
+async function read(db: Database, n: number): Promise<void> {
+  let sum = 0;
+  for await (const { id, text } of db.query(pages).where('id', '<', n)) {
+    sum += id;
+    if ((id & 1023) === 0) {
+      check(text === textOf(id), 'scanned row');
+      watch();
+    }
+  }
+  check(sum === (n * (n - 1)) / 2, 'scan');
+  check((await db.query(pages).where('id', '<', n).where('text', '!=', null).count()) === n, 'count');
+  watch();
+  const top = await db.query(pages).where('id', '<', n).orderBy('text', 'desc').limit(20).execute();
+  check(top.length === 20 && top.every(({ text }, i) => i === 0 || text <= (top[i - 1]?.text ?? '')), 'top rows');
+  watch();
+  const many = await db.query(pages).where('id', '<', n).orderBy('text').select('id').limit(2000).execute();
+  check(many.length === Math.min(n, 2000), 'more top rows');
+  watch();
+  const ordered = await db.query(pages).orderBy('rank', 'desc').limit(1000).execute();
+  check(ordered[0]?.rank === rows - 1 && ordered.length === 1000, 'order of an index');
+  watch();
+  for (let i = 0; i < n / 8; i++) {
+    const id = (i * 7907) % n;
+    check((await db.get(pages, id))?.rank === rankOf(id), 'point read');
+    if ((i & 255) === 0) watch();
+  }
+  watch();
+}
+
+/** Calls that want more than there is room for: each is to say so. */
+async function refuse(db: Database): Promise<string[]> {
+  const messages: string[] = [];
+  for (const call of [() => db.query(pages).orderBy('text').execute(), () => db.query(pages).execute()]) {
+    try {
+      await call();
+      messages.push('was not refused');
+    } catch (error) {
+      if (!(error instanceof MemoryBudgetError)) throw error;
+      messages.push(error.message);
+    }
+    watch();
+  }
+  return messages;
+}
+
+if (mode === 'load') await load();
+else {
+  const db = await open({ maxMemoryBytes });
+  // What the runtime takes for the code itself is not the data's.
+  await read(db, 1000);
+  await refuse(await open({ maxMemoryBytes: 1024 * 1024 }));
+  const before = process.memoryUsage.rss();
+  const startedMs = performance.now();
+  await read(db, rows);
+  const readBytes = most - before;
+  const messages = await refuse(db);
+  await read(db, rows / 8);
+  const { memory } = db.stats();
+  await db.stop();
+  const tookMs = performance.now() - startedMs;
+  process.stdout.write(JSON.stringify({ readBytes, grownBytes: most - before, messages, memory, tookMs, before }));
+}
