@@ -36,18 +36,18 @@ describe('SplitPool', () => {
     const { pool: split, commit } = pool();
     fill(split);
     expect(split.stats()).toMatchObject({ maxBytes, innerBytes: 0, committedBytes: 0, scratchBytes: 0 });
-    expect(split.stats().cacheLimitBytes).toBe(maxBytes * 0.75);
-    expect(split.cache.sizeBytes).toBeGreaterThan(11 * mebibyte);
-    commit(3 * mebibyte);
+    expect(split.stats().cacheLimitBytes).toBe(maxBytes / 2);
+    expect(split.cache.sizeBytes).toBeGreaterThan(7 * mebibyte);
+    commit(2 * mebibyte);
     const scratch = new Scratch(split);
     scratch.add(4 * mebibyte);
-    expect(split.stats()).toMatchObject({ committedBytes: 3 * mebibyte, scratchBytes: 4 * mebibyte });
-    expect(split.stats().cacheLimitBytes).toBe(5 * mebibyte);
-    expect(split.cache.sizeBytes).toBeLessThanOrEqual(5 * mebibyte);
+    expect(split.stats()).toMatchObject({ committedBytes: 2 * mebibyte, scratchBytes: 4 * mebibyte });
+    expect(split.stats().cacheLimitBytes).toBe(2 * mebibyte);
+    expect(split.cache.sizeBytes).toBeLessThanOrEqual(2 * mebibyte);
     scratch.release();
     commit(0);
     fill(split);
-    expect(split.cache.sizeBytes).toBeGreaterThan(11 * mebibyte);
+    expect(split.cache.sizeBytes).toBeGreaterThan(7 * mebibyte);
     expect(split.stats().leafBytes).toBe(split.cache.sizeBytes);
   });
 
@@ -55,11 +55,11 @@ describe('SplitPool', () => {
     const { pool: split, commit } = pool();
     fill(split);
     const scratch = new Scratch(split);
-    scratch.add(10 * mebibyte);
+    scratch.add(13.5 * mebibyte);
     expect(() => scratch.add(mebibyte)).toThrow(MemoryBudgetError);
     expect(() => scratch.add(mebibyte)).toThrow(/maxMemoryBytes \(16777216\)/);
-    expect(split.stats().scratchBytes).toBe(10 * mebibyte);
-    expect(split.cache.sizeBytes).toBeGreaterThan(mebibyte);
+    expect(split.stats().scratchBytes).toBe(13.5 * mebibyte);
+    expect(split.cache.sizeBytes).toBeGreaterThan(mebibyte / 2);
     // Others have their share of it.
     const other = new Scratch(split);
     expect(() => other.add(mebibyte)).toThrow(MemoryBudgetError);
@@ -80,7 +80,7 @@ describe('SplitPool', () => {
   it('bounds what is read ahead, by all together', () => {
     const { pool: split } = pool();
     const blocks = split.aheadBytes / 65_536;
-    expect(blocks).toBe(24);
+    expect(blocks).toBe(16);
     for (let i = 0; i < blocks; i++) expect(split.beginAhead(65_536)).toBe(true);
     expect(split.beginAhead(1)).toBe(false);
     split.endAhead(65_536);

@@ -32,10 +32,12 @@ export interface SplitPoolOptions {
   readonly committedBytes: () => number;
 }
 
-/** Part of the budget that is counted; the rest is for what is not. */
-const countedShare = 0.75;
-/** Part of what is counted that is left to the cache, whatever the others ask for. */
-const cacheShare = 1 / 8;
+/** Part of the budget that the cache may have, with the committed cache: the rest is for what is not counted. */
+const cachedShare = 0.5;
+/** Part of that which is left to the cache, whatever the others ask for. */
+const leastCacheShare = 1 / 8;
+/** Part of the budget that queries may have, with the committed cache. */
+const scratchShare = 7 / 8;
 /** Queries may collect this much however small the budget is: the least that can be set for it. */
 const leastScratchBytes = 1024 * 1024;
 
@@ -45,25 +47,25 @@ export class SplitPool implements ReadMemory {
   readonly cache: BlockCache;
   readonly blockBytes: number;
   readonly #options: SplitPoolOptions;
-  readonly #countedBytes: number;
+  readonly #cachedBytes: number;
   #scratchBytes = 0;
   /** Bytes of blocks that are read ahead at the moment, by all. */
   #aheadBytes = 0;
 
   constructor(options: SplitPoolOptions) {
     this.#options = options;
-    this.#countedBytes = Math.floor(options.maxBytes * countedShare);
+    this.#cachedBytes = Math.floor(options.maxBytes * cachedShare);
     this.blockBytes = options.blockBytes;
     this.cache = new BlockCache(() => this.#cacheLimitBytes, options.blockBytes);
   }
 
   get #cacheLimitBytes(): number {
-    const left = this.#countedBytes - this.#options.committedBytes() - this.#scratchBytes;
-    return Math.max(Math.floor(this.#countedBytes * cacheShare), left);
+    const left = this.#cachedBytes - this.#options.committedBytes() - this.#scratchBytes;
+    return Math.max(Math.floor(this.#cachedBytes * leastCacheShare), left);
   }
 
   get aheadBytes(): number {
-    return Math.floor(this.#countedBytes / 8);
+    return Math.floor(this.#cachedBytes / 8);
   }
 
   beginAhead(bytes: number): boolean {
@@ -84,9 +86,9 @@ export class SplitPool implements ReadMemory {
   }
 
   #checkRoom(taken: number): void {
-    const left = this.#countedBytes * (1 - cacheShare) - this.#options.committedBytes();
+    const { maxBytes, committedBytes } = this.#options;
+    const left = maxBytes * scratchShare - committedBytes();
     if (taken <= Math.max(leastScratchBytes, left)) return;
-    const { maxBytes } = this.#options;
     throw new MemoryBudgetError(
       maxBytes,
       `Queries under way would hold more than ${(Math.max(leastScratchBytes, left) / mebibyte).toFixed(1)} MiB of rows, ` +

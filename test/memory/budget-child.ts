@@ -18,7 +18,7 @@ const pages = defineSchema({
   indexes: ['rank'],
 });
 
-const filler = 'All work and no play makes a dull table. '.repeat(24);
+const filler = 'All work and no play makes a dull table. '.repeat(96);
 
 function rankOf(id: number): number {
   return (id * 7919) % rows;
@@ -41,7 +41,7 @@ async function load(): Promise<void> {
   const db = await open();
   for (let id = 0; id < rows; ) {
     const batch = db.batch();
-    for (const end = Math.min(rows, id + 20_000); id < end; id++) {
+    for (const end = Math.min(rows, id + 8000); id < end; id++) {
       void batch.insert(pages, { id, rank: rankOf(id), text: textOf(id) });
     }
     await batch.flush();
@@ -51,7 +51,9 @@ async function load(): Promise<void> {
 }
 
 let most = 0;
+/** What counts is what is held. How much garbage the runtime lets lie before it looks is its own affair: some 64 MB. */
 function watch(): void {
+  globalThis.gc?.();
   most = Math.max(most, process.memoryUsage.rss());
 }
 
@@ -64,7 +66,7 @@ async function read(db: Database, n: number): Promise<void> {
   let sum = 0;
   for await (const { id, text } of db.query(pages).where('id', '<', n)) {
     sum += id;
-    if ((id & 1023) === 0) {
+    if ((id & 4095) === 0) {
       check(text === textOf(id), 'scanned row');
       watch();
     }
@@ -78,10 +80,10 @@ async function read(db: Database, n: number): Promise<void> {
   const many = await db.query(pages).where('id', '<', n).orderBy('text').select('id').limit(2000).execute();
   check(many.length === Math.min(n, 2000), 'more top rows');
   watch();
-  const ordered = await db.query(pages).orderBy('rank', 'desc').limit(1000).execute();
-  check(ordered[0]?.rank === rows - 1 && ordered.length === 1000, 'order of an index');
+  const ordered = await db.query(pages).orderBy('rank', 'desc').limit(300).execute();
+  check(ordered[0]?.rank === rows - 1 && ordered.length === 300, 'order of an index');
   watch();
-  for (let i = 0; i < n / 8; i++) {
+  for (let i = 0; i < Math.min(n, 1500); i++) {
     const id = (i * 7907) % n;
     check((await db.get(pages, id))?.rank === rankOf(id), 'point read');
     if ((i & 255) === 0) watch();
@@ -109,16 +111,19 @@ if (mode === 'load') await load();
 else {
   const db = await open({ maxMemoryBytes });
   // What the runtime takes for the code itself is not the data's.
+  const watching = setInterval(watch, 250);
   await read(db, 1000);
-  await refuse(await open({ maxMemoryBytes: 1024 * 1024 }));
+  const small = await open({ maxMemoryBytes: 1024 * 1024 });
+  await refuse(small);
+  await small.stop();
+  watch();
   const before = process.memoryUsage.rss();
-  const startedMs = performance.now();
+  most = before;
   await read(db, rows);
   const readBytes = most - before;
   const messages = await refuse(db);
-  await read(db, rows / 8);
   const { memory } = db.stats();
   await db.stop();
-  const tookMs = performance.now() - startedMs;
-  process.stdout.write(JSON.stringify({ readBytes, grownBytes: most - before, messages, memory, tookMs, before }));
+  clearInterval(watching);
+  process.stdout.write(JSON.stringify({ readBytes, grownBytes: most - before, messages, memory }));
 }

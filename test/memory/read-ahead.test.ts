@@ -172,14 +172,14 @@ describe('read-ahead', () => {
     const { most, gets, result } = await measure(() => db.query(readings).where('text', '!=', null).count());
     expect(result).toBe(rows);
     expect(most).toBeGreaterThan(8);
-    // An eighth of three quarters of a MiB, in blocks of some 4 KiB, and the one that is waited for.
-    expect(most).toBeLessThanOrEqual(26);
+    // An eighth of half a MiB, in blocks of some 4 KiB, and the one that is waited for.
+    expect(most).toBeLessThanOrEqual(18);
     expect(gets).toBe(blocks);
     const both = await measure(() =>
       Promise.all([1, 2, 3].map((id) => db.query(readings).where('text', '!=', `${id}`).count())),
     );
     expect(both.result).toEqual([rows, rows, rows]);
-    expect(both.most).toBeLessThanOrEqual(30);
+    expect(both.most).toBeLessThanOrEqual(22);
   });
 
   it('gives the error of a leaf that cannot be read to whoever comes to it, and to nobody else', async () => {
