@@ -127,7 +127,7 @@ describe('BlockCache', () => {
   it('keeps what comes back soon after it went, unless a scan came by it', () => {
     const cache = new BlockCache(slotBytes * 10);
     const fill = (prefix: string): void => {
-      for (let i = 0; i < 20; i++) cache.add(nodeOf(`${prefix}${i}`), true);
+      for (let i = 0; i < 20; i++) cache.add(nodeOf(`${prefix}${i}`));
     };
     cache.add(nodeOf('back'));
     cache.add(nodeOf('passed'));
@@ -139,6 +139,21 @@ describe('BlockCache', () => {
     fill('c');
     expect(cache.find('back')).toBeDefined();
     expect(cache.find('passed')).toBeUndefined();
+  });
+
+  it('holds what a scan comes by if there is room, or if scans come by it again and again', () => {
+    const cache = new BlockCache(slotBytes * 10);
+    const scan = (prefix: string): number => {
+      let found = 0;
+      for (let i = 0; i < 8; i++) {
+        if (cache.find(`${prefix}${i}`, true) === undefined) cache.add(nodeOf(`${prefix}${i}`), true);
+        else found++;
+      }
+      return found;
+    };
+    expect([scan('a'), scan('a'), scan('b'), scan('a')]).toEqual([0, 8, 0, 8]);
+    for (let round = 0; round < 3; round++) scan('b');
+    expect(scan('b')).toBeGreaterThan(6);
   });
 
   it('holds on to inner nodes while there are leaves to evict', () => {

@@ -3,8 +3,8 @@
  * eviction empties the slot. A query may go on using a node that was evicted meanwhile: nodes are immutable.
  *
  * There are three queues. Inner nodes have one of their own, since every way to a row leads through them. A leaf is
- * `fresh` at first; once it was used again it is `kept`. What a scan passes is never more than fresh, so that a scan of
- * everything takes room from other scans, and not from what is read again and again. Which queue gives way is learnt
+ * `fresh` at first; once it was used again it is `kept`. What a scan passes is never more than fresh, and where there is no
+ * room it is held only if it came by lately, so that a scan of everything takes no room from what is read again and again. Which queue gives way is learnt
  * from the names of blocks that went lately (ghosts): a block that is asked for again after it went would have been
  * held if its queue had been longer, and that queue's share grows at the others' expense.
  */
@@ -117,6 +117,11 @@ export class BlockCache {
       return slot;
     }
     if (!passing && this.#recall(slot, limit) && slot.queue === 'fresh') slot.queue = 'kept';
+    if (passing && slot.queue === 'fresh' && this.sizeBytes + bytes > limit && !this.#ghosts.delete(node.name)) {
+      this.#remember(node.name, 'fresh');
+      slot.node = undefined;
+      return slot;
+    }
     this.#slots.set(node.name, slot);
     this.#queues[slot.queue].push(slot);
     node.onGrow = (extra) => this.#grow(slot, extra);

@@ -33,7 +33,7 @@ interface World {
   readonly environment: VirtualEnvironment;
   readonly db: Database;
   /** Runs a call, and tells how long it took and how many objects it read. */
-  measure<T>(call: () => Promise<T>): Promise<{ result: T; tookMs: number; gets: number; most: number }>;
+  readonly measure: <T>(call: () => Promise<T>) => Promise<{ result: T; tookMs: number; gets: number; most: number }>;
 }
 
 async function open(driver: MemoryDriver, options: Partial<StoreDbOptions> = {}): Promise<World> {
@@ -66,7 +66,7 @@ async function open(driver: MemoryDriver, options: Partial<StoreDbOptions> = {})
   };
 }
 
-function row(id: number): object {
+function row(id: number) {
   return { id, kind: `kind ${id % 4}`, value: (id * 7919) % rows, text: `reading ${id} `.repeat(8) };
 }
 
@@ -74,7 +74,7 @@ beforeAll(async () => {
   stored = new MemoryDriver();
   const { db, environment } = await open(stored);
   const batch = db.batch();
-  for (let id = 0; id < rows; id++) void batch.insert(readings, row(id) as never);
+  for (let id = 0; id < rows; id++) void batch.insert(readings, row(id));
   await environment.run(batch.flush());
   await environment.run(db.checkpoint());
   await environment.run(db.stop());
