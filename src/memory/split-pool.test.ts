@@ -55,10 +55,10 @@ describe('SplitPool', () => {
     const { pool: split, commit } = pool();
     fill(split);
     const scratch = new Scratch(split);
-    scratch.add(13.5 * mebibyte);
+    scratch.add(11.5 * mebibyte);
     expect(() => scratch.add(mebibyte)).toThrow(MemoryBudgetError);
     expect(() => scratch.add(mebibyte)).toThrow(/maxMemoryBytes \(16777216\)/);
-    expect(split.stats().scratchBytes).toBe(13.5 * mebibyte);
+    expect(split.stats().scratchBytes).toBe(11.5 * mebibyte);
     expect(split.cache.sizeBytes).toBeGreaterThan(mebibyte / 2);
     // Others have their share of it.
     const other = new Scratch(split);

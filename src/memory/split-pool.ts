@@ -37,7 +37,7 @@ const cachedShare = 0.5;
 /** Part of that which is left to the cache, whatever the others ask for. */
 const leastCacheShare = 1 / 8;
 /** Part of the budget that queries may have, with the committed cache. */
-const scratchShare = 7 / 8;
+const scratchShare = 3 / 4;
 /** Queries may collect this much however small the budget is: the least that can be set for it. */
 const leastScratchBytes = 1024 * 1024;
 

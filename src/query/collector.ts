@@ -104,7 +104,8 @@ export class TopRows<T> implements Collector<T> {
     const heap = this.#heap;
     if (heap.length < this.#count) {
       heap.push(this.#entry(source, base));
-      this.sizeBytes += this.#sizeOf(source) + scratch.length + listBytes * 2;
+      // The value that decides first is most of the key, and is held beside it.
+      this.sizeBytes += this.#sizeOf(source) + scratch.length * 2 + listBytes * 2;
       this.#siftUp(heap.length - 1);
       return;
     }
