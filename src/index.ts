@@ -38,7 +38,8 @@ export type {
   TriggerHandler,
   UpdateDocument,
 } from './batch/batch.ts';
-export type { CacheDriver } from './memory/cache-driver.ts';
+export type { MemoryStats } from './memory/split-pool.ts';
+export type { CacheDriver } from './storage/cache-driver.ts';
 export type { CacheStats, DatabaseStats, LogStats } from './care/stats.ts';
 export type { TransactionCounters } from './care/transaction-counters.ts';
 export type { DocumentOf, FieldDefinition, IndexDefinition, RowOf, SchemaDefinition } from './table/schema.ts';
@@ -102,6 +103,7 @@ export {
   InvalidQueryError,
   InvalidSchemaError,
   InvariantError,
+  MemoryBudgetError,
   MigrationActiveError,
   MigrationError,
   MigrationPendingError,
@@ -120,4 +122,4 @@ export {
   UnsafeStoreError,
 } from './base/errors.ts';
 export { UniqueIndexError } from './base/unique-index-error.ts';
-export { BookmarkError, BudgetExceededError, MemoryExceededError } from './base/query-errors.ts';
+export { BookmarkError, BudgetExceededError } from './base/query-errors.ts';

@@ -116,10 +116,6 @@ export class Instance implements BatchHost, QueryHost {
     return this.#options.prices;
   }
 
-  get queryMemoryBytes(): number {
-    return this.#options.maxMemoryBytes;
-  }
-
   /** The engine from `start()` to `stop()`. */
   get engine(): Engine | undefined {
     return this.#engine;

@@ -9,7 +9,7 @@ import type { Polling } from './cluster/polling.ts';
 import { roles } from './cluster/role.ts';
 import type { Role } from './cluster/role.ts';
 import { describeValue } from './format/values.ts';
-import type { CacheDriver } from './memory/cache-driver.ts';
+import type { CacheDriver } from './storage/cache-driver.ts';
 import type { StorageDriver } from './storage/driver.ts';
 import type { ObservedRequest } from './storage/observed.ts';
 import { s3StandardPrices } from './storage/prices.ts';
@@ -37,11 +37,20 @@ export interface StoreDbOptions {
   readonly writeForwardInterval?: number;
   /** Size that data blocks should have, in bytes, 512 to 16 MiB. Default 65536. */
   readonly blockSizeBytes?: number;
-  /** Memory that cached blocks and work under way may take, in bytes, at least 1 MiB. Default 104857600. */
+  /**
+   * Memory that cached blocks, commits that are not merged yet, and the rows that queries collect may take together, in
+   * bytes, at least 1 MiB. A query that needs more rejects with `MemoryBudgetError`. Default 104857600.
+   */
   readonly maxMemoryBytes?: number;
-  /** A second cache for blocks, behind the one in memory. Default: none. */
+  /**
+   * A cache for blocks behind the one in memory, for instance a `DiskCacheDriver`. What it gives is checked, and one that
+   * fails is passed over. Default: none, so that blocks are cached in memory alone.
+   */
   readonly cacheDriver?: CacheDriver;
-  /** Estimated size of a cached block, in bytes, 512 to 16 MiB. It changes nothing in this release. Default 65536. */
+  /**
+   * Size of a cached block, as an estimate, in bytes, 512 to 16 MiB: by it is reckoned how many blocks a query may hold at
+   * once, and how many names of blocks that went the cache remembers. Default 65536.
+   */
   readonly cacheBlockSize?: number;
   /**
    * Ids of the nodes that share write authority, or a function that tells, asked at every turn in which something is to be

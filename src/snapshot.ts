@@ -31,10 +31,6 @@ class SnapshotHost implements QueryHost {
     return this.#instance.prices;
   }
 
-  get queryMemoryBytes(): number {
-    return this.#instance.queryMemoryBytes;
-  }
-
   shapeOf(table: string): TableShape | undefined {
     const shape = this.#instance.registry.shape(table);
     const stored = this.#held.view.table(table)?.shape;

@@ -185,6 +185,16 @@ export class BackpressureError extends StoreDbError {
   }
 }
 
+/** A query would collect more than there is memory for. Nothing was returned. */
+export class MemoryBudgetError extends StoreDbError {
+  /** The budget in bytes: the option `maxMemoryBytes`. */
+  readonly maxMemoryBytes: number;
+  constructor(maxMemoryBytes: number, message: string) {
+    super('MEMORY_BUDGET', message);
+    this.maxMemoryBytes = maxMemoryBytes;
+  }
+}
+
 /** What a transaction had read was changed by others before every attempt to commit it. Nothing of it was applied. */
 export class TransactionConflictError extends StoreDbError {
   /** How often it was tried. */

@@ -20,10 +20,3 @@ export class BudgetExceededError extends StoreDbError {
     this.used = used;
   }
 }
-
-/** The result of a query takes more memory than `maxMemoryBytes` allows. */
-export class MemoryExceededError extends StoreDbError {
-  constructor(message: string) {
-    super('MEMORY_EXCEEDED', message);
-  }
-}

@@ -2,6 +2,7 @@
 import type { Engine } from '../cluster/engine.ts';
 import type { MergeCounters } from '../cluster/merge-counters.ts';
 import type { Role } from '../cluster/role.ts';
+import type { MemoryStats } from '../memory/split-pool.ts';
 import type { RequestCounts } from '../storage/observed.ts';
 import type { TransactionCounters } from './transaction-counters.ts';
 import { costOf } from '../storage/prices.ts';
@@ -54,6 +55,8 @@ export interface DatabaseStats {
   readonly dollars: number;
   /** Blocks in memory, and how often they spared a request. Roots that are part of Block 0 are not counted. */
   readonly cache: CacheStats;
+  /** How `maxMemoryBytes` is split at the moment; undefined while stopped. */
+  readonly memory: MemoryStats | undefined;
   /** The log as this instance sees it; undefined while stopped. */
   readonly log: LogStats | undefined;
   /** What merging has done since `start()`. */
@@ -71,13 +74,15 @@ export function readStats(
   transactions: TransactionCounters,
 ): DatabaseStats {
   const view = engine?.view;
-  const { hits = 0, driverHits = 0, misses = 0 } = engine?.cache.counters ?? {};
+  const cache = engine?.pool.cache;
+  const { hits = 0, driverHits = 0, misses = 0 } = cache?.counters ?? {};
   return {
     role,
     uptimeMs,
     requests,
     dollars: costOf(requests, prices),
-    cache: { blocks: engine?.cache.count ?? 0, sizeBytes: engine?.cache.sizeBytes ?? 0, hits, driverHits, misses },
+    cache: { blocks: cache?.count ?? 0, sizeBytes: cache?.sizeBytes ?? 0, hits, driverHits, misses },
+    memory: engine?.pool.stats(),
     log: view && {
       ageMs: Math.max(0, engine?.viewAgeMs ?? 0),
       generation: view.block0.generation,

@@ -14,15 +14,12 @@ import {
   SnapshotExpiredError,
   StorageError,
 } from '../base/errors.ts';
-import type { Logger } from '../base/logger.ts';
 import type { Block0, StoredSnapshot } from '../format/block0.ts';
 import { CommitLog } from '../log/commit-log.ts';
-import { BlockCache } from '../memory/block-cache.ts';
-import type { CacheDriver } from '../memory/cache-driver.ts';
+import type { SecondCache } from '../memory/second-cache.ts';
+import type { SplitPool } from '../memory/split-pool.ts';
 import { Block0Register } from '../root/block0-register.ts';
-import type { StorageDriver } from '../storage/driver.ts';
 import { View, ViewContext } from '../table/view.ts';
-import { BlockReader } from '../tree/block-source.ts';
 import { LogWriter } from './append.ts';
 import { History } from './history.ts';
 import type { FlushRequest } from './append.ts';
@@ -32,23 +29,18 @@ import { Merger } from './merge.ts';
 import { Pins } from './pins.ts';
 import { openOrCreate } from './opening.ts';
 import { Backlog } from './backlog.ts';
+import { makeBlockMemory } from './block-memory.ts';
+import type { BlockMemoryOptions } from './block-memory.ts';
 import { Membership } from './membership.ts';
 import { Turns } from './turns.ts';
 import type { TurnHost, TurnOptions } from './turns.ts';
 
-export interface EngineOptions extends TurnOptions {
-  readonly driver: StorageDriver;
-  readonly prefix: string;
-  readonly logger: Logger;
+export interface EngineOptions extends TurnOptions, BlockMemoryOptions {
   readonly blockSizeBytes: number;
-  readonly maxMemoryBytes: number;
-  readonly cacheDriver: CacheDriver | undefined;
   /** Commits whose outcome was not known when an engine before this one was closed. */
   readonly undecided: Map<string, Undecided>;
 }
 
-/** Part of the memory that is for cached blocks; the rest is for commits that wait, and for merges and queries. */
-const cacheShare = 0.4;
 /** An opening that took longer looks at the store once more, in milliseconds. */
 const longOpeningMs = 2000;
 const operationTimeoutMs = 60_000;
@@ -67,7 +59,7 @@ export interface PinnedView {
 
 export class Engine implements TurnHost {
   readonly #options: EngineOptions;
-  readonly cache: BlockCache;
+  readonly pool: SplitPool;
   readonly register: Block0Register;
   readonly log: CommitLog;
   readonly follower: Follower;
@@ -75,7 +67,7 @@ export class Engine implements TurnHost {
   readonly pins: Pins;
   readonly history: History;
   readonly context: ViewContext;
-  readonly #reader: BlockReader;
+  readonly #second: SecondCache | undefined;
   readonly #writer: LogWriter;
   readonly #backlog: Backlog;
   readonly #membership: Membership;
@@ -88,11 +80,12 @@ export class Engine implements TurnHost {
   constructor(options: EngineOptions) {
     const { environment, driver, prefix, logger, nodeId, maxMemoryBytes, blockSizeBytes } = options;
     this.#options = options;
-    this.cache = new BlockCache(Math.floor(maxMemoryBytes * cacheShare));
+    const { pool, second, reader } = makeBlockMemory(options, () => this.follower.pendingBytes);
+    this.pool = pool;
+    this.#second = second;
     this.register = new Block0Register(driver, prefix, environment, logger, nodeId);
     this.log = new CommitLog(driver, prefix);
-    this.#reader = new BlockReader(driver, prefix, this.cache, options.cacheDriver, logger);
-    this.context = new ViewContext(this.#reader);
+    this.context = new ViewContext(reader);
     this.follower = new Follower(this.register, this.log, this.context, (view) => this.#backlog.roomBytes(view));
     this.#backlog = new Backlog({
       environment,
@@ -117,7 +110,7 @@ export class Engine implements TurnHost {
     this.merger = new Merger({
       ...parts,
       members: (registered) => this.#turns.rotation.members(registered),
-      cache: this.cache,
+      cache: pool.cache,
       blockSizeBytes,
       indexBufferBytes: Math.floor(maxMemoryBytes / 12),
     });
@@ -183,7 +176,7 @@ export class Engine implements TurnHost {
     const startedMs = environment.monotonicMs();
     let complete = await this.withDeadline('db.start()', undefined, async ({ signal }) => {
       const opened = await openOrCreate({ ...this.#options, register: this.register }, signal);
-      this.#reader.useDatabase(opened.block0.databaseId);
+      this.#second?.useDatabase(opened.block0.databaseId);
       const all = await this.follower.open(opened, signal);
       // A slot may be missing because it was merged and trimmed since Block 0 was read: not in the blink of an eye.
       return environment.monotonicMs() - startedMs > longOpeningMs ? this.follower.refresh(signal) : all;
@@ -201,11 +194,17 @@ export class Engine implements TurnHost {
     this.#turns.stop();
     this.#stopping.abort(new NotStartedError('What was under way when the database was stopped'));
     await this.withDeadline('db.stop()', undefined, async ({ signal }) => {
-      const idle = Promise.all([this.#writer.idle(), this.merger.idle(), this.#turns.idle(), ...this.#work]);
+      const idle = Promise.all([
+        this.#writer.idle(),
+        this.merger.idle(),
+        this.#turns.idle(),
+        this.#second?.idle(),
+        ...this.#work,
+      ]);
       await untilAborted(idle, signal);
       if (this.#options.role === 'writer') await this.#membership.leave(signal);
     });
-    this.cache.clear();
+    this.pool.cache.clear();
   }
 
   /**
@@ -214,6 +213,8 @@ export class Engine implements TurnHost {
    */
   #noteRefreshed(startedMs: number): void {
     this.#refreshedMs = Math.max(this.#refreshedMs, startedMs);
+    // The committed cache may have grown.
+    this.pool.cache.fit();
   }
 
   get viewAgeMs(): number {

@@ -75,6 +75,11 @@ export class Follower {
     return this.#view;
   }
 
+  /** Bytes that the commits of the newest view hold in memory; none before there is a view. */
+  get pendingBytes(): number {
+    return this.#view?.pendingBytes ?? 0;
+  }
+
   /** Begins with a Block 0 that was just read, and reads on from there. False if there was no room for everything. */
   async open(opened: VersionedBlock0, signal?: AbortSignal): Promise<boolean> {
     this.#view = View.ofBlock0(this.#context, opened.block0);

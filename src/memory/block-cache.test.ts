@@ -12,6 +12,15 @@ function nodeOf(name: string, keys = 10): Node {
   return openNode(name, entries.encode(name, 0, keys));
 }
 
+/** An inner node of nearly the same size. */
+function innerNode(name: string): Node {
+  const entries = new NodeEntries({ kind: BlockKind.inner, level: 1 });
+  for (let i = 0; i < 8; i++) {
+    entries.addChild(new Uint8Array(90).fill(i), { birth: 1, id: '0'.repeat(16), count: 1, sizeBytes: 1 });
+  }
+  return openNode(name, entries.encode(name, 0, 8));
+}
+
 const slotBytes = nodeOf('x').sizeBytes + 256;
 
 describe('BlockCache', () => {
@@ -94,5 +103,97 @@ describe('BlockCache', () => {
     const names = Array.from({ length: 30 }, (_, i) => cache.find(`n${i}`)).filter((slot) => slot !== undefined);
     expect(names).toHaveLength(cache.count);
     expect(names.reduce((sum, slot) => sum + slot.bytes, 0)).toBe(cache.sizeBytes);
+  });
+
+  it('is not washed out by a scan, whether or not that has blocks in common with what is read again and again', () => {
+    const cache = new BlockCache(slotBytes * 100);
+    const again = Array.from({ length: 60 }, (_, i) => `again${i}`);
+    for (let round = 0; round < 2; round++) for (const name of again) if (!cache.find(name)) cache.add(nodeOf(name));
+    for (let i = 0; i < 2000; i++) cache.add(nodeOf(`scan${i}`), true);
+    for (const name of again) cache.find(name, true);
+    for (let i = 0; i < 2000; i++) cache.add(nodeOf(`scan${i}`), true);
+    expect(again.filter((name) => cache.find(name) !== undefined)).toHaveLength(60);
+  });
+
+  it('forgets what was read again and again once other blocks are', () => {
+    const cache = new BlockCache(slotBytes * 50);
+    for (const prefix of ['old', 'new']) {
+      const names = Array.from({ length: 40 }, (_, i) => `${prefix}${i}`);
+      for (let round = 0; round < 6; round++) for (const name of names) if (!cache.find(name)) cache.add(nodeOf(name));
+      expect(names.filter((name) => cache.find(name, true) !== undefined).length).toBeGreaterThan(36);
+    }
+  });
+
+  it('keeps what comes back soon after it went, unless a scan came by it', () => {
+    const cache = new BlockCache(slotBytes * 10);
+    const fill = (prefix: string): void => {
+      for (let i = 0; i < 20; i++) cache.add(nodeOf(`${prefix}${i}`));
+    };
+    cache.add(nodeOf('back'));
+    cache.add(nodeOf('passed'));
+    fill('a');
+    expect([cache.find('back'), cache.find('passed')]).toEqual([undefined, undefined]);
+    cache.add(nodeOf('back'));
+    cache.add(nodeOf('passed'), true);
+    fill('b');
+    fill('c');
+    expect(cache.find('back')).toBeDefined();
+    expect(cache.find('passed')).toBeUndefined();
+  });
+
+  it('holds what a scan comes by if there is room, or if scans come by it again and again', () => {
+    const cache = new BlockCache(slotBytes * 10);
+    const scan = (prefix: string): number => {
+      let found = 0;
+      for (let i = 0; i < 8; i++) {
+        if (cache.find(`${prefix}${i}`, true) === undefined) cache.add(nodeOf(`${prefix}${i}`), true);
+        else found++;
+      }
+      return found;
+    };
+    expect([scan('a'), scan('a'), scan('b'), scan('a')]).toEqual([0, 8, 0, 8]);
+    for (let round = 0; round < 3; round++) scan('b');
+    expect(scan('b')).toBeGreaterThan(6);
+  });
+
+  it('holds on to inner nodes while there are leaves to evict', () => {
+    const cache = new BlockCache(slotBytes * 40);
+    const inner = Array.from({ length: 8 }, (_, i) => innerNode(`inner${i}`));
+    for (const node of inner) cache.add(node);
+    for (let i = 0; i < 500; i++) {
+      const slot = cache.find(`leaf${i % 70}`) ?? cache.add(nodeOf(`leaf${i % 70}`));
+      expect(slot.name).toBe(`leaf${i % 70}`);
+    }
+    expect(inner.filter(({ name }) => cache.find(name) !== undefined)).toHaveLength(8);
+    expect(cache.innerBytes + cache.leafBytes).toBe(cache.sizeBytes);
+    expect(cache.innerBytes).toBe(inner.reduce((sum, node) => sum + node.memoryBytes + 256, 0));
+  });
+
+  it('gives inner nodes more room the more of them are missed, and leaves when those are', () => {
+    const cache = new BlockCache(slotBytes * 40);
+    const read = (name: string, make: (name: string) => Node): void => {
+      if (cache.find(name) === undefined) cache.add(make(name));
+    };
+    const innerShare = (): number => cache.innerBytes / cache.sizeBytes;
+    for (let round = 0; round < 30; round++) {
+      for (let i = 0; i < 150; i++) read(`inner${i}`, innerNode);
+      for (let i = 0; i < 10; i++) read(`leaf${i}`, nodeOf);
+    }
+    expect(innerShare()).toBeGreaterThan(0.6);
+    for (let round = 0; round < 30; round++) for (let i = 0; i < 60; i++) read(`leaf${i}`, nodeOf);
+    expect(innerShare()).toBeLessThan(0.5);
+  });
+
+  it('shrinks when its limit does', () => {
+    let limit = slotBytes * 20;
+    const cache = new BlockCache(() => limit);
+    for (let i = 0; i < 20; i++) cache.add(nodeOf(`n${i}`));
+    expect(cache.count).toBe(20);
+    limit = slotBytes * 5;
+    cache.fit();
+    expect(cache.count).toBe(5);
+    limit = 0;
+    cache.fit();
+    expect([cache.count, cache.sizeBytes]).toEqual([0, 0]);
   });
 });

@@ -6,6 +6,7 @@ import type { BlockRef } from '../format/child-ref.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
 import type { BlockCache, CacheCounters, CacheSlot } from '../memory/block-cache.ts';
+import type { ReadMemory } from '../memory/scratch.ts';
 import { isDeleted } from '../table/merged-cursor.ts';
 import type { BlockSource } from '../tree/block-source.ts';
 import { Tree } from '../tree/tree.ts';
@@ -24,6 +25,7 @@ export interface TranslationOptions {
 
 class TranslatedSource implements BlockSource {
   readonly counters: CacheCounters;
+  readonly memory: ReadMemory;
   readonly #source: BlockSource;
   readonly #options: TranslationOptions;
   readonly #suffix: string;
@@ -34,12 +36,13 @@ class TranslatedSource implements BlockSource {
     this.#source = source;
     this.#options = options;
     this.counters = source.counters;
+    this.memory = source.memory;
     this.#suffix = `#${options.translation.to.version}`;
   }
 
-  #findLeaf(ref: BlockRef): CacheSlot | undefined {
+  #findLeaf(ref: BlockRef, passing = false): CacheSlot | undefined {
     const { nameOf, cache } = this.#options;
-    const slot = nameOf && cache.find(nameOf(ref) + this.#suffix);
+    const slot = nameOf && cache.find(nameOf(ref) + this.#suffix, passing);
     return slot?.node === undefined ? undefined : slot;
   }
 
@@ -53,18 +56,18 @@ class TranslatedSource implements BlockSource {
     return slot?.node?.level === 0 ? undefined : slot;
   }
 
-  async load(ref: BlockRef): Promise<Node> {
-    const found = this.#findLeaf(ref)?.node;
+  async load(ref: BlockRef, passing = false): Promise<Node> {
+    const found = this.#findLeaf(ref, passing)?.node;
     if (found !== undefined) {
       this.counters.hits++;
       return found;
     }
-    const node = await this.#source.load(ref);
-    return node.level > 0 ? node : this.#held(node);
+    const node = await this.#source.load(ref, passing);
+    return node.level > 0 ? node : this.#held(node, passing);
   }
 
-  peekChild(node: Node, i: number): Node | undefined {
-    if (node.level > 1) return this.#source.peekChild(node, i);
+  peekChild(node: Node, i: number, passing = false): Node | undefined {
+    if (node.level > 1) return this.#source.peekChild(node, i, passing);
     let slots = this.#slots.get(node);
     if (slots === undefined) {
       slots = [];
@@ -72,17 +75,17 @@ class TranslatedSource implements BlockSource {
     }
     const slot = slots[i];
     if (slot?.node !== undefined) {
-      slot.used = true;
+      if (!passing) slot.used = true;
       this.counters.hits++;
       return slot.node;
     }
-    const found = this.#findLeaf(node.child(i));
+    const found = this.#findLeaf(node.child(i), passing);
     if (found !== undefined) {
       slots[i] = found;
       return found.node;
     }
-    const child = this.#source.peekChild(node, i);
-    return child && this.#held(child);
+    const child = this.#source.peekChild(node, i, passing);
+    return child && this.#held(child, passing);
   }
 
   glance(ref: BlockRef): Node | undefined {
@@ -94,12 +97,12 @@ class TranslatedSource implements BlockSource {
     return node.level > 1 ? this.#source.glanceChild(node, i) : this.#findLeaf(node.child(i))?.node;
   }
 
-  #held(leaf: Node): Node {
+  #held(leaf: Node, passing: boolean): Node {
     const { cache } = this.#options;
-    const held = cache.find(leaf.name + this.#suffix)?.node;
+    const held = cache.find(leaf.name + this.#suffix, passing)?.node;
     if (held !== undefined) return held;
     const translated = this.translate(leaf);
-    cache.add(translated);
+    cache.add(translated, passing);
     return translated;
   }
 

@@ -306,7 +306,6 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
       return new Fold(execution, {
         groupedBy: groupedBy.map((name) => requireOrderField(shape, name, 'groupBy')),
         aggregates: aggregates.map((aggregate) => compileAggregate(shape, aggregate)),
-        maxBytes: this.#host.queryMemoryBytes,
       }).rows();
     });
   }

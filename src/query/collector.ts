@@ -12,10 +12,21 @@ import type { Selector } from './selector.ts';
 /** Makes of a row what is to be kept of it. */
 export type Keep<T> = (source: RowSource, base: number) => T;
 
+/** Bytes that what is kept of a row takes. */
+export type SizeOf = (source: RowSource) => number;
+
+/** A row that is kept undecoded. */
+const hitBytes = 64;
+const sizeOfHit: SizeOf = () => hitBytes;
+/** What a row takes in the lists beside its key and what is kept of it. */
+const listBytes = 40;
+
 export interface Collector<T> {
   add(source: RowSource, base: number): void;
   /** Selects rows that can still be among those wanted; undefined while all can. Changes as rows are added. */
   readonly bound: Selector | undefined;
+  /** Memory that it takes, as an estimate. */
+  readonly sizeBytes: number;
   /** What was kept, in order. */
   finish(pacer: Pacer): Promise<T[]>;
 }
@@ -24,19 +35,28 @@ export interface Collector<T> {
 export class AllRows<T> implements Collector<T> {
   readonly #order: RowOrder;
   readonly #keep: Keep<T>;
+  readonly #sizeOf: SizeOf;
   readonly #keys = new KeyList();
   readonly #kept: T[] = [];
+  #keptBytes = 0;
   readonly bound = undefined;
 
-  constructor(order: RowOrder, keep: Keep<T>) {
+  constructor(order: RowOrder, keep: Keep<T>, sizeOf: SizeOf = sizeOfHit) {
     this.#order = order;
     this.#keep = keep;
+    this.#sizeOf = sizeOf;
+  }
+
+  get sizeBytes(): number {
+    // The list of keys is copied as it grows.
+    return this.#keptBytes + this.#keys.sizeBytes * 2;
   }
 
   add(source: RowSource, base: number): void {
     this.#order.write(this.#keys.writer, source, base);
     this.#keys.end();
     this.#kept.push(this.#keep(source, base));
+    this.#keptBytes += this.#sizeOf(source) + listBytes;
   }
 
   async finish(pacer: Pacer): Promise<T[]> {
@@ -61,16 +81,20 @@ export class TopRows<T> implements Collector<T> {
   readonly #order: RowOrder;
   readonly #count: number;
   readonly #keep: Keep<T>;
+  readonly #sizeOf: SizeOf;
   readonly #heap: Entry<T>[] = [];
+  /** Of the rows that were added first: those that take their places count as much. */
+  sizeBytes = 0;
   readonly #scratch = new ByteWriter(256);
   #bound: Selector | undefined;
   #boundOf: Entry<T> | undefined;
 
   /** `count`: how many rows are wanted, at least one. */
-  constructor(order: RowOrder, count: number, keep: Keep<T>) {
+  constructor(order: RowOrder, count: number, keep: Keep<T>, sizeOf: SizeOf = sizeOfHit) {
     this.#order = order;
     this.#count = count;
     this.#keep = keep;
+    this.#sizeOf = sizeOf;
   }
 
   add(source: RowSource, base: number): void {
@@ -80,6 +104,8 @@ export class TopRows<T> implements Collector<T> {
     const heap = this.#heap;
     if (heap.length < this.#count) {
       heap.push(this.#entry(source, base));
+      // The value that decides first is most of the key, and is held beside it.
+      this.sizeBytes += this.#sizeOf(source) + scratch.length * 2 + listBytes * 2;
       this.#siftUp(heap.length - 1);
       return;
     }

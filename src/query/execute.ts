@@ -4,6 +4,7 @@ import { Pacer } from '../base/pacer.ts';
 import { Node } from '../format/node.ts';
 import { RowDecoder, rowDecoder } from '../format/row-decode.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
+import { Scratch } from '../memory/scratch.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { AllRows, TopRows } from './collector.ts';
@@ -15,12 +16,13 @@ import { collect } from './ordered-stream.ts';
 import type { CompiledQuery, Plan } from './plan.ts';
 import { QueryWork } from './query-work.ts';
 import { RowOrder } from './row-order.ts';
+import { RowSize } from './row-size.ts';
 import type { Filter } from './selector.ts';
 
 export type Row = Record<string, unknown>;
 
-/** Rows held undecoded while the first ones are searched for: each may keep a block in memory. */
-const maxHeldRows = 256;
+/** Rows held undecoded while the first ones are searched for, at most: each may keep a block in memory. */
+const mostHeldRows = 256;
 
 export interface ExecutionOptions {
   readonly environment: Environment;
@@ -39,6 +41,8 @@ export class Execution {
   readonly #filter: Filter;
   readonly #pacer: Pacer;
   readonly #signal: AbortSignal | undefined;
+  readonly #fields: readonly LayoutField[];
+  #rowSize: RowSize | undefined;
 
   constructor(state: TableState, query: CompiledQuery, plan: Plan, { environment, fields, signal }: ExecutionOptions) {
     this.state = state;
@@ -47,6 +51,7 @@ export class Execution {
     const { layout } = state.shape;
     this.#decoder = fields === undefined ? rowDecoder(layout) : new RowDecoder(fields);
     this.#readsText = (fields ?? layout.variableFields).some(({ variable }) => variable);
+    this.#fields = fields ?? layout.fields;
     this.#filter = filterOf(this.plan.residual);
     this.#pacer = new Pacer(environment);
     this.#signal = signal;
@@ -60,19 +65,25 @@ export class Execution {
 
   /** The rows: at once for a single key that is found in memory. */
   rows(): Row[] | Promise<Row[]> {
-    const { access, ordered } = this.plan;
+    const { access } = this.plan;
     if (access.kind === 'nothing') return [];
     if (access.kind === 'keys' && access.keys.length === 1) {
       const found = this.state.lookup(access.keys[0] as Uint8Array);
       return found instanceof Promise ? found.then((hit) => this.#single(hit)) : this.#single(found);
     }
     const keep: Keep<Row> = (source, base) => this.decode(source, base);
-    return ordered ? this.#collectOrdered(keep) : this.#collectSorted(keep);
+    return this.collected(keep);
   }
 
-  /** What is kept of each row, in order. */
-  collected<T>(keep: Keep<T>): Promise<T[]> {
-    return this.plan.ordered ? this.#collectOrdered(keep) : this.#collectSorted(keep);
+  /** What is kept of each row, in order. Throws `MemoryBudgetError` where that is more than there is memory for. */
+  async collected<T>(keep: Keep<T>): Promise<T[]> {
+    const scratch = new Scratch(this.state.tree.source.memory);
+    try {
+      return await (this.plan.ordered ? this.#collectOrdered(keep, scratch) : this.#collectSorted(keep, scratch));
+    } finally {
+      // From here on they are the caller's.
+      scratch.release();
+    }
   }
 
   #single(hit: RowHit | undefined): Row[] {
@@ -81,24 +92,26 @@ export class Execution {
     return [this.decode(hit.source, hit.base)];
   }
 
-  async #collectOrdered<T>(keep: Keep<T>): Promise<T[]> {
+  async #collectOrdered<T>(keep: Keep<T>, scratch: Scratch): Promise<T[]> {
     const rows: T[] = [];
     const reader = new RowReader(this, keep);
-    for (;;) {
+    for (let bytes = 0; ; bytes = reader.sizeBytes) {
       let more = reader.next(rows);
       if (more instanceof Promise) more = await more;
       if (!more) return rows;
+      scratch.add(reader.sizeBytes - bytes);
       await this.breathe();
     }
   }
 
-  async #collectSorted<T>(keep: Keep<T>): Promise<T[]> {
+  async #collectSorted<T>(keep: Keep<T>, scratch: Scratch): Promise<T[]> {
     const { needed } = this;
     const { offset } = this.query;
     const order = new RowOrder(this.state.shape, this.plan.order);
-    if (needed <= maxHeldRows) {
+    const { aheadBytes, blockBytes } = this.state.tree.source.memory;
+    if (needed <= Math.min(mostHeldRows, aheadBytes / blockBytes)) {
       const keepHit: Keep<RowHit> = (source, base) => ({ source, base });
-      const hits = await this.#collect(new TopRows(order, needed, keepHit));
+      const hits = await this.#collect(new TopRows(order, needed, keepHit), scratch);
       return hits.slice(offset).map(({ source, base }) => keep(source, base));
     }
     const keepNow: Keep<T> = (source, base) => {
@@ -107,14 +120,19 @@ export class Execution {
     };
     // Where most rows are wanted, it takes less to sort them all.
     const most = needed * 2 > this.state.tree.count;
-    const rows = await this.#collect(most ? new AllRows(order, keepNow) : new TopRows(order, needed, keepNow));
+    const sizeOf = (source: RowSource): number => this.rowSize.of(source);
+    const collector = most ? new AllRows(order, keepNow, sizeOf) : new TopRows(order, needed, keepNow, sizeOf);
+    const rows = await this.#collect(collector, scratch);
     return offset === 0 && rows.length <= needed ? rows : rows.slice(offset, needed);
   }
 
-  #collect<T>(collector: Collector<T>): Promise<T[]> {
-    return collect(this.open(), collector, this.#pacer, ({ bound }) => {
+  #collect<T>(collector: Collector<T>, scratch: Scratch): Promise<T[]> {
+    let bytes = 0;
+    return collect(this.open(), collector, this.#pacer, ({ bound, sizeBytes }) => {
       this.#checkSignal();
       this.#filter.bound = bound;
+      scratch.add(sizeBytes - bytes);
+      bytes = sizeBytes;
     });
   }
 
@@ -140,6 +158,12 @@ export class Execution {
     if (this.#readsText && source instanceof Node) source.expectReads(rows);
   }
 
+  /** What rows take once they are decoded. Single rows are read without it. */
+  get rowSize(): RowSize {
+    this.#rowSize ??= new RowSize(this.#fields);
+    return this.#rowSize;
+  }
+
   decode(source: RowSource, base: number): Row {
     return this.#decoder.decode(source, base);
   }
@@ -154,6 +178,8 @@ export class RowReader<T> {
   #skip: number;
   #left: number;
   #ended = false;
+  /** Memory that the rows take that were handed out, as an estimate. */
+  sizeBytes = 0;
 
   constructor(execution: Execution, keep: Keep<T>) {
     this.#execution = execution;
@@ -183,6 +209,7 @@ export class RowReader<T> {
       const from = i;
       while (i < end && hits.sources[i] === source) i++;
       execution.expectReads(source, i - from);
+      this.sizeBytes += execution.rowSize.of(source) * (i - from);
       for (let at = from; at < i; at++) rows.push(this.#keep(source, hits.bases[at] as number));
     }
     hits.clear();

@@ -1,8 +1,8 @@
 /** Folds the rows of a query into aggregates: all of them, or each group. Rows are read field by field, not decoded. */
 import { ByteWriter, compareBytes } from '../base/bytes.ts';
-import { MemoryExceededError } from '../base/query-errors.ts';
 import { readField } from '../format/row-decode.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
+import { Scratch } from '../memory/scratch.ts';
 import { accumulatorOf, oneZero } from './aggregate.ts';
 import type { Accumulator, CompiledAggregate } from './aggregate.ts';
 import type { Execution, Row } from './execute.ts';
@@ -22,8 +22,6 @@ interface Group {
 export interface FoldOptions {
   readonly groupedBy: readonly LayoutField[];
   readonly aggregates: readonly CompiledAggregate[];
-  /** How much memory the groups may take. */
-  readonly maxBytes: number;
 }
 
 /** Bytes as something that maps can hold. */
@@ -36,15 +34,27 @@ export class Fold {
   readonly #options: FoldOptions;
   readonly #groups = new Map<string, Group>();
   readonly #scratch = new ByteWriter(256);
-  #bytes = 0;
+  readonly #memory: Scratch;
 
   constructor(execution: Execution, options: FoldOptions) {
     this.#execution = execution;
     this.#options = options;
+    this.#memory = new Scratch(execution.state.tree.source.memory);
   }
 
-  /** A row for each group, in the order of what they are grouped by; one row if they are not grouped. */
+  /**
+   * A row for each group, in the order of what they are grouped by; one row if they are not grouped. Rejects with
+   * `MemoryBudgetError` where they are more than there is memory for.
+   */
   async rows(): Promise<Row[]> {
+    try {
+      return await this.#rows();
+    } finally {
+      this.#memory.release();
+    }
+  }
+
+  async #rows(): Promise<Row[]> {
     const { groupedBy, aggregates } = this.#options;
     const { limit, offset } = this.#execution.query;
     if (groupedBy.length === 0) this.#group(new Uint8Array(0), []);
@@ -114,17 +124,9 @@ export class Fold {
   }
 
   #group(key: Uint8Array, values: readonly unknown[]): Group {
-    const { aggregates, maxBytes, groupedBy } = this.#options;
+    const { aggregates } = this.#options;
     // The key twice, as bytes and as text, and about once more as values.
-    this.#bytes += groupBytes + key.length * 3 + aggregates.length * aggregateBytes;
-    if (this.#bytes > maxBytes) {
-      const { name } = this.#execution.state.shape;
-      const by = groupedBy.map((field) => `'${field.name}'`).join(', ');
-      throw new MemoryExceededError(
-        `Grouping table '${name}' by ${by} takes more memory than maxMemoryBytes allows (${maxBytes} bytes), with ` +
-          `${this.#groups.size} groups so far. Raise maxMemoryBytes, add conditions, or group by fields with fewer values.`,
-      );
-    }
+    this.#memory.add(groupBytes + key.length * 3 + aggregates.length * aggregateBytes);
     const group = { key, values, accumulators: aggregates.map(accumulatorOf) };
     this.#groups.set(textOf(key, key.length), group);
     return group;

@@ -18,7 +18,7 @@ export class Groups<R extends object, G extends keyof R> {
   /**
    * Runs the query: an object for each group with the fields that it is grouped by and the aggregates, as in
    * `aggregate({ books: 'count', cheapest: { min: 'price' } })`. They come in the order of these fields, ascending. Rejects
-   * with `MemoryExceededError` if there are more groups than `maxMemoryBytes` has room for.
+   * with `MemoryBudgetError` if there are more groups than `maxMemoryBytes` has room for.
    */
   async aggregate<const A extends Aggregates<R>, T = Pick<R, G> & AggregateRow<R, A>>(
     aggregates: A,

@@ -30,6 +30,7 @@ export class CursorSequence implements RunCursor {
   readonly #count: number;
   readonly #make: (i: number) => RunCursor;
   #at = -1;
+  #expected = 0;
   #current: RunCursor | undefined;
 
   constructor(count: number, make: (i: number) => RunCursor) {
@@ -41,6 +42,12 @@ export class CursorSequence implements RunCursor {
   #step(): void {
     this.#at++;
     this.#current = this.#at < this.#count ? this.#make(this.#at) : undefined;
+    this.#current?.expect?.(this.#expected);
+  }
+
+  expect(entries: number): void {
+    this.#expected = entries;
+    this.#current?.expect?.(entries);
   }
 
   get node(): Node {
@@ -77,9 +84,10 @@ export class DescendingValues implements RunCursor {
   readonly #index: TableIndex;
   readonly #from: Uint8Array | undefined;
   /** Descends over what lies below {@link #ascending}. */
-  #descending: RunCursor;
+  #descending: TreeCursor;
   /** Entries of a value that may begin in an earlier leaf. */
-  #ascending: RunCursor | undefined;
+  #ascending: TreeCursor | undefined;
+  #expected = 0;
   /** What is left of the descending cursor's run: up to here. */
   #left = 0;
   #fresh = true;
@@ -92,6 +100,11 @@ export class DescendingValues implements RunCursor {
     this.#index = index;
     this.#from = range.from;
     this.#descending = new TreeCursor(tree, range, true);
+  }
+
+  expect(entries: number): void {
+    this.#expected = entries;
+    (this.#ascending ?? this.#descending).expect(entries);
   }
 
   next(): boolean | Promise<boolean> {
@@ -116,9 +129,10 @@ export class DescendingValues implements RunCursor {
 
   /** A run of the ascending cursor, or on with what lies below its value. */
   #take(more: boolean): boolean | Promise<boolean> {
-    const cursor = this.#ascending as RunCursor;
+    const cursor = this.#ascending as TreeCursor;
     if (!more) {
       this.#ascending = undefined;
+      this.#descending.expect(this.#expected);
       return this.next();
     }
     this.node = cursor.node;
@@ -144,6 +158,7 @@ export class DescendingValues implements RunCursor {
     const below = this.#from !== undefined && compareBytes(this.#from, value) > 0 ? this.#from : value;
     this.#ascending = new TreeCursor(this.#tree, { from: below, to: prefixEnd(value) });
     this.#descending = new TreeCursor(this.#tree, { from: this.#from, to: below }, true);
+    this.#ascending.expect(this.#expected);
     this.#fresh = true;
     return this.next();
   }

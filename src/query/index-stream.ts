@@ -32,7 +32,7 @@ export class IndexStream implements HitStream {
   /** Whether runs are read from their end. */
   readonly #descending: boolean;
   readonly #overlaid: boolean;
-  readonly #pace = new LookupPace();
+  readonly #pace: LookupPace;
   /** Whether entries come by primary key, so that the next row is often in the leaf of the last one, all of which is shown. */
   readonly #keepsLeaf: boolean;
   #leaf: Node | undefined;
@@ -43,6 +43,7 @@ export class IndexStream implements HitStream {
     this.#state = state;
     this.#index = access.index;
     this.#cursor = cursor;
+    this.#pace = new LookupPace(state.tree.source.memory);
     this.#filter = filter;
     this.#work = work;
     this.#keepsLeaf = access.oneValue && !(state.tree instanceof SplitTree);
@@ -52,6 +53,7 @@ export class IndexStream implements HitStream {
 
   next(hits: HitList): boolean | Promise<boolean> {
     if (this.#from < this.#to) return this.#lookUp(hits);
+    this.#cursor.expect?.(this.#filter.empty ? hits.wanted : Number.POSITIVE_INFINITY);
     const moved = this.#cursor.next();
     if (moved instanceof Promise) return moved.then((more) => more && this.#enter(hits));
     return moved && this.#enter(hits);

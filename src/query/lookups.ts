@@ -1,4 +1,5 @@
 /** Rows that are looked up one by one, by primary key: many at a time where their blocks must be read first. */
+import type { ReadMemory } from '../memory/scratch.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { HitList, HitStream } from './hits.ts';
@@ -50,14 +51,23 @@ export class Lookups {
   }
 }
 
-/** How many lookups are begun together: few at first, for a query may need no more. */
+/** Lookups that are begun together at most, and at least once a query has shown that it goes on. */
+const mostTogether = 256;
+const fewestTogether = 8;
+
+/** How many lookups are begun together: few at first, for a query may need no more. Each may hold a block. */
 export class LookupPace {
-  #next = 8;
+  readonly #most: number;
+  #next = fewestTogether;
+
+  constructor({ aheadBytes, blockBytes }: ReadMemory) {
+    this.#most = Math.max(fewestTogether, Math.min(mostTogether, Math.floor(aheadBytes / blockBytes)));
+  }
 
   /** For the next round, when `wanted` rows are of use. */
   step(wanted: number): number {
-    const step = Math.max(this.#next, Math.min(wanted, 64));
-    this.#next = Math.min(this.#next * 2, 256);
+    const step = Math.min(this.#most, Math.max(this.#next, Math.min(wanted, 64)));
+    this.#next = Math.min(this.#next * 2, mostTogether);
     return step;
   }
 }
@@ -68,7 +78,7 @@ export class KeyStream implements HitStream {
   readonly #keys: readonly Uint8Array[];
   readonly #filter: Filter;
   readonly #work: QueryWork;
-  readonly #pace = new LookupPace();
+  readonly #pace: LookupPace;
   #next = 0;
 
   constructor(state: TableState, keys: readonly Uint8Array[], filter: Filter, work: QueryWork) {
@@ -76,6 +86,7 @@ export class KeyStream implements HitStream {
     this.#keys = keys;
     this.#filter = filter;
     this.#work = work;
+    this.#pace = new LookupPace(state.tree.source.memory);
   }
 
   next(hits: HitList): boolean | Promise<boolean> {

@@ -2,6 +2,7 @@
 import type { BlockRef } from '../format/child-ref.ts';
 import type { Node } from '../format/node.ts';
 import type { CacheCounters, CacheSlot } from '../memory/block-cache.ts';
+import type { ReadMemory } from '../memory/scratch.ts';
 import { TableState } from '../table/table-state.ts';
 import { noBlocks } from '../tree/block-source.ts';
 import type { BlockSource } from '../tree/block-source.ts';
@@ -45,14 +46,18 @@ class MeteredSource implements BlockSource {
     return this.#source.counters;
   }
 
+  get memory(): ReadMemory {
+    return this.#source.memory;
+  }
+
   find(ref: BlockRef): CacheSlot | undefined {
     const slot = this.#source.find(ref);
     if (slot?.node !== undefined) this.#meter.use?.(slot.node);
     return slot;
   }
 
-  peekChild(node: Node, i: number): Node | undefined {
-    const child = this.#source.peekChild(node, i);
+  peekChild(node: Node, i: number, passing?: boolean): Node | undefined {
+    const child = this.#source.peekChild(node, i, passing);
     if (child !== undefined) this.#meter.use?.(child);
     return child;
   }
@@ -65,8 +70,8 @@ class MeteredSource implements BlockSource {
     return this.#source.glanceChild(node, i);
   }
 
-  async load(ref: BlockRef): Promise<Node> {
-    return this.loadBy(ref, () => this.#source.load(ref));
+  async load(ref: BlockRef, passing?: boolean): Promise<Node> {
+    return this.loadBy(ref, () => this.#source.load(ref, passing));
   }
 
   loadBy(ref: BlockRef, load: () => Promise<Node>): Promise<Node> {

@@ -3,6 +3,7 @@ import { CorruptionError } from '../base/errors.ts';
 import type { RowLayout } from '../format/row-layout.ts';
 import type { RunCursor } from '../tree/cursor.ts';
 import type { HitList, HitStream } from './hits.ts';
+import { MatchRate } from './match-rate.ts';
 import type { QueryWork } from './query-work.ts';
 import { maxPicks } from './selector.ts';
 import type { Filter } from './selector.ts';
@@ -14,6 +15,7 @@ export class TableStream implements HitStream {
   readonly #filter: Filter;
   readonly #work: QueryWork;
   #picks: Int32Array | undefined;
+  readonly #rate = new MatchRate();
   /** What is left of the present run. */
   #from = 0;
   #to = 0;
@@ -27,20 +29,21 @@ export class TableStream implements HitStream {
   }
 
   next(hits: HitList): boolean | Promise<boolean> {
-    const moved = this.#advance();
+    const moved = this.#advance(hits.wanted);
     if (moved instanceof Promise) return moved.then((more) => more && this.#addRows(hits));
     return moved && this.#addRows(hits);
   }
 
   /** Counts matching rows instead of adding them: how many of the next ones; undefined once there are no more. */
   count(): number | undefined | Promise<number | undefined> {
-    const moved = this.#advance();
+    const moved = this.#advance(Number.POSITIVE_INFINITY);
     if (moved instanceof Promise) return moved.then((more) => (more ? this.#countRows() : undefined));
     return moved ? this.#countRows() : undefined;
   }
 
-  #advance(): boolean | Promise<boolean> {
+  #advance(wanted: number): boolean | Promise<boolean> {
     if (this.#from < this.#to) return true;
+    this.#cursor.expect?.(this.#rate.rowsFor(wanted));
     const moved = this.#cursor.next();
     if (moved instanceof Promise) return moved.then((more) => this.#enter(more));
     return this.#enter(moved);
@@ -100,6 +103,7 @@ export class TableStream implements HitStream {
     for (let k = 0; k < count; k++) picks[k] = first + k;
     const kept = this.#filter.select(node, node.rowsStart, node.stride, picks, count);
     this.#work.matches += kept;
+    this.#rate.note(count, kept);
     return kept;
   }
 }

@@ -1,4 +1,6 @@
 /** What `store-db/lib/storage` exports: the contract of a driver, and the drivers that come with StoreDb. */
+export type { CacheDriver } from './cache-driver.ts';
+export { DiskCacheDriver, type DiskCacheDriverOptions } from './disk-cache.ts';
 export type {
   DeleteResult,
   FoundObject,

@@ -66,6 +66,10 @@ export class MergedCursor implements RunCursor {
     return this.#node as Node;
   }
 
+  expect(entries: number): void {
+    for (const { cursor } of this.#inputs) cursor.expect?.(entries);
+  }
+
   next(): boolean | Promise<boolean> {
     for (;;) {
       for (const input of this.#inputs) {

@@ -42,8 +42,6 @@ export interface QueryRead {
 
 export interface QueryHost {
   readonly environment: Environment;
-  /** How much memory what a query makes of its rows may take, in bytes. */
-  readonly queryMemoryBytes: number;
   /** What requests cost. */
   readonly prices: PriceTable;
   /** The registered shape of a table; undefined while it is not registered. */

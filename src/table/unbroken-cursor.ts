@@ -21,6 +21,10 @@ export class UnbrokenCursor implements RunCursor {
     return this.#cursor.to;
   }
 
+  expect(entries: number): void {
+    this.#cursor.expect?.(entries);
+  }
+
   next(): boolean | Promise<boolean> {
     const moved = this.#cursor.next();
     return moved instanceof Promise ? moved.then((more) => this.#checked(more)) : this.#checked(moved);

@@ -57,10 +57,6 @@ export class TransactionHost implements BatchHost, QueryHost {
     return this.#instance.prices;
   }
 
-  get queryMemoryBytes(): number {
-    return this.#instance.queryMemoryBytes;
-  }
-
   get blobs(): BlobStore {
     return this.#instance.blobs;
   }

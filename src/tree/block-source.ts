@@ -9,9 +9,10 @@ import type { BlockRef } from '../format/child-ref.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
-import type { Logger } from '../base/logger.ts';
 import type { BlockCache, CacheCounters, CacheSlot } from '../memory/block-cache.ts';
-import type { CacheDriver } from '../memory/cache-driver.ts';
+import { unboundedMemory } from '../memory/scratch.ts';
+import type { ReadMemory } from '../memory/scratch.ts';
+import type { SecondCache } from '../memory/second-cache.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 import { checkLeaf } from './leaf-shape.ts';
 
@@ -25,12 +26,17 @@ export class BlockGone extends CorruptionError {
 export interface BlockSource {
   /** Counts what is found. Whoever keeps a slot counts the block that he finds in it. */
   readonly counters: CacheCounters;
+  /** What those who read may hold meanwhile. */
+  readonly memory: ReadMemory;
   /** Where a block is in memory, if it is. */
   find(ref: BlockRef): CacheSlot | undefined;
-  /** A block, from the store if need be. Throws {@link BlockGone} if it is not there. */
-  load(ref: BlockRef): Promise<Node>;
+  /**
+   * A block, from the store if need be. Throws {@link BlockGone} if it is not there. `passing`: a scan comes by it, which is
+   * no reason to keep it in memory.
+   */
+  load(ref: BlockRef, passing?: boolean): Promise<Node>;
   /** Child `i` of an inner node if it is in memory; remembers in the node where it found it. */
-  peekChild(node: Node, i: number): Node | undefined;
+  peekChild(node: Node, i: number, passing?: boolean): Node | undefined;
   /** A block if it is in memory, for planning: it does not count as used, nor as asked for. */
   glance(ref: BlockRef): Node | undefined;
   /** The same for child `i` of an inner node. */
@@ -40,6 +46,7 @@ export interface BlockSource {
 /** A source for trees that are one node in memory. */
 export const noBlocks: BlockSource = {
   counters: { hits: 0, driverHits: 0, misses: 0 },
+  memory: unboundedMemory,
   find: () => undefined,
   load: (ref) => Promise.reject(new CorruptionError(ref.id, 'A tree in memory refers to a block')),
   peekChild: () => undefined,
@@ -57,23 +64,22 @@ export class BlockReader {
   readonly #driver: StorageDriver;
   readonly #prefix: string;
   readonly #cache: BlockCache;
-  readonly #second: CacheDriver | undefined;
-  readonly #logger: Logger | undefined;
+  readonly #second: SecondCache | undefined;
   readonly #loading = new Map<string, Promise<Node>>();
-  #databaseId = '';
+  readonly memory: ReadMemory;
 
-  /** `second`: a cache behind the one in memory, of the user's own. */
-  constructor(driver: StorageDriver, prefix: string, cache: BlockCache, second?: CacheDriver, logger?: Logger) {
+  /** `second`: a cache behind the one in memory. `memory`: what queries may hold. */
+  constructor(
+    driver: StorageDriver,
+    prefix: string,
+    cache: BlockCache,
+    { second, memory = unboundedMemory }: { second?: SecondCache | undefined; memory?: ReadMemory } = {},
+  ) {
     this.#driver = driver;
     this.#prefix = prefix;
     this.#cache = cache;
     this.#second = second;
-    this.#logger = logger;
-  }
-
-  /** Says which database the blocks are of: the second cache may serve several. */
-  useDatabase(databaseId: string): void {
-    this.#databaseId = databaseId;
+    this.memory = memory;
   }
 
   get cache(): BlockCache {
@@ -114,38 +120,21 @@ export class BlockReader {
   }
 
   async #read(name: string, part: ObjectPart): Promise<Node> {
-    const cached = await this.#readSecond(name);
+    const cached = this.#second && (await this.#readSecond(name));
     if (cached !== undefined) {
       this.#cache.counters.driverHits++;
       return cached;
     }
     this.#cache.counters.misses++;
     const node = await this.#readStore(name, part);
-    if (this.#second !== undefined) await this.#quietly(() => this.#second?.set(this.#secondKey(name), node.rows));
+    this.#second?.put(name, node.rows);
     return node;
-  }
-
-  #secondKey(name: string): string {
-    return `${this.#databaseId}/${name}`;
   }
 
   /** A block from the second cache. What it has lost or damaged is read from the store. */
   async #readSecond(name: string): Promise<Node | undefined> {
-    const second = this.#second;
-    if (second === undefined) return undefined;
-    return this.#quietly(async () => {
-      const bytes = await second.get(this.#secondKey(name));
-      return bytes === undefined || bytes === null ? undefined : openNode(name, bytes);
-    });
-  }
-
-  async #quietly<T>(call: () => T | Promise<T>): Promise<T | undefined> {
-    try {
-      return await call();
-    } catch (error) {
-      this.#logger?.warn(`The cache driver failed and was passed over: ${(error as Error).message}`, { error });
-      return undefined;
-    }
+    const bytes = await this.#second?.get(name);
+    return bytes === undefined ? undefined : openNode(name, bytes);
   }
 
   async #readStore(name: string, part: ObjectPart): Promise<Node> {
@@ -167,6 +156,7 @@ export class BlockReader {
 
 class CachedSource implements BlockSource {
   readonly counters: CacheCounters;
+  readonly memory: ReadMemory;
   readonly #reader: BlockReader;
   readonly #leaf: EntryShape;
   readonly #nameOf: (ref: BlockRef) => string;
@@ -179,27 +169,28 @@ class CachedSource implements BlockSource {
     partOf: (ref: BlockRef, name: string) => ObjectPart,
   ) {
     this.counters = reader.cache.counters;
+    this.memory = reader.memory;
     this.#reader = reader;
     this.#leaf = leaf;
     this.#nameOf = nameOf;
     this.#partOf = partOf;
   }
 
-  find(ref: BlockRef): CacheSlot | undefined {
-    const slot = this.#reader.cache.find(this.#nameOf(ref));
+  find(ref: BlockRef, passing = false): CacheSlot | undefined {
+    const slot = this.#reader.cache.find(this.#nameOf(ref), passing);
     if (slot?.node !== undefined) this.counters.hits++;
     return slot;
   }
 
-  peekChild(node: Node, i: number): Node | undefined {
+  peekChild(node: Node, i: number, passing = false): Node | undefined {
     const slots = (node.slots ??= []);
     let slot = slots[i] as CacheSlot | undefined;
     if (slot?.node !== undefined) {
-      slot.used = true;
+      if (!passing) slot.used = true;
       this.counters.hits++;
       return slot.node;
     }
-    slot = this.#reader.cache.find(this.#nameOf(node.child(i)));
+    slot = this.#reader.cache.find(this.#nameOf(node.child(i)), passing);
     // What does not belong here is left to `load`, and to the error that follows from it.
     if (slot?.node === undefined || slot.node.level !== node.level - 1 || slot.node.count === 0) return undefined;
     slots[i] = slot;
@@ -221,8 +212,8 @@ class CachedSource implements BlockSource {
     return slot.node;
   }
 
-  async load(ref: BlockRef): Promise<Node> {
-    const cached = this.find(ref)?.node;
+  async load(ref: BlockRef, passing = false): Promise<Node> {
+    const cached = this.find(ref, passing)?.node;
     if (cached !== undefined) return cached;
     const name = this.#nameOf(ref);
     const node = await this.#reader.load(name, this.#partOf(ref, name));
@@ -233,7 +224,7 @@ class CachedSource implements BlockSource {
       );
     }
     checkLeaf(node, this.#leaf);
-    this.#reader.cache.add(node);
+    this.#reader.cache.add(node, passing);
     return node;
   }
 }

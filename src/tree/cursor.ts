@@ -3,6 +3,9 @@
  * whole run at a time, so that nothing is awaited, called or allocated per row.
  */
 import type { Node } from '../format/node.ts';
+import { LeafPath } from './leaf-path.ts';
+import type { Step } from './leaf-path.ts';
+import { ReadAhead } from './read-ahead.ts';
 import { loadChild } from './tree.ts';
 import type { Tree } from './tree.ts';
 
@@ -22,20 +25,24 @@ export interface RunCursor {
   readonly to: number;
   /** Moves to the next run; at once (true, or false at the end) if it is in memory, else a promise of that. */
   next(): boolean | Promise<boolean>;
-}
-
-interface Step {
-  readonly node: Node;
-  child: number;
+  /**
+   * Says how many entries are likely to be wanted beyond the present run, so that leaves may be read ahead. Without it none
+   * are.
+   */
+  expect?(entries: number): void;
 }
 
 export class TreeCursor implements RunCursor {
   readonly #tree: Tree;
   readonly #range: KeyRange;
   readonly #descending: boolean;
-  readonly #path: Step[] = [];
+  readonly #path: LeafPath;
   #started = false;
   #done = false;
+  /** Whether a leaf was come to: those after it are part of a scan. */
+  #scanning = false;
+  #expected = 0;
+  #ahead: ReadAhead | undefined;
   #node: Node | undefined;
   from = 0;
   to = 0;
@@ -44,10 +51,15 @@ export class TreeCursor implements RunCursor {
     this.#tree = tree;
     this.#range = range;
     this.#descending = descending;
+    this.#path = new LeafPath(range.from, range.to, descending);
   }
 
   get node(): Node {
     return this.#node as Node;
+  }
+
+  expect(entries: number): void {
+    this.#expected = entries;
   }
 
   next(): boolean | Promise<boolean> {
@@ -56,7 +68,7 @@ export class TreeCursor implements RunCursor {
       this.#started = true;
       if (this.#tree.ref === null) return this.#end();
       const root = this.#tree.peekRoot();
-      if (root === undefined) return this.#tree.loadRoot().then((node) => this.#descendSlowly(node));
+      if (root === undefined) return this.#tree.loadRoot().then((node) => this.#descend(node));
       return this.#descend(root);
     }
     return this.#advance();
@@ -64,6 +76,7 @@ export class TreeCursor implements RunCursor {
 
   #end(): false {
     this.#done = true;
+    this.#ahead = undefined;
     return false;
   }
 
@@ -71,28 +84,41 @@ export class TreeCursor implements RunCursor {
   #descend(start: Node): boolean | Promise<boolean> {
     let node = start;
     while (node.level > 0) {
-      const child = this.#firstChild(node);
-      this.#path.push({ node, child });
-      const below = this.#tree.source.peekChild(node, child);
-      if (below === undefined) return this.#loadBelow(node, child);
+      const step = this.#path.enter(node);
+      if (node.level === 1) return this.#openLeaf(step);
+      const below = this.#tree.source.peekChild(node, step.child);
+      if (below === undefined) return this.#loadBelow(step);
       node = below;
     }
     return this.#enter(node);
   }
 
-  async #loadBelow(parent: Node, child: number): Promise<boolean> {
-    return this.#descendSlowly(await loadChild(this.#tree.source, parent, child));
+  async #loadBelow({ node, child }: Step): Promise<boolean> {
+    return this.#descend(await loadChild(this.#tree.source, node, child));
   }
 
-  async #descendSlowly(node: Node): Promise<boolean> {
-    return this.#descend(node);
+  #openLeaf(step: Step): boolean | Promise<boolean> {
+    const { source } = this.#tree;
+    const { node, child } = step;
+    const passing = this.#scanning;
+    this.#scanning = true;
+    const leaf = this.#ahead?.arrive(step) ?? source.peekChild(node, child, passing);
+    if (leaf === undefined || leaf instanceof Promise) return this.#waitForLeaf(step, passing, leaf);
+    this.#ahead?.fill(this.#path, this.#expected - node.childCount(child));
+    return this.#enter(leaf);
   }
 
-  /** The child to begin with. Below a node that was entered from its side, that is simply its first or last. */
-  #firstChild(node: Node): number {
-    const { from, to } = this.#range;
-    if (!this.#descending) return from === undefined ? 0 : node.childFor(from);
-    return to === undefined ? node.count - 1 : node.childFor(to);
+  #waitForLeaf({ node, child }: Step, passing: boolean, early: Promise<Node> | undefined): Promise<boolean> {
+    const { source } = this.#tree;
+    const loading = early ?? loadChild(source, node, child, passing);
+    const rest = this.#expected - node.childCount(child);
+    // The first leaf is often all that is needed.
+    if (passing && rest > 0) {
+      if (this.#ahead === undefined) this.#ahead = new ReadAhead(source);
+      else this.#ahead.widen();
+      this.#ahead.fill(this.#path, rest);
+    }
+    return loading.then((leaf) => this.#enter(leaf));
   }
 
   /** Takes the part of a leaf that lies in the range; an empty part means to look further, or the end. */
@@ -109,24 +135,10 @@ export class TreeCursor implements RunCursor {
     const leaf = this.#node as Node;
     // A leaf whose range ended within it was the last one.
     if (this.#descending ? this.from > 0 : this.to < leaf.count) return this.#end();
-    for (;;) {
-      const step = this.#path[this.#path.length - 1];
-      if (step === undefined) return this.#end();
-      if (this.#descending && this.#endsBefore(step)) return this.#end();
-      step.child += this.#descending ? -1 : 1;
-      if (step.child < 0 || step.child >= step.node.count) {
-        this.#path.pop();
-        continue;
-      }
-      if (!this.#descending && this.#endsBefore(step)) return this.#end();
-      const below = this.#tree.source.peekChild(step.node, step.child);
-      return below === undefined ? this.#loadBelow(step.node, step.child) : this.#descend(below);
-    }
-  }
-  /** Whether the separator at a step shows that nothing beyond it is in the range, which spares reading a block. */
-  #endsBefore({ node, child }: Step): boolean {
-    const { from, to } = this.#range;
-    if (this.#descending) return from !== undefined && node.compareKey(child, from, from.length) <= 0;
-    return to !== undefined && node.compareKey(child, to, to.length) >= 0;
+    const step = this.#path.advance();
+    if (step === undefined) return this.#end();
+    if (step.node.level === 1) return this.#openLeaf(step);
+    const below = this.#tree.source.peekChild(step.node, step.child);
+    return below === undefined ? this.#loadBelow(step) : this.#descend(below);
   }
 }

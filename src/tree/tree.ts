@@ -120,8 +120,8 @@ function hitAt(node: Node, at: number): RowHit | undefined {
 }
 
 /** Loads child `i` and checks that it stands where it should: damage must not turn into a loop or a wrong row. */
-export async function loadChild(source: BlockSource, parent: Node, i: number): Promise<Node> {
-  const child = await source.load(parent.child(i));
+export async function loadChild(source: BlockSource, parent: Node, i: number, passing = false): Promise<Node> {
+  const child = await source.load(parent.child(i), passing);
   if (child.level !== parent.level - 1 || child.count === 0 || parent.level > maxLevel) {
     throw new CorruptionError(child.name, `The node is of level ${child.level} under one of level ${parent.level}`);
   }

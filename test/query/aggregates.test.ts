@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { InvalidQueryError } from '../../src/base/errors.ts';
-import { MemoryExceededError } from '../../src/base/query-errors.ts';
+import { realEnvironment } from '../../src/base/env.ts';
+import { MemoryBudgetError } from '../../src/base/errors.ts';
+import { createDatabase } from '../../src/create.ts';
+import { MemoryDriver } from '../../src/storage/memory.ts';
 import { Types } from '../../src/format/types.ts';
 import { TestTable } from './test-table.ts';
 import type { Row } from './test-table.ts';
@@ -182,10 +185,24 @@ describe('groups', () => {
   });
 
   it('are bounded by memory', async () => {
-    const table = await sales(3000);
-    table.queryMemoryBytes = 500_000;
-    await expect(table.query().groupBy('id').aggregate({ n: 'count' })).rejects.toThrow(MemoryExceededError);
-    await expect(table.query().groupBy('id').aggregate({ n: 'count' })).rejects.toThrow(/by 'id' .*maxMemoryBytes/);
-    expect(await table.query().groupBy('shop').aggregate({ n: 'count' })).toHaveLength(3);
+    const maxMemoryBytes = 4 * 1024 * 1024;
+    const driver = new MemoryDriver();
+    const db = createDatabase(
+      { dbPrefix: 'db', nodeId: 0, driver, maxMemoryBytes, logLevel: 'silent' },
+      realEnvironment,
+    );
+    const visits = { name: 'visits', version: 1, fields: { id: { typeId: Types.uint32 } }, primaryKey: 'id' } as const;
+    db.registerSchema(visits);
+    await db.start();
+    const batch = db.batch();
+    for (let id = 0; id < 40_000; id++) void batch.insert(visits, { id });
+    await batch.flush();
+    await db.checkpoint();
+    const groups = db.query('visits').groupBy('id').aggregate({ n: 'count' });
+    await expect(groups).rejects.toThrow(MemoryBudgetError);
+    await expect(groups).rejects.toThrow(/maxMemoryBytes/);
+    // What the attempt held is given back.
+    expect(await db.query('visits').where('id', '<', 2).groupBy('id').aggregate({ n: 'count' })).toHaveLength(2);
+    await db.stop();
   });
 });

@@ -40,7 +40,6 @@ const prefix = 'test';
 export class TestTable implements QueryHost {
   readonly environment = realEnvironment;
   readonly prices = s3StandardPrices;
-  queryMemoryBytes: number = 1024 * 1024 * 1024;
   readonly driver: MemoryDriver = new MemoryDriver();
   readonly shape: TableShape;
   readonly functions = new Map<string, RegisteredFunction>();

@@ -1,0 +1,166 @@
+/**
+ * A cache for blocks in a folder of a local disk, which any number of processes and databases may share, at once and one
+ * after the other. Nothing here is ever relied upon: files are not synced, may be removed at any time, and are checked
+ * whenever they are read. A file appears under its name whole, by `rename`; one that is torn or damaged all the same, by a
+ * loss of power for instance, counts as missing and is removed.
+ *
+ * A file is a header (magic, length of the key, length of the block, CRC-32 of what follows), the key, and the block. Its
+ * name is a hash of the key. What was used last is known by the files' times, so that processes agree on what goes first.
+ */
+import { createHash } from 'node:crypto';
+import fs from 'node:fs/promises';
+import path from 'node:path';
+import { checksum } from '../base/checksum.ts';
+import { encodeUtf8 } from '../base/bytes.ts';
+import { realEnvironment } from '../base/env.ts';
+import type { Environment } from '../base/env.ts';
+import { InvalidOptionError } from '../base/errors.ts';
+import { newId } from '../base/ids.ts';
+import type { CacheDriver } from './cache-driver.ts';
+import { errorCode } from './file-system.ts';
+import { FolderSweep } from './folder-sweep.ts';
+
+/** Options of `DiskCacheDriver`. */
+export interface DiskCacheDriverOptions {
+  /** The folder. It is made with the first block; relative paths are resolved when the driver is constructed. */
+  readonly path: string;
+  /**
+   * What the files may take, in bytes, at least 1 MiB. Each process that shares the folder may go past it by an eighth for a
+   * moment. Default 1 GiB.
+   */
+  readonly maxSizeBytes?: number;
+  /** Clock and randomness. Default: the runtime's own. */
+  readonly environment?: Environment;
+}
+
+const mebibyte = 1024 * 1024;
+const magic = 0x31434453;
+const headerBytes = 16;
+/** A file that was used longer ago is marked as used again, in milliseconds: not with every use, which costs a write. */
+const markAfterMs = 60_000;
+
+function encodeFile(key: string, block: Uint8Array): Uint8Array {
+  const name = encodeUtf8(key);
+  const bytes = new Uint8Array(headerBytes + name.length + block.length);
+  bytes.set(name, headerBytes);
+  bytes.set(block, headerBytes + name.length);
+  const view = new DataView(bytes.buffer);
+  view.setUint32(0, magic, true);
+  view.setUint32(4, name.length, true);
+  view.setUint32(8, block.length, true);
+  view.setUint32(12, checksum(bytes.subarray(headerBytes), checksum(bytes.subarray(0, 12))), true);
+  return bytes;
+}
+
+/** The block in a file; undefined if the file is damaged, or of another key. */
+function decodeFile(key: string, bytes: Uint8Array): Uint8Array | undefined {
+  if (bytes.length < headerBytes) return undefined;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const start = headerBytes + view.getUint32(4, true);
+  if (view.getUint32(0, true) !== magic || start + view.getUint32(8, true) !== bytes.length) return undefined;
+  const sum = checksum(bytes.subarray(headerBytes), checksum(bytes.subarray(0, 12)));
+  if (view.getUint32(12, true) !== sum) return undefined;
+  if (Buffer.compare(bytes.subarray(headerBytes, start), encodeUtf8(key)) !== 0) return undefined;
+  return bytes.subarray(start);
+}
+
+/** Keeps blocks as files in a folder, for the option `cacheDriver`. */
+export class DiskCacheDriver implements CacheDriver {
+  readonly #root: string;
+  readonly #maxFileBytes: number;
+  readonly #environment: Environment;
+  readonly #sweep: FolderSweep;
+  /** Folders that were made, or found. */
+  readonly #folders = new Set<string>();
+
+  /** Takes the path of a folder, or options. Nothing is touched yet. Throws `InvalidOptionError`. */
+  constructor(options: string | DiskCacheDriverOptions) {
+    const given: DiskCacheDriverOptions = typeof options === 'string' ? { path: options } : options;
+    if (typeof given?.path !== 'string' || given.path === '') {
+      throw new InvalidOptionError(
+        'path',
+        'DiskCacheDriver needs the path of a folder: new DiskCacheDriver("./cache").',
+      );
+    }
+    const { maxSizeBytes = 1024 * mebibyte, environment = realEnvironment } = given;
+    if (!Number.isSafeInteger(maxSizeBytes) || maxSizeBytes < mebibyte) {
+      const message = `maxSizeBytes is an integer of at least ${mebibyte}, not ${String(maxSizeBytes)}.`;
+      throw new InvalidOptionError('maxSizeBytes', message);
+    }
+    this.#root = path.resolve(given.path);
+    this.#maxFileBytes = Math.floor(maxSizeBytes / 8);
+    this.#environment = environment;
+    this.#sweep = new FolderSweep(this.#root, maxSizeBytes, environment);
+  }
+
+  #place(key: string): { readonly folder: string; readonly file: string } {
+    const hash = createHash('sha256').update(key).digest('hex').slice(0, 40);
+    const folder = path.join(this.#root, hash.slice(0, 2));
+    return { folder, file: path.join(folder, hash.slice(2)) };
+  }
+
+  /** The block held under a key; undefined if there is none, or only a damaged one. */
+  async get(key: string): Promise<Uint8Array | undefined> {
+    const { file } = this.#place(key);
+    const bytes = await this.#read(file);
+    if (bytes === undefined) return undefined;
+    const block = decodeFile(key, bytes);
+    if (block === undefined) await fs.rm(file, { force: true });
+    return block;
+  }
+
+  async #read(file: string): Promise<Uint8Array | undefined> {
+    let handle: fs.FileHandle;
+    try {
+      handle = await fs.open(file, 'r');
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') return undefined;
+      throw error;
+    }
+    try {
+      const { size, mtimeMs } = await handle.stat();
+      const bytes = new Uint8Array(size);
+      const { bytesRead } = await handle.read(bytes, 0, size, 0);
+      const now = this.#environment.now();
+      if (Math.abs(now - mtimeMs) > markAfterMs) await handle.utimes(now / 1000, now / 1000).catch(() => undefined);
+      return bytes.subarray(0, bytesRead);
+    } finally {
+      await handle.close();
+    }
+  }
+
+  /** Holds a block, unless it is larger than an eighth of what the folder may hold, or others must be removed first. */
+  async set(key: string, block: Uint8Array): Promise<void> {
+    const bytes = encodeFile(key, block);
+    if (bytes.length > this.#maxFileBytes || !this.#sweep.hasRoom) return;
+    const { folder, file } = this.#place(key);
+    await this.#makeFolder(folder);
+    const temporary = this.#sweep.temporaryFile(folder, newId(this.#environment, 12));
+    try {
+      await fs.writeFile(temporary, bytes, { flag: 'wx' });
+      await fs.rename(temporary, file);
+    } catch (error) {
+      // If the folder was removed, the next block makes it anew.
+      this.#folders.delete(folder);
+      await fs.rm(temporary, { force: true }).catch(() => undefined);
+      if (errorCode(error) !== 'ENOENT') throw error;
+    }
+    this.#sweep.noteWritten(bytes.length);
+  }
+
+  async #makeFolder(folder: string): Promise<void> {
+    if (this.#folders.has(folder)) return;
+    await fs.mkdir(folder, { recursive: true });
+    this.#folders.add(folder);
+  }
+
+  /** Removes the block held under a key, if there is one. */
+  async delete(key: string): Promise<void> {
+    await fs.rm(this.#place(key).file, { force: true });
+  }
+
+  /** Resolves once no old blocks are being removed. Nothing need be closed; this is for whoever removes the folder. */
+  idle(): Promise<void> {
+    return this.#sweep.idle();
+  }
+}

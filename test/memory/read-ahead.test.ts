@@ -1,0 +1,199 @@
+/** What scans read ahead, in requests, and in time where every request takes 30 ms. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { sleep } from '../../src/base/env.ts';
+import { createDatabase } from '../../src/create.ts';
+import type { Database } from '../../src/database.ts';
+import { Types } from '../../src/format/types.ts';
+import type { StoreDbOptions } from '../../src/options.ts';
+import { MemoryDriver } from '../../src/storage/memory.ts';
+import { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
+
+const readings = {
+  name: 'readings',
+  version: 1,
+  fields: {
+    id: { typeId: Types.uint32 },
+    kind: { typeId: Types.varchar },
+    value: { typeId: Types.uint32 },
+    text: { typeId: Types.varchar },
+  },
+  primaryKey: 'id',
+  indexes: ['value'],
+} as const;
+const rows = 20_000;
+const requestMs = 30;
+/** How many leaves are read ahead at most. */
+const depth = 32;
+
+let stored: MemoryDriver;
+/** Blocks of the table, but for the root, which is part of Block 0. */
+let blocks = 0;
+
+interface World {
+  readonly environment: VirtualEnvironment;
+  readonly db: Database;
+  /** Runs a call, and tells how long it took and how many objects it read. */
+  readonly measure: <T>(call: () => Promise<T>) => Promise<{ result: T; tookMs: number; gets: number; most: number }>;
+}
+
+async function open(driver: MemoryDriver, options: Partial<StoreDbOptions> = {}): Promise<World> {
+  const environment = new VirtualEnvironment({ seed: 1 });
+  const slow = new MemoryDriver();
+  let running = 0;
+  let most = 0;
+  slow.get = async (key, given) => {
+    most = Math.max(most, ++running);
+    await sleep(environment, requestMs);
+    running--;
+    return driver.get(key, given);
+  };
+  slow.put = (key, body, given) => driver.put(key, body, given);
+  slow.list = (prefix, given) => driver.list(prefix, given);
+  const given = { dbPrefix: 'db', nodeId: 0, driver: slow, logLevel: 'silent', blockSizeBytes: 4096 } as const;
+  const db = createDatabase({ ...given, writeForwardInterval: 86_400_000, ...options }, environment);
+  db.registerSchema(readings);
+  await environment.run(db.start());
+  return {
+    environment,
+    db,
+    measure: async (call) => {
+      most = 0;
+      const startedMs = environment.monotonicMs();
+      const before = db.stats().requests.get;
+      const result = await environment.run(call());
+      return { result, tookMs: environment.monotonicMs() - startedMs, gets: db.stats().requests.get - before, most };
+    },
+  };
+}
+
+function row(id: number) {
+  return { id, kind: `kind ${id % 4}`, value: (id * 7919) % rows, text: `reading ${id} `.repeat(8) };
+}
+
+beforeAll(async () => {
+  stored = new MemoryDriver();
+  const { db, environment } = await open(stored);
+  const batch = db.batch();
+  for (let id = 0; id < rows; id++) void batch.insert(readings, row(id));
+  await environment.run(batch.flush());
+  await environment.run(db.checkpoint());
+  await environment.run(db.stop());
+  const reader = await open(stored);
+  blocks = (await reader.measure(() => reader.db.query(readings).where('text', '!=', null).count())).gets;
+  expect(blocks).toBeGreaterThan(400);
+}, 60_000);
+
+/** How long it takes to read so many blocks: the way to the first leaf, five steps until all are read ahead, and the rest. */
+function longestMs(gets: number): number {
+  return (8 + Math.log2(depth) + Math.ceil(gets / depth)) * requestMs;
+}
+
+describe('read-ahead', () => {
+  it('hides the time that requests take: a scan of N leaves takes about N / 32 of them', async () => {
+    const { db, measure } = await open(stored);
+    const { result, tookMs, gets, most } = await measure(() => db.query(readings).execute());
+    expect(result).toHaveLength(rows);
+    expect(result[rows - 1]).toEqual(row(rows - 1));
+    // Each block once.
+    expect(gets).toBe(blocks);
+    expect(db.stats().cache).toMatchObject({ blocks, misses: blocks });
+    expect(tookMs).toBeLessThanOrEqual(longestMs(gets));
+    expect(most).toBeGreaterThan(depth - 4);
+    expect(most).toBeLessThanOrEqual(depth + 2);
+  });
+
+  it('does the same from the end, in a range, one by one, and for rows that are sorted afterwards', async () => {
+    const queries: readonly ((db: Database) => Promise<unknown>)[] = [
+      (db) => db.query(readings).orderBy('id', 'desc').execute(),
+      (db) => db.query(readings).orderBy('text').execute(),
+      (db) => db.query(readings).where('id', '>', 100).where('id', '<', 19_000).execute(),
+      async (db) => {
+        for await (const { id } of db.query(readings)) if (id === rows - 2) break;
+      },
+    ];
+    for (const query of queries) {
+      const { db, measure } = await open(stored);
+      const { tookMs, gets } = await measure(() => query(db));
+      expect(gets).toBeGreaterThan(blocks * 0.9);
+      expect(gets).toBeLessThanOrEqual(blocks);
+      expect(tookMs).toBeLessThanOrEqual(longestMs(gets));
+    }
+  });
+
+  it('reads nothing that is not needed for a single row, or where the first leaf has all rows', async () => {
+    const { db, measure } = await open(stored);
+    expect((await measure(() => db.get(readings, 5000))).gets).toBe(2);
+    expect((await measure(() => db.get(readings, 5100))).gets).toBe(1);
+    expect((await measure(() => db.query(readings).where('id', '>=', 5100).limit(1).execute())).gets).toBe(0);
+    expect((await measure(() => db.query(readings).where('id', '=', 5200).execute())).gets).toBe(1);
+    expect((await measure(() => db.query(readings).where('id', 'IN', [5300, 5400]).execute())).gets).toBe(2);
+    const { gets, result } = await measure(() => db.query(readings).limit(3).execute());
+    expect(result).toHaveLength(3);
+    expect(gets).toBeLessThanOrEqual(2);
+  });
+
+  it('reads as many leaves as a limit takes, and not one more', async () => {
+    for (const limit of [10, 60, 200, 1000]) {
+      const { db, measure } = await open(stored);
+      await measure(() => db.get(readings, 0));
+      const { gets, result } = await measure(() => db.query(readings).limit(limit).execute());
+      expect(result).toHaveLength(limit);
+      let needed = 0;
+      // How many leaves it takes is what one by one it takes.
+      const slow = await open(stored);
+      await slow.measure(() => slow.db.get(readings, 0));
+      for (let id = 0; id < limit; id++) {
+        const { gets: read } = await slow.measure(() => slow.db.get(readings, id));
+        needed += read;
+      }
+      expect(gets).toBe(needed);
+    }
+  });
+
+  it('ends soon after a limit that few rows of each leaf satisfy', async () => {
+    const { db, measure } = await open(stored);
+    const all = await measure(() => db.query(readings).where('kind', '=', 'kind 1').limit(100).execute());
+    expect(all.result).toHaveLength(100);
+    // 400 rows of some 33 in a leaf: 13 leaves, and what the way to them takes.
+    expect(all.gets).toBeLessThan(22);
+  });
+
+  it('is done in the leaves of an index too', async () => {
+    const { db, measure } = await open(stored);
+    const { tookMs, result } = await measure(() => db.query(readings).where('value', '>=', 0).count());
+    expect(result).toBe(rows);
+    expect(tookMs).toBeLessThan(10 * requestMs);
+    const ordered = await measure(() => db.query(readings).orderBy('value').select('value').limit(3000).execute());
+    expect(ordered.result.map(({ value }) => value)).toEqual(Array.from({ length: 3000 }, (_, i) => i));
+  });
+
+  it('holds no more than the budget has room for', async () => {
+    const { db, measure } = await open(stored, { maxMemoryBytes: 1024 * 1024, cacheBlockSize: 4096 });
+    const { most, gets, result } = await measure(() => db.query(readings).where('text', '!=', null).count());
+    expect(result).toBe(rows);
+    expect(most).toBeGreaterThan(8);
+    // An eighth of half a MiB, in blocks of some 4 KiB, and the one that is waited for.
+    expect(most).toBeLessThanOrEqual(18);
+    expect(gets).toBe(blocks);
+    const both = await measure(() =>
+      Promise.all([1, 2, 3].map((id) => db.query(readings).where('text', '!=', `${id}`).count())),
+    );
+    expect(both.result).toEqual([rows, rows, rows]);
+    expect(both.most).toBeLessThanOrEqual(22);
+  });
+
+  it('gives the error of a leaf that cannot be read to whoever comes to it, and to nobody else', async () => {
+    const broken = new MemoryDriver();
+    const get = stored.get.bind(stored);
+    let seen = 0;
+    broken.get = async (key, options) => {
+      if (key.includes('readings') && ++seen > 40) throw new Error('out of order');
+      return get(key, options);
+    };
+    const { db, measure } = await open(broken);
+    const { result } = await measure(() => db.query(readings).limit(100).execute());
+    expect(result).toHaveLength(100);
+    expect(seen).toBeGreaterThan(2);
+    await expect(measure(() => db.query(readings).execute())).rejects.toThrow('out of order');
+  });
+});
