@@ -43,7 +43,9 @@ export interface ExplainedStep {
 
 /** A way to run a query that was not chosen. */
 export interface Alternative {
+  /** As in {@link Explanation}. */
   readonly access: string;
+  /** Name of the index, where one is used. */
   readonly index?: string;
   /** How many times as costly it looks. */
   readonly timesTheCost: number;
@@ -91,7 +93,8 @@ function rangesOf(access: Access): number {
   }
 }
 
-function describePlan(table: string, { access, residual, ordered }: Plan): Explanation {
+/** What a plan does, without what it costs. */
+export function describePlan(table: string, { access, residual, ordered }: Plan): Explanation {
   return {
     table,
     access: access.kind,
@@ -264,11 +267,11 @@ function explained(
   return {
     ...describePlan(name, plan),
     steps: stepsOf(name, plan, query, chosen.estimate, options),
-    alternatives: others.map(({ candidate: { access }, estimate }) => ({
-      access: access.kind,
-      ...(access.kind === 'index' ? { index: access.index.name } : {}),
-      timesTheCost: rounded(estimate.cost / Math.max(chosen.estimate.cost, 0.01)),
-    })),
+    alternatives: others.map(({ candidate: { access }, estimate }) => {
+      const timesTheCost = rounded(estimate.cost / Math.max(chosen.estimate.cost, 0.01));
+      if (access.kind !== 'index') return { access: access.kind, timesTheCost };
+      return { access: access.kind, index: access.index.name, timesTheCost };
+    }),
     looksCloser: ran === undefined && isWorthProbing(best, all),
     ...(missing === undefined ? {} : { missingIndex: missing }),
   };

@@ -2,7 +2,7 @@
  * A mock execution: what part of the rows that an access gives would match, from a reservoir sample of those that are in
  * memory. Nothing is read. The same state of memory gives the same sample.
  */
-import { Node } from '../format/node.ts';
+import type { Node } from '../format/node.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
@@ -97,7 +97,8 @@ class Sampler {
   sampleTable({ tree: stored, layers }: TableState, { ranges }: TableAccess): void {
     const trees = [stored, ...layers].filter(({ ref }) => ref !== null);
     const total = trees.reduce((sum, { count }) => sum + count, 0);
-    for (let i = 0; i < sampledLeaves && total > 0; i++) {
+    if (total === 0) return;
+    for (let i = 0; i < sampledLeaves; i++) {
       let at = this.#sequence.below(total);
       const tree = trees.find(({ count }) => (at -= count) < 0) as Tree;
       const range = ranges[this.#sequence.below(ranges.length)] as KeyRange;

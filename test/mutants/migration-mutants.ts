@@ -176,8 +176,9 @@ export const migrationMutants: readonly Mutant[] = [
       {
         file: chunk,
         find: `    if (this.#problems.length > 0) return 'blocked';
-    return this.#built === null && this.isInLine ? 'switched' : 'building';`,
-        replace: `    return (this.#built === null && this.isInLine) || this.#problems.length > 0 ? 'switched' : 'building';`,
+    return this.#built === null && this.isInLine && !this.#isUnchecked ? 'switched' : 'building';`,
+        replace: `    if (this.#problems.length > 0) return 'switched';
+    return this.#built === null && this.isInLine && !this.#isUnchecked ? 'switched' : 'building';`,
       },
       {
         file: chunk,
@@ -196,8 +197,8 @@ export const migrationMutants: readonly Mutant[] = [
     edits: [
       {
         file: daemon,
-        find: 'const mayRetire = this.#mayRetire(migration) && (await isRetiring(view, migration));',
-        replace: 'const mayRetire = this.#mayRetire(migration);',
+        find: "const retirement = !mayRetire ? 'no' : (await isRetiring(view, migration)) ? 'now' : 'soon';",
+        replace: "const retirement = mayRetire ? 'now' : 'no';",
       },
     ],
     tests: ['test/migrations/phases.test.ts'],

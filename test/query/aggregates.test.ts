@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { InvalidQueryError } from '../../src/base/errors.ts';
 import { realEnvironment } from '../../src/base/env.ts';
-import { MemoryBudgetError } from '../../src/base/errors.ts';
+import { InvalidQueryError, MemoryBudgetError } from '../../src/base/errors.ts';
 import { createDatabase } from '../../src/create.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
 import { Types } from '../../src/format/types.ts';

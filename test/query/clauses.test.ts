@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { InvalidOperatorError, InvalidQueryError } from '../../src/base/errors.ts';
 import type { Clause, Clauses } from '../../src/query/clause.ts';
 import { Types } from '../../src/format/types.ts';
+import { compile, plansOf } from './every-plan.ts';
 import { TestTable } from './test-table.ts';
+import type { Explanation } from '../../src/query/explain.ts';
+import type { ModelClause } from './model.ts';
 import type { Row } from './test-table.ts';
 
 const schema = {
@@ -149,12 +152,17 @@ describe('clauses', () => {
   });
 });
 
+/** The plan that leaves least to do, whether or not a table so small is read as a whole rather. */
+function bestOf(table: TestTable, ...wheres: readonly ModelClause[]): Explanation | undefined {
+  return plansOf(table, compile(table, { wheres, orders: [], limit: undefined, offset: 0 }))[0];
+}
+
 describe('ways to the rows', () => {
   it('BETWEEN and PREFIX are ranges of an index or of the primary key', async () => {
     const table = await people();
     const range = { ranges: 1, filters: [] };
-    expect(await table.query().where('age', 'BETWEEN', [3, 5]).explain()).toMatchObject({ ...range, index: 'age' });
-    expect(await table.query().where('town', 'PREFIX', 'Town 1').explain()).toMatchObject({ ...range, index: 'town' });
+    expect(bestOf(table, ['age', 'BETWEEN', [3, 5]])).toMatchObject({ ...range, index: 'age' });
+    expect(bestOf(table, ['town', 'PREFIX', 'Town 1'])).toMatchObject({ ...range, index: 'town' });
     const keys = table.query().where('id', 'BETWEEN', [10, 12]);
     expect(await keys.explain()).toMatchObject({ ...range, access: 'table' });
     expect((await keys.execute()).map(({ id }) => id)).toEqual([10, 11, 12]);
@@ -169,9 +177,15 @@ describe('ways to the rows', () => {
     const some = table
       .query()
       .where(({ is, or }) => or(is('age', '<', 2), is('age', 'BETWEEN', [1, 3]), is('age', '>', 48)));
-    expect(await some.explain()).toMatchObject({ access: 'index', index: 'age', ranges: 2, filters: [] });
+    const either = {
+      or: [
+        ['age', '<', 2],
+        ['age', 'BETWEEN', [1, 3]],
+        ['age', '>', 48],
+      ],
+    } as const;
+    expect(bestOf(table, either)).toMatchObject({ access: 'index', index: 'age', ranges: 2, filters: [] });
     const sorted = some.orderBy('age', 'desc').limit(25);
-    expect((await sorted.explain()).order).toBe('access');
     expect((await sorted.execute()).map(({ age }) => age)).toEqual([...Array<number>(20).fill(49), 3, 3, 3, 3, 3]);
     const keys = table.query().where(({ is, or }) => or(is('id', '=', 7), is('id', 'IN', [3, 7])));
     expect(await keys.explain()).toMatchObject({ access: 'keys', ranges: 2, filters: [] });
@@ -190,9 +204,21 @@ describe('ways to the rows', () => {
     const filter = ({ age, town, shoe, id }: Row): boolean => {
       return age === 3 || (town === 'Town 5' && (shoe as number) > 4) || (id as number) < 10;
     };
-    const plan = await table.query().where(build).explain();
+    const either: ModelClause = {
+      or: [
+        ['age', '=', 3],
+        {
+          and: [
+            ['town', '=', 'Town 5'],
+            ['shoe', '>', 4],
+          ],
+        },
+        ['id', '<', 10],
+      ],
+    };
+    const plan = bestOf(table, either);
     expect(plan).toMatchObject({ access: 'union', ranges: 3 });
-    expect(plan.parts?.map(({ access }) => access)).toEqual(['index', 'index', 'table']);
+    expect(plan?.parts?.map(({ access }) => access)).toEqual(['index', 'index', 'table']);
     await expectSame(table, build, filter);
     await table.commit(
       [

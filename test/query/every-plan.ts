@@ -4,6 +4,8 @@ import { requireField } from '../../src/query/condition.ts';
 import { countRows } from '../../src/query/count.ts';
 import { Execution } from '../../src/query/execute.ts';
 import type { Row } from '../../src/query/execute.ts';
+import { describePlan } from '../../src/query/explain.ts';
+import type { Explanation } from '../../src/query/explain.ts';
 import type { Access, Candidate, CompiledQuery } from '../../src/query/plan.ts';
 import { candidatesOf, planOf, planQuery } from '../../src/query/planner.ts';
 import type { QueryWork } from '../../src/query/query-work.ts';
@@ -36,6 +38,15 @@ export function compile({ shape }: TestTable, query: ModelQuery, counts = false)
 /** The access that the planner chooses. */
 export async function chosenFor({ state }: TestTable, query: CompiledQuery): Promise<Access> {
   return (await planQuery(state, query)).access;
+}
+
+/** All plans that the planner could choose, those first that leave least to be tested and sorted. */
+export function plansOf({ state }: TestTable, query: CompiledQuery): Explanation[] {
+  const plans = candidatesOf(state, query).map((one) => describePlan(state.shape.name, planOf(state, query, one)));
+  const score = ({ filters, order, access }: Explanation): number => {
+    return filters.length * 4 + (order === 'sort' ? 2 : 0) + (access === 'table' ? 1 : 0);
+  };
+  return plans.toSorted((a, b) => score(a) - score(b));
 }
 
 /** Runs the query by each candidate. `before` is called ahead of each run. */

@@ -114,7 +114,7 @@ describe('explain', () => {
     const table = await cities();
     await table.query().execute();
     const rare = await table.query().where('country', '=', 'IS').explain();
-    expect(rare.alternatives).toEqual([{ access: 'table', timesTheCost: expect.any(Number) }]);
+    expect(rare.alternatives.map(({ access }) => access)).toEqual(['table']);
     expect(rare.alternatives[0]?.timesTheCost).toBeGreaterThan(1);
     const often = await table.query().where('country', '=', 'FR').explain();
     expect(often.access).toBe('table');
