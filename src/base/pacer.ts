@@ -4,8 +4,13 @@ import type { Environment } from './env.ts';
 
 /** How long work may go on without a pause, in milliseconds. */
 const sliceMs = 4;
+/**
+ * How many times as long work in the background rests as it works. What it makes others do comes on top of that: reading and
+ * writing files, and collecting garbage.
+ */
+const restShare = 3;
 /** Longest rest, in milliseconds: what took longer than a slice was mostly waiting. */
-const longestRestMs = 3 * sliceMs;
+const longestRestMs = 4 * sliceMs;
 
 export class Pacer {
   readonly #environment: Environment;
@@ -13,7 +18,7 @@ export class Pacer {
   #since: number;
 
   /**
-   * `rests`: for work in the background, which leaves others half of the time while it goes on. A turn of the event loop
+   * `rests`: for work in the background, which leaves others most of the time while it goes on. A turn of the event loop
    * would not do: whoever reads a little in every turn would get that little for every slice.
    */
   constructor(environment: Environment, rests = false) {
@@ -30,7 +35,7 @@ export class Pacer {
   /** Lets the event loop run. */
   async pause(): Promise<void> {
     const workedMs = this.#environment.monotonicMs() - this.#since;
-    if (this.#rests) await sleep(this.#environment, Math.min(workedMs, longestRestMs));
+    if (this.#rests) await sleep(this.#environment, Math.min(restShare * workedMs, longestRestMs));
     else await this.#environment.yieldToEventLoop();
     this.#since = this.#environment.monotonicMs();
   }

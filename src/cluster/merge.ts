@@ -76,7 +76,7 @@ export class Merger {
   /**
    * Replaces trees by others that hold the same rows, in a generation of its own: no commit is applied by it. This node
    * merges nothing meanwhile. False as for {@link merge}: then `build` must begin anew, on what it is given then.
-   * `rests`: half of the time is left to others.
+   * `rests`: most of the time is left to others.
    */
   async rebuild(build: TreeBuild, rests = false): Promise<boolean> {
     while (this.#running !== undefined) await this.idle();

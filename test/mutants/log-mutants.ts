@@ -324,5 +324,6 @@ export const logMutants: readonly Mutant[] = [
         replace: 'if (view.getUint32(12, true) !== envelopeChecksum(name, block) && name === "") {',
       },
     ],
+    tests: ['test/golden/damage.test.ts', 'src/format/node.test.ts'],
   },
 ];
