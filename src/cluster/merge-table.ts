@@ -117,9 +117,8 @@ export async function mergeTable(view: View, name: string, context: TableMergeCo
   if (beside === undefined || changed === undefined) return { name, versions: [truth] };
   const { rows, base } = changed;
   const [from, to] = [table.shape.version, rows.shape.version];
-  const startedMs = Math.floor(context.environment.now());
   const nothing = { base: null, built: '', users: [], problems: [] };
-  const started: StoredMigration = { table: name, from, to, phase: 'beside', ...nothing, startedMs };
+  const started: StoredMigration = { table: name, from, to, phase: 'beside', ...nothing, birth: context.birth };
   return {
     name,
     versions: [truth, await mergeVersion(rows, context)],

@@ -304,7 +304,7 @@ export class MigrationDaemon {
       sizeBytes: 256,
       prepare: async (view) => {
         const present = view.beside(migration.table)?.migration;
-        const isSame = present?.startedMs === migration.startedMs && present.from === migration.from;
+        const isSame = present?.birth === migration.birth && present.from === migration.from;
         if (present === undefined || !isSame || !this.#mayRetire(present) || (await isRetiring(view, present))) {
           return { changes: [] };
         }
@@ -322,7 +322,7 @@ export class MigrationDaemon {
     if (problems !== JSON.stringify(before.problems) && chunk.table === undefined && chunk.phase === before.phase) {
       await engine.register.update((present) => {
         const migrations = present.migrations.map((migration) => {
-          const isSame = migration.table === table && migration.startedMs === before.startedMs;
+          const isSame = migration.table === table && migration.birth === before.birth;
           return isSame ? { ...migration, problems: chunk.problems } : migration;
         });
         return { ...changeableOf(present), migrations };

@@ -25,7 +25,7 @@ export const retiredVersionsSchema: StoredSchema = {
   fields: [
     { name: 'table', typeId: Types.varchar },
     { name: 'version', typeId: Types.uint32 },
-    { name: 'startedMs', typeId: Types.float64 },
+    { name: 'birth', typeId: Types.float64 },
   ],
   primaryKey: ['table'],
   indexes: [],
@@ -44,13 +44,13 @@ function keyOf(table: string): Uint8Array {
 }
 
 /** The change by which the version that a migration comes from is given up. */
-export function retirementOf({ table, from, startedMs }: StoredMigration): TableChange {
+export function retirementOf({ table, from, birth }: StoredMigration): TableChange {
   const rows = new ByteWriter();
   const heap = new ByteWriter();
   const base = appendNullRow(shape.layout, rows);
   writeField(rows, base, heap, fieldOf('table'), table);
   writeField(rows, base, heap, fieldOf('version'), from);
-  writeField(rows, base, heap, fieldOf('startedMs'), startedMs);
+  writeField(rows, base, heap, fieldOf('birth'), birth);
   const source: RowSource = {
     name: 'memory/retired',
     rows: rows.bytes,
@@ -69,14 +69,12 @@ export function retirementOf({ table, from, startedMs }: StoredMigration): Table
 }
 
 /** Whether a state says that the version that a migration comes from is given up. */
-async function isGivenUp(state: TableState | undefined, { table, from, startedMs }: StoredMigration): Promise<boolean> {
+async function isGivenUp(state: TableState | undefined, { table, from, birth }: StoredMigration): Promise<boolean> {
   const hit = await state?.lookup(keyOf(table));
   if (hit === undefined) return false;
   const { source, base } = hit;
   // One that was cancelled after that says nothing about the next.
-  return (
-    readField(source, base, fieldOf('version')) === from && readField(source, base, fieldOf('startedMs')) === startedMs
-  );
+  return readField(source, base, fieldOf('version')) === from && readField(source, base, fieldOf('birth')) === birth;
 }
 
 /** Whether the view shows that the version that a migration comes from is given up, in its blocks or in pending commits. */
