@@ -9,7 +9,8 @@ import type { TableChange } from '../format/commit.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
 import { readField } from '../format/row-decode.ts';
-import type { LayoutField, RowSource } from '../format/row-layout.ts';
+import type { LayoutField } from '../format/row-layout.ts';
+import { RowArena } from '../format/row-arena.ts';
 import { appendNullRow, writeField } from '../format/row-encode.ts';
 import type { StoredMigration } from '../format/stored-migration.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
@@ -45,25 +46,15 @@ function keyOf(table: string): Uint8Array {
 
 /** The change by which the version that a migration comes from is given up. */
 export function retirementOf({ table, from, birth }: StoredMigration): TableChange {
-  const rows = new ByteWriter();
-  const heap = new ByteWriter();
-  const base = appendNullRow(shape.layout, rows);
-  writeField(rows, base, heap, fieldOf('table'), table);
-  writeField(rows, base, heap, fieldOf('version'), from);
-  writeField(rows, base, heap, fieldOf('birth'), birth);
-  const source: RowSource = {
-    name: 'memory/retired',
-    rows: rows.bytes,
-    rowsView: rows.view,
-    rowsStart: 0,
-    heap: heap.bytes,
-    heapStart: 0,
-    heapEnd: heap.length,
-    text: undefined,
-  };
+  const rows = new RowArena('memory/retired');
+  const { writer, heapWriter } = rows;
+  const base = appendNullRow(shape.layout, writer);
+  writeField(writer, base, heapWriter, fieldOf('table'), table);
+  writeField(writer, base, heapWriter, fieldOf('version'), from);
+  writeField(writer, base, heapWriter, fieldOf('birth'), birth);
   const entries = new NodeEntries(shape.changeShape);
   const key = keyOf(table);
-  entries.addRow(key, 0, key.length, source, base);
+  entries.addRow(key, 0, key.length, rows, base);
   const name = commitBlockName(shape.name);
   return { schema: shape.schema, node: openNode(name, entries.encode(name, 0, 1)) };
 }
