@@ -276,6 +276,17 @@ export class Instance implements BatchHost, QueryHost {
   async commit(operations: OperationSet, options: FlushOptions, guard?: CommitGuard): Promise<void> {
     const what = guard?.what ?? 'batch.flush()';
     const engine = this.writing(what);
+    // Also while its blobs are uploaded: what an engine acknowledges once the next one runs, that one would not show.
+    await engine.whileRunning(this.#commit(engine, what, operations, options, guard));
+  }
+
+  async #commit(
+    engine: Engine,
+    what: string,
+    operations: OperationSet,
+    options: FlushOptions,
+    guard: CommitGuard | undefined,
+  ): Promise<void> {
     const { blockSizeBytes, dbPrefix: prefix } = this.#options;
     const prepareOptions = {
       environment: this.environment,

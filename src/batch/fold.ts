@@ -14,7 +14,7 @@ import type { RowHit } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
 import { Operation } from './operations.ts';
 import type { TableOperations } from './operations.ts';
-import { RowArena } from './row-arena.ts';
+import { RowArena } from '../format/row-arena.ts';
 
 /** The folded rows in key order. Deletions are rows that are marked so; nothing is ever removed from a commit. */
 export class FoldedChanges implements ChangeStream {
@@ -24,7 +24,7 @@ export class FoldedChanges implements ChangeStream {
   /** For an overlay: what contradicts the state is shown as far as it can be, and flush() will reject it. */
   readonly #lenient: boolean;
   /** Rows that are neither in the batch nor in the state: updates resolved, and marks of deletions. */
-  readonly #resolved = new RowArena();
+  readonly #resolved = new RowArena('memory/batch');
   #next = 0;
   #scratch = new Uint8Array(64);
   done = false;

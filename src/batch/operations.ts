@@ -23,7 +23,7 @@ import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import { describeValue, maxKeyBytes, normalizeValue, ValueProblem } from '../format/values.ts';
 import type { TableShape } from '../table/table-shape.ts';
-import { RowArena } from './row-arena.ts';
+import { RowArena } from '../format/row-arena.ts';
 
 export const Operation = { insert: 1, update: 2, upsert: 3, delete: 4 } as const;
 export type Operation = (typeof Operation)[keyof typeof Operation];
@@ -31,7 +31,7 @@ export type Operation = (typeof Operation)[keyof typeof Operation];
 export class TableOperations {
   readonly shape: TableShape;
   readonly keys: KeyList = new KeyList();
-  readonly arena: RowArena = new RowArena();
+  readonly arena: RowArena = new RowArena('memory/batch');
   readonly #environment: Environment;
   readonly #kinds: Operation[] = [];
   /** Offset of each operation's row in the arena; -1 for deletions. */

@@ -16,7 +16,7 @@ import type { TableState } from '../table/table-state.ts';
 import type { Beside, View } from '../table/view.ts';
 import { BlockWriter } from '../tree/block-writer.ts';
 import type { Uploads } from '../tree/block-writer.ts';
-import { Tree } from '../tree/tree.ts';
+import { isSameTree, Tree } from '../tree/tree.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { applyChanges } from '../tree/write.ts';
 import type { ChangeObserver, ChangeStream, NewRoot, WriteOptions } from '../tree/write.ts';
@@ -117,9 +117,8 @@ export async function mergeTable(view: View, name: string, context: TableMergeCo
   if (beside === undefined || changed === undefined) return { name, versions: [truth] };
   const { rows, base } = changed;
   const [from, to] = [table.shape.version, rows.shape.version];
-  const startedMs = Math.floor(context.environment.now());
   const nothing = { base: null, built: '', users: [], problems: [] };
-  const started: StoredMigration = { table: name, from, to, phase: 'beside', ...nothing, startedMs };
+  const started: StoredMigration = { table: name, from, to, phase: 'beside', ...nothing, birth: context.birth };
   return {
     name,
     versions: [truth, await mergeVersion(rows, context)],
@@ -131,8 +130,7 @@ export async function mergeTable(view: View, name: string, context: TableMergeCo
 
 /** Whether the base goes the way of the truth: it is the same now, and every change is of both versions. */
 function isInStep(view: View, { base }: Beside, { shape, tree }: TableState): boolean {
-  const isSame = base.tree.ref?.birth === tree.ref?.birth && base.tree.ref?.id === tree.ref?.id;
-  return isSame && view.changesOf(shape.name).every(({ twin }) => twin !== undefined);
+  return isSameTree(base.tree, tree) && view.changesOf(shape.name).every(({ twin }) => twin !== undefined);
 }
 
 /** The same for a base, which has no indexes. */

@@ -39,7 +39,7 @@ const migration: StoredMigration = {
     { nodeId: 0, version: null },
   ],
   problems: [{ key: '7', message: 'it threw' }],
-  startedMs: 1_700_000_000_000,
+  birth: 4,
   target: { rowsPerSecond: 100, keepOld: true },
 };
 
@@ -150,7 +150,7 @@ const required: readonly (readonly [place: Path, names: readonly string[]])[] = 
   [['writer'], ['nodeId', 'atMs']],
   [
     ['migrations', 0],
-    ['table', 'from', 'to', 'phase', 'base', 'built', 'users', 'problems', 'startedMs', 'target'],
+    ['table', 'from', 'to', 'phase', 'base', 'built', 'users', 'problems', 'birth', 'target'],
   ],
   [['migrations', 0, 'target'], ['rowsPerSecond']],
   [

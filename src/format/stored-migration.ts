@@ -48,7 +48,8 @@ export interface StoredMigration {
   readonly users: readonly VersionUser[];
   /** Why it is blocked. */
   readonly problems: readonly MigrationProblem[];
-  readonly startedMs: number;
+  /** Generation of Block 0 that first had it: no two migrations of a database have the same. */
+  readonly birth: number;
   /** Absent in phase `beside`: nobody has asked for the new version. */
   readonly target?: MigrationTarget;
 }
@@ -78,11 +79,11 @@ function isBase64(value: unknown): boolean {
 /** Whether parsed JSON is a migration. */
 export function isStoredMigration(value: unknown): value is StoredMigration {
   if (typeof value !== 'object' || value === null) return false;
-  const { table, from, to, phase, base, built, users, problems, startedMs, target } = value as Record<string, unknown>;
+  const { table, from, to, phase, base, built, users, problems, birth, target } = value as Record<string, unknown>;
   if (typeof table !== 'string' || !isCount(from) || !isCount(to) || to <= from) return false;
   if (!phases.some((known) => known === phase) || !isRoot(base) || !(built === null || isBase64(built))) return false;
   if (phase === 'switched' && built !== null) return false;
   if (target === undefined ? phase !== 'beside' : !isTarget(target)) return false;
   if (!Array.isArray(users) || !users.every(isUser)) return false;
-  return Array.isArray(problems) && problems.every(isProblem) && typeof startedMs === 'number';
+  return Array.isArray(problems) && problems.every(isProblem) && isCount(birth);
 }

@@ -20,7 +20,7 @@ import type { Beside, View } from '../table/view.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { SplitTree } from '../tree/split-tree.ts';
-import { treeOfNode } from '../tree/tree.ts';
+import { isSameTree, treeOfNode } from '../tree/tree.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
 import { MadeEntries } from './made-entries.ts';
 import { hasMade, isSameMade, madeRows, rowsFrom } from './made-rows.ts';
@@ -245,7 +245,7 @@ export class Bridge {
   ): Promise<Tree | undefined> {
     const trees = [rows.tree, base.tree, tree];
     const known = this.#differences.get(shape.name);
-    const isSame = known?.trees.every((other, i) => isSameTree(other, trees[i] as Tree)) === true;
+    const isSame = known?.trees.every((other, i) => isSameTree(other, trees[i])) === true;
     if (isSame && isSameMade(known.made, isMade) && known.translation === translation) return known.layer;
     const made = new MadeEntries(translation, translation.to.changeShape);
     const add = async (key: Uint8Array, before: RowHit | undefined, after: RowHit | undefined): Promise<void> => {
@@ -279,10 +279,6 @@ export class Bridge {
     this.#differences.set(shape.name, { trees, made: isMade, translation, layer });
     return layer;
   }
-}
-
-function isSameTree(a: Tree, b: Tree): boolean {
-  return a.ref?.birth === b.ref?.birth && a.ref?.id === b.ref?.id;
 }
 
 /** Throws unless the registered version can be had beside the truth. */

@@ -13,6 +13,7 @@ import { describeValue } from '../format/values.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { View } from '../table/view.ts';
 import { TreeCursor } from '../tree/cursor.ts';
+import { isSameTree } from '../tree/tree.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { ChangeList } from './change-list.ts';
 import { RowNotMigrated } from './row-translation.ts';
@@ -238,7 +239,7 @@ class ChunkBuilder {
     const built = this.#builtRows;
     const { table: name, from, built: boundBefore } = this.#migration;
     const bound = this.#built === null ? null : Buffer.from(this.#built ?? []).toString('base64');
-    const isSameBase = this.#truth.tree.ref?.id === this.#base.tree.ref?.id;
+    const isSameBase = isSameTree(this.#truth.tree, this.#base.tree);
     const isMoved = bound !== boundBefore || rows > 0 || (this.isInLine ? !isSameBase : this.#toBase.count > 0);
     const retires = retire && isComplete;
     if (!isMoved && !retires && phase === this.#migration.phase)

@@ -15,7 +15,9 @@ import type { StoredMigration } from '../format/stored-migration.ts';
 import { changeableOf } from '../root/block0-register.ts';
 import type { Registry } from '../table/registry.ts';
 import { isRetiring, retirementOf } from '../table/retired-versions.ts';
+import type { TableShape } from '../table/table-shape.ts';
 import { View } from '../table/view.ts';
+import { isSameTree } from '../tree/tree.ts';
 import { nextChunk } from './chunk.ts';
 import type { Chunk } from './chunk.ts';
 import { MigrationRates, nodesUsingOld } from './migration-status.ts';
@@ -147,7 +149,7 @@ export class MigrationDaemon {
     const { engine, polling } = this.#options;
     const { table, phase } = migration;
     if (phase !== 'building' && phase !== 'switched') return false;
-    if (this.#translation(engine.view, migration) === undefined) return false;
+    if (this.#shapes(engine.view, migration) === undefined) return false;
     if (polling === 'onDemand' && !this.#asked.has(table)) return false;
     if (this.#settled.get(table) === this.#situation(migration)) return false;
     return phase === 'building' || !this.#isInStep(migration) || this.#mayRetire(migration);
@@ -160,8 +162,7 @@ export class MigrationDaemon {
 
   #isInStep({ table }: StoredMigration): boolean {
     const { view } = this.#options.engine;
-    const [truth, base] = [view.table(table)?.tree.ref, view.beside(table)?.base.tree.ref];
-    return truth?.id === base?.id && truth?.birth === base?.birth;
+    return isSameTree(view.table(table)?.tree, view.beside(table)?.base.tree);
   }
 
   #mayRetire(migration: StoredMigration): boolean {
@@ -170,13 +171,22 @@ export class MigrationDaemon {
     return nodesUsingOld(view.block0, migration).length === 0;
   }
 
-  #translation(view: View, { table, to }: StoredMigration): RowTranslation | undefined {
-    const { registry } = this.#options;
+  /** Both versions; undefined where this node has not registered the new one. */
+  #shapes(view: View, { table, to }: StoredMigration): { from: TableShape; beside: TableShape } | undefined {
     const [from, beside] = [view.table(table)?.shape, view.beside(table)?.rows.shape];
-    const own = registry.versionShape(table, to);
-    if (from === undefined || beside === undefined || own?.canonical !== beside.canonical) return undefined;
-    const back = registry.migrateFunction(table, from.version);
-    return new RowTranslation(from, beside, registry.migrateFunction(table, to), back);
+    const own = this.#options.registry.versionShape(table, to);
+    return from === undefined || beside === undefined || own?.canonical !== beside.canonical
+      ? undefined
+      : { from, beside };
+  }
+
+  #translation(view: View, migration: StoredMigration): RowTranslation | undefined {
+    const { registry } = this.#options;
+    const shapes = this.#shapes(view, migration);
+    if (shapes === undefined) return undefined;
+    const { from, beside } = shapes;
+    const forward = registry.migrateFunction(migration.table, migration.to);
+    return new RowTranslation(from, beside, forward, registry.migrateFunction(migration.table, from.version));
   }
 
   /** Whether this node has yet to say which version of some table it uses. */
@@ -250,7 +260,7 @@ export class MigrationDaemon {
         await this.#tell(table, migration, chunk);
         if (chunk.table === undefined) this.#settled.set(table, situation);
       }
-      // A pause leaves room for merges. While it works, a chunk rests for half of the time.
+      // A pause leaves room for merges. While it works, a chunk rests as well.
       const rateMs = ((chunk?.built ?? 0) * 1000) / (migration.target?.rowsPerSecond ?? 1);
       const pauseMs = Math.max(Math.min(tookMs, intervalMs) / 2, rateMs - tookMs, lost * 20 * environment.random());
       if (pauseMs > 0) await sleep(environment, pauseMs, engine.stopping);
@@ -317,7 +327,7 @@ export class MigrationDaemon {
       sizeBytes: 256,
       prepare: async (view) => {
         const present = view.beside(migration.table)?.migration;
-        const isSame = present?.startedMs === migration.startedMs && present.from === migration.from;
+        const isSame = present?.birth === migration.birth && present.from === migration.from;
         if (present === undefined || !isSame || !this.#mayRetire(present) || (await isRetiring(view, present))) {
           return { changes: [] };
         }
@@ -335,7 +345,7 @@ export class MigrationDaemon {
     if (problems !== JSON.stringify(before.problems) && chunk.table === undefined && chunk.phase === before.phase) {
       await engine.register.update((present) => {
         const migrations = present.migrations.map((migration) => {
-          const isSame = migration.table === table && migration.startedMs === before.startedMs;
+          const isSame = migration.table === table && migration.birth === before.birth;
           return isSame ? { ...migration, problems: chunk.problems } : migration;
         });
         return { ...changeableOf(present), migrations };

@@ -193,11 +193,11 @@ export class Migrations {
   }
 
   /** Asks for a version that is coming up, or there, already. */
-  async #ask({ table, startedMs }: StoredMigration, target: MigrationTarget, signal: AbortSignal): Promise<boolean> {
+  async #ask({ table, birth }: StoredMigration, target: MigrationTarget, signal: AbortSignal): Promise<boolean> {
     const { engine, logger } = this.#options;
     let found = false;
     await engine.register.update((present) => {
-      const migration = present.migrations.find((other) => other.table === table && other.startedMs === startedMs);
+      const migration = present.migrations.find((other) => other.table === table && other.birth === birth);
       found = migration !== undefined;
       if (migration === undefined) return undefined;
       const asked = askedFor(migration, target);
@@ -223,7 +223,7 @@ export class Migrations {
         await engine.checkpoint(inner);
         const { view } = engine;
         const migration = view.beside(table)?.migration;
-        if (migration !== undefined && (met === undefined || met.startedMs === migration.startedMs)) {
+        if (migration !== undefined && (met === undefined || met.birth === migration.birth)) {
           met = migration;
           return this.#goBack(migration);
         }
@@ -236,10 +236,10 @@ export class Migrations {
   /** Drops what a migration has made. True if it is gone. */
   async #goBack(migration: StoredMigration): Promise<boolean> {
     const { engine, logger } = this.#options;
-    const { table, from, to, startedMs } = migration;
+    const { table, from, to, birth } = migration;
     if (await isRetiring(engine.view, migration)) throw tooLate(migration);
     const done = await this.#step(async (block0) => {
-      const present = block0.migrations.find((other) => other.table === table && other.startedMs === startedMs);
+      const present = block0.migrations.find((other) => other.table === table && other.birth === birth);
       if (present === undefined) throw new Outdated();
       return [cancelled(present)];
     });

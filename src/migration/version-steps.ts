@@ -25,7 +25,7 @@ export async function begun(
     built: '',
     users: [],
     problems: [],
-    startedMs: Math.floor(context.environment.now()),
+    birth: context.birth,
     target,
   };
   return {

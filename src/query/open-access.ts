@@ -2,6 +2,7 @@
 import type { Pacer } from '../base/pacer.ts';
 import { isTextField } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
+import { CursorSequence } from '../tree/cursor-sequence.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import type { KeyRange, RunCursor } from '../tree/cursor.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
@@ -10,7 +11,7 @@ import type { Keep } from './collector.ts';
 import type { Condition } from './condition.ts';
 import { ConcatenatedStream } from './hits.ts';
 import type { HitStream } from './hits.ts';
-import { CursorSequence, DescendingValues } from './index-cursor.ts';
+import { DescendingValues } from './index-cursor.ts';
 import { IndexStream } from './index-stream.ts';
 import { KeyStream } from './lookups.ts';
 import { collect, LongValueStream, MergedStream } from './ordered-stream.ts';

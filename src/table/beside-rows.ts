@@ -5,12 +5,11 @@
  * Invariant: for every key in `rows`, `base` holds the row of the truth that it goes with. A key that the truth has lost
  * since is in neither, unless keys of the two versions are of different types.
  */
-import { ByteWriter } from '../base/bytes.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
+import { RowArena } from '../format/row-arena.ts';
 import { appendNullRow } from '../format/row-encode.ts';
 import { rowDeletedFlag } from '../format/row-layout.ts';
-import type { RowSource } from '../format/row-layout.ts';
 import type { TableChange } from '../format/commit.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { treeOfNode } from '../tree/tree.ts';
@@ -82,20 +81,10 @@ const memoryName = 'memory/deleted';
 
 /** A change that deletes rows. */
 function deletionsOf({ changeShape, layout }: TableShape, keys: readonly Uint8Array[]): ReturnType<typeof openNode> {
-  const writer = new ByteWriter(layout.stride);
-  const base = appendNullRow(layout, writer);
-  writer.bytes[base] = (writer.bytes[base] as number) | rowDeletedFlag;
-  const source: RowSource = {
-    name: memoryName,
-    rows: writer.bytes,
-    rowsView: writer.view,
-    rowsStart: 0,
-    heap: writer.bytes,
-    heapStart: 0,
-    heapEnd: 0,
-    text: undefined,
-  };
+  const rows = new RowArena(memoryName);
+  const base = appendNullRow(layout, rows.writer);
+  rows.rows[base] = (rows.rows[base] as number) | rowDeletedFlag;
   const entries = new NodeEntries(changeShape);
-  for (const key of keys) entries.addRow(key, 0, key.length, source, base);
+  for (const key of keys) entries.addRow(key, 0, key.length, rows, base);
   return openNode(memoryName, entries.encode(memoryName, 0, entries.count));
 }

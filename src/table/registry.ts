@@ -142,11 +142,6 @@ export class Registry {
   migrateFunction(table: string, version: number): MigrateFunction | undefined {
     return this.#migrations.get(table)?.get(version);
   }
-
-  /** Whether a version of a table is registered. */
-  isRegistered(table: string, version: number): boolean {
-    return this.#versions.get(table)?.has(version) === true;
-  }
 }
 
 /** A version that is known already was given another definition. */

@@ -9,7 +9,8 @@ import type { TableChange } from '../format/commit.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
 import { readField } from '../format/row-decode.ts';
-import type { LayoutField, RowSource } from '../format/row-layout.ts';
+import type { LayoutField } from '../format/row-layout.ts';
+import { RowArena } from '../format/row-arena.ts';
 import { appendNullRow, writeField } from '../format/row-encode.ts';
 import type { StoredMigration } from '../format/stored-migration.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
@@ -25,7 +26,7 @@ export const retiredVersionsSchema: StoredSchema = {
   fields: [
     { name: 'table', typeId: Types.varchar },
     { name: 'version', typeId: Types.uint32 },
-    { name: 'startedMs', typeId: Types.float64 },
+    { name: 'birth', typeId: Types.float64 },
   ],
   primaryKey: ['table'],
   indexes: [],
@@ -44,39 +45,27 @@ function keyOf(table: string): Uint8Array {
 }
 
 /** The change by which the version that a migration comes from is given up. */
-export function retirementOf({ table, from, startedMs }: StoredMigration): TableChange {
-  const rows = new ByteWriter();
-  const heap = new ByteWriter();
-  const base = appendNullRow(shape.layout, rows);
-  writeField(rows, base, heap, fieldOf('table'), table);
-  writeField(rows, base, heap, fieldOf('version'), from);
-  writeField(rows, base, heap, fieldOf('startedMs'), startedMs);
-  const source: RowSource = {
-    name: 'memory/retired',
-    rows: rows.bytes,
-    rowsView: rows.view,
-    rowsStart: 0,
-    heap: heap.bytes,
-    heapStart: 0,
-    heapEnd: heap.length,
-    text: undefined,
-  };
+export function retirementOf({ table, from, birth }: StoredMigration): TableChange {
+  const rows = new RowArena('memory/retired');
+  const { writer, heapWriter } = rows;
+  const base = appendNullRow(shape.layout, writer);
+  writeField(writer, base, heapWriter, fieldOf('table'), table);
+  writeField(writer, base, heapWriter, fieldOf('version'), from);
+  writeField(writer, base, heapWriter, fieldOf('birth'), birth);
   const entries = new NodeEntries(shape.changeShape);
   const key = keyOf(table);
-  entries.addRow(key, 0, key.length, source, base);
+  entries.addRow(key, 0, key.length, rows, base);
   const name = commitBlockName(shape.name);
   return { schema: shape.schema, node: openNode(name, entries.encode(name, 0, 1)) };
 }
 
 /** Whether a state says that the version that a migration comes from is given up. */
-async function isGivenUp(state: TableState | undefined, { table, from, startedMs }: StoredMigration): Promise<boolean> {
+async function isGivenUp(state: TableState | undefined, { table, from, birth }: StoredMigration): Promise<boolean> {
   const hit = await state?.lookup(keyOf(table));
   if (hit === undefined) return false;
   const { source, base } = hit;
   // One that was cancelled after that says nothing about the next.
-  return (
-    readField(source, base, fieldOf('version')) === from && readField(source, base, fieldOf('startedMs')) === startedMs
-  );
+  return readField(source, base, fieldOf('version')) === from && readField(source, base, fieldOf('birth')) === birth;
 }
 
 /** Whether the view shows that the version that a migration comes from is given up, in its blocks or in pending commits. */

@@ -4,6 +4,7 @@
  */
 import { compareBytes, compareRanges } from '../base/bytes.ts';
 import type { Node } from '../format/node.ts';
+import { CursorSequence } from './cursor-sequence.ts';
 import { TreeCursor } from './cursor.ts';
 import type { KeyRange, RunCursor } from './cursor.ts';
 import { Tree } from './tree.ts';
@@ -55,48 +56,13 @@ export function splitRange({ from, to }: KeyRange, bound: Uint8Array): [KeyRange
 
 /** A cursor over any tree. */
 export function openCursor(tree: Tree, range: KeyRange = {}, descending = false): RunCursor {
-  return tree instanceof SplitTree ? new SplitCursor(tree, range, descending) : new TreeCursor(tree, range, descending);
-}
-
-/** Moves over one of two trees, and then over the other. */
-class SplitCursor implements RunCursor {
-  #cursor: RunCursor | undefined;
-  #next: RunCursor | undefined;
-
-  constructor({ lower, upper, bound }: SplitTree, range: KeyRange, descending: boolean) {
-    const [under, above] = splitRange(range, bound);
-    const cursors = [
-      ...(lower === undefined || under === undefined ? [] : [new TreeCursor(lower, under, descending)]),
-      ...(above === undefined ? [] : [new TreeCursor(upper, above, descending)]),
-    ];
-    if (descending) cursors.reverse();
-    [this.#cursor, this.#next] = cursors;
-  }
-
-  get node(): Node {
-    return (this.#cursor as RunCursor).node;
-  }
-
-  get from(): number {
-    return (this.#cursor as RunCursor).from;
-  }
-
-  get to(): number {
-    return (this.#cursor as RunCursor).to;
-  }
-
-  next(): boolean | Promise<boolean> {
-    const cursor = this.#cursor;
-    if (cursor === undefined) return false;
-    const moved = cursor.next();
-    if (moved instanceof Promise) return moved.then((more) => more || this.#change());
-    return moved || this.#change();
-  }
-
-  #change(): boolean | Promise<boolean> {
-    if (this.#next === undefined) return false;
-    this.#cursor = this.#next;
-    this.#next = undefined;
-    return this.#cursor.next();
-  }
+  if (!(tree instanceof SplitTree)) return new TreeCursor(tree, range, descending);
+  const { lower, upper, bound } = tree;
+  const [under, above] = splitRange(range, bound);
+  const cursors = [
+    ...(lower === undefined || under === undefined ? [] : [new TreeCursor(lower, under, descending)]),
+    ...(above === undefined ? [] : [new TreeCursor(upper, above, descending)]),
+  ];
+  if (descending) cursors.reverse();
+  return new CursorSequence(cursors.length, (i) => cursors[i] as RunCursor);
 }

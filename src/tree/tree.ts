@@ -112,6 +112,11 @@ export class Tree {
   }
 }
 
+/** Whether two trees are of the same blocks. */
+export function isSameTree(a: Tree | undefined, b: Tree | undefined): boolean {
+  return a?.ref?.birth === b?.ref?.birth && a?.ref?.id === b?.ref?.id;
+}
+
 function hitAt(node: Node, at: number): RowHit | undefined {
   if (at < 0) return undefined;
   const problem = node.broken?.get(at);

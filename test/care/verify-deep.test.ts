@@ -382,7 +382,7 @@ describe('objects', () => {
     await cluster.run(cluster.put(node, range(5, 1000), 'second'));
     await cluster.run(node.db.checkpoint());
     const earlier = tables.find(({ name }) => name === 'items')?.versions[0];
-    const state = { phase: 'beside', built: '', users: [], problems: [], startedMs: 0 } as const;
+    const state = { phase: 'beside', built: '', users: [], problems: [], birth: 0 } as const;
     await cluster.replaceBlock0((present) => ({
       inlined: [...inlined, ...present.inlined.filter(({ name }) => inlined.every((other) => other.name !== name))],
       tables: present.tables.map(({ name, versions }) => {

@@ -262,7 +262,7 @@ export const migrating: Block0 = {
         { nodeId: 9, version: null },
       ],
       problems: [{ key: 'row 2', message: 'no' }],
-      startedMs: 1_700_000_000_300,
+      birth: 5,
       target: { rowsPerSecond: 500, keepOld: false },
     },
   ],

@@ -9,6 +9,7 @@ import { describe, expect, it } from 'vitest';
 import { defineSchema, NotStartedError, StoreDb, Types } from '../../src/index.ts';
 import type { Database, StoreDbOptions } from '../../src/index.ts';
 import type { StorageDriver } from '../../src/storage/index.ts';
+import { GatedDriver } from '../batches/gated-driver.ts';
 import { hangs, ScriptedDriver } from '../protocol/scripted-driver.ts';
 import { newDriver } from '../values/driver-under-test.ts';
 
@@ -147,6 +148,29 @@ describe('starting and stopping', () => {
     await flushed;
     await db.start();
     expect(await db.get(notes, 1)).toEqual({ id: 1, text: 'note 1' });
+    await db.stop();
+  });
+
+  it('stop() waits for flushes whose blobs are being uploaded, and the next start() shows them', async () => {
+    const driver = new GatedDriver(newDriver());
+    const db = make(driver);
+    db.registerSchema({
+      name: 'files',
+      version: 1,
+      fields: { id: { typeId: Types.uint32 }, body: { typeId: Types.blob } },
+      primaryKey: 'id',
+    });
+    await db.start();
+    const release = driver.hold(/\/blobs\//);
+    const batch = db.batch();
+    void batch.insert('files', { id: 1, body: db.Blob('some bytes') });
+    const flushed = batch.flush();
+    await driver.held;
+    const stopped = db.stop();
+    const started = db.start();
+    release();
+    await Promise.all([flushed, stopped, started]);
+    expect(await db.get('files', 1)).toMatchObject({ id: 1 });
     await db.stop();
   });
 

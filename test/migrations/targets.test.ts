@@ -75,7 +75,20 @@ describe('a target', () => {
     expect(first).toMatchObject({ from: 1, to: 2, phase: 'building', target: { rowsPerSecond: 1, keepOld: true } });
     await fleet.run(set(two, 2, 'users', { rowsPerSecond: 7 }));
     const [second] = (await fleet.block0()).migrations;
-    expect(second).toMatchObject({ startedMs: first?.startedMs, target: { rowsPerSecond: 7, keepOld: false } });
+    expect(second).toMatchObject({ birth: first?.birth, target: { rowsPerSecond: 7, keepOld: false } });
+  });
+
+  it('begins a migration that is told apart from one before it, also where the clock stands still', async () => {
+    const { two } = await start(users2);
+    const births = new Set<number | undefined>();
+    for (let i = 0; i < 3; i++) {
+      const before = two.environment.now();
+      await fleet.run(set(two, 2, 'users', { rowsPerSecond: 1, keepOld: true }));
+      births.add((await fleet.block0()).migrations[0]?.birth);
+      await fleet.run(two.db.cancelMigration('users'));
+      expect(two.environment.now()).toBe(before);
+    }
+    expect(births.size).toBe(3);
   });
 
   it('on the way to another version is refused', async () => {

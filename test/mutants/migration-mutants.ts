@@ -69,8 +69,9 @@ export const migrationMutants: readonly Mutant[] = [
     edits: [
       {
         file: mergeTable,
-        find: '  return isSame && view.changesOf(shape.name).every(({ twin }) => twin !== undefined);',
-        replace: '  return isSame || view.changesOf(shape.name).every(({ twin }) => twin !== undefined);',
+        find: '  return isSameTree(base.tree, tree) && view.changesOf(shape.name).every(({ twin }) => twin !== undefined);',
+        replace:
+          '  return isSameTree(base.tree, tree) || view.changesOf(shape.name).every(({ twin }) => twin !== undefined);',
       },
     ],
   },

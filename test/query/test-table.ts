@@ -3,7 +3,7 @@ import { ByteWriter, fromHex, toHex } from '../../src/base/bytes.ts';
 import { realEnvironment } from '../../src/base/env.ts';
 import { SchemaNotFoundError } from '../../src/base/errors.ts';
 import { Pacer } from '../../src/base/pacer.ts';
-import { RowArena } from '../../src/batch/row-arena.ts';
+import { RowArena } from '../../src/format/row-arena.ts';
 import { mergeVersion } from '../../src/cluster/merge-table.ts';
 import type { MergedTree } from '../../src/cluster/merge-table.ts';
 import { NodeEntries } from '../../src/format/node-entries.ts';
@@ -51,7 +51,7 @@ export class TestTable implements QueryHost {
   /** Reads of the store. */
   requests = 0;
   readonly #cache: BlockCache;
-  readonly #arena = new RowArena();
+  readonly #arena = new RowArena('test/rows');
   readonly #reader: BlockReader;
   readonly #blockSizeBytes: number;
   readonly #inlineRoots: boolean;

@@ -379,6 +379,10 @@ const seeds: readonly (readonly [seed: number, what: string])[] = [
   [5503, 'a query of staged rows that were merged away was called damage, where the table was empty before and after'],
   [5877, 'one request without an answer kept a snapshot from being renewed'],
   [207, 'a row that a staged commit deletes could not be had in a version with a `migrate` of its own'],
+  [
+    1725,
+    'a flush whose blobs were being uploaded was acknowledged after the instance had been started again, and not shown',
+  ],
   [113, 'a view counted as new as the answer to its last flush'],
 ];
 

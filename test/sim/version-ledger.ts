@@ -219,7 +219,7 @@ export class VersionLedger {
     const of = (migrations: Block0['migrations'] = []): Block0['migrations'][number] | undefined =>
       migrations.find(({ table }) => table === people);
     const [old, present] = [of(before?.migrations), of(block0.migrations)];
-    if (old === undefined || present?.startedMs === old.startedMs) return undefined;
+    if (old === undefined || present?.birth === old.birth) return undefined;
     const versions = block0.tables.find(({ name }) => name === people)?.versions.map(({ schema }) => schema.version);
     if (versions?.includes(old.from) === true) {
       this.cancelled++;

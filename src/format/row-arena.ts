@@ -1,14 +1,19 @@
-/** Rows that a batch holds, one after the other in buffers that grow. An offset into it stays valid; its bytes move. */
+/** Rows in memory, one after the other in buffers that grow. An offset into it stays valid; its bytes move. */
 import { ByteWriter } from '../base/bytes.ts';
-import type { RowSource } from '../format/row-layout.ts';
+import type { RowSource } from './row-layout.ts';
 
 export class RowArena implements RowSource {
-  readonly name = 'memory/batch';
+  readonly name: string;
   readonly writer: ByteWriter = new ByteWriter(1024);
   readonly heapWriter: ByteWriter = new ByteWriter(1024);
   readonly rowsStart = 0;
   readonly heapStart = 0;
   readonly text = undefined;
+
+  /** `name`: of whom the rows are, for errors. */
+  constructor(name: string) {
+    this.name = name;
+  }
 
   get rows(): Uint8Array {
     return this.writer.bytes;
