@@ -1,6 +1,7 @@
 /** The facade: what an application holds. It wires the parts together and does nothing else itself. */
 import { InvalidOptionError } from './base/errors.ts';
 import { ByteWriter } from './base/bytes.ts';
+import { compareStrings } from './base/order.ts';
 import { Batch, tableName } from './batch/batch.ts';
 import type { TableRef, TriggerHandler } from './batch/batch.ts';
 import { normalizeKey } from './batch/operations.ts';
@@ -10,6 +11,8 @@ import { readBlobRecord } from './care/blob-record.ts';
 import { checkGcOptions } from './care/gc-options.ts';
 import type { GcOptions } from './care/gc-options.ts';
 import type { GcReport } from './care/gc.ts';
+import { snapshotInfo } from './care/snapshot-info.ts';
+import type { SnapshotInfo } from './care/snapshot-info.ts';
 import type { RepairReport } from './care/repair.ts';
 import { checkRepairOptions, checkVerifyOptions } from './care/verify-options.ts';
 import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
@@ -32,6 +35,7 @@ import type { MigrationStatus } from './migration/migration-status.ts';
 import { Query } from './query/builder.ts';
 import { Snapshot } from './snapshot.ts';
 import type { SchemaDefinition } from './table/schema.ts';
+import { storedDefinition } from './table/stored-definition.ts';
 import type { TableShape } from './table/table-shape.ts';
 import type { TableState } from './table/table-state.ts';
 import { BlockGone } from './tree/block-source.ts';
@@ -39,20 +43,6 @@ import type { RowHit } from './tree/tree.ts';
 import type { DatabaseStats } from './care/stats.ts';
 import { runTransaction } from './transaction/run.ts';
 import type { TransactionFunction, TransactionOptions } from './transaction/run.ts';
-
-/** A snapshot as `db.snapshots()` lists it. */
-export interface SnapshotInfo {
-  /** Its id. */
-  readonly id: string;
-  /** The generation of the database that it shows. */
-  readonly generation: number;
-  /** Id of the node that took it. */
-  readonly nodeId: number;
-  /** When it was taken, by that node's clock. */
-  readonly createdAt: Date;
-  /** When it may be taken for abandoned unless it is renewed before. */
-  readonly expiresAt: Date;
-}
 
 /** A database, as returned by `StoreDb()`. */
 export class Database {
@@ -355,9 +345,18 @@ export class Database {
       await engine.refresh(signal);
       return engine.register.current.block0;
     });
-    return block0.snapshots.map(({ id, generation, nodeId, createdMs, expiresMs }) => {
-      return { id, generation, nodeId, createdAt: new Date(createdMs), expiresAt: new Date(expiresMs) };
-    });
+    return block0.snapshots.map(snapshotInfo);
+  }
+
+  /**
+   * The definitions of all tables that are stored, each in the version in force, ordered by name: what a tool registers that has
+   * none of its own. Tables whose names begin with `_` are the database's own, and are left out.
+   */
+  async tables(options: CallOptions = {}): Promise<SchemaDefinition[]> {
+    const engine = this.#instance.running('db.tables()');
+    await engine.withDeadline('db.tables()', options.signal, ({ signal }) => engine.refresh(signal));
+    const states = [...engine.view.tables.values()].filter(({ shape }) => !shape.name.startsWith('_'));
+    return states.map(({ shape }) => storedDefinition(shape)).toSorted((a, b) => compareStrings(a.name, b.name));
   }
 
   /**

@@ -15,7 +15,8 @@ export function StoreDb(options: StoreDbOptions): Database {
 export default StoreDb;
 
 export type { CallOptions, RefreshOptions, SnapshotOptions } from './call-options.ts';
-export type { Database, SnapshotInfo } from './database.ts';
+export type { Database } from './database.ts';
+export type { SnapshotInfo } from './care/snapshot-info.ts';
 export type { Change, ChangeFeed, ChangesOptions, CommittedChanges } from './changes.ts';
 export type { Snapshot } from './snapshot.ts';
 export type { Transaction } from './transaction/transaction.ts';

@@ -1,0 +1,32 @@
+/** The definition of a table as it is stored: for tools that have no definitions of their own. */
+import { isVariable } from '../format/types.ts';
+import type { StoredField, StoredIndex } from '../format/stored-schema.ts';
+import type { FieldDefinition, IndexDefinition, SchemaDefinition } from './schema.ts';
+import { constantDefault } from './schema.ts';
+import type { TableShape } from './table-shape.ts';
+
+function fieldOf(field: StoredField): FieldDefinition {
+  const { typeId, maxLength, default: fallback } = field;
+  return {
+    typeId,
+    ...(maxLength !== undefined && isVariable(typeId) && { maxLength }),
+    ...(fallback !== undefined && { default: 'generated' in fallback ? fallback.generated : constantDefault(field) }),
+  };
+}
+
+function indexOf({ name, fields, unique }: StoredIndex): string | IndexDefinition {
+  if (unique === undefined && fields.length === 1 && fields[0] === name) return name;
+  const isDefaultName = name === fields.join(',');
+  return { fields, ...(unique !== undefined && { unique }), ...(!isDefaultName && { name }) };
+}
+
+/** A definition that is the same as the stored one: it can be registered beside it. `migrate` is not stored. */
+export function storedDefinition({ schema }: TableShape): SchemaDefinition {
+  return {
+    name: schema.name,
+    version: schema.version,
+    fields: Object.fromEntries(schema.fields.map((field) => [field.name, fieldOf(field)])),
+    primaryKey: schema.primaryKey[0] as string,
+    ...(schema.indexes.length > 0 && { indexes: schema.indexes.map(indexOf) }),
+  };
+}
