@@ -2,7 +2,7 @@
  * Every object name is built and parsed here. Names are relative to the database's prefix; they hold only a-z, 0-9,
  * `-`, `_` and `/`, so that no table, whatever it is called, can leave its place.
  */
-import { encodeUtf8 } from '../base/bytes.ts';
+import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import type { BlockRef } from './child-ref.ts';
 
 export const block0Name = 'block0';
@@ -19,6 +19,12 @@ export function escapeSegment(text: string): string {
     escaped += plain ? String.fromCharCode(byte) : `_${byte.toString(16).padStart(2, '0')}`;
   }
   return escaped;
+}
+
+/** The name that a path segment stands for; anything that is none stands for itself. */
+export function unescapeSegment(segment: string): string {
+  const bytes = segment.replace(/_([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return decodeUtf8(Uint8Array.from(bytes, (character) => character.charCodeAt(0)));
 }
 
 function slotText(slot: number): string {
