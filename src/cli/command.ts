@@ -1,6 +1,5 @@
 /** What a command is: its name, its options, and what it does. */
 import type { InferredOptionTypes, Options } from 'yargs';
-import type { LogLevel } from '../base/logger.ts';
 import type { ExitCode } from './exit-code.ts';
 import { openDatabase, placeOf } from './open-database.ts';
 import type { OpenDatabase, OpenOptions, Place } from './open-database.ts';

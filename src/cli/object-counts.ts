@@ -23,7 +23,7 @@ export async function countObjects({ driver, prefix }: Place, signal: AbortSigna
     count.bytes += sizeBytes;
     counts.set(kind, count);
   }
-  return [...counts].map(([kind, count]) => ({ kind, ...count }));
+  return [...counts].map(([kind, count]) => ({ kind, objects: count.objects, bytes: count.bytes }));
 }
 
 export function totalOf(counts: readonly ObjectCount[]): { readonly objects: number; readonly bytes: number } {

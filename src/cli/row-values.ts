@@ -53,7 +53,7 @@ function toFloat(typeId: TypeId, value: unknown): number {
 
 function toDate(typeId: TypeId, value: unknown): Date {
   const isText = typeof value === 'string' && /^[-+]?\d{4,6}-\d{2}-\d{2}/.test(value);
-  const date = new Date(isText || typeof value === 'number' ? (value as string | number) : Number.NaN);
+  const date = new Date(isText || typeof value === 'number' ? value : Number.NaN);
   return Number.isNaN(date.getTime()) ? fail(typeId, value, 'it takes times such as 2026-01-31T12:00:00.000Z') : date;
 }
 

@@ -37,7 +37,7 @@ async function newest({ driver, prefix }: Place, floor: number, signal: AbortSig
     const { entries, more } = await driver.list(`${prefix}/committed/`, { after, signal });
     for (const { key } of entries) slots.push(Number(key.slice(-16)));
     const last = entries.at(-1)?.key;
-    if (!more || last === undefined) return slots.filter(Number.isSafeInteger).reverse();
+    if (!more || last === undefined) return slots.filter(Number.isSafeInteger).toReversed();
     after = last;
   }
 }
