@@ -1,7 +1,6 @@
 /** The facade: what an application holds. It wires the parts together and does nothing else itself. */
 import { InvalidOptionError } from './base/errors.ts';
 import { ByteWriter } from './base/bytes.ts';
-import { compareStrings } from './base/order.ts';
 import { Batch, tableName } from './batch/batch.ts';
 import type { TableRef, TriggerHandler } from './batch/batch.ts';
 import { normalizeKey } from './batch/operations.ts';
@@ -35,7 +34,7 @@ import type { MigrationStatus } from './migration/migration-status.ts';
 import { Query } from './query/builder.ts';
 import { Snapshot } from './snapshot.ts';
 import type { SchemaDefinition } from './table/schema.ts';
-import { storedDefinition } from './table/stored-definition.ts';
+import { storedDefinitions } from './table/stored-definition.ts';
 import type { TableShape } from './table/table-shape.ts';
 import type { TableState } from './table/table-state.ts';
 import { BlockGone } from './tree/block-source.ts';
@@ -349,14 +348,13 @@ export class Database {
   }
 
   /**
-   * The definitions of all tables that are stored, each in the version in force, ordered by name: what a tool registers that has
-   * none of its own. Tables whose names begin with `_` are the database's own, and are left out.
+   * The definitions of all tables that are stored, ordered by name, each in the version in force (once a migration has switched,
+   * the new one): what a tool registers that has none of its own. The database's own tables are left out.
    */
   async tables(options: CallOptions = {}): Promise<SchemaDefinition[]> {
     const engine = this.#instance.running('db.tables()');
     await engine.withDeadline('db.tables()', options.signal, ({ signal }) => engine.refresh(signal));
-    const states = [...engine.view.tables.values()].filter(({ shape }) => !shape.name.startsWith('_'));
-    return states.map(({ shape }) => storedDefinition(shape)).toSorted((a, b) => compareStrings(a.name, b.name));
+    return storedDefinitions(engine.view);
   }
 
   /**

@@ -1,9 +1,11 @@
 /** The definition of a table as it is stored: for tools that have no definitions of their own. */
+import { compareStrings } from '../base/order.ts';
 import { isVariable } from '../format/types.ts';
 import type { StoredField, StoredIndex } from '../format/stored-schema.ts';
 import type { FieldDefinition, IndexDefinition, SchemaDefinition } from './schema.ts';
 import { constantDefault } from './schema.ts';
 import type { TableShape } from './table-shape.ts';
+import type { View } from './view.ts';
 
 function fieldOf(field: StoredField): FieldDefinition {
   const { typeId, maxLength, default: fallback } = field;
@@ -20,8 +22,21 @@ function indexOf({ name, fields, unique }: StoredIndex): string | IndexDefinitio
   return { fields, ...(unique !== undefined && { unique }), ...(!isDefaultName && { name }) };
 }
 
+/** The version that readers should have: once all rows are there in the new one, that. */
+function shapeInForce(view: View, name: string, truth: TableShape): TableShape {
+  const beside = view.beside(name);
+  return beside?.migration?.phase === 'switched' ? beside.rows.shape : truth;
+}
+
+/** The definitions of all tables but the database's own, ordered by name. */
+export function storedDefinitions(view: View): SchemaDefinition[] {
+  const users = [...view.tables].filter(([name]) => !name.startsWith('_'));
+  const definitions = users.map(([name, { shape }]) => storedDefinition(shapeInForce(view, name, shape)));
+  return definitions.toSorted((a, b) => compareStrings(a.name, b.name));
+}
+
 /** A definition that is the same as the stored one: it can be registered beside it. `migrate` is not stored. */
-export function storedDefinition({ schema }: TableShape): SchemaDefinition {
+function storedDefinition({ schema }: TableShape): SchemaDefinition {
   return {
     name: schema.name,
     version: schema.version,
