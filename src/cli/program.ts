@@ -88,7 +88,10 @@ export async function runProgram(
     });
   for (const command of commands) add(program, command, run);
   try {
-    await program.parseAsync(words as string[]);
+    // Help, versions and completions come this way; errors have gone to `fail`.
+    await program.parseAsync(words as string[], {}, (_, __, text) => {
+      if (text !== '') terminal.print(text);
+    });
     return exitCode;
   } catch (error) {
     return report(terminal, error, signal.aborted);
