@@ -7,6 +7,8 @@ export interface ProgressOptions {
   readonly what: string;
   /** 0: not known. */
   readonly total: number;
+  /** Not shown: what reads the output may write to the same terminal. Default false. */
+  readonly hidden?: boolean;
   /** How a number is written. Default: as a count. */
   readonly format?: (value: number) => string;
 }
@@ -14,8 +16,8 @@ export interface ProgressOptions {
 export class Progress implements Disposable {
   readonly #bar: SingleBar | undefined;
 
-  constructor(terminal: Terminal, { what, total, format = formatCount }: ProgressOptions) {
-    if (!terminal.showsProgress) return;
+  constructor(terminal: Terminal, { what, total, hidden = false, format = formatCount }: ProgressOptions) {
+    if (hidden || !terminal.showsProgress) return;
     this.#bar = new SingleBar(
       {
         stream: terminal.messages,

@@ -16,6 +16,9 @@ export async function withHelp(text: string): Promise<string> {
 }
 
 function fenced(help: string): string {
-  const lines = help.trimEnd().split('\n').map((line) => line.trimEnd());
+  const lines = help
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.trimEnd());
   return `\`\`\`text\n${lines.join('\n')}\n\`\`\``;
 }

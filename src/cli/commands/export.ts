@@ -17,7 +17,8 @@ import type { Format } from '../records.ts';
 /** What is written is gathered into pieces of about that many characters. */
 const pieceLength = 64 * 1024;
 
-export interface ExportTarget {
+interface ExportTarget {
+  readonly isOutput: boolean;
   readonly write: (text: string) => Promise<void>;
   /** Keeps what was written; without it nothing stays. */
   readonly keep: () => Promise<void>;
@@ -33,6 +34,7 @@ function fileTarget(file: string): ExportTarget {
   });
   failed.catch(() => undefined);
   return {
+    isOutput: false,
     write: async (text) => {
       if (!stream.write(text)) await Promise.race([once(stream, 'drain'), failed]);
     },
@@ -51,6 +53,7 @@ function fileTarget(file: string): ExportTarget {
 function outputTarget({ terminal }: Session): ExportTarget {
   const nothing = async (): Promise<void> => undefined;
   return {
+    isOutput: true,
     write: async (text) => {
       terminal.write(text);
       await terminal.drained();
@@ -92,7 +95,7 @@ async function copyRows(
     typeId === Types.blob ? [name] : [],
   );
   const total = await snapshot.query(schema.name).count({ signal });
-  using progress = new Progress(terminal, { what: `exporting ${schema.name}`, total });
+  using progress = new Progress(terminal, { what: `exporting ${schema.name}`, total, hidden: target.isOutput });
   const writer = new RecordWriter(format, schema);
   let piece = writer.head;
   let rows = 0;
