@@ -43,12 +43,12 @@ beforeAll(async () => {
   folder = await TestFolder.make();
   const db = await open('main');
   const batch = db.batch();
-  for (let id = 0; id < 300; id++) batch.insert('cities', row(id));
+  for (let id = 0; id < 300; id++) void batch.insert('cities', row(id));
   await batch.flush();
   await db.checkpoint();
   const more = db.batch();
-  more.insert('cities', { ...row(300), name: 'bad\u001b[31m\nname' });
-  more.delete('cities', 7);
+  void more.insert('cities', { ...row(300), name: 'bad\u001b[31m\nname' });
+  void more.delete('cities', 7);
   await more.flush();
   await db.stop();
 });
@@ -85,7 +85,7 @@ describe('reading commands', () => {
       tail: 2,
       appliedSeq: 1,
       pendingCommits: 1,
-      objects: expect.arrayContaining([expect.objectContaining({ kind: 'commits', objects: 2 })]),
+      objects: expect.arrayContaining([expect.objectContaining({ kind: 'commits', objects: 2 })]) as unknown,
     });
     const text = await shown(['stats']);
     expect(text.output).toMatch(/^commits +2, 1 of them to be merged$/m);
@@ -144,13 +144,16 @@ describe('reading commands', () => {
 
   it('query: what it may not cost', async () => {
     const { status, messages } = await shown(['query', 'cities', '--max-requests', '1']);
-    expect({ status, messages }).toEqual({ status: 3, messages: expect.stringContaining('[BUDGET_EXCEEDED]') });
+    expect({ status, messages }).toEqual({
+      status: 3,
+      messages: expect.stringContaining('[BUDGET_EXCEEDED]') as unknown,
+    });
   });
 
   it('explain: steps, and what they took', async () => {
     const { output, status } = await shown(['explain', 'cities', '--where', 'country = IS', '--run', '--json']);
     expect(status).toBe(0);
-    expect(jsonLines(output)[0]).toMatchObject({ table: 'cities', steps: expect.any(Array) });
+    expect(jsonLines(output)[0]).toMatchObject({ table: 'cities', steps: expect.any(Array) as unknown });
     const text = await shown(['explain', 'cities', '--where', 'people > 5', '--run']);
     expect(text.output).toMatch(/^table +estimated/m);
     expect(text.output).toMatch(/actual +300 /);
@@ -195,7 +198,7 @@ describe('reading commands', () => {
     expect(nodes).toContainEqual(
       expect.objectContaining({
         level: 1,
-        entries: expect.arrayContaining([expect.objectContaining({ child: expect.any(Object) })]),
+        entries: expect.arrayContaining([expect.objectContaining({ child: expect.any(Object) })]) as unknown,
       }),
     );
   });
@@ -208,7 +211,7 @@ describe('reading commands', () => {
     // 2 nodes, a look every 5 s, 30 days.
     expect(jsonLines(output)[0]).toMatchObject({
       commitsPerDay: 100,
-      dollarsPerMonth: { polling: expect.closeTo(0.41472, 8) },
+      dollarsPerMonth: { polling: expect.closeTo(0.41472, 8) as unknown },
     });
   });
 });
@@ -217,14 +220,14 @@ describe('checks and repair', () => {
   it('verify says what is wrong, repair mends it, and exit statuses tell', async () => {
     const db = await open('damaged');
     const batch = db.batch();
-    for (let id = 0; id < 600; id++) batch.insert('cities', row(id));
+    for (let id = 0; id < 600; id++) void batch.insert('cities', row(id));
     await batch.flush();
     await db.checkpoint();
     await db.stop();
     const url = folder.url('damaged');
     expect(await run(['verify', url, '--deep'])).toMatchObject({
       status: 0,
-      output: expect.stringContaining('Nothing is wrong.'),
+      output: expect.stringContaining('Nothing is wrong.') as unknown,
     });
     const driver = new FileDriver(folder.file('db'));
     const { entries } = await driver.list('damaged/indexes/cities/country/');
@@ -243,7 +246,10 @@ describe('checks and repair', () => {
     expect(dry.output).toContain('Index country of cities would be made anew: 600 entries.');
     expect((await run(['verify', url])).status).toBe(1);
     // Nobody is there to say yes.
-    expect(await run(['repair', url])).toMatchObject({ status: 2, messages: expect.stringContaining('--yes') });
+    expect(await run(['repair', url])).toMatchObject({
+      status: 2,
+      messages: expect.stringContaining('--yes') as unknown,
+    });
     expect((await run(['repair', url, '--yes'])).status).toBe(0);
     expect((await run(['verify', url])).status).toBe(0);
   });
@@ -252,7 +258,7 @@ describe('checks and repair', () => {
     const url = folder.url('damaged');
     expect(await run(['gc', url])).toMatchObject({ status: 2 });
     const dry = await run(['gc', url, '--dry-run', '--log-hours', '0']);
-    expect(dry).toMatchObject({ status: 0, output: expect.stringMatching(/object(s)? would be deleted/) });
+    expect(dry).toMatchObject({ status: 0, output: expect.stringMatching(/object(s)? would be deleted/) as unknown });
     const done = await run(['gc', url, '--yes', '--log-hours', '0', '--json']);
     expect(jsonLines(done.output)[0]).toMatchObject({ failed: [] });
     expect((await run(['gc', url, '--dry-run', '--log-hours', '0'])).output).toBe('Nothing to delete.\n');
@@ -272,7 +278,7 @@ describe('migrate', () => {
   it('brings a table to a version that a file describes, and waits for it', async () => {
     const db = await open('migrated');
     const batch = db.batch();
-    for (let id = 0; id < 50; id++) batch.insert('cities', row(id));
+    for (let id = 0; id < 50; id++) void batch.insert('cities', row(id));
     await batch.flush();
     await db.checkpoint();
     await db.stop();
@@ -286,7 +292,7 @@ describe('migrate', () => {
     expect(await run(['migrate', url, 'cities', '--to', schema])).toMatchObject({ status: 2 });
     const { output, status, messages } = await run(['migrate', url, 'cities', '--to', schema, '--yes', '--json']);
     expect({ status, messages }).toEqual({ status: 0, messages: '' });
-    expect(jsonLines(output)[0]).toMatchObject({ state: expect.stringMatching(/^(switched|none)$/) });
+    expect(jsonLines(output)[0]).toMatchObject({ state: expect.stringMatching(/^(switched|none)$/) as unknown });
     const found = await run(['query', url, 'cities', '--where', 'name = City 7', '--json']);
     expect(jsonLines(found.output)).toEqual([{ id: 7, name: 'City 7', country: 'FR', people: 7000, mayor: null }]);
     // It can be written to as well, whether or not the old version has gone by now.

@@ -53,7 +53,7 @@ describe('a bad line', () => {
     ['{"id":1}\n{"id":2,"photo":"0192f0c1-2d3e-7f40-8123-456789abcdef"}\n', 2, '--blobs'],
   ])('%j is named, and nothing is imported', async (text, line, message) => {
     const { status, messages } = await run(into(await file(text)));
-    expect({ status, messages }).toEqual({ status: 1, messages: expect.stringContaining(`Line ${line}: `) });
+    expect({ status, messages }).toEqual({ status: 1, messages: expect.stringContaining(`Line ${line}: `) as unknown });
     expect(messages).toContain(message);
     expect(messages).toContain('Nothing was imported.');
     expect(await ids()).toEqual([]);
@@ -67,7 +67,7 @@ describe('a bad line', () => {
     ['id,name\n1,"a\n', 2, 'Quote'],
   ])('of CSV: %j', async (text, line, message) => {
     const { status, messages } = await run(into(await file(text, 'rows.csv')));
-    expect({ status, messages }).toEqual({ status: 1, messages: expect.stringContaining(`Line ${line}: `) });
+    expect({ status, messages }).toEqual({ status: 1, messages: expect.stringContaining(`Line ${line}: `) as unknown });
     expect(messages).toContain(message);
     expect(await ids()).toEqual([]);
   });
@@ -89,7 +89,7 @@ describe('rows that are there already', () => {
     await run(into(await file('{"id":1,"name":"a"}\n{"id":2,"name":"b"}\n')));
     const again = await file('{"id":2,"at":"2026-01-31T00:00:00.000Z"}\n{"id":3}\n');
     const refused = await run(into(again));
-    expect(refused).toMatchObject({ status: 3, messages: expect.stringContaining('Nothing was imported.') });
+    expect(refused).toMatchObject({ status: 3, messages: expect.stringContaining('Nothing was imported.') as unknown });
     expect(await ids()).toEqual([1, 2]);
     expect((await run(into(again, '--mode', 'update'))).status).toBe(3);
     const updated = await file('{"id":2,"at":"2026-01-31T00:00:00.000Z"}\n', 'updated.ndjson');
@@ -135,7 +135,7 @@ describe('blobs', () => {
     await writeFile(folder.file(`blobs/${reference}`), 'a photo');
     const blobs = ['--blobs', folder.file('blobs')];
     const outside = await run(into(await file('{"id":1,"photo":"../t.json"}\n'), ...blobs));
-    expect(outside).toMatchObject({ status: 1, messages: expect.stringContaining('is no reference') });
+    expect(outside).toMatchObject({ status: 1, messages: expect.stringContaining('is no reference') as unknown });
     const missing = reference.replace('0192', '0193');
     expect((await run(into(await file(`{"id":1,"photo":"${missing}"}\n`), ...blobs))).messages).toContain(
       'there is no file',

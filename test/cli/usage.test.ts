@@ -19,7 +19,11 @@ describe('usage', () => {
     [['tables', 'file:./data#x', '--log-level', 'loud'], 'Invalid values'],
   ])('%j', async (words, message) => {
     const { status, output, messages } = await run(words);
-    expect({ status, output, messages }).toEqual({ status: 2, output: '', messages: expect.stringContaining(message) });
+    expect({ status, output, messages }).toEqual({
+      status: 2,
+      output: '',
+      messages: expect.stringContaining(message) as unknown,
+    });
     // Never what may be a secret.
     expect(messages).not.toContain('key:secret');
   });
@@ -45,7 +49,10 @@ describe('a place without a database', () => {
     await using folder = await TestFolder.make();
     for (const command of ['tables', 'stats', 'verify', 'log', 'cat', 'snapshots', 'cost']) {
       const { status, messages } = await run([command, folder.url()]);
-      expect({ status, messages }).toEqual({ status: 2, messages: expect.stringContaining('There is no database in') });
+      expect({ status, messages }).toEqual({
+        status: 2,
+        messages: expect.stringContaining('There is no database in') as unknown,
+      });
       expect((await run([command, folder.url('app')])).status).toBe(2);
     }
     expect((await run(['gc', folder.url('app'), '--yes'])).status).toBe(2);
@@ -55,7 +62,9 @@ describe('a place without a database', () => {
   it('errors are JSON for those who want that', async () => {
     await using folder = await TestFolder.make();
     const { messages } = await run(['tables', folder.url('app'), '--json']);
-    expect(JSON.parse(messages)).toEqual({ error: { code: 'USAGE', message: expect.stringContaining('#app') } });
+    expect(JSON.parse(messages)).toEqual({
+      error: { code: 'USAGE', message: expect.stringContaining('#app') as unknown },
+    });
   });
 });
 
@@ -74,7 +83,7 @@ describe('a place with several databases', () => {
     for (const prefix of ['shop', 'tenants/a', 'tenants/b']) expect(messages).toContain(`  ${folder.url(prefix)}\n`);
     expect((await run(['query', folder.url('tenants/b'), 't', '--count'])).output).toBe('1\n');
     const unknown = await run(['query', folder.url('shop'), 'orders']);
-    expect(unknown).toMatchObject({ status: 2, messages: expect.stringContaining('The tables are t.') });
+    expect(unknown).toMatchObject({ status: 2, messages: expect.stringContaining('The tables are t.') as unknown });
     for (const where of ['id', 'name = x', 'id = x', 'id ~ 5']) {
       expect((await run(['query', folder.url('shop'), 't', '--where', where])).status).toBe(2);
     }
