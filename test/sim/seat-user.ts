@@ -75,7 +75,7 @@ export class SeatUser {
   /** Mostly one that nobody has, as far as can be seen. */
   #freeEmail(): Value {
     let email = this.#email();
-    for (let tries = 0; tries < 5 && this.#random.chance(0.85); tries++) {
+    for (let tries = 0; tries < 5 && this.#random.chance(0.6); tries++) {
       if (![...this.#rows.values()].some((row) => row['email'] === email)) break;
       email = this.#email();
     }
@@ -84,7 +84,7 @@ export class SeatUser {
 
   #freeSeat(): { team: Value; seat: Value } {
     let place = this.#seat();
-    for (let tries = 0; tries < 5 && this.#random.chance(0.85); tries++) {
+    for (let tries = 0; tries < 5 && this.#random.chance(0.6); tries++) {
       const { team, seat } = place;
       if (![...this.#rows.values()].some((row) => row['team'] === team && row['seat'] === seat)) break;
       place = this.#seat();
@@ -115,8 +115,9 @@ export class SeatUser {
 
   anyOp(): Op {
     const random = this.#random;
-    const kind = random.pick(['insert', 'insert', 'update', 'update', 'update', 'upsert', 'upsert', 'delete'] as const);
     const known = [...this.#rows.keys()] as number[];
+    const kinds = ['insert', 'insert', 'upsert', 'upsert', 'update', 'update', 'update', 'delete'] as const;
+    const kind = random.pick(known.length < 2 ? kinds.slice(0, 3) : kinds);
     const free = Array.from({ length: this.#keys }, (_, i) => i + 1).filter((id) => !this.#rows.has(id));
     const likely = kind === 'insert' ? free : known;
     const isAny = kind === 'upsert' || likely.length === 0 || random.chance(0.1);
@@ -149,7 +150,7 @@ export class SeatUser {
   bulk(): Op[] | undefined {
     const random = this.#random;
     if (!this.chance()) return undefined;
-    const isRemoving = random.chance(0.3);
+    const isRemoving = this.#rows.size > 3 && random.chance(0.2);
     const ops = new Map<Key, Op>();
     for (let i = random.integer(4, this.#keys); i > 0; i--) {
       const key = random.integer(1, this.#keys);
