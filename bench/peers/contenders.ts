@@ -1,5 +1,7 @@
 /** Who takes part, and where the database is. */
 import type { Contender, OpenOptions } from './contender.ts';
+import { openClassicLevel } from './classic-level.ts';
+import { openDuckDb } from './duckdb.ts';
 import { openLmdb } from './lmdb.ts';
 import { openSqlite } from './sqlite.ts';
 import { openStoreDb } from './store-db.ts';
@@ -8,4 +10,6 @@ export const openers: Readonly<Record<string, (options: OpenOptions) => Contende
   StoreDb: openStoreDb,
   'better-sqlite3': openSqlite,
   lmdb: openLmdb,
+  duckdb: openDuckDb,
+  'classic-level': openClassicLevel,
 };

@@ -8,6 +8,8 @@ export interface Measurement {
   readonly contender: string;
   /** Of each round: units a second, or of an object store whatever the workload counts. */
   readonly values: readonly number[];
+  /** The same a second of CPU time: on a busy machine these tell more. */
+  readonly perCpuSecond?: readonly number[];
 }
 
 /** That a contender could not be installed or run, or not do some work. */
@@ -86,9 +88,10 @@ export function medianIn(
   rows: number,
   workload: string,
   contender: string,
+  of: 'values' | 'perCpuSecond' = 'values',
 ): number | undefined {
   const found = measurements.find(
     (one) => one.rows === rows && one.workload === workload && one.contender === contender && one.part !== 'growth',
   );
-  return found === undefined ? undefined : medianOf(found.values);
+  return found?.[of] === undefined ? undefined : medianOf(found[of]);
 }

@@ -33,12 +33,36 @@ const rounds = Number(values.rounds);
 const parts = values.parts.split(',') as LocalPart[];
 const contenders = values.contenders?.split(',') ?? Object.keys(openers);
 
+const machine = { node: process.version, cpu: cpus()[0]?.model.trim() ?? 'unknown', cpus: availableParallelism() };
+const date = new Date().toISOString().slice(0, 10);
+const runs = parts.map((part) => ({ part, rows, date, ...machine, rounds }));
+const file = values.json ?? (values.write ? figuresFile : undefined);
+const old = file === undefined ? noFigures() : await readFigures(file).catch(noFigures);
+
+/** Also in between, so that a run that ends early leaves what it has. */
+async function save(figures: Figures): Promise<void> {
+  if (file !== undefined) await writeFigures(file, merged(old, { ...figures, runs }));
+}
+
+function print(figures: Figures): void {
+  for (const { title, head, rows: lines } of [
+    ...localTable(figures, rows),
+    ...localTable(figures, rows, 'perCpuSecond'),
+  ]) {
+    console.log(`\n${title}`);
+    const colAligns = head.map((_, i) => (i === 0 ? 'left' : 'right') as 'left' | 'right');
+    const table = new Table({ head: [...head], style: { head: [], border: [] }, colAligns });
+    for (const line of lines) table.push([...line]);
+    console.log(table.toString());
+  }
+  for (const { contender, part, error } of figures.failures) console.log(`${contender}, ${part}: ${error}`);
+}
+
 const root = await mkdtemp(path.join(tmpdir(), 'store-db-bench-'));
-const bar = new SingleBar({ format: '{duration_formatted} | {name}', fps: 4 }, Presets.legacy);
+const bar = new SingleBar({ format: '{duration_formatted} | {name}', fps: 4, noTTYOutput: true, notTTYSchedule: 10_000 }, Presets.legacy);
 bar.start(1, 0, { name: '' });
-const figures: Figures = noFigures();
 try {
-  const measured = await new LocalRounds({
+  const local = new LocalRounds({
     parts,
     contenders,
     only: values.workloads?.split(','),
@@ -46,27 +70,16 @@ try {
     rounds,
     budgetMs: Number(values['budget-ms']),
     root,
-    onStep: (name) => bar.update({ name }),
-  }).run();
-  Object.assign(figures, measured);
+    onStep(name, sofar) {
+      bar.update({ name });
+      void save(sofar);
+    },
+  });
+  const figures = await local.run();
+  bar.stop();
+  print(figures);
+  await save(figures);
 } finally {
   bar.stop();
   await rm(root, { recursive: true, force: true });
-}
-const machine = { node: process.version, cpu: cpus()[0]?.model.trim() ?? 'unknown', cpus: availableParallelism() };
-const date = new Date().toISOString().slice(0, 10);
-for (const part of parts) figures.runs.push({ part, rows, date, ...machine, rounds });
-
-for (const { title, head, rows: lines } of localTable(figures, rows)) {
-  console.log(`\n${title}`);
-  const table = new Table({ head: [...head], colAligns: head.map((_, i) => (i === 0 ? 'left' : 'right')) });
-  for (const line of lines) table.push([...line]);
-  console.log(table.toString());
-}
-for (const { contender, part, error } of figures.failures) console.log(`${contender}, ${part}: ${error}`);
-
-const file = values.json ?? (values.write ? figuresFile : undefined);
-if (file !== undefined) {
-  const old = await readFigures(file).catch(noFigures);
-  await writeFigures(file, merged(old, figures));
 }

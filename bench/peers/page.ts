@@ -22,25 +22,26 @@ function count(value: number | undefined): string {
   return value >= 100 ? Math.round(value).toLocaleString('en-US') : value.toPrecision(3);
 }
 
-export function localTable(figures: Figures, rows: number): FigureTable[] {
+/** One line for each workload. With `perCpuSecond`, units a second of CPU time. */
+export function localTable(figures: Figures, rows: number, of: 'values' | 'perCpuSecond' = 'values'): FigureTable[] {
   const measured = figures.measurements.filter((one) => one.rows === rows && titles.has(one.workload));
   const contenders = [...new Set(measured.map(({ contender }) => contender))];
   const lines = [...titles].flatMap(([workload, title]) => {
     if (!measured.some((one) => one.workload === workload)) return [];
-    const of = (contender: string): number | undefined => medianIn(figures, rows, workload, contender);
+    const medianOf = (contender: string): number | undefined => medianIn(figures, rows, workload, contender, of);
     const goal = goals.find((one) => one.workload === workload);
-    const other = goal && of(goal.contender);
-    const own = of('StoreDb');
+    const other = goal && medianOf(goal.contender);
+    const own = medianOf('StoreDb');
     const ratio = own === undefined || other === undefined ? undefined : own / other;
     const reached = goal === undefined || ratio === undefined ? '' : ratio >= goal.ratio ? 'yes' : 'no';
     const wanted = goal === undefined ? '' : `${goal.ratio.toFixed(2)} x ${goal.contender}`;
-    return [[title, ...contenders.map((name) => count(of(name))), wanted, ratio?.toFixed(2) ?? '', reached]];
+    return [[title, ...contenders.map((name) => count(medianOf(name))), wanted, ratio?.toFixed(2) ?? '', reached]];
   });
   if (lines.length === 0) return [];
   return [
     {
       name: `peers-${rows}`,
-      title: `${rows.toLocaleString('en-US')} rows`,
+      title: `${rows.toLocaleString('en-US')} rows${of === 'values' ? '' : ', by CPU time'}`,
       head: ['', ...contenders, 'goal', 'reached', ''],
       rows: lines,
     },

@@ -4,7 +4,7 @@ import { Cities } from './cities.ts';
 import { noFigures } from './figures.ts';
 import type { Figures, Measurement } from './figures.ts';
 import { openPlain } from './plain.ts';
-import type { Request } from './worker.ts';
+import type { Reached, Request, Value } from './worker.ts';
 import { answers, workloads } from './workloads.ts';
 
 export type LocalPart = 'load' | 'reads' | 'writes';
@@ -19,8 +19,8 @@ export interface LocalOptions {
   readonly budgetMs: number;
   /** A folder for the databases. */
   readonly root: string;
-  /** Told before each step. */
-  readonly onStep: (name: string) => void;
+  /** Told before each step, with what there is so far. */
+  readonly onStep: (name: string, figures: Figures) => void;
 }
 
 /** Those who take longer to load are not asked to do it again. */
@@ -29,7 +29,7 @@ const longLoadMs = 20_000;
 export class LocalRounds {
   readonly #options: LocalOptions;
   readonly #figures = noFigures();
-  readonly #children = new Map<string, Child<Request, number | string>>();
+  readonly #children = new Map<string, Child<Request, Value>>();
 
   constructor(options: LocalOptions) {
     this.#options = options;
@@ -50,12 +50,16 @@ export class LocalRounds {
     return this.#figures;
   }
 
+  #step(name: string): void {
+    this.#options.onStep(name, this.#figures);
+  }
+
   #wants(workload: string): boolean {
     return this.#options.only?.includes(workload) ?? true;
   }
 
   /** What a contender answers; undefined where it failed. Then the failure is noted. */
-  async #ask(part: Measurement['part'], contender: string, request: Request): Promise<number | string | undefined> {
+  async #ask(part: Measurement['part'], contender: string, request: Request): Promise<Value | undefined> {
     try {
       return await this.#children.get(contender)?.ask(request);
     } catch (cause) {
@@ -66,23 +70,28 @@ export class LocalRounds {
     }
   }
 
-  #note(part: Measurement['part'], workload: string, contender: string, value: number): void {
+  #note(part: Measurement['part'], workload: string, contender: string, value: Value): void {
     const { rows } = this.#options;
     const { measurements } = this.#figures;
+    const { perSecond, perCpuSecond } = value as Reached;
     const known = measurements.find((one) => one.workload === workload && one.contender === contender);
-    if (known === undefined) measurements.push({ part, workload, rows, contender, values: [value] });
-    else (known.values as number[]).push(value);
+    if (known === undefined) {
+      measurements.push({ part, workload, rows, contender, values: [perSecond], perCpuSecond: [perCpuSecond] });
+      return;
+    }
+    (known.values as number[]).push(perSecond);
+    (known.perCpuSecond as number[]).push(perCpuSecond);
   }
 
   /** Loads that are measured, if that was asked for; what was loaded last is what the rest is measured on. */
   async #load(): Promise<void> {
-    const { parts, rounds, rows, onStep } = this.#options;
+    const { parts, rounds, rows } = this.#options;
     const isMeasured = parts.includes('load');
     const slow = new Set<string>();
     const load = async (how: 'batches' | 'bulk', round: number): Promise<void> => {
       for (const name of this.#children.keys()) {
         if (slow.has(`${name} ${how}`)) continue;
-        onStep(`${name}: load, ${how}, round ${round + 1}`);
+        this.#step(`${name}: load, ${how}, round ${round + 1}`);
         const value = await this.#ask('load', name, { kind: 'load', rows, how });
         if (value === undefined) {
           // Nothing else can be measured on it.
@@ -90,8 +99,8 @@ export class LocalRounds {
           else slow.add(`${name} ${how}`);
           continue;
         }
-        if (isMeasured) this.#note('load', `load-${how}`, name, Number(value));
-        if ((rows * 1000) / Number(value) > longLoadMs) slow.add(`${name} ${how}`);
+        if (isMeasured) this.#note('load', `load-${how}`, name, value);
+        if ((rows * 1000) / (value as Reached).perSecond > longLoadMs) slow.add(`${name} ${how}`);
       }
     };
     if (isMeasured && this.#wants('load-bulk')) {
@@ -108,14 +117,14 @@ export class LocalRounds {
   }
 
   async #check(): Promise<void> {
-    const { rows, onStep } = this.#options;
-    onStep('answers');
+    const { rows } = this.#options;
+    this.#step('answers');
     const plain = openPlain(new Cities().range(0, rows));
     for (const workload of Object.keys(answers)) {
       if (!this.#wants(workload)) continue;
       const expected = await answers[workload]?.(plain, rows);
       for (const name of this.#children.keys()) {
-        onStep(`${name}: answer to ${workload}`);
+        this.#step(`${name}: answer to ${workload}`);
         const answer = await this.#ask('reads', name, { kind: 'answer', workload });
         if (answer === undefined || answer === expected) continue;
         const error = `${workload}: answered ${answer} instead of ${expected}`;
@@ -125,7 +134,7 @@ export class LocalRounds {
   }
 
   async #measure(part: 'reads' | 'writes'): Promise<void> {
-    const { parts, rounds, budgetMs, onStep } = this.#options;
+    const { parts, rounds, budgetMs } = this.#options;
     if (!parts.includes(part)) return;
     const failed = new Set<string>();
     for (let round = 0; round < rounds; round++) {
@@ -133,10 +142,10 @@ export class LocalRounds {
         if ((writes === true) !== (part === 'writes') || !this.#wants(workload)) continue;
         for (const name of this.#children.keys()) {
           if (failed.has(`${name} ${workload}`)) continue;
-          onStep(`${name}: ${workload}, round ${round + 1}`);
+          this.#step(`${name}: ${workload}, round ${round + 1}`);
           const value = await this.#ask(part, name, { kind: 'measure', workload, round, budgetMs });
           if (value === undefined) failed.add(`${name} ${workload}`);
-          else this.#note(part, workload, name, Number(value));
+          else this.#note(part, workload, name, value);
           if (part === 'writes') await this.#ask(part, name, { kind: 'settle' });
         }
       }

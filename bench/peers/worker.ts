@@ -17,8 +17,35 @@ export type Request =
   | { readonly kind: 'settle' }
   | { readonly kind: 'close' };
 
-/** To `load` and `measure`: units of work a second. To `answer`: text. */
-export type Answer = { readonly value: number | string } | { readonly error: string };
+/** What was reached: units of work a second, and a second of CPU time of the whole process. */
+export interface Reached {
+  readonly perSecond: number;
+  readonly perCpuSecond: number;
+}
+
+/** To `load` and `measure`: what was reached. To `answer`: text. */
+export type Value = Reached | string;
+export type Answer = { readonly value: Value } | { readonly error: string };
+
+/** Adds up what some pieces of work take. */
+class Stopwatch {
+  #ms = 0;
+  #cpuMs = 0;
+
+  async time<T>(work: () => T): Promise<Awaited<T>> {
+    const cpu = process.cpuUsage();
+    const startedMs = performance.now();
+    const result = await work();
+    this.#ms += performance.now() - startedMs;
+    const { user, system } = process.cpuUsage(cpu);
+    this.#cpuMs += (user + system) / 1000;
+    return result;
+  }
+
+  reached(units: number): Reached {
+    return { perSecond: (units * 1000) / this.#ms, perCpuSecond: (units * 1000) / this.#cpuMs };
+  }
+}
 
 const batchRows = 10_000;
 
@@ -36,16 +63,16 @@ class Worker {
     this.#root = root;
   }
 
-  async answer(request: Request): Promise<number | string> {
+  async answer(request: Request): Promise<Value> {
     if (request.kind === 'load') return this.#load(request.rows, request.how);
     if (request.kind === 'close') {
       await this.#close();
-      return 0;
+      return 'closed';
     }
     const contender = this.#opened();
     if (request.kind === 'settle') {
       await contender.settle?.();
-      return 0;
+      return 'settled';
     }
     if (request.kind === 'answer') return (await answers[request.workload]?.(contender, this.#rows)) ?? 'nothing';
     return this.#measure(contender, request.workload, request.round, request.budgetMs);
@@ -63,29 +90,24 @@ class Worker {
   }
 
   /** Loads anew, and goes on with that. Making the rows does not count. */
-  async #load(rows: number, how: LoadKind): Promise<number> {
+  async #load(rows: number, how: LoadKind): Promise<Reached> {
     await this.#close();
     this.#folder = await mkdtemp(path.join(this.#root, 'load-'));
     this.#rows = rows;
     const memoryBytes = Math.max(512, rows / 2500) * 1024 * 1024;
     this.#contender = await (openers[this.#name] as (typeof openers)[string])({ folder: this.#folder, memoryBytes });
-    let ms = 0;
-    const timed = async (work: () => unknown): Promise<void> => {
-      const startedMs = performance.now();
-      await work();
-      ms += performance.now() - startedMs;
-    };
+    const watch = new Stopwatch();
     const loader = await this.#contender.loader(how);
     for (let from = 0; from < rows; from += batchRows) {
       const batch = this.#cities.range(from, Math.min(rows, from + batchRows));
-      await timed(() => loader.add(batch));
+      await watch.time(() => loader.add(batch));
     }
-    await timed(() => loader.finish());
-    return (rows * 1000) / ms;
+    await watch.time(() => loader.finish());
+    return watch.reached(rows);
   }
 
   /** How often the work must be done to take `budgetMs` is found out first, which warms up as well. */
-  async #measure(contender: Contender, name: string, round: number, budgetMs: number): Promise<number> {
+  async #measure(contender: Contender, name: string, round: number, budgetMs: number): Promise<Reached> {
     const workload = workloads.find((one) => one.name === name);
     if (workload === undefined) throw new Error(`There is no workload ${name}.`);
     let times = this.#times.get(name);
@@ -102,9 +124,9 @@ class Worker {
       this.#times.set(name, times);
     }
     const input = new Input(this.#rows, round);
-    const startedMs = performance.now();
-    const units = await workload.run(contender, times, input);
-    return (units * 1000) / (performance.now() - startedMs);
+    const watch = new Stopwatch();
+    const count = times;
+    return watch.reached(await watch.time(() => workload.run(contender, count, input)));
   }
 }
 
