@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { folderOf } from './contender.ts';
 import type { City, Contender, OpenOptions } from './contender.ts';
 import { bySouth, FirstRows } from './first-rows.ts';
 import { after, countryKey, idIn, populationKey, rowKey } from './key-order.ts';
@@ -25,11 +26,11 @@ interface Level {
 const stride = 1000;
 
 /** LevelDB has keys and values: indexes are kept by hand, and scans go over all rows. */
-export async function openClassicLevel({ folder, memoryBytes }: OpenOptions): Promise<Contender> {
+export async function openClassicLevel({ place, memoryBytes }: OpenOptions): Promise<Contender> {
   const { ClassicLevel } = createRequire(import.meta.url)('classic-level') as {
     ClassicLevel: new (folder: string, options: object) => Level;
   };
-  const db = new ClassicLevel(folder, { valueEncoding: 'json', cacheSize: memoryBytes });
+  const db = new ClassicLevel(folderOf(place), { valueEncoding: 'json', cacheSize: memoryBytes });
   await db.open();
   const rowsAt = (keys: readonly string[]): Promise<unknown[]> => db.getMany(keys.map((key) => rowKey(idIn(key))));
   const over = async (each: (city: City) => void): Promise<void> => {

@@ -34,6 +34,8 @@ export interface Contender {
   byCountry(country: string, limit?: number): Rows;
   /** By ascending population and then ids, through an index. */
   fromPopulation(least: number, limit: number): Rows;
+  /** By an index; those on an object store have it. */
+  withPopulation?(population: number): Rows;
   /** How many rows lie north of a latitude: a scan with a predicate on a number. */
   countNorthOf(lat: number): Some<number>;
   /** How many rows have a name: a scan with a predicate on a string. */
@@ -47,9 +49,25 @@ export interface Contender {
   close(): Some<unknown>;
 }
 
+/** Where an object store is, and whose it is. */
+export interface StoreTarget {
+  readonly endpoint: string;
+  readonly bucket: string;
+  readonly prefix: string;
+  readonly region: string;
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+}
+
 export interface OpenOptions {
-  /** An empty folder, or one that a contender of the same kind has filled. */
-  readonly folder: string;
+  /** A folder, or an object store: empty, or filled by a contender of the same kind. */
+  readonly place: string | StoreTarget;
   /** What the contender may use for its cache, where it can be told. */
   readonly memoryBytes: number;
+}
+
+/** For contenders that need a folder. */
+export function folderOf(place: OpenOptions['place']): string {
+  if (typeof place !== 'string') throw new Error('It needs a folder.');
+  return place;
 }

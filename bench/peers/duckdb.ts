@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import path from 'node:path';
+import { folderOf } from './contender.ts';
 import type { City, Contender, Loader, LoadKind, OpenOptions } from './contender.ts';
 
 /** What is used of @duckdb/node-api, which is installed only for the benchmark. */
@@ -80,10 +81,10 @@ async function loaderOf(connection: Connection, duckdb: DuckDb, kind: LoadKind):
  * With a primary key and no other indexes: DuckDB's own advice, since it goes over columns faster than through an index, and
  * since they would slow down the load.
  */
-export async function openDuckDb({ folder, memoryBytes }: OpenOptions): Promise<Contender> {
+export async function openDuckDb({ place, memoryBytes }: OpenOptions): Promise<Contender> {
   const duckdb = createRequire(import.meta.url)('@duckdb/node-api') as DuckDb;
   const options = { memory_limit: `${Math.max(2048, Math.floor(memoryBytes / 1024 / 1024))}MB` };
-  const instance = await duckdb.DuckDBInstance.create(path.join(folder, 'bench.duckdb'), options);
+  const instance = await duckdb.DuckDBInstance.create(path.join(folderOf(place), 'bench.duckdb'), options);
   const connection = await instance.connect();
   await connection.run(
     'CREATE TABLE IF NOT EXISTS cities (id INTEGER PRIMARY KEY, name VARCHAR, country VARCHAR, lat DOUBLE, lng DOUBLE, population INTEGER)',

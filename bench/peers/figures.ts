@@ -95,3 +95,9 @@ export function medianIn(
   );
   return found?.[of] === undefined ? undefined : medianOf(found[of]);
 }
+
+/** What is worth keeping of an error: some of them are pages long. */
+export function firstLineOf(error: unknown): string {
+  const line = (error as Error).message.split('\n')[0] ?? '';
+  return line.length > 300 ? `${line.slice(0, 300)} …` : line;
+}

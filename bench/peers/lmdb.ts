@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { folderOf } from './contender.ts';
 import type { City, Contender, OpenOptions } from './contender.ts';
 import { bySouth, FirstRows } from './first-rows.ts';
 
@@ -21,9 +22,9 @@ interface Root {
 }
 
 /** LMDB has no queries: scans go over all rows, and the indexes are databases of their own, kept by hand. */
-export function openLmdb({ folder }: OpenOptions): Contender {
+export function openLmdb({ place }: OpenOptions): Contender {
   const lmdb = createRequire(import.meta.url)('lmdb') as { open(options: object): Root };
-  const root = lmdb.open({ path: folder, maxDbs: 3 });
+  const root = lmdb.open({ path: folderOf(place), maxDbs: 3 });
   const rows = root.openDB<City, number>({ name: 'cities' });
   const index = { dupSort: true, encoding: 'ordered-binary' };
   const byCountry = root.openDB<number, string>({ name: 'by-country', ...index });

@@ -8,11 +8,12 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { Presets, SingleBar } from 'cli-progress';
 import Table from 'cli-table3';
-import { openers } from './contenders.ts';
+import { openers, storeOpeners } from './contenders.ts';
 import { figuresFile, merged, noFigures, readFigures, writeFigures } from './figures.ts';
 import type { Figures } from './figures.ts';
 import { LocalRounds } from './rounds.ts';
 import type { LocalPart } from './rounds.ts';
+import { StoreRounds } from './store-rounds.ts';
 import { localTable } from './page.ts';
 
 const { values } = parseArgs({
@@ -23,6 +24,7 @@ const { values } = parseArgs({
     contenders: { type: 'string' },
     workloads: { type: 'string' },
     'budget-ms': { type: 'string', default: '300' },
+    'delay-ms': { type: 'string', default: '20' },
     json: { type: 'string' },
     write: { type: 'boolean', default: false },
   },
@@ -30,8 +32,8 @@ const { values } = parseArgs({
 
 const rows = Number(values.rows);
 const rounds = Number(values.rounds);
-const parts = values.parts.split(',') as LocalPart[];
-const contenders = values.contenders?.split(',') ?? Object.keys(openers);
+const parts = values.parts.split(',') as (LocalPart | 'store')[];
+const contenders = values.contenders?.split(',');
 
 const machine = { node: process.version, cpu: cpus()[0]?.model.trim() ?? 'unknown', cpus: availableParallelism() };
 const date = new Date().toISOString().slice(0, 10);
@@ -59,23 +61,31 @@ function print(figures: Figures): void {
 }
 
 const root = await mkdtemp(path.join(tmpdir(), 'store-db-bench-'));
-const bar = new SingleBar({ format: '{duration_formatted} | {name}', fps: 4, noTTYOutput: true, notTTYSchedule: 10_000 }, Presets.legacy);
+const bar = new SingleBar(
+  { format: '{duration_formatted} | {name}', fps: 4, noTTYOutput: true, notTTYSchedule: 10_000 },
+  Presets.legacy,
+);
 bar.start(1, 0, { name: '' });
 try {
-  const local = new LocalRounds({
-    parts,
-    contenders,
-    only: values.workloads?.split(','),
-    rows,
-    rounds,
-    budgetMs: Number(values['budget-ms']),
-    root,
-    onStep(name, sofar) {
-      bar.update({ name });
-      void save(sofar);
-    },
-  });
-  const figures = await local.run();
+  const onStep = (name: string, sofar: Figures): void => {
+    bar.update({ name });
+    void save(sofar);
+  };
+  const figures = noFigures();
+  const localParts = parts.filter((part) => part !== 'store');
+  if (localParts.length > 0) {
+    const names = contenders ?? Object.keys(openers);
+    const only = values.workloads?.split(',');
+    const options = { parts: localParts, contenders: names, only, rows, rounds, root, onStep };
+    Object.assign(figures, await new LocalRounds({ ...options, budgetMs: Number(values['budget-ms']) }).run());
+  }
+  if (parts.includes('store')) {
+    const names = contenders ?? Object.keys(storeOpeners);
+    const delayMs = Number(values['delay-ms']);
+    const onStore = await new StoreRounds({ contenders: names, rows, rounds, delayMs, onStep }).run();
+    figures.measurements.push(...onStore.measurements);
+    figures.failures.push(...onStore.failures);
+  }
   bar.stop();
   print(figures);
   await save(figures);

@@ -1,7 +1,7 @@
 /** The local part of the benchmark: contenders in turns, round after round, since a machine's speed drifts. */
 import { Child } from './child.ts';
 import { Cities } from './cities.ts';
-import { noFigures } from './figures.ts';
+import { firstLineOf, noFigures } from './figures.ts';
 import type { Figures, Measurement } from './figures.ts';
 import { openPlain } from './plain.ts';
 import type { Reached, Request, Value } from './worker.ts';
@@ -64,7 +64,7 @@ export class LocalRounds {
       return await this.#children.get(contender)?.ask(request);
     } catch (cause) {
       const of = 'workload' in request ? `${request.workload}: ` : '';
-      const error = `${of}${(cause as Error).message}`;
+      const error = `${of}${firstLineOf(cause)}`;
       this.#figures.failures.push({ part, rows: this.#options.rows, contender, error });
       return undefined;
     }

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import path from 'node:path';
+import { folderOf } from './contender.ts';
 import type { City, Contender, Loader, LoadKind, OpenOptions } from './contender.ts';
 
 /** What is used of better-sqlite3, which is installed only for the benchmark. */
@@ -41,9 +42,9 @@ function loaderOf(db: Sqlite, kind: LoadKind): Loader {
   };
 }
 
-export function openSqlite({ folder, memoryBytes }: OpenOptions): Contender {
+export function openSqlite({ place, memoryBytes }: OpenOptions): Contender {
   const SQLite = createRequire(import.meta.url)('better-sqlite3') as new (file: string) => Sqlite;
-  const db = new SQLite(path.join(folder, 'bench.sqlite'));
+  const db = new SQLite(path.join(folderOf(place), 'bench.sqlite'));
   db.pragma('journal_mode = WAL');
   // Durable like the others: a commit is on disk when it returns.
   db.pragma('synchronous = FULL');

@@ -1,6 +1,6 @@
 import { defineSchema, StoreDb, Types } from 'store-db';
 import type { Database } from 'store-db';
-import { FileDriver } from 'store-db/lib/storage';
+import { FileDriver, ObjectStoreDriver } from 'store-db/lib/storage';
 import type { StorageDriver } from 'store-db/lib/storage';
 import type { City, Contender, LoadKind, Loader, OpenOptions } from './contender.ts';
 
@@ -43,9 +43,18 @@ function loaderOf(db: Database, kind: LoadKind): Loader {
   };
 }
 
-/** On any driver. */
-export async function openStoreDbOn(driver: StorageDriver, maxMemoryBytes: number): Promise<Contender> {
-  const db = StoreDb({ dbPrefix: 'bench', nodeId: 0, driver, logLevel: 'warn', maxMemoryBytes });
+function driverOf(place: OpenOptions['place']): StorageDriver {
+  if (typeof place === 'string') return new FileDriver(place);
+  // The AWS SDK finds credentials by itself, as in applications.
+  process.env['AWS_ACCESS_KEY_ID'] = place.accessKeyId;
+  process.env['AWS_SECRET_ACCESS_KEY'] = place.secretAccessKey;
+  return new ObjectStoreDriver({ bucket: place.bucket, endpoint: place.endpoint, region: place.region });
+}
+
+export async function openStoreDb({ place, memoryBytes }: OpenOptions): Promise<Contender> {
+  const dbPrefix = typeof place === 'string' ? 'bench' : place.prefix;
+  const driver = driverOf(place);
+  const db = StoreDb({ dbPrefix, nodeId: 0, driver, logLevel: 'warn', maxMemoryBytes: memoryBytes });
   db.registerSchema(schema);
   await db.start();
   return {
@@ -58,6 +67,7 @@ export async function openStoreDbOn(driver: StorageDriver, maxMemoryBytes: numbe
     },
     fromPopulation: (least, limit) =>
       db.query('cities').where('population', '>=', least).orderBy('population').limit(limit).execute(),
+    withPopulation: (population) => db.query('cities').where('population', '=', population).execute(),
     countNorthOf: (lat) => db.query('cities').where('lat', '>', lat).count(),
     countNamed: (name) => db.query('cities').where('name', '=', name).count(),
     southernmost: (limit) => db.query('cities').orderBy('lat').limit(limit).execute(),
@@ -69,8 +79,4 @@ export async function openStoreDbOn(driver: StorageDriver, maxMemoryBytes: numbe
     settle: () => db.checkpoint(),
     close: () => db.stop(),
   };
-}
-
-export function openStoreDb({ folder, memoryBytes }: OpenOptions): Promise<Contender> {
-  return openStoreDbOn(new FileDriver(folder), memoryBytes);
 }
