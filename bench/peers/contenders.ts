@@ -1,0 +1,40 @@
+/** Who takes part. */
+import { openClassicLevel } from './classic-level.ts';
+import type { Contender, OpenOptions } from './contender.ts';
+import { openDuckDb } from './duckdb.ts';
+import { openLanceDb } from './lancedb.ts';
+import { openLmdb } from './lmdb.ts';
+import { openSlateDb } from './slatedb.ts';
+import { openSqlite } from './sqlite.ts';
+import { openStoreDb } from './store-db.ts';
+
+type Opener = (options: OpenOptions) => Contender | Promise<Contender>;
+
+/** In a folder. */
+export const openers: Readonly<Record<string, Opener>> = {
+  StoreDb: openStoreDb,
+  'better-sqlite3': openSqlite,
+  lmdb: openLmdb,
+  duckdb: openDuckDb,
+  'classic-level': openClassicLevel,
+  lancedb: openLanceDb,
+  slatedb: openSlateDb,
+};
+
+/** On an object store. */
+export const storeOpeners: Readonly<Record<string, Opener>> = {
+  StoreDb: openStoreDb,
+  lancedb: openLanceDb,
+  slatedb: openSlateDb,
+};
+
+/** What is installed for a contender, or what StoreDb itself needs. */
+export const packages: Readonly<Record<string, string>> = {
+  StoreDb: '@aws-sdk/client-s3',
+  'better-sqlite3': 'better-sqlite3',
+  lmdb: 'lmdb',
+  duckdb: '@duckdb/node-api',
+  'classic-level': 'classic-level',
+  lancedb: '@lancedb/lancedb',
+  slatedb: '@slatedb/uniffi',
+};
