@@ -15,6 +15,7 @@ import { readLatin1 } from '../base/text.ts';
 import { BlockKind, envelopeBytes, openBlock } from './block.ts';
 import { childRefBytes, readChildCount, readChildRef } from './child-ref.ts';
 import type { BlockRef } from './child-ref.ts';
+import { firstNotBelow, headBytes, headOf } from './key-heads.ts';
 import type { RowSource } from './row-layout.ts';
 
 export const nodeHeaderBytes = 24;
@@ -25,6 +26,9 @@ export const flagWide = 2;
 export function padTo4(length: number): number {
   return Math.ceil(length / 4) * 4;
 }
+
+/** No head is greater. */
+const mostHead = 0xffff_ffff;
 
 /** How often strings are read from a node one by one before its text is kept as a whole. */
 const textAfterReads = 24;
@@ -172,15 +176,15 @@ export class Node implements RowSource {
       if (difference !== 0) return difference;
     }
     if (length < this.prefixLength) return 1;
-    return this.#compareSuffix(i, key, length, 0);
+    return this.#compareSuffix(i, key, length);
   }
 
-  /** Compares from byte `skip` of the suffix on; what comes before is known to be equal. */
-  #compareSuffix(i: number, key: Uint8Array, length: number, skip: number): number {
+  /** Compares what comes after the prefix, which is known to be equal. */
+  #compareSuffix(i: number, key: Uint8Array, length: number): number {
     const { rows } = this;
     const end = this.suffixEnd(i);
-    let at = this.suffixStart(i) + skip;
-    let k = this.prefixLength + skip;
+    let at = this.suffixStart(i);
+    let k = this.prefixLength;
     while (at < end && k < length) {
       const difference = (rows[at++] as number) - (key[k++] as number);
       if (difference !== 0) return difference;
@@ -200,9 +204,7 @@ export class Node implements RowSource {
     let start = this.count === 0 ? 0 : this.suffixStart(0);
     for (let i = 0; i < heads.length; i++) {
       const end = this.suffixEnd(i);
-      let head = 0;
-      for (let at = start; at < start + 4; at++) head = (head << 8) | (at < end ? (rows[at] as number) : 0);
-      head >>>= 0;
+      const head = headOf(rows, start, end);
       const ascends =
         head > previous || (head === previous && compareRanges(rows, previousStart, start, rows, start, end) < 0);
       if (!ascends) throw new CorruptionError(this.name, `The keys of the node do not ascend (at entry ${i})`);
@@ -216,45 +218,64 @@ export class Node implements RowSource {
     return heads;
   }
 
-  /** Index of the first entry whose key is not below the first `length` bytes of `key`; `count` if there is none. */
-  lowerBound(key: Uint8Array, length: number = key.length): number {
-    const prefixLength = this.prefixLength;
+  /** Index of the entry with the first `length` bytes of `key`, or `~i` where `i` is the first with a greater key. */
+  #search(key: Uint8Array, length: number): number {
+    const { prefixLength } = this;
     const shared = prefixLength < length ? prefixLength : length;
     for (let j = 0; j < shared; j++) {
       const difference = (this.rows[this.prefixStart + j] as number) - (key[j] as number);
-      if (difference !== 0) return difference > 0 ? 0 : this.count;
+      if (difference !== 0) return difference > 0 ? ~0 : ~this.count;
     }
-    if (length <= prefixLength) return 0;
+    if (length <= prefixLength) return length === prefixLength && this.#startsWithPrefix ? 0 : ~0;
     const heads = this.#heads ?? this.#loadHeads();
-    let head = 0;
-    for (let j = 0; j < 4; j++) {
-      head = (head << 8) | (prefixLength + j < length ? (key[prefixLength + j] as number) : 0);
-    }
-    head >>>= 0;
-    let low = 0;
-    let high = heads.length;
-    // Keys that come in order are beyond all that is there.
-    if (high > 0 && head > (heads[high - 1] as number)) return high;
+    const head = headOf(key, prefixLength, length);
+    const first = firstNotBelow(heads, head);
+    if (first >= heads.length || heads[first] !== head) return ~first;
+    // A head that holds all of both keys says it all.
+    const suffixLength = this.#suffixLength;
+    if (suffixLength === length - prefixLength && suffixLength <= headBytes) return first;
+    const order = this.#compareSuffix(first, key, length);
+    if (order >= 0) return order === 0 ? first : ~first;
+    return this.#searchAlike(first + 1, head, key, length);
+  }
+
+  /** The same among entries whose suffixes may have the same head; those before `from` are below the key. */
+  #searchAlike(from: number, head: number, key: Uint8Array, length: number): number {
+    const heads = this.#heads as Uint32Array;
+    let low = from;
+    let high = head === mostHead ? heads.length : firstNotBelow(heads, head + 1);
     while (low < high) {
       const middle = (low + high) >>> 1;
-      const other = heads[middle] as number;
-      if (other < head || (other === head && this.#compareSuffix(middle, key, length, 0) < 0)) low = middle + 1;
+      const order = this.#compareSuffix(middle, key, length);
+      if (order === 0) return middle;
+      if (order < 0) low = middle + 1;
       else high = middle;
     }
-    return low;
+    return ~low;
+  }
+
+  /** Whether the first key is nothing but the prefix. */
+  get #startsWithPrefix(): boolean {
+    return this.count > 0 && this.suffixStart(0) === this.suffixEnd(0);
+  }
+
+  /** Index of the first entry whose key is not below the first `length` bytes of `key`; `count` if there is none. */
+  lowerBound(key: Uint8Array, length: number = key.length): number {
+    const found = this.#search(key, length);
+    return found < 0 ? ~found : found;
   }
 
   /** Index of the entry with exactly this key, or -1. */
   find(key: Uint8Array, length: number = key.length): number {
-    const i = this.lowerBound(key, length);
-    return i < this.count && this.compareKey(i, key, length) === 0 ? i : -1;
+    const found = this.#search(key, length);
+    return found < 0 ? -1 : found;
   }
 
   /** Index of the child under which a key belongs: the last whose separator is not above it, or the first. */
   childFor(key: Uint8Array, length: number = key.length): number {
-    const i = this.lowerBound(key, length);
-    if (i < this.count && this.compareKey(i, key, length) === 0) return i;
-    return i === 0 ? 0 : i - 1;
+    const found = this.#search(key, length);
+    if (found >= 0) return found;
+    return found === ~0 ? 0 : ~found - 1;
   }
 
   child(i: number): BlockRef {
