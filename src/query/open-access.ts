@@ -9,6 +9,7 @@ import type { RowHit, Tree } from '../tree/tree.ts';
 import { AllRows, TopRows } from './collector.ts';
 import type { Keep } from './collector.ts';
 import type { Condition } from './condition.ts';
+import { EntryStream } from './entry-stream.ts';
 import { ConcatenatedStream } from './hits.ts';
 import type { HitStream } from './hits.ts';
 import { DescendingValues } from './index-cursor.ts';
@@ -90,7 +91,11 @@ function openIndex(options: OpenOptions, access: IndexAccess): HitStream {
   const { state, query, plan, filter, work } = options;
   const { index } = access;
   const cursor = indexCursor(state.indexes.get(index.name) as Tree, access);
-  let stream: HitStream = new IndexStream(state, access, cursor, filter, work);
+  const { use } = plan;
+  let stream: HitStream =
+    use === undefined
+      ? new IndexStream(state, access, cursor, filter, work)
+      : new EntryStream({ state, access, cursor, filter, work, use, probes: [] });
   const { layers } = state;
   // The index knows nothing of unmerged commits: their rows are tested for everything and put where they belong.
   const overlay = (): HitStream => {

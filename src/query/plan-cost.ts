@@ -23,6 +23,8 @@ const cost = {
   /** Looking up a row by its primary key, and where rows come in the order of keys. */
   lookup: 0.5,
   nearLookup: 0.2,
+  /** Reading an entry of an index where its row is not looked up. */
+  entry: 0.1,
   /** Setting about a leaf, or a range. */
   leaf: 0.5,
   /** Putting a row in order among all, per doubling; and passing one that is not among the first. */
@@ -245,6 +247,13 @@ export class PlanCosts {
     return sum;
   }
 
+  /** The part of the entries, or keys, whose rows are looked at. */
+  #lookedUp({ use }: Candidate, tests: readonly unknown[], entries: number, matches: number): number {
+    if (use === undefined) return 1;
+    if (use.only) return 0;
+    return Math.min(1, matches / Math.max(1, entries)) ** (use.tests.length / tests.length);
+  }
+
   /** What a candidate costs if so many rows match in all. */
   estimate(candidate: Candidate, access: AccessEstimate, matches: number): CostEstimate {
     const { limit, offset } = this.#query;
@@ -257,7 +266,7 @@ export class PlanCosts {
     const part = tests.length === 0 ? expected : (expected + Math.min(1, expected * misfortune)) / 2;
     const entries = access.entries * part;
     const indexed = candidate.access.kind === 'index';
-    const rows = entries;
+    const rows = entries * this.#lookedUp(candidate, tests, access.entries, matches);
     // The first leaf is there in any case.
     const indexLeaves = Math.max(Math.min(1, access.indexLeaves), access.indexLeaves * part);
     const indexReads = access.indexLeaves === 0 ? 0 : (access.indexMissing / access.indexLeaves) * indexLeaves;
@@ -269,10 +278,13 @@ export class PlanCosts {
     const byKey = candidate.access.kind === 'index' && candidate.access.oneValue;
     let time = reads * cost.read + (leaves + indexLeaves + access.ranges) * cost.leaf;
     if (candidate.access.kind !== 'table') time += rows * (byKey ? cost.nearLookup : cost.lookup);
-    for (const { selector } of tests) time += rows * (selector.cost >= 1000 ? cost.slowTest : cost.test);
-    if (tests.length === 0) time += rows * cost.test;
+    const { use } = candidate;
+    const tested = use?.only === true ? entries : rows;
+    for (const { selector } of tests) time += tested * (selector.cost >= 1000 ? cost.slowTest : cost.test);
+    if (tests.length === 0) time += tested * cost.test;
+    if (use !== undefined) time += entries * cost.entry;
     if (indexed) time += this.#overlaid * cost.overlaid;
-    if (!candidate.ordered && this.#query.counts !== true) {
+    if (!candidate.ordered && this.#query.unordered !== true) {
       const sorted = Math.min(matches, needed);
       time += matches * cost.pass + sorted * Math.log2(sorted + 1) * cost.sort;
     }

@@ -6,9 +6,9 @@ import { comparePlans } from './plan-cost.ts';
 import { isWorthProbing, probe } from './plan-probe.ts';
 
 /** The plan that comes by the rows in one of the possible ways. */
-export function planOf(state: TableState, query: CompiledQuery, { access, covered, ordered }: Candidate): Plan {
+export function planOf(state: TableState, query: CompiledQuery, candidate: Candidate): Plan {
   const order = effectiveOrder(state.shape.primaryKey, query);
-  return { access, covered, ordered, residual: residualOf(query, covered), order };
+  return { ...candidate, residual: residualOf(query, candidate.covered), order };
 }
 
 /** All the ways to come by the rows of a query. */

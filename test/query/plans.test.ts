@@ -23,7 +23,7 @@ const fields = {
 const allIndexes = ['tenth', 'skewed', 'unique', 'clustered'];
 const count = 3000;
 
-function row(id: number): Row {
+export function row(id: number): Row {
   return {
     id,
     tenth: (id * 7) % 10,
@@ -34,7 +34,7 @@ function row(id: number): Row {
   };
 }
 
-async function tableOf(make: (id: number) => Row, indexes: readonly string[] = allIndexes): Promise<TestTable> {
+export async function tableOf(make: (id: number) => Row, indexes: readonly string[] = allIndexes): Promise<TestTable> {
   const table = new TestTable({ name: 't', version: 1, fields, primaryKey: 'id', indexes }, { inlineRoots: true });
   await table.commit(Array.from({ length: count }, (_, id) => make(id)));
   await table.merge();
@@ -132,7 +132,7 @@ function pick(seed: number, salt: number, below: number): number {
   return (Math.imul(mixed ^ (mixed >>> 15), 0xc2b2ae35) >>> 0) % below;
 }
 
-function randomQuery(seed: number): ModelQuery {
+export function randomQuery(seed: number): ModelQuery {
   const conditions = [
     ['tenth', '=', pick(seed, 1, 10)],
     ['skewed', '=', pick(seed, 2, 4)],
