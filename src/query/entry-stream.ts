@@ -172,9 +172,7 @@ export class EntryStream implements HitStream {
   /** Rows that are made of entries stay for as long as somebody has a hit in them; those that are only tested do not. */
   #freshRows(count: number): EntryRows {
     if (this.#use?.only === true || this.#rows === undefined) this.#rows = new EntryRows(this.#cursor.node.name);
-    this.#rows.rewind(0, 0);
-    this.#rows.count = 0;
-    this.#rows.writer.ensure(count * this.#state.shape.layout.stride);
+    this.#rows.begin(count * this.#state.shape.layout.stride);
     return this.#rows;
   }
 

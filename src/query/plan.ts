@@ -54,6 +54,16 @@ export interface IndexAccess {
   readonly descending: boolean;
 }
 
+/** Rows that several indexes have entries for. */
+export interface IntersectionAccess {
+  readonly kind: 'intersection';
+  /** The one that is gone through: rows come in its order. */
+  readonly first: IndexAccess;
+  readonly others: readonly IndexAccess[];
+  /** Conditions that the first one fulfils by itself. */
+  readonly firstCovers: readonly Condition[];
+}
+
 /** Several accesses, no row in more than one of them: each leaves out what the earlier ones have. */
 export interface UnionAccess {
   readonly kind: 'union';
@@ -66,6 +76,7 @@ export type Access =
   | { readonly kind: 'keys'; readonly keys: readonly Uint8Array[] }
   | TableAccess
   | IndexAccess
+  | IntersectionAccess
   | UnionAccess;
 
 /** A way to come by all rows that match. */

@@ -75,7 +75,8 @@ export async function runEveryPlan(
     const requests = table.requests;
     const fields = query.takes?.fields;
     const execution = new Execution(state, query, planOf(state, query, candidate), { environment, fields });
-    const rows = await execution.rows();
+    const rows = query.counts === true ? [] : await execution.rows();
+    if (query.counts === true) await countRows(execution);
     runs.push({ candidate, rows, work: execution.work, requests: table.requests - requests });
   }
   return runs;

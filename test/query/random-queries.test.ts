@@ -343,5 +343,5 @@ describe('random queries', () => {
       ),
       { numRuns: 40 },
     );
-  }, 120_000);
+  }, 240_000);
 });
