@@ -44,6 +44,8 @@ export class Node implements RowSource {
   readonly schemaVersion: number;
   readonly prefixStart: number;
   readonly prefixLength: number;
+  /** The first bytes of the prefix: all of it, mostly, and at hand without a look at the block. */
+  readonly #prefixHead: number;
   /** Length of each suffix, or -1 where they differ. */
   readonly #suffixLength: number;
   readonly #wide: boolean;
@@ -96,6 +98,7 @@ export class Node implements RowSource {
     // Keys differ, so that no two can be nothing but the prefix: it bounds the entries by the length of the block.
     if (this.count > 1 && this.#suffixBytes === 0) fail('its keys are equal');
     this.prefixStart = body + nodeHeaderBytes;
+    this.#prefixHead = headOf(bytes, this.prefixStart, this.prefixStart + this.prefixLength);
     this.#offsetsStart = this.prefixStart + padTo4(this.prefixLength);
     const offsetBytes = variable ? padTo4((this.count + 1) * (this.#wide ? 4 : 2)) : 0;
     this.#suffixStart = this.#offsetsStart + offsetBytes;
@@ -170,13 +173,20 @@ export class Node implements RowSource {
 
   /** Compares the key of entry `i` with the first `length` bytes of `key`. */
   compareKey(i: number, key: Uint8Array, length: number): number {
-    const shared = Math.min(this.prefixLength, length);
+    const difference = this.#comparePrefix(key, length);
+    if (difference !== 0) return difference;
+    if (length < this.prefixLength) return 1;
+    return this.#compareSuffix(i, key, length);
+  }
+
+  /** Compares what both have of the prefix. */
+  #comparePrefix(key: Uint8Array, length: number): number {
+    const shared = this.prefixLength < length ? this.prefixLength : length;
     for (let j = 0; j < shared; j++) {
       const difference = (this.rows[this.prefixStart + j] as number) - (key[j] as number);
       if (difference !== 0) return difference;
     }
-    if (length < this.prefixLength) return 1;
-    return this.#compareSuffix(i, key, length);
+    return 0;
   }
 
   /** Compares what comes after the prefix, which is known to be equal. */
@@ -221,12 +231,14 @@ export class Node implements RowSource {
   /** Index of the entry with the first `length` bytes of `key`, or `~i` where `i` is the first with a greater key. */
   #search(key: Uint8Array, length: number): number {
     const { prefixLength } = this;
-    const shared = prefixLength < length ? prefixLength : length;
-    for (let j = 0; j < shared; j++) {
-      const difference = (this.rows[this.prefixStart + j] as number) - (key[j] as number);
+    if (length <= prefixLength || prefixLength > headBytes) {
+      const difference = this.#comparePrefix(key, length);
       if (difference !== 0) return difference > 0 ? ~0 : ~this.count;
+      if (length <= prefixLength) return length === prefixLength && this.#startsWithPrefix ? 0 : ~0;
+    } else {
+      const prefix = headOf(key, 0, prefixLength);
+      if (prefix !== this.#prefixHead) return prefix < this.#prefixHead ? ~0 : ~this.count;
     }
-    if (length <= prefixLength) return length === prefixLength && this.#startsWithPrefix ? 0 : ~0;
     const heads = this.#heads ?? this.#loadHeads();
     const head = headOf(key, prefixLength, length);
     const first = firstNotBelow(heads, head);
