@@ -16,7 +16,15 @@ describe('heads of keys', () => {
       fc.property(fc.array(number, { maxLength: 300 }), fc.array(number, { maxLength: 20 }), (list, wanted) => {
         const heads = Uint32Array.from(list).sort();
         for (const each of [...list, ...list.map((one) => Math.min(one + 1, highest)), ...wanted, 0, highest]) {
-          expect(firstNotBelow(heads, each)).toBe(heads.filter((head) => head < each).length);
+          const below = heads.filter((head) => head < each).length;
+          for (const guess of [
+            0,
+            heads.length >> 1,
+            Math.max(0, heads.length - 1),
+            Math.min(below, heads.length - 1),
+          ]) {
+            expect(firstNotBelow(heads, each, Math.max(0, guess))).toBe(below);
+          }
         }
       }),
       { numRuns: 200 },

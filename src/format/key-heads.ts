@@ -1,6 +1,7 @@
 /**
  * The beginnings of keys as numbers, which most of a search works on. Where they are spread evenly, as numbers and dates
- * mostly are, the first guess is right or nearly so: that touches a few places in memory where halving touches ten.
+ * mostly are, a first guess by the least and the greatest is right or nearly so: that touches one place in memory where
+ * halving touches ten.
  */
 
 /** Bytes of a key in its head. */
@@ -13,19 +14,15 @@ export function headOf(bytes: Uint8Array, start: number, end: number): number {
   return head >>> 0;
 }
 
-/** Index of the first of ascending heads that is not below `wanted`; their number if there is none. */
-export function firstNotBelow(heads: Uint32Array, wanted: number): number {
-  const last = heads.length - 1;
-  if (last < 0) return 0;
-  const lowest = heads[0] as number;
-  const highest = heads[last] as number;
-  if (wanted <= lowest) return 0;
-  // Keys that come in order are beyond all that is there.
-  if (wanted > highest) return last + 1;
-  const guess = Math.floor(((wanted - lowest) / (highest - lowest)) * last);
-  // What is sought lies between `low` and `high`, both included. From the guess on, in ever longer steps.
-  let low = 1;
-  let high = last;
+/**
+ * Index of the first of ascending heads that is not below `wanted`; their number if there is none. Searches around the index
+ * that is guessed, in ever longer steps.
+ */
+export function firstNotBelow(heads: Uint32Array, wanted: number, guess: number): number {
+  // What is sought lies between `low` and `high`, both included.
+  let low = 0;
+  let high = heads.length;
+  if (high === 0) return 0;
   let step = 1;
   if ((heads[guess] as number) < wanted) {
     low = guess + 1;

@@ -35,35 +35,41 @@ const textAfterReads = 24;
 
 /** A node of a tree, its bytes checked. Immutable but for what it remembers to be faster. */
 export class Node implements RowSource {
-  readonly name: string;
-  readonly kind: BlockKind;
-  readonly rows: Uint8Array;
-  readonly rowsView: DataView;
+  // What a look-up needs comes first, so that it lies together in memory.
   readonly level: number;
   readonly count: number;
-  readonly schemaVersion: number;
-  readonly prefixStart: number;
   readonly prefixLength: number;
+  /** The first bytes of the prefix: all of it, mostly, and at hand without a look at the block. */
+  readonly #prefixHead: number;
   /** Length of each suffix, or -1 where they differ. */
   readonly #suffixLength: number;
-  readonly #wide: boolean;
-  readonly #offsetsStart: number;
-  readonly #suffixStart: number;
-  readonly #suffixBytes: number;
+  #heads: Uint32Array | undefined = undefined;
+  /** Of the first and the last head, but for two bits: then the runtime has no need to put the numbers elsewhere. */
+  #firstGuide = 0;
+  #lastGuide = 0;
   readonly rowsStart: number;
   readonly stride: number;
-  readonly heapStart: number;
-  readonly heapEnd: number;
+  readonly rowsView: DataView;
   text: string | undefined = undefined;
   /** For inner nodes: whatever the block cache wants to remember for each child. */
   slots: unknown[] | undefined = undefined;
   /** Of a node that only memory holds: entries whose rows could not be made, and why. They must not be shown. */
   broken: ReadonlyMap<number, Error> | undefined = undefined;
+  #reads = 0;
+  readonly rows: Uint8Array;
+  readonly heapStart: number;
+  readonly heapEnd: number;
+  readonly name: string;
+  readonly kind: BlockKind;
+  readonly schemaVersion: number;
+  readonly prefixStart: number;
+  readonly #wide: boolean;
+  readonly #offsetsStart: number;
+  readonly #suffixStart: number;
+  readonly #suffixBytes: number;
   /** Told how many bytes of memory the node has taken up beyond those of its block. */
   onGrow: ((bytes: number) => void) | undefined = undefined;
-  #heads: Uint32Array | undefined = undefined;
   #grownBytes = 0;
-  #reads = 0;
 
   constructor(name: string, kind: BlockKind, bytes: Uint8Array) {
     const fail = (what: string): never => {
@@ -96,6 +102,7 @@ export class Node implements RowSource {
     // Keys differ, so that no two can be nothing but the prefix: it bounds the entries by the length of the block.
     if (this.count > 1 && this.#suffixBytes === 0) fail('its keys are equal');
     this.prefixStart = body + nodeHeaderBytes;
+    this.#prefixHead = headOf(bytes, this.prefixStart, this.prefixStart + this.prefixLength);
     this.#offsetsStart = this.prefixStart + padTo4(this.prefixLength);
     const offsetBytes = variable ? padTo4((this.count + 1) * (this.#wide ? 4 : 2)) : 0;
     this.#suffixStart = this.#offsetsStart + offsetBytes;
@@ -170,13 +177,20 @@ export class Node implements RowSource {
 
   /** Compares the key of entry `i` with the first `length` bytes of `key`. */
   compareKey(i: number, key: Uint8Array, length: number): number {
-    const shared = Math.min(this.prefixLength, length);
+    const difference = this.#comparePrefix(key, length);
+    if (difference !== 0) return difference;
+    if (length < this.prefixLength) return 1;
+    return this.#compareSuffix(i, key, length);
+  }
+
+  /** Compares what both have of the prefix. */
+  #comparePrefix(key: Uint8Array, length: number): number {
+    const shared = this.prefixLength < length ? this.prefixLength : length;
     for (let j = 0; j < shared; j++) {
       const difference = (this.rows[this.prefixStart + j] as number) - (key[j] as number);
       if (difference !== 0) return difference;
     }
-    if (length < this.prefixLength) return 1;
-    return this.#compareSuffix(i, key, length);
+    return 0;
   }
 
   /** Compares what comes after the prefix, which is known to be equal. */
@@ -214,6 +228,10 @@ export class Node implements RowSource {
       start = end;
     }
     this.#heads = heads;
+    if (heads.length > 0) {
+      this.#firstGuide = (heads[0] as number) >>> 2;
+      this.#lastGuide = (heads[heads.length - 1] as number) >>> 2;
+    }
     this.#grow(heads.byteLength);
     return heads;
   }
@@ -221,15 +239,17 @@ export class Node implements RowSource {
   /** Index of the entry with the first `length` bytes of `key`, or `~i` where `i` is the first with a greater key. */
   #search(key: Uint8Array, length: number): number {
     const { prefixLength } = this;
-    const shared = prefixLength < length ? prefixLength : length;
-    for (let j = 0; j < shared; j++) {
-      const difference = (this.rows[this.prefixStart + j] as number) - (key[j] as number);
+    if (length <= prefixLength || prefixLength > headBytes) {
+      const difference = this.#comparePrefix(key, length);
       if (difference !== 0) return difference > 0 ? ~0 : ~this.count;
+      if (length <= prefixLength) return length === prefixLength && this.#startsWithPrefix ? 0 : ~0;
+    } else {
+      const prefix = headOf(key, 0, prefixLength);
+      if (prefix !== this.#prefixHead) return prefix < this.#prefixHead ? ~0 : ~this.count;
     }
-    if (length <= prefixLength) return length === prefixLength && this.#startsWithPrefix ? 0 : ~0;
     const heads = this.#heads ?? this.#loadHeads();
     const head = headOf(key, prefixLength, length);
-    const first = firstNotBelow(heads, head);
+    const first = firstNotBelow(heads, head, this.#guess(head));
     if (first >= heads.length || heads[first] !== head) return ~first;
     // A head that holds all of both keys says it all.
     const suffixLength = this.#suffixLength;
@@ -239,11 +259,19 @@ export class Node implements RowSource {
     return this.#searchAlike(first + 1, head, key, length);
   }
 
+  /** Where a head is likely to be, if the heads are spread evenly. */
+  #guess(head: number): number {
+    const last = this.count - 1;
+    const span = this.#lastGuide - this.#firstGuide;
+    const guess = span === 0 ? 0 : Math.floor((((head >>> 2) - this.#firstGuide) / span) * last);
+    return guess < 0 ? 0 : guess > last ? last : guess;
+  }
+
   /** The same among entries whose suffixes may have the same head; those before `from` are below the key. */
   #searchAlike(from: number, head: number, key: Uint8Array, length: number): number {
     const heads = this.#heads as Uint32Array;
     let low = from;
-    let high = head === mostHead ? heads.length : firstNotBelow(heads, head + 1);
+    let high = head === mostHead ? heads.length : firstNotBelow(heads, head + 1, from - 1);
     while (low < high) {
       const middle = (low + high) >>> 1;
       const order = this.#compareSuffix(middle, key, length);

@@ -109,17 +109,18 @@ export function readValue(source: RowSource, base: number, field: LayoutField): 
 
 /** The same as {@link readField}, the commonest types without a further call: it would cost more than the reading. */
 function readQuickly(source: RowSource, base: number, field: LayoutField): unknown {
-  if (((source.rows[base + field.nullByte] as number) & field.nullMask) !== 0) return null;
+  const view = source.rowsView;
+  if ((view.getUint8(base + field.nullByte) & field.nullMask) !== 0) return null;
   const at = base + field.offset;
   switch (field.typeId) {
     case Types.varchar:
       return readText(source, at, field);
     case Types.uint32:
-      return source.rowsView.getUint32(at, true);
+      return view.getUint32(at, true);
     case Types.int32:
-      return source.rowsView.getInt32(at, true);
+      return view.getInt32(at, true);
     case Types.float64:
-      return source.rowsView.getFloat64(at, true);
+      return view.getFloat64(at, true);
     default:
       return readValue(source, base, field);
   }

@@ -89,12 +89,7 @@ export class BlockReader {
   /** The blocks of a table's or an index's tree, whose leaves are of this shape. */
   tree(place: TreePlace, leaf: EntryShape): BlockSource {
     const nameOf = blockNames(place);
-    return new CachedSource(
-      this,
-      leaf,
-      nameOf,
-      (_, name) => ({ name }),
-    );
+    return new CachedSource(this, leaf, nameOf, (_, name) => ({ name }));
   }
 
   /** The blocks of a staged tree: ranges of the objects that `runs` names. */
