@@ -199,7 +199,7 @@ function doesAccess(name: string, plan: Plan): readonly [index: string | undefin
       return [`Reads ${ranges} of index '${access.index.name}'.`, `Looks up their rows in '${name}'.`];
     case 'intersection': {
       const names = indexesOf(access).map((index) => `'${index}'`);
-      const does = `Reads ${ranges} of indexes ${names.join(', ')}, and keeps primary keys that are in all of them.`;
+      const does = `Looks in ${ranges} of indexes ${names.join(' and ')} for primary keys that are in all of them.`;
       return [does, `Looks up their rows in '${name}'.`];
     }
     case 'union':
@@ -210,7 +210,7 @@ function doesAccess(name: string, plan: Plan): readonly [index: string | undefin
 function doesIndexOnly(name: string, plan: Plan): readonly [index: string | undefined, table: string] {
   const [index] = doesAccess(name, plan);
   return [
-    index && `${index.slice(0, -1)}; that has all that is asked for.`,
+    index && `${index.slice(0, -1)}, which has all that is asked for.`,
     `Reads rows of '${name}' that are not merged yet, or of which the index holds a value in part.`,
   ];
 }
