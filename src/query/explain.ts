@@ -4,7 +4,7 @@ import type { TableState } from '../table/table-state.ts';
 import { missingIndexOf } from './missing-index.ts';
 import type { Access, CompiledQuery, IntersectionAccess, Plan } from './plan.ts';
 import { comparePlans } from './plan-cost.ts';
-import type { Comparison, CostEstimate } from './plan-cost.ts';
+import type { Comparison, CostEstimate, Estimated } from './plan-cost.ts';
 import { Execution } from './execute.ts';
 import type { ExecutionOptions } from './execute.ts';
 import { isWorthProbing } from './plan-probe.ts';
@@ -289,6 +289,11 @@ export async function explainRun(
   return explained(state, query, comparison, { prices, actual, ran: plan });
 }
 
+function alternativeTo(chosen: Estimated, { candidate, estimate }: Estimated): Alternative {
+  const timesTheCost = rounded(estimate.cost / Math.max(chosen.estimate.cost, 0.01));
+  return { ...namedAccess(candidate.access), timesTheCost };
+}
+
 function explained(
   state: TableState,
   query: CompiledQuery,
@@ -304,10 +309,7 @@ function explained(
   return {
     ...describePlan(name, plan),
     steps: stepsOf(name, plan, query, chosen.estimate, options),
-    alternatives: others.map(({ candidate: { access }, estimate }) => {
-      const timesTheCost = rounded(estimate.cost / Math.max(chosen.estimate.cost, 0.01));
-      return { ...namedAccess(access), timesTheCost };
-    }),
+    alternatives: others.map((other) => alternativeTo(chosen, other)),
     looksCloser: ran === undefined && isWorthProbing(best, all),
     ...(missing === undefined ? {} : { missingIndex: missing }),
   };
