@@ -57,9 +57,8 @@ function copyText(
   }
   const length = to - place;
   rows.setUint32(at, isText && seen > 0x7f ? (length | nonAsciiFlag) >>> 0 : length, true);
-  for (let i = 0; i < inlineBytes && i < length && (i < 4 || length <= inlineBytes); i++) {
-    rows.setUint8(at + 4 + i, out[place + i] as number);
-  }
+  const shown = length <= inlineBytes ? length : 4;
+  for (let i = 0; i < shown; i++) rows.setUint8(at + 4 + i, out[place + i] as number);
   if (length <= inlineBytes) return;
   rows.setUint32(at + 8, place, true);
   heap.length = to;

@@ -4,8 +4,14 @@ import type { LayoutField } from '../format/row-layout.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { Condition } from './condition.ts';
-import type { CompiledQuery } from './plan.ts';
 import type { OrderField } from './row-order.ts';
+
+/** What is taken of the rows that match, beside what their order takes. */
+export interface TakenFields {
+  readonly fields: readonly LayoutField[];
+  /** Whether -0 is to be told from 0. */
+  readonly signs: boolean;
+}
 
 export interface EntryUse {
   /** Whether the entries have all that is asked for, so that rows are looked up only where an entry holds a value in part. */
@@ -19,7 +25,7 @@ export interface EntryUse {
 /** Undefined if entries are of no use but for their primary keys. `residual`: what rows would be tested for. */
 export function entryUseOf(
   { shape, tree }: TableState,
-  { takes }: CompiledQuery,
+  takes: TakenFields | undefined,
   index: TableIndex,
   residual: readonly Condition[],
   order: readonly OrderField[],

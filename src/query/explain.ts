@@ -4,7 +4,7 @@ import type { TableState } from '../table/table-state.ts';
 import { missingIndexOf } from './missing-index.ts';
 import type { Access, CompiledQuery, IntersectionAccess, Plan } from './plan.ts';
 import { comparePlans } from './plan-cost.ts';
-import type { Comparison, CostEstimate } from './plan-cost.ts';
+import type { Comparison, CostEstimate, Estimated } from './plan-cost.ts';
 import { Execution } from './execute.ts';
 import type { ExecutionOptions } from './execute.ts';
 import { isWorthProbing } from './plan-probe.ts';
@@ -199,7 +199,7 @@ function doesAccess(name: string, plan: Plan): readonly [index: string | undefin
       return [`Reads ${ranges} of index '${access.index.name}'.`, `Looks up their rows in '${name}'.`];
     case 'intersection': {
       const names = indexesOf(access).map((index) => `'${index}'`);
-      const does = `Reads ${ranges} of indexes ${names.join(', ')}, and keeps primary keys that are in all of them.`;
+      const does = `Looks in ${ranges} of indexes ${names.join(' and ')} for primary keys that are in all of them.`;
       return [does, `Looks up their rows in '${name}'.`];
     }
     case 'union':
@@ -210,7 +210,7 @@ function doesAccess(name: string, plan: Plan): readonly [index: string | undefin
 function doesIndexOnly(name: string, plan: Plan): readonly [index: string | undefined, table: string] {
   const [index] = doesAccess(name, plan);
   return [
-    index && `${index.slice(0, -1)}; that has all that is asked for.`,
+    index && `${index.slice(0, -1)}, which has all that is asked for.`,
     `Reads rows of '${name}' that are not merged yet, or of which the index holds a value in part.`,
   ];
 }
@@ -289,6 +289,11 @@ export async function explainRun(
   return explained(state, query, comparison, { prices, actual, ran: plan });
 }
 
+function alternativeTo(chosen: Estimated, { candidate, estimate }: Estimated): Alternative {
+  const timesTheCost = rounded(estimate.cost / Math.max(chosen.estimate.cost, 0.01));
+  return { ...namedAccess(candidate.access), timesTheCost };
+}
+
 function explained(
   state: TableState,
   query: CompiledQuery,
@@ -304,10 +309,7 @@ function explained(
   return {
     ...describePlan(name, plan),
     steps: stepsOf(name, plan, query, chosen.estimate, options),
-    alternatives: others.map(({ candidate: { access }, estimate }) => {
-      const timesTheCost = rounded(estimate.cost / Math.max(chosen.estimate.cost, 0.01));
-      return { ...namedAccess(access), timesTheCost };
-    }),
+    alternatives: others.map((other) => alternativeTo(chosen, other)),
     looksCloser: ran === undefined && isWorthProbing(best, all),
     ...(missing === undefined ? {} : { missingIndex: missing }),
   };

@@ -44,7 +44,7 @@ function intersectionOf(state: TableState, query: CompiledQuery, first: Part, ot
     },
     covered,
     ordered: first.candidate.ordered,
-    use: entryUseOf(state, query, first.access.index, residualOf(query, covered), order),
+    use: entryUseOf(state, query.takes, first.access.index, residualOf(query, covered), order),
   };
 }
 

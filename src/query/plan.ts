@@ -6,19 +6,12 @@ import type { KeyRange } from '../tree/cursor.ts';
 import type { Condition } from './condition.ts';
 import { AnyCondition, opposedTo } from './any-condition.ts';
 import { entryUseOf } from './entry-use.ts';
-import type { EntryUse } from './entry-use.ts';
+import type { EntryUse, TakenFields } from './entry-use.ts';
 import { directionOf, indexRanges } from './index-ranges.ts';
 import type { FieldAccess } from './index-ranges.ts';
 import { commonComponents, componentsIn, intersectAll } from './key-ranges.ts';
 import { PositionCondition } from './position.ts';
 import type { OrderField } from './row-order.ts';
-
-/** What is taken of the rows that match, beside what their order takes. */
-export interface TakenFields {
-  readonly fields: readonly LayoutField[];
-  /** Whether -0 is to be told from 0. */
-  readonly signs: boolean;
-}
 
 /** A compiled query. */
 export interface CompiledQuery {
@@ -245,7 +238,7 @@ class Planner {
   }
 
   #useOf(index: TableIndex, covered: readonly Condition[]): EntryUse | undefined {
-    return entryUseOf(this.#state, this.#query, index, residualOf(this.#query, covered), this.#order);
+    return entryUseOf(this.#state, this.#query.takes, index, residualOf(this.#query, covered), this.#order);
   }
 
   #addIndex(index: TableIndex): void {

@@ -8,7 +8,8 @@ import { compileClause, conditionsIn } from './clause.ts';
 import type { WrittenClause } from './clause.ts';
 import { requireField } from './condition.ts';
 import type { CompileOptions, Condition } from './condition.ts';
-import type { CompiledQuery, TakenFields } from './plan.ts';
+import type { TakenFields } from './entry-use.ts';
+import type { CompiledQuery } from './plan.ts';
 import type { OrderField } from './row-order.ts';
 
 /** Ascending or descending. */
