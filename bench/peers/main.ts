@@ -25,6 +25,7 @@ const { values } = parseArgs({
     workloads: { type: 'string' },
     'budget-ms': { type: 'string', default: '300' },
     'delay-ms': { type: 'string', default: '20' },
+    sizes: { type: 'string', default: '1000,10000,100000,1000000' },
     json: { type: 'string' },
     write: { type: 'boolean', default: false },
   },
@@ -37,7 +38,7 @@ const contenders = values.contenders?.split(',');
 
 const machine = { node: process.version, cpu: cpus()[0]?.model.trim() ?? 'unknown', cpus: availableParallelism() };
 const date = new Date().toISOString().slice(0, 10);
-const runs = parts.map((part) => ({ part, rows, date, ...machine, rounds }));
+const runs = parts.map((part) => ({ part, rows: part === 'growth' ? 0 : rows, date, ...machine, rounds }));
 const file = values.json ?? (values.write ? figuresFile : undefined);
 const old = file === undefined ? noFigures() : await readFigures(file).catch(noFigures);
 
@@ -72,12 +73,19 @@ try {
     void save(sofar);
   };
   const figures = noFigures();
-  const localParts = parts.filter((part) => part !== 'store');
+  const localParts = parts.filter((part) => part !== 'store' && part !== 'growth');
   if (localParts.length > 0) {
     const names = contenders ?? Object.keys(openers);
     const only = values.workloads?.split(',');
     const options = { parts: localParts, contenders: names, only, rows, rounds, root, onStep };
     Object.assign(figures, await new LocalRounds({ ...options, budgetMs: Number(values['budget-ms']) }).run());
+  }
+  for (const size of parts.includes('growth') ? values.sizes.split(',').map(Number) : []) {
+    const options = { parts: ['growth'] as const, contenders: contenders ?? ['StoreDb'], only: ['get', 'ycsb-c'] };
+    const timing = { rounds, budgetMs: Number(values['budget-ms']) };
+    const grown = await new LocalRounds({ ...options, ...timing, rows: size, root, onStep }).run();
+    figures.measurements.push(...grown.measurements);
+    figures.failures.push(...grown.failures);
   }
   if (parts.includes('store')) {
     const names = contenders ?? Object.keys(storeOpeners);
