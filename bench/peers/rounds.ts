@@ -129,7 +129,7 @@ export class LocalRounds {
       for (const name of this.#children.keys()) {
         this.#step(`${name}: answer to ${workload}`);
         const answer = await this.#ask('reads', name, { kind: 'answer', workload });
-        if (answer === undefined || answer === expected) continue;
+        if (typeof answer !== 'string' || answer === expected) continue;
         const error = `${workload}: answered ${answer} instead of ${expected}`;
         this.#figures.failures.push({ part: 'reads', rows, contender: name, error });
       }
