@@ -11,7 +11,10 @@ export class Child<Request, Value> {
   #errors = '';
 
   constructor(file: string, args: readonly string[]) {
-    this.#process = fork(fileURLToPath(new URL(file, import.meta.url)), args, { stdio: ['ignore', 2, 'pipe', 'ipc'] });
+    this.#process = fork(fileURLToPath(new URL(file, import.meta.url)), args, {
+      execArgv: ['--import', 'tsx'],
+      stdio: ['ignore', 2, 'pipe', 'ipc'],
+    });
     this.#process.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.#errors = (this.#errors + text).slice(-4000);
     });

@@ -46,6 +46,8 @@ export interface Contender {
   update(id: number, lat: number): Some<unknown>;
   /** Ends what goes on in the background because of updates. */
   settle?(): Some<unknown>;
+  /** Reads everything once, where there is a cache that could hold it. */
+  warm?(): Some<unknown>;
   close(): Some<unknown>;
 }
 

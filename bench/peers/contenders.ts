@@ -38,3 +38,9 @@ export const packages: Readonly<Record<string, string>> = {
   lancedb: '@lancedb/lancedb',
   slatedb: '@slatedb/uniffi',
 };
+
+/** Who was asked for, and cannot take part. */
+export const absent: Readonly<Record<string, string>> = {
+  's3db.js':
+    'npm cannot install 21.6.2: of the packages that it depends on, cli-args-parser, recker 1.0.103 and tuiuiu.js 1.0.63 were not to be had on 2026-11-22.',
+};

@@ -28,6 +28,8 @@ export interface Run {
   readonly cpu: string;
   readonly cpus: number;
   readonly rounds: number;
+  /** Of the machine, before the run: processes that wanted a CPU. */
+  readonly loadAverage: number;
 }
 
 export interface Figures {
@@ -98,6 +100,6 @@ export function medianIn(
 
 /** What is worth keeping of an error: some of them are pages long. */
 export function firstLineOf(error: unknown): string {
-  const line = (error as Error).message.split('\n')[0] ?? '';
+  const line = ((error as Error).message.split('\n')[0] ?? '').replace(/ imported from .*/, '');
   return line.length > 300 ? `${line.slice(0, 300)} …` : line;
 }

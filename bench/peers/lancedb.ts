@@ -47,7 +47,7 @@ export async function openLanceDb({ place }: OpenOptions): Promise<Contender> {
   const connection = await lancedb.connect(...addressOf(place));
   let opened: Table | undefined;
   const table = async (): Promise<Table> => (opened ??= await connection.openTable('cities'));
-  const rowsOf = async (query: Query): Promise<City[]> => (await query.toArray()).map((row) => ({ ...row.toJSON() }));
+  const rowsOf = async (query: Query): Promise<City[]> => (await query.toArray()).map((row) => row.toJSON());
   // Two updates at once would refuse each other.
   let turn: Promise<unknown> = Promise.resolve();
   return {

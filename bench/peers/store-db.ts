@@ -77,6 +77,7 @@ export async function openStoreDb({ place, memoryBytes }: OpenOptions): Promise<
       await batch.flush();
     },
     settle: () => db.checkpoint(),
+    warm: () => db.query('cities').where('lat', '>', 0).count(),
     close: () => db.stop(),
   };
 }
