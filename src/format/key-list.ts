@@ -21,8 +21,8 @@ function runsOf(count: number): Runs {
 }
 
 export class KeyList {
-  readonly #writer = new ByteWriter(1024);
-  #ends = new Uint32Array(64);
+  readonly #writer = new ByteWriter();
+  #ends = new Uint32Array(16);
   count = 0;
 
   /** The bytes of all keys; replaced as the list grows. */

@@ -47,7 +47,7 @@ const noHeap = new Uint8Array(0);
 
 export class NodeEntries {
   readonly shape: EntryShape;
-  readonly #keys = new ByteWriter(64);
+  readonly #keys = new ByteWriter();
   /** Where the key of each entry ends. */
   readonly #keyEnds = new NumberList();
   /** Bytes that the rows of entries 0 to i have on the heap; empty where rows have none at all. */
