@@ -103,6 +103,21 @@ export function parseHistoryName(name: string): number | undefined {
   return parseGeneration(/^history\/([0-9a-f]{12})$/.exec(name)?.[1]);
 }
 
+/** Folder of the manifests of backups. They are not part of a database. */
+export const backupFolder = 'backups/';
+
+/** Name of a backup's manifest; its id is that of a kept Block 0. */
+export function backupName(id: string): string {
+  return `${backupFolder}${id}`;
+}
+
+/** The backup that a manifest is of, by its name; undefined for other names. */
+export function parseBackupName(name: string): { readonly id: string; readonly generation: number } | undefined {
+  const match = /^backups\/(([0-9a-f]{12})-[0-9a-f]{16})$/.exec(name);
+  const generation = parseGeneration(match?.[2]);
+  return generation === undefined ? undefined : { id: match?.[1] as string, generation };
+}
+
 /** Names a staged run: it can be named by the commit in slot `slot` only. */
 export function stagedRun(slot: number, uuid: string): string {
   return `${slotText(slot)}-${uuid}`;
