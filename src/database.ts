@@ -4,6 +4,9 @@ import { ByteWriter } from './base/bytes.ts';
 import { Batch, tableName } from './batch/batch.ts';
 import type { TableRef, TriggerHandler } from './batch/batch.ts';
 import { normalizeKey } from './batch/operations.ts';
+import { backUp } from './care/backup.ts';
+import type { BackupReport, CopyOptions } from './care/backup.ts';
+import { checkCopy, checkPlace } from './care/copy-options.ts';
 import type { StoreReport } from './care/doctor.ts';
 import type { VerifyReport } from './care/verify.ts';
 import { readBlobRecord } from './care/blob-record.ts';
@@ -13,6 +16,9 @@ import type { GcReport } from './care/gc.ts';
 import { snapshotInfo } from './care/snapshot-info.ts';
 import type { SnapshotInfo } from './care/snapshot-info.ts';
 import type { RepairReport } from './care/repair.ts';
+import { makeDatabase } from './care/restore.ts';
+import type { RestoreReport } from './care/restore.ts';
+import type { StorePlace } from './care/state-copy.ts';
 import { checkRepairOptions, checkVerifyOptions } from './care/verify-options.ts';
 import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
 import { BlobReference } from './blob/blob-reference.ts';
@@ -364,6 +370,23 @@ export class Database {
    */
   async gc(options: GcOptions = {}): Promise<GcReport> {
     return this.#instance.maintenance.collect(checkGcOptions(options));
+  }
+
+  /**
+   * Copies the present state to a place for backups, with another driver or under another prefix: everything that was committed
+   * before the call. What is there already from earlier backups is not copied again. `restoreBackup()` makes a database of it.
+   * Rejects with `InvalidOptionError`, `CorruptionError` and `StorageError`: then no backup was added.
+   */
+  async backup(to: StorePlace, options: CopyOptions = {}): Promise<BackupReport> {
+    return this.#instance.maintenance.copy('db.backup()', checkPlace('to', to), checkCopy(options), backUp);
+  }
+
+  /**
+   * Makes a database of its own out of the present state, with a new id, at a place where nothing is. Within one store that can
+   * copy, nothing is moved through this process. Rejects as {@link backup} does.
+   */
+  async clone(to: StorePlace, options: CopyOptions = {}): Promise<RestoreReport> {
+    return this.#instance.maintenance.copy('db.clone()', checkPlace('to', to), checkCopy(options), makeDatabase);
   }
 
   /**

@@ -187,9 +187,18 @@ class StateCopy {
     return copied;
   }
 
-  async #put(name: string, body: Parameters<StorageDriver['put']>[1], bytes: number, contentType?: string): Promise<void> {
+  async #put(
+    name: string,
+    body: Parameters<StorageDriver['put']>[1],
+    bytes: number,
+    contentType?: string,
+  ): Promise<void> {
     const { to, signal } = this.#options;
-    const options = { if: 'absent', ...(signal && { signal }), ...(contentType !== undefined && { contentType }) } as const;
+    const options = {
+      if: 'absent',
+      ...(signal && { signal }),
+      ...(contentType !== undefined && { contentType }),
+    } as const;
     // Lost: somebody else put the same bytes there, or an earlier attempt of this did.
     await to.driver.put(`${to.prefix}/${name}`, body, options);
     this.#copiedObjects++;

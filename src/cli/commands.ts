@@ -1,6 +1,9 @@
 /** All commands, in the order in which the help lists them. */
 import type { Command } from './command.ts';
+import { backup } from './commands/backup.ts';
+import { backups } from './commands/backups.ts';
 import { cat } from './commands/cat.ts';
+import { clone } from './commands/clone.ts';
 import { cost } from './commands/cost.ts';
 import { doctor } from './commands/doctor.ts';
 import { explain } from './commands/explain.ts';
@@ -11,6 +14,7 @@ import { log } from './commands/log.ts';
 import { migrate } from './commands/migrate.ts';
 import { query } from './commands/query.ts';
 import { repair } from './commands/repair.ts';
+import { restore } from './commands/restore.ts';
 import { snapshots } from './commands/snapshots.ts';
 import { stats } from './commands/stats.ts';
 import { tables } from './commands/tables.ts';
@@ -26,6 +30,10 @@ export const commands: readonly Command[] = [
   verify,
   repair,
   gc,
+  backup,
+  backups,
+  restore,
+  clone,
   snapshots,
   log,
   cat,
