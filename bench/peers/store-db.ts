@@ -20,7 +20,7 @@ const schema = defineSchema({
 });
 
 /** Rows in one batch of a load in bulk: a batch holds its rows in memory. */
-const bulkRows = 1_000_000;
+const bulkRows = 250_000;
 
 function loaderOf(db: Database, kind: LoadKind): Loader {
   let batch = db.batch();
