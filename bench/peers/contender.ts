@@ -66,8 +66,6 @@ export interface OpenOptions {
   readonly place: string | StoreTarget;
   /** What the contender may use for its cache, where it can be told. */
   readonly memoryBytes: number;
-  /** How often StoreDb merges. Default: its own. */
-  readonly intervalMs?: number | undefined;
 }
 
 /** For contenders that need a folder. */

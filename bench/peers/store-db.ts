@@ -57,11 +57,10 @@ async function mergedBy(db: Database): Promise<void> {
   while ((db.stats().log?.pendingCommits ?? 0) > 0) await sleep(20);
 }
 
-export async function openStoreDb({ place, memoryBytes, intervalMs }: OpenOptions): Promise<Contender> {
+export async function openStoreDb({ place, memoryBytes }: OpenOptions): Promise<Contender> {
   const dbPrefix = typeof place === 'string' ? 'bench' : place.prefix;
   const driver = driverOf(place);
   const options = {
-    ...(intervalMs !== undefined && { writeForwardInterval: intervalMs }),
     // Requests are counted on an object store: none is to be made just because time goes by.
     ...(typeof place !== 'string' && ({ polling: 'onDemand' } as const)),
   };
