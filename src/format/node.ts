@@ -12,7 +12,7 @@
 import { compareRanges, copyRange } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { readLatin1 } from '../base/text.ts';
-import { BlockKind, envelopeBytes, openBlock } from './block.ts';
+import { BlockKind, envelopeBytes, openBlock, sealedKind } from './block.ts';
 import { childRefBytes, readChildCount, readChildRef } from './child-ref.ts';
 import type { BlockRef } from './child-ref.ts';
 import { firstNotBelow, headBytes, headOf } from './key-heads.ts';
@@ -293,6 +293,56 @@ export class Node implements RowSource {
     return found < 0 ? ~found : found;
   }
 
+  /**
+   * What {@link lowerBound} gives for the key at `key[start .. end)`, which is known to be `least` or more: quick where it
+   * is not much more, as for one of many keys in order.
+   */
+  boundFrom(least: number, key: Uint8Array, start: number, end: number): number {
+    const { prefixLength } = this;
+    const order = compareRanges(
+      this.rows,
+      this.prefixStart,
+      this.prefixStart + prefixLength,
+      key,
+      start,
+      Math.min(end, start + prefixLength),
+    );
+    if (order !== 0) return order > 0 ? least : this.count;
+    const heads = this.#heads ?? this.#loadHeads();
+    const suffix = start + prefixLength;
+    let head = 0;
+    for (let at = suffix; at < suffix + 4; at++) head = (head << 8) | (at < end ? (key[at] as number) : 0);
+    head >>>= 0;
+    let low = least;
+    let high = heads.length;
+    for (let step = 1; low + step <= high; step *= 2) {
+      const next = low + step - 1;
+      const other = heads[next] as number;
+      if (other > head || (other === head && this.#compareSuffixRange(next, key, suffix, end) >= 0)) high = next;
+      else low = next + 1;
+    }
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const other = heads[middle] as number;
+      if (other < head || (other === head && this.#compareSuffixRange(middle, key, suffix, end) < 0)) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #compareSuffixRange(i: number, key: Uint8Array, start: number, end: number): number {
+    return compareRanges(this.rows, this.suffixStart(i), this.suffixEnd(i), key, start, end);
+  }
+
+  /** Whether the key of entry `i` is that at `key[start .. end)`. */
+  hasKey(i: number, key: Uint8Array, start: number, end: number): boolean {
+    const { prefixLength, prefixStart, rows } = this;
+    if (this.keyLength(i) !== end - start) return false;
+    const suffix = start + prefixLength;
+    if (this.#compareSuffixRange(i, key, suffix, end) !== 0) return false;
+    return compareRanges(rows, prefixStart, prefixStart + prefixLength, key, start, suffix) === 0;
+  }
+
   /** Index of the entry with exactly this key, or -1. */
   find(key: Uint8Array, length: number = key.length): number {
     const found = this.#search(key, length);
@@ -346,4 +396,9 @@ export function openNode(name: string, bytes: Uint8Array): Node {
   const kind = openBlock(name, bytes);
   if (kind === BlockKind.commit) throw new CorruptionError(name, 'A commit stands where a tree node should');
   return new Node(name, kind, bytes);
+}
+
+/** Opens a block that was sealed here a moment ago: its checksum need not be made again. */
+export function openSealed(name: string, bytes: Uint8Array): Node {
+  return new Node(name, sealedKind(bytes), bytes);
 }

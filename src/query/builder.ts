@@ -301,7 +301,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
       return [new Condition([name], { field: field as LayoutField, comparison: { kind: 'not null' } })];
     };
     const orders: WrittenOrder[] = [{ name, direction: kind === 'min' ? 'asc' : 'desc' }];
-    const first: WrittenQuery = { ...written, orders, fields: [name], limit: 1, more };
+    const first: WrittenQuery = { ...written, orders, fields: [name], folds: [name], limit: 1, more };
     const rows = await this.#run(first, options, (execution) => execution.rows());
     return oneZero(rows[0]?.[name] ?? null);
   }
@@ -314,7 +314,9 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     }
     const written = this.#written();
     const isWhole = written.limit === undefined && written.offset === 0;
-    return this.#run(isWhole ? { ...written, orders: [] } : written, options, (execution) => {
+    const folds = [...groupedBy, ...aggregates.flatMap(({ field }) => field ?? [])];
+    const order = isWhole ? { orders: [], unordered: true } : {};
+    return this.#run({ ...written, ...order, folds }, options, (execution) => {
       const { shape } = execution.state;
       return new Fold(execution, {
         groupedBy: groupedBy.map((name) => requireOrderField(shape, name, 'groupBy')),

@@ -8,6 +8,7 @@ import { compileClause, conditionsIn } from './clause.ts';
 import type { WrittenClause } from './clause.ts';
 import { requireField } from './condition.ts';
 import type { CompileOptions, Condition } from './condition.ts';
+import type { TakenFields } from './entry-use.ts';
 import type { CompiledQuery } from './plan.ts';
 import type { OrderField } from './row-order.ts';
 
@@ -35,6 +36,10 @@ export interface WrittenQuery {
   readonly offset: number;
   /** Whether only the number of rows is wanted. */
   readonly counts?: boolean;
+  /** Names of the fields whose values are folded, where rows are not returned. */
+  readonly folds?: readonly string[];
+  /** Whether it makes no difference in which order rows come. */
+  readonly unordered?: boolean;
   /** Conditions that follow from the call that runs the query. */
   readonly more?: (shape: TableShape, query: CompiledQuery) => readonly Condition[];
 }
@@ -63,9 +68,19 @@ export function compileQuery(host: QueryHost, shape: TableShape, written: Writte
     limit: written.limit,
     offset: written.offset,
     counts: written.counts === true,
+    unordered: written.counts === true || written.unordered === true,
+    takes: takenFields(shape, written),
   };
   const more = written.more?.(shape, asked) ?? [];
   return more.length === 0 ? asked : { ...asked, conditions: [...asked.conditions, ...more] };
+}
+
+/** Names that are none of a field are left for those to refuse who take its values. */
+function takenFields({ layout }: TableShape, { counts, folds, fields }: WrittenQuery): TakenFields | undefined {
+  const names = counts === true ? [] : (folds ?? fields);
+  if (names === undefined) return undefined;
+  const taken = names.map((name) => layout.field(name)).filter((field) => field !== undefined);
+  return { fields: taken, signs: counts !== true && folds === undefined };
 }
 
 function compileWheres(host: QueryHost, shape: TableShape, wheres: readonly Where[]): readonly Condition[] {

@@ -102,10 +102,11 @@ export class TableShape {
     source: RowSource,
     base: number,
     primaryKey: Uint8Array,
+    primaryKeyLength: number = primaryKey.length,
   ): void {
     const { fields } = index;
     for (let i = 0; i < fields.length; i++) writeFieldComponent(writer, source, base, fields[i] as LayoutField);
-    writer.append(primaryKey);
+    writer.appendRange(primaryKey, 0, primaryKeyLength);
   }
 }
 
