@@ -225,10 +225,10 @@ function stepsOf(
   const { prices, actual } = options;
   const writer = new StepWriter(prices, estimate.blockBytes);
   const [doesIndex, doesTable] = plan.use?.only === true ? doesIndexOnly(table, plan) : doesAccess(table, plan);
-  const { entries, rows, matches, indexBlocks, indexReads, tableBlocks, tableReads } = estimate;
+  const { entries, rows, overlaid, matches, indexBlocks, indexReads, tableBlocks, tableReads } = estimate;
   if (doesIndex !== undefined) writer.add('index', doesIndex, entries, indexBlocks, indexReads, actual?.index);
-  const spares = plan.use?.only === true && (actual === undefined || actual.table.rows + actual.table.blocks === 0);
-  if (!spares) writer.add('table', doesTable, rows, tableBlocks, tableReads, actual?.table);
+  const spares = plan.use?.only === true && overlaid + (actual?.table.rows ?? 0) === 0;
+  if (!spares) writer.add('table', doesTable, rows + overlaid, tableBlocks, tableReads, actual?.table);
   const none = { blocks: 0, requests: 0, bytes: 0 };
   const found = plan.ordered ? Math.min(matches, Math.max(entries, rows)) : matches;
   const filters = describePlan(table, plan).filters;

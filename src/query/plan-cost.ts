@@ -70,6 +70,8 @@ export interface CostEstimate {
   readonly entries: number;
   /** Rows that are looked at. */
   readonly rows: number;
+  /** Rows of unmerged commits that are looked at beside those. */
+  readonly overlaid: number;
   /** Blocks that are used, and those that must be read: of indexes and of the table. */
   readonly indexBlocks: number;
   readonly indexReads: number;
@@ -250,6 +252,7 @@ export class PlanCosts {
       matches,
       entries: 0,
       rows: 0,
+      overlaid: 0,
       indexBlocks: ofIndex ? blocks : 0,
       indexReads: ofIndex ? reads : 0,
       tableBlocks: ofIndex ? 0 : blocks,
@@ -265,6 +268,7 @@ export class PlanCosts {
       matches,
       entries: 0,
       rows: 0,
+      overlaid: 0,
       indexBlocks: 0,
       indexReads: 0,
       tableBlocks: 0,
@@ -278,6 +282,7 @@ export class PlanCosts {
       const part = costs.estimate(plan, access, access.entries);
       sum.entries += part.entries;
       sum.rows += part.rows;
+      sum.overlaid += part.overlaid;
       sum.indexBlocks += part.indexBlocks;
       sum.indexReads += part.indexReads;
       sum.tableBlocks += part.tableBlocks;
@@ -339,6 +344,7 @@ export class PlanCosts {
       matches,
       entries: indexed ? entries : 0,
       rows,
+      overlaid: indexed ? this.#overlaid : 0,
       indexBlocks: indexLeaves,
       indexReads,
       tableBlocks: leaves,
