@@ -1,17 +1,18 @@
 /** What a merge changes in one index: entries that come and go, collected in any order and applied in key order. */
 import type { Pacer } from '../base/pacer.ts';
 import { CorruptionError } from '../base/errors.ts';
-import { compareRanges } from '../base/bytes.ts';
 import { KeyList } from '../format/key-list.ts';
 import type { TableIndex, TableShape } from '../table/table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
-import type { ChangeStream } from '../tree/write.ts';
+import type { KeyChanges } from '../format/node-entries.ts';
+import type { ChangeStream, RowRun } from '../tree/write.ts';
 
 export class IndexChanges {
   readonly index: TableIndex;
   readonly #shape: TableShape;
   #keys = new KeyList();
   #removals: number[] = [];
+  #scratch = new Uint8Array(64);
 
   constructor(shape: TableShape, index: TableIndex) {
     this.#shape = shape;
@@ -40,6 +41,18 @@ export class IndexChanges {
     if (old !== undefined && keys.compare(at, at - 1) === 0) keys.rewind(at - 1);
   }
 
+  /** Takes in the entries of rows that are new. */
+  addRun({ node, from, to }: RowRun): void {
+    const keys = this.#keys;
+    for (let i = from; i < to; i++) {
+      const length = node.keyLength(i);
+      if (this.#scratch.length < length) this.#scratch = new Uint8Array(length * 2);
+      node.copyKey(i, this.#scratch, 0);
+      this.#shape.writeIndexEntry(keys.writer, this.index, node, node.rowBase(i), this.#scratch, length);
+      this.#removals[keys.end()] = 0;
+    }
+  }
+
   /** The changes in key order; the list is empty afterwards. */
   async take(pacer: Pacer): Promise<ChangeStream> {
     const keys = this.#keys;
@@ -47,73 +60,61 @@ export class IndexChanges {
     this.#keys = new KeyList();
     this.#removals = [];
     const order = await keys.sorted(pacer);
-    return new SortedKeys(keys, order, removals, `indexes/${this.#shape.name}/${this.index.name}`);
+    const sorted = await keys.inOrder(order, pacer);
+    const removed = Uint8Array.from(order, (position) => removals[position] as number);
+    return new SortedKeys(sorted, removed, `indexes/${this.#shape.name}/${this.index.name}`);
   }
 }
 
-class SortedKeys implements ChangeStream {
-  readonly #keys: KeyList;
-  readonly #order: Uint32Array;
-  readonly #removals: readonly number[];
+class SortedKeys implements ChangeStream, KeyChanges {
+  readonly keys: KeyList;
+  readonly #removals: Uint8Array;
   readonly #index: string;
   #at = 0;
   readonly source = undefined;
   readonly base = 0;
 
-  constructor(keys: KeyList, order: Uint32Array, removals: readonly number[], index: string) {
-    this.#keys = keys;
-    this.#order = order;
+  constructor(keys: KeyList, removals: Uint8Array, index: string) {
+    this.keys = keys;
     this.#removals = removals;
     this.#index = index;
-    this.#skipCancelled();
   }
 
-  get #position(): number {
-    return this.#order[this.#at] as number;
+  get keyed(): KeyChanges {
+    return this;
+  }
+
+  get position(): number {
+    return this.#at;
   }
 
   get done(): boolean {
-    return this.#at >= this.#order.length;
+    return this.#at >= this.keys.count;
   }
 
   get key(): Uint8Array {
-    return this.#keys.bytes;
+    return this.keys.bytes;
   }
 
   get keyStart(): number {
-    return this.#keys.start(this.#position);
+    return this.keys.start(this.#at);
   }
 
   get keyEnd(): number {
-    return this.#keys.endOf(this.#position);
+    return this.keys.endOf(this.#at);
   }
 
   get remove(): boolean {
-    return this.#removals[this.#position] === 1;
-  }
-
-  advance(): void {
-    this.#at++;
-    this.#skipCancelled();
+    return this.#removals[this.#at] === 1;
   }
 
   /**
    * Every entry names its row's primary key, and a row changes once in a merge: equal keys follow each other only where
    * a tree or a commit holds a row twice.
    */
-  #skipCancelled(): void {
-    if (this.#at === 0 || this.done) return;
-    const { bytes } = this.#keys;
-    const previous = this.#order[this.#at - 1] as number;
-    const same =
-      compareRanges(
-        bytes,
-        this.#keys.start(previous),
-        this.#keys.endOf(previous),
-        bytes,
-        this.keyStart,
-        this.keyEnd,
-      ) === 0;
-    if (same) throw new CorruptionError(this.#index, 'An index entry changes twice in one merge: a row is there twice');
+  advance(): void {
+    const at = ++this.#at;
+    if (this.done || this.keys.compare(at - 1, at) !== 0) return;
+    throw new CorruptionError(this.#index, 'An index entry changes twice in one merge: a row is there twice');
   }
 }

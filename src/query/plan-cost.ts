@@ -83,6 +83,18 @@ export interface CostEstimate {
   readonly cost: number;
 }
 
+const notEstimated: CostEstimate = {
+  matches: 0,
+  entries: 0,
+  rows: 0,
+  indexBlocks: 0,
+  indexReads: 0,
+  tableBlocks: 0,
+  tableReads: 0,
+  blockBytes: 0,
+  cost: 0,
+};
+
 export interface Estimated {
   readonly candidate: Candidate;
   readonly access: AccessEstimate;
@@ -122,11 +134,13 @@ export class PlanCosts {
       }
       case 'table': {
         const sum = this.#rangesOf(this.#state.tree, access.ranges, table, false);
-        const layers = this.#state.layers.map((layer) => {
-          return this.#rangesOf(layer, access.ranges, estimateTree(layer), false).entries;
-        });
-        const entries = layers.reduce((total, layer) => total + layer, sum.entries);
-        return { ...none, ...sum, entries, ranges: access.ranges.length };
+        const { exact, leaves, missing } = sum;
+        let { entries } = sum;
+        for (const layer of this.#state.layers) {
+          entries += this.#rangesOf(layer, access.ranges, estimateTree(layer), false).entries;
+        }
+        const ranges = access.ranges.length;
+        return { entries, exact, indexLeaves: 0, indexMissing: 0, leaves, missing, ranges };
       }
       case 'index': {
         const tree = this.#state.indexes.get(access.index.name) as Tree;
@@ -197,8 +211,23 @@ export class PlanCosts {
   open(candidates: readonly Candidate[]): Estimated[] {
     return candidates.map((candidate) => {
       const access = this.#accessOf(candidate);
-      return { candidate, access, estimate: this.estimate(candidate, access, access.entries) };
+      return { candidate, access, estimate: notEstimated };
     });
+  }
+
+  /** The access that gives the fewest entries. */
+  #fewest(all: readonly Estimated[]): Estimated {
+    // What is found by several accesses is not sampled.
+    const single = all.filter(({ candidate: { access } }) => access.kind !== 'union' && access.kind !== 'intersection');
+    return (single.length === 0 ? all : single).reduce((best, one) =>
+      one.access.entries < best.access.entries ? one : best,
+    );
+  }
+
+  /** Rows that match, where an access gives just them; undefined where rows must be tested to know. */
+  countedMatches(all: readonly Estimated[]): number | undefined {
+    const { candidate, access } = this.#fewest(all);
+    return residualOf(this.#query, candidate.covered).length === 0 ? access.entries : undefined;
   }
 
   /**
@@ -206,14 +235,9 @@ export class PlanCosts {
    * a little more than nothing.
    */
   matches(all: readonly Estimated[]): number {
-    // What is found by several accesses is not sampled.
-    const single = all.filter(({ candidate: { access } }) => access.kind !== 'union' && access.kind !== 'intersection');
-    const fewest = (single.length === 0 ? all : single).reduce((best, one) =>
-      one.access.entries < best.access.entries ? one : best,
-    );
+    const fewest = this.#fewest(all);
     const { candidate, access } = fewest;
     const residual = residualOf(this.#query, candidate.covered);
-    if (residual.length === 0) return access.entries;
     const { tested, matched } = mockRun(
       this.#state,
       candidate.access,
@@ -378,6 +402,11 @@ export function comparePlans(
     for (const one of all)
       one.estimate = costs.estimate(one.candidate, one.access, Math.min(matches, one.access.entries));
   };
+  const counted = costs.countedMatches(all);
+  if (counted !== undefined) {
+    reestimate(counted);
+    return { all, best: cheapest(all) };
+  }
   const most = Math.min(...all.map(({ access }) => access.entries));
   // Where one is the best whether all or none of the rows match, there is nothing to find out.
   reestimate(most);

@@ -53,15 +53,15 @@ export function requireOrderField(shape: TableShape, name: string, what = 'order
   );
 }
 
-/** What clauses are compiled with. */
-export function compileOptions(host: QueryHost): Omit<CompileOptions, 'shape'> {
-  return { registered: (name) => host.registeredFunction(name) };
+/** What clauses are compiled with, for a version of their table. */
+export function compileOptions(host: QueryHost, shape: TableShape): CompileOptions {
+  return { shape, registered: (name) => host.registeredFunction(name) };
 }
 
 /** Compiles a query for a version of its table. */
 export function compileQuery(host: QueryHost, shape: TableShape, written: WrittenQuery): CompiledQuery {
   const asked: CompiledQuery = {
-    conditions: written.wheres.flatMap((where) => compileWhere(host, shape, where)),
+    conditions: compileWheres(host, shape, written.wheres),
     order: written.orders.map(({ name, direction }): OrderField => {
       return { field: requireOrderField(shape, name), descending: direction === 'desc' };
     }),
@@ -83,17 +83,21 @@ function takenFields({ layout }: TableShape, { counts, folds, fields }: WrittenQ
   return { fields: taken, signs: counts !== true && folds === undefined };
 }
 
-function compileWhere(host: QueryHost, shape: TableShape, where: Where): readonly Condition[] {
+function compileWheres(host: QueryHost, shape: TableShape, wheres: readonly Where[]): readonly Condition[] {
+  const [first] = wheres;
+  if (first === undefined) return [];
+  const conditions = compileWhere(host, shape, first);
+  return wheres.length === 1 ? conditions : wheres.flatMap((where) => compileWhere(host, shape, where));
+}
+
+/** The conditions of a clause, for a version of its table. */
+export function compileWhere(host: QueryHost, shape: TableShape, where: Where): readonly Condition[] {
   const { written, shape: known, conditions } = where;
-  const isKnown = conditions !== undefined && isSame(known, shape) && !usesFunctions(host, written);
-  return isKnown ? conditions : compileClause({ ...compileOptions(host), shape }, written);
+  const isKnown = conditions !== undefined && known?.isSame(shape) === true && !usesFunctions(host, written);
+  return isKnown ? conditions : compileClause(compileOptions(host, shape), written);
 }
 
 function usesFunctions(host: QueryHost, written: WrittenClause): boolean {
   if (written.kind === 'condition') return host.registeredFunction(written.condition.name) !== undefined;
   return conditionsIn(written).some(({ name }) => host.registeredFunction(name) !== undefined);
-}
-
-function isSame(a: TableShape | undefined, b: TableShape): boolean {
-  return a === b || a?.canonical === b.canonical;
 }

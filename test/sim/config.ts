@@ -73,6 +73,8 @@ export interface SimConfig {
   /** Beyond a fraction of it, pending commits are merged out of turn, and then refused. */
   readonly maxMemoryBytes: number;
   readonly auditEveryMs: number;
+  /** How likely what a node does is about the table with unique indexes, and queries are of all kinds; 0: none is. */
+  readonly seatChance: number;
   /** How likely what a node does is about the table that there is in several versions; 0: there is none. */
   readonly migrationChance: number;
   /** Whether its rows are made by functions of the application. */
@@ -126,7 +128,7 @@ function sizeOf(random: SeededRandom): { nodes: number; actions: number } {
 export type SimOverrides = Partial<SimConfig>;
 
 type Migrations = Pick<SimConfig, 'migrationChance' | 'customVersions' | 'brokenChance'>;
-type WithoutHabits = Omit<SimConfig, 'habits' | keyof Migrations>;
+type WithoutHabits = Omit<SimConfig, 'habits' | 'seatChance' | keyof Migrations>;
 
 /** The general case: a bit of everything. */
 function mixed(random: SeededRandom): WithoutHabits {
@@ -267,6 +269,11 @@ function migrationsOf(seed: number): Migrations {
   return { migrationChance, customVersions: random.chance(0.4), brokenChance: random.pick([0, 0, 0.15]) };
 }
 
+/** Whether there is a table with unique indexes. As little a part of what else a seed says. */
+function seatChanceOf(seed: number): number {
+  return new SeededRandom(`seats ${seed}`).pick([0, 0, 0, 0.3, 0.6]);
+}
+
 /** Where there is something to migrate, there is to be enough time for it. */
 function slower<Config extends WithoutHabits>(config: Config, { migrationChance }: Migrations): Config {
   if (migrationChance === 0) return config;
@@ -285,7 +292,7 @@ export function configOf(seed: number, overrides: SimOverrides = {}): SimConfig 
   const random = new SeededRandom(`configuration ${seed}`);
   const chosen = random.pick([zombies, zombies, garbage, garbage, staged, mixed, mixed, mixed])(random);
   const migrations = { ...migrationsOf(seed), ...overrides };
-  const config = { ...slower(chosen, migrations), ...migrationsOf(seed) };
+  const config = { ...slower(chosen, migrations), ...migrationsOf(seed), seatChance: seatChanceOf(seed) };
   const { nodeIds, histories } = config;
   const habits = nodeIds.map(() => habitsOf(random, histories, nodeIds));
   if (nodeIds.length === 1 || !random.chance(0.1)) return { ...config, habits, ...overrides };

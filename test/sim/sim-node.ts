@@ -8,6 +8,7 @@ import { StoreDbError } from '../../src/base/errors.ts';
 import { Database } from '../../src/database.ts';
 import { Instance } from '../../src/instance.ts';
 import { checkOptions } from '../../src/options.ts';
+import type { Query } from '../../src/query/builder.ts';
 import { FaultyDriver } from '../../src/testing/faulty-driver.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
@@ -19,6 +20,7 @@ import type { Segment } from './ledger.ts';
 import { applyOps, rowsOf, runQuery, sortedRows, textOf } from './model.ts';
 import type { Op, State } from './model.ts';
 import { Reader } from './reader.ts';
+import { SeatUser } from './seat-user.ts';
 import { SimBatch } from './sim-batch.ts';
 import { runTransaction } from './sim-transaction.ts';
 import { SnapshotHolder } from './snapshot-holder.ts';
@@ -40,6 +42,7 @@ const expectedCodes = new Set([
   'NOT_STARTED',
   'BACKPRESSURE',
   'TRANSACTION_CONFLICT',
+  'UNIQUE_INDEX',
 ]);
 
 function hasBlobs({ ops }: Segment): boolean {
@@ -69,6 +72,8 @@ export class SimNode {
   readonly #snapshots: SnapshotHolder;
   /** Undefined: there is no table in several versions. */
   readonly #versions: VersionUser | undefined;
+  /** Undefined: there is no table with unique indexes. */
+  readonly #seats: SeatUser | undefined;
   readonly #flushes = new Set<Promise<void>>();
   readonly #collections = new Set<Promise<void>>();
   /** Batches that may be flushed again some time, or never. */
@@ -119,6 +124,7 @@ export class SimNode {
       const ofVersions = new SeededRandom(`${seed} versions`);
       this.#versions = new VersionUser({ world, name, db: this.db, random: ofVersions, expect });
     }
+    if (config.seatChance > 0) this.#seats = new SeatUser(world, new SeededRandom(`${seed} seats`));
     const random = new SeededRandom(`${seed} snapshots`);
     const { environment } = this;
     this.#snapshots = new SnapshotHolder({
@@ -129,6 +135,7 @@ export class SimNode {
       environment,
       expect,
       versions: this.#versions,
+      seats: this.#seats,
     });
   }
 
@@ -285,11 +292,12 @@ export class SimNode {
     const random = this.#random;
     const { config, ledger } = this.#world;
     const work = new SimBatch(this.db, ledger);
-    const op = (): Op => this.#versions?.op() ?? randomOp(random, ledger.state, config.scale);
-    const bulk = (): Op[] => this.#versions?.bulk() ?? bulkOps(random, config.scale);
+    const op = (): Op => this.#versions?.op() ?? this.#seats?.op() ?? randomOp(random, ledger.state, config.scale);
+    const bulk = (): Op[] => this.#versions?.bulk() ?? this.#seats?.bulk() ?? bulkOps(random, config.scale);
     try {
       if (random.chance(config.bulkChance)) for (const each of bulk()) await work.add(each);
       else for (let i = random.pick([1, 1, 2, 3, 5]); i > 0; i--) await work.add(op());
+      for (const each of this.#seats?.pair() ?? []) await work.add(each);
       if (random.chance(0.2)) await work.addSub([op(), op()], random.chance(0.3));
       if (random.chance(0.2)) await this.#query(work);
     } catch (error) {
@@ -323,7 +331,8 @@ export class SimNode {
     const began = this.#beginRead();
     const run = async (): Promise<void> => {
       const signal = controller?.signal;
-      const options = { world, name, db, random, signal, sleep: pause, versions: this.#versions };
+      const [versions, seats] = [this.#versions, this.#seats];
+      const options = { world, name, db, random, signal, sleep: pause, versions, seats };
       const { error, acked, attempts } = await runTransaction(options);
       timer.cancel();
       if (error !== undefined) this.#expect('transaction', error);
@@ -398,10 +407,35 @@ export class SimNode {
     this.#reader.judge(what, table, least, found, resultAt);
   }
 
+  /** Asks a query for something else than its rows. */
+  async #ask(seats: SeatUser, over?: SimBatch): Promise<void> {
+    const overlay = over?.overlay;
+    const { table, given } = seats.ask((name) => {
+      const query = this.db.query(name) as Query;
+      return over === undefined || overlay === undefined ? query : query.overlay(over.batch);
+    });
+    try {
+      for (;;) {
+        const began = this.#beginRead();
+        const { value: answer, done } = await given.next();
+        if (done === true) return;
+        this.#world.trace.add(this.name, `${answer.what}: ${answer.found}`);
+        this.#judge(began, answer.what, table, answer.found, (state) => {
+          const shown = overlay === undefined ? state : (applyOps(state, overlay, true) as State);
+          return answer.expected(rowsOf(shown, table));
+        });
+      }
+    } catch (error) {
+      this.#expect('query', error);
+    }
+  }
+
   async #query(over?: SimBatch): Promise<void> {
+    const seats = this.#seats;
+    if (seats?.chance() === true) return this.#ask(seats, over);
     const random = this.#random;
     const { ledger, trace, config } = this.#world;
-    const query = this.#versions?.query() ?? randomQuery(random, config.scale);
+    const query = this.#versions?.query() ?? seats?.query() ?? randomQuery(random, config.scale);
     const overlay = over?.overlay;
     const built = buildQuery(this.db.query(tableName(query.table)), query);
     if (over !== undefined && overlay !== undefined) built.overlay(over.batch);
