@@ -48,7 +48,7 @@ async function play(seed: number): Promise<number> {
       const refused = refusedBy(sqlite, indexes);
       const error = await batch.flush().then(
         () => undefined,
-        (reason: Error) => reason,
+        (reason: unknown) => reason as Error,
       );
       const found = error instanceof UniqueIndexError ? error.index : error?.message;
       // Where several indexes stand against a batch, either may be told.
