@@ -70,6 +70,8 @@ export interface CostEstimate {
   readonly entries: number;
   /** Rows that are looked at. */
   readonly rows: number;
+  /** Rows of unmerged commits that are looked at beside those. */
+  readonly overlaid: number;
   /** Blocks that are used, and those that must be read: of indexes and of the table. */
   readonly indexBlocks: number;
   readonly indexReads: number;
@@ -85,6 +87,7 @@ const notEstimated: CostEstimate = {
   matches: 0,
   entries: 0,
   rows: 0,
+  overlaid: 0,
   indexBlocks: 0,
   indexReads: 0,
   tableBlocks: 0,
@@ -274,6 +277,7 @@ export class PlanCosts {
       matches,
       entries: 0,
       rows: 0,
+      overlaid: 0,
       indexBlocks: ofIndex ? blocks : 0,
       indexReads: ofIndex ? reads : 0,
       tableBlocks: ofIndex ? 0 : blocks,
@@ -289,6 +293,7 @@ export class PlanCosts {
       matches,
       entries: 0,
       rows: 0,
+      overlaid: 0,
       indexBlocks: 0,
       indexReads: 0,
       tableBlocks: 0,
@@ -302,6 +307,7 @@ export class PlanCosts {
       const part = costs.estimate(plan, access, access.entries);
       sum.entries += part.entries;
       sum.rows += part.rows;
+      sum.overlaid += part.overlaid;
       sum.indexBlocks += part.indexBlocks;
       sum.indexReads += part.indexReads;
       sum.tableBlocks += part.tableBlocks;
@@ -338,12 +344,14 @@ export class PlanCosts {
     // The first leaf is there in any case.
     const indexLeaves = Math.max(Math.min(1, access.indexLeaves), access.indexLeaves * part);
     const indexReads = access.indexLeaves === 0 ? 0 : (access.indexMissing / access.indexLeaves) * indexLeaves;
-    const leaves = indexed
-      ? leavesOf(rows, this.#table.leaves)
-      : Math.max(Math.min(1, access.leaves), access.leaves * part);
+    // Rows that come by primary key lie in the first leaves, all others anywhere.
+    const byKey = candidate.access.kind === 'index' && candidate.access.oneValue;
+    const leaves =
+      indexed && !byKey
+        ? leavesOf(rows, this.#table.leaves)
+        : Math.max(Math.min(1, access.leaves), access.leaves * part);
     const tableReads = access.leaves === 0 ? 0 : (access.missing / access.leaves) * leaves;
     const reads = tableReads + indexReads;
-    const byKey = candidate.access.kind === 'index' && candidate.access.oneValue;
     let time = reads * cost.read + (leaves + indexLeaves + access.ranges) * cost.leaf;
     if (candidate.access.kind !== 'table') time += rows * (byKey ? cost.nearLookup : cost.lookup);
     const { use } = candidate;
@@ -363,6 +371,7 @@ export class PlanCosts {
       matches,
       entries: indexed ? entries : 0,
       rows,
+      overlaid: indexed ? this.#overlaid : 0,
       indexBlocks: indexLeaves,
       indexReads,
       tableBlocks: leaves,
@@ -371,43 +380,4 @@ export class PlanCosts {
       cost: time,
     };
   }
-}
-
-function cheapest(all: readonly Estimated[]): Estimated {
-  return all.reduce((best, one) => (one.estimate.cost < best.estimate.cost ? one : best));
-}
-
-/** The candidates with what they cost, and the one that costs least. */
-export interface Comparison {
-  readonly all: readonly Estimated[];
-  readonly best: Estimated;
-}
-
-/** Compares the ways to come by the rows of a query. `sampled`: also where the sample makes no difference to the choice. */
-export function comparePlans(
-  state: TableState,
-  query: CompiledQuery,
-  candidates: readonly Candidate[],
-  sampled = false,
-): Comparison {
-  const costs = new PlanCosts(state, query);
-  const all = costs.open(candidates);
-  const reestimate = (matches: number): void => {
-    for (const one of all)
-      one.estimate = costs.estimate(one.candidate, one.access, Math.min(matches, one.access.entries));
-  };
-  const counted = costs.countedMatches(all);
-  if (counted !== undefined) {
-    reestimate(counted);
-    return { all, best: cheapest(all) };
-  }
-  const most = Math.min(...all.map(({ access }) => access.entries));
-  // Where one is the best whether all or none of the rows match, there is nothing to find out.
-  reestimate(most);
-  const ifAll = cheapest(all);
-  reestimate(0);
-  const ifNone = cheapest(all);
-  const matches = ifAll === ifNone && !sampled ? most : costs.matches(all);
-  reestimate(matches);
-  return { all, best: ifAll === ifNone ? ifAll : cheapest(all) };
 }

@@ -5,7 +5,7 @@ import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Condition } from './condition.ts';
 import { AnyCondition, opposedTo } from './any-condition.ts';
-import { entryUseOf } from './entry-use.ts';
+import { entryUseOf, mayHoldAll } from './entry-use.ts';
 import type { EntryUse, TakenFields } from './entry-use.ts';
 import { directionOf, indexRanges } from './index-ranges.ts';
 import type { FieldAccess } from './index-ranges.ts';
@@ -258,10 +258,12 @@ class Planner {
     const ordered = direction !== undefined;
     const descending = direction === 'descending';
     if (used === 0) {
-      const use = this.#useOf(index, []);
       // Reading all of an index pays where it is in order and few rows are wanted, or where it is read instead of the table.
+      const isShort = ordered && limit !== undefined;
+      if (!isShort && !mayHoldAll(this.#state.shape, this.#query.takes, index)) return;
+      const use = this.#useOf(index, []);
       const isInstead = use?.only === true && (counts !== true || asked.length > 0);
-      if (!isInstead && (!ordered || limit === undefined)) return;
+      if (!isInstead && !isShort) return;
       this.#add({ kind: 'index', index, oneValue, ranges: found.ranges, descending }, ordered, [], use);
       return;
     }
