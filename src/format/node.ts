@@ -15,7 +15,7 @@ import { readLatin1 } from '../base/text.ts';
 import { BlockKind, envelopeBytes, openBlock, sealedKind } from './block.ts';
 import { childRefBytes, readChildCount, readChildRef } from './child-ref.ts';
 import type { BlockRef } from './child-ref.ts';
-import { firstNotBelow, headBytes, headOf } from './key-heads.ts';
+import { firstNotBelow, headBytes, headOf, mostHead } from './key-heads.ts';
 import type { RowSource } from './row-layout.ts';
 
 export const nodeHeaderBytes = 24;
@@ -26,9 +26,6 @@ export const flagWide = 2;
 export function padTo4(length: number): number {
   return Math.ceil(length / 4) * 4;
 }
-
-/** No head is greater. */
-const mostHead = 0xffff_ffff;
 
 /** How often strings are read from a node one by one before its text is kept as a whole. */
 const textAfterReads = 24;
@@ -242,7 +239,8 @@ export class Node implements RowSource {
     if (length <= prefixLength || prefixLength > headBytes) {
       const difference = this.#comparePrefix(key, length);
       if (difference !== 0) return difference > 0 ? ~0 : ~this.count;
-      if (length <= prefixLength) return length === prefixLength && this.#startsWithPrefix ? 0 : ~0;
+      // Then it can only be the first, where that is nothing but the prefix.
+      if (length <= prefixLength) return this.count > 0 && this.keyLength(0) === length ? 0 : ~0;
     } else {
       const prefix = headOf(key, 0, prefixLength);
       if (prefix !== this.#prefixHead) return prefix < this.#prefixHead ? ~0 : ~this.count;
@@ -280,11 +278,6 @@ export class Node implements RowSource {
       else high = middle;
     }
     return ~low;
-  }
-
-  /** Whether the first key is nothing but the prefix. */
-  get #startsWithPrefix(): boolean {
-    return this.count > 0 && this.suffixStart(0) === this.suffixEnd(0);
   }
 
   /** Index of the first entry whose key is not below the first `length` bytes of `key`; `count` if there is none. */

@@ -11,7 +11,7 @@ async function texts(): Promise<TestTable> {
   const table = new TestTable({
     name: 'texts',
     version: 1,
-    fields: { id: { typeId: Types.varchar, maxLength: 4000 }, size: { typeId: Types.uint32, nullable: true } },
+    fields: { id: { typeId: Types.varchar, maxLength: 4000 }, size: { typeId: Types.uint32 } },
     primaryKey: 'id',
   });
   const ids = ['', 'a', 'b', 'été', 'x'.repeat(300)];
