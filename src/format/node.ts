@@ -239,7 +239,8 @@ export class Node implements RowSource {
     if (length <= prefixLength || prefixLength > headBytes) {
       const difference = this.#comparePrefix(key, length);
       if (difference !== 0) return difference > 0 ? ~0 : ~this.count;
-      if (length <= prefixLength) return length === prefixLength && this.#startsWithPrefix ? 0 : ~0;
+      // Then it can only be the first, where that is nothing but the prefix.
+      if (length <= prefixLength) return this.count > 0 && this.keyLength(0) === length ? 0 : ~0;
     } else {
       const prefix = headOf(key, 0, prefixLength);
       if (prefix !== this.#prefixHead) return prefix < this.#prefixHead ? ~0 : ~this.count;
@@ -277,11 +278,6 @@ export class Node implements RowSource {
       else high = middle;
     }
     return ~low;
-  }
-
-  /** Whether the first key is nothing but the prefix. */
-  get #startsWithPrefix(): boolean {
-    return this.count > 0 && this.suffixStart(0) === this.suffixEnd(0);
   }
 
   /** Index of the first entry whose key is not below the first `length` bytes of `key`; `count` if there is none. */
