@@ -291,18 +291,11 @@ export class Node implements RowSource {
    * is not much more, as for one of many keys in order.
    */
   boundFrom(least: number, key: Uint8Array, start: number, end: number): number {
-    const { prefixLength } = this;
-    const order = compareRanges(
-      this.rows,
-      this.prefixStart,
-      this.prefixStart + prefixLength,
-      key,
-      start,
-      Math.min(end, start + prefixLength),
-    );
+    const { rows, prefixStart, prefixLength } = this;
+    const suffix = start + prefixLength;
+    const order = compareRanges(rows, prefixStart, prefixStart + prefixLength, key, start, Math.min(end, suffix));
     if (order !== 0) return order > 0 ? least : this.count;
     const heads = this.#heads ?? this.#loadHeads();
-    const suffix = start + prefixLength;
     let head = 0;
     for (let at = suffix; at < suffix + 4; at++) head = (head << 8) | (at < end ? (key[at] as number) : 0);
     head >>>= 0;
