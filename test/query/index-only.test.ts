@@ -207,14 +207,14 @@ describe('queries that an index answers by itself', () => {
   it('are not answered so where something else is asked for: by a condition, a function, the order or the caller', async () => {
     const table = await sales();
     table.register('odd', ({ notes }) => (notes as string).endsWith('1'));
-    const ofShop = { ...all, wheres: [['shop', '=', 'shop 3'] as const] };
+    const inShop = { ...all, wheres: [['shop', '=', 'shop 3'] as const] };
     const queries: ModelQuery[] = [
-      { ...ofShop, wheres: [...ofShop.wheres, ['notes', '>', `${'notes '.repeat(20)}15`]] },
-      { ...ofShop, orders: [['notes', 'desc']], limit: 3 },
+      { ...inShop, wheres: [...inShop.wheres, ['notes', '>', `${'notes '.repeat(20)}15`]] },
+      { ...inShop, orders: [['notes', 'desc']], limit: 3 },
       {
-        ...ofShop,
+        ...inShop,
         wheres: [
-          ...ofShop.wheres,
+          ...inShop.wheres,
           {
             or: [
               ['price', '<', 100],
