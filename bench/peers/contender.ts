@@ -44,7 +44,7 @@ export interface Contender {
   southernmost(limit: number): Rows;
   /** Changes one row, and is durable when it has returned. */
   update(id: number, lat: number): Some<unknown>;
-  /** Ends what goes on in the background because of updates. */
+  /** Waits for what goes on in the background because of updates. */
   settle?(): Some<unknown>;
   /** Reads everything once, where there is a cache that could hold it. */
   warm?(): Some<unknown>;
@@ -66,6 +66,8 @@ export interface OpenOptions {
   readonly place: string | StoreTarget;
   /** What the contender may use for its cache, where it can be told. */
   readonly memoryBytes: number;
+  /** How often StoreDb merges. Default: its own. */
+  readonly intervalMs?: number | undefined;
 }
 
 /** For contenders that need a folder. */

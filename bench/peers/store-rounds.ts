@@ -14,6 +14,8 @@ export interface StoreOptions {
   readonly delayMs: number;
   /** How long YCSB-B takes. Default 3000. */
   readonly ycsbMs?: number;
+  /** How often StoreDb merges. Default: its own. */
+  readonly intervalMs?: number;
   /** How many updates are counted together. Default 100. */
   readonly updates?: number;
   readonly onStep: (name: string, figures: Figures) => void;
@@ -57,13 +59,13 @@ export class StoreRounds {
 
   /** Does something with a contender in a process of its own. What goes wrong is noted. */
   async #attempt(name: string, what: string, work: (worker: Worker) => Promise<unknown>): Promise<boolean> {
-    const { rows, delayMs } = this.#options;
+    const { rows, delayMs, intervalMs } = this.#options;
     const worker: Worker = new Child('store-worker.ts', [name]);
     try {
       this.#step(`${name}: ${what}`);
       await this.#server.ask({ kind: 'delay', delayMs: what === 'load' ? 0 : delayMs });
       const target = await this.#server.ask({ kind: 'target', prefix: `of-${name.replaceAll(/[^a-z0-9]/gi, '-')}` });
-      await worker.ask({ kind: 'ready', target: target as StoreTarget });
+      await worker.ask({ kind: 'ready', target: target as StoreTarget, intervalMs });
       await work(worker);
       await worker.ask({ kind: 'close' });
       return true;

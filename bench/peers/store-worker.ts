@@ -7,7 +7,7 @@ import { workloads } from './workloads.ts';
 
 export type StoreRequest =
   /** Loads the code, so that this is not measured. */
-  | { readonly kind: 'ready'; readonly target: StoreTarget }
+  | { readonly kind: 'ready'; readonly target: StoreTarget; readonly intervalMs: number | undefined }
   | { readonly kind: 'load'; readonly rows: number }
   /** Opens, with nothing in memory, and reads a row: how long that took. */
   | { readonly kind: 'open'; readonly id: number }
@@ -26,6 +26,7 @@ export type StoreRequest =
 const memoryBytes = 512 * 1024 * 1024;
 const name = process.argv[2] as string;
 let target: StoreTarget | undefined;
+let intervalMs: number | undefined;
 let contender: Contender | undefined;
 /** Operations of YCSB-B in the time that is asked for. */
 let times = 64;
@@ -33,7 +34,7 @@ let times = 64;
 async function open(): Promise<Contender> {
   const opener = storeOpeners[name];
   if (opener === undefined || target === undefined) throw new Error(`${name} is not for object stores.`);
-  contender = await opener({ place: target, memoryBytes });
+  contender = await opener({ place: target, memoryBytes, intervalMs });
   return contender;
 }
 
@@ -71,7 +72,7 @@ function update(on: Contender, id: number): unknown {
 async function answer(request: StoreRequest): Promise<number> {
   switch (request.kind) {
     case 'ready':
-      target = request.target;
+      ({ target, intervalMs } = request);
       await import(packages[name] as string);
       return 0;
     case 'load':

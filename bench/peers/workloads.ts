@@ -9,6 +9,8 @@ export interface Workload {
   readonly writes?: true;
   /** What is counted. */
   readonly unit: 'ops' | 'rows';
+  /** How often it is done at least, since the first ones tell little. Default 1. */
+  readonly least?: number;
   /** Does the work so many times. Resolves to how many units of it were done. */
   run(contender: Contender, times: number, input: Input): Promise<number>;
 }
@@ -130,6 +132,7 @@ export const workloads: readonly Workload[] = [
     title: `YCSB-B: 95 % get, 5 % durable update, ${clients} clients`,
     unit: 'ops',
     writes: true,
+    least: 10 * clients,
     run: readsAndUpdates,
   },
   {
@@ -137,6 +140,7 @@ export const workloads: readonly Workload[] = [
     title: 'durable update of one row, one after the other',
     unit: 'ops',
     writes: true,
+    least: 50,
     run: each((contender, i, input) => contender.update(input.key(i), 180 * input.fraction(i) - 90)),
   },
 ];

@@ -15,7 +15,7 @@ import { readLatin1 } from '../base/text.ts';
 import { BlockKind, envelopeBytes, openBlock, sealedKind } from './block.ts';
 import { childRefBytes, readChildCount, readChildRef } from './child-ref.ts';
 import type { BlockRef } from './child-ref.ts';
-import { firstNotBelow, headBytes, headOf } from './key-heads.ts';
+import { firstNotBelow, headBytes, headOf, mostHead } from './key-heads.ts';
 import type { RowSource } from './row-layout.ts';
 
 export const nodeHeaderBytes = 24;
@@ -26,9 +26,6 @@ export const flagWide = 2;
 export function padTo4(length: number): number {
   return Math.ceil(length / 4) * 4;
 }
-
-/** No head is greater. */
-const mostHead = 0xffff_ffff;
 
 /** How often strings are read from a node one by one before its text is kept as a whole. */
 const textAfterReads = 24;
@@ -366,9 +363,8 @@ export class Node implements RowSource {
 
   /** Rows in this node and below it. */
   totalCount(): number {
-    if (this.level === 0) return this.count;
-    let total = 0;
-    for (let i = 0; i < this.count; i++) total += this.childCount(i);
+    let total = this.level === 0 ? this.count : 0;
+    for (let i = 0; this.level > 0 && i < this.count; i++) total += this.childCount(i);
     return total;
   }
 

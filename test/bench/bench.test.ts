@@ -37,7 +37,16 @@ describe('the benchmark', () => {
   });
 
   it('gives StoreDb all of its work on an object store, and counts requests', async () => {
-    const options = { contenders: ['StoreDb'], rows, rounds: 1, delayMs: 1, ycsbMs: 1, updates: 3, onStep };
+    const options = {
+      contenders: ['StoreDb'],
+      rows,
+      rounds: 1,
+      delayMs: 1,
+      ycsbMs: 1,
+      updates: 3,
+      intervalMs: 100,
+      onStep,
+    };
     const figures = await new StoreRounds(options).run();
     expect(figures.failures).toEqual([]);
     const table = storeTable(figures, rows);
