@@ -344,5 +344,5 @@ describe('random queries', () => {
       ),
       { numRuns: 40 },
     );
-  }, 300_000);
+  }, 600_000);
 });
