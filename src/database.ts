@@ -140,6 +140,7 @@ export class Database {
    */
   registerFunction(name: string, fn: (row: Record<string, unknown>) => unknown, version?: number): void {
     this.#instance.registry.registerFunction(name, fn, version);
+    this.#instance.maintenance.functionRegistered();
   }
 
   /**

@@ -2,20 +2,35 @@
 import type { Pacer } from '../base/pacer.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { compareRanges } from '../base/bytes.ts';
+import type { ByteWriter } from '../base/bytes.ts';
 import { KeyList } from '../format/key-list.ts';
+import type { RowSource } from '../format/row-layout.ts';
 import type { TableIndex, TableShape } from '../table/table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
 
+/** Appends the index entry of a row. `isRemoval`: it is the one that goes. */
+export type EntryWriter = (
+  writer: ByteWriter,
+  source: RowSource,
+  base: number,
+  primaryKey: Uint8Array,
+  isRemoval: boolean,
+) => void;
+
 export class IndexChanges {
   readonly index: TableIndex;
   readonly #shape: TableShape;
+  readonly #write: EntryWriter;
   #keys = new KeyList();
   #removals: number[] = [];
 
-  constructor(shape: TableShape, index: TableIndex) {
+  /** `write`: for an index that is not on fields. */
+  constructor(shape: TableShape, index: TableIndex, write?: EntryWriter) {
     this.#shape = shape;
     this.index = index;
+    this.#write =
+      write ?? ((writer, source, base, primaryKey) => shape.writeIndexEntry(writer, index, source, base, primaryKey));
   }
 
   get count(): number {
@@ -30,11 +45,11 @@ export class IndexChanges {
   add(old: RowHit | undefined, next: RowHit | undefined, primaryKey: Uint8Array): void {
     const keys = this.#keys;
     if (old !== undefined) {
-      this.#shape.writeIndexEntry(keys.writer, this.index, old.source, old.base, primaryKey);
+      this.#write(keys.writer, old.source, old.base, primaryKey, true);
       this.#removals[keys.end()] = 1;
     }
     if (next === undefined) return;
-    this.#shape.writeIndexEntry(keys.writer, this.index, next.source, next.base, primaryKey);
+    this.#write(keys.writer, next.source, next.base, primaryKey, false);
     const at = keys.end();
     this.#removals[at] = 0;
     if (old !== undefined && keys.compare(at, at - 1) === 0) keys.rewind(at - 1);

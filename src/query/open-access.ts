@@ -89,7 +89,7 @@ export function openTable(
 function openIndex(options: OpenOptions, access: IndexAccess): HitStream {
   const { state, query, plan, filter, work } = options;
   const { index } = access;
-  const cursor = indexCursor(state.indexes.get(index.name) as Tree, access);
+  const cursor = indexCursor(state.treeOf(index) as Tree, access);
   let stream: HitStream = new IndexStream(state, access, cursor, filter, work);
   const { layers } = state;
   // The index knows nothing of unmerged commits: their rows are tested for everything and put where they belong.

@@ -116,7 +116,7 @@ export class PlanCosts {
         return { ...none, ...sum, entries, ranges: access.ranges.length };
       }
       case 'index': {
-        const tree = this.#state.indexes.get(access.index.name) as Tree;
+        const tree = this.#state.treeOf(access.index) as Tree;
         const ofValues = access.oneValue || access.ranges.length > 1;
         const {
           entries,

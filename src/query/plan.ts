@@ -1,5 +1,6 @@
 /** How a query can come by its rows: the accesses that there are. Operators know nothing of planning but the plan. */
 import type { LayoutField } from '../format/row-layout.ts';
+import { isUsable } from '../table/edition.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
@@ -8,6 +9,7 @@ import { AnyCondition, opposedTo } from './any-condition.ts';
 import { directionOf, indexRanges } from './index-ranges.ts';
 import type { FieldAccess } from './index-ranges.ts';
 import { intersectAll } from './key-ranges.ts';
+import type { KeyAccess } from './key-ranges.ts';
 import { PositionCondition } from './position.ts';
 import type { OrderField } from './row-order.ts';
 
@@ -106,12 +108,20 @@ function accessByField(
   tree: 'table' | 'index',
   conditions: readonly Condition[],
 ): FieldAccess | undefined {
+  return accessBy((condition) => condition.keysBy(field, tree), conditions);
+}
+
+/** The same by whatever the keys begin with. */
+function accessBy(
+  keysOf: (condition: Condition) => KeyAccess | undefined,
+  conditions: readonly Condition[],
+): FieldAccess | undefined {
   let values: FieldAccess | undefined;
   let count = Number.POSITIVE_INFINITY;
   let ranges: readonly KeyRange[] | undefined;
   const covered: Condition[] = [];
   for (const condition of conditions) {
-    const keys = condition.keysBy(field, tree);
+    const keys = keysOf(condition);
     if (keys?.kind === 'values' && keys.components.length < count) {
       count = keys.components.length;
       values = { keys, covered: keys.exact ? [condition] : [] };
@@ -162,6 +172,7 @@ class Planner {
       // A version of the table that is still being built up may not have all of its indexes yet.
       if (state.indexes.has(index.name)) this.#addIndex(index);
     }
+    for (const edition of state.editions) if (isUsable(edition)) this.#addIndex(edition.index);
   }
 
   #add(access: Access, ordered: boolean, covered: readonly Condition[] = []): void {
@@ -212,7 +223,12 @@ class Planner {
       index.fields.length === 1
         ? this.#query.conditions
         : this.#query.conditions.filter((condition) => !(condition instanceof PositionCondition));
-    const found = indexRanges(index.fields.map((field) => accessByField(field, 'index', conditions)));
+    const { result } = index;
+    const accesses =
+      result === undefined
+        ? index.fields.map((field) => accessByField(field, 'index', conditions))
+        : [accessBy((condition) => condition.keysByResult(result), conditions)];
+    const found = indexRanges(accesses);
     if (found === undefined) {
       this.#add({ kind: 'nothing' }, true);
       return;
@@ -222,6 +238,8 @@ class Planner {
     const ordered = direction !== undefined;
     const descending = direction === 'descending';
     if (used === 0) {
+      // Nothing is ever ordered by what a function returns.
+      if (result !== undefined) return;
       if (!ordered || limit === undefined) return;
       this.#add({ kind: 'index', index, oneValue, ranges: found.ranges, descending }, true);
       return;

@@ -116,6 +116,7 @@ export class TestTable implements QueryHost {
       counters: { merges: 0, lostMerges: 0, blocksWritten: 0, splits: 0, joins: 0, rootSplits: 0 },
       blockSizeBytes: this.#blockSizeBytes,
       indexBufferBytes: 1024 * 1024,
+      functions: () => undefined,
     });
     const tree = await this.#treeOf(merged.tree);
     const indexes = new Map<string, Tree>();
