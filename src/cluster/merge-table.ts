@@ -13,7 +13,7 @@ import { BesideRows } from '../table/beside-rows.ts';
 import { indexedFunctions, isSameIndex, isWhole } from '../table/edition.ts';
 import type { Edition, IndexedFunction } from '../table/edition.ts';
 import { FunctionEntries } from '../table/function-entries.ts';
-import type { RegisteredFunction } from '../table/query-host.ts';
+import type { RegisteredFunction } from '../table/function-call.ts';
 import { indexLeafShape } from '../table/table-shape.ts';
 import type { FunctionResult, TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';

@@ -3,7 +3,7 @@ import { InvalidOperatorError, InvalidQueryError } from '../base/errors.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import { describeValue } from '../format/values.ts';
-import type { RegisteredFunction } from '../table/query-host.ts';
+import type { RegisteredFunction } from '../table/function-call.ts';
 import type { FunctionResult, TableShape } from '../table/table-shape.ts';
 import { compareField, oppositeOf } from './comparison.ts';
 import type { Comparison, Operator } from './comparison.ts';

@@ -4,7 +4,7 @@ import { isTruncatedComponent } from '../format/ordered-key.ts';
 import { isOfResultType, writeResult } from '../format/result-component.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { callFunction } from '../table/function-call.ts';
-import type { RegisteredFunction } from '../table/query-host.ts';
+import type { RegisteredFunction } from '../table/function-call.ts';
 import type { FunctionResult, TableShape } from '../table/table-shape.ts';
 import type { KeyAccess } from './key-ranges.ts';
 import { slowCost } from './selector.ts';

@@ -4,7 +4,7 @@
  * present tree any more shows that it is out of date (docs/protocol.md, "Indexes on functions").
  */
 import type { Tree } from '../tree/tree.ts';
-import type { RegisteredFunction } from './query-host.ts';
+import type { RegisteredFunction } from './function-call.ts';
 import type { TableIndex, TableShape } from './table-shape.ts';
 
 export interface Edition {

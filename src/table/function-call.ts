@@ -3,8 +3,14 @@ import { FunctionError } from '../base/errors.ts';
 import { decodeRow, readField } from '../format/row-decode.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { describeValue } from '../format/values.ts';
-import type { RegisteredFunction } from './query-host.ts';
 import type { TableShape } from './table-shape.ts';
+
+/** A function registered for use in `where`. */
+export interface RegisteredFunction {
+  readonly name: string;
+  readonly fn: (row: Record<string, unknown>) => unknown;
+  readonly version: number | undefined;
+}
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';

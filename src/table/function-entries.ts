@@ -5,7 +5,7 @@ import { writeFailure, writeResult } from '../format/result-component.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import type { TypeId } from '../format/types.ts';
 import { callFunction } from './function-call.ts';
-import type { RegisteredFunction } from './query-host.ts';
+import type { RegisteredFunction } from './function-call.ts';
 import type { TableShape } from './table-shape.ts';
 
 /** Writes the entries of one version of a function, and counts those of rows on which it fails. */

@@ -3,7 +3,7 @@ import { BatchStateError, InvalidOptionError, InvalidSchemaError, SchemaNotFound
 import { systemSchemas } from '../blob/blob-tables.ts';
 import type { Logger } from '../base/logger.ts';
 import { describeValue } from '../format/values.ts';
-import type { RegisteredFunction } from './query-host.ts';
+import type { RegisteredFunction } from './function-call.ts';
 import { retiredVersionsSchema } from './retired-versions.ts';
 import type { RegisteredTrigger } from './trigger.ts';
 import type { MigrateFunction } from './migrate-function.ts';

@@ -112,17 +112,17 @@ describe('a query by an indexed function', () => {
 describe('what a function returns', () => {
   const long = 'x'.repeat(1100);
   const cases: readonly [typeId: number, results: readonly unknown[], strange: readonly unknown[]][] = [
-    [Types.varchar, ['', 'a', 'a\0b', `${long}1`, `${long}2`, long], [1, true, undefined, '\ud800', { a: 1 }, Number.NaN]],
+    [
+      Types.varchar,
+      ['', 'a', 'a\0b', `${long}1`, `${long}2`, long],
+      [1, true, undefined, '\ud800', { a: 1 }, Number.NaN],
+    ],
     [Types.float64, [0, -0, 1.5, -1e300, Infinity], ['1', 1n, Number.NaN, undefined]],
     [Types.float32, [0, 1.5, -Infinity], [0.1, 1e300, '0']],
     [Types.int8, [0, -128, 127], [128, 0.5, '1', 1n]],
     [Types.uint64, [0n, 1n, 2n ** 64n - 1n], [1, -1n, 2n ** 64n]],
     [Types.boolean, [true, false], [1, 'true', undefined]],
-    [
-      Types.uuid,
-      ['00112233-4455-6677-8899-aabbccddeeff'],
-      ['00112233-4455-6677-8899-AABBCCDDEEFF', 'none', undefined],
-    ],
+    [Types.uuid, ['00112233-4455-6677-8899-aabbccddeeff'], ['00112233-4455-6677-8899-AABBCCDDEEFF', 'none', undefined]],
   ];
 
   it.each(cases)('of type %i is found as === has it, or found by looking', async (typeId, results, strange) => {
