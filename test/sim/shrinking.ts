@@ -42,6 +42,7 @@ const quiet: Partial<SimConfig> = {
   histories: [],
   migrationChance: 0,
   customVersions: false,
+  functions: false,
   brokenChance: 0,
   lookMs: 0,
   maxCommitBytes: 8_388_608,

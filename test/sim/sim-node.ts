@@ -13,11 +13,12 @@ import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
 import { mapBlobs } from './blob-ledger.ts';
 import { buildQuery } from './build-query.ts';
+import { registerFunction, resultField, schemasOf, someResult } from './functions.ts';
 import { bulkOps, randomGet, randomOp, randomQuery } from './generate.ts';
 import type { Habits } from './config.ts';
 import type { Segment } from './ledger.ts';
 import { applyOps, rowsOf, runQuery, sortedRows, textOf } from './model.ts';
-import type { Op, State } from './model.ts';
+import type { ModelQuery, Op, State } from './model.ts';
 import { Reader } from './reader.ts';
 import { SimBatch } from './sim-batch.ts';
 import { runTransaction } from './sim-transaction.ts';
@@ -69,6 +70,8 @@ export class SimNode {
   readonly #snapshots: SnapshotHolder;
   /** Undefined: there is no table in several versions. */
   readonly #versions: VersionUser | undefined;
+  /** Undefined: there is no index on a function. */
+  readonly #functions: { readonly random: SeededRandom; readonly version: number | undefined } | undefined;
   readonly #flushes = new Set<Promise<void>>();
   readonly #collections = new Set<Promise<void>>();
   /** Batches that may be flushed again some time, or never. */
@@ -113,7 +116,13 @@ export class SimNode {
     const checked = checkOptions(options, () => undefined);
     const { maxMemoryBytes } = config;
     this.db = new Database(new Instance({ ...checked, maxMemoryBytes }, this.environment, config.maxCommitBytes));
-    for (const schema of schemas) this.db.registerSchema(schema);
+    for (const schema of schemasOf(config.functions)) this.db.registerSchema(schema);
+    if (config.functions) {
+      const ofFunctions = new SeededRandom(`${seed} functions`);
+      const version = ofFunctions.pick([undefined, 1, 1, 2]);
+      if (version !== undefined) registerFunction(this.db, version);
+      this.#functions = { random: ofFunctions, version };
+    }
     const expect = (what: string, error: unknown): void => this.#expect(what, error);
     if (config.migrationChance > 0) {
       const ofVersions = new SeededRandom(`${seed} versions`);
@@ -398,10 +407,20 @@ export class SimNode {
     this.#reader.judge(what, table, least, found, resultAt);
   }
 
+  /** Where there is an index on a function that this node has, now and then a query by it. */
+  #functionQuery(): ModelQuery | undefined {
+    const { random, version } = this.#functions ?? {};
+    if (random === undefined || version === undefined || random.chance(0.6)) return undefined;
+    const where = { field: resultField(version), operator: '=', value: someResult(random) } as const;
+    const orders = random.chance(0.3) ? [{ field: 'rank', direction: 'desc' } as const] : [];
+    const page = random.chance(0.2) ? { limit: random.integer(0, 6), offset: random.integer(0, 2) } : { offset: 0 };
+    return { table: 'items', wheres: [where], orders, ...page };
+  }
+
   async #query(over?: SimBatch): Promise<void> {
     const random = this.#random;
     const { ledger, trace, config } = this.#world;
-    const query = this.#versions?.query() ?? randomQuery(random, config.scale);
+    const query = this.#versions?.query() ?? this.#functionQuery() ?? randomQuery(random, config.scale);
     const overlay = over?.overlay;
     const built = buildQuery(this.db.query(tableName(query.table)), query);
     if (over !== undefined && overlay !== undefined) built.overlay(over.batch);
