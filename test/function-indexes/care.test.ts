@@ -1,5 +1,6 @@
 /** What looks after indexes on functions: verify(), repair(), and work in the background that is cut off. */
 import { describe, expect, it } from 'vitest';
+import { sleep } from '../../src/base/env.ts';
 import { InvalidSchemaError } from '../../src/base/errors.ts';
 import { Types } from '../../src/format/types.ts';
 import type { StoredEdition } from '../../src/format/stored-edition.ts';
@@ -114,14 +115,14 @@ describe('making an edition in the background', () => {
     const dying = await nodes.open(2, 1, options);
     // Requests take a while, so that it gets no further than some chunks.
     dying.driver.onAll(async (pass) => {
-      await new Promise<void>((resolve) => nodes.environment.setTimer(resolve, 40));
+      await sleep(nodes.environment, 40);
       return pass();
     });
     for (let i = 0; (await nodes.editions())[0]?.built === undefined && i < 200; i++) await nodes.pass(50);
     const [started] = await nodes.editions();
     expect(started?.built).toMatch(/./);
     // As if it died: none of its requests arrives any more.
-    dying.driver.onAll(() => new Promise(() => undefined));
+    dying.driver.onAll(() => Promise.race([]));
     await nodes.write(writer, 'update', [
       { id: 3, url: 'moved/early' },
       { id: 2990, url: 'moved/late' },

@@ -57,6 +57,19 @@ describe('a node that has not the function', () => {
     expect(await nodes.findings(without)).toEqual([]);
   });
 
+  // One of the two has no turn for a day, so that it merges before it makes anything.
+  it.each([0, 2])('has others begin with all rows, and not with those that they merge (node %i)', async (nodeId) => {
+    const nodes = new Sites();
+    const without = await nodes.open(1, undefined, { blockSizeBytes: 1024 });
+    await nodes.write(without, 'insert', all);
+    await nodes.merge(without);
+    const node = await nodes.open(nodeId, 1, { blockSizeBytes: 1024 });
+    await nodes.write(node, 'insert', [{ id: 500, url: 'www.site7.org' }]);
+    await nodes.merge(node);
+    expect((await nodes.find(node, 'www.site7.org')).ids).toEqual([...ofSite(7), 500]);
+    expect(await nodes.findings(node)).toEqual([]);
+  });
+
   it('may come by it while it runs, and by another version of it', async () => {
     const nodes = new Sites();
     const node = await nodes.open(1, undefined, options);
@@ -93,7 +106,7 @@ describe('a new version of the function', () => {
       expect(await nodes.find(old, 'www.moved.org')).toEqual({ ids: moved, index: 'domain' });
       expect(await nodes.find(next, 'moved.org')).toEqual({ ids: moved, index: 'domain' });
     }
-    expect((await nodes.editions()).map(({ version }) => version).toSorted()).toEqual([1, 2]);
+    expect((await nodes.editions()).map(({ version }) => version)).toEqual(expect.arrayContaining([1, 2]));
     expect(await nodes.findings(old)).toEqual([]);
     expect(await nodes.findings(next)).toEqual([]);
   });
@@ -108,13 +121,15 @@ describe('a new version of the function', () => {
     const next = await nodes.open(2, 2, quiet);
     await nodes.pass(1000);
     const versions = async () => (await nodes.editions()).map(({ version }) => version);
-    for (let round = 0; round < 256; round++) {
-      await nodes.write(next, 'update', [{ id: 7, hits: round }]);
-      await nodes.merge(next);
-      if (round === 250) expect(await versions()).toEqual([1, 2]);
-    }
-    await nodes.write(next, 'update', [{ id: 7, hits: -1 }]);
-    await nodes.merge(next);
+    const mergeOften = async (times: number): Promise<void> => {
+      for (let round = 0; round < times; round++) {
+        await nodes.write(next, 'update', [{ id: 7, hits: times * 1000 + round }]);
+        await nodes.merge(next);
+      }
+    };
+    await mergeOften(255);
+    expect(await versions()).toEqual([1, 2]);
+    await mergeOften(2);
     expect(await versions()).toEqual([2]);
     await nodes.run(next.db.gc());
     const blocks = (await nodes.keys()).filter((key) => key.startsWith('indexes/sites/domain/'));

@@ -1,4 +1,5 @@
 /** Nodes of which some have registered a function that a table has an index on, on one virtual clock. */
+import { sleep } from '../../src/base/env.ts';
 import { Types } from '../../src/format/types.ts';
 import type { StoredEdition } from '../../src/format/stored-edition.ts';
 import type { StoreDbOptions } from '../../src/options.ts';
@@ -18,7 +19,7 @@ export const sites = {
 } as const satisfies SchemaDefinition;
 
 /** What is before the first slash. */
-export const domain: RowFunction = ({ url }) => (typeof url === 'string' ? (url.split('/')[0] as string) : null);
+export const domain: RowFunction = ({ url }) => (typeof url === 'string' ? url.split('/')[0] : null);
 /** The second version: without the first part. */
 export const topDomain: RowFunction = (row) => (domain(row) as string | null)?.split('.').slice(1).join('.') ?? null;
 
@@ -61,11 +62,7 @@ export class Sites extends Nodes {
 
   /** Lets the time of some turns pass. */
   async pass(ms: number): Promise<void> {
-    await this.environment.run(this.#sleep(ms));
-  }
-
-  #sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => this.environment.setTimer(resolve, ms));
+    await this.environment.run(sleep(this.environment, ms));
   }
 
   /** Ids of the rows that a query by the function finds, and the index that it goes by, or could go by. */

@@ -2,7 +2,7 @@
 import { ByteWriter, compareBytes } from '../../src/base/bytes.ts';
 import { CorruptionError, UnknownFormatError } from '../../src/base/errors.ts';
 import { BlockKind, openBlock } from '../../src/format/block.ts';
-import { decodeBlock0 } from '../../src/format/block0.ts';
+import { block0Format, decodeBlock0 } from '../../src/format/block0.ts';
 import { childRefBytes, readChildCount, readChildRef, writeChildRef } from '../../src/format/child-ref.ts';
 import { decodeCommit } from '../../src/format/commit.ts';
 import { blockName, parseBlockName } from '../../src/format/keys.ts';
@@ -153,9 +153,13 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   },
   'commit-functions': (bytes) => void decodeCommit(slot, bytes),
   'block0-functions': (bytes) => {
-    const { tables } = decodeBlock0(bytes);
-    // What a view makes of it without a look at what is stored.
-    for (const { versions } of tables) for (const version of versions) new TableShape(version.schema);
+    const { format, tables } = decodeBlock0(bytes);
+    check(format === block0Format(tables), 'a format that is not that of what is in it');
+    for (const { schema: stored, editions = [] } of tables.flatMap(({ versions }) => versions)) {
+      const { functionIndexes } = new TableShape(stored);
+      const isKnown = editions.every(({ index }) => functionIndexes.some(({ name }) => name === index));
+      check(isKnown, 'an edition of no index');
+    }
   },
 };
 

@@ -158,14 +158,8 @@ export const functionMutants: readonly Mutant[] = [
     tests: [random],
   },
   {
-    name: 'functions: a chunk goes on above the last key as if it were the first',
-    edits: [
-      {
-        file: chunk,
-        find: 'this.#built === undefined ? undefined : Uint8Array.from([...this.#built, 0])',
-        replace: 'this.#built === undefined ? undefined : Uint8Array.from([...this.#built, 0, 255, 255])',
-      },
-    ],
+    name: 'functions: a chunk says that it has made entries which it has not',
+    edits: [{ file: chunk, find: 'this.#built = key;', replace: 'this.#built = node.key(cursor.to - 1);' }],
     tests: [random],
   },
   {
