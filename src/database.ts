@@ -23,7 +23,6 @@ import { checkCommit, checkPosition, checkSnapshotOptions, isTime } from './call
 import type { CallOptions, RefreshOptions, SnapshotOptions } from './call-options.ts';
 import type { CommitRef } from './cluster/fate.ts';
 import type { TriggerOperation } from './table/trigger.ts';
-import { decodeRow } from './format/row-decode.ts';
 import { FieldProblem } from './format/row-encode.ts';
 import type { Instance } from './instance.ts';
 import type { RowFor, TriggerApi } from './trigger-api.ts';
@@ -395,5 +394,5 @@ async function rejected(cause: unknown): Promise<never> {
 }
 
 function decodeHit(shape: TableShape, hit: RowHit | undefined): Record<string, unknown> | undefined {
-  return hit === undefined ? undefined : decodeRow(shape.layout, hit.source, hit.base);
+  return hit === undefined ? undefined : shape.decoder.decode(hit.source, hit.base);
 }

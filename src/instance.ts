@@ -235,7 +235,7 @@ export class Instance implements BatchHost, QueryHost {
     const shape = this.registry.shape(table);
     // Of two that are equal the view's own: what is compiled for it is recognised by the plans of its states.
     const stored = this.#engine?.view.table(table)?.shape;
-    return stored !== undefined && stored.canonical === shape?.canonical ? stored : shape;
+    return stored !== undefined && shape !== undefined && stored.isSame(shape) ? stored : shape;
   }
 
   registeredFunction(name: string): ReturnType<Registry['registeredFunction']> {

@@ -4,28 +4,72 @@ export interface City {
   readonly id: number;
   readonly name: string;
   readonly country: string;
-  readonly admin: string;
   readonly lat: number;
   readonly lng: number;
+  readonly population: number;
 }
 
+export type Some<T> = T | Promise<T>;
+export type Rows = Some<readonly unknown[]>;
+
+/**
+ * `batches`: every call of `add` is a transaction of its own, durable when it has returned. `bulk`: rows in the order of
+ * their keys, the fastest way that there is; durable in the end.
+ */
+export type LoadKind = 'batches' | 'bulk';
+
+export interface Loader {
+  add(rows: readonly City[]): Some<unknown>;
+  /** In the end everything is durable, merged and indexed. */
+  finish(): Some<unknown>;
+}
+
+/** A database with a table of cities: a primary key, and indexes on country and on population. Rows are plain objects. */
 export interface Contender {
-  readonly name: string;
-  /** Loads all rows durably, in batches, with an index on country. */
-  load(cities: readonly City[], batchRows: number): Promise<void> | void;
-  /** One row by key, as an object, or a promise of it. */
+  loader(kind: LoadKind): Some<Loader>;
   get(id: number): unknown;
   /** The same through the query interface, where there is another one. */
   queryKey?(id: number): unknown;
-  /** All rows of a country, as objects. */
-  byCountry(country: string): Promise<readonly unknown[]> | readonly unknown[];
+  /** By ascending ids, through an index. */
+  byCountry(country: string, limit?: number): Rows;
+  /** By ascending population and then ids, through an index. */
+  fromPopulation(least: number, limit: number): Rows;
+  /** By an index; those on an object store have it. */
+  withPopulation?(population: number): Rows;
   /** How many rows lie north of a latitude: a scan with a predicate on a number. */
-  countNorthOf(lat: number): Promise<number> | number;
+  countNorthOf(lat: number): Some<number>;
   /** How many rows have a name: a scan with a predicate on a string. */
-  countNamed(name: string): Promise<number> | number;
-  /** The rows furthest south, by a field without an index. */
-  southernmost(limit: number): Promise<readonly unknown[]> | readonly unknown[];
-  /** Changes one row, durably. */
-  updateOne(id: number, lat: number): Promise<void> | void;
-  close(): Promise<void> | void;
+  countNamed(name: string): Some<number>;
+  /** The rows furthest south, and then by ids, by a field without an index. */
+  southernmost(limit: number): Rows;
+  /** Changes one row, and is durable when it has returned. */
+  update(id: number, lat: number): Some<unknown>;
+  /** Ends what goes on in the background because of updates. */
+  settle?(): Some<unknown>;
+  /** Reads everything once, where there is a cache that could hold it. */
+  warm?(): Some<unknown>;
+  close(): Some<unknown>;
+}
+
+/** Where an object store is, and whose it is. */
+export interface StoreTarget {
+  readonly endpoint: string;
+  readonly bucket: string;
+  readonly prefix: string;
+  readonly region: string;
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+}
+
+export interface OpenOptions {
+  /** A folder, or an object store: empty, or filled by a contender of the same kind. */
+  readonly place: string | StoreTarget;
+  /** What the contender may use for its cache, where it can be told. */
+  readonly memoryBytes: number;
+}
+
+/** For contenders that need a folder. */
+export function folderOf(place: OpenOptions['place']): string {
+  if (typeof place !== 'string') throw new Error('It needs a folder.');
+  return place;
 }

@@ -1,12 +1,18 @@
 import { createRequire } from 'node:module';
-import type { City, Contender } from './contender.ts';
+import { folderOf } from './contender.ts';
+import type { City, Contender, OpenOptions } from './contender.ts';
+import { bySouth, FirstRows } from './first-rows.ts';
 
 /** What is used of lmdb, which is installed only for the benchmark. */
+interface RangeOptions {
+  readonly start?: unknown;
+  readonly limit?: number;
+}
 interface Store<V, K> {
   get(key: K): V | undefined;
   put(key: K, value: V): Promise<boolean>;
-  getRange(): Iterable<{ key: K; value: V }>;
-  getValues(key: K): Iterable<V>;
+  getRange(options?: RangeOptions): Iterable<{ key: K; value: V }>;
+  getValues(key: K, options?: RangeOptions): Iterable<V>;
 }
 interface Root {
   openDB<V, K>(options: object): Store<V, K>;
@@ -15,40 +21,46 @@ interface Root {
   close(): Promise<void>;
 }
 
-/** LMDB has no queries: scans go over all rows, and the index on country is a second database kept by hand. */
-export function openLmdb(folder: string): Contender {
+/** LMDB has no queries: scans go over all rows, and the indexes are databases of their own, kept by hand. */
+export function openLmdb({ place }: OpenOptions): Contender {
   const lmdb = createRequire(import.meta.url)('lmdb') as { open(options: object): Root };
-  const root = lmdb.open({ path: folder, maxDbs: 2 });
+  const root = lmdb.open({ path: folderOf(place), maxDbs: 3 });
   const rows = root.openDB<City, number>({ name: 'cities' });
-  const byCountry = root.openDB<number, string>({ name: 'by-country', dupSort: true, encoding: 'ordered-binary' });
+  const index = { dupSort: true, encoding: 'ordered-binary' };
+  const byCountry = root.openDB<number, string>({ name: 'by-country', ...index });
+  const byPopulation = root.openDB<number, number>({ name: 'by-population', ...index });
   const count = (matches: (city: City) => boolean): number => {
     let found = 0;
     for (const { value } of rows.getRange()) if (matches(value)) found++;
     return found;
   };
   return {
-    name: 'lmdb',
-    async load(cities: readonly City[], batchRows: number): Promise<void> {
-      for (let from = 0; from < cities.length; from += batchRows) {
+    loader: () => ({
+      async add(cities: readonly City[]): Promise<void> {
         await root.transaction(() => {
-          for (const city of cities.slice(from, from + batchRows)) {
+          for (const city of cities) {
             void rows.put(city.id, city);
             void byCountry.put(city.country, city.id);
+            void byPopulation.put(city.population, city.id);
           }
         });
-      }
-      await root.flushed;
-    },
+        await root.flushed;
+      },
+      finish: () => root.flushed,
+    }),
     get: (id) => rows.get(id),
-    byCountry: (country) => [...byCountry.getValues(country)].map((id) => rows.get(id)),
+    byCountry: (country, limit) =>
+      Array.from(byCountry.getValues(country, limit === undefined ? {} : { limit }), (id) => rows.get(id)),
+    fromPopulation: (least, limit) =>
+      Array.from(byPopulation.getRange({ start: least, limit }), ({ value }) => rows.get(value)),
     countNorthOf: (lat) => count((city) => city.lat > lat),
     countNamed: (name) => count((city) => city.name === name),
-    southernmost: (limit) =>
-      [...rows.getRange()]
-        .map(({ value }) => value)
-        .toSorted((a, b) => a.lat - b.lat || a.id - b.id)
-        .slice(0, limit),
-    async updateOne(id, lat): Promise<void> {
+    southernmost(limit): City[] {
+      const first = new FirstRows(limit, bySouth);
+      for (const { value } of rows.getRange()) first.show(value);
+      return first.sorted();
+    },
+    async update(id, lat): Promise<void> {
       const city = rows.get(id);
       if (city !== undefined) await rows.put(id, { ...city, lat });
       await root.flushed;

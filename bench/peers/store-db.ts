@@ -1,7 +1,8 @@
-import { StoreDb, Types, defineSchema } from 'store-db';
+import { defineSchema, StoreDb, Types } from 'store-db';
 import type { Database } from 'store-db';
-import { FileDriver } from 'store-db/lib/storage';
-import type { City, Contender } from './contender.ts';
+import { FileDriver, ObjectStoreDriver } from 'store-db/lib/storage';
+import type { StorageDriver } from 'store-db/lib/storage';
+import type { City, Contender, LoadKind, Loader, OpenOptions } from './contender.ts';
 
 const schema = defineSchema({
   name: 'cities',
@@ -10,39 +11,73 @@ const schema = defineSchema({
     id: { typeId: Types.uint32 },
     name: { typeId: Types.varchar, maxLength: 64 },
     country: { typeId: Types.varchar, maxLength: 2 },
-    admin: { typeId: Types.varchar, maxLength: 8 },
     lat: { typeId: Types.float64 },
     lng: { typeId: Types.float64 },
+    population: { typeId: Types.uint32 },
   },
   primaryKey: 'id',
-  indexes: ['country'],
+  indexes: ['country', 'population'],
 });
 
-export async function openStoreDb(folder: string): Promise<Contender> {
-  const db: Database = StoreDb({ dbPrefix: 'bench', nodeId: 0, driver: new FileDriver(folder), logLevel: 'warn' });
+/** Rows in one batch of a load in bulk: a batch holds its rows in memory. */
+const bulkRows = 1_000_000;
+
+function loaderOf(db: Database, kind: LoadKind): Loader {
+  let batch = db.batch();
+  let held = 0;
+  const flush = async (): Promise<void> => {
+    await batch.flush();
+    batch = db.batch();
+    held = 0;
+  };
+  return {
+    async add(rows: readonly City[]): Promise<void> {
+      for (const city of rows) void batch.insert('cities', city);
+      held += rows.length;
+      if (kind === 'batches' || held >= bulkRows) await flush();
+    },
+    async finish(): Promise<void> {
+      if (held > 0) await flush();
+      await db.checkpoint();
+    },
+  };
+}
+
+function driverOf(place: OpenOptions['place']): StorageDriver {
+  if (typeof place === 'string') return new FileDriver(place);
+  // The AWS SDK finds credentials by itself, as in applications.
+  process.env['AWS_ACCESS_KEY_ID'] = place.accessKeyId;
+  process.env['AWS_SECRET_ACCESS_KEY'] = place.secretAccessKey;
+  return new ObjectStoreDriver({ bucket: place.bucket, endpoint: place.endpoint, region: place.region });
+}
+
+export async function openStoreDb({ place, memoryBytes }: OpenOptions): Promise<Contender> {
+  const dbPrefix = typeof place === 'string' ? 'bench' : place.prefix;
+  const driver = driverOf(place);
+  const db = StoreDb({ dbPrefix, nodeId: 0, driver, logLevel: 'warn', maxMemoryBytes: memoryBytes });
   db.registerSchema(schema);
   await db.start();
   return {
-    name: 'store-db',
-    async load(cities: readonly City[], batchRows: number): Promise<void> {
-      for (let from = 0; from < cities.length; from += batchRows) {
-        const batch = db.batch();
-        for (const city of cities.slice(from, from + batchRows)) void batch.insert('cities', city);
-        await batch.flush();
-      }
-      await db.checkpoint();
-    },
+    loader: (kind) => loaderOf(db, kind),
     get: (id) => db.get('cities', id),
     queryKey: (id) => db.query('cities').where('id', '=', id).execute(),
-    byCountry: (country) => db.query('cities').where('country', '=', country).execute(),
+    byCountry(country, limit) {
+      const query = db.query('cities').where('country', '=', country);
+      return (limit === undefined ? query : query.limit(limit)).execute();
+    },
+    fromPopulation: (least, limit) =>
+      db.query('cities').where('population', '>=', least).orderBy('population').limit(limit).execute(),
+    withPopulation: (population) => db.query('cities').where('population', '=', population).execute(),
     countNorthOf: (lat) => db.query('cities').where('lat', '>', lat).count(),
     countNamed: (name) => db.query('cities').where('name', '=', name).count(),
-    southernmost: (limit) => db.query('cities').orderBy('lat', 'asc').limit(limit).execute(),
-    async updateOne(id, lat): Promise<void> {
+    southernmost: (limit) => db.query('cities').orderBy('lat').limit(limit).execute(),
+    async update(id, lat): Promise<void> {
       const batch = db.batch();
       void batch.update('cities', { id, lat });
       await batch.flush();
     },
+    settle: () => db.checkpoint(),
+    warm: () => db.query('cities').where('lat', '>', 0).count(),
     close: () => db.stop(),
   };
 }

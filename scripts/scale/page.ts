@@ -4,14 +4,9 @@ import type { Polling } from '../../src/cluster/polling.ts';
 import { noTraffic } from '../../test/scale/network.ts';
 import { dollarsOf, monthOf, readsOf, scaled, writesOf } from '../../test/scale/steady.ts';
 import type { Month } from '../../test/scale/steady.ts';
+import { markdownOf, withPart } from '../figures/tables.ts';
+import type { FigureTable } from '../figures/tables.ts';
 import type { Figures } from './figures.ts';
-
-export interface FigureTable {
-  readonly name: string;
-  readonly title: string;
-  readonly head: readonly string[];
-  readonly rows: readonly (readonly string[])[];
-}
 
 const page = new URL('../../docs/scale.md', import.meta.url);
 const pollings: readonly Polling[] = ['interval', 'adaptive', 'onDemand'];
@@ -368,30 +363,9 @@ export function tables(figures: Figures): FigureTable[] {
   return list.filter(({ rows }) => rows.length > 0);
 }
 
-/** As Markdown, with columns that line up; all but those that hold words are aligned to the right. */
-export function markdownOf({ head, rows }: FigureTable): string {
-  const isText = head.map((_, i) => rows.some((row) => /[a-z]{3}/i.test(row[i] ?? '')));
-  const widths = head.map((title, i) => Math.max(3, title.length, ...rows.map((row) => (row[i] ?? '').length)));
-  const line = (cells: readonly string[]): string => {
-    const padded = cells.map((cell, i) => {
-      const cellWidth = widths[i] ?? 0;
-      return isText[i] === true ? cell.padEnd(cellWidth) : cell.padStart(cellWidth);
-    });
-    return `| ${padded.join(' | ')} |`;
-  };
-  const rule = widths.map((cellWidth, i) =>
-    isText[i] === true ? '-'.repeat(cellWidth) : `${'-'.repeat(cellWidth - 1)}:`,
-  );
-  return [line(head), `| ${rule.join(' | ')} |`, ...rows.map(line)].join('\n');
-}
-
 /** The page with its tables made anew from the figures. */
 export function pageWith(figures: Figures, text: string): string {
-  return tables(figures).reduce((sofar, table) => {
-    const place = new RegExp(`(<!-- table ${table.name} -->\n)[^]*?(<!-- end -->)`);
-    if (!place.test(sofar)) throw new Error(`docs/scale.md has no place for the table ${table.name}`);
-    return sofar.replace(place, (_, start: string, end: string) => `${start}\n${markdownOf(table)}\n\n${end}`);
-  }, text);
+  return tables(figures).reduce((sofar, table) => withPart(sofar, table.name, markdownOf(table)), text);
 }
 
 export async function writePage(figures: Figures): Promise<void> {

@@ -2,8 +2,8 @@
 import { writeFile } from 'node:fs/promises';
 import type { Polling } from '../../src/cluster/polling.ts';
 import type { Figures } from './figures.ts';
-import { chartOf } from './svg.ts';
-import type { Chart, Series } from './svg.ts';
+import { chartOf } from '../figures/line-chart.ts';
+import type { Chart, Series } from '../figures/line-chart.ts';
 
 const paceNames = new Map([
   [0, 'all at once'],

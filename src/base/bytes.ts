@@ -74,13 +74,30 @@ export function decodeUtf8(bytes: Uint8Array): string {
   return strictDecoder.decode(bytes);
 }
 
+/** Bytes that small writers begin with, cut from a slab: many writers never hold more, and a buffer of its own costs more. */
+const smallBytes = 64;
+const slabBytes = 8192;
+let slab = new ArrayBuffer(0);
+let slabUsed = 0;
+
 /** A buffer that grows. `bytes` is replaced when it does: never keep a reference to it across a write. */
 export class ByteWriter {
   bytes: Uint8Array;
   view: DataView;
   length = 0;
 
-  constructor(capacity = 256) {
+  /** Without a capacity it begins small, on memory that it shares: what it holds is for a while only, or to be copied. */
+  constructor(capacity?: number) {
+    if (capacity === undefined) {
+      if (slabUsed + smallBytes > slab.byteLength) {
+        slab = new ArrayBuffer(slabBytes);
+        slabUsed = 0;
+      }
+      this.bytes = new Uint8Array(slab, slabUsed, smallBytes);
+      this.view = new DataView(slab, slabUsed, smallBytes);
+      slabUsed += smallBytes;
+      return;
+    }
     this.bytes = new Uint8Array(capacity);
     this.view = new DataView(this.bytes.buffer);
   }

@@ -16,6 +16,9 @@ import { Operation } from './operations.ts';
 import type { TableOperations } from './operations.ts';
 import { RowArena } from '../format/row-arena.ts';
 
+/** For fewer operations a look at the range of their keys costs as much as it spares. */
+const leastToProbe = 4;
+
 /** The folded rows in key order. Deletions are rows that are marked so; nothing is ever removed from a commit. */
 export class FoldedChanges implements ChangeStream {
   readonly #operations: TableOperations;
@@ -23,6 +26,8 @@ export class FoldedChanges implements ChangeStream {
   readonly #order: Uint32Array;
   /** For an overlay: what contradicts the state is shown as far as it can be, and flush() will reject it. */
   readonly #lenient: boolean;
+  /** Whether there is no row between the first key and the last, so that none need be looked up. */
+  readonly #isFree: boolean;
   /** Rows that are neither in the batch nor in the state: updates resolved, and marks of deletions. */
   readonly #resolved = new RowArena('memory/batch');
   #next = 0;
@@ -41,6 +46,13 @@ export class FoldedChanges implements ChangeStream {
     this.#state = state;
     this.#order = order;
     this.#lenient = lenient;
+    const [first, last] = [order[0], order[order.length - 1]];
+    const { keys } = operations;
+    this.#isFree =
+      first !== undefined &&
+      last !== undefined &&
+      order.length >= leastToProbe &&
+      state.holdsNone(keys.key(first), keys.key(last));
   }
 
   static async of(
@@ -69,7 +81,7 @@ export class FoldedChanges implements ChangeStream {
       this.#next = to;
       this.keyStart = keys.start(first);
       this.keyEnd = keys.endOf(first);
-      if (!this.#needsLookup(first)) {
+      if (this.#isFree || !this.#needsLookup(first)) {
         if (this.#fold(from, to, undefined)) return undefined;
         continue;
       }

@@ -37,7 +37,7 @@ export class TableOperations {
   /** Offset of each operation's row in the arena; -1 for deletions. */
   readonly #bases: number[] = [];
   /** One bit a field and operation: whether an update names the field. */
-  readonly #named = new ByteWriter(64);
+  readonly #named = new ByteWriter();
   readonly #namedBytes: number;
   #order: Uint32Array | undefined;
 

@@ -5,7 +5,7 @@ import { Pacer } from '../base/pacer.ts';
 import { commitBlockName } from '../format/commit.ts';
 import type { CommitMember, StagedRuns, TableChange } from '../format/commit.ts';
 import { NodeEntries } from '../format/node-entries.ts';
-import { openNode } from '../format/node.ts';
+import { openSealed } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
 import { TwinChanges } from '../migration/twin-changes.ts';
 import type { BridgedTable } from '../migration/bridge.ts';
@@ -92,7 +92,7 @@ async function encodeChanges(shape: TableShape, folded: ChangeStream, pacer: Pac
     if ((entries.count & 0xff) === 0 && pacer.due()) await pacer.pause();
   }
   const name = commitBlockName(shape.name);
-  return openNode(name, entries.encode(name, 0, entries.count));
+  return openSealed(name, entries.encode(name, 0, entries.count));
 }
 
 /** Writes the changes as a tree into objects of their own; only its root travels in the commit. */
@@ -113,7 +113,7 @@ async function stageChanges(
   await sink.finish();
   invariant(root.kind === 'new', 'The root of staged changes is not a new node');
   const name = commitBlockName(shape.name);
-  const node = openNode(name, root.entries.encode(name, 0, root.entries.count));
+  const node = openSealed(name, root.entries.encode(name, 0, root.entries.count));
   return { node, staged: { runs: sink.runs } };
 }
 

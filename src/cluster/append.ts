@@ -260,11 +260,13 @@ export class LogWriter {
     const members: CommitMember[] = [];
     const contradicted: Contradicted[] = [];
     let state = view;
+    let shown = 0;
     for (const waiting of group) {
       if (waiting.settled) continue;
+      // Shown only to those that come after: the last one's changes are shown once they are committed.
+      for (; shown < members.length; shown++) state = state.withMember(members[shown] as CommitMember);
       try {
         const member = await waiting.request.prepare(state, members);
-        state = state.withMember(member);
         accepted.push(waiting);
         members.push(member);
       } catch (error) {

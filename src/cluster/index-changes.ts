@@ -1,13 +1,13 @@
 /** What a merge changes in one index: entries that come and go, collected in any order and applied in key order. */
 import type { Pacer } from '../base/pacer.ts';
 import { CorruptionError } from '../base/errors.ts';
-import { compareRanges } from '../base/bytes.ts';
 import type { ByteWriter } from '../base/bytes.ts';
 import { KeyList } from '../format/key-list.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import type { TableIndex, TableShape } from '../table/table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
-import type { ChangeStream } from '../tree/write.ts';
+import type { KeyChanges } from '../format/node-entries.ts';
+import type { ChangeStream, RowRun } from '../tree/write.ts';
 
 /** Appends the index entry of a row. `isRemoval`: it is the one that goes. */
 export type EntryWriter = (
@@ -21,16 +21,26 @@ export type EntryWriter = (
 export class IndexChanges {
   readonly index: TableIndex;
   readonly #shape: TableShape;
-  readonly #write: EntryWriter;
+  /** Undefined: of an index on fields. */
+  readonly #write: EntryWriter | undefined;
   #keys = new KeyList();
   #removals: number[] = [];
+  #scratch = new Uint8Array(64);
 
   /** `write`: for an index that is not on fields. */
   constructor(shape: TableShape, index: TableIndex, write?: EntryWriter) {
     this.#shape = shape;
     this.index = index;
-    this.#write =
-      write ?? ((writer, source, base, primaryKey) => shape.writeIndexEntry(writer, index, source, base, primaryKey));
+    this.#write = write;
+  }
+
+  #add({ source, base }: RowHit, primaryKey: Uint8Array, isRemoval: boolean): number {
+    const { writer } = this.#keys;
+    if (this.#write === undefined) this.#shape.writeIndexEntry(writer, this.index, source, base, primaryKey);
+    else this.#write(writer, source, base, primaryKey, isRemoval);
+    const at = this.#keys.end();
+    this.#removals[at] = isRemoval ? 1 : 0;
+    return at;
   }
 
   get count(): number {
@@ -44,15 +54,26 @@ export class IndexChanges {
   /** Takes in that a row's old entry goes and its new one comes; nothing if both are the same. */
   add(old: RowHit | undefined, next: RowHit | undefined, primaryKey: Uint8Array): void {
     const keys = this.#keys;
-    if (old !== undefined) {
-      this.#write(keys.writer, old.source, old.base, primaryKey, true);
-      this.#removals[keys.end()] = 1;
-    }
+    if (old !== undefined) this.#add(old, primaryKey, true);
     if (next === undefined) return;
-    this.#write(keys.writer, next.source, next.base, primaryKey, false);
-    const at = keys.end();
-    this.#removals[at] = 0;
+    const at = this.#add(next, primaryKey, false);
     if (old !== undefined && keys.compare(at, at - 1) === 0) keys.rewind(at - 1);
+  }
+
+  /** Takes in the entries of rows that are new. */
+  addRun({ node, from, to }: RowRun): void {
+    const keys = this.#keys;
+    for (let i = from; i < to; i++) {
+      const length = node.keyLength(i);
+      if (this.#scratch.length < length) this.#scratch = new Uint8Array(length * 2);
+      node.copyKey(i, this.#scratch, 0);
+      if (this.#write !== undefined) {
+        this.#add({ source: node, base: node.rowBase(i) }, this.#scratch.subarray(0, length), false);
+        continue;
+      }
+      this.#shape.writeIndexEntry(keys.writer, this.index, node, node.rowBase(i), this.#scratch, length);
+      this.#removals[keys.end()] = 0;
+    }
   }
 
   /** The changes in key order; the list is empty afterwards. */
@@ -62,73 +83,61 @@ export class IndexChanges {
     this.#keys = new KeyList();
     this.#removals = [];
     const order = await keys.sorted(pacer);
-    return new SortedKeys(keys, order, removals, `indexes/${this.#shape.name}/${this.index.name}`);
+    const sorted = await keys.inOrder(order, pacer);
+    const removed = Uint8Array.from(order, (position) => removals[position] as number);
+    return new SortedKeys(sorted, removed, `indexes/${this.#shape.name}/${this.index.name}`);
   }
 }
 
-class SortedKeys implements ChangeStream {
-  readonly #keys: KeyList;
-  readonly #order: Uint32Array;
-  readonly #removals: readonly number[];
+class SortedKeys implements ChangeStream, KeyChanges {
+  readonly keys: KeyList;
+  readonly #removals: Uint8Array;
   readonly #index: string;
   #at = 0;
   readonly source = undefined;
   readonly base = 0;
 
-  constructor(keys: KeyList, order: Uint32Array, removals: readonly number[], index: string) {
-    this.#keys = keys;
-    this.#order = order;
+  constructor(keys: KeyList, removals: Uint8Array, index: string) {
+    this.keys = keys;
     this.#removals = removals;
     this.#index = index;
-    this.#skipCancelled();
   }
 
-  get #position(): number {
-    return this.#order[this.#at] as number;
+  get keyed(): KeyChanges {
+    return this;
+  }
+
+  get position(): number {
+    return this.#at;
   }
 
   get done(): boolean {
-    return this.#at >= this.#order.length;
+    return this.#at >= this.keys.count;
   }
 
   get key(): Uint8Array {
-    return this.#keys.bytes;
+    return this.keys.bytes;
   }
 
   get keyStart(): number {
-    return this.#keys.start(this.#position);
+    return this.keys.start(this.#at);
   }
 
   get keyEnd(): number {
-    return this.#keys.endOf(this.#position);
+    return this.keys.endOf(this.#at);
   }
 
   get remove(): boolean {
-    return this.#removals[this.#position] === 1;
-  }
-
-  advance(): void {
-    this.#at++;
-    this.#skipCancelled();
+    return this.#removals[this.#at] === 1;
   }
 
   /**
    * Every entry names its row's primary key, and a row changes once in a merge: equal keys follow each other only where
    * a tree or a commit holds a row twice.
    */
-  #skipCancelled(): void {
-    if (this.#at === 0 || this.done) return;
-    const { bytes } = this.#keys;
-    const previous = this.#order[this.#at - 1] as number;
-    const same =
-      compareRanges(
-        bytes,
-        this.#keys.start(previous),
-        this.#keys.endOf(previous),
-        bytes,
-        this.keyStart,
-        this.keyEnd,
-      ) === 0;
-    if (same) throw new CorruptionError(this.#index, 'An index entry changes twice in one merge: a row is there twice');
+  advance(): void {
+    const at = ++this.#at;
+    if (this.done || this.keys.compare(at - 1, at) !== 0) return;
+    throw new CorruptionError(this.#index, 'An index entry changes twice in one merge: a row is there twice');
   }
 }

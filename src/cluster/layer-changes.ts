@@ -2,8 +2,11 @@
 import { isDeleted } from '../table/merged-cursor.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RunCursor } from '../tree/cursor.ts';
-import type { ChangeStream } from '../tree/write.ts';
+import type { ChangeStream, RowRun } from '../tree/write.ts';
 import type { Node } from '../format/node.ts';
+
+/** Fewer rows are added one by one. */
+const shortestRun = 4;
 
 export class LayerChanges implements ChangeStream {
   readonly #cursor: RunCursor;
@@ -45,6 +48,20 @@ export class LayerChanges implements ChangeStream {
     if (moved instanceof Promise) return moved.then((more) => this.#take(more));
     this.#take(moved);
     return undefined;
+  }
+
+  run(limit: Uint8Array | undefined): RowRun | undefined {
+    const { node, to } = this.#cursor;
+    const from = this.#at;
+    const bound = limit === undefined ? to : Math.min(to, node.boundFrom(from, limit, 0, limit.length));
+    let end = from;
+    while (end < bound && !isDeleted(node, end)) end++;
+    return end - from < shortestRun ? undefined : { node, from, to: end };
+  }
+
+  advanceRun(count: number): void | Promise<void> {
+    this.#at += count - 1;
+    return this.advance();
   }
 
   #take(more: boolean): void {

@@ -23,7 +23,7 @@ import type { Uploads } from '../tree/block-writer.ts';
 import { isSameTree, Tree } from '../tree/tree.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { applyChanges } from '../tree/write.ts';
-import type { ChangeObserver, ChangeStream, NewRoot, WriteOptions } from '../tree/write.ts';
+import type { ChangeObserver, ChangeStream, NewRoot, RowRun, RunObserver, WriteOptions } from '../tree/write.ts';
 import { IndexChanges } from './index-changes.ts';
 import { LayerChanges } from './layer-changes.ts';
 import type { MergeCounters } from './merge-counters.ts';
@@ -94,7 +94,7 @@ export class GrowingTree {
   }
 
   /** Applies another round. The root of the round before, if it was new, is stored first: it is the base of this one. */
-  async apply(changes: ChangeStream, observe?: ChangeObserver): Promise<void> {
+  async apply(changes: ChangeStream, observe?: ChangeObserver, observeRun?: RunObserver): Promise<void> {
     if (changes.done) return;
     if (this.root.kind === 'new') await this.#storeRoot(this.root.entries);
     const { pacer, counters, blockSizeBytes } = this.#context;
@@ -105,6 +105,7 @@ export class GrowingTree {
       pacer,
       counters,
       ...(observe === undefined ? {} : { observe }),
+      ...(observeRun === undefined ? {} : { observeRun }),
     };
     this.root = await applyChanges(this.#tree, changes, options);
     if (this.root.kind === 'empty') this.#tree = new Tree(this.#tree.source, null);
@@ -175,7 +176,11 @@ export async function mergeVersion(
   const editions = growingEditions(table, context);
   const growing = [...indexes, ...editions];
   const changes = new IndexedChanges(given ?? (await LayerChanges.of(table)), growing, context);
-  await rows.apply(changes, (old, change) => changes.observe(old, change));
+  await rows.apply(
+    changes,
+    (old, change) => changes.observe(old, change),
+    (run) => changes.observeRun(run),
+  );
   await changes.applyIndexes();
   for (const tree of [rows, ...growing.map((index) => index.tree)])
     context.counters.blocksWritten += tree.writer.written;
@@ -318,11 +323,28 @@ class IndexedChanges implements ChangeStream {
     for (const { changes } of this.#indexes) changes.add(old, next, primaryKey);
   }
 
+  observeRun(run: RowRun): void {
+    for (const { changes } of this.#indexes) changes.addRun(run);
+  }
+
+  run(limit: Uint8Array | undefined): RowRun | undefined {
+    return this.#rows.run?.(limit);
+  }
+
   advance(): void | Promise<void> {
+    return this.#isFull ? this.applyIndexes().then(() => this.#rows.advance()) : this.#rows.advance();
+  }
+
+  advanceRun(count: number): void | Promise<void> {
+    return this.#isFull
+      ? this.applyIndexes().then(() => this.#rows.advanceRun?.(count))
+      : this.#rows.advanceRun?.(count);
+  }
+
+  get #isFull(): boolean {
     let bytes = 0;
     for (const { changes } of this.#indexes) bytes += changes.sizeBytes;
-    if (bytes <= this.#context.indexBufferBytes) return this.#rows.advance();
-    return this.applyIndexes().then(() => this.#rows.advance());
+    return bytes > this.#context.indexBufferBytes;
   }
 
   /** Applies what has been collected for the indexes. */

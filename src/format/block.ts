@@ -50,6 +50,11 @@ export function sealBlock(
   view.setUint32(12, envelopeChecksum(name, block), true);
 }
 
+/** The kind of a block that was sealed by {@link sealBlock} in this process. */
+export function sealedKind(block: Uint8Array): BlockKind {
+  return block[4] as BlockKind;
+}
+
 /** Checks a block's envelope and checksum and returns its kind. */
 export function openBlock(name: string, block: Uint8Array): BlockKind {
   if (block.length < envelopeBytes || magic.some((byte, i) => block[i] !== byte)) {

@@ -57,20 +57,39 @@ export function commitBlockName(table: string): string {
   return `commit/${table}`;
 }
 
+/** Schemas as JSON: the same ones are written with every change. */
+const schemaTexts = new WeakMap<StoredSchema, string>();
+
+function schemaText(schema: StoredSchema): string {
+  let text = schemaTexts.get(schema);
+  if (text === undefined) {
+    text = JSON.stringify(schema);
+    schemaTexts.set(schema, text);
+  }
+  return text;
+}
+
 /** The commit as the object of a slot. */
 export function encodeCommit(slot: number, commit: Commit): Uint8Array {
   let offset = 0;
   const blocks: Uint8Array[] = [];
-  const members = commit.members.map((member) => ({
-    changes: member.changes.map(({ schema, node, staged }): HeaderChange => {
+  const members = commit.members.map((member) => {
+    const changes = member.changes.map(({ schema, node, staged }) => {
       const at = offset;
       blocks.push(node.rows);
       offset += padTo4(node.rows.length);
-      return { schema, offset: at, length: node.rows.length, ...(staged === undefined ? {} : { staged }) };
-    }),
-  }));
+      const where: Omit<HeaderChange, 'schema'> = {
+        offset: at,
+        length: node.rows.length,
+        ...(staged === undefined ? {} : { staged }),
+      };
+      return `{"schema":${schemaText(schema)},${JSON.stringify(where).slice(1)}`;
+    });
+    return `{"changes":[${changes.join(',')}]}`;
+  });
   const { databaseId, commitId, nodeId, atMs } = commit;
-  const header = encodeUtf8(JSON.stringify({ databaseId, commitId, nodeId, atMs, members }));
+  const about = JSON.stringify({ databaseId, commitId, nodeId, atMs });
+  const header = encodeUtf8(`${about.slice(0, -1)},"members":[${members.join(',')}]}`);
   const blocksAt = envelopeBytes + 4 + padTo4(header.length);
   const bytes = new Uint8Array(blocksAt + offset);
   new DataView(bytes.buffer).setUint32(envelopeBytes, header.length, true);

@@ -21,8 +21,8 @@ function runsOf(count: number): Runs {
 }
 
 export class KeyList {
-  readonly #writer = new ByteWriter(1024);
-  #ends = new Uint32Array(64);
+  readonly #writer = new ByteWriter();
+  #ends = new Uint32Array(16);
   count = 0;
 
   /** The bytes of all keys; replaced as the list grows. */
@@ -100,6 +100,21 @@ export class KeyList {
       [sorted, spare] = [spare, sorted];
     }
     return sorted.order;
+  }
+
+  /** A list of the same keys in another order. Reading that from one end to the other is quick, however long it is. */
+  async inOrder(order: Uint32Array, pacer: Pacer): Promise<KeyList> {
+    const list = new KeyList();
+    const { writer } = list;
+    writer.ensure(this.sizeBytes);
+    list.#ends = new Uint32Array(Math.max(1, this.count));
+    for (let i = 0; i < order.length; i++) {
+      const position = order[i] as number;
+      writer.appendRange(this.bytes, this.start(position), this.endOf(position));
+      list.end();
+      if ((i & 0xfff) === 0 && pacer.due()) await pacer.pause();
+    }
+    return list;
   }
 
   /** How many bytes all keys have in common. */

@@ -52,11 +52,16 @@ function blockFile(birth: number, id: string): string {
   return `${generationText(birth)}-${id}`;
 }
 
+/** Names the blocks of a table's or an index's tree. */
+export function blockNames({ table, index }: TreePlace): (ref: Pick<BlockRef, 'birth' | 'id'>) => string {
+  const rows = escapeSegment(table);
+  const folder = index === undefined ? `data/${rows}` : `indexes/${rows}/${escapeSegment(index)}`;
+  return ({ birth, id }) => `${folder}/${blockFile(birth, id)}`;
+}
+
 /** Name of a block of a table's or an index's tree. */
 export function blockName(place: TreePlace, ref: Pick<BlockRef, 'birth' | 'id'>): string {
-  const table = escapeSegment(place.table);
-  const file = blockFile(ref.birth, ref.id);
-  return place.index === undefined ? `data/${table}/${file}` : `indexes/${table}/${escapeSegment(place.index)}/${file}`;
+  return blockNames(place)(ref);
 }
 
 /** Birth of a block by its name; undefined for names that are not a block's. */

@@ -1,10 +1,11 @@
 /** Entries on their way into nodes: collected in key order, measured, and encoded as one or several nodes. */
-import { ByteWriter, copyRange } from '../base/bytes.ts';
+import { ByteWriter, compareRanges, copyRange } from '../base/bytes.ts';
+import { NumberList } from '../base/number-list.ts';
 import { BlockKind, envelopeBytes, sealBlock } from './block.ts';
 import { childRefBytes, writeChildRef } from './child-ref.ts';
 import type { BlockRef } from './child-ref.ts';
-import { flagVariable, flagWide, nodeHeaderBytes, padTo4 } from './node.ts';
-import type { Node } from './node.ts';
+import type { KeyList } from './key-list.ts';
+import { flagVariable, flagWide, Node, nodeHeaderBytes, padTo4 } from './node.ts';
 import { moveHeapValues } from './row-encode.ts';
 import { inlineBytes, nonAsciiFlag, rowMarks } from './row-layout.ts';
 import type { RowLayout, RowSource } from './row-layout.ts';
@@ -32,21 +33,34 @@ export function rowHeapBytes(layout: RowLayout, source: RowSource, base: number)
   return total;
 }
 
+/** Changes of keys without values, in key order. */
+export interface KeyChanges {
+  readonly keys: KeyList;
+  /** Which of them is next; there are none any more where it is their number. */
+  readonly position: number;
+  /** Whether that one goes; otherwise it comes. */
+  readonly remove: boolean;
+  advance(): void;
+}
+
 const noHeap = new Uint8Array(0);
 
 export class NodeEntries {
   readonly shape: EntryShape;
-  readonly #keys = new ByteWriter(4096);
-  /** `#keyEnds[i]`: where the key of entry i ends; likewise the heap bytes of entries 0 to i. */
-  readonly #keyEnds: number[] = [];
-  readonly #heapEnds: number[] = [];
+  readonly #keys = new ByteWriter();
+  /** Where the key of each entry ends. */
+  readonly #keyEnds = new NumberList();
+  /** Bytes that the rows of entries 0 to i have on the heap; empty where rows have none at all. */
+  readonly #heapEnds = new NumberList();
   readonly #sources: RowSource[] = [];
-  readonly #bases: number[] = [];
+  readonly #bases = new NumberList();
   readonly #children: BlockRef[] = [];
+  readonly #hasHeap: boolean;
   #uniform = true;
 
   constructor(shape: EntryShape) {
     this.shape = shape;
+    this.#hasHeap = (shape.layout?.variableFields.length ?? 0) > 0;
   }
 
   get count(): number {
@@ -61,20 +75,26 @@ export class NodeEntries {
   #keyAdded(length: number): void {
     const previous = this.#keyEnds.length;
     this.#keyEnds.push(this.#keys.length);
-    if (previous > 0 && length !== this.#keyLength(previous - 1)) this.#uniform = false;
+    if (this.#uniform && previous > 0 && length !== this.#keyLength(previous - 1)) this.#uniform = false;
   }
 
   #rowAdded(source: RowSource, base: number): void {
-    const before = this.#heapEnds.length === 0 ? 0 : (this.#heapEnds[this.#heapEnds.length - 1] as number);
-    this.#heapEnds.push(before + rowHeapBytes(this.shape.layout as RowLayout, source, base));
+    if (this.#hasHeap) {
+      const bytes = rowHeapBytes(this.shape.layout as RowLayout, source, base);
+      this.#heapEnds.push(this.#heapBefore(this.#heapEnds.length) + bytes);
+    }
     this.#sources.push(source);
     this.#bases.push(base);
+  }
+
+  /** Bytes that the rows before entry `i` have on the heap. */
+  #heapBefore(i: number): number {
+    return i === 0 || !this.#hasHeap ? 0 : (this.#heapEnds.values[i - 1] as number);
   }
 
   /** Adds an entry without a value. */
   addKey(key: Uint8Array, start = 0, end: number = key.length): void {
     this.#addKey(key, start, end);
-    this.#heapEnds.push(0);
   }
 
   /** Adds a key and the row at `base` of `source`, which must stay as it is until the node is encoded. */
@@ -83,38 +103,79 @@ export class NodeEntries {
     this.#rowAdded(source, base);
   }
 
-  /** Adds entry `i` of a node as it is, row or child included. */
-  addNodeEntry(node: Node, i: number): void {
+  /** Adds the entries `from` to `to` of a node as they are, rows or children included. */
+  addNodeEntries(node: Node, from: number, to: number): void {
+    if (from >= to) return;
     if (node.kind === BlockKind.inner) {
-      this.addChild(node.key(i), node.child(i));
+      for (let i = from; i < to; i++) this.addChild(node.key(i), node.child(i));
       return;
     }
     const keys = this.#keys;
-    const length = node.keyLength(i);
-    keys.ensure(length);
-    node.copyKey(i, keys.bytes, keys.length);
-    keys.length += length;
-    this.#keyAdded(length);
-    if (node.kind === BlockKind.table) this.#rowAdded(node, node.rowBase(i));
-    else this.#heapEnds.push(0);
+    const { prefixLength } = node;
+    keys.ensure((to - from) * prefixLength + node.suffixEnd(to - 1) - node.suffixStart(from));
+    for (let i = from; i < to; i++) {
+      const length = node.keyLength(i);
+      node.copyKey(i, keys.bytes, keys.length);
+      keys.length += length;
+      this.#keyAdded(length);
+    }
+    if (node.kind === BlockKind.table) for (let i = from; i < to; i++) this.#rowAdded(node, node.rowBase(i));
+  }
+
+  /**
+   * Adds the keys of a leaf without rows from entry `from` on, as far as `most` changes reach that are below `upper`, and
+   * with these. Returns the entry that is next.
+   */
+  addChangedKeys(node: Node, from: number, changes: KeyChanges, upper: Uint8Array | undefined, most: number): number {
+    const { keys } = changes;
+    const { bytes, count } = keys;
+    let next = from;
+    for (let taken = 0; taken < most && changes.position < count; taken++) {
+      const { position } = changes;
+      const start = keys.start(position);
+      const end = keys.endOf(position);
+      const at = node.boundFrom(next, bytes, start, end);
+      // Whatever is not beyond the node's last key is below what follows the node.
+      if (at === node.count && upper !== undefined && compareRanges(bytes, start, end, upper, 0, upper.length) >= 0) {
+        break;
+      }
+      if (at > next) this.addNodeEntries(node, next, at);
+      next = at < node.count && node.hasKey(at, bytes, start, end) ? at + 1 : at;
+      if (!changes.remove) this.#addKey(bytes, start, end);
+      changes.advance();
+    }
+    return next;
+  }
+
+  /** Adds up to `most` keys that come. */
+  addNewKeys(changes: KeyChanges, most: number): void {
+    const { keys } = changes;
+    for (let taken = 0; taken < most && changes.position < keys.count; taken++) {
+      const { position } = changes;
+      if (!changes.remove) this.#addKey(keys.bytes, keys.start(position), keys.endOf(position));
+      changes.advance();
+    }
   }
 
   addChild(separator: Uint8Array, child: BlockRef): void {
     this.#addKey(separator, 0, separator.length);
-    this.#heapEnds.push(0);
     this.#children.push(child);
   }
 
   #keyStart(i: number): number {
-    return i === 0 ? 0 : (this.#keyEnds[i - 1] as number);
+    return i === 0 ? 0 : (this.#keyEnds.values[i - 1] as number);
+  }
+
+  #keyEnd(i: number): number {
+    return this.#keyEnds.values[i] as number;
   }
 
   #keyLength(i: number): number {
-    return (this.#keyEnds[i] as number) - this.#keyStart(i);
+    return this.#keyEnd(i) - this.#keyStart(i);
   }
 
   key(i: number): Uint8Array {
-    return this.#keys.bytes.slice(this.#keyStart(i), this.#keyEnds[i]);
+    return this.#keys.bytes.slice(this.#keyStart(i), this.#keyEnd(i));
   }
 
   child(i: number): BlockRef {
@@ -125,21 +186,28 @@ export class NodeEntries {
   addFrom(other: NodeEntries, from: number, to: number): void {
     if (from >= to) return;
     const keysFrom = other.#keyStart(from);
-    const keyShift = this.#keys.length - keysFrom;
-    this.#keys.appendRange(other.#keys.bytes, keysFrom, other.#keyEnds[to - 1] as number);
     if (!other.#uniform || (this.count > 0 && other.#keyLength(from) !== this.#keyLength(0))) this.#uniform = false;
-    const heapFrom = from === 0 ? 0 : (other.#heapEnds[from - 1] as number);
-    const heapShift = (this.#heapEnds[this.count - 1] ?? 0) - heapFrom;
-    for (let i = from; i < to; i++) {
-      this.#keyEnds.push((other.#keyEnds[i] as number) + keyShift);
-      this.#heapEnds.push((other.#heapEnds[i] as number) + heapShift);
-    }
+    const keyShift = this.#keys.length - keysFrom;
+    this.#keys.appendRange(other.#keys.bytes, keysFrom, other.#keyEnd(to - 1));
+    const heapShift = this.#heapBefore(this.count) - other.#heapBefore(from);
+    this.#keyEnds.addFrom(other.#keyEnds, from, to, keyShift);
+    if (this.#hasHeap) this.#heapEnds.addFrom(other.#heapEnds, from, to, heapShift);
     if (other.#children.length > 0) for (let i = from; i < to; i++) this.#children.push(other.child(i));
     if (other.#sources.length === 0) return;
-    for (let i = from; i < to; i++) {
-      this.#sources.push(other.#sources[i] as RowSource);
-      this.#bases.push(other.#bases[i] as number);
-    }
+    for (let i = from; i < to; i++) this.#sources.push(other.#sources[i] as RowSource);
+    this.#bases.addFrom(other.#bases, from, to, 0);
+  }
+
+  /** Drops all entries from `count` on. */
+  truncate(count: number): void {
+    if (count >= this.count) return;
+    this.#keys.length = this.#keyStart(count);
+    this.#keyEnds.length = count;
+    if (this.#hasHeap) this.#heapEnds.length = count;
+    if (this.#children.length > 0) this.#children.length = count;
+    if (this.#sources.length === 0) return;
+    this.#sources.length = count;
+    this.#bases.length = count;
   }
 
   #sharedPrefix(from: number, to: number): number {
@@ -163,9 +231,9 @@ export class NodeEntries {
     const n = to - from;
     if (n <= 0) return 0;
     const prefixLength = this.#sharedPrefix(from, to);
-    const suffixBytes = (this.#keyEnds[to - 1] as number) - this.#keyStart(from) - n * prefixLength;
+    const suffixBytes = this.#keyEnd(to - 1) - this.#keyStart(from) - n * prefixLength;
     const offsets = this.#uniform ? 0 : padTo4((n + 1) * (suffixBytes > 0xffff ? 4 : 2));
-    const heap = (this.#heapEnds[to - 1] as number) - (from === 0 ? 0 : (this.#heapEnds[from - 1] as number));
+    const heap = this.#heapBefore(to) - this.#heapBefore(from);
     const keys = padTo4(prefixLength) + offsets + padTo4(suffixBytes);
     return envelopeBytes + nodeHeaderBytes + keys + padTo4(n * this.#valueBytes) + heap;
   }
@@ -185,7 +253,7 @@ export class NodeEntries {
   /** Bytes of the entries before sharing a prefix: a cheap upper bound of {@link sizeOf}. */
   get roughBytes(): number {
     const n = this.count;
-    return n === 0 ? 0 : this.#keys.length + n * (this.#valueBytes + 2) + (this.#heapEnds[n - 1] as number);
+    return n === 0 ? 0 : this.#keys.length + n * (this.#valueBytes + 2) + this.#heapBefore(n);
   }
 
   /** Rows in the entries `from` to `to` and below them. */
@@ -198,29 +266,37 @@ export class NodeEntries {
 
   /** Encodes entries `from` to `to` as the sealed block `name`. */
   encode(name: string, from: number, to: number): Uint8Array {
+    const block = this.#assemble(from, to);
+    sealBlock(name, this.shape.kind, block);
+    return block;
+  }
+
+  /** All entries as a node that only memory holds: nobody will ask for its checksum. */
+  toNode(name: string): Node {
+    return new Node(name, this.shape.kind, this.#assemble(0, this.count));
+  }
+
+  /** A block but for its envelope. */
+  #assemble(from: number, to: number): Uint8Array {
     const n = to - from;
     const prefixLength = this.#sharedPrefix(from, to);
     const keyStart = this.#keyStart(from);
-    const suffixBytes = n === 0 ? 0 : (this.#keyEnds[to - 1] as number) - keyStart - n * prefixLength;
+    const suffixBytes = n === 0 ? 0 : this.#keyEnd(to - 1) - keyStart - n * prefixLength;
     let variable = false;
-    for (let i = from + 1; i < to && !variable; i++) variable = this.#keyLength(i) !== this.#keyLength(from);
+    if (!this.#uniform) {
+      for (let i = from + 1; i < to && !variable; i++) variable = this.#keyLength(i) !== this.#keyLength(from);
+    }
     const wide = variable && suffixBytes > 0xffff;
     const values = n * this.#valueBytes;
     const offsetsStart = envelopeBytes + nodeHeaderBytes + padTo4(prefixLength);
     const suffixStart = offsetsStart + (variable ? padTo4((n + 1) * (wide ? 4 : 2)) : 0);
-    const heapBytes =
-      n === 0 ? 0 : (this.#heapEnds[to - 1] as number) - (from === 0 ? 0 : (this.#heapEnds[from - 1] as number));
+    const heapBytes = n === 0 ? 0 : this.#heapBefore(to) - this.#heapBefore(from);
     const out = new ByteWriter(suffixStart + padTo4(suffixBytes) + padTo4(values) + heapBytes);
-    out.length = suffixStart;
     out.bytes.fill(0, 0, suffixStart);
     copyRange(this.#keys.bytes, keyStart, keyStart + prefixLength, out.bytes, envelopeBytes + nodeHeaderBytes);
-    for (let i = from; i < to; i++) {
-      out.appendRange(this.#keys.bytes, this.#keyStart(i) + prefixLength, this.#keyEnds[i] as number);
-      if (!variable) continue;
-      const at = i - from + 1;
-      if (wide) out.view.setUint32(offsetsStart + at * 4, out.length - suffixStart, true);
-      else out.view.setUint16(offsetsStart + at * 2, out.length - suffixStart, true);
-    }
+    out.length = suffixStart + suffixBytes;
+    this.#copySuffixes(from, to, prefixLength, out.bytes, suffixStart);
+    if (variable) this.#writeOffsets(from, to, prefixLength, out.view, offsetsStart, wide);
     out.zeros(padTo4(suffixBytes) - suffixBytes);
     const heap = this.#appendValues(out, from, to);
     out.zeros(padTo4(values) - values);
@@ -234,9 +310,36 @@ export class NodeEntries {
     view.setUint32(envelopeBytes + 12, this.#valueBytes, true);
     view.setUint32(envelopeBytes + 16, heap.length, true);
     view.setUint32(envelopeBytes + 20, this.shape.schemaVersion ?? 0, true);
-    const block = out.take();
-    sealBlock(name, this.shape.kind, block);
-    return block;
+    return out.take();
+  }
+
+  /** Copies the keys of entries `from` to `to` without what they share to `out`. */
+  #copySuffixes(from: number, to: number, prefixLength: number, out: Uint8Array, start: number): void {
+    const { bytes } = this.#keys;
+    if (prefixLength === 0) {
+      if (from < to) out.set(bytes.subarray(this.#keyStart(from), this.#keyEnd(to - 1)), start);
+      return;
+    }
+    const ends = this.#keyEnds.values;
+    let at = start;
+    let key = this.#keyStart(from);
+    for (let i = from; i < to; i++) {
+      const end = ends[i] as number;
+      copyRange(bytes, key + prefixLength, end, out, at);
+      at += end - key - prefixLength;
+      key = end;
+    }
+  }
+
+  #writeOffsets(from: number, to: number, prefixLength: number, out: DataView, start: number, wide: boolean): void {
+    const ends = this.#keyEnds.values;
+    const keyStart = this.#keyStart(from);
+    for (let i = from; i < to; i++) {
+      const at = i - from + 1;
+      const offset = (ends[i] as number) - keyStart - at * prefixLength;
+      if (wide) out.setUint32(start + at * 4, offset, true);
+      else out.setUint16(start + at * 2, offset, true);
+    }
   }
 
   #appendValues(out: ByteWriter, from: number, to: number): Uint8Array {
@@ -255,23 +358,29 @@ export class NodeEntries {
   /** Copies rows, those that lie next to each other at once, and returns the heap that they share from now on. */
   #appendRows(out: ByteWriter, from: number, to: number, layout: RowLayout): Uint8Array {
     const { stride } = layout;
-    const heapFrom = from === 0 ? 0 : (this.#heapEnds[from - 1] as number);
-    const heap = new ByteWriter((this.#heapEnds[to - 1] as number) - heapFrom);
+    const heapBytes = this.#heapBefore(to) - this.#heapBefore(from);
+    const heap = new ByteWriter(heapBytes);
+    const bases = this.#bases.values;
     for (let i = from; i < to; ) {
       const source = this.#sources[i] as RowSource;
-      const first = this.#bases[i] as number;
+      const first = bases[i] as number;
       let end = i + 1;
-      while (end < to && this.#sources[end] === source && this.#bases[end] === first + (end - i) * stride) end++;
+      while (end < to && this.#sources[end] === source && bases[end] === first + (end - i) * stride) end++;
       const at = out.length;
       out.appendRange(source.rows, first, first + (end - i) * stride);
-      for (let row = 0; row < end - i; row++) {
-        moveHeapValues(layout, source, first + row * stride, out, at + row * stride, heap);
-        if (this.shape.keepsMarks === true) continue;
-        const marks = at + row * stride;
-        out.bytes[marks] = (out.bytes[marks] as number) & ~rowMarks;
+      if (heapBytes > 0) {
+        for (let row = 0; row < end - i; row++) {
+          moveHeapValues(layout, source, first + row * stride, out, at + row * stride, heap);
+        }
       }
+      if (this.shape.keepsMarks !== true) clearMarks(out.bytes, at, out.length, stride);
       i = end;
     }
     return heap.bytes.subarray(0, heap.length);
   }
+}
+
+/** Takes the marks of deletions and updates off the rows in a range of bytes. */
+function clearMarks(bytes: Uint8Array, start: number, end: number, stride: number): void {
+  for (let at = start; at < end; at += stride) bytes[at] = (bytes[at] as number) & ~rowMarks;
 }

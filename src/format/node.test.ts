@@ -116,7 +116,7 @@ describe('nodes', () => {
     }
     expect(node.totalCount()).toBe(entries.rowCount(0, 4));
     const again = new NodeEntries(innerShape);
-    for (let i = 0; i < 4; i++) again.addNodeEntry(node, i);
+    again.addNodeEntries(node, 0, 4);
     expect(again.encode(name, 0, 4)).toEqual(node.rows);
   });
 

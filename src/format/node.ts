@@ -12,9 +12,10 @@
 import { compareRanges, copyRange } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { readLatin1 } from '../base/text.ts';
-import { BlockKind, envelopeBytes, openBlock } from './block.ts';
+import { BlockKind, envelopeBytes, openBlock, sealedKind } from './block.ts';
 import { childRefBytes, readChildCount, readChildRef } from './child-ref.ts';
 import type { BlockRef } from './child-ref.ts';
+import { firstNotBelow, headBytes, headOf } from './key-heads.ts';
 import type { RowSource } from './row-layout.ts';
 
 export const nodeHeaderBytes = 24;
@@ -26,40 +27,49 @@ export function padTo4(length: number): number {
   return Math.ceil(length / 4) * 4;
 }
 
+/** No head is greater. */
+const mostHead = 0xffff_ffff;
+
 /** How often strings are read from a node one by one before its text is kept as a whole. */
 const textAfterReads = 24;
 
 /** A node of a tree, its bytes checked. Immutable but for what it remembers to be faster. */
 export class Node implements RowSource {
-  readonly name: string;
-  readonly kind: BlockKind;
-  readonly rows: Uint8Array;
-  readonly rowsView: DataView;
+  // What a look-up needs comes first, so that it lies together in memory.
   readonly level: number;
   readonly count: number;
-  readonly schemaVersion: number;
-  readonly prefixStart: number;
   readonly prefixLength: number;
+  /** The first bytes of the prefix: all of it, mostly, and at hand without a look at the block. */
+  readonly #prefixHead: number;
   /** Length of each suffix, or -1 where they differ. */
   readonly #suffixLength: number;
-  readonly #wide: boolean;
-  readonly #offsetsStart: number;
-  readonly #suffixStart: number;
-  readonly #suffixBytes: number;
+  #heads: Uint32Array | undefined = undefined;
+  /** Of the first and the last head, but for two bits: then the runtime has no need to put the numbers elsewhere. */
+  #firstGuide = 0;
+  #lastGuide = 0;
   readonly rowsStart: number;
   readonly stride: number;
-  readonly heapStart: number;
-  readonly heapEnd: number;
+  readonly rowsView: DataView;
   text: string | undefined = undefined;
   /** For inner nodes: whatever the block cache wants to remember for each child. */
   slots: unknown[] | undefined = undefined;
   /** Of a node that only memory holds: entries whose rows could not be made, and why. They must not be shown. */
   broken: ReadonlyMap<number, Error> | undefined = undefined;
+  #reads = 0;
+  readonly rows: Uint8Array;
+  readonly heapStart: number;
+  readonly heapEnd: number;
+  readonly name: string;
+  readonly kind: BlockKind;
+  readonly schemaVersion: number;
+  readonly prefixStart: number;
+  readonly #wide: boolean;
+  readonly #offsetsStart: number;
+  readonly #suffixStart: number;
+  readonly #suffixBytes: number;
   /** Told how many bytes of memory the node has taken up beyond those of its block. */
   onGrow: ((bytes: number) => void) | undefined = undefined;
-  #heads: Uint32Array | undefined = undefined;
   #grownBytes = 0;
-  #reads = 0;
 
   constructor(name: string, kind: BlockKind, bytes: Uint8Array) {
     const fail = (what: string): never => {
@@ -92,6 +102,7 @@ export class Node implements RowSource {
     // Keys differ, so that no two can be nothing but the prefix: it bounds the entries by the length of the block.
     if (this.count > 1 && this.#suffixBytes === 0) fail('its keys are equal');
     this.prefixStart = body + nodeHeaderBytes;
+    this.#prefixHead = headOf(bytes, this.prefixStart, this.prefixStart + this.prefixLength);
     this.#offsetsStart = this.prefixStart + padTo4(this.prefixLength);
     const offsetBytes = variable ? padTo4((this.count + 1) * (this.#wide ? 4 : 2)) : 0;
     this.#suffixStart = this.#offsetsStart + offsetBytes;
@@ -166,21 +177,28 @@ export class Node implements RowSource {
 
   /** Compares the key of entry `i` with the first `length` bytes of `key`. */
   compareKey(i: number, key: Uint8Array, length: number): number {
-    const shared = Math.min(this.prefixLength, length);
+    const difference = this.#comparePrefix(key, length);
+    if (difference !== 0) return difference;
+    if (length < this.prefixLength) return 1;
+    return this.#compareSuffix(i, key, length);
+  }
+
+  /** Compares what both have of the prefix. */
+  #comparePrefix(key: Uint8Array, length: number): number {
+    const shared = this.prefixLength < length ? this.prefixLength : length;
     for (let j = 0; j < shared; j++) {
       const difference = (this.rows[this.prefixStart + j] as number) - (key[j] as number);
       if (difference !== 0) return difference;
     }
-    if (length < this.prefixLength) return 1;
-    return this.#compareSuffix(i, key, length, 0);
+    return 0;
   }
 
-  /** Compares from byte `skip` of the suffix on; what comes before is known to be equal. */
-  #compareSuffix(i: number, key: Uint8Array, length: number, skip: number): number {
+  /** Compares what comes after the prefix, which is known to be equal. */
+  #compareSuffix(i: number, key: Uint8Array, length: number): number {
     const { rows } = this;
     const end = this.suffixEnd(i);
-    let at = this.suffixStart(i) + skip;
-    let k = this.prefixLength + skip;
+    let at = this.suffixStart(i);
+    let k = this.prefixLength;
     while (at < end && k < length) {
       const difference = (rows[at++] as number) - (key[k++] as number);
       if (difference !== 0) return difference;
@@ -200,9 +218,7 @@ export class Node implements RowSource {
     let start = this.count === 0 ? 0 : this.suffixStart(0);
     for (let i = 0; i < heads.length; i++) {
       const end = this.suffixEnd(i);
-      let head = 0;
-      for (let at = start; at < start + 4; at++) head = (head << 8) | (at < end ? (rows[at] as number) : 0);
-      head >>>= 0;
+      const head = headOf(rows, start, end);
       const ascends =
         head > previous || (head === previous && compareRanges(rows, previousStart, start, rows, start, end) < 0);
       if (!ascends) throw new CorruptionError(this.name, `The keys of the node do not ascend (at entry ${i})`);
@@ -212,49 +228,132 @@ export class Node implements RowSource {
       start = end;
     }
     this.#heads = heads;
+    if (heads.length > 0) {
+      this.#firstGuide = (heads[0] as number) >>> 2;
+      this.#lastGuide = (heads[heads.length - 1] as number) >>> 2;
+    }
     this.#grow(heads.byteLength);
     return heads;
   }
 
+  /** Index of the entry with the first `length` bytes of `key`, or `~i` where `i` is the first with a greater key. */
+  #search(key: Uint8Array, length: number): number {
+    const { prefixLength } = this;
+    if (length <= prefixLength || prefixLength > headBytes) {
+      const difference = this.#comparePrefix(key, length);
+      if (difference !== 0) return difference > 0 ? ~0 : ~this.count;
+      if (length <= prefixLength) return length === prefixLength && this.#startsWithPrefix ? 0 : ~0;
+    } else {
+      const prefix = headOf(key, 0, prefixLength);
+      if (prefix !== this.#prefixHead) return prefix < this.#prefixHead ? ~0 : ~this.count;
+    }
+    const heads = this.#heads ?? this.#loadHeads();
+    const head = headOf(key, prefixLength, length);
+    const first = firstNotBelow(heads, head, this.#guess(head));
+    if (first >= heads.length || heads[first] !== head) return ~first;
+    // A head that holds all of both keys says it all.
+    const suffixLength = this.#suffixLength;
+    if (suffixLength === length - prefixLength && suffixLength <= headBytes) return first;
+    const order = this.#compareSuffix(first, key, length);
+    if (order >= 0) return order === 0 ? first : ~first;
+    return this.#searchAlike(first + 1, head, key, length);
+  }
+
+  /** Where a head is likely to be, if the heads are spread evenly. */
+  #guess(head: number): number {
+    const last = this.count - 1;
+    const span = this.#lastGuide - this.#firstGuide;
+    const guess = span === 0 ? 0 : Math.floor((((head >>> 2) - this.#firstGuide) / span) * last);
+    return guess < 0 ? 0 : guess > last ? last : guess;
+  }
+
+  /** The same among entries whose suffixes may have the same head; those before `from` are below the key. */
+  #searchAlike(from: number, head: number, key: Uint8Array, length: number): number {
+    const heads = this.#heads as Uint32Array;
+    let low = from;
+    let high = head === mostHead ? heads.length : firstNotBelow(heads, head + 1, from - 1);
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const order = this.#compareSuffix(middle, key, length);
+      if (order === 0) return middle;
+      if (order < 0) low = middle + 1;
+      else high = middle;
+    }
+    return ~low;
+  }
+
+  /** Whether the first key is nothing but the prefix. */
+  get #startsWithPrefix(): boolean {
+    return this.count > 0 && this.suffixStart(0) === this.suffixEnd(0);
+  }
+
   /** Index of the first entry whose key is not below the first `length` bytes of `key`; `count` if there is none. */
   lowerBound(key: Uint8Array, length: number = key.length): number {
-    const prefixLength = this.prefixLength;
-    const shared = prefixLength < length ? prefixLength : length;
-    for (let j = 0; j < shared; j++) {
-      const difference = (this.rows[this.prefixStart + j] as number) - (key[j] as number);
-      if (difference !== 0) return difference > 0 ? 0 : this.count;
-    }
-    if (length <= prefixLength) return 0;
+    const found = this.#search(key, length);
+    return found < 0 ? ~found : found;
+  }
+
+  /**
+   * What {@link lowerBound} gives for the key at `key[start .. end)`, which is known to be `least` or more: quick where it
+   * is not much more, as for one of many keys in order.
+   */
+  boundFrom(least: number, key: Uint8Array, start: number, end: number): number {
+    const { prefixLength } = this;
+    const order = compareRanges(
+      this.rows,
+      this.prefixStart,
+      this.prefixStart + prefixLength,
+      key,
+      start,
+      Math.min(end, start + prefixLength),
+    );
+    if (order !== 0) return order > 0 ? least : this.count;
     const heads = this.#heads ?? this.#loadHeads();
+    const suffix = start + prefixLength;
     let head = 0;
-    for (let j = 0; j < 4; j++) {
-      head = (head << 8) | (prefixLength + j < length ? (key[prefixLength + j] as number) : 0);
-    }
+    for (let at = suffix; at < suffix + 4; at++) head = (head << 8) | (at < end ? (key[at] as number) : 0);
     head >>>= 0;
-    let low = 0;
+    let low = least;
     let high = heads.length;
-    // Keys that come in order are beyond all that is there.
-    if (high > 0 && head > (heads[high - 1] as number)) return high;
+    for (let step = 1; low + step <= high; step *= 2) {
+      const next = low + step - 1;
+      const other = heads[next] as number;
+      if (other > head || (other === head && this.#compareSuffixRange(next, key, suffix, end) >= 0)) high = next;
+      else low = next + 1;
+    }
     while (low < high) {
       const middle = (low + high) >>> 1;
       const other = heads[middle] as number;
-      if (other < head || (other === head && this.#compareSuffix(middle, key, length, 0) < 0)) low = middle + 1;
+      if (other < head || (other === head && this.#compareSuffixRange(middle, key, suffix, end) < 0)) low = middle + 1;
       else high = middle;
     }
     return low;
   }
 
+  #compareSuffixRange(i: number, key: Uint8Array, start: number, end: number): number {
+    return compareRanges(this.rows, this.suffixStart(i), this.suffixEnd(i), key, start, end);
+  }
+
+  /** Whether the key of entry `i` is that at `key[start .. end)`. */
+  hasKey(i: number, key: Uint8Array, start: number, end: number): boolean {
+    const { prefixLength, prefixStart, rows } = this;
+    if (this.keyLength(i) !== end - start) return false;
+    const suffix = start + prefixLength;
+    if (this.#compareSuffixRange(i, key, suffix, end) !== 0) return false;
+    return compareRanges(rows, prefixStart, prefixStart + prefixLength, key, start, suffix) === 0;
+  }
+
   /** Index of the entry with exactly this key, or -1. */
   find(key: Uint8Array, length: number = key.length): number {
-    const i = this.lowerBound(key, length);
-    return i < this.count && this.compareKey(i, key, length) === 0 ? i : -1;
+    const found = this.#search(key, length);
+    return found < 0 ? -1 : found;
   }
 
   /** Index of the child under which a key belongs: the last whose separator is not above it, or the first. */
   childFor(key: Uint8Array, length: number = key.length): number {
-    const i = this.lowerBound(key, length);
-    if (i < this.count && this.compareKey(i, key, length) === 0) return i;
-    return i === 0 ? 0 : i - 1;
+    const found = this.#search(key, length);
+    if (found >= 0) return found;
+    return found === ~0 ? 0 : ~found - 1;
   }
 
   child(i: number): BlockRef {
@@ -297,4 +396,9 @@ export function openNode(name: string, bytes: Uint8Array): Node {
   const kind = openBlock(name, bytes);
   if (kind === BlockKind.commit) throw new CorruptionError(name, 'A commit stands where a tree node should');
   return new Node(name, kind, bytes);
+}
+
+/** Opens a block that was sealed here a moment ago: its checksum need not be made again. */
+export function openSealed(name: string, bytes: Uint8Array): Node {
+  return new Node(name, sealedKind(bytes), bytes);
 }

@@ -4,8 +4,8 @@ import type { RowSource } from './row-layout.ts';
 
 export class RowArena implements RowSource {
   readonly name: string;
-  readonly writer: ByteWriter = new ByteWriter(1024);
-  readonly heapWriter: ByteWriter = new ByteWriter(1024);
+  readonly writer: ByteWriter = new ByteWriter();
+  readonly heapWriter: ByteWriter = new ByteWriter();
   readonly rowsStart = 0;
   readonly heapStart = 0;
   readonly text = undefined;

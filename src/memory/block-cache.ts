@@ -28,6 +28,8 @@ export interface CacheCounters {
   driverHits: number;
   /** In the store. */
   misses: number;
+  /** How often a block came into memory or went: while this stays the same, so does what is there. */
+  turnover: number;
 }
 
 type QueueName = 'inner' | 'fresh' | 'kept';
@@ -51,7 +53,7 @@ const innerWeight = 4;
 
 export class BlockCache {
   /** Kept by those who read through the cache: a look-up that remembers its slot does not come by here. */
-  readonly counters: CacheCounters = { hits: 0, driverHits: 0, misses: 0 };
+  readonly counters: CacheCounters = { hits: 0, driverHits: 0, misses: 0, turnover: 0 };
   readonly #limit: () => number;
   readonly #blockBytes: number;
   readonly #slots = new Map<string, HeldSlot>();
@@ -128,6 +130,7 @@ export class BlockCache {
       return slot;
     }
     this.#slots.set(node.name, slot);
+    this.counters.turnover++;
     this.#queues[slot.queue].push(slot);
     node.onGrow = (extra) => this.#grow(slot, extra);
     if (this.sizeBytes > limit) this.#evict(limit, slot);
@@ -143,6 +146,7 @@ export class BlockCache {
   /** Forgets everything. */
   clear(): void {
     for (const slot of this.#slots.values()) slot.node = undefined;
+    this.counters.turnover++;
     this.#slots.clear();
     this.#ghosts.clear();
     for (const queue of Object.values(this.#queues)) queue.clear();
@@ -202,6 +206,7 @@ export class BlockCache {
   #drop(slot: HeldSlot): void {
     this.#queues[slot.queue].remove(slot);
     this.#slots.delete(slot.name);
+    this.counters.turnover++;
     slot.node = undefined;
   }
 

@@ -102,7 +102,7 @@ export class Bridge {
     const shape = this.#registry.requireShape(table);
     const truth = view.table(table);
     if (truth === undefined) return view.emptyTable(shape.schema);
-    if (truth.shape.canonical === shape.canonical) return truth;
+    if (truth.shape.isSame(shape)) return truth;
     const known = this.#states.get(truth);
     return known?.shape === shape ? known : this.#stateBeside(view, truth, shape);
   }

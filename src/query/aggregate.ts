@@ -159,7 +159,7 @@ class NumberSum implements Accumulator {
   }
 
   result(): number | null {
-    return this.#count === 0 ? null : this.#sum.value(this.#mean ? this.#count : 1);
+    return this.#count === 0 ? null : oneZero(this.#sum.value(this.#mean ? this.#count : 1));
   }
 }
 

@@ -14,6 +14,16 @@ function namesOf(branches: readonly Branch[]): string[] {
   return [...new Set(branches.flatMap((branch) => branch.flatMap(({ names }) => names)))];
 }
 
+/** The fields that the branches read together; undefined if one needs the whole row. */
+function readsOf(branches: readonly Branch[]): LayoutField[] | undefined {
+  const fields = new Set<LayoutField>();
+  for (const { reads } of branches.flat()) {
+    if (reads === undefined) return undefined;
+    for (const field of reads) fields.add(field);
+  }
+  return [...fields];
+}
+
 function selectAny(branches: readonly Branch[]): Selector {
   return new AnySelector(branches.map((branch) => new Filter(branch.map(({ selector }) => selector))));
 }
@@ -24,7 +34,7 @@ export class AnyCondition extends Condition {
   #selector: Selector | undefined;
 
   constructor(branches: readonly Branch[]) {
-    super(namesOf(branches), undefined);
+    super(namesOf(branches), undefined, undefined, readsOf(branches));
     this.branches = branches;
   }
 
@@ -64,5 +74,5 @@ function keysOfAll(branch: Branch, field: LayoutField, tree: 'table' | 'index'):
 
 /** What matches just the rows that none of the branches matches. */
 export function opposedTo(branches: readonly Branch[]): Condition {
-  return new Condition(namesOf(branches), undefined, new ComplementSelector(selectAny(branches)));
+  return new Condition(namesOf(branches), undefined, new ComplementSelector(selectAny(branches)), readsOf(branches));
 }

@@ -13,6 +13,7 @@ import { compileClause, conditionsIn, writtenClause, writtenCondition } from './
 import type { Clause, Clauses, WrittenClause } from './clause.ts';
 import type { ComparedValue, FieldName, NumericField, OperatorOf, OrderedField } from './compared-types.ts';
 import { checkFunctionOperator, Condition, requireField } from './condition.ts';
+import type { CompileOptions } from './condition.ts';
 import { countRows } from './count.ts';
 import { Execution } from './execute.ts';
 import type { Row } from './execute.ts';
@@ -26,6 +27,7 @@ import { effectiveOrder } from './plan.ts';
 import type { CompiledQuery, Plan } from './plan.ts';
 import { planQuery } from './planner.ts';
 import { readOf } from './query-read.ts';
+import { rowByKey } from './row-by-key.ts';
 import { RowIterator } from './row-iterator.ts';
 import { orAborted, runOnState } from './run.ts';
 import type { QueryOptions, RunOptions } from './run.ts';
@@ -102,7 +104,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
       onFields = false;
       checkFunctionOperator(condition.name, condition.operator);
     }
-    const compiled = shape === undefined ? undefined : compileClause({ ...compileOptions(this.#host), shape }, written);
+    const compiled = shape === undefined ? undefined : compileClause(compileOptions(this.#host, shape), written);
     this.#wheres = [...this.#wheres, { written, shape, conditions: onFields ? compiled : undefined }];
     return this;
   }
@@ -164,7 +166,18 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
 
   /** Runs the query: the matching rows, as fresh plain objects. */
   execute(options: QueryOptions = {}): Promise<R[]> {
-    return this.#run(this.#written(), options, (execution) => execution.rows() as R[] | Promise<R[]>);
+    const written = this.#written();
+    const rows = (execution: Execution): R[] | Promise<R[]> => execution.rows() as R[] | Promise<R[]>;
+    const { signal } = options;
+    if (this.#budget !== undefined || this.#host.queried !== undefined || signal !== undefined) {
+      return this.#run(written, options, rows);
+    }
+    return runOnState(this.#runOptions(), (state) => {
+      return (
+        (rowByKey(this.#host, state, written) as R[] | Promise<R[]> | undefined) ??
+        this.#onState(state, written, options, rows)
+      );
+    });
   }
 
   /** The first matching row; undefined if there is none. */
@@ -189,7 +202,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   async page(options: PageOptions): Promise<Page<R>> {
     const size = checkedSize(options, this.#limit, this.#offset);
     const { after, signal } = options;
-    const { registered } = compileOptions(this.#host);
+    const registered: CompileOptions['registered'] = (name) => this.#host.registeredFunction(name);
     const clauses = this.#wheres.map(({ written }) => written);
     const bookmarksOf = (shape: TableShape, query: CompiledQuery): Bookmarks => {
       return new Bookmarks({ shape, clauses, registered, order: effectiveOrder(shape.primaryKey, query) });
@@ -288,7 +301,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
       return [new Condition([name], { field: field as LayoutField, comparison: { kind: 'not null' } })];
     };
     const orders: WrittenOrder[] = [{ name, direction: kind === 'min' ? 'asc' : 'desc' }];
-    const first: WrittenQuery = { ...written, orders, fields: [name], limit: 1, more };
+    const first: WrittenQuery = { ...written, orders, fields: [name], folds: [name], limit: 1, more };
     const rows = await this.#run(first, options, (execution) => execution.rows());
     return oneZero(rows[0]?.[name] ?? null);
   }
@@ -301,7 +314,9 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     }
     const written = this.#written();
     const isWhole = written.limit === undefined && written.offset === 0;
-    return this.#run(isWhole ? { ...written, orders: [] } : written, options, (execution) => {
+    const folds = [...groupedBy, ...aggregates.flatMap(({ field }) => field ?? [])];
+    const order = isWhole ? { orders: [], unordered: true } : {};
+    return this.#run({ ...written, ...order, folds }, options, (execution) => {
       const { shape } = execution.state;
       return new Fold(execution, {
         groupedBy: groupedBy.map((name) => requireOrderField(shape, name, 'groupBy')),
@@ -313,12 +328,20 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   #run<T>(written: WrittenQuery, options: QueryOptions, work: (execution: Execution) => T | Promise<T>): Promise<T> {
     const meter = this.#meter();
     const run = (): Promise<T> => {
-      return runOnState(this.#runOptions(), (state) => {
-        const execution = this.#execution(state, written, options, meter);
-        return execution instanceof Promise ? execution.then(work) : work(execution);
-      });
+      return runOnState(this.#runOptions(), (state) => this.#onState(state, written, options, work, meter));
     };
     return orAborted(meter === undefined ? run() : meter.timed(run), this.#table, options.signal);
+  }
+
+  #onState<T>(
+    state: TableState,
+    written: WrittenQuery,
+    options: QueryOptions,
+    work: (execution: Execution) => T | Promise<T>,
+    meter?: BudgetMeter,
+  ): T | Promise<T> {
+    const execution = this.#execution(state, written, options, meter);
+    return execution instanceof Promise ? execution.then(work) : work(execution);
   }
 
   #meter(): BudgetMeter | undefined {

@@ -41,11 +41,19 @@ export class Condition {
   /** The fields and functions that it tests. */
   readonly names: readonly string[];
   readonly on: FieldCondition | undefined;
+  /** The fields that its selector reads; undefined: it needs the whole row. */
+  readonly reads: readonly LayoutField[] | undefined;
   #selector: Selector | undefined;
 
-  constructor(names: readonly string[], on: FieldCondition | undefined, selector?: Selector) {
+  constructor(
+    names: readonly string[],
+    on: FieldCondition | undefined,
+    selector?: Selector,
+    reads: readonly LayoutField[] | undefined = on && [on.field],
+  ) {
     this.names = names;
     this.on = on;
+    this.reads = reads;
     this.#selector = selector;
   }
 
@@ -166,6 +174,6 @@ export function compileCondition(
     if (!negated) return new Condition([name], { field, comparison });
     const opposite = oppositeOf(comparison);
     if (opposite !== undefined) return new Condition([name], { field, comparison: opposite });
-    return new Condition([name], undefined, new ComplementSelector(compileSelector(field, comparison)));
+    return new Condition([name], undefined, new ComplementSelector(compileSelector(field, comparison)), [field]);
   });
 }

@@ -2,7 +2,7 @@
 import type { Environment } from '../base/env.ts';
 import { Pacer } from '../base/pacer.ts';
 import { Node } from '../format/node.ts';
-import { RowDecoder, rowDecoder } from '../format/row-decode.ts';
+import { RowDecoder } from '../format/row-decode.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { Scratch } from '../memory/scratch.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -39,7 +39,8 @@ export class Execution {
   readonly #decoder: RowDecoder;
   readonly #readsText: boolean;
   readonly #filter: Filter;
-  readonly #pacer: Pacer;
+  readonly #environment: Environment;
+  #pacer: Pacer | undefined;
   readonly #signal: AbortSignal | undefined;
   readonly #fields: readonly LayoutField[];
   #rowSize: RowSize | undefined;
@@ -48,13 +49,19 @@ export class Execution {
     this.state = state;
     this.query = query;
     this.plan = plan;
-    const { layout } = state.shape;
-    this.#decoder = fields === undefined ? rowDecoder(layout) : new RowDecoder(fields);
+    const { layout, decoder } = state.shape;
+    this.#decoder = fields === undefined ? decoder : new RowDecoder(fields);
     this.#readsText = (fields ?? layout.variableFields).some(({ variable }) => variable);
     this.#fields = fields ?? layout.fields;
     this.#filter = filterOf(this.plan.residual);
-    this.#pacer = new Pacer(environment);
+    this.#environment = environment;
     this.#signal = signal;
+  }
+
+  /** A single row is found without it, and without a look at the clock. */
+  get #pace(): Pacer {
+    this.#pacer ??= new Pacer(this.#environment);
+    return this.#pacer;
   }
 
   /** How many rows are wanted, those that the offset skips included. */
@@ -128,7 +135,7 @@ export class Execution {
 
   #collect<T>(collector: Collector<T>, scratch: Scratch): Promise<T[]> {
     let bytes = 0;
-    return collect(this.open(), collector, this.#pacer, ({ bound, sizeBytes }) => {
+    return collect(this.open(), collector, this.#pace, ({ bound, sizeBytes }) => {
       this.#checkSignal();
       this.#filter.bound = bound;
       scratch.add(sizeBytes - bytes);
@@ -139,13 +146,13 @@ export class Execution {
   /** The rows that match, as a stream. */
   open(): HitStream {
     const { state, query, plan, needed } = this;
-    return openAccess({ state, query, plan, filter: this.#filter, needed, pacer: this.#pacer, work: this.work });
+    return openAccess({ state, query, plan, filter: this.#filter, needed, pacer: this.#pace, work: this.work });
   }
 
   /** Lets the event loop run if it is time to, and gives up if the signal says so. */
   breathe(): void | Promise<void> {
     this.#checkSignal();
-    return this.#pacer.due() ? this.#pacer.pause() : undefined;
+    return this.#pace.due() ? this.#pace.pause() : undefined;
   }
 
   /** Whoever waits has been told already: this only ends the work. */

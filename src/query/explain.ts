@@ -2,9 +2,9 @@
 import type { PriceTable } from '../storage/prices.ts';
 import type { TableState } from '../table/table-state.ts';
 import { missingIndexOf } from './missing-index.ts';
-import type { Access, CompiledQuery, Plan } from './plan.ts';
+import type { Access, CompiledQuery, IntersectionAccess, Plan } from './plan.ts';
 import { comparePlans } from './plan-cost.ts';
-import type { Comparison, CostEstimate } from './plan-cost.ts';
+import type { Comparison, CostEstimate, Estimated } from './plan-cost.ts';
 import { Execution } from './execute.ts';
 import type { ExecutionOptions } from './execute.ts';
 import { isWorthProbing } from './plan-probe.ts';
@@ -47,6 +47,8 @@ export interface Alternative {
   readonly access: string;
   /** Name of the index, where one is used. */
   readonly index?: string;
+  /** As in {@link Explanation}. */
+  readonly indexes?: readonly string[];
   /** How many times as costly it looks. */
   readonly timesTheCost: number;
 }
@@ -55,10 +57,17 @@ export interface Alternative {
 export interface Explanation {
   /** Name of the table. */
   readonly table: string;
-  /** `nothing`, `keys` (by primary key), `table` (a scan of it, or of ranges), `index`, or `union` of several of these. */
+  /**
+   * `nothing`, `keys` (by primary key), `table` (a scan of it, or of ranges), `index`, `intersection` of several indexes, or
+   * `union` of several of these.
+   */
   readonly access: string;
   /** The index that is used. */
   readonly index?: string;
+  /** Of an intersection: its indexes. Rows come in the order of the first one. */
+  readonly indexes?: readonly string[];
+  /** Whether the entries of the index have all that is asked for, so that their rows are not looked up. */
+  readonly indexOnly: boolean;
   /** How many keys, or ranges of keys, are looked at. */
   readonly ranges: number;
   /** Whether it is read from the end to the beginning. */
@@ -88,19 +97,33 @@ function rangesOf(access: Access): number {
     case 'table':
     case 'index':
       return access.ranges.length;
+    case 'intersection':
+      return [access.first, ...access.others].reduce((sum, { ranges }) => sum + ranges.length, 0);
     case 'union':
       return access.parts.reduce((sum, { plan }) => sum + rangesOf(plan.access), 0);
   }
 }
 
+function indexesOf({ first, others }: IntersectionAccess): string[] {
+  return [first, ...others].map(({ index }) => index.name);
+}
+
+/** The kind of an access, and which indexes it uses. */
+function namedAccess(access: Access): Pick<Explanation, 'access' | 'index' | 'indexes'> {
+  if (access.kind === 'index') return { access: access.kind, index: access.index.name };
+  if (access.kind === 'intersection') return { access: access.kind, indexes: indexesOf(access) };
+  return { access: access.kind };
+}
+
 /** What a plan does, without what it costs. */
-export function describePlan(table: string, { access, residual, ordered }: Plan): Explanation {
+export function describePlan(table: string, { access, residual, ordered, use }: Plan): Explanation {
+  const read = access.kind === 'intersection' ? access.first : access;
   return {
     table,
-    access: access.kind,
-    ...(access.kind === 'index' ? { index: access.index.name } : {}),
+    ...namedAccess(access),
     ranges: rangesOf(access),
-    descending: 'descending' in access && access.descending,
+    descending: 'descending' in read && read.descending,
+    indexOnly: use?.only === true,
     filters: [...new Set(residual.flatMap(({ names }) => names))],
     order: ordered ? 'access' : 'sort',
     ...(access.kind === 'union' ? { parts: access.parts.map((part) => describePlan(table, part.plan)) } : {}),
@@ -174,9 +197,22 @@ function doesAccess(name: string, plan: Plan): readonly [index: string | undefin
     }
     case 'index':
       return [`Reads ${ranges} of index '${access.index.name}'.`, `Looks up their rows in '${name}'.`];
+    case 'intersection': {
+      const names = indexesOf(access).map((index) => `'${index}'`);
+      const does = `Looks in ${ranges} of indexes ${names.join(' and ')} for primary keys that are in all of them.`;
+      return [does, `Looks up their rows in '${name}'.`];
+    }
     case 'union':
       return [`Reads ${ranges} of several indexes.`, `Reads and looks up their rows in '${name}'.`];
   }
+}
+
+function doesIndexOnly(name: string, plan: Plan): readonly [index: string | undefined, table: string] {
+  const [index] = doesAccess(name, plan);
+  return [
+    index && `${index.slice(0, -1)}, which has all that is asked for.`,
+    `Reads rows of '${name}' that are not merged yet, or of which the index holds a value in part.`,
+  ];
 }
 
 function stepsOf(
@@ -188,12 +224,13 @@ function stepsOf(
 ): ExplainedStep[] {
   const { prices, actual } = options;
   const writer = new StepWriter(prices, estimate.blockBytes);
-  const [doesIndex, doesTable] = doesAccess(table, plan);
+  const [doesIndex, doesTable] = plan.use?.only === true ? doesIndexOnly(table, plan) : doesAccess(table, plan);
   const { entries, rows, matches, indexBlocks, indexReads, tableBlocks, tableReads } = estimate;
   if (doesIndex !== undefined) writer.add('index', doesIndex, entries, indexBlocks, indexReads, actual?.index);
-  writer.add('table', doesTable, rows, tableBlocks, tableReads, actual?.table);
+  const spares = plan.use?.only === true && (actual === undefined || actual.table.rows + actual.table.blocks === 0);
+  if (!spares) writer.add('table', doesTable, rows, tableBlocks, tableReads, actual?.table);
   const none = { blocks: 0, requests: 0, bytes: 0 };
-  const found = plan.ordered ? Math.min(matches, rows) : matches;
+  const found = plan.ordered ? Math.min(matches, Math.max(entries, rows)) : matches;
   const filters = describePlan(table, plan).filters;
   if (filters.length > 0) {
     writer.add('filter', `Tests ${filters.join(', ')}.`, found, 0, 0, actual && { rows: actual.matches, ...none });
@@ -252,6 +289,11 @@ export async function explainRun(
   return explained(state, query, comparison, { prices, actual, ran: plan });
 }
 
+function alternativeTo(chosen: Estimated, { candidate, estimate }: Estimated): Alternative {
+  const timesTheCost = rounded(estimate.cost / Math.max(chosen.estimate.cost, 0.01));
+  return { ...namedAccess(candidate.access), timesTheCost };
+}
+
 function explained(
   state: TableState,
   query: CompiledQuery,
@@ -267,11 +309,7 @@ function explained(
   return {
     ...describePlan(name, plan),
     steps: stepsOf(name, plan, query, chosen.estimate, options),
-    alternatives: others.map(({ candidate: { access }, estimate }) => {
-      const timesTheCost = rounded(estimate.cost / Math.max(chosen.estimate.cost, 0.01));
-      if (access.kind !== 'index') return { access: access.kind, timesTheCost };
-      return { access: access.kind, index: access.index.name, timesTheCost };
-    }),
+    alternatives: others.map((other) => alternativeTo(chosen, other)),
     looksCloser: ran === undefined && isWorthProbing(best, all),
     ...(missing === undefined ? {} : { missingIndex: missing }),
   };
@@ -279,5 +317,6 @@ function explained(
 
 function isSameAccess(a: Access, b: Access): boolean {
   if (a.kind === 'index' && b.kind === 'index') return a.index.name === b.index.name;
+  if (a.kind === 'intersection' && b.kind === 'intersection') return indexesOf(a).join() === indexesOf(b).join();
   return a.kind === b.kind;
 }

@@ -8,9 +8,11 @@ import { MalformedKey } from '../format/ordered-key.ts';
 import type { Node } from '../format/node.ts';
 import { endOfValues } from '../table/table-shape.ts';
 import type { TableIndex } from '../table/table-shape.ts';
+import { CursorSequence } from '../tree/cursor-sequence.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import type { KeyRange, RunCursor } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
+import type { IndexAccess } from './plan.ts';
 
 /** Where the indexed values end in the key of an entry: the primary key follows. */
 export function endOfValue(node: Node, key: Uint8Array, keyLength: number, index: TableIndex): number {
@@ -109,4 +111,14 @@ export class DescendingValues implements RunCursor {
     this.#fresh = true;
     return this.next();
   }
+}
+
+/** The entries of an access, in its order. */
+export function indexCursor(tree: Tree, { index, oneValue, ranges, descending }: IndexAccess): RunCursor {
+  const one = ranges.length === 1 ? ranges[0] : undefined;
+  if (one !== undefined && (oneValue || !descending)) return new TreeCursor(tree, one, descending);
+  return new CursorSequence(ranges.length, (i) => {
+    if (!descending) return new TreeCursor(tree, ranges[i]);
+    return new DescendingValues(tree, ranges[ranges.length - 1 - i] as KeyRange, index);
+  });
 }

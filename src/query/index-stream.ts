@@ -93,13 +93,9 @@ export class IndexStream implements HitStream {
 
   #find(key: Uint8Array, length: number): RowHit | Promise<RowHit> {
     const near = this.#leaf;
-    if (
-      near !== undefined &&
-      near.compareKey(0, key, length) <= 0 &&
-      near.compareKey(near.count - 1, key, length) >= 0
-    ) {
+    if (near !== undefined) {
       const at = near.find(key, length);
-      return at < 0 ? this.#missing(this.#cursor.node.name) : { source: near, base: near.rowBase(at) };
+      if (at >= 0) return { source: near, base: near.rowBase(at) };
     }
     const found = this.#state.tree.lookup(key, length);
     if (found instanceof Promise) {

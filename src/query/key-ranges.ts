@@ -135,6 +135,23 @@ export function intersectAll(a: readonly KeyRange[], b: readonly KeyRange[]): Ke
   return both;
 }
 
+/** The components that are in both lists; both ascending, as is what comes out. */
+export function commonComponents(a: readonly Uint8Array[], b: readonly Uint8Array[]): Uint8Array[] {
+  const both: Uint8Array[] = [];
+  for (let i = 0, j = 0; i < a.length && j < b.length; ) {
+    const order = compareBytes(a[i] as Uint8Array, b[j] as Uint8Array);
+    if (order === 0) both.push(a[i] as Uint8Array);
+    if (order <= 0) i++;
+    if (order >= 0) j++;
+  }
+  return both;
+}
+
+/** The components with which keys in one of the ranges can begin. */
+export function componentsIn(components: readonly Uint8Array[], ranges: readonly KeyRange[]): Uint8Array[] {
+  return components.filter((component) => intersectAll([rangeOfComponent(component)], ranges).length > 0);
+}
+
 function compareStarts({ from: a }: KeyRange, { from: b }: KeyRange): number {
   if (a === undefined || b === undefined) return a === b ? 0 : a === undefined ? -1 : 1;
   return compareBytes(a, b);

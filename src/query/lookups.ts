@@ -1,4 +1,5 @@
 /** Rows that are looked up one by one, by primary key: many at a time where their blocks must be read first. */
+import type { RowSource } from '../format/row-layout.ts';
 import type { ReadMemory } from '../memory/scratch.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
@@ -25,6 +26,19 @@ export class Lookups {
 
   add(found: Found | Promise<Found>): void {
     this.#work.lookups++;
+    this.await(found);
+  }
+
+  /** Adds a row that needs no lookup, and was tested before. */
+  pass(source: RowSource, base: number): void {
+    if (this.#late === undefined) {
+      this.#work.matches++;
+      this.#hits.add(source, base);
+    } else this.#late.push(Promise.resolve({ source, base }));
+  }
+
+  /** Adds a row that others look up. */
+  await(found: Found | Promise<Found>): void {
     if (found instanceof Promise) {
       // Should one lookup fail, the others are still under way: their failures are not to go unhandled.
       found.catch(() => undefined);

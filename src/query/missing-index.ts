@@ -17,8 +17,9 @@ export function missingIndexOf(
   shape: TableShape,
   query: CompiledQuery,
   { access, residual, ordered, order }: Plan,
-  { rows, matches }: CostEstimate,
+  { rows: looked, entries, matches }: CostEstimate,
 ): readonly string[] | undefined {
+  const rows = Math.max(looked, entries);
   if (access.kind === 'nothing' || access.kind === 'keys' || rows < fewRows) return undefined;
   const useful = Math.min(matches, (query.limit ?? Number.POSITIVE_INFINITY) + query.offset);
   if (rows < waste * Math.max(1, useful)) return undefined;

@@ -3,19 +3,23 @@ import type { Pacer } from '../base/pacer.ts';
 import { isTextField } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import { CursorSequence } from '../tree/cursor-sequence.ts';
-import { TreeCursor } from '../tree/cursor.ts';
-import type { KeyRange, RunCursor } from '../tree/cursor.ts';
+import type { RunCursor } from '../tree/cursor.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
 import { AllRows, TopRows } from './collector.ts';
 import type { Keep } from './collector.ts';
 import type { Condition } from './condition.ts';
+import type { EntryUse } from './entry-use.ts';
+import { EntryStream } from './entry-stream.ts';
 import { ConcatenatedStream } from './hits.ts';
 import type { HitStream } from './hits.ts';
-import { DescendingValues } from './index-cursor.ts';
+import { indexCursor } from './index-cursor.ts';
 import { IndexStream } from './index-stream.ts';
+import { IntersectionStream } from './intersection-stream.ts';
+import type { KeyProbe } from './key-probe.ts';
 import { KeyStream } from './lookups.ts';
 import { collect, LongValueStream, MergedStream } from './ordered-stream.ts';
-import type { CompiledQuery, IndexAccess, Plan, TableAccess } from './plan.ts';
+import { residualOf } from './plan.ts';
+import type { CompiledQuery, IndexAccess, IntersectionAccess, Plan, TableAccess } from './plan.ts';
 import type { QueryWork } from './query-work.ts';
 import { RowOrder } from './row-order.ts';
 import { Filter } from './selector.ts';
@@ -23,15 +27,6 @@ import { TableStream } from './table-stream.ts';
 
 export function filterOf(conditions: readonly Condition[]): Filter {
   return new Filter(conditions.map(({ selector }) => selector));
-}
-
-function indexCursor(tree: Tree, { index, oneValue, ranges, descending }: IndexAccess): RunCursor {
-  const one = ranges.length === 1 ? ranges[0] : undefined;
-  if (one !== undefined && (oneValue || !descending)) return new TreeCursor(tree, one, descending);
-  return new CursorSequence(ranges.length, (i) => {
-    if (!descending) return new TreeCursor(tree, ranges[i]);
-    return new DescendingValues(tree, ranges[ranges.length - 1 - i] as KeyRange, index);
-  });
 }
 
 /** What it takes to open the access of a plan. */
@@ -59,6 +54,7 @@ export function openAccess(options: OpenOptions): HitStream {
     case 'table':
       return openTable(state, access, filter, work);
     case 'index':
+    case 'intersection':
       return openIndex(options, access);
     case 'union':
       return new ConcatenatedStream(
@@ -86,11 +82,31 @@ export function openTable(
   return new TableStream(state.shape.layout, cursor, descending, filter, work);
 }
 
-function openIndex(options: OpenOptions, access: IndexAccess): HitStream {
+/** The rows of an index's entries, unless unmerged commits have changed them. `use`: what entries are good for. */
+function openEntries(
+  { state, work }: OpenOptions,
+  access: IndexAccess,
+  filter: Filter,
+  use?: EntryUse,
+  probes: readonly KeyProbe[] = [],
+): HitStream {
+  const cursor = indexCursor(state.treeOf(access.index) as Tree, access);
+  if (use === undefined && probes.length === 0) return new IndexStream(state, access, cursor, filter, work);
+  return new EntryStream({ state, access, cursor, filter, work, use, probes });
+}
+
+function openIntersection(options: OpenOptions, access: IntersectionAccess): HitStream {
+  const { state, query, plan, filter, pacer, work } = options;
+  const { first, firstCovers } = access;
+  const open = (probes: readonly KeyProbe[]): HitStream => openEntries(options, first, filter, plan.use, probes);
+  const openFirst = (): HitStream => openEntries(options, first, filterOf(residualOf(query, firstCovers)));
+  return new IntersectionStream({ state, access, pacer, work, open, openFirst });
+}
+
+function openIndex(options: OpenOptions, access: IndexAccess | IntersectionAccess): HitStream {
   const { state, query, plan, filter, work } = options;
-  const { index } = access;
-  const cursor = indexCursor(state.treeOf(index) as Tree, access);
-  let stream: HitStream = new IndexStream(state, access, cursor, filter, work);
+  let stream =
+    access.kind === 'index' ? openEntries(options, access, filter, plan.use) : openIntersection(options, access);
   const { layers } = state;
   // The index knows nothing of unmerged commits: their rows are tested for everything and put where they belong.
   const overlay = (): HitStream => {

@@ -5,9 +5,11 @@
 import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
+import type { Condition } from './condition.ts';
+import { isMerged } from './intersection-stream.ts';
 import { mockRun } from './mock-run.ts';
 import { residualOf } from './plan.ts';
-import type { Access, Candidate, CompiledQuery, UnionAccess } from './plan.ts';
+import type { Access, Candidate, CompiledQuery, IntersectionAccess, UnionAccess } from './plan.ts';
 import { Filter } from './selector.ts';
 import { estimateRange, estimateTree } from './tree-estimate.ts';
 import type { RangeEstimate, TreeEstimate } from './tree-estimate.ts';
@@ -23,6 +25,11 @@ const cost = {
   /** Looking up a row by its primary key, and where rows come in the order of keys. */
   lookup: 0.5,
   nearLookup: 0.2,
+  /** Reading an entry of an index where its row is not looked up. */
+  entry: 0.15,
+  /** Holding a primary key, and looking for one among those that are held, or in an index. */
+  key: 0.15,
+  probe: 0.2,
   /** Setting about a leaf, or a range. */
   leaf: 0.5,
   /** Putting a row in order among all, per doubling; and passing one that is not among the first. */
@@ -49,7 +56,11 @@ interface AccessEstimate {
   readonly leaves: number;
   readonly missing: number;
   readonly ranges: number;
+  /** Of an intersection: entries whose keys are in all of its indexes, and the entries that are read of the others. */
+  readonly joint?: { readonly entries: number; readonly others: number };
 }
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** What a candidate would cost. */
 export interface CostEstimate {
@@ -69,6 +80,18 @@ export interface CostEstimate {
   /** All of it as one number, in microseconds of this machine or a like one. */
   readonly cost: number;
 }
+
+const notEstimated: CostEstimate = {
+  matches: 0,
+  entries: 0,
+  rows: 0,
+  indexBlocks: 0,
+  indexReads: 0,
+  tableBlocks: 0,
+  tableReads: 0,
+  blockBytes: 0,
+  cost: 0,
+};
 
 export interface Estimated {
   readonly candidate: Candidate;
@@ -109,11 +132,13 @@ export class PlanCosts {
       }
       case 'table': {
         const sum = this.#rangesOf(this.#state.tree, access.ranges, table, false);
-        const layers = this.#state.layers.map((layer) => {
-          return this.#rangesOf(layer, access.ranges, estimateTree(layer), false).entries;
-        });
-        const entries = layers.reduce((total, layer) => total + layer, sum.entries);
-        return { ...none, ...sum, entries, ranges: access.ranges.length };
+        const { exact, leaves, missing } = sum;
+        let { entries } = sum;
+        for (const layer of this.#state.layers) {
+          entries += this.#rangesOf(layer, access.ranges, estimateTree(layer), false).entries;
+        }
+        const ranges = access.ranges.length;
+        return { entries, exact, indexLeaves: 0, indexMissing: 0, leaves, missing, ranges };
       }
       case 'index': {
         const tree = this.#state.treeOf(access.index) as Tree;
@@ -128,6 +153,8 @@ export class PlanCosts {
         const ranges = access.ranges.length;
         return { entries, exact, indexLeaves, indexMissing: missing, leaves, missing: missingOf(leaves), ranges };
       }
+      case 'intersection':
+        return this.#intersectionOf(access);
       case 'union': {
         const parts = access.parts.map(({ plan }) => this.#accessOf(plan));
         const sum = (of: (part: AccessEstimate) => number): number =>
@@ -143,6 +170,27 @@ export class PlanCosts {
         };
       }
     }
+  }
+
+  /** Conditions on different fields are taken to have nothing to do with each other. */
+  #intersectionOf({ first, others }: IntersectionAccess): AccessEstimate {
+    const table = this.#table;
+    const sum: Mutable<AccessEstimate> = { ...this.#accessOf({ access: first }) };
+    let joint = sum.entries;
+    let read = 0;
+    for (const other of others) {
+      const more = this.#accessOf({ access: other });
+      joint *= more.entries / Math.max(1, table.entries, more.entries);
+      // Of entries that are merely passed, the leaves between those that are looked for are not read.
+      const isMergedIn = isMerged(first, other);
+      const part = isMergedIn ? Math.min(1, sum.entries / Math.max(1, more.indexLeaves)) : 1;
+      if (!isMergedIn) read += more.entries;
+      sum.indexLeaves += more.indexLeaves * part;
+      sum.indexMissing += more.indexMissing * part;
+      sum.ranges += more.ranges;
+      sum.exact &&= more.exact;
+    }
+    return { ...sum, joint: { entries: joint, others: read } };
   }
 
   #rangesOf(tree: Tree, ranges: readonly KeyRange[], shape: TreeEstimate, ofValues: boolean): RangeEstimate {
@@ -161,8 +209,23 @@ export class PlanCosts {
   open(candidates: readonly Candidate[]): Estimated[] {
     return candidates.map((candidate) => {
       const access = this.#accessOf(candidate);
-      return { candidate, access, estimate: this.estimate(candidate, access, access.entries) };
+      return { candidate, access, estimate: notEstimated };
     });
+  }
+
+  /** The access that gives the fewest entries. */
+  #fewest(all: readonly Estimated[]): Estimated {
+    // What is found by several accesses is not sampled.
+    const single = all.filter(({ candidate: { access } }) => access.kind !== 'union' && access.kind !== 'intersection');
+    return (single.length === 0 ? all : single).reduce((best, one) =>
+      one.access.entries < best.access.entries ? one : best,
+    );
+  }
+
+  /** Rows that match, where an access gives just them; undefined where rows must be tested to know. */
+  countedMatches(all: readonly Estimated[]): number | undefined {
+    const { candidate, access } = this.#fewest(all);
+    return residualOf(this.#query, candidate.covered).length === 0 ? access.entries : undefined;
   }
 
   /**
@@ -170,22 +233,25 @@ export class PlanCosts {
    * a little more than nothing.
    */
   matches(all: readonly Estimated[]): number {
-    // What is found by several accesses is not sampled.
-    const single = all.filter(({ candidate: { access } }) => access.kind !== 'union');
-    const fewest = (single.length === 0 ? all : single).reduce((best, one) =>
-      one.access.entries < best.access.entries ? one : best,
-    );
+    const fewest = this.#fewest(all);
     const { candidate, access } = fewest;
     const residual = residualOf(this.#query, candidate.covered);
-    if (residual.length === 0) return access.entries;
     const { tested, matched } = mockRun(
       this.#state,
       candidate.access,
       new Filter(residual.map(({ selector }) => selector)),
     );
-    const guessed = usualSelectivity ** residual.length;
+    const guessed = residual.reduce((part, condition) => part * this.#selectivity(condition, all), 1);
     // Of few rows, the sample says little.
     return (access.entries * (matched + guessed)) / (tested + 1);
+  }
+
+  /** Which part of all rows matches a condition: as a tree says that has it by itself, if one has. */
+  #selectivity(condition: Condition, all: readonly Estimated[]): number {
+    const counted = all.find(({ candidate: { covered }, access: { exact, joint } }) => {
+      return exact && joint === undefined && covered.length === 1 && covered[0] === condition;
+    });
+    return counted === undefined ? usualSelectivity : Math.min(1, counted.access.entries / this.#table.entries);
   }
 
   /** Whether the tree itself says how many entries a range has. */
@@ -245,6 +311,13 @@ export class PlanCosts {
     return sum;
   }
 
+  /** The part of the entries, or keys, whose rows are looked at. */
+  #lookedUp({ use }: Candidate, tests: readonly unknown[], entries: number, matches: number): number {
+    if (use === undefined) return 1;
+    if (use.only) return 0;
+    return Math.min(1, matches / Math.max(1, entries)) ** (use.tests.length / tests.length);
+  }
+
   /** What a candidate costs if so many rows match in all. */
   estimate(candidate: Candidate, access: AccessEstimate, matches: number): CostEstimate {
     const { limit, offset } = this.#query;
@@ -255,9 +328,13 @@ export class PlanCosts {
     if (candidate.access.kind === 'union') return this.#unionEstimate(candidate.access, matches);
     const tests = residualOf(this.#query, candidate.covered);
     const part = tests.length === 0 ? expected : (expected + Math.min(1, expected * misfortune)) / 2;
-    const entries = access.entries * part;
-    const indexed = candidate.access.kind === 'index';
-    const rows = entries;
+    const { joint } = access;
+    const others = joint?.others ?? 0;
+    const entries = access.entries * part + others;
+    const indexed = candidate.access.kind === 'index' || joint !== undefined;
+    const found =
+      joint === undefined ? access.entries : tests.length === 0 ? matches : Math.max(joint.entries, matches);
+    const rows = found * part * this.#lookedUp(candidate, tests, found, matches);
     // The first leaf is there in any case.
     const indexLeaves = Math.max(Math.min(1, access.indexLeaves), access.indexLeaves * part);
     const indexReads = access.indexLeaves === 0 ? 0 : (access.indexMissing / access.indexLeaves) * indexLeaves;
@@ -269,10 +346,16 @@ export class PlanCosts {
     const byKey = candidate.access.kind === 'index' && candidate.access.oneValue;
     let time = reads * cost.read + (leaves + indexLeaves + access.ranges) * cost.leaf;
     if (candidate.access.kind !== 'table') time += rows * (byKey ? cost.nearLookup : cost.lookup);
-    for (const { selector } of tests) time += rows * (selector.cost >= 1000 ? cost.slowTest : cost.test);
-    if (tests.length === 0) time += rows * cost.test;
+    const { use } = candidate;
+    const tested = use?.only === true ? found * part : rows;
+    for (const { selector } of tests) time += tested * (selector.cost >= 1000 ? cost.slowTest : cost.test);
+    if (tests.length === 0) time += tested * cost.test;
+    if (use !== undefined || joint !== undefined) time += (entries - others) * cost.entry;
+    if (candidate.access.kind === 'intersection') {
+      time += others * cost.key + access.entries * part * cost.probe * candidate.access.others.length;
+    }
     if (indexed) time += this.#overlaid * cost.overlaid;
-    if (!candidate.ordered && this.#query.counts !== true) {
+    if (!candidate.ordered && this.#query.unordered !== true) {
       const sorted = Math.min(matches, needed);
       time += matches * cost.pass + sorted * Math.log2(sorted + 1) * cost.sort;
     }
@@ -313,6 +396,11 @@ export function comparePlans(
     for (const one of all)
       one.estimate = costs.estimate(one.candidate, one.access, Math.min(matches, one.access.entries));
   };
+  const counted = costs.countedMatches(all);
+  if (counted !== undefined) {
+    reestimate(counted);
+    return { all, best: cheapest(all) };
+  }
   const most = Math.min(...all.map(({ access }) => access.entries));
   // Where one is the best whether all or none of the rows match, there is nothing to find out.
   reestimate(most);

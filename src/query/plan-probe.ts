@@ -23,15 +23,20 @@ async function readTowards(tree: Tree, key: Uint8Array): Promise<void> {
   }
 }
 
-function isUncertain({ candidate: { access }, access: { exact } }: Estimated): boolean {
-  return !exact && access.kind === 'index';
+function isGuessed({ candidate: { access }, access: { exact } }: Estimated): boolean {
+  return !exact && (access.kind === 'index' || access.kind === 'intersection');
+}
+
+/** In how many leaves of an index a range lies is known. How many rows are looked up is not, unless none are. */
+function isUncertain(one: Estimated): boolean {
+  return isGuessed(one) && one.candidate.use?.only !== true;
 }
 
 /** Whether it pays to look closer before one of several plans is chosen. */
 export function isWorthProbing(best: Estimated, all: readonly Estimated[]): boolean {
   const uncertain = all.filter((one) => isUncertain(one));
   // Of two that look good, one may be far worse than it looks.
-  if (uncertain.includes(best) && uncertain.length > 1) return true;
+  if (uncertain.includes(best) && all.filter((one) => isGuessed(one)).length > 1) return true;
   return best.estimate.indexReads + best.estimate.tableReads > fewReads && uncertain.length > 0;
 }
 

@@ -6,9 +6,11 @@ import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Condition } from './condition.ts';
 import { AnyCondition, opposedTo } from './any-condition.ts';
+import { entryUseOf } from './entry-use.ts';
+import type { EntryUse, TakenFields } from './entry-use.ts';
 import { directionOf, indexRanges } from './index-ranges.ts';
 import type { FieldAccess } from './index-ranges.ts';
-import { intersectAll } from './key-ranges.ts';
+import { commonComponents, componentsIn, intersectAll } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
 import { PositionCondition } from './position.ts';
 import type { OrderField } from './row-order.ts';
@@ -22,6 +24,10 @@ export interface CompiledQuery {
   readonly offset: number;
   /** Whether only the number of rows is wanted. */
   readonly counts?: boolean;
+  /** Whether it makes no difference in which order rows come. */
+  readonly unordered?: boolean;
+  /** Undefined: whole rows. */
+  readonly takes?: TakenFields | undefined;
 }
 
 /** The table's tree, or ranges of it. */
@@ -43,6 +49,16 @@ export interface IndexAccess {
   readonly descending: boolean;
 }
 
+/** Rows that several indexes have entries for. */
+export interface IntersectionAccess {
+  readonly kind: 'intersection';
+  /** The one that is gone through: rows come in its order. */
+  readonly first: IndexAccess;
+  readonly others: readonly IndexAccess[];
+  /** Conditions that the first one fulfils by itself. */
+  readonly firstCovers: readonly Condition[];
+}
+
 /** Several accesses, no row in more than one of them: each leaves out what the earlier ones have. */
 export interface UnionAccess {
   readonly kind: 'union';
@@ -55,6 +71,7 @@ export type Access =
   | { readonly kind: 'keys'; readonly keys: readonly Uint8Array[] }
   | TableAccess
   | IndexAccess
+  | IntersectionAccess
   | UnionAccess;
 
 /** A way to come by all rows that match. */
@@ -64,6 +81,8 @@ export interface Candidate {
   readonly covered: readonly Condition[];
   /** Whether its rows come in the order that is asked for. */
   readonly ordered: boolean;
+  /** What the entries of its index are good for; undefined: they only say where rows are. */
+  readonly use?: EntryUse | undefined;
 }
 
 export interface Plan extends Candidate {
@@ -116,24 +135,30 @@ function accessBy(
   keysOf: (condition: Condition) => KeyAccess | undefined,
   conditions: readonly Condition[],
 ): FieldAccess | undefined {
-  let values: FieldAccess | undefined;
-  let count = Number.POSITIVE_INFINITY;
+  let components: readonly Uint8Array[] | undefined;
   let ranges: readonly KeyRange[] | undefined;
   const covered: Condition[] = [];
+  const coveredByRanges: Condition[] = [];
   for (const condition of conditions) {
     const keys = keysOf(condition);
-    if (keys?.kind === 'values' && keys.components.length < count) {
-      count = keys.components.length;
-      values = { keys, covered: keys.exact ? [condition] : [] };
+    if (keys === undefined) continue;
+    if (keys.kind === 'values') {
+      components = components === undefined ? keys.components : commonComponents(components, keys.components);
+      if (keys.exact) covered.push(condition);
+    } else {
+      ranges = ranges === undefined ? keys.ranges : intersectAll(ranges, keys.ranges);
+      if (keys.exact) coveredByRanges.push(condition);
     }
-    if (keys?.kind !== 'ranges') continue;
-    ranges = ranges === undefined ? keys.ranges : intersectAll(ranges, keys.ranges);
-    if (ranges.length === 0) return { keys: undefined, covered: [] };
-    if (keys.exact) covered.push(condition);
   }
-  if (values !== undefined) return values;
   // Whether all of it is exact does not matter here: what is not covered is tested.
-  return ranges === undefined ? undefined : { keys: { kind: 'ranges', ranges, exact: false }, covered };
+  if (components === undefined) {
+    if (ranges === undefined) return undefined;
+    if (ranges.length === 0) return { keys: undefined, covered: [] };
+    return { keys: { kind: 'ranges', ranges, exact: false }, covered: coveredByRanges };
+  }
+  const within = ranges === undefined ? components : componentsIn(components, ranges);
+  if (within.length === 0) return { keys: undefined, covered: [] };
+  return { keys: { kind: 'values', components: within, exact: false }, covered };
 }
 
 /** Plans what is a part of another query. */
@@ -175,8 +200,8 @@ class Planner {
     for (const edition of state.editions) if (isUsable(edition)) this.#addIndex(edition.index);
   }
 
-  #add(access: Access, ordered: boolean, covered: readonly Condition[] = []): void {
-    this.candidates.push({ access, ordered, covered });
+  #add(access: Access, ordered: boolean, covered: readonly Condition[] = [], use?: EntryUse): void {
+    this.candidates.push({ access, ordered, covered, use });
   }
 
   #addKeys(): void {
@@ -204,10 +229,11 @@ class Planner {
       if (!(condition instanceof AnyCondition) || condition.branches.length > maxParts) continue;
       const others = this.#query.conditions.filter((other) => other !== condition);
       const { branches } = condition;
+      const takes = this.#takenFromParts();
       const parts = branches.map((branch, i) => {
         const earlier = i === 0 ? [] : [opposedTo(branches.slice(0, i))];
         const conditions = [...branch, ...others, ...earlier];
-        const query: CompiledQuery = { conditions, order: [], limit: undefined, offset: 0 };
+        const query: CompiledQuery = { conditions, order: [], limit: undefined, offset: 0, unordered: true, takes };
         return { query, plan: this.#planPart(this.#state, query) };
       });
       // A part that reads the whole table might as well look for all the others too.
@@ -216,8 +242,18 @@ class Planner {
     }
   }
 
+  /** What is taken of the rows of a part: also what they are sorted by. */
+  #takenFromParts(): TakenFields | undefined {
+    const { takes } = this.#query;
+    return takes && { ...takes, fields: [...takes.fields, ...this.#order.map(({ field }) => field)] };
+  }
+
+  #useOf(index: TableIndex, covered: readonly Condition[]): EntryUse | undefined {
+    return entryUseOf(this.#state, this.#query.takes, index, residualOf(this.#query, covered), this.#order);
+  }
+
   #addIndex(index: TableIndex): void {
-    const { limit } = this.#query;
+    const { limit, conditions: asked, counts } = this.#query;
     // A place in an order by one field and the primary key is none in an index that has further fields between them.
     const conditions =
       index.fields.length === 1
@@ -240,8 +276,11 @@ class Planner {
     if (used === 0) {
       // Nothing is ever ordered by what a function returns.
       if (result !== undefined) return;
-      if (!ordered || limit === undefined) return;
-      this.#add({ kind: 'index', index, oneValue, ranges: found.ranges, descending }, true);
+      const use = this.#useOf(index, []);
+      // Reading all of an index pays where it is in order and few rows are wanted, or where it is read instead of the table.
+      const isInstead = use?.only === true && (counts !== true || asked.length > 0);
+      if (!isInstead && (!ordered || limit === undefined)) return;
+      this.#add({ kind: 'index', index, oneValue, ranges: found.ranges, descending }, ordered, [], use);
       return;
     }
     const position = this.#query.conditions.find((condition) => condition instanceof PositionCondition);
@@ -250,7 +289,7 @@ class Planner {
     const ranges = behind === undefined ? found.ranges : intersectAll(found.ranges, [behind]);
     const covered = behind === undefined ? found.covered : [...found.covered, position as Condition];
     const access: Access = { kind: 'index', index, oneValue, ranges, descending };
-    this.#add(ranges.length === 0 ? { kind: 'nothing' } : access, ordered, covered);
+    this.#add(ranges.length === 0 ? { kind: 'nothing' } : access, ordered, covered, this.#useOf(index, covered));
   }
 
   /** The direction in which the index gives the order that is asked for, by the fields that no condition fixes. */

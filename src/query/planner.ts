@@ -1,19 +1,21 @@
 /** Chooses the plan of a query: the one that costs least, for all that is known. */
 import type { TableState } from '../table/table-state.ts';
+import { intersectionsOf } from './intersections.ts';
 import { candidatesFor, effectiveOrder, isBest, residualOf } from './plan.ts';
 import type { Candidate, CompiledQuery, Plan } from './plan.ts';
 import { comparePlans } from './plan-cost.ts';
 import { isWorthProbing, probe } from './plan-probe.ts';
 
 /** The plan that comes by the rows in one of the possible ways. */
-export function planOf(state: TableState, query: CompiledQuery, { access, covered, ordered }: Candidate): Plan {
+export function planOf(state: TableState, query: CompiledQuery, candidate: Candidate): Plan {
   const order = effectiveOrder(state.shape.primaryKey, query);
-  return { access, covered, ordered, residual: residualOf(query, covered), order };
+  return { ...candidate, residual: residualOf(query, candidate.covered), order };
 }
 
 /** All the ways to come by the rows of a query. */
 export function candidatesOf(state: TableState, query: CompiledQuery): Candidate[] {
-  return candidatesFor(state, query, effectiveOrder(state.shape.primaryKey, query), planFromMemory);
+  const candidates = candidatesFor(state, query, effectiveOrder(state.shape.primaryKey, query), planFromMemory);
+  return [...candidates, ...intersectionsOf(state, query, candidates)];
 }
 
 /** The only candidate, or one that nothing can be better than. */

@@ -92,6 +92,7 @@ export class PositionCondition extends Condition {
       [...new Set(order.fields.map(({ field }) => field.name))],
       undefined,
       new PositionSelector(leads, order, key),
+      order.fields.map(({ field }) => field),
     );
     this.#shape = shape;
     this.#order = order;

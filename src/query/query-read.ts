@@ -24,6 +24,7 @@ export function readOf({ query, plan }: { readonly query: CompiledQuery; readonl
       if (access.ranges.length > 1) return { keys: undefined, range: undefined, matches: matching(query.conditions) };
       return { keys: undefined, range: access.ranges[0], matches: matching(residual) };
     case 'index':
+    case 'intersection':
     case 'union':
       // What the index has tested, a row that is not in it yet must be tested for.
       return { keys: undefined, range: undefined, matches: matching(query.conditions) };

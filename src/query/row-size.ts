@@ -1,5 +1,6 @@
 /** What rows take in memory once they are decoded, as an estimate: queries that collect them count it. */
 import { Node } from '../format/node.ts';
+import { EntryRows } from './entry-reader.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 
 /** Of an object, of a value in it, and of a string beside its text, in bytes. */
@@ -19,6 +20,7 @@ export class RowSize {
 
   /** Bytes of a decoded row of this source. Its strings are parts of a text of the whole source. */
   of(source: RowSource): number {
+    if (this.#hasText && source instanceof EntryRows) return this.#fixedBytes + source.sizeBytes / source.count;
     if (!this.#hasText || !(source instanceof Node)) return this.#fixedBytes;
     return this.#fixedBytes + source.sizeBytes / source.count;
   }

@@ -21,11 +21,15 @@ export interface RunOptions {
 }
 
 /** Rejects as soon as the signal is aborted, whatever the promise still waits for: a store that does not answer. */
-export async function orAborted<T>(running: Promise<T>, table: string, signal: AbortSignal | undefined): Promise<T> {
+export function orAborted<T>(running: Promise<T>, table: string, signal: AbortSignal | undefined): Promise<T> {
+  return signal === undefined ? running : orGivenUp(running, table, signal);
+}
+
+async function orGivenUp<T>(running: Promise<T>, table: string, signal: AbortSignal): Promise<T> {
   try {
     return await untilAborted(running, signal);
   } catch (error) {
-    if (signal?.aborted !== true || error !== signal.reason) throw error;
+    if (!signal.aborted || error !== signal.reason) throw error;
     const message = `The query on table '${table}' was given up because its signal was aborted.`;
     throw new AbortedError(message, { cause: error });
   }

@@ -2,6 +2,7 @@
  * What can be told of a tree, and of a range of it, from the blocks that are in memory: how many entries there are, in how
  * many leaves, and how many of those would have to be read. Nothing is read, and no block counts as used.
  */
+import type { BlockRef } from '../format/child-ref.ts';
 import type { Node } from '../format/node.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
@@ -89,10 +90,26 @@ function lowestInner(tree: Tree, root: Node): Node | undefined {
   return node.level === 1 ? node : undefined;
 }
 
-/** The tree as a whole. */
+interface KnownEstimate {
+  readonly turnover: number;
+  readonly estimate: TreeEstimate;
+}
+
+const known = new WeakMap<Tree, KnownEstimate>();
+
+/** The tree as a whole. Worked out anew only when a block has come into memory or gone since. */
 export function estimateTree(tree: Tree): TreeEstimate {
   if (tree.ref === null) return emptyTree;
-  const { count: entries, level, sizeBytes } = tree.ref;
+  const { turnover } = tree.source.counters;
+  const before = known.get(tree);
+  if (before?.turnover === turnover) return before.estimate;
+  const estimate = estimateAnew(tree, tree.ref);
+  known.set(tree, { turnover, estimate });
+  return estimate;
+}
+
+function estimateAnew(tree: Tree, ref: BlockRef & { readonly level: number }): TreeEstimate {
+  const { count: entries, level, sizeBytes } = ref;
   const root = tree.glanceRoot();
   if (level === 0) return { entries, leaves: 1, level, atHand: root === undefined ? 0 : 1, leafBytes: sizeBytes };
   const inner = root && lowestInner(tree, root);

@@ -8,6 +8,7 @@ import { compileClause, conditionsIn } from './clause.ts';
 import type { WrittenClause } from './clause.ts';
 import { requireField } from './condition.ts';
 import type { CompileOptions, Condition } from './condition.ts';
+import type { TakenFields } from './entry-use.ts';
 import type { CompiledQuery } from './plan.ts';
 import type { OrderField } from './row-order.ts';
 
@@ -35,6 +36,10 @@ export interface WrittenQuery {
   readonly offset: number;
   /** Whether only the number of rows is wanted. */
   readonly counts?: boolean;
+  /** Names of the fields whose values are folded, where rows are not returned. */
+  readonly folds?: readonly string[];
+  /** Whether it makes no difference in which order rows come. */
+  readonly unordered?: boolean;
   /** Conditions that follow from the call that runs the query. */
   readonly more?: (shape: TableShape, query: CompiledQuery) => readonly Condition[];
 }
@@ -48,37 +53,51 @@ export function requireOrderField(shape: TableShape, name: string, what = 'order
   );
 }
 
-/** What clauses are compiled with. */
-export function compileOptions(host: QueryHost): Omit<CompileOptions, 'shape'> {
-  return { registered: (name) => host.registeredFunction(name) };
+/** What clauses are compiled with, for a version of their table. */
+export function compileOptions(host: QueryHost, shape: TableShape): CompileOptions {
+  return { shape, registered: (name) => host.registeredFunction(name) };
 }
 
 /** Compiles a query for a version of its table. */
 export function compileQuery(host: QueryHost, shape: TableShape, written: WrittenQuery): CompiledQuery {
   const asked: CompiledQuery = {
-    conditions: written.wheres.flatMap((where) => compileWhere(host, shape, where)),
+    conditions: compileWheres(host, shape, written.wheres),
     order: written.orders.map(({ name, direction }): OrderField => {
       return { field: requireOrderField(shape, name), descending: direction === 'desc' };
     }),
     limit: written.limit,
     offset: written.offset,
     counts: written.counts === true,
+    unordered: written.counts === true || written.unordered === true,
+    takes: takenFields(shape, written),
   };
   const more = written.more?.(shape, asked) ?? [];
   return more.length === 0 ? asked : { ...asked, conditions: [...asked.conditions, ...more] };
 }
 
-function compileWhere(host: QueryHost, shape: TableShape, where: Where): readonly Condition[] {
+/** Names that are none of a field are left for those to refuse who take its values. */
+function takenFields({ layout }: TableShape, { counts, folds, fields }: WrittenQuery): TakenFields | undefined {
+  const names = counts === true ? [] : (folds ?? fields);
+  if (names === undefined) return undefined;
+  const taken = names.map((name) => layout.field(name)).filter((field) => field !== undefined);
+  return { fields: taken, signs: counts !== true && folds === undefined };
+}
+
+function compileWheres(host: QueryHost, shape: TableShape, wheres: readonly Where[]): readonly Condition[] {
+  const [first] = wheres;
+  if (first === undefined) return [];
+  const conditions = compileWhere(host, shape, first);
+  return wheres.length === 1 ? conditions : wheres.flatMap((where) => compileWhere(host, shape, where));
+}
+
+/** The conditions of a clause, for a version of its table. */
+export function compileWhere(host: QueryHost, shape: TableShape, where: Where): readonly Condition[] {
   const { written, shape: known, conditions } = where;
-  const isKnown = conditions !== undefined && isSame(known, shape) && !usesFunctions(host, written);
-  return isKnown ? conditions : compileClause({ ...compileOptions(host), shape }, written);
+  const isKnown = conditions !== undefined && known?.isSame(shape) === true && !usesFunctions(host, written);
+  return isKnown ? conditions : compileClause(compileOptions(host, shape), written);
 }
 
 function usesFunctions(host: QueryHost, written: WrittenClause): boolean {
   if (written.kind === 'condition') return host.registeredFunction(written.condition.name) !== undefined;
   return conditionsIn(written).some(({ name }) => host.registeredFunction(name) !== undefined);
-}
-
-function isSame(a: TableShape | undefined, b: TableShape): boolean {
-  return a === b || a?.canonical === b.canonical;
 }

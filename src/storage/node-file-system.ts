@@ -149,12 +149,16 @@ export class NodeFileSystem implements FileSystem {
   }
 
   #open(path: string, flags: 'r' | 'wx'): Promise<OpenFile | undefined> {
-    const opened = this.#pace.run(
-      () => fs.openSync(path, flags),
+    const opened = this.#pace.run<number | undefined>(
+      () => {
+        // Where an object is to be created, mostly nothing is there. Asking first costs less than an exception.
+        if (flags === 'r' && fs.statSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
+        return fs.openSync(path, flags);
+      },
       () => openFile(path, flags),
     );
     return unless<OpenFile | undefined>(
-      opened.then((descriptor) => new OpenFile(descriptor, this.#pace)),
+      opened.then((descriptor) => (descriptor === undefined ? undefined : new OpenFile(descriptor, this.#pace))),
       { ENOENT: undefined },
     );
   }
@@ -228,7 +232,10 @@ export class NodeFileSystem implements FileSystem {
   async syncFolder(path: string): Promise<void> {
     // Windows has no such call; its file systems keep the order of such changes themselves.
     if (process.platform === 'win32') return;
-    const descriptor = await openFile(path, 'r');
+    const descriptor = await this.#pace.run(
+      () => fs.openSync(path, 'r'),
+      () => openFile(path, 'r'),
+    );
     try {
       await syncFile(descriptor);
     } finally {

@@ -12,7 +12,8 @@ import {
 import { endOfResult } from '../format/result-component.ts';
 import { inlineBytes, nonAsciiFlag, RowLayout } from '../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
-import { heapPlace, isNull, readField } from '../format/row-decode.ts';
+import { heapPlace, isNull, readField, rowDecoder } from '../format/row-decode.ts';
+import type { RowDecoder } from '../format/row-decode.ts';
 import { canonicalSchema } from '../format/stored-schema.ts';
 import type { StoredDefault, StoredFunctionIndex, StoredSchema } from '../format/stored-schema.ts';
 import { Types } from '../format/types.ts';
@@ -61,6 +62,10 @@ export class TableShape {
   readonly leafShape: EntryShape;
   /** Leaves of commits, where rows may be marked as deleted or updated. */
   readonly changeShape: EntryShape;
+  /** Makes objects of its rows. */
+  readonly decoder: RowDecoder;
+  /** The last one that was found to be the same: comparing their texts takes longer than much of what is done with them. */
+  #same: TableShape | undefined;
 
   constructor(schema: StoredSchema) {
     this.name = schema.name;
@@ -83,6 +88,15 @@ export class TableShape {
     this.blobFields = this.layout.fields.filter(({ typeId }) => typeId === Types.blob);
     this.leafShape = { kind: BlockKind.table, level: 0, layout: this.layout, schemaVersion: schema.version };
     this.changeShape = { ...this.leafShape, keepsMarks: true };
+    this.decoder = rowDecoder(this.layout);
+  }
+
+  /** Whether another shape is of the same definition. */
+  isSame(other: TableShape): boolean {
+    if (other === this || other === this.#same) return true;
+    if (other.canonical !== this.canonical) return false;
+    this.#same = other;
+    return true;
   }
 
   /** Key of a primary key value that was normalized. */
@@ -102,10 +116,11 @@ export class TableShape {
     source: RowSource,
     base: number,
     primaryKey: Uint8Array,
+    primaryKeyLength: number = primaryKey.length,
   ): void {
     const { fields } = index;
     for (let i = 0; i < fields.length; i++) writeFieldComponent(writer, source, base, fields[i] as LayoutField);
-    writer.append(primaryKey);
+    writer.appendRange(primaryKey, 0, primaryKeyLength);
   }
 }
 

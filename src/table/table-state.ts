@@ -3,7 +3,6 @@
  * (the committed cache). Immutable: a new commit gives a new state.
  */
 import { NodeEntries } from '../format/node-entries.ts';
-import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
 import { rowDeletedFlag } from '../format/row-layout.ts';
 import { TreeCursor } from '../tree/cursor.ts';
@@ -31,9 +30,9 @@ function mergeNodes(shape: TableShape, newer: Node, older: Node): Node {
   const merged = new MergedCursor(inputs, undefined, false, true);
   // Both are in memory, so that the cursor never answers with a promise.
   while (merged.next() === true) {
-    for (let i = merged.from; i < merged.to; i++) entries.addNodeEntry(merged.node, i);
+    entries.addNodeEntries(merged.node, merged.from, merged.to);
   }
-  return openNode(memoryName, entries.encode(memoryName, 0, entries.count));
+  return entries.toNode(memoryName);
 }
 
 /**
@@ -112,6 +111,14 @@ export class TableState {
       hit = await (this.layers[i] as Tree).lookup(key);
     }
     return hit === undefined ? this.tree.lookup(key) : visible(hit);
+  }
+
+  /**
+   * Whether there is certainly no row with a key from `first` to `last`, both included, nor a mark of one that was deleted,
+   * for all that is in memory. False where that is not known.
+   */
+  holdsNone(first: Uint8Array, last: Uint8Array): boolean {
+    return this.layers.every((layer) => layer.holdsNone(first, last)) && this.tree.holdsNone(first, last);
   }
 
   /** Whether a commit that is not merged yet has changed the row with this key. */

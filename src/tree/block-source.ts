@@ -3,7 +3,7 @@
  * all who ask at the same time, and reads a damaged block a second time before it gives up.
  */
 import { CorruptionError } from '../base/errors.ts';
-import { blockName } from '../format/keys.ts';
+import { blockNames } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
 import type { BlockRef } from '../format/child-ref.ts';
 import type { EntryShape } from '../format/node-entries.ts';
@@ -45,7 +45,7 @@ export interface BlockSource {
 
 /** A source for trees that are one node in memory. */
 export const noBlocks: BlockSource = {
-  counters: { hits: 0, driverHits: 0, misses: 0 },
+  counters: { hits: 0, driverHits: 0, misses: 0, turnover: 0 },
   memory: unboundedMemory,
   find: () => undefined,
   load: (ref) => Promise.reject(new CorruptionError(ref.id, 'A tree in memory refers to a block')),
@@ -88,12 +88,8 @@ export class BlockReader {
 
   /** The blocks of a table's or an index's tree, whose leaves are of this shape. */
   tree(place: TreePlace, leaf: EntryShape): BlockSource {
-    return new CachedSource(
-      this,
-      leaf,
-      (ref) => blockName(place, ref),
-      (_, name) => ({ name }),
-    );
+    const nameOf = blockNames(place);
+    return new CachedSource(this, leaf, nameOf, (_, name) => ({ name }));
   }
 
   /** The blocks of a staged tree: ranges of the objects that `runs` names. */
@@ -190,12 +186,20 @@ class CachedSource implements BlockSource {
       this.counters.hits++;
       return slot.node;
     }
-    slot = this.#reader.cache.find(this.#nameOf(node.child(i)), passing);
+    slot = this.#reader.cache.find(this.#childName(node, i, slot), passing);
     // What does not belong here is left to `load`, and to the error that follows from it.
     if (slot?.node === undefined || slot.node.level !== node.level - 1 || slot.node.count === 0) return undefined;
     slots[i] = slot;
     this.counters.hits++;
     return slot.node;
+  }
+
+  /** The name of a child: made once, whether or not the block is in memory, for it takes longer than to look for it. */
+  #childName(node: Node, i: number, before: CacheSlot | undefined): string {
+    if (before !== undefined) return before.name;
+    const name = this.#nameOf(node.child(i));
+    (node.slots as CacheSlot[])[i] = { name, node: undefined, used: false, bytes: 0 };
+    return name;
   }
 
   glance(ref: BlockRef): Node | undefined {
@@ -206,7 +210,7 @@ class CachedSource implements BlockSource {
     const slots = (node.slots ??= []);
     let slot = slots[i] as CacheSlot | undefined;
     if (slot?.node !== undefined) return slot.node;
-    slot = this.#reader.cache.glance(this.#nameOf(node.child(i)));
+    slot = this.#reader.cache.glance(this.#childName(node, i, slot));
     if (slot?.node === undefined || slot.node.level !== node.level - 1 || slot.node.count === 0) return undefined;
     slots[i] = slot;
     return slot.node;

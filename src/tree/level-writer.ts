@@ -116,7 +116,7 @@ export class LevelWriter {
       const { maxBytes } = this.#context;
       if (size < maxBytes * minimumFill && size + ref.sizeBytes <= maxBytes * joinedFill) {
         const node = await this.#context.load(ref);
-        for (let i = 0; i < node.count; i++) this.pending.addNodeEntry(node, i);
+        this.pending.addNodeEntries(node, 0, node.count);
         this.#context.counters.joins++;
         return;
       }
@@ -180,7 +180,7 @@ export class LevelWriter {
     if (held.entries !== undefined) joined.addFrom(held.entries, 0, held.entries.count);
     else {
       const node = await load(held.ref as BlockRef);
-      for (let i = 0; i < node.count; i++) joined.addNodeEntry(node, i);
+      joined.addNodeEntries(node, 0, node.count);
     }
     joined.addFrom(this.pending, 0, this.pending.count);
     // Together they may share a shorter prefix than each of them did, and so be longer than both.
@@ -201,15 +201,11 @@ export class LevelWriter {
 
   /** Makes the first `n` pending entries a node. */
   async #finish(n: number): Promise<void> {
-    const { pending } = this;
+    const done = this.pending;
     const separator = this.#firstSeparator();
-    let done = pending;
     const rest = new NodeEntries(this.shape);
-    if (n < pending.count) {
-      done = new NodeEntries(this.shape);
-      done.addFrom(pending, 0, n);
-      rest.addFrom(pending, n, pending.count);
-    }
+    rest.addFrom(done, n, done.count);
+    done.truncate(n);
     this.#taken(done, rest);
     await this.#hold({ separator, entries: done });
   }

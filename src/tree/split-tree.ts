@@ -45,6 +45,11 @@ export class SplitTree extends Tree {
     const isUnder = compareRanges(key, 0, length, this.bound, 0, this.bound.length) < 0;
     return isUnder ? this.lower?.lookup(key, length) : this.upper.lookup(key, length);
   }
+
+  /** Not known: keys of either side may lie in leaves of the other. */
+  override holdsNone(): boolean {
+    return false;
+  }
 }
 
 /** The part of a range of keys that is under a bound, and the part from the bound on; undefined where it is empty. */

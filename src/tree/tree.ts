@@ -94,6 +94,24 @@ export class Tree {
     return hitAt(node, node.find(key, length));
   }
 
+  /**
+   * Whether there is certainly no key from `first` to `last`, both included, for all that is in memory. False where that
+   * is not known.
+   */
+  holdsNone(first: Uint8Array, last: Uint8Array): boolean {
+    if (this.ref === null) return true;
+    let node = this.peekRoot();
+    while (node !== undefined && node.level > 0) {
+      const i: number = node.childFor(first);
+      // Where more than one child has keys of the range, there mostly are some.
+      if (node.childFor(last) !== i) return false;
+      node = this.source.peekChild(node, i);
+    }
+    if (node === undefined) return false;
+    const from = node.lowerBound(first);
+    return from === node.count || node.compareKey(from, last, last.length) > 0;
+  }
+
   async #lookupFromRoot(key: Uint8Array): Promise<RowHit | undefined> {
     return this.#finish(await this.loadRoot(), key);
   }

@@ -7,7 +7,7 @@ import { invariant } from '../base/invariant.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { BlockKind } from '../format/block.ts';
 import type { BlockRef } from '../format/child-ref.ts';
-import type { NodeEntries, EntryShape } from '../format/node-entries.ts';
+import type { KeyChanges, NodeEntries, EntryShape } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { LevelWriter } from './level-writer.ts';
@@ -27,10 +27,27 @@ export interface ChangeStream {
   readonly source: RowSource | undefined;
   readonly base: number;
   advance(): void | Promise<void>;
+  /**
+   * The present change and those after it that only add or replace rows, lie one after the other in a node, and have keys
+   * below `limit`; undefined where that is not known. What is taken of them is passed with {@link advanceRun}.
+   */
+  run?(limit: Uint8Array | undefined): RowRun | undefined;
+  /** The same changes, where they are all of keys without values. */
+  readonly keyed?: KeyChanges;
+  advanceRun?(count: number): void | Promise<void>;
+}
+
+/** Rows that lie one after the other in a node. */
+export interface RowRun {
+  readonly node: Node;
+  readonly from: number;
+  readonly to: number;
 }
 
 /** Told of every entry that changes, before it does: the old row if there was one, and the change. */
 export type ChangeObserver = (old: RowHit | undefined, change: ChangeStream) => void;
+/** The same for rows that are new, many at once. */
+export type RunObserver = (added: RowRun) => void;
 
 /** Root of a new tree: none, a node of the old tree, or entries that are not stored yet. */
 export type NewRoot =
@@ -47,7 +64,12 @@ export interface WriteOptions {
   readonly pacer: Pacer;
   readonly counters: WriteCounters;
   readonly observe?: ChangeObserver;
+  /** Without it, `observe` is told of these, too. */
+  readonly observeRun?: RunObserver;
 }
+
+/** Rows, or changes of keys, that are applied at once: a millisecond's work at most. */
+const longestRun = 1024;
 
 /** Applies changes to a tree. All blocks but the root have been given to the sink when it resolves. */
 export async function applyChanges(tree: Tree, changes: ChangeStream, options: WriteOptions): Promise<NewRoot> {
@@ -102,9 +124,38 @@ class TreeWriter {
 
   /** Builds a tree from nothing. */
   async fill(): Promise<void> {
+    const { keyed } = this.#changes;
     while (!this.#changes.done) {
+      if (keyed !== undefined && this.#options.observe === undefined) {
+        this.#level(0).pending.addNewKeys(keyed, longestRun);
+        await this.#drain(this.#level(0), undefined);
+        continue;
+      }
+      if (this.#takesRuns) {
+        const run = this.#changes.run?.(undefined);
+        if (run !== undefined) {
+          await this.#addRun(run);
+          continue;
+        }
+      }
       await this.#addChange();
     }
+  }
+
+  /** Whether rows may be added many at once: whoever observes them must be able to. */
+  get #takesRuns(): boolean {
+    const { observe, observeRun } = this.#options;
+    return observe === undefined || observeRun !== undefined;
+  }
+
+  /** Adds rows where the old tree has none, and moves on. */
+  async #addRun({ node, from, to }: RowRun): Promise<void> {
+    const leaf = this.#level(0);
+    const end = Math.min(to, from + longestRun);
+    this.#options.observeRun?.({ node, from, to: end });
+    leaf.pending.addNodeEntries(node, from, end);
+    await this.#changes.advanceRun?.(end - from);
+    await this.#drain(leaf, undefined);
   }
 
   /** Adds the present change, if it adds anything, and moves on. */
@@ -173,13 +224,30 @@ class TreeWriter {
     const leaf = this.#level(0);
     const changes = this.#changes;
     leaf.begin(separator);
+    if (changes.keyed !== undefined && this.#options.observe === undefined) {
+      await this.#rewriteKeys(node, upper, changes.keyed);
+      return;
+    }
     let i = 0;
     let appended = false;
+    /** Before which entry the last change was added. */
+    let added = -1;
     while (this.#changesBelow(upper)) {
-      const key = changes.key.subarray(changes.keyStart, changes.keyEnd);
-      const at = node.lowerBound(key);
-      for (; i < at; i++) leaf.pending.addNodeEntry(node, i);
-      const exists = at < node.count && node.compareKey(at, key, key.length) === 0;
+      const { key, keyStart, keyEnd } = changes;
+      const at = node.boundFrom(i, key, keyStart, keyEnd);
+      leaf.pending.addNodeEntries(node, i, at);
+      i = at;
+      const exists = at < node.count && node.hasKey(at, key, keyStart, keyEnd);
+      // After one comes mostly another.
+      if (!exists && added === at && this.#takesRuns) {
+        const run = changes.run?.(at < node.count ? node.key(at) : upper);
+        if (run !== undefined) {
+          appended = at === node.count;
+          await this.#addRun(run);
+          continue;
+        }
+      }
+      added = exists ? -1 : at;
       this.#options.observe?.(exists ? { source: node, base: node.rowBase(at) } : undefined, changes);
       if (exists) i = at + 1;
       appended = !exists && at === node.count;
@@ -188,8 +256,21 @@ class TreeWriter {
       if (advanced !== undefined) await advanced;
       if (leaf.full || this.#pauseDue()) await this.#drain(leaf, undefined);
     }
-    for (; i < node.count; i++) leaf.pending.addNodeEntry(node, i);
+    leaf.pending.addNodeEntries(node, i, node.count);
     // A leaf with many rows added at its end is being appended to: full nodes then, and the rest in the last one.
+    await leaf.endNode(appended && upper === undefined);
+  }
+
+  async #rewriteKeys(node: Node, upper: Uint8Array | undefined, keyed: KeyChanges): Promise<void> {
+    const leaf = this.#level(0);
+    let i = 0;
+    while (this.#changesBelow(upper)) {
+      i = leaf.pending.addChangedKeys(node, i, keyed, upper, longestRun);
+      if (leaf.full || this.#options.pacer.due()) await this.#drain(leaf, undefined);
+    }
+    // Where the last of them came after all that was there, the leaf is being appended to.
+    const appended = i === node.count;
+    leaf.pending.addNodeEntries(node, i, node.count);
     await leaf.endNode(appended && upper === undefined);
   }
 

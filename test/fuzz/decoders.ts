@@ -90,7 +90,7 @@ function rewriteLeaf(node: Node): void {
     for (let i = 0; i < node.count; i++) {
       bytes += rowHeapBytes(layout, node, node.rowBase(i));
       // Rows may all claim the same heap: as large as that may be, it is not the decoder that makes it so.
-      if (bytes < 1_000_000) entries.addNodeEntry(node, i);
+      if (bytes < 1_000_000) entries.addNodeEntries(node, i, i + 1);
     }
     if (entries.count > 0) openNode('memory/rewritten', entries.encode('memory/rewritten', 0, entries.count));
   });

@@ -6,6 +6,8 @@ import { Execution } from '../../src/query/execute.ts';
 import type { Row } from '../../src/query/execute.ts';
 import { describePlan } from '../../src/query/explain.ts';
 import type { Explanation } from '../../src/query/explain.ts';
+import { Fold } from '../../src/query/fold.ts';
+import type { FoldOptions } from '../../src/query/fold.ts';
 import type { Access, Candidate, CompiledQuery } from '../../src/query/plan.ts';
 import { candidatesOf, planOf, planQuery } from '../../src/query/planner.ts';
 import type { QueryWork } from '../../src/query/query-work.ts';
@@ -20,7 +22,16 @@ export interface PlanRun {
   readonly requests: number;
 }
 
-export function compile({ shape }: TestTable, query: ModelQuery, counts = false): CompiledQuery {
+/** Names of the fields that are taken of each row, and whether their values are only folded. */
+export interface Taken {
+  readonly names: readonly string[];
+  readonly folds?: boolean;
+}
+
+export function compile({ shape }: TestTable, query: ModelQuery, counts = false, taken?: Taken): CompiledQuery {
+  const names = counts ? [] : taken?.names;
+  const folds = counts || taken?.folds === true;
+  const isWhole = query.limit === undefined && query.offset === 0;
   return {
     conditions: query.wheres.flatMap((where) => {
       const written = writtenClause<Row>((clauses) => clauseOf(clauses, where));
@@ -32,6 +43,8 @@ export function compile({ shape }: TestTable, query: ModelQuery, counts = false)
     limit: query.limit,
     offset: query.offset,
     counts,
+    unordered: counts || (folds && isWhole),
+    takes: names && { fields: names.map((name) => requireField(shape, name, 'select')), signs: !folds },
   };
 }
 
@@ -60,8 +73,10 @@ export async function runEveryPlan(
   for (const candidate of candidatesOf(state, query)) {
     await before();
     const requests = table.requests;
-    const execution = new Execution(state, query, planOf(state, query, candidate), { environment });
-    const rows = await execution.rows();
+    const fields = query.takes?.fields;
+    const execution = new Execution(state, query, planOf(state, query, candidate), { environment, fields });
+    const rows = query.counts === true ? [] : await execution.rows();
+    if (query.counts === true) await countRows(execution);
     runs.push({ candidate, rows, work: execution.work, requests: table.requests - requests });
   }
   return runs;
@@ -75,4 +90,15 @@ export async function countEveryPlan(table: TestTable, query: CompiledQuery): Pr
     counts.push(await countRows(new Execution(state, query, planOf(state, query, candidate), { environment })));
   }
   return counts;
+}
+
+/** Folds by each candidate. */
+export async function foldEveryPlan(table: TestTable, query: CompiledQuery, options: FoldOptions): Promise<Row[][]> {
+  const { state, environment } = table;
+  const folded: Row[][] = [];
+  for (const candidate of candidatesOf(state, query)) {
+    const execution = new Execution(state, query, planOf(state, query, candidate), { environment });
+    folded.push(await new Fold(execution, options).rows());
+  }
+  return folded;
 }

@@ -1,11 +1,10 @@
-/** Random tables, values and queries, in the terms of StoreDb and of SQL. */
+/** Random tables and rows, in the terms of StoreDb and of SQL. */
 import { Types } from '../../src/index.ts';
 import type { SchemaDefinition } from '../../src/index.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { SqlValue } from './sqlite.ts';
 
 export type Row = Record<string, unknown>;
-type Operator = '=' | '!=' | '<' | '<=' | '>' | '>=' | 'IN';
 
 /** A kind of column: where the semantics of both databases are the same. */
 interface Kind {
@@ -160,81 +159,4 @@ export function toSql(value: unknown, typeId: number): SqlValue {
   if (value instanceof Date) return value.getTime();
   // SQLite has it as a text of its own otherwise, and -0 as 0 anyway.
   return typeof value === 'number' && typeId === Types.float32 ? Math.fround(value) : (value as SqlValue);
-}
-
-export interface Condition {
-  readonly column: Column;
-  readonly operator: Operator;
-  readonly value: unknown;
-}
-
-export interface RandomQuery {
-  readonly conditions: readonly Condition[];
-  readonly orders: readonly { readonly name: string; readonly direction: 'asc' | 'desc' }[];
-  readonly limit: number | undefined;
-  readonly offset: number;
-}
-
-const operators: readonly Operator[] = ['=', '=', '!=', '<', '<=', '>', '>=', 'IN'];
-
-function randomCondition(random: SeededRandom, table: Table, keys: readonly unknown[]): Condition {
-  const column = random.pick(table.columns);
-  const operator = random.pick(operators);
-  const value = (): unknown => {
-    if (random.chance(0.1)) return null;
-    return column.name === 'k' ? random.pick(keys) : column.kind.compared(random);
-  };
-  return { column, operator, value: operator === 'IN' ? Array.from({ length: random.integer(0, 5) }, value) : value() };
-}
-
-export function randomQuery(random: SeededRandom, table: Table, keys: readonly unknown[]): RandomQuery {
-  const conditions = Array.from({ length: random.pick([0, 1, 1, 1, 2, 2, 3]) }, () =>
-    randomCondition(random, table, keys),
-  );
-  // A range on one column, as people write them.
-  const [first] = conditions;
-  if (first !== undefined && random.chance(0.2)) {
-    const value = first.column.name === 'k' ? random.pick(keys) : first.column.kind.compared(random);
-    conditions.push({ column: first.column, operator: random.pick(['<', '<=', '>', '>=']), value });
-  }
-  const orders = Array.from({ length: random.pick([0, 0, 1, 1, 2]) }, () => {
-    return { name: random.pick(table.columns).name, direction: random.pick(['asc', 'desc'] as const) };
-  });
-  return {
-    conditions,
-    orders,
-    limit: random.chance(0.4) ? random.integer(0, 12) : undefined,
-    offset: random.chance(0.3) ? random.integer(0, 10) : 0,
-  };
-}
-
-function conditionSql({ column, operator, value }: Condition, values: SqlValue[]): string {
-  const field = `"${column.name}"`;
-  // What a query compares a float32 with is not rounded: only what a row holds is.
-  const bind = (given: unknown): string => {
-    values.push(toSql(given, 0));
-    return '?';
-  };
-  if (operator === 'IN') {
-    // SQL's IN never finds null, and is unknown where the list has one.
-    const list = value as unknown[];
-    const found = list.filter((item) => item !== null).map(bind);
-    return `(${field} IN (${found.join(', ')})${list.includes(null) ? ` OR ${field} IS NULL` : ''})`;
-  }
-  if (operator === '=') return `${field} IS ${bind(value)}`;
-  if (operator === '!=') return `${field} IS NOT ${bind(value)}`;
-  return `${field} ${operator} ${bind(value)}`;
-}
-
-/** The query as SQL with the same meaning: the primary keys of what it finds. */
-export function toSelect(
-  table: Table,
-  query: RandomQuery,
-): { readonly sql: string; readonly values: readonly SqlValue[] } {
-  const values: SqlValue[] = [];
-  const where = query.conditions.map((condition) => conditionSql(condition, values)).join(' AND ') || 'true';
-  // Nulls come first in SQLite too.
-  const orders = [...query.orders.map(({ name, direction }) => `"${name}" ${direction}`), '"k"'].join(', ');
-  const sql = `SELECT n FROM "${table.schema.name}" WHERE ${where} ORDER BY ${orders} LIMIT ? OFFSET ?`;
-  return { sql, values: [...values, query.limit ?? -1, query.offset] };
 }

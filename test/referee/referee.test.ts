@@ -7,109 +7,18 @@ import { describe, expect, it } from 'vitest';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { openDatabase } from '../values/open-database.ts';
 import type { AnyQuery } from '../values/open-database.ts';
-import { indexedFields, randomQuery, randomRow, randomTable, toSelect, toSql } from './random-tables.ts';
-import type { RandomQuery, Row, Table } from './random-tables.ts';
+import { compareAnswers } from './asks.ts';
+import { Contest } from './contest.ts';
+import { build, randomQuery, toSelect } from './random-queries.ts';
+import type { RandomQuery } from './random-queries.ts';
+import { indexedFields } from './random-tables.ts';
+import type { Table } from './random-tables.ts';
 import { firstColumn, openSqlite } from './sqlite.ts';
-import type { SqlDatabase } from './sqlite.ts';
 
 const wantedQueries = 21_000;
 const queriesPerStage = 40;
-const rowCount = 120;
-
-/** Both databases with one table, whose rows are numbered: in SQLite by a column `n`, in StoreDb by their key. */
-class Contest {
-  readonly table: Table;
-  readonly random: SeededRandom;
-  readonly keys: readonly unknown[];
-  readonly #numbers = new Map<string, number>();
-  readonly #sqlite: SqlDatabase;
-  readonly #present = new Set<number>();
-
-  constructor(random: SeededRandom, sqlite: SqlDatabase) {
-    this.random = random;
-    this.table = randomTable(random, 't');
-    this.keys = Array.from({ length: rowCount }, (_, i) => this.table.key(random, i));
-    this.keys.forEach((key, i) => this.#numbers.set(nameOf(key), i));
-    this.#sqlite = sqlite;
-    const columns = this.table.columns.map(({ name, kind }) => `"${name}" ${kind.sqlType}`);
-    sqlite.run(`CREATE TABLE t (n INTEGER, ${columns.join(', ')})`);
-    for (const fields of indexedFields(this.table)) {
-      sqlite.run(`CREATE INDEX "by ${fields.join(', ')}" ON t ("${fields.join('", "')}")`);
-    }
-  }
-
-  /** Random inserts, updates, replacements and deletions, in SQLite at once and in a batch. */
-  change(
-    batch: { insert: Write; update: Write; upsert: Write; delete(table: string, key: unknown): Promise<void> },
-    count: number,
-  ): void {
-    const { random, table } = this;
-    for (let i = 0; i < count; i++) {
-      const n = random.integer(0, rowCount - 1);
-      const key = this.keys[n];
-      const row = randomRow(random, table, key);
-      if (!this.#present.has(n)) {
-        void batch[random.pick(['insert', 'upsert'] as const)]('t', row);
-        this.#replace(n, row);
-        continue;
-      }
-      const operation = random.pick(['delete', 'upsert', 'update'] as const);
-      if (operation === 'delete') {
-        void batch.delete('t', key);
-        this.#delete(n);
-      } else if (operation === 'upsert') {
-        void batch.upsert('t', row);
-        this.#replace(n, row);
-      } else this.#update(batch, n, row);
-    }
-  }
-
-  #update(batch: { update: Write }, n: number, row: Row): void {
-    const [changed] = this.random.shuffled(this.table.columns.slice(1));
-    if (changed === undefined) return;
-    void batch.update('t', { k: row['k'], [changed.name]: row[changed.name] });
-    const statement = this.#sqlite.prepare(`UPDATE t SET "${changed.name}" = ? WHERE n = ?`);
-    statement.run([toSql(row[changed.name], changed.kind.typeId), n]);
-    statement.free();
-  }
-
-  #delete(n: number): void {
-    this.#sqlite.run(`DELETE FROM t WHERE n = ${n}`);
-    this.#present.delete(n);
-  }
-
-  #replace(n: number, row: Row): void {
-    this.#delete(n);
-    const values = this.table.columns.map(({ name, kind }) => toSql(row[name], kind.typeId));
-    const statement = this.#sqlite.prepare(`INSERT INTO t VALUES (${[n, ...values].map(() => '?').join(', ')})`);
-    statement.run([n, ...values]);
-    statement.free();
-    this.#present.add(n);
-  }
-
-  /** The numbers of the rows that SQLite finds. */
-  expected(query: RandomQuery): unknown[] {
-    const { sql, values } = toSelect(this.table, query);
-    return firstColumn(this.#sqlite, sql, values);
-  }
-
-  async found(query: AnyQuery): Promise<unknown[]> {
-    return (await query.execute()).map((row) => this.#numbers.get(nameOf(row['k'])));
-  }
-}
-
-type Write = (table: string, row: Row) => Promise<void>;
-
-function nameOf(key: unknown): string {
-  return key instanceof Uint8Array ? Buffer.from(key).toString('hex') : String(key);
-}
-
-function build(start: AnyQuery, query: RandomQuery): AnyQuery {
-  for (const { column, operator, value } of query.conditions) start.where(column.name, operator, value);
-  for (const { name, direction } of query.orders) start.orderBy(name, direction);
-  if (query.limit !== undefined) start.limit(query.limit);
-  return query.offset > 0 ? start.offset(query.offset) : start;
-}
+/** One query in so many is asked for something else than its rows as well. */
+const asks = 0.25;
 
 function describeQuery(seed: number, stage: string, table: Table, query: RandomQuery): string {
   const { sql, values } = toSelect(table, query);
@@ -129,16 +38,19 @@ async function play(seed: number): Promise<{ queries: number; matched: number }>
   const check = async (stage: string, start: () => AnyQuery): Promise<void> => {
     for (let i = 0; i < queriesPerStage; i++) {
       const query = randomQuery(random, table, keys);
-      const expected = contest.expected(query);
-      const found = await contest.found(build(start(), query));
-      if (found.length !== expected.length || found.some((n, at) => n !== expected[at])) {
-        const rows = `found ${found.join(', ')}; expected ${expected.join(', ')}`;
-        throw new Error(`${describeQuery(seed, stage, table, query)}: ${rows}`);
-      }
+      const { sql, values } = toSelect(table, query);
+      const expected = firstColumn(sqlite, sql, values);
+      const rows = await build(start(), query).execute();
+      const found = rows.map((row) => contest.numberOf(row['k']));
+      const wrong = (what: string): never => {
+        throw new Error(`${describeQuery(seed, stage, table, query)}: ${what}`);
+      };
+      if (found.length !== expected.length || found.some((n, at) => n !== expected[at]))
+        wrong(`found ${found.join(', ')}; expected ${expected.join(', ')}`);
       const count = await build(start(), query).count();
-      if (count !== expected.length) {
-        throw new Error(`${describeQuery(seed, stage, table, query)}: counted ${count}; expected ${expected.length}`);
-      }
+      if (count !== expected.length) wrong(`counted ${count}; expected ${expected.length}`);
+      const problem = random.chance(asks) ? await compareAnswers(contest, start, query) : undefined;
+      if (problem !== undefined) wrong(problem);
       matched += Math.sign(found.length);
       queries++;
     }

@@ -6,7 +6,7 @@ export type SqlValue = number | string | Uint8Array | bigint | null;
 interface Statement {
   bind(values: readonly SqlValue[]): boolean;
   step(): boolean;
-  get(): SqlValue[];
+  get(values: null, options: { readonly useBigInt: boolean }): SqlValue[];
   run(values: readonly SqlValue[]): void;
   free(): boolean;
 }
@@ -27,15 +27,23 @@ export async function openSqlite(): Promise<SqlDatabase> {
   return new Database();
 }
 
-/** The first column of every row that a statement gives. */
-export function firstColumn(database: SqlDatabase, sql: string, values: readonly SqlValue[]): SqlValue[] {
+/** Every row that a statement gives. */
+export function allRows(database: SqlDatabase, sql: string, values: readonly SqlValue[]): SqlValue[][] {
   const statement = database.prepare(sql);
   try {
     statement.bind(values);
-    const found: SqlValue[] = [];
-    while (statement.step()) found.push(statement.get()[0] as SqlValue);
+    const found: SqlValue[][] = [];
+    // Large integers are bigints in StoreDb too.
+    while (statement.step()) found.push(statement.get(null, { useBigInt: true }));
     return found;
   } finally {
     statement.free();
   }
+}
+
+/** The first column of every row that a statement gives, as numbers where it holds integers. */
+export function firstColumn(database: SqlDatabase, sql: string, values: readonly SqlValue[]): SqlValue[] {
+  return allRows(database, sql, values).map(([value]) =>
+    typeof value === 'bigint' ? Number(value) : (value as SqlValue),
+  );
 }

@@ -54,23 +54,35 @@ export function listObjects({ request, bucket, dialect, now }: Exchange): S3Answ
   const asOfMs = now() - dialect.staleListsMs;
   const after = token === undefined ? (query['start-after'] ?? '') : decodeToken(token);
   const prefix = query['prefix'] ?? '';
-  const following = bucket.keysAsOf(asOfMs).filter((key) => {
-    return key.startsWith(prefix) && (after === '' || compareKeys(key, after) > 0);
-  });
-  const page = following.slice(0, limit);
+  const delimiter = query['delimiter'] ?? '';
+  /** What a key is listed as: itself, or what it has in common with its like up to a delimiter behind the prefix. */
+  const nameOf = (key: string): string => {
+    const at = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length);
+    return at === -1 ? key : key.slice(0, at + delimiter.length);
+  };
+  const following = new Set<string>();
+  for (const key of bucket.keysAsOf(asOfMs)) {
+    if (!key.startsWith(prefix)) continue;
+    const name = nameOf(key);
+    if (after === '' || (compareKeys(key, after) > 0 && name !== after)) following.add(name);
+  }
+  const page = [...following].slice(0, limit);
   // A page of none at all says that there is nothing more.
-  const next = page.length < following.length ? page.at(-1) : undefined;
-  const contents = page.map((key) => {
-    const object = bucket.getAsOf(key, asOfMs);
-    return {
-      Key: encode(key),
-      LastModified: isoTime(object?.lastModifiedMs ?? 0),
-      ETag: object?.etag,
-      ChecksumAlgorithm: object?.checksum?.algorithm.toUpperCase(),
-      Size: object?.bytes.length,
-      StorageClass: 'STANDARD',
-    };
-  });
+  const next = page.length < following.size ? page.at(-1) : undefined;
+  const isCommon = (name: string): boolean => delimiter !== '' && name.indexOf(delimiter, prefix.length) !== -1;
+  const contents = page
+    .filter((name) => !isCommon(name))
+    .map((key) => {
+      const object = bucket.getAsOf(key, asOfMs);
+      return {
+        Key: encode(key),
+        LastModified: isoTime(object?.lastModifiedMs ?? 0),
+        ETag: object?.etag,
+        ChecksumAlgorithm: object?.checksum?.algorithm.toUpperCase(),
+        Size: object?.bytes.length,
+        StorageClass: 'STANDARD',
+      };
+    });
   return xmlAnswer('ListBucketResult', {
     Name: bucket.name,
     Prefix: encode(prefix),
@@ -81,6 +93,8 @@ export function listObjects({ request, bucket, dialect, now }: Exchange): S3Answ
     ContinuationToken: token,
     NextContinuationToken: next === undefined ? undefined : encodeToken(next),
     StartAfter: query['start-after'] === undefined ? undefined : encode(query['start-after']),
+    Delimiter: delimiter === '' ? undefined : encode(delimiter),
     Contents: contents,
+    CommonPrefixes: page.filter(isCommon).map((name) => ({ Prefix: encode(name) })),
   });
 }

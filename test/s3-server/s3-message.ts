@@ -138,7 +138,15 @@ const parametersOf: Readonly<Partial<Record<S3Operation, readonly string[]>>> = 
   CreateMultipartUpload: ['uploads'],
   DeleteObjects: ['delete'],
   ListMultipartUploads: ['uploads', 'key-marker', 'upload-id-marker', 'max-uploads', ...listParameters],
-  ListObjectsV2: ['list-type', 'start-after', 'continuation-token', 'max-keys', 'fetch-owner', ...listParameters],
+  ListObjectsV2: [
+    'list-type',
+    'delimiter',
+    'start-after',
+    'continuation-token',
+    'max-keys',
+    'fetch-owner',
+    ...listParameters,
+  ],
   ListParts: ['uploadId', 'part-number-marker', 'max-parts'],
   UploadPart: ['uploadId', 'partNumber'],
 };

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { readFigures } from '../../scripts/scale/figures.ts';
 import { pageWith } from '../../scripts/scale/page.ts';
 import { charts } from '../../scripts/scale/plots.ts';
-import { chartOf } from '../../scripts/scale/svg.ts';
+import { chartOf } from '../../scripts/figures/line-chart.ts';
 import { intervalMs } from './cluster.ts';
 import { contend, count } from './contention.ts';
 import { arrive, die } from './membership.ts';

@@ -1,11 +1,23 @@
 /** A query of the model as the engine takes it. */
 import type { Query } from '../../src/query/builder.ts';
+import type { Clause, Clauses } from '../../src/query/clause.ts';
 import { engineName } from './functions.ts';
-import type { ModelQuery } from './model.ts';
+import type { ModelClause, ModelQuery } from './model.ts';
 
-export function buildQuery<Row extends object>(built: Query<Row>, query: ModelQuery): Query<Row> {
-  for (const { field, operator, value } of query.wheres) built.where(engineName(field), operator, value);
-  for (const { field, direction } of query.orders) built.orderBy(field, direction);
-  if (query.limit !== undefined) built.limit(query.limit);
-  return built.offset(query.offset);
+type AnyClauses = Clauses<Record<string, unknown>>;
+
+function built(clause: ModelClause, clauses: AnyClauses): Clause {
+  const { is, and, or, not } = clauses;
+  if ('and' in clause) return and(...clause.and.map((each) => built(each, clauses)));
+  if ('or' in clause) return or(...clause.or.map((each) => built(each, clauses)));
+  return 'not' in clause ? not(built(clause.not, clauses)) : is(clause.field, clause.operator, clause.value);
+}
+
+export function buildQuery<Row extends object>(query: Query<Row>, model: ModelQuery): Query<Row> {
+  const { wheres, clause, orders, limit, offset } = model;
+  for (const { field, operator, value } of wheres) query.where(engineName(field), operator, value);
+  if (clause !== undefined) query.where((clauses) => built(clause, clauses as unknown as AnyClauses));
+  for (const { field, direction } of orders) query.orderBy(field, direction);
+  if (limit !== undefined) query.limit(limit);
+  return query.offset(offset);
 }

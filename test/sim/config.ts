@@ -75,6 +75,8 @@ export interface SimConfig {
   readonly auditEveryMs: number;
   /** Whether a table has an index on a function, which some of the nodes have. */
   readonly functions: boolean;
+  /** How likely what a node does is about the table with unique indexes, and queries are of all kinds; 0: none is. */
+  readonly seatChance: number;
   /** How likely what a node does is about the table that there is in several versions; 0: there is none. */
   readonly migrationChance: number;
   /** Whether its rows are made by functions of the application. */
@@ -128,7 +130,7 @@ function sizeOf(random: SeededRandom): { nodes: number; actions: number } {
 export type SimOverrides = Partial<SimConfig>;
 
 type Migrations = Pick<SimConfig, 'migrationChance' | 'customVersions' | 'brokenChance'>;
-type WithoutHabits = Omit<SimConfig, 'habits' | 'functions' | keyof Migrations>;
+type WithoutHabits = Omit<SimConfig, 'habits' | 'functions' | 'seatChance' | keyof Migrations>;
 
 /** The general case: a bit of everything. */
 function mixed(random: SeededRandom): WithoutHabits {
@@ -269,6 +271,11 @@ function migrationsOf(seed: number): Migrations {
   return { migrationChance, customVersions: random.chance(0.4), brokenChance: random.pick([0, 0, 0.15]) };
 }
 
+/** Whether there is a table with unique indexes. As little a part of what else a seed says. */
+function seatChanceOf(seed: number): number {
+  return new SeededRandom(`seats ${seed}`).pick([0, 0, 0, 0.3, 0.6]);
+}
+
 /** Where there is something to migrate, there is to be enough time for it. */
 function slower<Config extends WithoutHabits>(config: Config, { migrationChance }: Migrations): Config {
   if (migrationChance === 0) return config;
@@ -295,7 +302,8 @@ export function configOf(seed: number, overrides: SimOverrides = {}): SimConfig 
   const random = new SeededRandom(`configuration ${seed}`);
   const chosen = random.pick([zombies, zombies, garbage, garbage, staged, mixed, mixed, mixed])(random);
   const migrations = { ...migrationsOf(seed), ...overrides };
-  const config = { ...slower(chosen, migrations), ...migrationsOf(seed), functions: functionsOf(seed) };
+  const independent = { seatChance: seatChanceOf(seed), functions: functionsOf(seed) };
+  const config = { ...slower(chosen, migrations), ...migrationsOf(seed), ...independent };
   const { nodeIds, histories } = config;
   const habits = nodeIds.map(() => habitsOf(random, histories, nodeIds));
   if (nodeIds.length === 1 || !random.chance(0.1)) return { ...config, habits, ...overrides };

@@ -53,10 +53,36 @@ export function registerFunction(db: Database, version: number): void {
   db.registerFunction(name, (row) => valueIn(row as Row, resultField(version)), version);
 }
 
-/** A value that some rows may have. */
-export function someResult(random: SeededRandom): Value {
-  return random.pick(values);
+/** Values that rows may have. */
+export const allResults: readonly Value[] = values;
+
+/** What a query by the function asks for, as the model has it. */
+export interface FunctionQuery {
+  readonly table: 'items';
+  readonly wheres: readonly { readonly field: string; readonly operator: '='; readonly value: Value }[];
+  readonly orders: readonly { readonly field: string; readonly direction: 'asc' | 'desc' }[];
+  readonly limit?: number;
+  readonly offset: number;
 }
 
-/** All of them. */
-export const allResults: readonly Value[] = values;
+/** One node's part: it has the function in some version, or not at all, and asks by it. */
+export class FunctionUser {
+  readonly #random: SeededRandom;
+  readonly #version: number | undefined;
+
+  constructor(db: Database, random: SeededRandom) {
+    this.#random = random;
+    this.#version = random.pick([undefined, 1, 1, 2]);
+    if (this.#version !== undefined) registerFunction(db, this.#version);
+  }
+
+  /** Now and then a query by the function. */
+  query(): FunctionQuery | undefined {
+    const random = this.#random;
+    if (this.#version === undefined || random.chance(0.6)) return undefined;
+    const where = { field: resultField(this.#version), operator: '=', value: random.pick(values) } as const;
+    const orders = random.chance(0.3) ? [{ field: 'rank', direction: 'desc' } as const] : [];
+    const page = random.chance(0.2) ? { limit: random.integer(0, 6), offset: random.integer(0, 2) } : { offset: 0 };
+    return { table: 'items', wheres: [where], orders, ...page };
+  }
+}

@@ -15,7 +15,7 @@ import { BlobLedger } from './blob-ledger.ts';
 import { changedRows } from './commit-rows.ts';
 import type { ChangedRow, Objects } from './commit-rows.ts';
 import type { Judge } from './judge.ts';
-import { applyOps, differenceOf, emptyState, isRejected, isVerdictOn, rowsOf } from './model.ts';
+import { agreementIn, applyOps, differenceOf, emptyState, isRejected, isVerdictOn, rowsOf } from './model.ts';
 import type { Key, Op, State, TableRows, Verdict } from './model.ts';
 import { schemas, wholeBalance } from './tables.ts';
 import type { Row } from './tables.ts';
@@ -200,6 +200,18 @@ export class Ledger {
     this.#checkSum(slot, rowsOf(state, 'accounts'));
   }
 
+  /** No commit makes two rows agree in a unique index. */
+  #checkUnique(slot: number, before: State, after: State): void {
+    for (const [table, rows] of after) {
+      if (rows === rowsOf(before, table)) continue;
+      const agreement = agreementIn(table, rows);
+      if (agreement === undefined) continue;
+      const { index, value, keys } = agreement;
+      const message = `After slot ${slot} rows ${keys.join(' and ')} of ${table} both have ${JSON.stringify(value)} in ${index}`;
+      this.#judge.fail('unique indexes', message);
+    }
+  }
+
   /** Transfers leave the sum as it is. */
   #checkSum(slot: number, rows: TableRows): void {
     if (rows.size === 0 || rows === rowsOf(this.stateAt(slot - 1), 'accounts')) return;
@@ -212,6 +224,7 @@ export class Ledger {
   /** Applies the rows that a commit holds, and checks that they are what its flushes asked for, on exactly this state. */
   #applyMember(state: State, slot: number, member: number, changes: CommitMember): State {
     const next = this.#applyRows(state, changes);
+    this.#checkUnique(slot, state, next);
     const segments: Segment[] = [];
     for (const mark of this.#marksIn(changes)) {
       const segment = this.#segments.get(mark);

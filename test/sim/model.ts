@@ -3,7 +3,7 @@
  * row. Nothing here is shared with the engine.
  */
 import { valueIn } from './functions.ts';
-import { completeRow, primaryKeyOf } from './tables.ts';
+import { completeRow, primaryKeyOf, uniqueFieldsOf } from './tables.ts';
 import type { Row, Value } from './tables.ts';
 import { isVersioned, tableName } from './versions.ts';
 
@@ -22,10 +22,15 @@ export type Op =
   | { readonly kind: 'delete'; readonly table: string; readonly key: Key };
 
 /** Why operations cannot be applied to a state. */
-export interface Verdict {
-  readonly code: 'DUPLICATE_KEY' | 'ROW_NOT_FOUND';
-  readonly table: string;
-  readonly key: Key;
+export type Verdict =
+  | { readonly code: 'DUPLICATE_KEY' | 'ROW_NOT_FOUND'; readonly table: string; readonly key: Key }
+  | { readonly code: 'UNIQUE_INDEX'; readonly table: string; readonly key: Key; readonly agreement: Agreement };
+
+/** Two rows that agree where none may. */
+export interface Agreement {
+  readonly index: string;
+  readonly value: Value | readonly Value[];
+  readonly keys: readonly [Key, Key];
 }
 
 const noRows: TableRows = new Map();
@@ -69,31 +74,83 @@ export function isRejected(result: State | Verdict): result is Verdict {
   return !(result instanceof Map);
 }
 
-/** Whether operations are rejected with exactly this verdict on a state: keys are independent of each other. */
-export function isVerdictOn(state: State, ops: readonly Op[], { code, table, key }: Verdict): boolean {
+/** The value that a row has in an index, as the engine tells it; undefined if a field of it is null. */
+function indexed(row: Row, fields: readonly string[]): Value | readonly Value[] | undefined {
+  const values = fields.map((field) => row[field] as Value);
+  if (values.includes(null)) return undefined;
+  return values.length === 1 ? values[0] : values;
+}
+
+/** Two rows of a table that agree in a unique index; undefined if there are none. */
+export function agreementIn(table: string, rows: TableRows): Agreement | undefined {
+  for (const [index, fields] of uniqueFieldsOf(table)) {
+    const seen = new Map<string, Key>();
+    for (const [key, row] of rows) {
+      const value = indexed(row, fields);
+      if (value === undefined) continue;
+      const text = JSON.stringify(value);
+      const other = seen.get(text);
+      if (other !== undefined) return { index, value, keys: [other, key] };
+      seen.set(text, key);
+    }
+  }
+  return undefined;
+}
+
+/** Whether operations make just these two rows agree, one of which they write. */
+function isAgreementOn(
+  state: State,
+  ops: readonly Op[],
+  { table, key, agreement }: Verdict & { code: 'UNIQUE_INDEX' },
+): boolean {
+  const { index, value, keys } = agreement;
+  const fields = uniqueFieldsOf(table).get(index);
+  const result = applyOps(state, ops);
+  if (fields === undefined || isRejected(result) || !ops.some((op) => op.key === key && op.kind !== 'delete'))
+    return false;
+  const agrees = (each: Key): boolean => {
+    const row = rowsOf(result, table).get(each);
+    return row !== undefined && JSON.stringify(indexed(row, fields)) === JSON.stringify(value);
+  };
+  return keys[0] !== keys[1] && keys.every(agrees);
+}
+
+/** Whether operations are rejected with exactly this verdict on a state: tables, and mostly keys, are independent of each other. */
+export function isVerdictOn(state: State, ops: readonly Op[], verdict: Verdict): boolean {
+  const { code, table, key } = verdict;
+  const ofTable = ops.filter((op) => tableName(op.table) === table);
+  if (verdict.code === 'UNIQUE_INDEX') return isAgreementOn(state, ofTable, verdict);
   const result = applyOps(
     state,
-    ops.filter((op) => tableName(op.table) === table && op.key === key),
+    ofTable.filter((op) => op.key === key),
   );
   return isRejected(result) && result.code === code;
 }
 
 export interface Where {
   readonly field: string;
-  readonly operator: '=' | '!=' | '<' | '<=' | '>' | '>=' | 'IN';
+  readonly operator: '=' | '!=' | '<' | '<=' | '>' | '>=' | 'IN' | 'BETWEEN' | 'PREFIX';
   readonly value: Value | readonly Value[];
 }
+
+export type ModelClause =
+  | Where
+  | { readonly and: readonly ModelClause[] }
+  | { readonly or: readonly ModelClause[] }
+  | { readonly not: ModelClause };
 
 export interface ModelQuery {
   readonly table: string;
   readonly wheres: readonly Where[];
+  /** What must hold beside them. */
+  readonly clause?: ModelClause | undefined;
   readonly orders: readonly { readonly field: string; readonly direction: 'asc' | 'desc' }[];
   readonly limit?: number;
   readonly offset: number;
 }
 
 /** Null first, then by value. All text here is ASCII. */
-function compare(a: Value, b: Value): number {
+export function compare(a: Value, b: Value): number {
   if (a === b) return 0;
   if (a === null) return -1;
   if (b === null) return 1;
@@ -103,6 +160,11 @@ function compare(a: Value, b: Value): number {
 function matches(row: Row, { field, operator, value }: Where): boolean {
   const stored = valueIn(row, field);
   if (operator === 'IN') return (value as readonly Value[]).includes(stored);
+  if (operator === 'PREFIX') return typeof stored === 'string' && stored.startsWith(value as string);
+  if (operator === 'BETWEEN') {
+    const [low, high] = value as readonly [Value, Value];
+    return stored !== null && compare(low, stored) <= 0 && compare(stored, high) <= 0;
+  }
   const compared = value as Value;
   if (operator === '=') return stored === compared;
   if (operator === '!=') return stored !== compared;
@@ -113,17 +175,29 @@ function matches(row: Row, { field, operator, value }: Where): boolean {
   return operator === '>' ? order > 0 : order >= 0;
 }
 
+function holds(row: Row, clause: ModelClause): boolean {
+  if ('and' in clause) return clause.and.every((each) => holds(row, each));
+  if ('or' in clause) return clause.or.some((each) => holds(row, each));
+  return 'not' in clause ? !holds(row, clause.not) : matches(row, clause);
+}
+
+/** Which of two rows comes first. */
+export function compareRows({ table, orders }: ModelQuery, a: Row, b: Row): number {
+  for (const { field, direction } of orders) {
+    const order = compare(a[field] as Value, b[field] as Value);
+    if (order !== 0) return direction === 'asc' ? order : -order;
+  }
+  const key = primaryKeyOf(table);
+  return compare(a[key] as Value, b[key] as Value);
+}
+
 /** What a query returns on the rows of its table. */
 export function runQuery(rows: TableRows, query: ModelQuery): Row[] {
-  const key = primaryKeyOf(query.table);
-  const found = [...rows.values()].filter((row) => query.wheres.every((where) => matches(row, where)));
-  found.sort((a, b) => {
-    for (const { field, direction } of query.orders) {
-      const order = compare(a[field] as Value, b[field] as Value);
-      if (order !== 0) return direction === 'asc' ? order : -order;
-    }
-    return compare(a[key] as Value, b[key] as Value);
-  });
+  const { wheres, clause } = query;
+  const isFound = (row: Row): boolean =>
+    wheres.every((where) => matches(row, where)) && (clause === undefined || holds(row, clause));
+  const found = [...rows.values()].filter(isFound);
+  found.sort((a, b) => compareRows(query, a, b));
   return found.slice(query.offset, query.limit === undefined ? undefined : query.offset + query.limit);
 }
 

@@ -48,7 +48,7 @@ export class SeedPool {
   /** Runs one seed; several calls may be under way, each with a thread of its own. */
   async runOne(task: SeedTask): Promise<SimResult> {
     const worker = this.#idle.pop() ?? this.#start();
-    const { patienceMs = 120_000 } = this.#options;
+    const { patienceMs = 600_000 } = this.#options;
     const given = new AbortController();
     const timer = setTimeout(() => given.abort(`No end after ${patienceMs} ms of real time`), patienceMs);
     try {

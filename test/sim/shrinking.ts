@@ -41,6 +41,7 @@ const quiet: Partial<SimConfig> = {
   maxMemoryBytes: 67_108_864,
   histories: [],
   migrationChance: 0,
+  seatChance: 0,
   customVersions: false,
   functions: false,
   brokenChance: 0,

@@ -2,10 +2,11 @@
 import type { Batch } from '../../src/batch/batch.ts';
 import { StoreDbError } from '../../src/base/errors.ts';
 import type { DuplicateKeyError } from '../../src/base/errors.ts';
+import { UniqueIndexError } from '../../src/base/unique-index-error.ts';
 import type { Database } from '../../src/database.ts';
 import type { Ledger, Segment } from './ledger.ts';
 import { markOp } from './ledger.ts';
-import type { Key, Op, Verdict } from './model.ts';
+import type { Agreement, Key, Op, Verdict } from './model.ts';
 import { blobFieldsOf } from './tables.ts';
 import { tableName } from './versions.ts';
 
@@ -32,6 +33,11 @@ async function addTo(db: Database, batch: Batch, op: Op): Promise<void> {
 }
 
 export function verdictOf(error: unknown): Verdict | undefined {
+  if (error instanceof UniqueIndexError) {
+    const { table, index, value, primaryKey, otherKey } = error;
+    const agreement = { index, value, keys: [primaryKey, otherKey] } as Agreement;
+    return { code: 'UNIQUE_INDEX', table, key: primaryKey as Key, agreement };
+  }
   const { code } = error as StoreDbError;
   if (code !== 'DUPLICATE_KEY' && code !== 'ROW_NOT_FOUND') return undefined;
   const { table, primaryKey } = error as DuplicateKeyError;

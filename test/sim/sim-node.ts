@@ -8,18 +8,20 @@ import { StoreDbError } from '../../src/base/errors.ts';
 import { Database } from '../../src/database.ts';
 import { Instance } from '../../src/instance.ts';
 import { checkOptions } from '../../src/options.ts';
+import type { Query } from '../../src/query/builder.ts';
 import { FaultyDriver } from '../../src/testing/faulty-driver.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
 import { mapBlobs } from './blob-ledger.ts';
 import { buildQuery } from './build-query.ts';
-import { registerFunction, resultField, schemasOf, someResult } from './functions.ts';
+import { FunctionUser, schemasOf } from './functions.ts';
 import { bulkOps, randomGet, randomOp, randomQuery } from './generate.ts';
 import type { Habits } from './config.ts';
 import type { Segment } from './ledger.ts';
 import { applyOps, rowsOf, runQuery, sortedRows, textOf } from './model.ts';
-import type { ModelQuery, Op, State } from './model.ts';
+import type { Op, State } from './model.ts';
 import { Reader } from './reader.ts';
+import { SeatUser } from './seat-user.ts';
 import { SimBatch } from './sim-batch.ts';
 import { runTransaction } from './sim-transaction.ts';
 import { SnapshotHolder } from './snapshot-holder.ts';
@@ -41,6 +43,7 @@ const expectedCodes = new Set([
   'NOT_STARTED',
   'BACKPRESSURE',
   'TRANSACTION_CONFLICT',
+  'UNIQUE_INDEX',
 ]);
 
 function hasBlobs({ ops }: Segment): boolean {
@@ -71,7 +74,9 @@ export class SimNode {
   /** Undefined: there is no table in several versions. */
   readonly #versions: VersionUser | undefined;
   /** Undefined: there is no index on a function. */
-  readonly #functions: { readonly random: SeededRandom; readonly version: number | undefined } | undefined;
+  readonly #functions: FunctionUser | undefined;
+  /** Undefined: there is no table with unique indexes. */
+  readonly #seats: SeatUser | undefined;
   readonly #flushes = new Set<Promise<void>>();
   readonly #collections = new Set<Promise<void>>();
   /** Batches that may be flushed again some time, or never. */
@@ -117,28 +122,17 @@ export class SimNode {
     const { maxMemoryBytes } = config;
     this.db = new Database(new Instance({ ...checked, maxMemoryBytes }, this.environment, config.maxCommitBytes));
     for (const schema of schemasOf(config.functions)) this.db.registerSchema(schema);
-    if (config.functions) {
-      const ofFunctions = new SeededRandom(`${seed} functions`);
-      const version = ofFunctions.pick([undefined, 1, 1, 2]);
-      if (version !== undefined) registerFunction(this.db, version);
-      this.#functions = { random: ofFunctions, version };
-    }
+    if (config.functions) this.#functions = new FunctionUser(this.db, new SeededRandom(`${seed} functions`));
     const expect = (what: string, error: unknown): void => this.#expect(what, error);
     if (config.migrationChance > 0) {
       const ofVersions = new SeededRandom(`${seed} versions`);
       this.#versions = new VersionUser({ world, name, db: this.db, random: ofVersions, expect });
     }
+    if (config.seatChance > 0) this.#seats = new SeatUser(world, new SeededRandom(`${seed} seats`));
     const random = new SeededRandom(`${seed} snapshots`);
-    const { environment } = this;
-    this.#snapshots = new SnapshotHolder({
-      world,
-      name,
-      db: this.db,
-      random,
-      environment,
-      expect,
-      versions: this.#versions,
-    });
+    const { db, environment } = this;
+    const [versions, seats] = [this.#versions, this.#seats];
+    this.#snapshots = new SnapshotHolder({ world, name, db, random, environment, expect, versions, seats });
   }
 
   /** Whether another life is to follow this one, which has ended by itself. */
@@ -294,11 +288,12 @@ export class SimNode {
     const random = this.#random;
     const { config, ledger } = this.#world;
     const work = new SimBatch(this.db, ledger);
-    const op = (): Op => this.#versions?.op() ?? randomOp(random, ledger.state, config.scale);
-    const bulk = (): Op[] => this.#versions?.bulk() ?? bulkOps(random, config.scale);
+    const op = (): Op => this.#versions?.op() ?? this.#seats?.op() ?? randomOp(random, ledger.state, config.scale);
+    const bulk = (): Op[] => this.#versions?.bulk() ?? this.#seats?.bulk() ?? bulkOps(random, config.scale);
     try {
       if (random.chance(config.bulkChance)) for (const each of bulk()) await work.add(each);
       else for (let i = random.pick([1, 1, 2, 3, 5]); i > 0; i--) await work.add(op());
+      for (const each of this.#seats?.pair() ?? []) await work.add(each);
       if (random.chance(0.2)) await work.addSub([op(), op()], random.chance(0.3));
       if (random.chance(0.2)) await this.#query(work);
     } catch (error) {
@@ -332,7 +327,8 @@ export class SimNode {
     const began = this.#beginRead();
     const run = async (): Promise<void> => {
       const signal = controller?.signal;
-      const options = { world, name, db, random, signal, sleep: pause, versions: this.#versions };
+      const [versions, seats] = [this.#versions, this.#seats];
+      const options = { world, name, db, random, signal, sleep: pause, versions, seats };
       const { error, acked, attempts } = await runTransaction(options);
       timer.cancel();
       if (error !== undefined) this.#expect('transaction', error);
@@ -407,20 +403,36 @@ export class SimNode {
     this.#reader.judge(what, table, least, found, resultAt);
   }
 
-  /** Where there is an index on a function that this node has, now and then a query by it. */
-  #functionQuery(): ModelQuery | undefined {
-    const { random, version } = this.#functions ?? {};
-    if (random === undefined || version === undefined || random.chance(0.6)) return undefined;
-    const where = { field: resultField(version), operator: '=', value: someResult(random) } as const;
-    const orders = random.chance(0.3) ? [{ field: 'rank', direction: 'desc' } as const] : [];
-    const page = random.chance(0.2) ? { limit: random.integer(0, 6), offset: random.integer(0, 2) } : { offset: 0 };
-    return { table: 'items', wheres: [where], orders, ...page };
+  /** Asks a query for something else than its rows. */
+  async #ask(seats: SeatUser, over?: SimBatch): Promise<void> {
+    const overlay = over?.overlay;
+    const { table, given } = seats.ask((name) => {
+      const query = this.db.query(name) as Query;
+      return over === undefined || overlay === undefined ? query : query.overlay(over.batch);
+    });
+    try {
+      for (;;) {
+        const began = this.#beginRead();
+        const { value: answer, done } = await given.next();
+        if (done === true) return;
+        this.#world.trace.add(this.name, `${answer.what}: ${answer.found}`);
+        this.#judge(began, answer.what, table, answer.found, (state) => {
+          const shown = overlay === undefined ? state : (applyOps(state, overlay, true) as State);
+          return answer.expected(rowsOf(shown, table));
+        });
+      }
+    } catch (error) {
+      this.#expect('query', error);
+    }
   }
 
   async #query(over?: SimBatch): Promise<void> {
+    const seats = this.#seats;
+    if (seats?.chance() === true) return this.#ask(seats, over);
     const random = this.#random;
     const { ledger, trace, config } = this.#world;
-    const query = this.#versions?.query() ?? this.#functionQuery() ?? randomQuery(random, config.scale);
+    const query =
+      this.#versions?.query() ?? seats?.query() ?? this.#functions?.query() ?? randomQuery(random, config.scale);
     const overlay = over?.overlay;
     const built = buildQuery(this.db.query(tableName(query.table)), query);
     if (over !== undefined && overlay !== undefined) built.overlay(over.batch);

@@ -5,6 +5,7 @@
  */
 import { StoreDbError } from '../../src/base/errors.ts';
 import type { Database } from '../../src/database.ts';
+import type { Query } from '../../src/query/builder.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { Transaction } from '../../src/transaction/transaction.ts';
 import { buildQuery } from './build-query.ts';
@@ -13,8 +14,9 @@ import type { RecordedRead, Segment } from './ledger.ts';
 import { applyOps, rowsOf, runQuery, textOf } from './model.ts';
 import type { Key, ModelQuery, Op, State } from './model.ts';
 import { verdictOf } from './sim-batch.ts';
-import { accountIds, accounts, firstBalance, items } from './tables.ts';
+import { accountIds, accounts, firstBalance, items, seats as seatsTable } from './tables.ts';
 import type { Row } from './tables.ts';
+import type { SeatUser } from './seat-user.ts';
 import type { VersionUser } from './version-user.ts';
 import { tableName } from './versions.ts';
 import type { World } from './world.ts';
@@ -28,6 +30,8 @@ export interface SimTransactionOptions {
   readonly sleep: () => Promise<void>;
   /** Of a node that uses a table in several versions. */
   readonly versions: VersionUser | undefined;
+  /** Of a node that uses the table with unique indexes. */
+  readonly seats: SeatUser | undefined;
 }
 
 export interface TransactionReport {
@@ -87,6 +91,18 @@ class Attempt {
     const rows = async (): Promise<Row[]> =>
       (await buildQuery(this.#tx.query(tableName(table)), query).execute()) as Row[];
     return this.#read(`query ${JSON.stringify(query)}`, rows, (state) => runQuery(rowsOf(state, table), query));
+  }
+
+  /** Asks a query for something else than its rows. */
+  async ask(seats: SeatUser): Promise<void> {
+    const own = [...this.#ops];
+    const { table, given } = seats.ask((name) => this.#tx.query(name) as Query);
+    for await (const { what, found, expected } of given) {
+      const resultAt = (state: State): string =>
+        expected(rowsOf(own.length === 0 ? state : (applyOps(state, own, true) as State), table));
+      this.reads.push({ what, found, resultAt });
+      await this.#sleep();
+    }
   }
 
   async write(op: Op): Promise<void> {
@@ -176,12 +192,49 @@ function ofVersions(versions: VersionUser): Plan {
   };
 }
 
+/** Takes a value only where a query has shown that it is free: so no unique index can stand against it. */
+function claim(seats: SeatUser): Plan {
+  return async (attempt, random) => {
+    const table = seatsTable.name;
+    const op = seats.anyOp();
+    const row = await attempt.get(table, op.key);
+    const email = op.kind === 'delete' ? null : (op.document['email'] ?? null);
+    const wheres = [{ field: 'email', operator: '=', value: email }] as const;
+    const others = email === null ? [] : await attempt.query({ ...all(table), wheres });
+    const id = op.key;
+    if (others.length > 0) await attempt.write({ kind: 'delete', table, key: (others[0] as Row)['id'] as number });
+    else if (row === undefined) await attempt.write({ kind: 'insert', table, key: id, document: { id, email } });
+    else
+      await attempt.write({ kind: 'update', table, key: id, document: { id, email, points: random.integer(-9, 9) } });
+  };
+}
+
+/** Asks, and writes, this and that. */
+function anySeats(seats: SeatUser): Plan {
+  return async (attempt, random) => {
+    const steps = random.integer(1, 4);
+    for (let i = 0; i < steps; i++) {
+      const dice = random.next();
+      if (dice < 0.4) await attempt.ask(seats);
+      else if (dice < 0.6) await attempt.query(seats.anyQuery());
+      else if (dice < 0.9) await attempt.write(seats.anyOp());
+      else for (const op of seats.pair()) await attempt.write(op);
+    }
+  };
+}
+
 const plans: readonly Plan[] = [transfer, transfer, count, skew, skew, anything];
 
+function planOf({ random, versions, seats }: SimTransactionOptions): Plan {
+  if (versions?.chance() === true) return ofVersions(versions);
+  if (seats?.chance() === true) return random.chance(0.4) ? claim(seats) : anySeats(seats);
+  return random.pick(plans);
+}
+
 export async function runTransaction(options: SimTransactionOptions): Promise<TransactionReport> {
-  const { world, name, db, random, signal, sleep, versions } = options;
+  const { world, name, db, random, signal, sleep } = options;
   const { ledger, trace } = world;
-  const plan = versions?.chance() === true ? ofVersions(versions) : random.pick(plans);
+  const plan = planOf(options);
   const maxAttempts = random.pick([1, 3, 16]);
   const attempts: Attempt[] = [];
   const reads = (): RecordedRead[][] => attempts.map((attempt) => attempt.reads);

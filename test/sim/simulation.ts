@@ -14,6 +14,7 @@ import type { Violation } from './judge.ts';
 import { Ledger } from './ledger.ts';
 import { Reachable } from './reachable.ts';
 import { SimNode } from './sim-node.ts';
+import { StoredRows } from './stored-rows.ts';
 import type { World } from './world.ts';
 import { Trace } from './trace.ts';
 import { endMigrations } from './version-end.ts';
@@ -68,8 +69,9 @@ class Simulation {
     const versions = migrationChance > 0 ? new VersionLedger(judge, objects, customVersions) : undefined;
     const ledger = new Ledger(judge, nowMs, objects, versions);
     const reachable = new Reachable(judge, ledger, objects);
+    const storedRows = new StoredRows(judge, ledger, objects);
     const trace = new Trace(nowMs, options.print);
-    const store = new WatchedStore({ prefix, objects, ledger, reachable, judge, environment: root });
+    const store = new WatchedStore({ prefix, objects, ledger, reachable, storedRows, judge, environment: root });
     this.#world = { prefix, config, root, store, objects, ledger, reachable, judge, trace, ending: false };
     this.#random = random;
     this.#draws = random.next();

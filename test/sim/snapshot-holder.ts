@@ -8,12 +8,14 @@ import type { Environment } from '../../src/base/env.ts';
 import { StoreDbError } from '../../src/base/errors.ts';
 import type { Database } from '../../src/database.ts';
 import type { StoredSnapshot } from '../../src/format/block0.ts';
+import type { Query } from '../../src/query/builder.ts';
 import type { Snapshot } from '../../src/snapshot.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { randomGet, randomQuery } from './generate.ts';
 import { rowsOf, runQuery, sortedRows, textOf } from './model.ts';
 import type { State } from './model.ts';
 import { buildQuery } from './build-query.ts';
+import type { SeatUser } from './seat-user.ts';
 import type { VersionUser } from './version-user.ts';
 import { people } from './versions.ts';
 import type { World } from './world.ts';
@@ -34,6 +36,7 @@ export interface SnapshotHolderOptions {
   /** Judges an error that is not the snapshot's. */
   readonly expect: (what: string, error: unknown) => void;
   readonly versions?: VersionUser | undefined;
+  readonly seats?: SeatUser | undefined;
 }
 
 const invariant = 'snapshots';
@@ -172,14 +175,21 @@ export class SnapshotHolder {
   }
 
   async #query(held: Held, state: State): Promise<void> {
-    const { random, world } = this.#options;
-    const query = randomQuery(random, world.config.scale);
+    const { random, world, seats } = this.#options;
+    if (seats?.chance() === true) return this.#ask(held, state, seats);
+    const query = seats?.query() ?? randomQuery(random, world.config.scale);
     const built = buildQuery(held.snapshot.query(query.table), query);
     const rows: object[] = [];
     if (random.chance(0.5)) for await (const row of built) rows.push(row);
     else rows.push(...(await built.execute()));
     const expected = textOf(runQuery(rowsOf(state, query.table), query));
     this.#compare(held, `query ${JSON.stringify(query)}`, this.#text(query.table, rows), expected);
+  }
+
+  async #ask(held: Held, state: State, seats: SeatUser): Promise<void> {
+    const { table, given } = seats.ask((name) => held.snapshot.query(name) as Query);
+    for await (const { what, found, expected } of given)
+      this.#compare(held, what, found, expected(rowsOf(state, table)));
   }
 
   /** A row and what is in its blobs, also if both are gone by now. */

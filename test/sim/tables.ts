@@ -46,7 +46,36 @@ export const accounts = defineSchema({
   primaryKey: 'id',
 });
 
-export const schemas = [items, notes, marks, accounts] as const;
+/** No two rows have the same email, or the same seat in the same team. Not in all runs. */
+export const seats = defineSchema({
+  name: 'seats',
+  version: 1,
+  fields: {
+    id: { typeId: Types.uint16 },
+    email: { typeId: Types.varchar },
+    team: { typeId: Types.uint8 },
+    seat: { typeId: Types.uint8 },
+    points: { typeId: Types.int32 },
+    text: { typeId: Types.varchar, maxLength: 60 },
+  },
+  primaryKey: 'id',
+  indexes: [
+    { fields: ['email'], unique: true },
+    { fields: ['team', 'seat'], unique: true, name: 'place' },
+    { fields: ['team', 'points'] },
+  ],
+});
+
+export const schemas = [items, notes, marks, accounts, seats] as const;
+
+/** The fields in which no two rows of a table may agree unless one is null there, by the names of their indexes. */
+export function uniqueFieldsOf(table: string): ReadonlyMap<string, readonly string[]> {
+  if (table !== seats.name) return new Map();
+  return new Map([
+    ['email', ['email']],
+    ['place', ['team', 'seat']],
+  ]);
+}
 
 /** Money that every account begins with. */
 export const firstBalance = 100;

@@ -16,11 +16,13 @@ import type { Environment } from '../../src/base/env.ts';
 import type { Judge } from './judge.ts';
 import type { Ledger } from './ledger.ts';
 import type { Reachable } from './reachable.ts';
+import type { StoredRows } from './stored-rows.ts';
 
 export interface WatchedStoreOptions {
   readonly prefix: string;
   readonly ledger: Ledger;
   readonly reachable: Reachable;
+  readonly storedRows: StoredRows;
   readonly judge: Judge;
   readonly environment: Environment;
   /** Kept up to date: what is in the store, for the oracle, by names without the prefix. */
@@ -53,14 +55,17 @@ export class WatchedStore implements StorageDriver {
     const result = await this.#memory.put(key, body, options);
     if (result.status !== 'written') return result;
     this.writes++;
-    const { objects, ledger, reachable, judge } = this.#options;
+    const { objects, ledger, reachable, storedRows, judge } = this.#options;
     const name = this.#nameOf(key);
     const existed = objects.has(name);
     try {
       if (!(body instanceof Uint8Array)) throw new Error('a stream was put');
       objects.set(name, new Uint8Array(body));
       ledger.written(name, body, existed);
-      if (name === block0Name && ledger.block0 !== undefined) reachable.replaced(ledger.block0);
+      if (name === block0Name && ledger.block0 !== undefined) {
+        reachable.replaced(ledger.block0);
+        storedRows.replaced(ledger.block0);
+      }
     } catch (error) {
       judge.fail('encoding', `Object ${name} cannot be read: ${String(error)}`);
     }

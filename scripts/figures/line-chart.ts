@@ -22,7 +22,7 @@ const bottom = 56;
 const colours = ['#3b7dd8', '#d9822b', '#2f9e6e', '#b04fb8', '#8a8f26', '#cf4457', '#5d6bd1', '#7d7d7d'];
 const dashes = ['', '7 4', '2 3', '10 3 2 3', '4 2', '', '7 4', '2 3'];
 
-const style = `
+export const style = `
   text { font: 13px system-ui, sans-serif; fill: #24292f; }
   .title { font-size: 15px; font-weight: 600; }
   .grid { stroke: #d0d7de; stroke-width: 1; }
@@ -32,7 +32,7 @@ const style = `
   }
 `;
 
-function escaped(content: string): string {
+export function escaped(content: string): string {
   return content.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
@@ -53,7 +53,7 @@ function scaleOf(least: number, most: number, from: number, to: number): (value:
   return (value) => from + ((to - from) * Math.log(value / least)) / span;
 }
 
-function text(x: number, y: number, anchor: 'start' | 'middle' | 'end', content: string, more = ''): string {
+export function text(x: number, y: number, anchor: 'start' | 'middle' | 'end', content: string, more = ''): string {
   const place = `x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}"`;
   return `<text ${place}${more}>${escaped(content)}</text>`;
 }

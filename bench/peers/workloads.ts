@@ -1,0 +1,171 @@
+/** What is measured on a local contender, and what it must answer. */
+import { createHash } from 'node:crypto';
+import type { City, Contender } from './contender.ts';
+import type { Input } from './input.ts';
+
+export interface Workload {
+  readonly name: string;
+  readonly title: string;
+  readonly writes?: true;
+  /** What is counted. */
+  readonly unit: 'ops' | 'rows';
+  /** Does the work so many times. Resolves to how many units of it were done. */
+  run(contender: Contender, times: number, input: Input): Promise<number>;
+}
+
+/** Clients of YCSB-B that each wait for their own update: databases may commit those together that come at the same time. */
+export const clients = 64;
+const updateShare = 0.05;
+const manyRows = ['FR', 'US', 'IT', 'ES', 'DE', 'IN', 'MX', 'GB'] as const;
+const someName = 'San Antonio';
+const north = 60;
+
+/** Calls one after the other. What is no promise is not awaited: that would cost more than some of the calls. */
+async function repeat(times: number, call: (i: number) => unknown): Promise<void> {
+  for (let i = 0; i < times; i++) {
+    const result = call(i);
+    if (result instanceof Promise) await result;
+  }
+}
+
+function each(call: (contender: Contender, i: number, input: Input) => unknown): Workload['run'] {
+  return async (contender, times, input) => {
+    await repeat(times, (i) => call(contender, i, input));
+    return times;
+  };
+}
+
+/** One that goes over all rows. */
+function scan(call: (contender: Contender) => unknown): Workload['run'] {
+  return async (contender, times, input) => {
+    await repeat(times, () => call(contender));
+    return times * input.rows;
+  };
+}
+
+async function readsAndUpdates(contender: Contender, times: number, input: Input): Promise<number> {
+  let next = 0;
+  const client = async (): Promise<void> => {
+    for (let i = next++; i < times; i = next++) {
+      const key = input.popularKey(i);
+      const result =
+        input.fraction(i) < updateShare ? contender.update(key, 180 * input.fraction(i + 1) - 90) : contender.get(key);
+      if (result instanceof Promise) await result;
+    }
+  };
+  await Promise.all(Array.from({ length: clients }, client));
+  return times;
+}
+
+/** In the order in which they are measured: those that write come last. */
+export const workloads: readonly Workload[] = [
+  {
+    name: 'get',
+    title: 'get by key',
+    unit: 'ops',
+    run: each((contender, i, input) => contender.get(input.key(i))),
+  },
+  {
+    name: 'query-key',
+    title: 'query by primary key',
+    unit: 'ops',
+    run: each((contender, i, input) => contender.queryKey?.(input.key(i)) ?? contender.get(input.key(i))),
+  },
+  {
+    name: 'country-all',
+    title: "country = 'FR' by index, all rows",
+    unit: 'rows',
+    async run(contender, times) {
+      let rows = 0;
+      await repeat(times, async () => {
+        rows += (await contender.byCountry('FR')).length;
+      });
+      return rows;
+    },
+  },
+  {
+    name: 'country-100',
+    title: 'country by index, limit 100',
+    unit: 'ops',
+    run: each((contender, i) => contender.byCountry(manyRows[i % manyRows.length] as string, 100)),
+  },
+  {
+    name: 'population-100',
+    title: 'range of population by index, limit 100',
+    unit: 'ops',
+    run: each((contender, i, input) => contender.fromPopulation(1000 + Math.floor(1e6 * input.fraction(i)), 100)),
+  },
+  {
+    name: 'population-20',
+    title: 'ordered by population by index, limit 20',
+    unit: 'ops',
+    run: each((contender) => contender.fromPopulation(0, 20)),
+  },
+  {
+    name: 'scan-number',
+    title: 'scan, predicate on a number',
+    unit: 'rows',
+    run: scan((contender) => contender.countNorthOf(north)),
+  },
+  {
+    name: 'scan-string',
+    title: 'scan, predicate on a string',
+    unit: 'rows',
+    run: scan((contender) => contender.countNamed(someName)),
+  },
+  {
+    name: 'south-20',
+    title: 'first 20 by a field without an index',
+    unit: 'rows',
+    run: scan((contender) => contender.southernmost(20)),
+  },
+  {
+    name: 'ycsb-c',
+    title: 'YCSB-C: get by popular keys',
+    unit: 'ops',
+    run: each((contender, i, input) => contender.get(input.popularKey(i))),
+  },
+  {
+    name: 'ycsb-b',
+    title: `YCSB-B: 95 % get, 5 % durable update, ${clients} clients`,
+    unit: 'ops',
+    writes: true,
+    run: readsAndUpdates,
+  },
+  {
+    name: 'commit',
+    title: 'durable update of one row, one after the other',
+    unit: 'ops',
+    writes: true,
+    run: each((contender, i, input) => contender.update(input.key(i), 180 * input.fraction(i) - 90)),
+  },
+];
+
+function valuesOf(row: unknown): unknown[] | undefined {
+  if (row === undefined || row === null) return undefined;
+  const { id, name, country, lat, lng, population } = row as City;
+  if (Object.keys(row).length !== 6) throw new Error(`A row has the fields ${Object.keys(row).join(', ')}.`);
+  return [id, name, country, lat, lng, population];
+}
+
+function digest(rows: readonly unknown[]): string {
+  const hash = createHash('sha1').update(JSON.stringify(rows.map(valuesOf)));
+  return `${rows.length} rows, ${hash.digest('hex').slice(0, 12)}`;
+}
+
+/** What a contender answers to each workload that reads: as text, which must be the same for all of them. */
+export const answers: Readonly<Record<string, (contender: Contender, rows: number) => Promise<string>>> = {
+  async get(contender, rows) {
+    const ids = [0, 1, rows >> 1, rows - 1, rows, ...Array.from({ length: 20 }, (_, i) => (i * 7919) % rows)];
+    const found: unknown[] = [];
+    for (const id of ids) found.push(await contender.get(id));
+    return digest(found);
+  },
+  'country-all': async (contender) => digest(await contender.byCountry('FR')),
+  'country-100': async (contender) => digest(await contender.byCountry('DE', 100)),
+  'population-100': async (contender) => digest(await contender.fromPopulation(123_456, 100)),
+  'population-20': async (contender) => digest(await contender.fromPopulation(0, 20)),
+  'scan-number': async (contender) => String(await contender.countNorthOf(north)),
+  'scan-string': async (contender) => String(await contender.countNamed(someName)),
+  'south-20': async (contender) => digest(await contender.southernmost(20)),
+};

@@ -1,0 +1,75 @@
+/** Rows whose primary keys several indexes have: the entries of one of them are looked for in all others. */
+import type { Pacer } from '../base/pacer.ts';
+import type { TableState } from '../table/table-state.ts';
+import type { Tree } from '../tree/tree.ts';
+import type { HitList, HitStream } from './hits.ts';
+import { indexCursor } from './index-cursor.ts';
+import { KeySet, SortedProbe } from './key-probe.ts';
+import type { KeyProbe } from './key-probe.ts';
+import type { IndexAccess, IntersectionAccess } from './plan.ts';
+import type { QueryWork } from './query-work.ts';
+import type { KeyRange } from '../tree/cursor.ts';
+
+/** The part of what one reader may hold on to that the keys of a query may take. */
+const keyShare = 0.5;
+
+/** Bytes of primary keys that one intersection may hold. */
+export function mostKeyBytes({ tree }: TableState): number {
+  return tree.source.memory.aheadBytes * keyShare;
+}
+
+/** Whether the entries of both come by primary key, so that nothing needs to be held to tell which are in both. */
+export function isMerged(first: IndexAccess, other: IndexAccess): boolean {
+  return first.oneValue && other.oneValue;
+}
+
+export interface IntersectionOptions {
+  readonly state: TableState;
+  readonly access: IntersectionAccess;
+  readonly pacer: Pacer;
+  readonly work: QueryWork;
+  /** Opens the first index, for rows whose keys are wherever the probes ask for them. */
+  readonly open: (probes: readonly KeyProbe[]) => HitStream;
+  /** Opens the first index for rows that are then tested for what the other indexes would have told. */
+  readonly openFirst: () => HitStream;
+}
+
+export class IntersectionStream implements HitStream {
+  readonly #options: IntersectionOptions;
+  #stream: HitStream | undefined;
+
+  constructor(options: IntersectionOptions) {
+    this.#options = options;
+  }
+
+  next(hits: HitList): boolean | Promise<boolean> {
+    if (this.#stream !== undefined) return this.#stream.next(hits);
+    return this.#prepare().then((stream) => {
+      this.#stream = stream;
+      return stream.next(hits);
+    });
+  }
+
+  async #prepare(): Promise<HitStream> {
+    const { access, state, pacer, work, open, openFirst } = this.#options;
+    const { first, others } = access;
+    const probes: KeyProbe[] = [];
+    let keys: KeySet | undefined;
+    for (const other of others) {
+      const tree = state.treeOf(other.index) as Tree;
+      if (isMerged(first, other)) {
+        probes.push(new SortedProbe(tree, other.index, other.ranges[0] as KeyRange, first.descending));
+        continue;
+      }
+      const more = new KeySet(state.shape.primaryKey);
+      const cursor = indexCursor(tree, { ...other, descending: false });
+      const options = { within: keys, maxBytes: mostKeyBytes(state), pacer };
+      const entries = await more.addAll(cursor, other.index, options);
+      // There are more of them than it looked like.
+      if (entries === undefined) return openFirst();
+      work.entries += entries;
+      keys = more;
+    }
+    return open(keys === undefined ? probes : [keys, ...probes]);
+  }
+}

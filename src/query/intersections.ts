@@ -1,0 +1,95 @@
+/** Ways to come by rows through several indexes at once, made of the ways through each of them. */
+import type { TableState } from '../table/table-state.ts';
+import type { Tree } from '../tree/tree.ts';
+import { entryUseOf } from './entry-use.ts';
+import { effectiveOrder, residualOf } from './plan.ts';
+import type { Candidate, CompiledQuery, IndexAccess } from './plan.ts';
+import { estimateRange, estimateTree } from './tree-estimate.ts';
+
+/** So many of the indexes that have the fewest entries are tried together. */
+const mostParts = 3;
+/** Where one index has so few entries, looking up their rows takes no longer than reading another one. */
+const fewEntries = 4;
+
+interface Part {
+  readonly candidate: Candidate;
+  readonly access: IndexAccess;
+  readonly entries: number;
+}
+
+function partOf(state: TableState, candidate: Candidate): Part[] {
+  const { access, covered } = candidate;
+  // Entries of an index on a function are read for their rows alone.
+  if (access.kind !== 'index' || covered.length === 0 || access.index.result !== undefined) return [];
+  const tree = state.treeOf(access.index) as Tree;
+  const shape = estimateTree(tree);
+  const ofValues = access.oneValue || access.ranges.length > 1;
+  const entries = access.ranges.reduce((sum, range) => sum + estimateRange(tree, range, shape, ofValues).entries, 0);
+  return [{ candidate, access, entries }];
+}
+
+/** Whether the part rules out rows that the others do not. */
+function isOfUse({ candidate: { covered } }: Part, others: readonly Part[]): boolean {
+  return covered.some((condition) => !others.some(({ candidate }) => candidate.covered.includes(condition)));
+}
+
+function intersectionOf(state: TableState, query: CompiledQuery, first: Part, others: readonly Part[]): Candidate {
+  const covered = [...new Set([first, ...others].flatMap(({ candidate }) => candidate.covered))];
+  const order = effectiveOrder(state.shape.primaryKey, query);
+  return {
+    access: {
+      kind: 'intersection',
+      first: first.access,
+      others: others.map(({ access }) => access),
+      firstCovers: first.candidate.covered,
+    },
+    covered,
+    ordered: first.candidate.ordered,
+    use: entryUseOf(state, query.takes, first.access.index, residualOf(query, covered), order),
+  };
+}
+
+/** The intersections of some of the indexes that candidates go by. */
+export function intersectionsOf(
+  state: TableState,
+  query: CompiledQuery,
+  candidates: readonly Candidate[],
+): Candidate[] {
+  const usable = candidates.filter(({ access, covered }) => access.kind === 'index' && covered.length > 0);
+  if (usable.length < 2) return [];
+  const parts = usable
+    .flatMap((candidate) => partOf(state, candidate))
+    .toSorted((a, b) => a.entries - b.entries)
+    .slice(0, mostParts);
+  if (parts.length < 2 || (parts[0] as Part).entries <= fewEntries) return [];
+  const groups = parts.flatMap((part, i) => parts.slice(i + 1).map((other) => [part, other]));
+  if (parts.length > 2) groups.push(parts);
+  return groups
+    .filter((group) =>
+      group.every((part) =>
+        isOfUse(
+          part,
+          group.filter((other) => other !== part),
+        ),
+      ),
+    )
+    .flatMap((group) => {
+      return firstsOf(query, group).map((first) => {
+        return intersectionOf(
+          state,
+          query,
+          first,
+          group.filter((part) => part !== first),
+        );
+      });
+    });
+}
+
+/** Which index to go through: the one with the fewest entries, unless keys of the others must be held; or one that is in order. */
+function firstsOf({ limit }: CompiledQuery, group: readonly Part[]): Part[] {
+  const isMerged = group.every(({ access }) => access.oneValue);
+  const first = group[isMerged ? 0 : group.length - 1] as Part;
+  const inOrder =
+    limit === undefined || first.candidate.ordered ? undefined : group.find(({ candidate }) => candidate.ordered);
+  return inOrder === undefined ? [first] : [first, inOrder];
+}
