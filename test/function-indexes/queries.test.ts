@@ -62,6 +62,10 @@ describe('a query by an indexed function', () => {
     expect(await ids(query().orderBy('hits', 'desc').limit(2).execute())).toEqual([387, 367]);
     expect(await ids(query().where('hits', '>', 300).execute())).toEqual([307, 327, 347, 367, 387]);
     expect(await ids(query().where('domain', '=', 'www.site8.org').execute())).toEqual([]);
+    // Entries say which rows there are, and nothing of what is in them.
+    const keys = query().select('id').orderBy('id', 'asc');
+    expect(await ids(keys.execute())).toEqual(ofSite(7));
+    expect(await ids(query().where('hits', '=', 27).select('id').execute())).toEqual([27]);
     const first = await nodes.run(query().page({ size: 15 }));
     const second = await nodes.run(query().page({ size: 15, after: first.next }));
     expect([...first.rows, ...second.rows].map(({ id }) => id)).toEqual(ofSite(7));
