@@ -16,6 +16,7 @@ import type { UpkeepOptions } from './care/upkeep.ts';
 import type { VerifyReport } from './care/verify.ts';
 import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
 import type { Engine, PinnedView } from './cluster/engine.ts';
+import { EditionDaemon } from './migration/edition-daemon.ts';
 import { MigrationDaemon } from './migration/migration-daemon.ts';
 import type { CallOptions } from './call-options.ts';
 import type { MigrationStatus } from './migration/migration-status.ts';
@@ -53,6 +54,7 @@ export class Maintenance {
   readonly #options: MaintenanceOptions;
   #gcSchedule: GcSchedule | undefined;
   #daemon: MigrationDaemon | undefined;
+  #editions: EditionDaemon | undefined;
 
   constructor(options: MaintenanceOptions) {
     this.#options = options;
@@ -69,8 +71,20 @@ export class Maintenance {
       intervalMs: options.writeForwardInterval,
     });
     this.#daemon = daemon;
-    engine.follower.onView = () => daemon.viewChanged();
+    const editions = new EditionDaemon({
+      ...this.#options,
+      ...options,
+      logger,
+      engine,
+      intervalMs: options.writeForwardInterval,
+    });
+    this.#editions = editions;
+    engine.follower.onView = () => {
+      daemon.viewChanged();
+      editions.viewChanged();
+    };
     daemon.viewChanged();
+    editions.viewChanged();
     const { gcInterval: intervalMs } = options;
     if (intervalMs === undefined) return;
     this.#gcSchedule = new GcSchedule({
@@ -89,6 +103,12 @@ export class Maintenance {
   end(): void {
     this.#gcSchedule?.stop();
     this.#daemon?.stop();
+    this.#editions?.stop();
+  }
+
+  /** A function was registered: there may be indexes to make. */
+  functionRegistered(): void {
+    this.#editions?.viewChanged();
   }
 
   /** Changes of schemas. `what` names the call. Throws `NotStartedError` unless the database is running. */
@@ -117,7 +137,7 @@ export class Maintenance {
   }
 
   #upkeep(what: string): UpkeepOptions {
-    const { environment, driver, options, running, hold } = this.#options;
+    const { environment, driver, options, registry, running, hold } = this.#options;
     const engine = running(what);
     const { dbPrefix: prefix, maxMemoryBytes } = options;
     return {
@@ -126,6 +146,7 @@ export class Maintenance {
       driver,
       prefix,
       maxMemoryBytes,
+      functions: (name) => registry.registeredFunction(name),
       hold: (pinning, timeToLiveMs) => hold(engine, what, pinning, timeToLiveMs),
     };
   }

@@ -3,8 +3,8 @@ import { InvalidOperatorError, InvalidQueryError } from '../base/errors.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import { describeValue } from '../format/values.ts';
-import type { RegisteredFunction } from '../table/query-host.ts';
-import type { TableShape } from '../table/table-shape.ts';
+import type { RegisteredFunction } from '../table/function-call.ts';
+import type { FunctionResult, TableShape } from '../table/table-shape.ts';
 import { compareField, oppositeOf } from './comparison.ts';
 import type { Comparison, Operator } from './comparison.ts';
 import { FunctionSelector } from './function-selector.ts';
@@ -61,6 +61,11 @@ export class Condition {
   get selector(): Selector {
     this.#selector ??= this.on === undefined ? selectAll : compileSelector(this.on.field, this.on.comparison);
     return this.#selector;
+  }
+
+  /** The same for an index on a function. */
+  keysByResult(result: FunctionResult): KeyAccess | undefined {
+    return this.#selector instanceof FunctionSelector ? this.#selector.keysBy(result) : undefined;
   }
 
   /** Whether it is plain that no row matches. */

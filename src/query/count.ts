@@ -27,7 +27,7 @@ async function countMatches(execution: Execution): Promise<number> {
     return total;
   }
   if (exact && access.kind === 'index' && state.layers.length === 0) {
-    const tree = state.indexes.get(access.index.name) as Tree;
+    const tree = state.treeOf(access.index) as Tree;
     let total = 0;
     for (const range of access.ranges) total += await countRange(tree, range);
     return total;

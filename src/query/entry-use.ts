@@ -37,7 +37,7 @@ export function entryUseOf(
 ): EntryUse | undefined {
   if (residual.length === 0 && !mayHoldAll(shape, takes, index)) return undefined;
   // Whoever reads a row that could not be made must be told, and the index knows nothing of that.
-  if (tree.mayBreak) return undefined;
+  if (tree.mayBreak || index.result !== undefined) return undefined;
   const held = new Set([...index.fields, shape.primaryKey]);
   const tests = residual.filter(({ reads }) => reads?.every((field) => held.has(field)) === true);
   const only =

@@ -19,8 +19,9 @@ interface Part {
 
 function partOf(state: TableState, candidate: Candidate): Part[] {
   const { access, covered } = candidate;
-  if (access.kind !== 'index' || covered.length === 0) return [];
-  const tree = state.indexes.get(access.index.name) as Tree;
+  // Entries of an index on a function are read for their rows alone.
+  if (access.kind !== 'index' || covered.length === 0 || access.index.result !== undefined) return [];
+  const tree = state.treeOf(access.index) as Tree;
   const shape = estimateTree(tree);
   const ofValues = access.oneValue || access.ranges.length > 1;
   const entries = access.ranges.reduce((sum, range) => sum + estimateRange(tree, range, shape, ofValues).entries, 0);
@@ -60,7 +61,7 @@ export function intersectionsOf(
     .flatMap((candidate) => partOf(state, candidate))
     .toSorted((a, b) => a.entries - b.entries)
     .slice(0, mostParts);
-  if ((parts[0] as Part).entries <= fewEntries) return [];
+  if (parts.length < 2 || (parts[0] as Part).entries <= fewEntries) return [];
   const groups = parts.flatMap((part, i) => parts.slice(i + 1).map((other) => [part, other]));
   if (parts.length > 2) groups.push(parts);
   return groups

@@ -90,7 +90,7 @@ function openEntries(
   use?: EntryUse,
   probes: readonly KeyProbe[] = [],
 ): HitStream {
-  const cursor = indexCursor(state.indexes.get(access.index.name) as Tree, access);
+  const cursor = indexCursor(state.treeOf(access.index) as Tree, access);
   if (use === undefined && probes.length === 0) return new IndexStream(state, access, cursor, filter, work);
   return new EntryStream({ state, access, cursor, filter, work, use, probes });
 }

@@ -144,7 +144,7 @@ export class PlanCosts {
         return { entries, exact, indexLeaves: 0, indexMissing: 0, leaves, missing, ranges };
       }
       case 'index': {
-        const tree = this.#state.indexes.get(access.index.name) as Tree;
+        const tree = this.#state.treeOf(access.index) as Tree;
         const ofValues = access.oneValue || access.ranges.length > 1;
         const {
           entries,

@@ -6,6 +6,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CompiledTree, workerOf } from './compiled-tree.ts';
+import type { SimOverrides } from './config.ts';
 import { replayOf } from './config-text.ts';
 import { SeedPool } from './seed-pool.ts';
 import type { SeedTask } from './seed-pool.ts';
@@ -32,8 +33,21 @@ afterAll(async () => {
   tree.remove();
 });
 
-function* tasks(from: number, to: number): Generator<SeedTask, void, undefined> {
-  for (let seed = from; seed <= to; seed++) yield { seed, options: {}, twice: seed % twice === 0 };
+function* tasks(from: number, to: number, config: SimOverrides = {}): Generator<SeedTask, void, undefined> {
+  for (let seed = from; seed <= to; seed++) yield { seed, options: { config }, twice: seed % twice === 0 };
+}
+
+/** What a chunk of seeds finds. */
+async function violationsFrom(from: number, to: number, config?: SimOverrides): Promise<string[]> {
+  const found: string[] = [];
+  let done = 0;
+  await pool.run(tasks(from, to, config), ({ seed, config: run, violation }) => {
+    done++;
+    if (violation !== undefined) found.push(`${violation.invariant}: ${violation.message}\n${replayOf(seed, run)}`);
+    return true;
+  });
+  expect(done).toBe(to - from + 1);
+  return found;
 }
 
 describe('the simulator', () => {
@@ -41,19 +55,14 @@ describe('the simulator', () => {
     const to = Math.min(from + chunk, first + seeds) - 1;
     it(
       `finds nothing wrong from seed ${from} to ${to}`,
-      async () => {
-        const found: string[] = [];
-        let done = 0;
-        await pool.run(tasks(from, to), ({ seed, config, violation }) => {
-          done++;
-          if (violation !== undefined)
-            found.push(`${violation.invariant}: ${violation.message}\n${replayOf(seed, config)}`);
-          return true;
-        });
-        expect(found).toEqual([]);
-        expect(done).toBe(to - from + 1);
-      },
+      async () => expect(await violationsFrom(from, to)).toEqual([]),
       chunk * seedTimeoutMs,
     );
   }
+
+  it(
+    'finds nothing wrong with an index on a function',
+    async () => expect(await violationsFrom(first, first + chunk - 1, { functions: true })).toEqual([]),
+    chunk * seedTimeoutMs,
+  );
 });
