@@ -132,6 +132,7 @@ class Lab {
       counters: { merges: 0, lostMerges: 0, blocksWritten: 0, splits: 0, joins: 0, rootSplits: 0 },
       blockSizeBytes: 1024,
       indexBufferBytes,
+      functions: () => undefined,
     });
     const indexes = new Map<string, Tree>();
     for (const [name, tree] of merged.indexes) indexes.set(name, await this.#stored(tree));
