@@ -166,7 +166,7 @@ export const answers: Readonly<Record<string, (contender: Contender, rows: numbe
     return digest(found);
   },
   'country-all': async (contender) => digest(await contender.byCountry('FR')),
-  'country-100': async (contender) => digest(await contender.byCountry('DE', 100)),
+  'country-100': async (contender) => digest(await contender.byCountry('DE', 20)),
   'population-100': async (contender) => digest(await contender.fromPopulation(123_456, 100)),
   'population-20': async (contender) => digest(await contender.fromPopulation(0, 20)),
   'scan-number': async (contender) => String(await contender.countNorthOf(north)),
