@@ -344,12 +344,13 @@ export class PlanCosts {
     // The first leaf is there in any case.
     const indexLeaves = Math.max(Math.min(1, access.indexLeaves), access.indexLeaves * part);
     const indexReads = access.indexLeaves === 0 ? 0 : (access.indexMissing / access.indexLeaves) * indexLeaves;
-    const leaves = indexed
-      ? leavesOf(rows, this.#table.leaves)
-      : Math.max(Math.min(1, access.leaves), access.leaves * part);
+    // Rows that come by primary key lie in the first leaves, all others anywhere, and so do the few that entries leave.
+    const byKey = candidate.access.kind === 'index' && candidate.access.oneValue;
+    const first = Math.max(Math.min(1, access.leaves), access.leaves * part);
+    const anywhere = indexed ? leavesOf(rows, this.#table.leaves) : first;
+    const leaves = byKey ? (candidate.use === undefined ? first : Math.min(first, anywhere)) : anywhere;
     const tableReads = access.leaves === 0 ? 0 : (access.missing / access.leaves) * leaves;
     const reads = tableReads + indexReads;
-    const byKey = candidate.access.kind === 'index' && candidate.access.oneValue;
     let time = reads * cost.read + (leaves + indexLeaves + access.ranges) * cost.leaf;
     if (candidate.access.kind !== 'table') time += rows * (byKey ? cost.nearLookup : cost.lookup);
     const { use } = candidate;

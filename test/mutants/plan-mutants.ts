@@ -38,8 +38,8 @@ export const planMutants: readonly Mutant[] = [
     edits: [
       {
         file: use,
-        find: 'if (tree.mayBreak) return undefined;',
-        replace: 'if (tree.mayBreak && index === undefined) return undefined;',
+        find: 'if (tree.mayBreak || index.result !== undefined) return undefined;',
+        replace: 'if (index.result !== undefined) return undefined;',
       },
     ],
     tests: [indexOnly],
