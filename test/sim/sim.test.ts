@@ -53,16 +53,12 @@ async function violationsFrom(from: number, to: number, config?: SimOverrides): 
 describe('the simulator', () => {
   for (let from = first; from < first + seeds; from += chunk) {
     const to = Math.min(from + chunk, first + seeds) - 1;
+    // Of many, the last ones have an index on a function, whatever the seed says.
+    const config = seeds > chunk && from + chunk >= first + seeds ? { functions: true } : {};
     it(
-      `finds nothing wrong from seed ${from} to ${to}`,
-      async () => expect(await violationsFrom(from, to)).toEqual([]),
+      `finds nothing wrong from seed ${from} to ${to}${'functions' in config ? ', with an index on a function' : ''}`,
+      async () => expect(await violationsFrom(from, to, config)).toEqual([]),
       chunk * seedTimeoutMs,
     );
   }
-
-  it(
-    'finds nothing wrong with an index on a function',
-    async () => expect(await violationsFrom(first, first + chunk - 1, { functions: true })).toEqual([]),
-    chunk * seedTimeoutMs,
-  );
 });
