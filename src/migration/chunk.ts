@@ -16,6 +16,7 @@ import { TreeCursor } from '../tree/cursor.ts';
 import { isSameTree } from '../tree/tree.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { ChangeList } from './change-list.ts';
+import type { ChunkLimits } from './chunk-work.ts';
 import { RowNotMigrated } from './row-translation.ts';
 import type { RowTranslation } from './row-translation.ts';
 import { diffTrees } from './tree-diff.ts';
@@ -26,17 +27,13 @@ const maxProblems = 20;
 /** Characters of what is said of each. */
 const maxMessageLength = 300;
 
-export interface ChunkLimits {
-  /** Rows that are looked at. */
-  readonly rows: number;
+/** Where a chunk of a migration ends. */
+export interface MigrationLimits extends ChunkLimits {
   /**
    * Rows that are looked at to make missing ones. Those that were changed since are not among them: a migration that brought
    * fewer in line than others change would never end.
    */
   readonly built: number;
-  readonly bytes: number;
-  /** Whether the time for the chunk is over. */
-  readonly isOver: () => boolean;
 }
 
 export interface Chunk {
@@ -59,7 +56,7 @@ export async function nextChunk(
   view: View,
   table: string,
   translation: RowTranslation,
-  limits: ChunkLimits,
+  limits: MigrationLimits,
   context: TableMergeContext,
   retirement: Retirement,
 ): Promise<Chunk> {
@@ -72,7 +69,7 @@ export async function nextChunk(
 
 class ChunkBuilder {
   readonly #translation: RowTranslation;
-  readonly #limits: ChunkLimits;
+  readonly #limits: MigrationLimits;
   readonly #pacer: Pacer;
   readonly #migration: StoredMigration;
   readonly #truth: TableState;
@@ -89,7 +86,7 @@ class ChunkBuilder {
   /** Whether unique indexes are still to be looked through, in a later chunk. */
   #isUnchecked = false;
 
-  constructor(view: View, table: string, translation: RowTranslation, limits: ChunkLimits, pacer: Pacer) {
+  constructor(view: View, table: string, translation: RowTranslation, limits: MigrationLimits, pacer: Pacer) {
     const truth = view.table(table);
     const beside = view.beside(table);
     invariant(truth !== undefined && beside?.migration !== undefined, `Table ${table} has no migration to go on with`);

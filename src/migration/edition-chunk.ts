@@ -13,18 +13,11 @@ import { TableState } from '../table/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
 import { ChangeList } from './change-list.ts';
+import type { ChunkLimits } from './chunk-work.ts';
 import { diffTrees } from './tree-diff.ts';
 
 /** Editions of one index that are kept at most. */
 const maxEditions = 4;
-
-export interface EditionLimits {
-  /** Rows that are looked at. */
-  readonly rows: number;
-  readonly bytes: number;
-  /** Whether the time for the chunk is over. */
-  readonly isOver: () => boolean;
-}
 
 export interface EditionChunk {
   readonly table: MergedTable;
@@ -59,7 +52,7 @@ function otherEditions(table: TableState, { index }: IndexedFunction): readonly 
 export async function nextEditionChunk(
   table: TableState,
   indexed: IndexedFunction,
-  limits: EditionLimits,
+  limits: ChunkLimits,
   context: TableMergeContext,
 ): Promise<EditionChunk | undefined> {
   if (!hasEditionWork(table, indexed)) return undefined;
@@ -72,7 +65,7 @@ export async function nextEditionChunk(
 class EditionBuilder {
   readonly #table: TableState;
   readonly #indexed: IndexedFunction;
-  readonly #limits: EditionLimits;
+  readonly #limits: ChunkLimits;
   readonly #context: TableMergeContext;
   readonly #growing: GrowingEdition;
   readonly #base: Tree;
@@ -82,7 +75,7 @@ class EditionBuilder {
   #seen = 0;
   #isCaughtUp = false;
 
-  constructor(table: TableState, indexed: IndexedFunction, limits: EditionLimits, context: TableMergeContext) {
+  constructor(table: TableState, indexed: IndexedFunction, limits: ChunkLimits, context: TableMergeContext) {
     const stored = table.editions.find(({ index }) => isSameIndex(index, indexed.index));
     this.#table = table;
     this.#indexed = indexed;
