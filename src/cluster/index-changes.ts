@@ -34,10 +34,11 @@ export class IndexChanges {
     this.#write = write;
   }
 
-  #add({ source, base }: RowHit, primaryKey: Uint8Array, isRemoval: boolean): number {
+  /** Adds the entry of a row whose primary key is the first `length` bytes of `key`. */
+  #add(source: RowSource, base: number, key: Uint8Array, length: number, isRemoval: boolean): number {
     const { writer } = this.#keys;
-    if (this.#write === undefined) this.#shape.writeIndexEntry(writer, this.index, source, base, primaryKey);
-    else this.#write(writer, source, base, primaryKey, isRemoval);
+    if (this.#write === undefined) this.#shape.writeIndexEntry(writer, this.index, source, base, key, length);
+    else this.#write(writer, source, base, key.subarray(0, length), isRemoval);
     const at = this.#keys.end();
     this.#removals[at] = isRemoval ? 1 : 0;
     return at;
@@ -54,25 +55,19 @@ export class IndexChanges {
   /** Takes in that a row's old entry goes and its new one comes; nothing if both are the same. */
   add(old: RowHit | undefined, next: RowHit | undefined, primaryKey: Uint8Array): void {
     const keys = this.#keys;
-    if (old !== undefined) this.#add(old, primaryKey, true);
+    if (old !== undefined) this.#add(old.source, old.base, primaryKey, primaryKey.length, true);
     if (next === undefined) return;
-    const at = this.#add(next, primaryKey, false);
+    const at = this.#add(next.source, next.base, primaryKey, primaryKey.length, false);
     if (old !== undefined && keys.compare(at, at - 1) === 0) keys.rewind(at - 1);
   }
 
   /** Takes in the entries of rows that are new. */
   addRun({ node, from, to }: RowRun): void {
-    const keys = this.#keys;
     for (let i = from; i < to; i++) {
       const length = node.keyLength(i);
       if (this.#scratch.length < length) this.#scratch = new Uint8Array(length * 2);
       node.copyKey(i, this.#scratch, 0);
-      if (this.#write !== undefined) {
-        this.#add({ source: node, base: node.rowBase(i) }, this.#scratch.subarray(0, length), false);
-        continue;
-      }
-      this.#shape.writeIndexEntry(keys.writer, this.index, node, node.rowBase(i), this.#scratch, length);
-      this.#removals[keys.end()] = 0;
+      this.#add(node, node.rowBase(i), this.#scratch, length, false);
     }
   }
 
