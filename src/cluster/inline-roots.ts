@@ -9,6 +9,7 @@ import type { Block0, StoredTable, StoredTableVersion } from '../format/block0.t
 import type { StoredMigration } from '../format/stored-migration.ts';
 import type { StoredRoot } from '../format/stored-root.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
+import { encodeBound } from '../format/stored-bound.ts';
 import type { StoredEdition } from '../format/stored-edition.ts';
 import { sealBlock } from '../format/block.ts';
 import { blockName } from '../format/keys.ts';
@@ -135,8 +136,7 @@ class Inliner {
 
 function storedEdition({ index, built, failed, behindFrom }: MergedEdition): EditionRoots['stored'] {
   const version = index.result?.version as number;
-  const last = built === null ? null : Buffer.from(built ?? []).toString('base64');
-  return { index: index.name, version, built: last, failed, behindFrom };
+  return { index: index.name, version, built: encodeBound(built), failed, behindFrom };
 }
 
 export interface InlinedRoots {

@@ -8,6 +8,8 @@ import { compareBytes } from '../base/bytes.ts';
 import { invariant } from '../base/invariant.ts';
 import { GrowingTree, mergeBase, mergeVersion } from '../cluster/merge-table.ts';
 import type { MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
+import { decodeBound, encodeBound } from '../format/stored-bound.ts';
+import type { Bound } from '../format/stored-bound.ts';
 import type { MigrationPhase, MigrationProblem, StoredMigration } from '../format/stored-migration.ts';
 import { describeValue } from '../format/values.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -81,7 +83,7 @@ class ChunkBuilder {
   #seen = 0;
   #builtRows = 0;
   /** The last key whose row is there; undefined before the first, null once all are. */
-  #built: Uint8Array | undefined | null;
+  #built: Bound;
   isInLine = false;
   /** Whether unique indexes are still to be looked through, in a later chunk. */
   #isUnchecked = false;
@@ -100,7 +102,7 @@ class ChunkBuilder {
     this.#toRows = new ChangeList(beside.rows.shape);
     this.#toBase = new ChangeList(truth.shape);
     const { built } = beside.migration;
-    this.#built = built === null ? null : built === '' ? undefined : new Uint8Array(Buffer.from(built, 'base64'));
+    this.#built = decodeBound(built);
   }
 
   /** Whether as much was looked at as belongs in one chunk. */
@@ -235,7 +237,7 @@ class ChunkBuilder {
     const isComplete = phase === 'switched' && this.isInLine && !this.#isUnchecked && problems.length === 0;
     const built = this.#builtRows;
     const { table: name, from, built: boundBefore } = this.#migration;
-    const bound = this.#built === null ? null : Buffer.from(this.#built ?? []).toString('base64');
+    const bound = encodeBound(this.#built);
     const isSameBase = isSameTree(this.#truth.tree, this.#base.tree);
     const isMoved = bound !== boundBefore || rows > 0 || (this.isInLine ? !isSameBase : this.#toBase.count > 0);
     const retires = retire && isComplete;

@@ -6,6 +6,7 @@
 import { compareBytes } from '../base/bytes.ts';
 import { GrowingEdition, GrowingTree, keptEdition, mergeBase } from '../cluster/merge-table.ts';
 import type { MergedEdition, MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
+import type { Bound } from '../format/stored-bound.ts';
 import { isSameIndex, isWhole } from '../table/edition.ts';
 import type { Edition, IndexedFunction } from '../table/edition.ts';
 import { indexLeafShape } from '../table/table-shape.ts';
@@ -71,7 +72,7 @@ class EditionBuilder {
   readonly #base: Tree;
   readonly #toBase: ChangeList;
   /** The last key whose entry was made; undefined before the first, null once all are. */
-  #built: Uint8Array | undefined | null;
+  #built: Bound;
   #seen = 0;
   #isCaughtUp = false;
 

@@ -3,6 +3,7 @@
  * the table, the base. Whoever merges without that version leaves an edition as it is; that its base is not the table's
  * present tree any more shows that it is out of date (docs/protocol.md, "Indexes on functions").
  */
+import type { Bound } from '../format/stored-bound.ts';
 import type { Tree } from '../tree/tree.ts';
 import type { RegisteredFunction } from './function-call.ts';
 import type { TableIndex, TableShape } from './table-shape.ts';
@@ -17,7 +18,7 @@ export interface Edition {
   /** Whether these are the rows of the table. */
   readonly isCurrent: boolean;
   /** The last key whose entry was made; undefined before the first, null once all are. */
-  readonly built: Uint8Array | undefined | null;
+  readonly built: Bound;
   /** Entries of rows on which the function failed. */
   readonly failed: number;
   /** Generation in which the table first went ahead of it; null while it is current. */

@@ -12,6 +12,7 @@ import type { Commit, CommitMember, TableChange } from '../format/commit.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
+import { decodeBound } from '../format/stored-bound.ts';
 import type { StoredEdition } from '../format/stored-edition.ts';
 import type { StoredMigration } from '../format/stored-migration.ts';
 import { canonicalSchema } from '../format/stored-schema.ts';
@@ -108,7 +109,7 @@ export class ViewContext {
       tree: this.#tree({ table, index: name }, stored.root, indexLeafShape, inlined),
       base,
       isCurrent: isSameTree(base, rows),
-      built: built === null ? null : built === '' ? undefined : new Uint8Array(Buffer.from(built, 'base64')),
+      built: decodeBound(built),
       failed,
       behindFrom,
     };
