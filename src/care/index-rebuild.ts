@@ -7,15 +7,14 @@ import { CorruptionError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { IndexChanges } from '../cluster/index-changes.ts';
-import { GrowingEdition, GrowingTree, keptEdition } from '../cluster/merge-table.ts';
-import type { MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
+import { GrowingEdition, growingEntries, growingIndex, growingRows, keptEdition } from '../cluster/merge-table.ts';
+import type { GrowingTree, MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
 import type { Block0 } from '../format/block0.ts';
 import type { Node } from '../format/node.ts';
 import { BlockCache } from '../memory/block-cache.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 import { indexedFunctions } from '../table/edition.ts';
 import type { IndexedFunction } from '../table/edition.ts';
-import { indexLeafShape } from '../table/table-shape.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import { View, ViewContext } from '../table/view.ts';
@@ -92,17 +91,13 @@ export class IndexRebuild {
   /** Reads all rows that are needed, and writes nothing. Throws {@link RowsUnreadable}. */
   async survey(pacer: Pacer): Promise<void> {
     const scratch = new ByteWriter();
-    for (const { table, indexes, functions, given } of this.#wanted()) {
+    for (const wanted of this.#wanted()) {
+      const { table, indexes } = wanted;
       const onRow = (leaf: Node, i: number, key: Uint8Array): void => {
         scratch.length = 0;
         for (const index of indexes) table.shape.writeIndexEntry(scratch, index, leaf, leaf.rowBase(i), key);
       };
-      this.#note(
-        table,
-        [...indexes, ...functions.map(({ index }) => index)],
-        given,
-        await this.#scan(table, pacer, onRow),
-      );
+      this.#note(wanted, await this.#scan(table, pacer, onRow));
     }
   }
 
@@ -112,14 +107,12 @@ export class IndexRebuild {
     for (const wanted of this.#wanted()) {
       const { table, indexes, functions } = wanted;
       const context = { ...given, cache: this.#cache };
-      const { shape } = table;
       const editions = functions.map((indexed) => new GrowingEdition(table, indexed, context, undefined));
       const onFields = indexes.map((index): GrowingIndex => {
-        const place = { table: shape.name, index: index.name };
         const empty = new Tree((table.indexes.get(index.name) as Tree).source, null);
         return {
-          changes: new IndexChanges(shape, index),
-          tree: new GrowingTree(context, place, indexLeafShape, empty),
+          changes: new IndexChanges(table.shape, index),
+          tree: growingEntries(table, index.name, empty, context),
         };
       });
       const growing: GrowingIndex[] = [...onFields, ...editions];
@@ -134,14 +127,18 @@ export class IndexRebuild {
       const rows = await this.#scan(table, context.pacer, onRow, onLeaf);
       await apply(growing, context);
       merged.push(withIndexes(wanted, growing, editions, context));
-      this.#note(table, [...indexes, ...functions.map(({ index }) => index)], wanted.given, rows);
+      this.#note(wanted, rows);
     }
     return merged;
   }
 
-  #note({ shape }: TableState, made: readonly TableIndex[], given: ReadonlySet<string>, entries: number): void {
-    for (const { name } of made) this.repaired.push({ table: shape.name, index: name, entries });
-    for (const name of given) this.repaired.push({ table: shape.name, index: name, entries: 0 });
+  #note({ table, indexes, functions, given }: WantedIndexes, entries: number): void {
+    const note = (index: string, count: number): void => {
+      this.repaired.push({ table: table.shape.name, index, entries: count });
+    };
+    for (const { name } of indexes) note(name, entries);
+    for (const { index } of functions) note(index.name, entries);
+    for (const name of given) note(name, 0);
   }
 
   #wanted(): WantedIndexes[] {
@@ -150,9 +147,9 @@ export class IndexRebuild {
       invariant(table !== undefined, `Table ${name} has an index and is not in the view`);
       const isWanted = (index: { readonly name: string }): boolean => wanted.includes(index.name);
       const functions = indexedFunctions(table.shape, this.#options.functions).filter(({ index }) => isWanted(index));
-      const given = table.shape.functionIndexes.filter(isWanted).map((index) => index.name);
-      for (const { index } of functions) given.splice(given.indexOf(index.name), 1);
-      return { table, indexes: table.shape.indexes.filter(isWanted), functions, given: new Set(given) };
+      const given = new Set(table.shape.functionIndexes.filter(isWanted).map((index) => index.name));
+      for (const { index } of functions) given.delete(index.name);
+      return { table, indexes: table.shape.indexes.filter(isWanted), functions, given };
     });
   }
 
@@ -212,15 +209,13 @@ function withIndexes(
   made: readonly GrowingEdition[],
   context: TableMergeContext,
 ): MergedTable {
-  const { shape, tree } = table;
+  const { shape } = table;
   const indexes = shape.indexes.map((index): [string, GrowingTree] => {
     const grown = growing.find(({ changes }) => changes.index === index)?.tree;
-    const place = { table: shape.name, index: index.name };
-    const kept = table.indexes.get(index.name) as Tree;
-    return [index.name, grown ?? new GrowingTree(context, place, indexLeafShape, kept)];
+    return [index.name, grown ?? growingIndex(table, index.name, context)];
   });
   for (const { tree: grown } of growing) context.counters.blocksWritten += grown.writer.written;
-  const rows = new GrowingTree(context, { table: shape.name }, shape.leafShape, tree);
+  const rows = growingRows(table, context);
   const gone = new Set([...given, ...made.map(({ changes }) => changes.index.name)]);
   const kept = table.editions.filter(({ index }) => !gone.has(index.name));
   const editions = [

@@ -148,13 +148,36 @@ function isInStep(view: View, { base }: Beside, { shape, tree }: TableState): bo
   return isSameTree(base.tree, tree) && view.changesOf(shape.name).every(({ twin }) => twin !== undefined);
 }
 
+/** The rows of a table, or of a base, to be changed or kept. */
+export function growingRows(
+  { shape, tree }: Pick<TableState, 'shape' | 'tree'>,
+  context: TableMergeContext,
+): GrowingTree {
+  return new GrowingTree(context, { table: shape.name }, shape.leafShape, tree);
+}
+
+/** The entries of an index of a table, to be changed or kept. */
+export function growingEntries(
+  { shape }: TableState,
+  index: string,
+  tree: Tree,
+  context: TableMergeContext,
+): GrowingTree {
+  return new GrowingTree(context, { table: shape.name, index }, indexLeafShape, tree);
+}
+
+/** The same for one on fields. */
+export function growingIndex(table: TableState, index: string, context: TableMergeContext): GrowingTree {
+  return growingEntries(table, index, table.indexes.get(index) as Tree, context);
+}
+
 /** The same for a base, which has no indexes. */
 export async function mergeBase(
   base: TableState,
   context: TableMergeContext,
   changes?: ChangeStream,
 ): Promise<MergedTree> {
-  const tree = new GrowingTree(context, { table: base.shape.name }, base.shape.leafShape, base.tree);
+  const tree = growingRows(base, context);
   await tree.apply(changes ?? (await LayerChanges.of(base)));
   context.counters.blocksWritten += tree.writer.written;
   return tree;
@@ -167,11 +190,9 @@ export async function mergeVersion(
   given?: ChangeStream,
 ): Promise<MergedVersion> {
   const { shape } = table;
-  const rows = new GrowingTree(context, { table: shape.name }, shape.leafShape, table.tree);
+  const rows = growingRows(table, context);
   const indexes = shape.indexes.map((index) => {
-    const place = { table: shape.name, index: index.name };
-    const tree = table.indexes.get(index.name) as Tree;
-    return { changes: new IndexChanges(shape, index), tree: new GrowingTree(context, place, indexLeafShape, tree) };
+    return { changes: new IndexChanges(shape, index), tree: growingIndex(table, index.name, context) };
   });
   const editions = growingEditions(table, context);
   const growing = [...indexes, ...editions];
@@ -224,16 +245,15 @@ function leftBehind(
 }
 
 /** An edition as it is. */
-export function keptEdition({ shape }: TableState, edition: Edition, context: TableMergeContext): MergedEdition {
+export function keptEdition(table: TableState, edition: Edition, context: TableMergeContext): MergedEdition {
   const { index, built, failed, behindFrom, tree, base } = edition;
-  const place = { table: shape.name, index: index.name };
   return {
     index,
     built,
     failed,
     behindFrom,
-    tree: new GrowingTree(context, place, indexLeafShape, tree),
-    base: new GrowingTree(context, { table: shape.name }, shape.leafShape, base),
+    tree: growingEntries(table, index.name, tree, context),
+    base: growingRows({ shape: table.shape, tree: base }, context),
   };
 }
 
@@ -250,11 +270,11 @@ export class GrowingEdition {
     const { index, registered } = indexed;
     const { typeId } = index.result as FunctionResult;
     const entries = new FunctionEntries(shape, typeId, registered);
-    const place = { table: shape.name, index: index.name };
     this.#entries = entries;
     this.#failedBefore = stored?.failed ?? 0;
     this.changes = new IndexChanges(shape, index, (...entry) => entries.write(...entry));
-    this.tree = new GrowingTree(context, place, indexLeafShape, stored?.tree ?? (blanks.get(index.name) as Tree));
+    const blank = blanks.get(index.name) as Tree;
+    this.tree = growingEntries(table, index.name, stored?.tree ?? blank, context);
   }
 
   /** Rows on which the function fails. */

@@ -6,7 +6,7 @@
 import type { Pacer } from '../base/pacer.ts';
 import { compareBytes } from '../base/bytes.ts';
 import { invariant } from '../base/invariant.ts';
-import { GrowingTree, mergeBase, mergeVersion } from '../cluster/merge-table.ts';
+import { growingRows, mergeBase, mergeVersion } from '../cluster/merge-table.ts';
 import type { MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
 import { decodeBound, encodeBound } from '../format/stored-bound.ts';
 import type { Bound } from '../format/stored-bound.ts';
@@ -254,7 +254,7 @@ class ChunkBuilder {
       };
     }
     const base = this.isInLine
-      ? new GrowingTree(context, { table: name }, this.#truth.shape.leafShape, this.#truth.tree)
+      ? growingRows(this.#truth, context)
       : await mergeBase(this.#base, context, this.#toBase.sorted());
     const migration = (present: StoredMigration | undefined): StoredMigration | undefined =>
       present && { ...present, built: bound, problems, phase: present.phase === 'building' ? phase : present.phase };

@@ -4,12 +4,11 @@
  * with what Block 0 says, so that any node that has the function in that version can take the next step.
  */
 import { compareBytes } from '../base/bytes.ts';
-import { GrowingEdition, GrowingTree, keptEdition, mergeBase } from '../cluster/merge-table.ts';
+import { GrowingEdition, growingIndex, growingRows, keptEdition, mergeBase } from '../cluster/merge-table.ts';
 import type { MergedEdition, MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
 import type { Bound } from '../format/stored-bound.ts';
 import { isSameIndex, isWhole } from '../table/edition.ts';
 import type { Edition, IndexedFunction } from '../table/edition.ts';
-import { indexLeafShape } from '../table/table-shape.ts';
 import { TableState } from '../table/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
@@ -137,10 +136,10 @@ class EditionBuilder {
   }
 
   async finish(): Promise<EditionChunk> {
-    const { shape, tree } = this.#table;
+    const { shape } = this.#table;
     const context = this.#context;
     const { changes, tree: entries } = this.#growing;
-    const rows = new GrowingTree(context, { table: shape.name }, shape.leafShape, tree);
+    const rows = growingRows(this.#table, context);
     if (changes.count > 0) await entries.apply(await changes.take(context.pacer));
     context.counters.blocksWritten += entries.writer.written;
     const caughtUp = this.#growing.merged(rows);
@@ -148,10 +147,7 @@ class EditionBuilder {
     const edition: MergedEdition = this.#isCaughtUp
       ? { ...caughtUp, built: this.#built }
       : { ...caughtUp, built: this.#built, base: await this.#partOfBase(), behindFrom: context.birth };
-    const indexes = shape.indexes.map(({ name }): [string, GrowingTree] => {
-      const place = { table: shape.name, index: name };
-      return [name, new GrowingTree(context, place, indexLeafShape, this.#table.indexes.get(name) as Tree)];
-    });
+    const indexes = shape.indexes.map(({ name }) => [name, growingIndex(this.#table, name, context)] as const);
     const others = otherEditions(this.#table, this.#indexed) ?? [];
     const editions = [...others.map((other) => keptEdition(this.#table, other, context)), edition];
     const version = { shape, tree: rows, indexes: new Map(indexes), editions };
