@@ -149,6 +149,17 @@ export function writeWholeValues(writer: ByteWriter, { fields }: TableIndex, sou
   return true;
 }
 
+/** The values that a key begins with, by the fields that they are of: a text that the key holds in part, as far as it does. */
+export function valuesIn(key: Uint8Array, fields: readonly LayoutField[]): OrderedValue[] {
+  let from = 0;
+  return fields.map(({ typeId }) => {
+    const end = skipKeyComponent(key, from, typeId);
+    const value = readKeyComponent(key, from, end, typeId);
+    from = end;
+    return value;
+  });
+}
+
 /** Where the indexed values end in the key of an entry: the primary key follows. Throws `MalformedKey`. */
 export function endOfValues(key: Uint8Array, { fields, result }: TableIndex): number {
   if (result !== undefined) return endOfResult(key, result.typeId);
