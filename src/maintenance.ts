@@ -63,21 +63,10 @@ export class Maintenance {
   /** The instance has started: begins what is to be done now and then. */
   begin(engine: Engine): void {
     const { environment, logger, options } = this.#options;
-    const daemon = new MigrationDaemon({
-      ...this.#options,
-      ...options,
-      logger,
-      engine,
-      intervalMs: options.writeForwardInterval,
-    });
+    const work = { ...this.#options, ...options, logger, engine, intervalMs: options.writeForwardInterval };
+    const daemon = new MigrationDaemon(work);
+    const editions = new EditionDaemon(work);
     this.#daemon = daemon;
-    const editions = new EditionDaemon({
-      ...this.#options,
-      ...options,
-      logger,
-      engine,
-      intervalMs: options.writeForwardInterval,
-    });
     this.#editions = editions;
     engine.follower.onView = () => {
       daemon.viewChanged();

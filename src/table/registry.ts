@@ -60,7 +60,7 @@ export class Registry {
     const newest = this.#shapes.get(shape.name);
     if (newest === undefined || newest.version < shape.version) this.#shapes.set(shape.name, shape);
     for (const field of shape.layout.fields) this.#warnOfShadow(shape, field.name);
-    for (const index of shape.functionIndexes) this.#warnOfVersion(shape, index.function);
+    for (const name of new Set(shape.functionIndexes.map((index) => index.function))) this.#warnOfVersion(shape, name);
   }
 
   registerFunction(name: unknown, fn: unknown, version: unknown): void {
