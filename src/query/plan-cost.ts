@@ -5,12 +5,12 @@
 import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
+import { filterOf } from './condition.ts';
 import type { Condition } from './condition.ts';
 import { isMerged } from './intersection-stream.ts';
 import { mockRun } from './mock-run.ts';
 import { residualOf } from './plan.ts';
 import type { Access, Candidate, CompiledQuery, IntersectionAccess, UnionAccess } from './plan.ts';
-import { Filter } from './selector.ts';
 import { estimateRange, estimateTree } from './tree-estimate.ts';
 import type { RangeEstimate, TreeEstimate } from './tree-estimate.ts';
 
@@ -239,11 +239,7 @@ export class PlanCosts {
     const fewest = this.#fewest(all);
     const { candidate, access } = fewest;
     const residual = residualOf(this.#query, candidate.covered);
-    const { tested, matched } = mockRun(
-      this.#state,
-      candidate.access,
-      new Filter(residual.map(({ selector }) => selector)),
-    );
+    const { tested, matched } = mockRun(this.#state, candidate.access, filterOf(residual));
     const guessed = residual.reduce((part, condition) => part * this.#selectivity(condition, all), 1);
     // Of few rows, the sample says little.
     return (access.entries * (matched + guessed)) / (tested + 1);
