@@ -49,30 +49,27 @@ export interface RangeEstimate {
 const emptyTree: TreeEstimate = { entries: 0, leaves: 0, level: 0, atHand: 1, leafBytes: 0 };
 const nothing: RangeEstimate = { entries: 0, exact: true, leaves: 0, missing: 0 };
 
-/** Sum of the entries below children `from` to `to`, both included. */
-function countChildren(node: Node, from: number, to: number): number {
+/** A sum over the children `from` to `to`, both included; of many, from some of them. */
+function sumOver(from: number, to: number, of: (child: number) => number): number {
   const children = to - from + 1;
   const step = Math.max(1, Math.floor(children / fewChildren));
   let sum = 0;
   let seen = 0;
   for (let i = from; i <= to; i += step) {
-    sum += node.childCount(i);
+    sum += of(i);
     seen++;
   }
   return seen === 0 ? 0 : (sum / seen) * children;
 }
 
+/** Sum of the entries below children `from` to `to`. */
+function countChildren(node: Node, from: number, to: number): number {
+  return sumOver(from, to, (i) => node.childCount(i));
+}
+
 /** How many of the children `from` to `to` are in memory. */
 function countAtHand(tree: Tree, node: Node, from: number, to: number): number {
-  const children = to - from + 1;
-  const step = Math.max(1, Math.floor(children / fewChildren));
-  let there = 0;
-  let seen = 0;
-  for (let i = from; i <= to; i += step) {
-    if (tree.source.glanceChild(node, i) !== undefined) there++;
-    seen++;
-  }
-  return seen === 0 ? 0 : (there / seen) * children;
+  return sumOver(from, to, (i) => (tree.source.glanceChild(node, i) === undefined ? 0 : 1));
 }
 
 /** An inner node right above the leaves, of those in memory: the middle one of them. */
