@@ -6,6 +6,7 @@ import type { BlockRef } from '../format/child-ref.ts';
 import type { Node } from '../format/node.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
+import type { IndexAccess } from './plan.ts';
 
 /** Entries of a leaf where no inner node tells. */
 const usualLeafEntries = 500;
@@ -36,7 +37,7 @@ export interface TreeEstimate {
 }
 
 /** A range of a tree. */
-export interface RangeEstimate {
+interface RangeEstimate {
   readonly entries: number;
   /** Whether `entries` was counted rather than guessed. */
   readonly exact: boolean;
@@ -206,7 +207,7 @@ class RangeCounter {
 }
 
 /** A range of the tree, or the entries of one value. `shape` is what {@link estimateTree} says of it. */
-export function estimateRange(tree: Tree, { from, to }: KeyRange, shape: TreeEstimate, ofValue = false): RangeEstimate {
+function estimateRange(tree: Tree, { from, to }: KeyRange, shape: TreeEstimate, ofValue: boolean): RangeEstimate {
   if (tree.ref === null) return nothing;
   const { entries, leaves, atHand } = shape;
   if (from === undefined && to === undefined) return { entries, exact: true, leaves, missing: leaves * (1 - atHand) };
@@ -218,4 +219,23 @@ export function estimateRange(tree: Tree, { from, to }: KeyRange, shape: TreeEst
   const counter = new RangeCounter(tree, shape, ofValue);
   counter.add(root, from, to);
   return counter;
+}
+
+/** Ranges of the tree, together. */
+export function estimateRanges(tree: Tree, ranges: readonly KeyRange[], ofValues = false): RangeEstimate {
+  const shape = estimateTree(tree);
+  const sum = { entries: 0, leaves: 0, missing: 0, exact: true };
+  for (const range of ranges) {
+    const found = estimateRange(tree, range, shape, ofValues);
+    sum.entries += found.entries;
+    sum.leaves += found.leaves;
+    sum.missing += found.missing;
+    sum.exact &&= found.exact;
+  }
+  return sum;
+}
+
+/** What is read of an index: several ranges are taken to be of one value each. */
+export function estimateEntries(tree: Tree, { oneValue, ranges }: IndexAccess): RangeEstimate {
+  return estimateRanges(tree, ranges, oneValue || ranges.length > 1);
 }
