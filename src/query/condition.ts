@@ -13,7 +13,7 @@ import { keyAccess } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
 import { IntervalSelector, NumberListSelector } from './number-selector.ts';
 import { PrefixSelector } from './prefix-selector.ts';
-import { NullSelector, selectAll, selectNothing } from './selector.ts';
+import { Filter, NullSelector, selectAll, selectNothing } from './selector.ts';
 import type { Selector } from './selector.ts';
 import { signEqual, signsOf } from './sign-selector.ts';
 import { TextSelector } from './text-selector.ts';
@@ -63,11 +63,6 @@ export class Condition {
     return this.#selector;
   }
 
-  /** The same for an index on a function. */
-  keysByResult(result: FunctionResult): KeyAccess | undefined {
-    return this.#selector instanceof FunctionSelector ? this.#selector.keysBy(result) : undefined;
-  }
-
   /** Whether it is plain that no row matches. */
   get isImpossible(): boolean {
     return this.on === undefined ? this.#selector === selectNothing : this.on.comparison.kind === 'none';
@@ -82,10 +77,25 @@ export class Condition {
   keysBy(field: LayoutField, _tree: 'table' | 'index'): KeyAccess | undefined {
     return this.on?.field === field ? keyAccess(field.typeId, this.on.comparison) : undefined;
   }
+
+  /** The same for an index on a function. */
+  keysByResult(result: FunctionResult): KeyAccess | undefined {
+    return this.#selector instanceof FunctionSelector ? this.#selector.keysBy(result) : undefined;
+  }
 }
 
 /** What no row matches. */
 export const noRow: Condition = new Condition([], undefined, selectNothing);
+
+/** The rows for which all conditions hold. */
+export function filterOf(conditions: readonly Condition[]): Filter {
+  return new Filter(conditions.map(({ selector }) => selector));
+}
+
+/** The fields and functions that conditions test, each once. */
+export function namesIn(conditions: readonly Condition[]): string[] {
+  return [...new Set(conditions.flatMap(({ names }) => names))];
+}
 
 /** A copy of a compared value that the caller cannot change any more. */
 export function captureValue(value: unknown): unknown {

@@ -2,6 +2,7 @@
 import type { PriceTable } from '../storage/prices.ts';
 import type { TableState } from '../table/table-state.ts';
 import { missingIndexOf } from './missing-index.ts';
+import { namesIn } from './condition.ts';
 import type { Access, CompiledQuery, IntersectionAccess, Plan } from './plan.ts';
 import { comparePlans } from './compare-plans.ts';
 import type { Comparison } from './compare-plans.ts';
@@ -125,7 +126,7 @@ export function describePlan(table: string, { access, residual, ordered, use }: 
     ranges: rangesOf(access),
     descending: 'descending' in read && read.descending,
     indexOnly: use?.only === true,
-    filters: [...new Set(residual.flatMap(({ names }) => names))],
+    filters: namesIn(residual),
     order: ordered ? 'access' : 'sort',
     ...(access.kind === 'union' ? { parts: access.parts.map((part) => describePlan(table, part.plan)) } : {}),
     steps: [],
@@ -232,7 +233,7 @@ function stepsOf(
   if (!spares) writer.add('table', doesTable, rows + overlaid, tableBlocks, tableReads, actual?.table);
   const none = { blocks: 0, requests: 0, bytes: 0 };
   const found = plan.ordered ? Math.min(matches, Math.max(entries, rows)) : matches;
-  const filters = describePlan(table, plan).filters;
+  const filters = namesIn(plan.residual);
   if (filters.length > 0) {
     writer.add('filter', `Tests ${filters.join(', ')}.`, found, 0, 0, actual && { rows: actual.matches, ...none });
   }

@@ -4,7 +4,7 @@ import type { Tree } from '../tree/tree.ts';
 import { entryUseOf } from './entry-use.ts';
 import { effectiveOrder, residualOf } from './plan.ts';
 import type { Candidate, CompiledQuery, IndexAccess } from './plan.ts';
-import { estimateRange, estimateTree } from './tree-estimate.ts';
+import { estimateEntries } from './tree-estimate.ts';
 
 /** So many of the indexes that have the fewest entries are tried together. */
 const mostParts = 3;
@@ -21,10 +21,7 @@ function partOf(state: TableState, candidate: Candidate): Part[] {
   const { access, covered } = candidate;
   // Entries of an index on a function are read for their rows alone.
   if (access.kind !== 'index' || covered.length === 0 || access.index.result !== undefined) return [];
-  const tree = state.treeOf(access.index) as Tree;
-  const shape = estimateTree(tree);
-  const ofValues = access.oneValue || access.ranges.length > 1;
-  const entries = access.ranges.reduce((sum, range) => sum + estimateRange(tree, range, shape, ofValues).entries, 0);
+  const { entries } = estimateEntries(state.treeOf(access.index) as Tree, access);
   return [{ candidate, access, entries }];
 }
 

@@ -3,16 +3,15 @@
  * one number. Worked out from what is in memory; planning reads nothing.
  */
 import type { TableState } from '../table/table-state.ts';
-import type { KeyRange } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
+import { filterOf } from './condition.ts';
 import type { Condition } from './condition.ts';
 import { isMerged } from './intersection-stream.ts';
 import { mockRun } from './mock-run.ts';
 import { residualOf } from './plan.ts';
 import type { Access, Candidate, CompiledQuery, IntersectionAccess, UnionAccess } from './plan.ts';
-import { Filter } from './selector.ts';
-import { estimateRange, estimateTree } from './tree-estimate.ts';
-import type { RangeEstimate, TreeEstimate } from './tree-estimate.ts';
+import { estimateEntries, estimateRanges, estimateTree } from './tree-estimate.ts';
+import type { TreeEstimate } from './tree-estimate.ts';
 
 /** Costs in microseconds, as measured on one core with everything in memory, but for the request. */
 const cost = {
@@ -134,24 +133,16 @@ export class PlanCosts {
         return { ...none, entries, leaves, missing: missingOf(leaves), ranges: entries };
       }
       case 'table': {
-        const sum = this.#rangesOf(this.#state.tree, access.ranges, table, false);
+        const sum = estimateRanges(this.#state.tree, access.ranges);
         const { exact, leaves, missing } = sum;
         let { entries } = sum;
-        for (const layer of this.#state.layers) {
-          entries += this.#rangesOf(layer, access.ranges, estimateTree(layer), false).entries;
-        }
+        for (const layer of this.#state.layers) entries += estimateRanges(layer, access.ranges).entries;
         const ranges = access.ranges.length;
         return { entries, exact, indexLeaves: 0, indexMissing: 0, leaves, missing, ranges };
       }
       case 'index': {
         const tree = this.#state.treeOf(access.index) as Tree;
-        const ofValues = access.oneValue || access.ranges.length > 1;
-        const {
-          entries,
-          exact,
-          leaves: indexLeaves,
-          missing,
-        } = this.#rangesOf(tree, access.ranges, estimateTree(tree), ofValues);
+        const { entries, exact, leaves: indexLeaves, missing } = estimateEntries(tree, access);
         const leaves = leavesOf(entries, table.leaves);
         const ranges = access.ranges.length;
         return { entries, exact, indexLeaves, indexMissing: missing, leaves, missing: missingOf(leaves), ranges };
@@ -196,18 +187,6 @@ export class PlanCosts {
     return { ...sum, joint: { entries: joint, others: read } };
   }
 
-  #rangesOf(tree: Tree, ranges: readonly KeyRange[], shape: TreeEstimate, ofValues: boolean): RangeEstimate {
-    const sum = { entries: 0, leaves: 0, missing: 0, exact: true };
-    for (const range of ranges) {
-      const found = estimateRange(tree, range, shape, ofValues);
-      sum.entries += found.entries;
-      sum.leaves += found.leaves;
-      sum.missing += found.missing;
-      sum.exact &&= found.exact;
-    }
-    return sum;
-  }
-
   /** Candidates with what their accesses give. */
   open(candidates: readonly Candidate[]): Estimated[] {
     return candidates.map((candidate) => {
@@ -239,11 +218,7 @@ export class PlanCosts {
     const fewest = this.#fewest(all);
     const { candidate, access } = fewest;
     const residual = residualOf(this.#query, candidate.covered);
-    const { tested, matched } = mockRun(
-      this.#state,
-      candidate.access,
-      new Filter(residual.map(({ selector }) => selector)),
-    );
+    const { tested, matched } = mockRun(this.#state, candidate.access, filterOf(residual));
     const guessed = residual.reduce((part, condition) => part * this.#selectivity(condition, all), 1);
     // Of few rows, the sample says little.
     return (access.entries * (matched + guessed)) / (tested + 1);
