@@ -175,7 +175,7 @@ function isConsistent(tables: readonly StoredTable[], migrations: readonly Store
   return migrated.length === migrations.length && migrated.length + single.length === tables.length;
 }
 
-/** Whether parsed JSON has the shape of Block 0, and its counters go together. */
+/** Whether parsed JSON has the shape of Block 0, and its counters and its format go with what is in it. */
 function isBlock0(value: Record<string, unknown>): boolean {
   const { revision, generation, appliedSeq, logFloor, applied, databaseId, nonce } = value;
   if (![revision, generation, appliedSeq, logFloor].every(isCount)) return false;
@@ -185,6 +185,7 @@ function isBlock0(value: Record<string, unknown>): boolean {
   if (!applied.every((commit, i) => commit.seq === first + i)) return false;
   return (
     everyOf(value['tables'], isTable) &&
+    value['format'] === block0Format(value['tables']) &&
     new Set(value['tables'].map((table) => table.name)).size === value['tables'].length &&
     everyOf(value['inlined'], isInlined) &&
     isCount(value['changedMs']) &&
@@ -224,8 +225,7 @@ export function decodeBlock0(bytes: Uint8Array): Block0 {
       `Block 0 has format ${String(format)}, and this version of store-db reads ${functionIndexVersion}: upgrade it`,
     );
   }
-  if (!isBlock0(value) || format !== block0Format(value['tables'] as StoredTable[]))
-    throw new CorruptionError(block0Name, 'Block 0 lacks something, or holds what it should not');
+  if (!isBlock0(value)) throw new CorruptionError(block0Name, 'Block 0 lacks something, or holds what it should not');
   const { crc32: _, ...block0 } = value;
   return block0 as unknown as Block0;
 }

