@@ -129,11 +129,12 @@ export class Database {
   /**
    * Registers a function of whole rows for use in `where(name, '=', value)`, in queries of every table. Its result is
    * compared with `===`. It must be synchronous, pure and without side effects. A field of the same name is hidden by it.
-   * A second function of the same name replaces the first. `version` is for your own use: nothing depends on it.
-   * Throws `InvalidOptionError`.
+   * A second function of the same name replaces the first. `version`: any number, which tells what the function returns from
+   * what another one of the name did; without it, indexes on the function are not used. Throws `InvalidOptionError`.
    */
   registerFunction(name: string, fn: (row: Record<string, unknown>) => unknown, version?: number): void {
     this.#instance.registry.registerFunction(name, fn, version);
+    this.#instance.maintenance.functionRegistered();
   }
 
   /**

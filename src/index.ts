@@ -61,7 +61,14 @@ export type { MemoryStats } from './memory/split-pool.ts';
 export type { CacheDriver } from './storage/cache-driver.ts';
 export type { CacheStats, DatabaseStats, LogStats } from './care/stats.ts';
 export type { TransactionCounters } from './care/transaction-counters.ts';
-export type { DocumentOf, FieldDefinition, IndexDefinition, RowOf, SchemaDefinition } from './table/schema.ts';
+export type {
+  DocumentOf,
+  FieldDefinition,
+  FunctionIndexDefinition,
+  IndexDefinition,
+  RowOf,
+  SchemaDefinition,
+} from './table/schema.ts';
 export type { GarbageCount } from './care/object-census.ts';
 export type { RepairedIndex } from './care/index-rebuild.ts';
 export type { RepairReport } from './care/repair.ts';

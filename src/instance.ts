@@ -140,6 +140,7 @@ export class Instance implements BatchHost, QueryHost {
       prefix: dbPrefix,
       logger: this.#logger,
       undecided: this.#undecided,
+      functions: (name) => this.registry.registeredFunction(name),
       intervalMs: writeForwardInterval,
       nodes: async () => (typeof nodes === 'function' ? checkNodes(await nodes()) : nodes),
     });

@@ -18,6 +18,7 @@ import type { UpkeepOptions } from './care/upkeep.ts';
 import type { VerifyReport } from './care/verify.ts';
 import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
 import type { Engine, PinnedView } from './cluster/engine.ts';
+import { EditionDaemon } from './migration/edition-daemon.ts';
 import { MigrationDaemon } from './migration/migration-daemon.ts';
 import type { CallOptions } from './call-options.ts';
 import type { MigrationStatus } from './migration/migration-status.ts';
@@ -57,6 +58,7 @@ export class Maintenance {
   readonly #options: MaintenanceOptions;
   #gcSchedule: GcSchedule | undefined;
   #daemon: MigrationDaemon | undefined;
+  #editions: EditionDaemon | undefined;
 
   constructor(options: MaintenanceOptions) {
     this.#options = options;
@@ -65,16 +67,17 @@ export class Maintenance {
   /** The instance has started: begins what is to be done now and then. */
   begin(engine: Engine): void {
     const { environment, logger, options } = this.#options;
-    const daemon = new MigrationDaemon({
-      ...this.#options,
-      ...options,
-      logger,
-      engine,
-      intervalMs: options.writeForwardInterval,
-    });
+    const work = { ...this.#options, ...options, logger, engine, intervalMs: options.writeForwardInterval };
+    const daemon = new MigrationDaemon(work);
+    const editions = new EditionDaemon(work);
     this.#daemon = daemon;
-    engine.follower.onView = () => daemon.viewChanged();
+    this.#editions = editions;
+    engine.follower.onView = () => {
+      daemon.viewChanged();
+      editions.viewChanged();
+    };
     daemon.viewChanged();
+    editions.viewChanged();
     const { gcInterval: intervalMs } = options;
     if (intervalMs === undefined) return;
     this.#gcSchedule = new GcSchedule({
@@ -93,6 +96,12 @@ export class Maintenance {
   end(): void {
     this.#gcSchedule?.stop();
     this.#daemon?.stop();
+    this.#editions?.stop();
+  }
+
+  /** A function was registered: there may be indexes to make. */
+  functionRegistered(): void {
+    this.#editions?.viewChanged();
   }
 
   /** Changes of schemas. `what` names the call. Throws `NotStartedError` unless the database is running. */
@@ -121,7 +130,7 @@ export class Maintenance {
   }
 
   #upkeep(what: string): UpkeepOptions {
-    const { environment, driver, options, running, hold } = this.#options;
+    const { environment, driver, options, registry, running, hold } = this.#options;
     const engine = running(what);
     const { dbPrefix: prefix, maxMemoryBytes } = options;
     return {
@@ -130,6 +139,7 @@ export class Maintenance {
       driver,
       prefix,
       maxMemoryBytes,
+      functions: (name) => registry.registeredFunction(name),
       hold: (pinning, timeToLiveMs) => hold(engine, what, pinning, timeToLiveMs),
     };
   }

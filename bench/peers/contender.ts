@@ -44,7 +44,7 @@ export interface Contender {
   southernmost(limit: number): Rows;
   /** Changes one row, and is durable when it has returned. */
   update(id: number, lat: number): Some<unknown>;
-  /** Ends what goes on in the background because of updates. */
+  /** Waits for what goes on in the background because of updates. */
   settle?(): Some<unknown>;
   /** Reads everything once, where there is a cache that could hold it. */
   warm?(): Some<unknown>;

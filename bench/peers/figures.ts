@@ -23,6 +23,8 @@ export interface Failure {
 export interface Run {
   readonly part: Measurement['part'];
   readonly rows: number;
+  /** Who took turns in it. */
+  readonly contenders: readonly string[];
   readonly date: string;
   readonly node: string;
   readonly cpu: string;
@@ -61,7 +63,7 @@ export async function writeFigures(file: URL | string, figures: Figures): Promis
 
 /** With what was measured now in place of what was measured before. */
 export function merged(old: Figures, now: Figures): Figures {
-  const ofRun = ({ part, rows }: Run): string => `${part} ${rows}`;
+  const ofRun = ({ part, rows, contenders }: Run): string => `${part} ${rows} ${contenders.join()}`;
   const ofContender = ({ part, rows, contender }: Failure | Measurement): string => `${part} ${rows} ${contender}`;
   const ofMeasurement = (one: Measurement): string => `${ofContender(one)} ${one.workload}`;
   const replaced = <T>(before: readonly T[], after: readonly T[], keyOf: (one: T) => string): T[] => {

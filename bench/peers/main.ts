@@ -58,7 +58,13 @@ if (unknown.length > 0 || !(rows > 0) || !(rounds > 0))
 const machine = { node: process.version, cpu: cpus()[0]?.model.trim() ?? 'unknown', cpus: availableParallelism() };
 const loadAverage = loadavg()[0] ?? 0;
 const date = new Date().toISOString().slice(0, 10);
-const runs = parts.map((part) => ({ part, rows: part === 'growth' ? 0 : rows, date, ...machine, rounds, loadAverage }));
+const whoDefault = { store: Object.keys(storeOpeners), growth: ['StoreDb'] } as Readonly<
+  Partial<Record<Part, string[]>>
+>;
+const runs = parts.map((part) => {
+  const who = contenders ?? whoDefault[part] ?? Object.keys(openers);
+  return { part, rows: part === 'growth' ? 0 : rows, contenders: who, date, ...machine, rounds, loadAverage };
+});
 const file = values.json ?? (values.write ? figuresFile : undefined);
 const old = file === undefined ? noFigures() : await readFigures(file).catch(noFigures);
 

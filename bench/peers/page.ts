@@ -134,15 +134,16 @@ function failureTable({ failures }: Figures): FigureTable {
 }
 
 function runTable({ runs }: Figures): FigureTable {
-  const lines = runs.map(({ part, rows, date, node, cpu, cpus, rounds, loadAverage }) => [
+  const lines = runs.map(({ part, rows, contenders, date, node, cpu, cpus, rounds, loadAverage }) => [
     part,
     rows === 0 ? 'each' : rows.toLocaleString('en-US'),
+    contenders.join(', '),
     String(rounds),
     date,
     `Node.js ${node.slice(1)}, ${cpu}, ${cpus} CPUs`,
     loadAverage.toFixed(1),
   ]);
-  const head = ['Part', 'Rows', 'Rounds', 'Date', 'Machine', 'Load before'];
+  const head = ['Part', 'Rows', 'Who', 'Rounds', 'Date', 'Machine', 'Load before'];
   return { name: 'runs', title: 'Runs', head, rows: lines };
 }
 

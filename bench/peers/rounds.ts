@@ -40,7 +40,7 @@ export class LocalRounds {
     for (const name of contenders) this.#children.set(name, new Child('worker.ts', [name, root]));
     try {
       await this.#load();
-      if (!this.#options.parts.includes('growth')) await this.#check();
+      if (this.#options.parts.some((part) => part === 'reads' || part === 'writes')) await this.#check();
       for (const part of ['reads', 'writes', 'growth'] as const) await this.#measure(part);
       for (const name of this.#children.keys()) await this.#ask('load', name, { kind: 'close' });
     } finally {
@@ -94,11 +94,11 @@ export class LocalRounds {
         const value = await this.#ask('load', name, { kind: 'load', rows, how });
         if (value === undefined) {
           // Nothing else can be measured on it.
-          if (how === 'batches') this.#drop(name);
+          if (how === 'batches' || !isMeasured) this.#drop(name);
           else slow.add(`${name} ${how}`);
           continue;
         }
-        if (isMeasured) this.#note('load', `load-${how}`, name, value);
+        if (isMeasured && this.#wants(`load-${how}`)) this.#note('load', `load-${how}`, name, value);
         if ((rows * 1000) / (value as Reached).perSecond > longLoadMs) slow.add(`${name} ${how}`);
       }
     };
@@ -109,6 +109,8 @@ export class LocalRounds {
       await load('bulk', 0);
       return;
     }
+    const isUsed = parts.some((part) => part !== 'load');
+    if (!isUsed && !this.#wants('load-batches')) return;
     for (let round = 0; round < (isMeasured && this.#wants('load-batches') ? rounds : 1); round++) {
       await load('batches', round);
     }

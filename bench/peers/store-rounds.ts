@@ -12,15 +12,12 @@ export interface StoreOptions {
   readonly rows: number;
   readonly rounds: number;
   readonly delayMs: number;
-  /** How long YCSB-B takes. Default 3000. */
-  readonly ycsbMs?: number;
-  /** How many updates are counted together. Default 100. */
-  readonly updates?: number;
   readonly onStep: (name: string, figures: Figures) => void;
 }
 
 const commits = 20;
 const slowCommitMs = 120;
+const ycsbMs = 3000;
 
 type Server = Child<ServerRequest, StoreTarget | Traffic>;
 type Worker = Child<StoreRequest, number>;
@@ -110,12 +107,12 @@ export class StoreRounds {
     const { rows } = this.#options;
     const input = new Input(rows, 1000 + round);
     const ids = (count: number, from: number): number[] => Array.from({ length: count }, (_, i) => input.key(from + i));
-    const costOf = async (request: StoreRequest, updates: number): Promise<number> => {
+    const costOf = async (request: StoreRequest, rowCount: number): Promise<number> => {
       await worker.ask({ kind: 'settle' });
       await this.#requests();
       await worker.ask(request);
       await worker.ask({ kind: 'settle' });
-      return (await this.#requests()) / updates;
+      return (await this.#requests()) / rowCount;
     };
     await worker.ask({ kind: 'open', id: input.key(0) });
     await worker.ask({ kind: 'warm' });
@@ -123,17 +120,12 @@ export class StoreRounds {
     const commitMs = await worker.ask({ kind: 'commits', ids: ids(commits, 0) });
     this.#note('store-commit-ms', name, commitMs);
     // A hundred of them would take too long where one takes so long.
-    const { updates = 100 } = this.#options;
-    const burst = commitMs > slowCommitMs ? Math.min(10, updates) : updates;
+    const burst = commitMs > slowCommitMs ? 10 : 100;
     this.#note('store-update-requests', name, await costOf({ kind: 'commits', ids: ids(1, 100) }, 1));
     this.#step(`${name}: burst`);
     this.#note('store-row-requests', name, await costOf({ kind: 'commits', ids: ids(burst, 200) }, burst));
     this.#note('store-burst-requests', name, await costOf({ kind: 'burst', ids: ids(burst, 300) }, burst));
     this.#step(`${name}: YCSB-B`);
-    this.#note(
-      'store-ycsb-b',
-      name,
-      await worker.ask({ kind: 'ycsb-b', rows, round, budgetMs: this.#options.ycsbMs ?? 3000 }),
-    );
+    this.#note('store-ycsb-b', name, await worker.ask({ kind: 'ycsb-b', rows, round, budgetMs: ycsbMs }));
   }
 }

@@ -71,7 +71,7 @@ function update(on: Contender, id: number): unknown {
 async function answer(request: StoreRequest): Promise<number> {
   switch (request.kind) {
     case 'ready':
-      target = request.target;
+      ({ target } = request);
       await import(packages[name] as string);
       return 0;
     case 'load':

@@ -119,7 +119,8 @@ class Worker {
     if (known !== undefined) return known;
     if (times === undefined) {
       const input = new Input(this.#rows, 1_000_000);
-      for (times = 1; ; times *= 2) {
+      const { least = 1 } = workload;
+      for (times = least; ; times *= 2) {
         const cpu = process.cpuUsage();
         const watch = new Stopwatch();
         const startedMs = performance.now();
@@ -131,7 +132,7 @@ class Worker {
         // Where others have the CPU, time alone would end before the code is compiled.
         const isWarm = user + system >= 500 * budgetMs || elapsedMs >= 4 * budgetMs;
         if (elapsedMs < budgetMs / 2 || !isWarm) continue;
-        times = Math.max(1, Math.round((times * budgetMs) / elapsedMs));
+        times = Math.max(least, Math.round((times * budgetMs) / elapsedMs));
         break;
       }
       this.#times.set(name, times);

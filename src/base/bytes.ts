@@ -65,8 +65,18 @@ export function fromHex(text: string): Uint8Array | undefined {
 const encoder = new TextEncoder();
 const strictDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+/** Up to so many characters a loop is faster than the encoder. */
+const fewCharacters = 32;
+
 export function encodeUtf8(text: string): Uint8Array {
-  return encoder.encode(text);
+  if (text.length > fewCharacters) return encoder.encode(text);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < bytes.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit >= 0x80) return encoder.encode(text);
+    bytes[i] = unit;
+  }
+  return bytes;
 }
 
 /** Decodes UTF-8, throwing a TypeError on anything that is not well-formed. */

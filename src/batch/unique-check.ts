@@ -9,18 +9,17 @@
  */
 import { ByteWriter, compareRanges, prefixEnd } from '../base/bytes.ts';
 import { UniqueIndexError } from '../base/unique-index-error.ts';
-import type { OrderedValue } from '../base/order.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { KeyList } from '../format/key-list.ts';
 import type { Node } from '../format/node.ts';
-import { readKeyComponent, skipKeyComponent, writeHeldComponent } from '../format/ordered-key.ts';
+import { skipKeyComponent, writeHeldComponent } from '../format/ordered-key.ts';
 import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { describeValue } from '../format/values.ts';
 import { endOfValue } from '../query/index-cursor.ts';
 import { entryAt, hashOf, valuesOfLayer } from '../table/layer-values.ts';
 import type { LayerValues } from '../table/layer-values.ts';
-import { writeWholeValues } from '../table/table-shape.ts';
+import { valuesIn, writeWholeValues } from '../table/table-shape.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
@@ -91,14 +90,7 @@ class NewValues {
 
   /** For people: the value, or the values of several fields. */
   value(at: number): unknown {
-    const whole = this.keys.key(at);
-    const values: OrderedValue[] = [];
-    let from = 0;
-    for (const { typeId } of this.index.fields) {
-      const end = skipKeyComponent(whole, from, typeId);
-      values.push(readKeyComponent(whole, from, end, typeId));
-      from = end;
-    }
+    const values = valuesIn(this.keys.key(at), this.index.fields);
     return values.length === 1 ? values[0] : values;
   }
 }

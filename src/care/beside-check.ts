@@ -5,14 +5,16 @@
 import { CorruptionError } from '../base/errors.ts';
 import type { Node } from '../format/node.ts';
 import { BesideRows } from '../table/beside-rows.ts';
-import type { Beside, View } from '../table/view.ts';
+import type { Beside } from '../table/view.ts';
 import type { Tree } from '../tree/tree.ts';
 import type { CheckRun } from './check-run.ts';
 import { TableCheck } from './table-check.ts';
+import type { TableCheckOptions } from './table-check.ts';
 
 /** Checks what `base` has in blocks of the version beside a table's truth, and `tail` in pending commits. */
-export async function checkBeside(run: CheckRun, base: View, tail: View, table: string): Promise<void> {
-  const check = new TableCheck({ run, base, tail, blobs: undefined });
+export async function checkBeside(options: TableCheckOptions, table: string): Promise<void> {
+  const check = new TableCheck(options);
+  const { run, base, tail } = options;
   const beside = base.beside(table);
   if (beside !== undefined) {
     await check.check(beside.rows);

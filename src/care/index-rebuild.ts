@@ -7,13 +7,14 @@ import { CorruptionError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { IndexChanges } from '../cluster/index-changes.ts';
-import { GrowingTree } from '../cluster/merge-table.ts';
-import type { MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
+import { GrowingEdition, growingEntries, growingIndex, growingRows, keptEdition } from '../cluster/merge-table.ts';
+import type { GrowingTree, MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
 import type { Block0 } from '../format/block0.ts';
 import type { Node } from '../format/node.ts';
 import { BlockCache } from '../memory/block-cache.ts';
 import type { StorageDriver } from '../storage/driver.ts';
-import { indexLeafShape } from '../table/table-shape.ts';
+import { indexedFunctions } from '../table/edition.ts';
+import type { IndexedFunction } from '../table/edition.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import { View, ViewContext } from '../table/view.ts';
@@ -27,7 +28,10 @@ export interface RepairedIndex {
   readonly table: string;
   /** Name of the index. */
   readonly index: string;
-  /** Entries that it has now: as many as the table has rows. */
+  /**
+   * Entries that it has now: as many as the table has rows. Of an index on a function that is not registered here, none:
+   * nodes that have registered it make them.
+   */
   readonly entries: number;
 }
 
@@ -51,6 +55,8 @@ export interface RebuildOptions {
   readonly cacheBytes: number;
   /** Names of the indexes by their tables. */
   readonly indexes: ReadonlyMap<string, readonly string[]>;
+  /** The functions that are registered here. */
+  readonly functions: TableMergeContext['functions'];
   readonly signal: AbortSignal | undefined;
 }
 
@@ -58,6 +64,15 @@ export interface RebuildOptions {
 interface GrowingIndex {
   readonly changes: IndexChanges;
   readonly tree: GrowingTree;
+}
+
+/** What is wanted of one table. */
+interface WantedIndexes {
+  readonly table: TableState;
+  readonly indexes: readonly TableIndex[];
+  readonly functions: readonly IndexedFunction[];
+  /** Names of indexes on functions that are not registered here: they are given up to those that have them. */
+  readonly given: ReadonlySet<string>;
 }
 
 export class IndexRebuild {
@@ -76,29 +91,31 @@ export class IndexRebuild {
   /** Reads all rows that are needed, and writes nothing. Throws {@link RowsUnreadable}. */
   async survey(pacer: Pacer): Promise<void> {
     const scratch = new ByteWriter();
-    for (const [table, indexes] of this.#wanted()) {
+    for (const wanted of this.#wanted()) {
+      const { table, indexes } = wanted;
       const onRow = (leaf: Node, i: number, key: Uint8Array): void => {
         scratch.length = 0;
         for (const index of indexes) table.shape.writeIndexEntry(scratch, index, leaf, leaf.rowBase(i), key);
       };
-      this.#note(table, indexes, await this.#scan(table, pacer, onRow));
+      this.#note(wanted, await this.#scan(table, pacer, onRow));
     }
   }
 
   /** Writes the new trees of indexes; the tables' own stay as they are. Throws {@link RowsUnreadable}. */
   async build(given: TableMergeContext): Promise<readonly MergedTable[]> {
     const merged: MergedTable[] = [];
-    for (const [table, indexes] of this.#wanted()) {
+    for (const wanted of this.#wanted()) {
+      const { table, indexes, functions } = wanted;
       const context = { ...given, cache: this.#cache };
-      const { shape } = table;
-      const growing = indexes.map((index): GrowingIndex => {
-        const place = { table: shape.name, index: index.name };
+      const editions = functions.map((indexed) => new GrowingEdition(table, indexed, context, undefined));
+      const onFields = indexes.map((index): GrowingIndex => {
         const empty = new Tree((table.indexes.get(index.name) as Tree).source, null);
         return {
-          changes: new IndexChanges(shape, index),
-          tree: new GrowingTree(context, place, indexLeafShape, empty),
+          changes: new IndexChanges(table.shape, index),
+          tree: growingEntries(table, index.name, empty, context),
         };
       });
+      const growing: GrowingIndex[] = [...onFields, ...editions];
       const onRow = (leaf: Node, i: number, key: Uint8Array): void => {
         const hit = { source: leaf, base: leaf.rowBase(i) };
         for (const { changes } of growing) changes.add(undefined, hit, key);
@@ -109,21 +126,30 @@ export class IndexRebuild {
       };
       const rows = await this.#scan(table, context.pacer, onRow, onLeaf);
       await apply(growing, context);
-      merged.push(withIndexes(table, growing, context));
-      this.#note(table, indexes, rows);
+      merged.push(withIndexes(wanted, growing, editions, context));
+      this.#note(wanted, rows);
     }
     return merged;
   }
 
-  #note({ shape }: TableState, indexes: readonly TableIndex[], entries: number): void {
-    for (const { name } of indexes) this.repaired.push({ table: shape.name, index: name, entries });
+  #note({ table, indexes, functions, given }: WantedIndexes, entries: number): void {
+    const note = (index: string, count: number): void => {
+      this.repaired.push({ table: table.shape.name, index, entries: count });
+    };
+    for (const { name } of indexes) note(name, entries);
+    for (const { index } of functions) note(index.name, entries);
+    for (const name of given) note(name, 0);
   }
 
-  #wanted(): [TableState, readonly TableIndex[]][] {
-    return [...this.#options.indexes].map(([name, wanted]): [TableState, readonly TableIndex[]] => {
+  #wanted(): WantedIndexes[] {
+    return [...this.#options.indexes].map(([name, wanted]): WantedIndexes => {
       const table = this.#view.table(name);
       invariant(table !== undefined, `Table ${name} has an index and is not in the view`);
-      return [table, table.shape.indexes.filter((index) => wanted.includes(index.name))];
+      const isWanted = (index: { readonly name: string }): boolean => wanted.includes(index.name);
+      const functions = indexedFunctions(table.shape, this.#options.functions).filter(({ index }) => isWanted(index));
+      const given = new Set(table.shape.functionIndexes.filter(isWanted).map((index) => index.name));
+      for (const { index } of functions) given.delete(index.name);
+      return { table, indexes: table.shape.indexes.filter(isWanted), functions, given };
     });
   }
 
@@ -176,16 +202,25 @@ async function apply(growing: readonly GrowingIndex[], { pacer, uploads }: Table
   await uploads.finish();
 }
 
-/** A table with some of its indexes replaced. */
-function withIndexes(table: TableState, growing: readonly GrowingIndex[], context: TableMergeContext): MergedTable {
-  const { shape, tree } = table;
+/** A table with some of its indexes replaced. Of those on functions, all editions go but what is made anew. */
+function withIndexes(
+  { table, given }: WantedIndexes,
+  growing: readonly GrowingIndex[],
+  made: readonly GrowingEdition[],
+  context: TableMergeContext,
+): MergedTable {
+  const { shape } = table;
   const indexes = shape.indexes.map((index): [string, GrowingTree] => {
-    const made = growing.find(({ changes }) => changes.index === index)?.tree;
-    const place = { table: shape.name, index: index.name };
-    const kept = table.indexes.get(index.name) as Tree;
-    return [index.name, made ?? new GrowingTree(context, place, indexLeafShape, kept)];
+    const grown = growing.find(({ changes }) => changes.index === index)?.tree;
+    return [index.name, grown ?? growingIndex(table, index.name, context)];
   });
-  for (const { tree: made } of growing) context.counters.blocksWritten += made.writer.written;
-  const rows = new GrowingTree(context, { table: shape.name }, shape.leafShape, tree);
-  return { name: shape.name, versions: [{ shape, tree: rows, indexes: new Map(indexes) }] };
+  for (const { tree: grown } of growing) context.counters.blocksWritten += grown.writer.written;
+  const rows = growingRows(table, context);
+  const gone = new Set([...given, ...made.map(({ changes }) => changes.index.name)]);
+  const kept = table.editions.filter(({ index }) => !gone.has(index.name));
+  const editions = [
+    ...kept.map((edition) => keptEdition(table, edition, context)),
+    ...made.map((edition) => edition.merged(rows)),
+  ];
+  return { name: shape.name, versions: [{ shape, tree: rows, indexes: new Map(indexes), editions }] };
 }

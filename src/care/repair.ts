@@ -122,8 +122,8 @@ class Repair {
   }
 
   get #options(): RebuildOptions {
-    const { driver, prefix, cacheBytes } = this.#context;
-    return { driver, prefix, cacheBytes, indexes: this.#wanted, signal: this.#signal };
+    const { driver, prefix, cacheBytes, functions } = this.#context;
+    return { driver, prefix, cacheBytes, functions, indexes: this.#wanted, signal: this.#signal };
   }
 
   async #survey(): Promise<boolean> {

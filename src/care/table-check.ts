@@ -11,6 +11,7 @@ import { describeValue } from '../format/values.ts';
 import type { OrderedValue } from '../base/order.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { findDuplicates } from '../table/duplicate-values.ts';
+import type { QueryHost } from '../table/query-host.ts';
 import { endOfValues, indexLeafShape } from '../table/table-shape.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import { isDeleted } from '../table/merged-cursor.ts';
@@ -21,6 +22,7 @@ import type { UnreadableNode } from '../tree/check.ts';
 import type { Tree } from '../tree/tree.ts';
 import type { BlobCheck } from './blob-check.ts';
 import type { CheckRun, TreeResult } from './check-run.ts';
+import { checkEdition } from './edition-check.ts';
 
 /** A table as `db.verify()` found it. */
 export interface VerifiedTable {
@@ -30,8 +32,12 @@ export interface VerifiedTable {
   readonly rows: number;
   /** Blocks of the table and its indexes, roots in Block 0 included. */
   readonly blocks: number;
-  /** Each index and how many entries it has: as many as there are rows. */
-  readonly indexes: readonly { readonly name: string; readonly entries: number }[];
+  /**
+   * Each index and how many entries it has: as many as there are rows. An index on a function is there once for each
+   * version of the function that there are entries of, and may be behind the table; its entries are checked against the
+   * function where it is registered in that version.
+   */
+  readonly indexes: readonly { readonly name: string; readonly entries: number; readonly functionVersion?: number }[];
 }
 
 /** What was found about a table, apart from findings. */
@@ -51,6 +57,8 @@ export interface TableCheckOptions {
   readonly tail: View;
   /** Undefined: blobs are not looked at. */
   readonly blobs: BlobCheck | undefined;
+  /** The functions that are registered here. */
+  readonly functions: QueryHost['registeredFunction'];
 }
 
 export class TableCheck {
@@ -77,7 +85,7 @@ export class TableCheck {
       },
     });
     let { blocks } = rows;
-    const indexes: { name: string; entries: number }[] = [];
+    const indexes: { name: string; entries: number; functionVersion?: number }[] = [];
     const wrongIndexes: string[] = [];
     for (const each of shape.indexes) {
       if (index !== undefined && each.name !== index) continue;
@@ -85,6 +93,18 @@ export class TableCheck {
       blocks += found.blocks;
       if (found.isWrong) wrongIndexes.push(each.name);
       indexes.push({ name: each.name, entries: (table.indexes.get(each.name) as Tree).count });
+    }
+    for (const { name } of shape.functionIndexes) {
+      if (index !== undefined && name !== index) continue;
+      const editions = table.editions.filter((edition) => edition.index.name === name);
+      if (editions.length === 0) indexes.push({ name, entries: 0 });
+      for (const edition of editions) {
+        const found = await checkEdition(run, table, edition, this.#options.functions);
+        blocks += found.blocks;
+        if (found.isWrong && !wrongIndexes.includes(name)) wrongIndexes.push(name);
+        const functionVersion = edition.index.result?.version as number;
+        indexes.push({ name, entries: edition.tree.count, functionVersion });
+      }
     }
     const verified = { name: shape.name, rows: table.tree.count, blocks, indexes };
     return { verified, wrongIndexes, unreadable: rows.unreadable };

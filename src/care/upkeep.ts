@@ -2,6 +2,7 @@
 import type { Environment } from '../base/env.ts';
 import type { Engine, PinnedView } from '../cluster/engine.ts';
 import type { StorageDriver } from '../storage/driver.ts';
+import type { QueryHost } from '../table/query-host.ts';
 import { View } from '../table/view.ts';
 import type { HeldSnapshot } from './held-snapshot.ts';
 import { repairDatabase } from './repair.ts';
@@ -16,6 +17,8 @@ export interface UpkeepOptions {
   readonly driver: StorageDriver;
   readonly prefix: string;
   readonly maxMemoryBytes: number;
+  /** The functions that are registered here. */
+  readonly functions: QueryHost['registeredFunction'];
   /** Holds what is being pinned, as long as it says. */
   readonly hold: (pinning: Promise<PinnedView>, timeToLiveMs: number) => Promise<HeldSnapshot>;
 }

@@ -17,6 +17,7 @@ import { parseCommitName, parseStagedName } from '../format/keys.ts';
 import { CommitLog } from '../log/commit-log.ts';
 import type { Block0Register } from '../root/block0-register.ts';
 import type { StorageDriver } from '../storage/driver.ts';
+import type { QueryHost } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import { View } from '../table/view.ts';
 import type { Finding, UnreadableNode } from '../tree/check.ts';
@@ -81,6 +82,8 @@ export interface VerifyContext {
   readonly register: Block0Register;
   /** Memory for blocks while checking, in bytes. */
   readonly cacheBytes: number;
+  /** The functions that are registered here. */
+  readonly functions: QueryHost['registeredFunction'];
   /** Holds on to a state. */
   readonly hold: (block0: Block0) => Promise<HeldSnapshot>;
 }
@@ -150,13 +153,15 @@ function withoutPassed(verified: Verified, present: Block0): Verified {
 
 /** One check, from one Block 0. */
 class Verification {
+  readonly #functions: VerifyContext['functions'];
   readonly #settings: VerifySettings;
   readonly #block0: Block0;
   readonly #run: CheckRun;
   readonly #blobs: BlobCheck | undefined;
 
   constructor(context: VerifyContext, settings: VerifySettings, block0: Block0) {
-    const { environment, driver, prefix, cacheBytes } = context;
+    const { environment, driver, prefix, cacheBytes, functions } = context;
+    this.#functions = functions;
     const { deep, only, signal, onProgress } = settings;
     this.#settings = settings;
     this.#block0 = block0;
@@ -187,13 +192,14 @@ class Verification {
     const run = this.#run;
     const { only } = this.#settings;
     const tail = await this.#readLog(base);
-    const check = new TableCheck({ run, base, tail, blobs: this.#blobs });
+    const check = new TableCheck({ run, base, tail, blobs: this.#blobs, functions: this.#functions });
     const tables: VerifiedTable[] = [];
     const wrongIndexes: WrongIndex[] = [];
     const lostRows: LostRows[] = [];
     const wanted = [...tail.tables.values()].filter(({ shape }) => only === undefined || only.table === shape.name);
-    for (const { tree, shape } of wanted) {
+    for (const { tree, shape, editions } of wanted) {
       run.expect(tree.count * (1 + shape.indexes.length));
+      for (const edition of editions) run.expect(edition.tree.count);
       if (shape.name === blobsSchema.name) this.#blobs?.expect(tree.count);
     }
     for (const table of wanted) {
@@ -203,7 +209,8 @@ class Verification {
       for (const index of wrong) wrongIndexes.push({ table: name, index });
       for (const node of unreadable) lostRows.push({ shape: table.shape, node });
       await check.checkLayers(table);
-      if (only === undefined) await checkBeside(run, base, tail, name);
+      if (only === undefined)
+        await checkBeside({ run, base, tail, blobs: undefined, functions: this.#functions }, name);
     }
     const deep = this.#blobs && only === undefined ? await this.#checkDeep(this.#blobs, base, tail) : {};
     await this.#blobs?.finish();

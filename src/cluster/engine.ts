@@ -19,6 +19,7 @@ import { CommitLog } from '../log/commit-log.ts';
 import type { SecondCache } from '../memory/second-cache.ts';
 import type { SplitPool } from '../memory/split-pool.ts';
 import { Block0Register } from '../root/block0-register.ts';
+import type { QueryHost } from '../table/query-host.ts';
 import { View, ViewContext } from '../table/view.ts';
 import { LogWriter } from './append.ts';
 import { History } from './history.ts';
@@ -39,6 +40,8 @@ export interface EngineOptions extends TurnOptions, BlockMemoryOptions {
   readonly blockSizeBytes: number;
   /** Commits whose outcome was not known when an engine before this one was closed. */
   readonly undecided: Map<string, Undecided>;
+  /** The functions that are registered here. */
+  readonly functions: QueryHost['registeredFunction'];
 }
 
 /** An opening that took longer looks at the store once more, in milliseconds. */
@@ -112,6 +115,7 @@ export class Engine implements TurnHost {
       members: (registered) => this.#turns.rotation.members(registered),
       cache: pool.cache,
       blockSizeBytes,
+      functions: options.functions,
       indexBufferBytes: Math.floor(maxMemoryBytes / 12),
     });
     this.#turns = new Turns(this, options);

@@ -1,22 +1,47 @@
 /** What a merge changes in one index: entries that come and go, collected in any order and applied in key order. */
 import type { Pacer } from '../base/pacer.ts';
 import { CorruptionError } from '../base/errors.ts';
+import type { ByteWriter } from '../base/bytes.ts';
 import { KeyList } from '../format/key-list.ts';
+import type { RowSource } from '../format/row-layout.ts';
 import type { TableIndex, TableShape } from '../table/table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { KeyChanges } from '../format/node-entries.ts';
 import type { ChangeStream, RowRun } from '../tree/write.ts';
 
+/** Appends the index entry of a row. `isRemoval`: it is the one that goes. */
+export type EntryWriter = (
+  writer: ByteWriter,
+  source: RowSource,
+  base: number,
+  primaryKey: Uint8Array,
+  isRemoval: boolean,
+) => void;
+
 export class IndexChanges {
   readonly index: TableIndex;
   readonly #shape: TableShape;
+  /** Undefined: of an index on fields. */
+  readonly #write: EntryWriter | undefined;
   #keys = new KeyList();
   #removals: number[] = [];
   #scratch = new Uint8Array(64);
 
-  constructor(shape: TableShape, index: TableIndex) {
+  /** `write`: for an index that is not on fields. */
+  constructor(shape: TableShape, index: TableIndex, write?: EntryWriter) {
     this.#shape = shape;
     this.index = index;
+    this.#write = write;
+  }
+
+  /** Adds the entry of a row whose primary key is the first `length` bytes of `key`. */
+  #add(source: RowSource, base: number, key: Uint8Array, length: number, isRemoval: boolean): number {
+    const { writer } = this.#keys;
+    if (this.#write === undefined) this.#shape.writeIndexEntry(writer, this.index, source, base, key, length);
+    else this.#write(writer, source, base, key.subarray(0, length), isRemoval);
+    const at = this.#keys.end();
+    this.#removals[at] = isRemoval ? 1 : 0;
+    return at;
   }
 
   get count(): number {
@@ -30,26 +55,19 @@ export class IndexChanges {
   /** Takes in that a row's old entry goes and its new one comes; nothing if both are the same. */
   add(old: RowHit | undefined, next: RowHit | undefined, primaryKey: Uint8Array): void {
     const keys = this.#keys;
-    if (old !== undefined) {
-      this.#shape.writeIndexEntry(keys.writer, this.index, old.source, old.base, primaryKey);
-      this.#removals[keys.end()] = 1;
-    }
+    if (old !== undefined) this.#add(old.source, old.base, primaryKey, primaryKey.length, true);
     if (next === undefined) return;
-    this.#shape.writeIndexEntry(keys.writer, this.index, next.source, next.base, primaryKey);
-    const at = keys.end();
-    this.#removals[at] = 0;
+    const at = this.#add(next.source, next.base, primaryKey, primaryKey.length, false);
     if (old !== undefined && keys.compare(at, at - 1) === 0) keys.rewind(at - 1);
   }
 
   /** Takes in the entries of rows that are new. */
   addRun({ node, from, to }: RowRun): void {
-    const keys = this.#keys;
     for (let i = from; i < to; i++) {
       const length = node.keyLength(i);
       if (this.#scratch.length < length) this.#scratch = new Uint8Array(length * 2);
       node.copyKey(i, this.#scratch, 0);
-      this.#shape.writeIndexEntry(keys.writer, this.index, node, node.rowBase(i), this.#scratch, length);
-      this.#removals[keys.end()] = 0;
+      this.#add(node, node.rowBase(i), this.#scratch, length, false);
     }
   }
 

@@ -9,12 +9,14 @@ import type { Block0, StoredTable, StoredTableVersion } from '../format/block0.t
 import type { StoredMigration } from '../format/stored-migration.ts';
 import type { StoredRoot } from '../format/stored-root.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
+import { encodeBound } from '../format/stored-bound.ts';
+import type { StoredEdition } from '../format/stored-edition.ts';
 import { sealBlock } from '../format/block.ts';
 import { blockName } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
 import { openNode } from '../format/node.ts';
 import type { Uploads } from '../tree/block-writer.ts';
-import type { MergedTable, MergedTree, MergedVersion } from './merge-table.ts';
+import type { MergedEdition, MergedTable, MergedTree, MergedVersion } from './merge-table.ts';
 
 /** Bytes of root nodes in Block 0, before base64. */
 const maxInlinedBytes = 48 * 1024;
@@ -35,6 +37,13 @@ interface VersionRoots {
   readonly schema: StoredSchema;
   readonly tree: RootSlot;
   readonly indexes: readonly { readonly name: string; readonly slot: RootSlot }[];
+  readonly editions: readonly EditionRoots[];
+}
+
+interface EditionRoots {
+  readonly stored: Omit<StoredEdition, 'root' | 'base'>;
+  readonly tree: RootSlot;
+  readonly base: RootSlot;
 }
 
 interface TableRoots {
@@ -89,18 +98,28 @@ class Inliner {
     return { candidate };
   }
 
-  keptVersion({ schema, root, indexes }: StoredTableVersion): VersionRoots {
+  keptVersion({ schema, root, indexes, editions = [] }: StoredTableVersion): VersionRoots {
     const { name: table } = schema;
     const slots = indexes.map(({ name, root: indexRoot }) => ({
       name,
       slot: this.kept({ table, index: name }, indexRoot),
     }));
-    return { schema, tree: this.kept({ table }, root), indexes: slots };
+    const kept = editions.map(({ root: entries, base, ...stored }) => ({
+      stored,
+      tree: this.kept({ table, index: stored.index }, entries),
+      base: this.kept({ table }, base),
+    }));
+    return { schema, tree: this.kept({ table }, root), indexes: slots, editions: kept };
   }
 
-  mergedVersion({ shape, tree, indexes }: MergedVersion): VersionRoots {
+  mergedVersion({ shape, tree, indexes, editions }: MergedVersion): VersionRoots {
     const slots = [...indexes].map(([name, index]) => ({ name, slot: this.merged(index) }));
-    return { schema: shape.schema, tree: this.merged(tree), indexes: slots };
+    const merged = editions.map((edition) => ({
+      stored: storedEdition(edition),
+      tree: this.merged(edition.tree),
+      base: this.merged(edition.base),
+    }));
+    return { schema: shape.schema, tree: this.merged(tree), indexes: slots, editions: merged };
   }
 
   /** A table after the merge; either it was there before, or it was merged. */
@@ -113,6 +132,11 @@ class Inliner {
     ];
     return { name, versions: versions.toSorted((a, b) => a.schema.version - b.schema.version) };
   }
+}
+
+function storedEdition({ index, built, failed, behindFrom }: MergedEdition): EditionRoots['stored'] {
+  const version = index.result?.version as number;
+  return { index: index.name, version, built: encodeBound(built), failed, behindFrom };
 }
 
 export interface InlinedRoots {
@@ -179,10 +203,19 @@ async function storedTables(
   const stored: StoredTable[] = [];
   for (const { name, versions } of tables) {
     const roots: StoredTableVersion[] = [];
-    for (const { schema, tree, indexes } of versions) {
+    for (const { schema, tree, indexes, editions } of versions) {
       const indexRoots: { name: string; root: StoredRoot }[] = [];
       for (const index of indexes) indexRoots.push({ name: index.name, root: await rootOf(index.slot) });
-      roots.push({ schema, root: await rootOf(tree), indexes: indexRoots });
+      const version = { schema, root: await rootOf(tree), indexes: indexRoots };
+      if (schema.functionIndexes === undefined) {
+        roots.push(version);
+        continue;
+      }
+      const editionRoots: StoredEdition[] = [];
+      for (const { stored: edition, tree: entries, base } of editions) {
+        editionRoots.push({ ...edition, root: await rootOf(entries), base: await rootOf(base) });
+      }
+      roots.push({ ...version, editions: editionRoots });
     }
     stored.push({ name, versions: roots });
   }

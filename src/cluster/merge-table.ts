@@ -10,8 +10,12 @@ import type { TreePlace } from '../format/keys.ts';
 import type { StoredMigration } from '../format/stored-migration.ts';
 import type { BlockCache } from '../memory/block-cache.ts';
 import { BesideRows } from '../table/beside-rows.ts';
+import { indexedFunctions, isSameIndex, isWhole } from '../table/edition.ts';
+import type { Edition, IndexedFunction } from '../table/edition.ts';
+import { FunctionEntries } from '../table/function-entries.ts';
+import type { RegisteredFunction } from '../table/function-call.ts';
 import { indexLeafShape } from '../table/table-shape.ts';
-import type { TableShape } from '../table/table-shape.ts';
+import type { FunctionResult, TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { Beside, View } from '../table/view.ts';
 import { BlockWriter } from '../tree/block-writer.ts';
@@ -33,6 +37,8 @@ export interface TableMergeContext {
   readonly counters: MergeCounters;
   readonly blockSizeBytes: number;
   readonly indexBufferBytes: number;
+  /** The functions that are registered here. */
+  readonly functions: (name: string) => RegisteredFunction | undefined;
 }
 
 /** A tree after a merge; a new root is not stored yet. */
@@ -47,6 +53,14 @@ export interface MergedVersion {
   readonly shape: TableShape;
   readonly tree: MergedTree;
   readonly indexes: ReadonlyMap<string, MergedTree>;
+  /** Those that stay, and new ones. */
+  readonly editions: readonly MergedEdition[];
+}
+
+/** An edition after a merge. */
+export interface MergedEdition extends Pick<Edition, 'index' | 'built' | 'failed' | 'behindFrom'> {
+  readonly tree: MergedTree;
+  readonly base: MergedTree;
 }
 
 /** What becomes of a table. Whatever is not said here stays as it is. */
@@ -134,13 +148,36 @@ function isInStep(view: View, { base }: Beside, { shape, tree }: TableState): bo
   return isSameTree(base.tree, tree) && view.changesOf(shape.name).every(({ twin }) => twin !== undefined);
 }
 
+/** The rows of a table, or of a base, to be changed or kept. */
+export function growingRows(
+  { shape, tree }: Pick<TableState, 'shape' | 'tree'>,
+  context: TableMergeContext,
+): GrowingTree {
+  return new GrowingTree(context, { table: shape.name }, shape.leafShape, tree);
+}
+
+/** The entries of an index of a table, to be changed or kept. */
+export function growingEntries(
+  { shape }: TableState,
+  index: string,
+  tree: Tree,
+  context: TableMergeContext,
+): GrowingTree {
+  return new GrowingTree(context, { table: shape.name, index }, indexLeafShape, tree);
+}
+
+/** The same for one on fields. */
+export function growingIndex(table: TableState, index: string, context: TableMergeContext): GrowingTree {
+  return growingEntries(table, index, table.indexes.get(index) as Tree, context);
+}
+
 /** The same for a base, which has no indexes. */
 export async function mergeBase(
   base: TableState,
   context: TableMergeContext,
   changes?: ChangeStream,
 ): Promise<MergedTree> {
-  const tree = new GrowingTree(context, { table: base.shape.name }, base.shape.leafShape, base.tree);
+  const tree = growingRows(base, context);
   await tree.apply(changes ?? (await LayerChanges.of(base)));
   context.counters.blocksWritten += tree.writer.written;
   return tree;
@@ -153,22 +190,104 @@ export async function mergeVersion(
   given?: ChangeStream,
 ): Promise<MergedVersion> {
   const { shape } = table;
-  const rows = new GrowingTree(context, { table: shape.name }, shape.leafShape, table.tree);
+  const rows = growingRows(table, context);
   const indexes = shape.indexes.map((index) => {
-    const place = { table: shape.name, index: index.name };
-    const tree = table.indexes.get(index.name) as Tree;
-    return { changes: new IndexChanges(shape, index), tree: new GrowingTree(context, place, indexLeafShape, tree) };
+    return { changes: new IndexChanges(shape, index), tree: growingIndex(table, index.name, context) };
   });
-  const changes = new IndexedChanges(given ?? (await LayerChanges.of(table)), indexes, context);
+  const editions = growingEditions(table, context);
+  const growing = [...indexes, ...editions];
+  const changes = new IndexedChanges(given ?? (await LayerChanges.of(table)), growing, context);
   await rows.apply(
     changes,
     (old, change) => changes.observe(old, change),
     (run) => changes.observeRun(run),
   );
   await changes.applyIndexes();
-  for (const tree of [rows, ...indexes.map((index) => index.tree)])
+  for (const tree of [rows, ...growing.map((index) => index.tree)])
     context.counters.blocksWritten += tree.writer.written;
-  return { shape, tree: rows, indexes: new Map(indexes.map(({ changes: { index }, tree }) => [index.name, tree])) };
+  return {
+    shape,
+    tree: rows,
+    indexes: new Map(indexes.map(({ changes: { index }, tree }) => [index.name, tree])),
+    editions: [...leftBehind(table, rows, editions, context), ...editions.map((edition) => edition.merged(rows))],
+  };
+}
+
+/** So many generations in which a table went ahead of an edition, and it is given up. */
+const patience = 256;
+
+/** The editions that grow with their table: this node has the function in that version, and they are of all its rows. */
+function growingEditions(table: TableState, context: TableMergeContext): GrowingEdition[] {
+  return indexedFunctions(table.shape, context.functions).flatMap((indexed) => {
+    const stored = table.editions.find(({ index }) => isSameIndex(index, indexed.index));
+    // Of no rows, it is there without having been made.
+    const isThere = stored === undefined ? table.tree.ref === null : isWhole(stored);
+    return isThere ? [new GrowingEdition(table, indexed, context, stored)] : [];
+  });
+}
+
+/** The others stay as they are: whoever has the function can tell by the base what has changed since. */
+function leftBehind(
+  table: TableState,
+  rows: GrowingTree,
+  growing: readonly GrowingEdition[],
+  context: TableMergeContext,
+): MergedEdition[] {
+  const { root } = rows;
+  const isMoved =
+    root.kind === 'stored' ? root.ref.id !== table.tree.ref?.id : root.kind !== 'empty' || table.tree.ref !== null;
+  return table.editions.flatMap((edition) => {
+    if (growing.some(({ changes }) => isSameIndex(changes.index, edition.index))) return [];
+    const behindFrom = isMoved ? (edition.behindFrom ?? context.birth) : edition.behindFrom;
+    if (behindFrom !== null && context.birth - behindFrom >= patience) return [];
+    return [{ ...keptEdition(table, edition, context), behindFrom }];
+  });
+}
+
+/** An edition as it is. */
+export function keptEdition(table: TableState, edition: Edition, context: TableMergeContext): MergedEdition {
+  const { index, built, failed, behindFrom, tree, base } = edition;
+  return {
+    index,
+    built,
+    failed,
+    behindFrom,
+    tree: growingEntries(table, index.name, tree, context),
+    base: growingRows({ shape: table.shape, tree: base }, context),
+  };
+}
+
+/** An edition that changes with rows of its table. */
+export class GrowingEdition {
+  readonly changes: IndexChanges;
+  readonly tree: GrowingTree;
+  readonly #entries: FunctionEntries;
+  readonly #failedBefore: number;
+
+  /** `stored`: what it begins with; undefined: with nothing. */
+  constructor(table: TableState, indexed: IndexedFunction, context: TableMergeContext, stored: Edition | undefined) {
+    const { shape, blanks } = table;
+    const { index, registered } = indexed;
+    const { typeId } = index.result as FunctionResult;
+    const entries = new FunctionEntries(shape, typeId, registered);
+    this.#entries = entries;
+    this.#failedBefore = stored?.failed ?? 0;
+    this.changes = new IndexChanges(shape, index, (...entry) => entries.write(...entry));
+    const blank = blanks.get(index.name) as Tree;
+    this.tree = growingEntries(table, index.name, stored?.tree ?? blank, context);
+  }
+
+  /** Rows on which the function fails. */
+  get failed(): number {
+    // Less than none only where the function is not pure; then it is as good as any number that is not 0.
+    return Math.abs(this.#failedBefore + this.#entries.failed);
+  }
+
+  /** The edition with the entries of all rows of a tree. */
+  merged(base: MergedTree): MergedEdition {
+    const { changes, tree, failed } = this;
+    return { index: changes.index, tree, base, built: null, failed, behindFrom: null };
+  }
 }
 
 interface GrowingIndex {

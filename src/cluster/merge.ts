@@ -46,6 +46,8 @@ export interface MergerOptions {
   readonly blockSizeBytes: number;
   /** Memory that the changes of an index may take before they are applied, in bytes. */
   readonly indexBufferBytes: number;
+  /** The functions that are registered here. */
+  readonly functions: TableMergeContext['functions'];
 }
 
 /** New trees of some tables, written with what the context says. */

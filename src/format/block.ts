@@ -16,7 +16,7 @@
 import { encodeUtf8 } from '../base/bytes.ts';
 import { checksum } from '../base/checksum.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
-import { blockFormatVersion } from './version.ts';
+import { blockFormatVersion, functionIndexVersion } from './version.ts';
 
 export const envelopeBytes = 16;
 
@@ -33,10 +33,15 @@ function envelopeChecksum(name: string, block: Uint8Array): number {
 }
 
 /** Fills in the envelope of a block whose body already stands behind {@link envelopeBytes} free bytes. */
-export function sealBlock(name: string, kind: BlockKind, block: Uint8Array): void {
+export function sealBlock(
+  name: string,
+  kind: BlockKind,
+  block: Uint8Array,
+  version: number = blockFormatVersion,
+): void {
   const view = new DataView(block.buffer, block.byteOffset, block.byteLength);
   block.set(magic, 0);
-  block[3] = blockFormatVersion;
+  block[3] = version;
   block[4] = kind;
   block[5] = codecNone;
   block[6] = encryptionNone;
@@ -55,10 +60,13 @@ export function openBlock(name: string, block: Uint8Array): BlockKind {
   if (block.length < envelopeBytes || magic.some((byte, i) => block[i] !== byte)) {
     throw new CorruptionError(name, 'This is not a StoreDb block');
   }
-  if (block[3] !== blockFormatVersion) {
+  // Only commits are ever of the later version; for all else it is as unknown as any.
+  const newest = block[4] === BlockKind.commit ? functionIndexVersion : blockFormatVersion;
+  const version = block[3] as number;
+  if (version < blockFormatVersion || version > newest) {
     throw new UnknownFormatError(
       name,
-      `The block has format version ${block[3]}, and this version of store-db reads ${blockFormatVersion}: upgrade it`,
+      `The block has format version ${version}, and this version of store-db reads ${newest}: upgrade it`,
     );
   }
   const view = new DataView(block.buffer, block.byteOffset, block.byteLength);

@@ -219,6 +219,18 @@ const wrong: readonly (readonly [Path, unknown])[] = [
   [[...version, 'schema', 'fields', 1, 'default'], {}],
 ];
 
+const edition = { index: 'by', version: 1.5, root: null, base: root, built: '', failed: 0, behindFrom: null };
+const onFunction = [{ name: 'by', function: 'f', typeId: Types.varchar }];
+
+/** With an index on a function, or others in its place, and editions. */
+function withEditions(editions: unknown, { indexes }: { readonly indexes: unknown } = { indexes: onFunction }): string {
+  const copy = JSON.parse(changed(['format'], 2)) as typeof sample;
+  const stored = copy.tables[0]?.versions[0] as unknown as { schema: Record<string, unknown>; editions?: unknown };
+  stored.schema['functionIndexes'] = indexes;
+  stored.editions = editions;
+  return JSON.stringify(copy);
+}
+
 describe('Block 0', () => {
   it('reads back as it was written', () => {
     expect(decodeBlock0(encodeBlock0(sample))).toEqual(sample);
@@ -248,8 +260,44 @@ describe('Block 0', () => {
     }
   });
 
+  it('is refused where its editions are not those of its indexes on functions', () => {
+    const functional = withEditions([edition]);
+    expect(decodeBlock0(sealed(functional))).toEqual(JSON.parse(functional));
+    expect(decodeBlock0(sealed(withEditions([])))).toEqual(JSON.parse(withEditions([])));
+    expect(decodeBlock0(sealed(withEditions([edition, { ...edition, version: 3 }])))).toBeDefined();
+    for (const name of Object.keys(edition)) {
+      for (const value of [undefined, 'z z', {}, true]) {
+        const what = `${name}: ${JSON.stringify(value)}`;
+        expect(() => decodeBlock0(sealed(withEditions([{ ...edition, [name]: value }]))), what).toThrow(
+          CorruptionError,
+        );
+      }
+    }
+    const others: readonly (readonly [unknown, unknown?])[] = [
+      [undefined],
+      [null],
+      [[edition, edition]],
+      [[{ ...edition, failed: -1 }]],
+      [[{ ...edition, behindFrom: 0.5 }]],
+      [[{ ...edition, version: null }]],
+      [[edition], []],
+      [[edition], [{ name: 'by', function: 'f', typeId: Types.timestamp }]],
+      [[edition], [{ name: 'by', function: 'f' }]],
+      [[edition], [{ name: 'by', typeId: Types.varchar }]],
+      [[], [{ name: 'n', function: 'f', typeId: Types.varchar }]],
+      [[edition], undefined],
+    ];
+    for (const [editions, ...indexes] of others) {
+      const text = withEditions(editions, ...(indexes.length > 0 ? [{ indexes: indexes[0] }] : []));
+      expect(() => decodeBlock0(sealed(text)), text).toThrow(CorruptionError);
+    }
+    // What cannot read them would drop them: it goes by the format.
+    expect(() => decodeBlock0(sealed(functional.replace('"format":2', '"format":1')))).toThrow(CorruptionError);
+    expect(() => decodeBlock0(sealed(changed(['format'], 2)))).toThrow(CorruptionError);
+  });
+
   it('is refused where its format is not known', () => {
-    for (const format of [0, 2, '1', null, undefined]) {
+    for (const format of [0, 3, '1', null, undefined]) {
       expect(() => decodeBlock0(sealed(changed(['format'], format)))).toThrow(UnknownFormatError);
     }
   });

@@ -8,19 +8,23 @@ import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import { checksum } from '../base/checksum.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
 import { block0Name, parseRootName } from './keys.ts';
+import { areEditions } from './stored-edition.ts';
+import type { StoredEdition } from './stored-edition.ts';
 import { isStoredMigration } from './stored-migration.ts';
 import type { StoredMigration } from './stored-migration.ts';
 import { isCount, isRoot } from './stored-root.ts';
 import type { StoredRoot } from './stored-root.ts';
 import { isStoredSchema } from './stored-schema.ts';
 import type { StoredSchema } from './stored-schema.ts';
-import { block0FormatVersion } from './version.ts';
+import { block0FormatVersion, functionIndexVersion } from './version.ts';
 
 /** One table in one schema version. */
 export interface StoredTableVersion {
   readonly schema: StoredSchema;
   readonly root: StoredRoot;
   readonly indexes: readonly { readonly name: string; readonly root: StoredRoot }[];
+  /** What is stored of the indexes on functions. Absent exactly where the schema has none. */
+  readonly editions?: readonly StoredEdition[];
 }
 
 export interface StoredTable {
@@ -87,6 +91,12 @@ export interface Block0 {
 const checksumPrefix = '{"crc32":"';
 const checksumDigits = 8;
 
+/** The version that says no more than what is in it: whoever reads that can read it. */
+export function block0Format(tables: readonly StoredTable[]): number {
+  const has = tables.some(({ versions }) => versions.some(({ schema }) => schema.functionIndexes !== undefined));
+  return has ? functionIndexVersion : block0FormatVersion;
+}
+
 export function encodeBlock0(block0: Block0): Uint8Array {
   const rest = `",${JSON.stringify(block0).slice(1)}`;
   return encodeUtf8(checksumPrefix + checksumText(encodeUtf8(rest)) + rest);
@@ -98,8 +108,9 @@ function checksumText(rest: Uint8Array): string {
 
 function isTableVersion(value: unknown): value is StoredTableVersion {
   if (typeof value !== 'object' || value === null) return false;
-  const { schema, root, indexes } = value as Record<string, unknown>;
+  const { schema, root, indexes, editions } = value as Record<string, unknown>;
   if (!isStoredSchema(schema) || !isRoot(root) || !Array.isArray(indexes)) return false;
+  if (!areEditions(editions, schema)) return false;
   return (
     indexes.length === schema.indexes.length &&
     indexes.every((index: { name?: unknown; root?: unknown } | null, i) => {
@@ -164,7 +175,7 @@ function isConsistent(tables: readonly StoredTable[], migrations: readonly Store
   return migrated.length === migrations.length && migrated.length + single.length === tables.length;
 }
 
-/** Whether parsed JSON has the shape of Block 0, and its counters go together. */
+/** Whether parsed JSON has the shape of Block 0, and its counters and its format go with what is in it. */
 function isBlock0(value: Record<string, unknown>): boolean {
   const { revision, generation, appliedSeq, logFloor, applied, databaseId, nonce } = value;
   if (![revision, generation, appliedSeq, logFloor].every(isCount)) return false;
@@ -174,6 +185,7 @@ function isBlock0(value: Record<string, unknown>): boolean {
   if (!applied.every((commit, i) => commit.seq === first + i)) return false;
   return (
     everyOf(value['tables'], isTable) &&
+    value['format'] === block0Format(value['tables']) &&
     new Set(value['tables'].map((table) => table.name)).size === value['tables'].length &&
     everyOf(value['inlined'], isInlined) &&
     isCount(value['changedMs']) &&
@@ -206,10 +218,11 @@ export function decodeBlock0(bytes: Uint8Array): Block0 {
     throw new CorruptionError(block0Name, 'Block 0 does not match its checksum');
   }
   const value = parsed as Record<string, unknown>;
-  if (value['format'] !== block0FormatVersion) {
+  const format = value['format'];
+  if (format !== block0FormatVersion && format !== functionIndexVersion) {
     throw new UnknownFormatError(
       block0Name,
-      `Block 0 has format ${String(value['format'])}, and this version of store-db reads ${block0FormatVersion}: upgrade it`,
+      `Block 0 has format ${String(format)}, and this version of store-db reads ${functionIndexVersion}: upgrade it`,
     );
   }
   if (!isBlock0(value)) throw new CorruptionError(block0Name, 'Block 0 lacks something, or holds what it should not');

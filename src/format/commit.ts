@@ -16,6 +16,7 @@ import type { Node } from './node.ts';
 import { rowStride } from './row-layout.ts';
 import { isStoredSchema } from './stored-schema.ts';
 import type { StoredSchema } from './stored-schema.ts';
+import { blockFormatVersion, functionIndexVersion } from './version.ts';
 
 /** A change too large for one object: the root block travels in the commit, its blocks in objects under `staged/`. */
 export interface StagedRuns {
@@ -98,7 +99,11 @@ export function encodeCommit(slot: number, commit: Commit): Uint8Array {
     bytes.set(block, at);
     at += padTo4(block.length);
   }
-  sealBlock(commitName(slot), BlockKind.commit, bytes);
+  const hasFunctionIndex = commit.members.some(({ changes }) =>
+    changes.some(({ schema }) => schema.functionIndexes !== undefined),
+  );
+  const version = hasFunctionIndex ? functionIndexVersion : blockFormatVersion;
+  sealBlock(commitName(slot), BlockKind.commit, bytes, version);
   return bytes;
 }
 

@@ -14,7 +14,7 @@ describe('heads of keys', () => {
   it('are found as a plain search finds them', () => {
     fc.assert(
       fc.property(fc.array(number, { maxLength: 300 }), fc.array(number, { maxLength: 20 }), (list, wanted) => {
-        const heads = Uint32Array.from(list).sort();
+        const heads = Uint32Array.from(list).toSorted();
         for (const each of [...list, ...list.map((one) => Math.min(one + 1, highest)), ...wanted, 0, highest]) {
           const below = heads.filter((head) => head < each).length;
           for (const guess of [

@@ -6,6 +6,8 @@
 
 /** Bytes of a key in its head. */
 export const headBytes = 4;
+/** No head is greater. */
+export const mostHead = 0xffff_ffff;
 
 /** Up to four bytes as a number that sorts as they do. What lies beyond `end` counts as zeros. */
 export function headOf(bytes: Uint8Array, start: number, end: number): number {

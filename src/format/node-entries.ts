@@ -67,11 +67,6 @@ export class NodeEntries {
     return this.#keyEnds.length;
   }
 
-  #addKey(from: Uint8Array, start: number, end: number): void {
-    this.#keys.appendRange(from, start, end);
-    this.#keyAdded(end - start);
-  }
-
   #keyAdded(length: number): void {
     const previous = this.#keyEnds.length;
     this.#keyEnds.push(this.#keys.length);
@@ -92,14 +87,15 @@ export class NodeEntries {
     return i === 0 || !this.#hasHeap ? 0 : (this.#heapEnds.values[i - 1] as number);
   }
 
-  /** Adds an entry without a value. */
+  /** Adds a key: all that there is to an entry without a value. */
   addKey(key: Uint8Array, start = 0, end: number = key.length): void {
-    this.#addKey(key, start, end);
+    this.#keys.appendRange(key, start, end);
+    this.#keyAdded(end - start);
   }
 
   /** Adds a key and the row at `base` of `source`, which must stay as it is until the node is encoded. */
   addRow(key: Uint8Array, start: number, end: number, source: RowSource, base: number): void {
-    this.#addKey(key, start, end);
+    this.addKey(key, start, end);
     this.#rowAdded(source, base);
   }
 
@@ -141,7 +137,7 @@ export class NodeEntries {
       }
       if (at > next) this.addNodeEntries(node, next, at);
       next = at < node.count && node.hasKey(at, bytes, start, end) ? at + 1 : at;
-      if (!changes.remove) this.#addKey(bytes, start, end);
+      if (!changes.remove) this.addKey(bytes, start, end);
       changes.advance();
     }
     return next;
@@ -152,13 +148,13 @@ export class NodeEntries {
     const { keys } = changes;
     for (let taken = 0; taken < most && changes.position < keys.count; taken++) {
       const { position } = changes;
-      if (!changes.remove) this.#addKey(keys.bytes, keys.start(position), keys.endOf(position));
+      if (!changes.remove) this.addKey(keys.bytes, keys.start(position), keys.endOf(position));
       changes.advance();
     }
   }
 
   addChild(separator: Uint8Array, child: BlockRef): void {
-    this.#addKey(separator, 0, separator.length);
+    this.addKey(separator);
     this.#children.push(child);
   }
 

@@ -15,7 +15,7 @@ import { readLatin1 } from '../base/text.ts';
 import { BlockKind, envelopeBytes, openBlock, sealedKind } from './block.ts';
 import { childRefBytes, readChildCount, readChildRef } from './child-ref.ts';
 import type { BlockRef } from './child-ref.ts';
-import { firstNotBelow, headBytes, headOf } from './key-heads.ts';
+import { firstNotBelow, headBytes, headOf, mostHead } from './key-heads.ts';
 import type { RowSource } from './row-layout.ts';
 
 export const nodeHeaderBytes = 24;
@@ -26,9 +26,6 @@ export const flagWide = 2;
 export function padTo4(length: number): number {
   return Math.ceil(length / 4) * 4;
 }
-
-/** No head is greater. */
-const mostHead = 0xffff_ffff;
 
 /** How often strings are read from a node one by one before its text is kept as a whole. */
 const textAfterReads = 24;
@@ -242,7 +239,8 @@ export class Node implements RowSource {
     if (length <= prefixLength || prefixLength > headBytes) {
       const difference = this.#comparePrefix(key, length);
       if (difference !== 0) return difference > 0 ? ~0 : ~this.count;
-      if (length <= prefixLength) return length === prefixLength && this.#startsWithPrefix ? 0 : ~0;
+      // Then it can only be the first, where that is nothing but the prefix.
+      if (length <= prefixLength) return this.count > 0 && this.keyLength(0) === length ? 0 : ~0;
     } else {
       const prefix = headOf(key, 0, prefixLength);
       if (prefix !== this.#prefixHead) return prefix < this.#prefixHead ? ~0 : ~this.count;
@@ -282,11 +280,6 @@ export class Node implements RowSource {
     return ~low;
   }
 
-  /** Whether the first key is nothing but the prefix. */
-  get #startsWithPrefix(): boolean {
-    return this.count > 0 && this.suffixStart(0) === this.suffixEnd(0);
-  }
-
   /** Index of the first entry whose key is not below the first `length` bytes of `key`; `count` if there is none. */
   lowerBound(key: Uint8Array, length: number = key.length): number {
     const found = this.#search(key, length);
@@ -298,18 +291,12 @@ export class Node implements RowSource {
    * is not much more, as for one of many keys in order.
    */
   boundFrom(least: number, key: Uint8Array, start: number, end: number): number {
-    const { prefixLength } = this;
-    const order = compareRanges(
-      this.rows,
-      this.prefixStart,
-      this.prefixStart + prefixLength,
-      key,
-      start,
-      Math.min(end, start + prefixLength),
-    );
+    const { rows, prefixStart, prefixLength } = this;
+    const suffix = start + prefixLength;
+    const order = compareRanges(rows, prefixStart, prefixStart + prefixLength, key, start, Math.min(end, suffix));
     if (order !== 0) return order > 0 ? least : this.count;
     const heads = this.#heads ?? this.#loadHeads();
-    const suffix = start + prefixLength;
+    // What headOf() gives; written out, it is a twentieth faster.
     let head = 0;
     for (let at = suffix; at < suffix + 4; at++) head = (head << 8) | (at < end ? (key[at] as number) : 0);
     head >>>= 0;

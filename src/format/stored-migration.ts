@@ -2,7 +2,7 @@
  * A migration of a table as Block 0 holds it: which version is the truth, which one comes up beside it, and how far that is
  * (docs/protocol.md, "Migrations").
  */
-import { isCount, isRoot } from './stored-root.ts';
+import { isBase64, isCount, isRoot } from './stored-root.ts';
 import type { StoredRoot } from './stored-root.ts';
 
 const phases = ['beside', 'building', 'blocked', 'switched'] as const;
@@ -70,10 +70,6 @@ function isTarget(value: unknown): value is MigrationTarget {
   if (typeof value !== 'object' || value === null) return false;
   const { rowsPerSecond, keepOld } = value as Record<string, unknown>;
   return isCount(rowsPerSecond) && rowsPerSecond > 0 && typeof keepOld === 'boolean';
-}
-
-function isBase64(value: unknown): boolean {
-  return typeof value === 'string' && /^[A-Za-z0-9+/]*={0,2}$/.test(value) && value.length % 4 === 0;
 }
 
 /** Whether parsed JSON is a migration. */

@@ -8,6 +8,10 @@ export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
+export function isBase64(value: unknown): boolean {
+  return typeof value === 'string' && /^[A-Za-z0-9+/]*={0,2}$/.test(value) && value.length % 4 === 0;
+}
+
 export function isRoot(value: unknown): value is StoredRoot {
   if (value === null) return true;
   if (typeof value !== 'object') return false;

@@ -1,6 +1,6 @@
 /** A table's schema as Block 0 and commits hold it, and the check of one that was read back. */
 import { compareStrings } from '../base/order.ts';
-import { integerBounds, isKeyType, isTypeId, isVariable, maxTimestampMs, Types } from './types.ts';
+import { isIntegerOf, isKeyType, isTypeId, isVariable, maxTimestampMs, Types } from './types.ts';
 import type { TypeId } from './types.ts';
 
 /** What a field is when an insert leaves it out: a constant, or an id made at the insert. */
@@ -21,6 +21,15 @@ export interface StoredIndex {
   readonly unique?: true;
 }
 
+/** An index on what a registered function makes of each row. */
+export interface StoredFunctionIndex {
+  readonly name: string;
+  /** Name that the function is registered by. */
+  readonly function: string;
+  /** What the function returns. */
+  readonly typeId: TypeId;
+}
+
 export interface StoredSchema {
   readonly name: string;
   readonly version: number;
@@ -28,6 +37,8 @@ export interface StoredSchema {
   /** Names of the key's fields. The format takes several; for now there is always one. */
   readonly primaryKey: readonly string[];
   readonly indexes: readonly StoredIndex[];
+  /** Absent where there are none. Not one of them has the name of another index. */
+  readonly functionIndexes?: readonly StoredFunctionIndex[];
 }
 
 /** A schema in one canonical text: two definitions are the same exactly if their texts are. */
@@ -40,7 +51,15 @@ export function canonicalSchema(schema: StoredSchema): string {
   const indexes = schema.indexes
     .toSorted(byName)
     .map(({ name, fields: names, unique }) => (unique === true ? [name, names, 'unique'] : [name, names]));
-  return JSON.stringify([schema.name, schema.version, fields, schema.primaryKey, indexes]);
+  const text = [schema.name, schema.version, fields, schema.primaryKey, indexes];
+  if (schema.functionIndexes === undefined) return JSON.stringify(text);
+  const functions = schema.functionIndexes.toSorted(byName).map((index) => [index.name, index.function, index.typeId]);
+  return JSON.stringify([...text, functions]);
+}
+
+/** Types of which two results can be equal as `===` has it, and which have an order. */
+export function isResultType(typeId: TypeId): boolean {
+  return isKeyType(typeId) && typeId !== Types.timestamp && typeId !== Types.bytes;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -84,15 +103,9 @@ function isConstant(typeId: TypeId, constant: unknown): boolean {
     case Types.float64:
       // JSON has no infinities: it holds null for them.
       return typeof constant === 'number' || constant === null;
-    default: {
-      const bounds = integerBounds(typeId);
-      return Number.isInteger(constant) && bounds !== undefined && isWithin(constant as number, bounds);
-    }
+    default:
+      return isIntegerOf(typeId, constant);
   }
-}
-
-function isWithin(value: number, { min, max }: { readonly min: number; readonly max: number }): boolean {
-  return value >= min && value <= max;
 }
 
 function isStoredIndex(value: unknown): value is StoredIndex {
@@ -101,13 +114,26 @@ function isStoredIndex(value: unknown): value is StoredIndex {
   return isNames(fields) && fields.length > 0 && (unique === undefined || unique === true);
 }
 
+function isStoredFunctionIndex(value: unknown): value is StoredFunctionIndex {
+  if (!isObject(value) || typeof value['name'] !== 'string' || typeof value['function'] !== 'string') return false;
+  return isTypeId(value['typeId']) && isResultType(value['typeId']);
+}
+
+/** Whether every index has a name of its own, as the folder of its blocks needs it. */
+function areFunctionIndexes(value: unknown, indexes: readonly StoredIndex[]): boolean {
+  if (value === undefined) return true;
+  if (!Array.isArray(value) || value.length === 0 || !value.every(isStoredFunctionIndex)) return false;
+  return new Set([...indexes, ...value].map(({ name }) => name)).size === indexes.length + value.length;
+}
+
 /** Whether parsed JSON is a stored schema whose names refer to each other as they should. */
 export function isStoredSchema(value: unknown): value is StoredSchema {
   if (!isObject(value)) return false;
-  const { name, version, fields, primaryKey, indexes } = value;
+  const { name, version, fields, primaryKey, indexes, functionIndexes } = value;
   if (typeof name !== 'string' || !Number.isInteger(version) || (version as number) < 0) return false;
   if (!Array.isArray(fields) || !fields.every(isStoredField)) return false;
   if (!Array.isArray(indexes) || !indexes.every(isStoredIndex)) return false;
+  if (!areFunctionIndexes(functionIndexes, indexes)) return false;
   if (!isNames(primaryKey) || primaryKey.length === 0) return false;
   const types = new Map(fields.map((field) => [field.name, field.typeId]));
   const isKey = (field: string): boolean => isKeyType(types.get(field) ?? Types.json);

@@ -115,6 +115,17 @@ export function integerBounds(typeId: TypeId): { readonly min: number; readonly 
   }
 }
 
+/** Whether a value is an integer that a type of up to 32 bits holds. */
+export function isIntegerOf(typeId: TypeId, value: unknown): boolean {
+  const bounds = integerBounds(typeId);
+  return (
+    bounds !== undefined &&
+    Number.isInteger(value) &&
+    (value as number) >= bounds.min &&
+    (value as number) <= bounds.max
+  );
+}
+
 /** Inclusive bounds of the 64-bit integer types. */
 export function bigintBounds(typeId: TypeId): { readonly min: bigint; readonly max: bigint } | undefined {
   if (typeId === Types.uint64) return { min: 0n, max: 0xffff_ffff_ffff_ffffn };

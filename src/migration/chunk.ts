@@ -6,8 +6,10 @@
 import type { Pacer } from '../base/pacer.ts';
 import { compareBytes } from '../base/bytes.ts';
 import { invariant } from '../base/invariant.ts';
-import { GrowingTree, mergeBase, mergeVersion } from '../cluster/merge-table.ts';
+import { growingRows, mergeBase, mergeVersion } from '../cluster/merge-table.ts';
 import type { MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
+import { decodeBound, encodeBound } from '../format/stored-bound.ts';
+import type { Bound } from '../format/stored-bound.ts';
 import type { MigrationPhase, MigrationProblem, StoredMigration } from '../format/stored-migration.ts';
 import { describeValue } from '../format/values.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -16,6 +18,7 @@ import { TreeCursor } from '../tree/cursor.ts';
 import { isSameTree } from '../tree/tree.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { ChangeList } from './change-list.ts';
+import type { ChunkLimits } from './chunk-work.ts';
 import { RowNotMigrated } from './row-translation.ts';
 import type { RowTranslation } from './row-translation.ts';
 import { diffTrees } from './tree-diff.ts';
@@ -26,17 +29,13 @@ const maxProblems = 20;
 /** Characters of what is said of each. */
 const maxMessageLength = 300;
 
-export interface ChunkLimits {
-  /** Rows that are looked at. */
-  readonly rows: number;
+/** Where a chunk of a migration ends. */
+export interface MigrationLimits extends ChunkLimits {
   /**
    * Rows that are looked at to make missing ones. Those that were changed since are not among them: a migration that brought
    * fewer in line than others change would never end.
    */
   readonly built: number;
-  readonly bytes: number;
-  /** Whether the time for the chunk is over. */
-  readonly isOver: () => boolean;
 }
 
 export interface Chunk {
@@ -59,7 +58,7 @@ export async function nextChunk(
   view: View,
   table: string,
   translation: RowTranslation,
-  limits: ChunkLimits,
+  limits: MigrationLimits,
   context: TableMergeContext,
   retirement: Retirement,
 ): Promise<Chunk> {
@@ -72,7 +71,7 @@ export async function nextChunk(
 
 class ChunkBuilder {
   readonly #translation: RowTranslation;
-  readonly #limits: ChunkLimits;
+  readonly #limits: MigrationLimits;
   readonly #pacer: Pacer;
   readonly #migration: StoredMigration;
   readonly #truth: TableState;
@@ -84,12 +83,12 @@ class ChunkBuilder {
   #seen = 0;
   #builtRows = 0;
   /** The last key whose row is there; undefined before the first, null once all are. */
-  #built: Uint8Array | undefined | null;
+  #built: Bound;
   isInLine = false;
   /** Whether unique indexes are still to be looked through, in a later chunk. */
   #isUnchecked = false;
 
-  constructor(view: View, table: string, translation: RowTranslation, limits: ChunkLimits, pacer: Pacer) {
+  constructor(view: View, table: string, translation: RowTranslation, limits: MigrationLimits, pacer: Pacer) {
     const truth = view.table(table);
     const beside = view.beside(table);
     invariant(truth !== undefined && beside?.migration !== undefined, `Table ${table} has no migration to go on with`);
@@ -103,7 +102,7 @@ class ChunkBuilder {
     this.#toRows = new ChangeList(beside.rows.shape);
     this.#toBase = new ChangeList(truth.shape);
     const { built } = beside.migration;
-    this.#built = built === null ? null : built === '' ? undefined : new Uint8Array(Buffer.from(built, 'base64'));
+    this.#built = decodeBound(built);
   }
 
   /** Whether as much was looked at as belongs in one chunk. */
@@ -238,7 +237,7 @@ class ChunkBuilder {
     const isComplete = phase === 'switched' && this.isInLine && !this.#isUnchecked && problems.length === 0;
     const built = this.#builtRows;
     const { table: name, from, built: boundBefore } = this.#migration;
-    const bound = this.#built === null ? null : Buffer.from(this.#built ?? []).toString('base64');
+    const bound = encodeBound(this.#built);
     const isSameBase = isSameTree(this.#truth.tree, this.#base.tree);
     const isMoved = bound !== boundBefore || rows > 0 || (this.isInLine ? !isSameBase : this.#toBase.count > 0);
     const retires = retire && isComplete;
@@ -255,7 +254,7 @@ class ChunkBuilder {
       };
     }
     const base = this.isInLine
-      ? new GrowingTree(context, { table: name }, this.#truth.shape.leafShape, this.#truth.tree)
+      ? growingRows(this.#truth, context)
       : await mergeBase(this.#base, context, this.#toBase.sorted());
     const migration = (present: StoredMigration | undefined): StoredMigration | undefined =>
       present && { ...present, built: bound, problems, phase: present.phase === 'building' ? phase : present.phase };

@@ -6,7 +6,6 @@ import { compareBytes } from '../base/bytes.ts';
 import { MigrationError } from '../base/errors.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import type { EntryShape } from '../format/node-entries.ts';
-import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
 import { rowMarks } from '../format/row-layout.ts';
 import { describeValue } from '../format/values.ts';
@@ -85,7 +84,7 @@ export class MadeEntries {
       if (error !== undefined) broken.set(entries.count, error);
       entries.addRow(key, 0, key.length, this.#rows, base);
     }
-    const node = openNode(name, entries.encode(name, 0, entries.count));
+    const node = entries.toNode(name);
     if (broken.size > 0) node.broken = broken;
     return node;
   }

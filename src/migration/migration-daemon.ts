@@ -3,8 +3,7 @@
  * of the new version), chunk by chunk, each of them one generation. What it knows is in Block 0, so that whoever has the
  * next turn goes on from there; two that work at once lose one chunk.
  */
-import { sleep } from '../base/env.ts';
-import type { Environment, Timer } from '../base/env.ts';
+import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
 import { Pacer } from '../base/pacer.ts';
 import { authorityAt, untilNextSlot, untilOwnSlot } from '../cluster/authority.ts';
@@ -18,6 +17,8 @@ import { isRetiring, retirementOf } from '../table/retired-versions.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import { View } from '../table/view.ts';
 import { isSameTree } from '../tree/tree.ts';
+import { ChunkWork } from './chunk-work.ts';
+import type { Step } from './chunk-work.ts';
 import { nextChunk } from './chunk.ts';
 import type { Chunk } from './chunk.ts';
 import { MigrationRates, nodesUsingOld } from './migration-status.ts';
@@ -37,25 +38,13 @@ export interface MigrationDaemonOptions {
   readonly maxMemoryBytes: number;
 }
 
-/** Rows of the first chunk; later ones are as large as the time for a chunk allows. */
-const firstRows = 500;
-const leastRows = 16;
+/** Most rows of a chunk. */
 const mostRows = 20_000;
 /**
  * Rows under which only chunks that are lost grow smaller: an index in another order than the keys is written anew almost
  * whole for every chunk, however few rows it has.
  */
 const steadyRows = 8000;
-/** Part of the memory that a chunk may hold rows in. */
-const memoryShare = 1 / 32;
-/** Longest time that a chunk takes, rests included, in milliseconds; never more than a third of a slot. */
-const longestChunkMs = 1600;
-/** Chunks in a row that others may come before until the next turn is waited for. */
-const maxLost = 8;
-
-/** Nothing is to be stored. */
-class NothingToStore extends Error {}
-
 export class MigrationDaemon {
   readonly #options: MigrationDaemonOptions;
   readonly rates: MigrationRates = new MigrationRates();
@@ -65,19 +54,21 @@ export class MigrationDaemon {
   readonly #settled = new Map<string, string>();
   /** By table the tenth of the rows that was told of last. */
   readonly #told = new Map<string, number>();
-  #chunkRows = firstRows;
-  #timer: Timer | undefined;
-  #working = false;
-  #stopped = false;
+  readonly #chunks: ChunkWork;
 
   constructor(options: MigrationDaemonOptions) {
     this.#options = options;
+    this.#chunks = new ChunkWork(options, {
+      name: 'A migration',
+      mostRows,
+      steadyRows,
+      delayMs: (atOnce) => this.#delayMs(atOnce),
+      work: () => this.#work(),
+    });
   }
 
   stop(): void {
-    this.#stopped = true;
-    this.#timer?.cancel();
-    this.#timer = undefined;
+    this.#chunks.stop();
   }
 
   /** This instance has asked for a migration. */
@@ -94,30 +85,14 @@ export class MigrationDaemon {
       const rows = engine.view.beside(table)?.rows.tree.count ?? 0;
       this.rates.note(table, environment.monotonicMs(), rows);
     }
-    if (!this.#working) this.#schedule(true);
+    this.#chunks.look();
   }
 
   get #migrations(): readonly StoredMigration[] {
     return this.#options.engine.view.block0.migrations;
   }
 
-  /** Sets the timer for the next work, if there is any. `atOnce`: a turn that this node has now will do. */
-  #schedule(atOnce: boolean): void {
-    if (this.#stopped || this.#timer !== undefined || this.#options.role === 'replica') return;
-    const delayMs = this.#untilWork(atOnce);
-    if (delayMs === undefined) return;
-    this.#timer = this.#options.environment.setTimer(() => {
-      this.#timer = undefined;
-      this.#working = true;
-      const work = this.#work().finally(() => {
-        this.#working = false;
-        this.#schedule(false);
-      });
-      void this.#options.engine.whileRunning(work);
-    }, delayMs);
-  }
-
-  #untilWork(atOnce: boolean): number | undefined {
+  #delayMs(atOnce: boolean): number | undefined {
     const { environment, nodeId, intervalMs } = this.#options;
     const nowMs = environment.now();
     const delays = this.#migrations
@@ -203,18 +178,8 @@ export class MigrationDaemon {
   }
 
   async #work(): Promise<void> {
-    const { engine, intervalMs } = this.#options;
-    try {
-      if (engine.viewAgeMs > intervalMs / 2) await engine.catchUp(engine.stopping);
-      if (this.#isUnknown) await this.#sayVersions();
-      for (const { table } of this.#migrations) await this.#workOn(table);
-    } catch (error) {
-      if (!this.#isStopped) engine.report('A migration', error);
-    }
-  }
-
-  get #isStopped(): boolean {
-    return this.#stopped || this.#options.engine.stopping.aborted;
+    if (this.#isUnknown) await this.#sayVersions();
+    for (const { table } of this.#migrations) await this.#chunks.repeat(() => this.#step(table));
   }
 
   /** Says in Block 0 which versions this node uses. Nodes that are listed no more are forgotten. */
@@ -236,35 +201,27 @@ export class MigrationDaemon {
     engine.follower.advance(engine.register.current, []);
   }
 
-  /** Works on one table as long as it is this node's turn and there is something to do. */
-  async #workOn(table: string): Promise<void> {
-    const { environment, engine, intervalMs } = this.#options;
-    for (let lost = 0; lost < maxLost && !this.#isStopped; ) {
-      const migration = engine.view.beside(table)?.migration;
-      if (migration === undefined || !this.#hasWork(migration) || !this.#isOwnTurn(migration)) return;
-      const situation = this.#situation(migration);
-      const startedMs = environment.monotonicMs();
-      // While rows are out of line, those with the old version may have to put them right.
-      const mayMark = this.#mayRetire(migration) && this.#isInStep(migration);
-      if (mayMark && !(await isRetiring(engine.view, migration)) && (await this.#isUnique(table))) {
-        await this.#giveUp(migration);
-      }
-      const chunk = await this.#chunk(table);
-      const tookMs = environment.monotonicMs() - startedMs;
-      if (chunk === undefined) {
-        lost++;
-        this.#chunkRows = Math.max(leastRows, this.#chunkRows >> 1);
-      } else {
-        lost = 0;
-        this.#sized(chunk, tookMs);
+  /** The next chunk of a migration, as long as it is this node's turn. */
+  async #step(table: string): Promise<Step> {
+    const { engine } = this.#options;
+    const migration = engine.view.beside(table)?.migration;
+    if (migration === undefined || !this.#hasWork(migration) || !this.#isOwnTurn(migration)) return 'nothing';
+    const situation = this.#situation(migration);
+    // While rows are out of line, those with the old version may have to put them right.
+    const mayMark = this.#mayRetire(migration) && this.#isInStep(migration);
+    if (mayMark && !(await isRetiring(engine.view, migration)) && (await this.#isUnique(table))) {
+      await this.#giveUp(migration);
+    }
+    const chunk = await this.#chunk(table);
+    if (chunk === 'lost') return chunk;
+    return {
+      rows: chunk.rows,
+      fillMs: (chunk.built * 1000) / (migration.target?.rowsPerSecond ?? 1),
+      tell: async () => {
         await this.#tell(table, migration, chunk);
         if (chunk.table === undefined) this.#settled.set(table, situation);
-      }
-      // A pause leaves room for merges. While it works, a chunk rests as well.
-      const rateMs = ((chunk?.built ?? 0) * 1000) / (migration.target?.rowsPerSecond ?? 1);
-      const pauseMs = Math.max(Math.min(tookMs, intervalMs) / 2, rateMs - tookMs, lost * 20 * environment.random());
-      if (pauseMs > 0) await sleep(environment, pauseMs, engine.stopping);
-    }
+      },
+    };
   }
 
   /** Whether no unique index stands in the way of retiring the old version: there is no way back behind that. */
@@ -275,48 +232,20 @@ export class MigrationDaemon {
     return (await uniqueProblems(beside.rows, new Pacer(environment), 1)).length === 0;
   }
 
-  /** Chunks are to fill their time, but few rows take hardly less of it than many: see {@link steadyRows}. */
-  #sized({ rows }: Chunk, tookMs: number): void {
-    const { chunkMs } = this;
-    const isSmall = this.#chunkRows < steadyRows;
-    if (tookMs > chunkMs && !isSmall) this.#chunkRows >>= 1;
-    else if ((isSmall || tookMs < chunkMs / 2) && rows >= this.#chunkRows)
-      this.#chunkRows = Math.min(mostRows, this.#chunkRows * 2);
-  }
-
-  get chunkMs(): number {
-    return Math.min(longestChunkMs, this.#options.intervalMs / 3);
-  }
-
-  /** Works out a chunk and stores it. Undefined if another node was faster. */
-  async #chunk(table: string): Promise<Chunk | undefined> {
-    const { environment, engine, intervalMs, maxMemoryBytes } = this.#options;
-    let chunk: Chunk | undefined;
-    try {
-      const done = await engine.merger.rebuild(async (block0, context) => {
-        const view = View.ofBlock0(engine.context, block0);
-        const migration = view.beside(table)?.migration;
-        const translation = migration && this.#translation(view, migration);
-        if (migration === undefined || translation === undefined) throw new NothingToStore();
-        const untilMs = environment.monotonicMs() + this.chunkMs;
-        const perSlot = Math.ceil(((migration.target?.rowsPerSecond ?? 1) * intervalMs) / 4000);
-        const limits = {
-          rows: this.#chunkRows,
-          built: perSlot,
-          bytes: maxMemoryBytes * memoryShare,
-          isOver: () => environment.monotonicMs() > untilMs || this.#isStopped,
-        };
-        const mayRetire = this.#mayRetire(migration);
-        const retirement = !mayRetire ? 'no' : (await isRetiring(view, migration)) ? 'now' : 'soon';
-        chunk = await nextChunk(view, table, translation, limits, context, retirement);
-        if (chunk.table === undefined) throw new NothingToStore();
-        return [chunk.table];
-      }, true);
-      return done ? chunk : undefined;
-    } catch (error) {
-      if (!(error instanceof NothingToStore)) throw error;
-      return chunk ?? { table: undefined, rows: 0, built: 0, problems: [], phase: 'beside' };
-    }
+  /** Works out a chunk and stores it. `lost`: another node was faster. */
+  async #chunk(table: string): Promise<Chunk | 'lost'> {
+    const { engine, intervalMs } = this.#options;
+    const chunk = await this.#chunks.store(async (block0, limits, context) => {
+      const view = View.ofBlock0(engine.context, block0);
+      const migration = view.beside(table)?.migration;
+      const translation = migration && this.#translation(view, migration);
+      if (migration === undefined || translation === undefined) return undefined;
+      const built = Math.ceil(((migration.target?.rowsPerSecond ?? 1) * intervalMs) / 4000);
+      const mayRetire = this.#mayRetire(migration);
+      const retirement = !mayRetire ? 'no' : (await isRetiring(view, migration)) ? 'now' : 'soon';
+      return nextChunk(view, table, translation, { ...limits, built }, context, retirement);
+    });
+    return chunk ?? { table: undefined, rows: 0, built: 0, problems: [], phase: 'beside' };
   }
 
   /** Commits that the old version is given up: commits of it alone that come later are refused. */

@@ -1,5 +1,5 @@
 /** The steps of a migration that make no rows: it begins with an empty tree, and it is cancelled by dropping what it has. */
-import { mergeVersion, GrowingTree } from '../cluster/merge-table.ts';
+import { growingRows, mergeVersion } from '../cluster/merge-table.ts';
 import type { MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
 import type { MigrationTarget, StoredMigration } from '../format/stored-migration.ts';
 import type { TableShape } from '../table/table-shape.ts';
@@ -15,10 +15,9 @@ export async function begun(
   context: TableMergeContext,
 ): Promise<MergedTable> {
   const { name } = to;
-  const { shape, tree } = truth;
   const migration: StoredMigration = {
     table: name,
-    from: shape.version,
+    from: truth.shape.version,
     to: to.version,
     phase: 'building',
     base: null,
@@ -31,7 +30,7 @@ export async function begun(
   return {
     name,
     versions: [await mergeVersion(view.emptyTable(to.schema), context)],
-    base: new GrowingTree(context, { table: name }, shape.leafShape, tree),
+    base: growingRows(truth, context),
     migration: () => migration,
   };
 }

@@ -1,18 +1,13 @@
 /** A condition that holds where all of one of its branches do, and its opposite. */
 import type { LayoutField } from '../format/row-layout.ts';
-import { Condition } from './condition.ts';
+import { Condition, filterOf, namesIn } from './condition.ts';
 import { AnySelector, ComplementSelector } from './joined-selectors.ts';
 import { intersectAll, rangesOf, uniteAccesses } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
-import { Filter } from './selector.ts';
 import type { Selector } from './selector.ts';
 
 /** Conditions that must all hold. */
 export type Branch = readonly Condition[];
-
-function namesOf(branches: readonly Branch[]): string[] {
-  return [...new Set(branches.flatMap((branch) => branch.flatMap(({ names }) => names)))];
-}
 
 /** The fields that the branches read together; undefined if one needs the whole row. */
 function readsOf(branches: readonly Branch[]): LayoutField[] | undefined {
@@ -25,7 +20,7 @@ function readsOf(branches: readonly Branch[]): LayoutField[] | undefined {
 }
 
 function selectAny(branches: readonly Branch[]): Selector {
-  return new AnySelector(branches.map((branch) => new Filter(branch.map(({ selector }) => selector))));
+  return new AnySelector(branches.map(filterOf));
 }
 
 export class AnyCondition extends Condition {
@@ -34,7 +29,7 @@ export class AnyCondition extends Condition {
   #selector: Selector | undefined;
 
   constructor(branches: readonly Branch[]) {
-    super(namesOf(branches), undefined, undefined, readsOf(branches));
+    super(namesIn(branches.flat()), undefined, undefined, readsOf(branches));
     this.branches = branches;
   }
 
@@ -74,5 +69,10 @@ function keysOfAll(branch: Branch, field: LayoutField, tree: 'table' | 'index'):
 
 /** What matches just the rows that none of the branches matches. */
 export function opposedTo(branches: readonly Branch[]): Condition {
-  return new Condition(namesOf(branches), undefined, new ComplementSelector(selectAny(branches)), readsOf(branches));
+  return new Condition(
+    namesIn(branches.flat()),
+    undefined,
+    new ComplementSelector(selectAny(branches)),
+    readsOf(branches),
+  );
 }

@@ -5,6 +5,7 @@ import { BudgetExceededError } from '../base/query-errors.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import { describeValue } from '../format/values.ts';
 import type { TableState } from '../table/table-state.ts';
+import { namesIn } from './condition.ts';
 import { meteredState } from './metered-tree.ts';
 import type { BlockMeter } from './metered-tree.ts';
 import type { Plan } from './plan.ts';
@@ -43,7 +44,9 @@ export function checkedBudget(budget: unknown): BudgetLimits {
 
 /** How to read less than a plan does. */
 function adviceOn({ access, residual, ordered, order }: Plan): string {
-  const tested = [...new Set(residual.flatMap(({ names }) => names))].map((name) => `'${name}'`).join(', ');
+  const tested = namesIn(residual)
+    .map((name) => `'${name}'`)
+    .join(', ');
   if (access.kind === 'table' && tested !== '') {
     return `It reads rows by primary key and tests each for ${tested}: an index on what few rows match would spare most of them.`;
   }

@@ -3,8 +3,8 @@ import { InvalidOperatorError, InvalidQueryError } from '../base/errors.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import { describeValue } from '../format/values.ts';
-import type { RegisteredFunction } from '../table/query-host.ts';
-import type { TableShape } from '../table/table-shape.ts';
+import type { RegisteredFunction } from '../table/function-call.ts';
+import type { FunctionResult, TableShape } from '../table/table-shape.ts';
 import { compareField, oppositeOf } from './comparison.ts';
 import type { Comparison, Operator } from './comparison.ts';
 import { FunctionSelector } from './function-selector.ts';
@@ -13,7 +13,7 @@ import { keyAccess } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
 import { IntervalSelector, NumberListSelector } from './number-selector.ts';
 import { PrefixSelector } from './prefix-selector.ts';
-import { NullSelector, selectAll, selectNothing } from './selector.ts';
+import { Filter, NullSelector, selectAll, selectNothing } from './selector.ts';
 import type { Selector } from './selector.ts';
 import { signEqual, signsOf } from './sign-selector.ts';
 import { TextSelector } from './text-selector.ts';
@@ -77,10 +77,25 @@ export class Condition {
   keysBy(field: LayoutField, _tree: 'table' | 'index'): KeyAccess | undefined {
     return this.on?.field === field ? keyAccess(field.typeId, this.on.comparison) : undefined;
   }
+
+  /** The same for an index on a function. */
+  keysByResult(result: FunctionResult): KeyAccess | undefined {
+    return this.#selector instanceof FunctionSelector ? this.#selector.keysBy(result) : undefined;
+  }
 }
 
 /** What no row matches. */
 export const noRow: Condition = new Condition([], undefined, selectNothing);
+
+/** The rows for which all conditions hold. */
+export function filterOf(conditions: readonly Condition[]): Filter {
+  return new Filter(conditions.map(({ selector }) => selector));
+}
+
+/** The fields and functions that conditions test, each once. */
+export function namesIn(conditions: readonly Condition[]): string[] {
+  return [...new Set(conditions.flatMap(({ names }) => names))];
+}
 
 /** A copy of a compared value that the caller cannot change any more. */
 export function captureValue(value: unknown): unknown {

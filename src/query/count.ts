@@ -3,9 +3,10 @@ import { isDeleted } from '../table/merged-cursor.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
+import { filterOf } from './condition.ts';
 import type { Execution } from './execute.ts';
 import { HitList } from './hits.ts';
-import { filterOf, openTable } from './open-access.ts';
+import { openTable } from './open-access.ts';
 import type { TableAccess } from './plan.ts';
 import { countRange } from './range-count.ts';
 
@@ -27,7 +28,7 @@ async function countMatches(execution: Execution): Promise<number> {
     return total;
   }
   if (exact && access.kind === 'index' && state.layers.length === 0) {
-    const tree = state.indexes.get(access.index.name) as Tree;
+    const tree = state.treeOf(access.index) as Tree;
     let total = 0;
     for (const range of access.ranges) total += await countRange(tree, range);
     return total;

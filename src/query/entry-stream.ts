@@ -8,6 +8,7 @@ import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RunCursor } from '../tree/cursor.ts';
 import type { RowHit } from '../tree/tree.ts';
+import { filterOf } from './condition.ts';
 import { EntryReader, EntryRows } from './entry-reader.ts';
 import type { EntryUse } from './entry-use.ts';
 import type { HitList, HitStream } from './hits.ts';
@@ -16,7 +17,7 @@ import { LookupPace, Lookups } from './lookups.ts';
 import type { Found } from './lookups.ts';
 import type { IndexAccess } from './plan.ts';
 import type { QueryWork } from './query-work.ts';
-import { Filter } from './selector.ts';
+import type { Filter } from './selector.ts';
 
 /** Entries that are looked at together: few at first, for a query may need no more. */
 const fewestEntries = 32;
@@ -72,7 +73,7 @@ export class EntryStream implements HitStream {
     this.#index = access.index;
     this.#cursor = cursor;
     this.#filter = filter;
-    this.#tests = use?.only === true ? filter : new Filter((use?.tests ?? []).map(({ selector }) => selector));
+    this.#tests = use?.only === true ? filter : filterOf(use?.tests ?? []);
     this.#work = work;
     this.#use = use;
     this.#probes = probes;

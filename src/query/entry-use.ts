@@ -1,7 +1,7 @@
 /** What a query can do with the entries of an index alone, before it looks up their rows, or instead. */
 import { mergesZeros } from '../format/key-to-row.ts';
 import type { LayoutField } from '../format/row-layout.ts';
-import type { TableIndex } from '../table/table-shape.ts';
+import type { TableIndex, TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { Condition } from './condition.ts';
 import type { OrderField } from './row-order.ts';
@@ -22,6 +22,11 @@ export interface EntryUse {
   readonly fields: ReadonlySet<LayoutField>;
 }
 
+/** Whether entries could have all that is taken of rows: told at once for most queries that take whole rows. */
+export function mayHoldAll({ layout }: TableShape, takes: TakenFields | undefined, { fields }: TableIndex): boolean {
+  return takes !== undefined || layout.fields.length <= fields.length + 1;
+}
+
 /** Undefined if entries are of no use but for their primary keys. `residual`: what rows would be tested for. */
 export function entryUseOf(
   { shape, tree }: TableState,
@@ -30,8 +35,9 @@ export function entryUseOf(
   residual: readonly Condition[],
   order: readonly OrderField[],
 ): EntryUse | undefined {
+  if (residual.length === 0 && !mayHoldAll(shape, takes, index)) return undefined;
   // Whoever reads a row that could not be made must be told, and the index knows nothing of that.
-  if (tree.mayBreak) return undefined;
+  if (tree.mayBreak || index.result !== undefined) return undefined;
   const held = new Set([...index.fields, shape.primaryKey]);
   const tests = residual.filter(({ reads }) => reads?.every((field) => held.has(field)) === true);
   const only =

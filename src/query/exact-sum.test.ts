@@ -36,6 +36,13 @@ describe('a sum', () => {
     expect(sum(Array<number>(10).fill(0.1))).toBe(1);
   });
 
+  it('loses nothing where some are huge, and the others too small to be scaled down with them', () => {
+    // Halfway between two numbers: the smallest number that there is decides.
+    expect(sum([-1e300, -9.174860240509062e299, 5e-324])).not.toBe(sum([-1e300, -9.174860240509062e299, -5e-324]));
+    expect(sum([2 ** 960, -(2 ** 960 + 2 ** 908), 2 ** 908, 5e-324])).toBe(5e-324);
+    expect(sum([2 ** 960, -(2 ** 960 + 2 ** 908), 2 ** 908, 5e-324, -1e-320])).toBe(5e-324 - 1e-320);
+  });
+
   it('has a mean where it is beyond all numbers itself', () => {
     const total = new ExactSum();
     for (const value of [1.5e308, 1.5e308]) total.add(value);

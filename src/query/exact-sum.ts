@@ -65,11 +65,18 @@ export class ExactSum {
   /** The sum, or the sum divided by how many numbers there were: NaN if there were infinities of both signs. */
   value(count = 1): number {
     if (this.#infinite !== 0) return this.#infinite;
-    // Also where those that are huge come to nothing: scaled down, the others might be lost.
-    if (rounded(this.#hugeParts) === 0) return rounded(this.#parts) / count;
+    if (this.#hugeParts.length === 0) return rounded(this.#parts) / count;
     const all = [...this.#hugeParts];
-    for (const part of this.#parts) add(all, part / scale);
+    // What is too small to be scaled down can only decide between two numbers, and for that its sign is enough.
+    for (const part of this.#parts) add(all, part / scale || Math.sign(part) * Number.MIN_VALUE);
+    const total = rounded(all);
+    if (Math.abs(total) < huge / scale) {
+      // Those that are huge come to nothing, or nearly: nothing overflows, and the others are not to be scaled down.
+      const plain = [...this.#parts];
+      for (const part of this.#hugeParts) add(plain, part * scale);
+      return rounded(plain) / count;
+    }
     // Divided before it is scaled up: a mean may be a number where the sum is none.
-    return (rounded(all) / count) * scale;
+    return (total / count) * scale;
   }
 }

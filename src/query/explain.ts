@@ -2,9 +2,11 @@
 import type { PriceTable } from '../storage/prices.ts';
 import type { TableState } from '../table/table-state.ts';
 import { missingIndexOf } from './missing-index.ts';
+import { namesIn } from './condition.ts';
 import type { Access, CompiledQuery, IntersectionAccess, Plan } from './plan.ts';
-import { comparePlans } from './plan-cost.ts';
-import type { Comparison, CostEstimate, Estimated } from './plan-cost.ts';
+import { comparePlans } from './compare-plans.ts';
+import type { Comparison } from './compare-plans.ts';
+import type { CostEstimate, Estimated } from './plan-cost.ts';
 import { Execution } from './execute.ts';
 import type { ExecutionOptions } from './execute.ts';
 import { isWorthProbing } from './plan-probe.ts';
@@ -124,7 +126,7 @@ export function describePlan(table: string, { access, residual, ordered, use }: 
     ranges: rangesOf(access),
     descending: 'descending' in read && read.descending,
     indexOnly: use?.only === true,
-    filters: [...new Set(residual.flatMap(({ names }) => names))],
+    filters: namesIn(residual),
     order: ordered ? 'access' : 'sort',
     ...(access.kind === 'union' ? { parts: access.parts.map((part) => describePlan(table, part.plan)) } : {}),
     steps: [],
@@ -225,13 +227,13 @@ function stepsOf(
   const { prices, actual } = options;
   const writer = new StepWriter(prices, estimate.blockBytes);
   const [doesIndex, doesTable] = plan.use?.only === true ? doesIndexOnly(table, plan) : doesAccess(table, plan);
-  const { entries, rows, matches, indexBlocks, indexReads, tableBlocks, tableReads } = estimate;
+  const { entries, rows, overlaid, matches, indexBlocks, indexReads, tableBlocks, tableReads } = estimate;
   if (doesIndex !== undefined) writer.add('index', doesIndex, entries, indexBlocks, indexReads, actual?.index);
-  const spares = plan.use?.only === true && (actual === undefined || actual.table.rows + actual.table.blocks === 0);
-  if (!spares) writer.add('table', doesTable, rows, tableBlocks, tableReads, actual?.table);
+  const spares = plan.use?.only === true && overlaid + (actual?.table.rows ?? 0) === 0;
+  if (!spares) writer.add('table', doesTable, rows + overlaid, tableBlocks, tableReads, actual?.table);
   const none = { blocks: 0, requests: 0, bytes: 0 };
   const found = plan.ordered ? Math.min(matches, Math.max(entries, rows)) : matches;
-  const filters = describePlan(table, plan).filters;
+  const filters = namesIn(plan.residual);
   if (filters.length > 0) {
     writer.add('filter', `Tests ${filters.join(', ')}.`, found, 0, 0, actual && { rows: actual.matches, ...none });
   }

@@ -57,7 +57,10 @@ export function indexRanges(byField: readonly (FieldAccess | undefined)[]): Inde
     }
     const { components } = keys;
     if (components.length > 1 && used > 0 && values.length * components.length > maxRanges) break;
-    values = values.flatMap((before) => components.map((component) => concatBytes(before, component)));
+    values =
+      used === 0
+        ? [...components]
+        : values.flatMap((before) => components.map((component) => concatBytes(before, component)));
     covered.push(...access.covered);
     used++;
   }

@@ -56,7 +56,7 @@ export class IntersectionStream implements HitStream {
     const probes: KeyProbe[] = [];
     let keys: KeySet | undefined;
     for (const other of others) {
-      const tree = state.indexes.get(other.index.name) as Tree;
+      const tree = state.treeOf(other.index) as Tree;
       if (isMerged(first, other)) {
         probes.push(new SortedProbe(tree, other.index, other.ranges[0] as KeyRange, first.descending));
         continue;

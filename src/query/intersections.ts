@@ -4,7 +4,7 @@ import type { Tree } from '../tree/tree.ts';
 import { entryUseOf } from './entry-use.ts';
 import { effectiveOrder, residualOf } from './plan.ts';
 import type { Candidate, CompiledQuery, IndexAccess } from './plan.ts';
-import { estimateRange, estimateTree } from './tree-estimate.ts';
+import { estimateEntries } from './tree-estimate.ts';
 
 /** So many of the indexes that have the fewest entries are tried together. */
 const mostParts = 3;
@@ -19,11 +19,9 @@ interface Part {
 
 function partOf(state: TableState, candidate: Candidate): Part[] {
   const { access, covered } = candidate;
-  if (access.kind !== 'index' || covered.length === 0) return [];
-  const tree = state.indexes.get(access.index.name) as Tree;
-  const shape = estimateTree(tree);
-  const ofValues = access.oneValue || access.ranges.length > 1;
-  const entries = access.ranges.reduce((sum, range) => sum + estimateRange(tree, range, shape, ofValues).entries, 0);
+  // Entries of an index on a function are read for their rows alone.
+  if (access.kind !== 'index' || covered.length === 0 || access.index.result !== undefined) return [];
+  const { entries } = estimateEntries(state.treeOf(access.index) as Tree, access);
   return [{ candidate, access, entries }];
 }
 
@@ -60,7 +58,7 @@ export function intersectionsOf(
     .flatMap((candidate) => partOf(state, candidate))
     .toSorted((a, b) => a.entries - b.entries)
     .slice(0, mostParts);
-  if ((parts[0] as Part).entries <= fewEntries) return [];
+  if (parts.length < 2 || (parts[0] as Part).entries <= fewEntries) return [];
   const groups = parts.flatMap((part, i) => parts.slice(i + 1).map((other) => [part, other]));
   if (parts.length > 2) groups.push(parts);
   return groups

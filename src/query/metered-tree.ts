@@ -28,7 +28,8 @@ export function meteredState(state: TableState, meterOf: (index?: string) => Blo
   };
   const indexes = new Map([...state.indexes].map(([name, tree]) => [name, metered(tree, name)]));
   const layers = state.layers.map((layer) => metered(layer));
-  return new TableState(state.shape, metered(state.tree), indexes, layers);
+  const editions = state.editions.map((edition) => ({ ...edition, tree: metered(edition.tree, edition.index.name) }));
+  return new TableState(state.shape, metered(state.tree), indexes, layers, editions, state.blanks);
 }
 
 class MeteredSource implements BlockSource {

@@ -116,7 +116,7 @@ class Sampler {
   }
 
   sampleIndex(state: TableState, { index, ranges }: IndexAccess): void {
-    const tree = state.indexes.get(index.name) as Tree;
+    const tree = state.treeOf(index) as Tree;
     for (let i = 0; i < sampledLeaves; i++) {
       const range = ranges[this.#sequence.below(ranges.length)] as KeyRange;
       const part = someLeaf(tree, range, this.#sequence);

@@ -6,8 +6,8 @@
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import type { ComparisonOperator, FieldValue } from './comparison.ts';
-import { maxPicks } from './selector.ts';
-import type { Selector } from './selector.ts';
+import { maxPicks, pickAll } from './selector.ts';
+import type { Run, Selector } from './selector.ts';
 
 /** Values of the picked rows, arbitrary where a row holds null. Shared, since it is in use during one call only. */
 const loaded: Float64Array = new Float64Array(maxPicks);
@@ -118,6 +118,62 @@ export class IntervalSelector implements Selector {
       }
     }
     return kept;
+  }
+
+  selectRun(run: Run, picks: Int32Array): number {
+    const { source, first, stride } = run;
+    // In place of a null there are zeros.
+    const other = this.#orNull ? 0 : Number.NaN;
+    const found = this.#inside ? inInterval(run, this.#field, this.#low, this.#high, other, picks) : undefined;
+    if (found === undefined) return this.select(source, first, stride, picks, pickAll(run, picks));
+    return this.#orNull ? this.select(source, first, stride, picks, found) : this.#withoutNulls(run, picks, found);
+  }
+
+  #withoutNulls({ source: { rows }, first, stride }: Run, picks: Int32Array, count: number): number {
+    const { nullMask, nullByte } = this.#field;
+    const nullAt = first + nullByte;
+    let kept = 0;
+    for (let k = 0; k < count; k++) {
+      const pick = picks[k] as number;
+      picks[kept] = pick;
+      if (((rows[nullAt + pick * stride] as number) & nullMask) === 0) kept++;
+    }
+    return kept;
+  }
+}
+
+/** The rows of a run whose bytes say a number that lies in a closed interval, or is `other`. */
+function inInterval(
+  { source: { rowsView: view }, first, stride, from, to }: Run,
+  field: LayoutField,
+  low: number,
+  high: number,
+  other: number,
+  picks: Int32Array,
+): number | undefined {
+  let kept = 0;
+  let at = first + from * stride + field.offset;
+  switch (field.typeId) {
+    case Types.float64:
+      for (let p = from; p < to; p++, at += stride) {
+        const value = view.getFloat64(at, true);
+        if ((value >= low && value <= high) || value === other) picks[kept++] = p;
+      }
+      return kept;
+    case Types.uint32:
+      for (let p = from; p < to; p++, at += stride) {
+        const value = view.getUint32(at, true);
+        if ((value >= low && value <= high) || value === other) picks[kept++] = p;
+      }
+      return kept;
+    case Types.int32:
+      for (let p = from; p < to; p++, at += stride) {
+        const value = view.getInt32(at, true);
+        if ((value >= low && value <= high) || value === other) picks[kept++] = p;
+      }
+      return kept;
+    default:
+      return undefined;
   }
 }
 

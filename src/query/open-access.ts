@@ -7,7 +7,7 @@ import type { RunCursor } from '../tree/cursor.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
 import { AllRows, TopRows } from './collector.ts';
 import type { Keep } from './collector.ts';
-import type { Condition } from './condition.ts';
+import { filterOf } from './condition.ts';
 import type { EntryUse } from './entry-use.ts';
 import { EntryStream } from './entry-stream.ts';
 import { ConcatenatedStream } from './hits.ts';
@@ -22,12 +22,8 @@ import { residualOf } from './plan.ts';
 import type { CompiledQuery, IndexAccess, IntersectionAccess, Plan, TableAccess } from './plan.ts';
 import type { QueryWork } from './query-work.ts';
 import { RowOrder } from './row-order.ts';
-import { Filter } from './selector.ts';
+import type { Filter } from './selector.ts';
 import { TableStream } from './table-stream.ts';
-
-export function filterOf(conditions: readonly Condition[]): Filter {
-  return new Filter(conditions.map(({ selector }) => selector));
-}
 
 /** What it takes to open the access of a plan. */
 export interface OpenOptions {
@@ -90,7 +86,7 @@ function openEntries(
   use?: EntryUse,
   probes: readonly KeyProbe[] = [],
 ): HitStream {
-  const cursor = indexCursor(state.indexes.get(access.index.name) as Tree, access);
+  const cursor = indexCursor(state.treeOf(access.index) as Tree, access);
   if (use === undefined && probes.length === 0) return new IndexStream(state, access, cursor, filter, work);
   return new EntryStream({ state, access, cursor, filter, work, use, probes });
 }

@@ -5,7 +5,7 @@ import { InvalidQueryError } from '../base/errors.ts';
 import { BookmarkError } from '../base/query-errors.ts';
 import { MalformedKey } from '../format/ordered-key.ts';
 import { describeValue } from '../format/values.ts';
-import type { RegisteredFunction } from '../table/query-host.ts';
+import type { RegisteredFunction } from '../table/function-call.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { WrittenClause } from './clause.ts';
 import { PositionCondition } from './position.ts';

@@ -3,16 +3,15 @@
  * one number. Worked out from what is in memory; planning reads nothing.
  */
 import type { TableState } from '../table/table-state.ts';
-import type { KeyRange } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
+import { filterOf } from './condition.ts';
 import type { Condition } from './condition.ts';
 import { isMerged } from './intersection-stream.ts';
 import { mockRun } from './mock-run.ts';
 import { residualOf } from './plan.ts';
 import type { Access, Candidate, CompiledQuery, IntersectionAccess, UnionAccess } from './plan.ts';
-import { Filter } from './selector.ts';
-import { estimateRange, estimateTree } from './tree-estimate.ts';
-import type { RangeEstimate, TreeEstimate } from './tree-estimate.ts';
+import { estimateEntries, estimateRanges, estimateTree } from './tree-estimate.ts';
+import type { TreeEstimate } from './tree-estimate.ts';
 
 /** Costs in microseconds, as measured on one core with everything in memory, but for the request. */
 const cost = {
@@ -70,6 +69,8 @@ export interface CostEstimate {
   readonly entries: number;
   /** Rows that are looked at. */
   readonly rows: number;
+  /** Rows of unmerged commits that are looked at beside those. */
+  readonly overlaid: number;
   /** Blocks that are used, and those that must be read: of indexes and of the table. */
   readonly indexBlocks: number;
   readonly indexReads: number;
@@ -85,6 +86,7 @@ const notEstimated: CostEstimate = {
   matches: 0,
   entries: 0,
   rows: 0,
+  overlaid: 0,
   indexBlocks: 0,
   indexReads: 0,
   tableBlocks: 0,
@@ -131,24 +133,16 @@ export class PlanCosts {
         return { ...none, entries, leaves, missing: missingOf(leaves), ranges: entries };
       }
       case 'table': {
-        const sum = this.#rangesOf(this.#state.tree, access.ranges, table, false);
+        const sum = estimateRanges(this.#state.tree, access.ranges);
         const { exact, leaves, missing } = sum;
         let { entries } = sum;
-        for (const layer of this.#state.layers) {
-          entries += this.#rangesOf(layer, access.ranges, estimateTree(layer), false).entries;
-        }
+        for (const layer of this.#state.layers) entries += estimateRanges(layer, access.ranges).entries;
         const ranges = access.ranges.length;
         return { entries, exact, indexLeaves: 0, indexMissing: 0, leaves, missing, ranges };
       }
       case 'index': {
-        const tree = this.#state.indexes.get(access.index.name) as Tree;
-        const ofValues = access.oneValue || access.ranges.length > 1;
-        const {
-          entries,
-          exact,
-          leaves: indexLeaves,
-          missing,
-        } = this.#rangesOf(tree, access.ranges, estimateTree(tree), ofValues);
+        const tree = this.#state.treeOf(access.index) as Tree;
+        const { entries, exact, leaves: indexLeaves, missing } = estimateEntries(tree, access);
         const leaves = leavesOf(entries, table.leaves);
         const ranges = access.ranges.length;
         return { entries, exact, indexLeaves, indexMissing: missing, leaves, missing: missingOf(leaves), ranges };
@@ -193,18 +187,6 @@ export class PlanCosts {
     return { ...sum, joint: { entries: joint, others: read } };
   }
 
-  #rangesOf(tree: Tree, ranges: readonly KeyRange[], shape: TreeEstimate, ofValues: boolean): RangeEstimate {
-    const sum = { entries: 0, leaves: 0, missing: 0, exact: true };
-    for (const range of ranges) {
-      const found = estimateRange(tree, range, shape, ofValues);
-      sum.entries += found.entries;
-      sum.leaves += found.leaves;
-      sum.missing += found.missing;
-      sum.exact &&= found.exact;
-    }
-    return sum;
-  }
-
   /** Candidates with what their accesses give. */
   open(candidates: readonly Candidate[]): Estimated[] {
     return candidates.map((candidate) => {
@@ -236,11 +218,7 @@ export class PlanCosts {
     const fewest = this.#fewest(all);
     const { candidate, access } = fewest;
     const residual = residualOf(this.#query, candidate.covered);
-    const { tested, matched } = mockRun(
-      this.#state,
-      candidate.access,
-      new Filter(residual.map(({ selector }) => selector)),
-    );
+    const { tested, matched } = mockRun(this.#state, candidate.access, filterOf(residual));
     const guessed = residual.reduce((part, condition) => part * this.#selectivity(condition, all), 1);
     // Of few rows, the sample says little.
     return (access.entries * (matched + guessed)) / (tested + 1);
@@ -274,6 +252,7 @@ export class PlanCosts {
       matches,
       entries: 0,
       rows: 0,
+      overlaid: 0,
       indexBlocks: ofIndex ? blocks : 0,
       indexReads: ofIndex ? reads : 0,
       tableBlocks: ofIndex ? 0 : blocks,
@@ -289,6 +268,7 @@ export class PlanCosts {
       matches,
       entries: 0,
       rows: 0,
+      overlaid: 0,
       indexBlocks: 0,
       indexReads: 0,
       tableBlocks: 0,
@@ -302,6 +282,7 @@ export class PlanCosts {
       const part = costs.estimate(plan, access, access.entries);
       sum.entries += part.entries;
       sum.rows += part.rows;
+      sum.overlaid += part.overlaid;
       sum.indexBlocks += part.indexBlocks;
       sum.indexReads += part.indexReads;
       sum.tableBlocks += part.tableBlocks;
@@ -338,12 +319,13 @@ export class PlanCosts {
     // The first leaf is there in any case.
     const indexLeaves = Math.max(Math.min(1, access.indexLeaves), access.indexLeaves * part);
     const indexReads = access.indexLeaves === 0 ? 0 : (access.indexMissing / access.indexLeaves) * indexLeaves;
-    const leaves = indexed
-      ? leavesOf(rows, this.#table.leaves)
-      : Math.max(Math.min(1, access.leaves), access.leaves * part);
+    // Rows that come by primary key lie in the first leaves, all others anywhere, and so do the few that entries leave.
+    const byKey = candidate.access.kind === 'index' && candidate.access.oneValue;
+    const first = Math.max(Math.min(1, access.leaves), access.leaves * part);
+    const anywhere = indexed ? leavesOf(rows, this.#table.leaves) : first;
+    const leaves = byKey ? (candidate.use === undefined ? first : Math.min(first, anywhere)) : anywhere;
     const tableReads = access.leaves === 0 ? 0 : (access.missing / access.leaves) * leaves;
     const reads = tableReads + indexReads;
-    const byKey = candidate.access.kind === 'index' && candidate.access.oneValue;
     let time = reads * cost.read + (leaves + indexLeaves + access.ranges) * cost.leaf;
     if (candidate.access.kind !== 'table') time += rows * (byKey ? cost.nearLookup : cost.lookup);
     const { use } = candidate;
@@ -363,6 +345,7 @@ export class PlanCosts {
       matches,
       entries: indexed ? entries : 0,
       rows,
+      overlaid: indexed ? this.#overlaid : 0,
       indexBlocks: indexLeaves,
       indexReads,
       tableBlocks: leaves,
@@ -371,43 +354,4 @@ export class PlanCosts {
       cost: time,
     };
   }
-}
-
-function cheapest(all: readonly Estimated[]): Estimated {
-  return all.reduce((best, one) => (one.estimate.cost < best.estimate.cost ? one : best));
-}
-
-/** The candidates with what they cost, and the one that costs least. */
-export interface Comparison {
-  readonly all: readonly Estimated[];
-  readonly best: Estimated;
-}
-
-/** Compares the ways to come by the rows of a query. `sampled`: also where the sample makes no difference to the choice. */
-export function comparePlans(
-  state: TableState,
-  query: CompiledQuery,
-  candidates: readonly Candidate[],
-  sampled = false,
-): Comparison {
-  const costs = new PlanCosts(state, query);
-  const all = costs.open(candidates);
-  const reestimate = (matches: number): void => {
-    for (const one of all)
-      one.estimate = costs.estimate(one.candidate, one.access, Math.min(matches, one.access.entries));
-  };
-  const counted = costs.countedMatches(all);
-  if (counted !== undefined) {
-    reestimate(counted);
-    return { all, best: cheapest(all) };
-  }
-  const most = Math.min(...all.map(({ access }) => access.entries));
-  // Where one is the best whether all or none of the rows match, there is nothing to find out.
-  reestimate(most);
-  const ifAll = cheapest(all);
-  reestimate(0);
-  const ifNone = cheapest(all);
-  const matches = ifAll === ifNone && !sampled ? most : costs.matches(all);
-  reestimate(matches);
-  return { all, best: ifAll === ifNone ? ifAll : cheapest(all) };
 }

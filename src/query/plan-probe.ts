@@ -53,7 +53,7 @@ interface End {
 
 function endsOf(state: TableState, { access }: Candidate): End[] {
   if (access.kind !== 'index') return [];
-  const tree = state.indexes.get(access.index.name) as Tree;
+  const tree = state.treeOf(access.index) as Tree;
   const ends = access.ranges.slice(0, maxRanges).flatMap(({ from, to }: KeyRange) => [from, to]);
   return ends.filter((key) => key !== undefined).map((key) => ({ tree, key }));
 }

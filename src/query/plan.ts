@@ -1,15 +1,17 @@
 /** How a query can come by its rows: the accesses that there are. Operators know nothing of planning but the plan. */
 import type { LayoutField } from '../format/row-layout.ts';
+import { isUsable } from '../table/edition.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Condition } from './condition.ts';
 import { AnyCondition, opposedTo } from './any-condition.ts';
-import { entryUseOf } from './entry-use.ts';
+import { entryUseOf, mayHoldAll } from './entry-use.ts';
 import type { EntryUse, TakenFields } from './entry-use.ts';
 import { directionOf, indexRanges } from './index-ranges.ts';
 import type { FieldAccess } from './index-ranges.ts';
 import { commonComponents, componentsIn, intersectAll } from './key-ranges.ts';
+import type { KeyAccess } from './key-ranges.ts';
 import { PositionCondition } from './position.ts';
 import type { OrderField } from './row-order.ts';
 
@@ -125,12 +127,20 @@ function accessByField(
   tree: 'table' | 'index',
   conditions: readonly Condition[],
 ): FieldAccess | undefined {
+  return accessBy((condition) => condition.keysBy(field, tree), conditions);
+}
+
+/** The same by whatever the keys begin with. */
+function accessBy(
+  keysOf: (condition: Condition) => KeyAccess | undefined,
+  conditions: readonly Condition[],
+): FieldAccess | undefined {
   let components: readonly Uint8Array[] | undefined;
   let ranges: readonly KeyRange[] | undefined;
   const covered: Condition[] = [];
   const coveredByRanges: Condition[] = [];
   for (const condition of conditions) {
-    const keys = condition.keysBy(field, tree);
+    const keys = keysOf(condition);
     if (keys === undefined) continue;
     if (keys.kind === 'values') {
       components = components === undefined ? keys.components : commonComponents(components, keys.components);
@@ -187,6 +197,7 @@ class Planner {
       // A version of the table that is still being built up may not have all of its indexes yet.
       if (state.indexes.has(index.name)) this.#addIndex(index);
     }
+    for (const edition of state.editions) if (isUsable(edition)) this.#addIndex(edition.index);
   }
 
   #add(access: Access, ordered: boolean, covered: readonly Condition[] = [], use?: EntryUse): void {
@@ -248,7 +259,12 @@ class Planner {
       index.fields.length === 1
         ? this.#query.conditions
         : this.#query.conditions.filter((condition) => !(condition instanceof PositionCondition));
-    const found = indexRanges(index.fields.map((field) => accessByField(field, 'index', conditions)));
+    const { result } = index;
+    const accesses =
+      result === undefined
+        ? index.fields.map((field) => accessByField(field, 'index', conditions))
+        : [accessBy((condition) => condition.keysByResult(result), conditions)];
+    const found = indexRanges(accesses);
     if (found === undefined) {
       this.#add({ kind: 'nothing' }, true);
       return;
@@ -258,10 +274,14 @@ class Planner {
     const ordered = direction !== undefined;
     const descending = direction === 'descending';
     if (used === 0) {
-      const use = this.#useOf(index, []);
+      // Nothing is ever ordered by what a function returns.
+      if (result !== undefined) return;
       // Reading all of an index pays where it is in order and few rows are wanted, or where it is read instead of the table.
+      const isShort = ordered && limit !== undefined;
+      if (!isShort && !mayHoldAll(this.#state.shape, this.#query.takes, index)) return;
+      const use = this.#useOf(index, []);
       const isInstead = use?.only === true && (counts !== true || asked.length > 0);
-      if (!isInstead && (!ordered || limit === undefined)) return;
+      if (!isInstead && !isShort) return;
       this.#add({ kind: 'index', index, oneValue, ranges: found.ranges, descending }, ordered, [], use);
       return;
     }

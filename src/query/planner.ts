@@ -3,18 +3,21 @@ import type { TableState } from '../table/table-state.ts';
 import { intersectionsOf } from './intersections.ts';
 import { candidatesFor, effectiveOrder, isBest, residualOf } from './plan.ts';
 import type { Candidate, CompiledQuery, Plan } from './plan.ts';
-import { comparePlans } from './plan-cost.ts';
+import { comparePlans } from './compare-plans.ts';
 import { isWorthProbing, probe } from './plan-probe.ts';
 
 /** The plan that comes by the rows in one of the possible ways. */
 export function planOf(state: TableState, query: CompiledQuery, candidate: Candidate): Plan {
+  // Named one by one: that takes a fraction of the time of copying whatever there is.
+  const { access, covered, ordered, use } = candidate;
   const order = effectiveOrder(state.shape.primaryKey, query);
-  return { ...candidate, residual: residualOf(query, candidate.covered), order };
+  return { access, covered, ordered, use, residual: residualOf(query, covered), order };
 }
 
 /** All the ways to come by the rows of a query. */
 export function candidatesOf(state: TableState, query: CompiledQuery): Candidate[] {
   const candidates = candidatesFor(state, query, effectiveOrder(state.shape.primaryKey, query), planFromMemory);
+  if (candidates.length < 3) return candidates;
   return [...candidates, ...intersectionsOf(state, query, candidates)];
 }
 

@@ -1,6 +1,6 @@
 /** What a query can have seen, for those who must know whether a change would have made a difference to it. */
 import type { QueryRead } from '../table/query-host.ts';
-import { filterOf } from './open-access.ts';
+import { filterOf } from './condition.ts';
 import type { Condition } from './condition.ts';
 import type { CompiledQuery, Plan } from './plan.ts';
 

@@ -3,7 +3,7 @@
  * that it is looked up without a plan.
  */
 import { ByteWriter } from '../base/bytes.ts';
-import { isTruncatedComponent, writeKeyComponent } from '../format/ordered-key.ts';
+import { writeKeyComponent } from '../format/ordered-key.ts';
 import type { QueryHost } from '../table/query-host.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
@@ -32,8 +32,7 @@ export function rowByKey(
   if (comparison.kind !== 'value' || comparison.operator !== '=') return undefined;
   key.length = 0;
   writeKeyComponent(key, on.field.typeId, comparison.value);
-  // What a key holds in part must be compared with the row.
-  if (isTruncatedComponent(key.bytes, key.length, on.field.typeId)) return undefined;
+  // Primary keys are held whole: that of a value which is too long for one is no row's.
   const found = state.lookup(key.bytes, key.length);
   return found instanceof Promise ? found.then((hit) => decoded(state, hit)) : decoded(state, found);
 }

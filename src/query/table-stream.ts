@@ -100,8 +100,8 @@ export class TableStream implements HitStream {
     if (this.#filter.slow) node.expectReads(count);
     let picks = this.#picks;
     if (picks === undefined || picks.length < count) picks = this.#picks = new Int32Array(count);
-    for (let k = 0; k < count; k++) picks[k] = first + k;
-    const kept = this.#filter.select(node, node.rowsStart, node.stride, picks, count);
+    const run = { source: node, first: node.rowsStart, stride: node.stride, from: first, to: first + count };
+    const kept = this.#filter.selectRun(run, picks);
     this.#work.matches += kept;
     this.#rate.note(count, kept);
     return kept;

@@ -7,6 +7,8 @@ import { heapPlace } from '../format/row-decode.ts';
 import { inlineBytes, nonAsciiFlag } from '../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import type { FieldValue } from './comparison.ts';
+import { pickAll } from './selector.ts';
+import type { Run } from './selector.ts';
 import { signEqual, signGreater, signLess, SignSelector } from './sign-selector.ts';
 
 /** The first four bytes as one number, zeros where there are fewer: different heads sort as the values do. */
@@ -68,6 +70,27 @@ export class TextSelector extends SignSelector {
       }
       const isNull = ((rows[row + nullByte] as number) & nullMask) !== 0;
       if (isNull ? this.#orNull : (sign & accepted) !== 0) kept++;
+    }
+    return kept;
+  }
+
+  /** Equality, which most rows fail by their heads: nothing else of them is looked at. */
+  selectRun(run: Run, picks: Int32Array): number {
+    const { source, first, stride, from, to } = run;
+    if (this.#values.length !== 1 || this.#accepted !== signEqual || this.#orNull) {
+      return this.select(source, first, stride, picks, pickAll(run, picks));
+    }
+    const { rows, rowsView: view } = source;
+    const { nullByte, nullMask, offset } = this.field;
+    const value = this.#values[0] as Uint8Array;
+    const head = (this.#heads[0] as number) | 0;
+    let kept = 0;
+    for (let p = from, row = first + from * stride; p < to; p++, row += stride) {
+      const at = row + offset;
+      if (view.getInt32(at + 4) !== head) continue;
+      if ((view.getUint32(at, true) & ~nonAsciiFlag) !== value.length) continue;
+      if (((rows[row + nullByte] as number) & nullMask) !== 0) continue;
+      if (value.length <= 4 || this.#compareWhole(source, at, value) === 0) picks[kept++] = p;
     }
     return kept;
   }

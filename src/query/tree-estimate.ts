@@ -6,6 +6,7 @@ import type { BlockRef } from '../format/child-ref.ts';
 import type { Node } from '../format/node.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
+import type { IndexAccess } from './plan.ts';
 
 /** Entries of a leaf where no inner node tells. */
 const usualLeafEntries = 500;
@@ -36,7 +37,7 @@ export interface TreeEstimate {
 }
 
 /** A range of a tree. */
-export interface RangeEstimate {
+interface RangeEstimate {
   readonly entries: number;
   /** Whether `entries` was counted rather than guessed. */
   readonly exact: boolean;
@@ -49,30 +50,27 @@ export interface RangeEstimate {
 const emptyTree: TreeEstimate = { entries: 0, leaves: 0, level: 0, atHand: 1, leafBytes: 0 };
 const nothing: RangeEstimate = { entries: 0, exact: true, leaves: 0, missing: 0 };
 
-/** Sum of the entries below children `from` to `to`, both included. */
-function countChildren(node: Node, from: number, to: number): number {
+/** A sum over the children `from` to `to`, both included; of many, from some of them. */
+function sumOver(from: number, to: number, of: (child: number) => number): number {
   const children = to - from + 1;
   const step = Math.max(1, Math.floor(children / fewChildren));
   let sum = 0;
   let seen = 0;
   for (let i = from; i <= to; i += step) {
-    sum += node.childCount(i);
+    sum += of(i);
     seen++;
   }
   return seen === 0 ? 0 : (sum / seen) * children;
 }
 
+/** Sum of the entries below children `from` to `to`. */
+function countChildren(node: Node, from: number, to: number): number {
+  return sumOver(from, to, (i) => node.childCount(i));
+}
+
 /** How many of the children `from` to `to` are in memory. */
 function countAtHand(tree: Tree, node: Node, from: number, to: number): number {
-  const children = to - from + 1;
-  const step = Math.max(1, Math.floor(children / fewChildren));
-  let there = 0;
-  let seen = 0;
-  for (let i = from; i <= to; i += step) {
-    if (tree.source.glanceChild(node, i) !== undefined) there++;
-    seen++;
-  }
-  return seen === 0 ? 0 : (there / seen) * children;
+  return sumOver(from, to, (i) => (tree.source.glanceChild(node, i) === undefined ? 0 : 1));
 }
 
 /** An inner node right above the leaves, of those in memory: the middle one of them. */
@@ -209,7 +207,7 @@ class RangeCounter {
 }
 
 /** A range of the tree, or the entries of one value. `shape` is what {@link estimateTree} says of it. */
-export function estimateRange(tree: Tree, { from, to }: KeyRange, shape: TreeEstimate, ofValue = false): RangeEstimate {
+function estimateRange(tree: Tree, { from, to }: KeyRange, shape: TreeEstimate, ofValue: boolean): RangeEstimate {
   if (tree.ref === null) return nothing;
   const { entries, leaves, atHand } = shape;
   if (from === undefined && to === undefined) return { entries, exact: true, leaves, missing: leaves * (1 - atHand) };
@@ -221,4 +219,23 @@ export function estimateRange(tree: Tree, { from, to }: KeyRange, shape: TreeEst
   const counter = new RangeCounter(tree, shape, ofValue);
   counter.add(root, from, to);
   return counter;
+}
+
+/** Ranges of the tree, together. */
+export function estimateRanges(tree: Tree, ranges: readonly KeyRange[], ofValues = false): RangeEstimate {
+  const shape = estimateTree(tree);
+  const sum = { entries: 0, leaves: 0, missing: 0, exact: true };
+  for (const range of ranges) {
+    const found = estimateRange(tree, range, shape, ofValues);
+    sum.entries += found.entries;
+    sum.leaves += found.leaves;
+    sum.missing += found.missing;
+    sum.exact &&= found.exact;
+  }
+  return sum;
+}
+
+/** What is read of an index: several ranges are taken to be of one value each. */
+export function estimateEntries(tree: Tree, { oneValue, ranges }: IndexAccess): RangeEstimate {
+  return estimateRanges(tree, ranges, oneValue || ranges.length > 1);
 }

@@ -85,9 +85,9 @@ function takenFields({ layout }: TableShape, { counts, folds, fields }: WrittenQ
 
 function compileWheres(host: QueryHost, shape: TableShape, wheres: readonly Where[]): readonly Condition[] {
   const [first] = wheres;
-  if (first === undefined) return [];
-  const conditions = compileWhere(host, shape, first);
-  return wheres.length === 1 ? conditions : wheres.flatMap((where) => compileWhere(host, shape, where));
+  // Those of a single clause are taken as they are, without a copy.
+  if (first !== undefined && wheres.length === 1) return compileWhere(host, shape, first);
+  return wheres.flatMap((where) => compileWhere(host, shape, where));
 }
 
 /** The conditions of a clause, for a version of its table. */

@@ -13,7 +13,7 @@ import { ContentionError, CorruptionError, DatabaseReplacedError, StorageError }
 import { invariant } from '../base/invariant.ts';
 import type { Logger } from '../base/logger.ts';
 import { newId } from '../base/ids.ts';
-import { decodeBlock0, encodeBlock0 } from '../format/block0.ts';
+import { block0Format, decodeBlock0, encodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { block0Name } from '../format/keys.ts';
 import type { GetOptions, StorageDriver } from '../storage/driver.ts';
@@ -152,7 +152,7 @@ export class Block0Register {
   ): Promise<boolean> {
     const next: Block0 = {
       ...change,
-      format: expected.block0.format,
+      format: block0Format(change.tables),
       databaseId: expected.block0.databaseId,
       revision: expected.block0.revision + 1,
       nonce: this.newNonce(),

@@ -6,7 +6,7 @@
  * since is in neither, unless keys of the two versions are of different types.
  */
 import { NodeEntries } from '../format/node-entries.ts';
-import { openNode } from '../format/node.ts';
+import type { Node } from '../format/node.ts';
 import { RowArena } from '../format/row-arena.ts';
 import { appendNullRow } from '../format/row-encode.ts';
 import { rowDeletedFlag } from '../format/row-layout.ts';
@@ -80,11 +80,11 @@ async function deletedKeys(layer: Tree): Promise<Uint8Array[]> {
 const memoryName = 'memory/deleted';
 
 /** A change that deletes rows. */
-function deletionsOf({ changeShape, layout }: TableShape, keys: readonly Uint8Array[]): ReturnType<typeof openNode> {
+function deletionsOf({ changeShape, layout }: TableShape, keys: readonly Uint8Array[]): Node {
   const rows = new RowArena(memoryName);
   const base = appendNullRow(layout, rows.writer);
   rows.rows[base] = (rows.rows[base] as number) | rowDeletedFlag;
   const entries = new NodeEntries(changeShape);
   for (const key of keys) entries.addRow(key, 0, key.length, rows, base);
-  return openNode(memoryName, entries.encode(memoryName, 0, entries.count));
+  return entries.toNode(memoryName);
 }

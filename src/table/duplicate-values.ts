@@ -4,11 +4,11 @@
  */
 import { ByteWriter, compareBytes, compareRanges } from '../base/bytes.ts';
 import type { Pacer } from '../base/pacer.ts';
-import { isTruncatedComponent, readKeyComponent, skipKeyComponent } from '../format/ordered-key.ts';
+import { isTruncatedComponent, skipKeyComponent } from '../format/ordered-key.ts';
 import { describeValue } from '../format/values.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { hashOf } from './layer-values.ts';
-import { writeWholeValues } from './table-shape.ts';
+import { valuesIn, writeWholeValues } from './table-shape.ts';
 import type { TableIndex } from './table-shape.ts';
 import type { TableState } from './table-state.ts';
 
@@ -41,17 +41,6 @@ function readEntry(entry: Uint8Array, { fields }: TableIndex): Entry {
     isCut ||= isTruncatedComponent(entry, end, typeId);
   }
   return { values: entry.subarray(0, end), primaryKey: entry.subarray(end), hasNull, isCut };
-}
-
-function textOf(values: Uint8Array, { fields }: TableIndex): string {
-  let from = 0;
-  const texts = fields.map(({ typeId }) => {
-    const end = skipKeyComponent(values, from, typeId);
-    const value = readKeyComponent(values, from, end, typeId);
-    from = end;
-    return describeValue(value);
-  });
-  return texts.join(', ');
 }
 
 /** Rows whose entries hold the same, of which some have to be read to tell whether they agree. */
@@ -122,7 +111,12 @@ export async function findDuplicates(
       const other = await alike.add(entry);
       if (other === undefined) continue;
       const [key, otherKey] = [entry.primaryKey, other].map((each) => state.shape.keyValue(each));
-      found.push({ index, key, other: otherKey, value: textOf(entry.values, index) });
+      found.push({
+        index,
+        key,
+        other: otherKey,
+        value: valuesIn(entry.values, index.fields).map(describeValue).join(', '),
+      });
     }
     if (pacer.due()) await pacer.pause();
   }

@@ -2,16 +2,10 @@
 import type { Environment } from '../base/env.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import type { KeyRange } from '../tree/cursor.ts';
+import type { RegisteredFunction } from './function-call.ts';
 import type { TableShape } from './table-shape.ts';
 import type { TableState } from './table-state.ts';
 import type { PriceTable } from '../storage/prices.ts';
-
-/** A function registered for use in `where`. */
-export interface RegisteredFunction {
-  readonly name: string;
-  readonly fn: (row: Record<string, unknown>) => unknown;
-  readonly version: number | undefined;
-}
 
 /** Something whose unflushed writes can be laid over a table: a batch. */
 export interface Overlay {

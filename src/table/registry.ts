@@ -3,7 +3,7 @@ import { BatchStateError, InvalidOptionError, InvalidSchemaError, SchemaNotFound
 import { systemSchemas } from '../blob/blob-tables.ts';
 import type { Logger } from '../base/logger.ts';
 import { describeValue } from '../format/values.ts';
-import type { RegisteredFunction } from './query-host.ts';
+import type { RegisteredFunction } from './function-call.ts';
 import { retiredVersionsSchema } from './retired-versions.ts';
 import type { RegisteredTrigger } from './trigger.ts';
 import type { MigrateFunction } from './migrate-function.ts';
@@ -60,6 +60,7 @@ export class Registry {
     const newest = this.#shapes.get(shape.name);
     if (newest === undefined || newest.version < shape.version) this.#shapes.set(shape.name, shape);
     for (const field of shape.layout.fields) this.#warnOfShadow(shape, field.name);
+    for (const name of new Set(shape.functionIndexes.map((index) => index.function))) this.#warnOfVersion(shape, name);
   }
 
   registerFunction(name: unknown, fn: unknown, version: unknown): void {
@@ -81,6 +82,17 @@ export class Registry {
     this.#functions.set(name, { name, fn: fn as RegisteredFunction['fn'], version });
     for (const shape of this.#shapes.values()) {
       if (shape.layout.field(name) !== undefined) this.#warnOfShadow(shape, name);
+      this.#warnOfVersion(shape, name);
+    }
+  }
+
+  #warnOfVersion(shape: TableShape, name: string): void {
+    const registered = this.#functions.get(name);
+    if (registered === undefined || Number.isFinite(registered.version)) return;
+    for (const index of shape.functionIndexes) {
+      if (index.function !== name) continue;
+      const message = `Index ${index.name} of table ${shape.name} is not used: function ${name} is registered without a version`;
+      this.#logger.warn(`${message}, so that nobody can tell whether what is stored is what it returns`);
     }
   }
 

@@ -2,7 +2,14 @@
 import type { BlobValue } from '../blob/blob-value.ts';
 import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
-import type { StoredDefault, StoredField, StoredIndex, StoredSchema } from '../format/stored-schema.ts';
+import { isResultType } from '../format/stored-schema.ts';
+import type {
+  StoredDefault,
+  StoredField,
+  StoredFunctionIndex,
+  StoredIndex,
+  StoredSchema,
+} from '../format/stored-schema.ts';
 import { isKeyType, isTypeId, typeName, Types } from '../format/types.ts';
 import type { JsonValue, TypeId } from '../format/types.ts';
 import { describeValue, normalizeValue } from '../format/values.ts';
@@ -34,6 +41,19 @@ export interface IndexDefinition {
   readonly name?: string;
 }
 
+/**
+ * An index on what a registered function makes of each row, for `where(function, '=', value)`. Nodes that have registered
+ * the function, with a version, keep it up to date, and use it where it is.
+ */
+export interface FunctionIndexDefinition {
+  /** Name that the function is registered by, with a version. */
+  readonly function: string;
+  /** What the function returns, or null: one of {@link Types} but timestamp, bytes, json and blob. */
+  readonly typeId: TypeId;
+  /** Name of the index: 1 to 128 UTF-8 bytes. Default: the name of the function. */
+  readonly name?: string;
+}
+
 /** A table in one version. */
 export interface SchemaDefinition {
   /** Name of the table: 1 to 128 UTF-8 bytes, not beginning with `_`. */
@@ -44,8 +64,11 @@ export interface SchemaDefinition {
   readonly fields: { readonly [name: string]: FieldDefinition };
   /** Name of the field that identifies a row. Not of type json or blob; never null. */
   readonly primaryKey: string;
-  /** What gets a B+Tree index: a field by its name, or what {@link IndexDefinition} says. Default: none. */
-  readonly indexes?: readonly (string | IndexDefinition)[];
+  /**
+   * What gets a B+Tree index: a field by its name, or what {@link IndexDefinition} or {@link FunctionIndexDefinition}
+   * says. Default: none.
+   */
+  readonly indexes?: readonly (string | IndexDefinition | FunctionIndexDefinition)[];
   /**
    * Makes a row of this version from one of another: of an older one to bring it here, and of a newer one where both are
    * registered and this one is the older. It must be synchronous and pure, and is not stored: a definition with it and one
@@ -219,17 +242,47 @@ function readIndex(table: string, fields: readonly StoredField[], index: unknown
   return { name: stored, fields: indexed, ...(unique ? { unique } : {}) };
 }
 
-function readIndexes(table: string, fields: readonly StoredField[], indexes: unknown): StoredIndex[] {
-  if (!Array.isArray(indexes)) {
+function isOnFunction(index: unknown): index is FunctionIndexDefinition {
+  return typeof index === 'object' && index !== null && 'function' in index;
+}
+
+function readFunctionIndex(table: string, index: FunctionIndexDefinition): StoredFunctionIndex {
+  const { function: on, typeId, name = on, ...others } = index;
+  const [other] = Object.keys(others);
+  if (other !== undefined) {
+    const message = `An index on a function has no property '${other}': it is { function, typeId, name? }.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  if (typeof on !== 'string' || on === '') {
+    throw new InvalidSchemaError(table, `An index on a function gives its name, not ${describeValue(on)}.`);
+  }
+  if (!isTypeId(typeId) || !isResultType(typeId)) {
+    const what = isTypeId(typeId) ? typeName(typeId) : describeValue(typeId);
+    const allowed = 'results are compared by ===, and must be numbers, bigints, booleans or strings';
+    throw new InvalidSchemaError(table, `The index on function '${on}' cannot be of typeId ${what}: ${allowed}.`);
+  }
+  checkName(table, 'name of an index (by default, that of its function)', name);
+  return { name, function: on, typeId };
+}
+
+interface StoredIndexes {
+  readonly indexes: readonly StoredIndex[];
+  readonly functionIndexes?: readonly StoredFunctionIndex[];
+}
+
+function readIndexes(table: string, fields: readonly StoredField[], definitions: unknown): StoredIndexes {
+  if (!Array.isArray(definitions)) {
     throw new InvalidSchemaError(table, `The indexes of table '${table}' must be an array of field names.`);
   }
-  const stored = indexes.map((index: unknown) => readIndex(table, fields, index));
-  const names = stored.map(({ name }) => name);
+  const all: readonly unknown[] = definitions;
+  const indexes = all.filter((index) => !isOnFunction(index)).map((index) => readIndex(table, fields, index));
+  const functionIndexes = all.filter((index) => isOnFunction(index)).map((index) => readFunctionIndex(table, index));
+  const names = [...indexes, ...functionIndexes].map(({ name }) => name);
   const twice = names.find((name, i) => names.indexOf(name) < i);
   if (twice !== undefined) {
     throw new InvalidSchemaError(table, `Table '${table}' lists an index twice: there are two of the name '${twice}'.`);
   }
-  return stored;
+  return { indexes, ...(functionIndexes.length > 0 && { functionIndexes }) };
 }
 
 /** Checks a definition and returns it in its stored form. Throws `InvalidSchemaError`. */
@@ -263,6 +316,6 @@ export function readSchema(definition: unknown): StoredSchema {
     version,
     fields: stored,
     primaryKey: [checkKeyField(name, stored, primaryKey, 'primary key')],
-    indexes: readIndexes(name, stored, indexes),
+    ...readIndexes(name, stored, indexes),
   };
 }

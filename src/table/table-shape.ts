@@ -9,22 +9,33 @@ import {
   writeTextComponent,
   writeWholeTextComponent,
 } from '../format/ordered-key.ts';
+import { endOfResult } from '../format/result-component.ts';
 import { inlineBytes, nonAsciiFlag, RowLayout } from '../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { heapPlace, isNull, readField, rowDecoder } from '../format/row-decode.ts';
 import type { RowDecoder } from '../format/row-decode.ts';
 import { canonicalSchema } from '../format/stored-schema.ts';
-import type { StoredDefault, StoredSchema } from '../format/stored-schema.ts';
+import type { StoredDefault, StoredFunctionIndex, StoredSchema } from '../format/stored-schema.ts';
 import { Types } from '../format/types.ts';
+import type { TypeId } from '../format/types.ts';
 import type { OrderedValue } from '../base/order.ts';
 import { constantDefault } from './schema.ts';
 
 export interface TableIndex {
   readonly name: string;
-  /** In the order of their components in an entry; the primary key follows. */
+  /** In the order of their components in an entry; the primary key follows. None where the index is on a function. */
   readonly fields: readonly LayoutField[];
   /** Whether no two rows may agree in all of them. */
   readonly unique: boolean;
+  /** What its entries begin with instead, where it is on a function. */
+  readonly result?: FunctionResult;
+}
+
+/** What one version of a function makes of a row. */
+export interface FunctionResult {
+  readonly name: string;
+  readonly typeId: TypeId;
+  readonly version: number;
 }
 
 export interface FieldDefault {
@@ -41,7 +52,9 @@ export class TableShape {
   readonly canonical: string;
   readonly layout: RowLayout;
   readonly primaryKey: LayoutField;
+  /** Those on fields. */
   readonly indexes: readonly TableIndex[];
+  readonly functionIndexes: readonly StoredFunctionIndex[];
   readonly defaults: readonly FieldDefault[];
   /** Fields that hold references to managed blobs. */
   readonly blobFields: readonly LayoutField[];
@@ -67,6 +80,7 @@ export class TableShape {
       fields: fields.map(field),
       unique,
     }));
+    this.functionIndexes = schema.functionIndexes ?? [];
     this.defaults = schema.fields.flatMap((stored) => {
       if (stored.default === undefined) return [];
       return [{ field: field(stored.name), stored: stored.default, constant: constantDefault(stored) }];
@@ -135,8 +149,20 @@ export function writeWholeValues(writer: ByteWriter, { fields }: TableIndex, sou
   return true;
 }
 
+/** The values that a key begins with, by the fields that they are of: a text that the key holds in part, as far as it does. */
+export function valuesIn(key: Uint8Array, fields: readonly LayoutField[]): OrderedValue[] {
+  let from = 0;
+  return fields.map(({ typeId }) => {
+    const end = skipKeyComponent(key, from, typeId);
+    const value = readKeyComponent(key, from, end, typeId);
+    from = end;
+    return value;
+  });
+}
+
 /** Where the indexed values end in the key of an entry: the primary key follows. Throws `MalformedKey`. */
-export function endOfValues(key: Uint8Array, { fields }: TableIndex): number {
+export function endOfValues(key: Uint8Array, { fields, result }: TableIndex): number {
+  if (result !== undefined) return endOfResult(key, result.typeId);
   let end = 0;
   for (let i = 0; i < fields.length; i++) end = skipKeyComponent(key, end, (fields[i] as LayoutField).typeId);
   return end;

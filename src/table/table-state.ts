@@ -11,7 +11,9 @@ import { openCursor } from '../tree/split-tree.ts';
 import { treeOfNode } from '../tree/tree.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
 import { MergedCursor } from './merged-cursor.ts';
-import type { TableShape } from './table-shape.ts';
+import { isSameIndex, isUsable } from './edition.ts';
+import type { Edition } from './edition.ts';
+import type { TableIndex, TableShape } from './table-shape.ts';
 import { UnbrokenCursor } from './unbroken-cursor.ts';
 
 function visible(hit: RowHit): RowHit | undefined {
@@ -46,12 +48,31 @@ export class TableState {
   readonly indexes: ReadonlyMap<string, Tree>;
   /** Newest first. Rows in them may be marked as deleted. */
   readonly layers: readonly Tree[];
+  /** What is stored of the indexes on functions. */
+  readonly editions: readonly Edition[];
+  /** Trees of no entries in the places of these indexes, by their names. */
+  readonly blanks: ReadonlyMap<string, Tree>;
 
-  constructor(shape: TableShape, tree: Tree, indexes: ReadonlyMap<string, Tree>, layers: readonly Tree[] = []) {
+  constructor(
+    shape: TableShape,
+    tree: Tree,
+    indexes: ReadonlyMap<string, Tree>,
+    layers: readonly Tree[] = [],
+    editions: readonly Edition[] = [],
+    blanks: ReadonlyMap<string, Tree> = new Map(),
+  ) {
     this.shape = shape;
     this.tree = tree;
     this.indexes = indexes;
     this.layers = layers;
+    this.editions = editions;
+    this.blanks = blanks;
+  }
+
+  /** The entries of an index, if it has them for all rows in the tree. */
+  treeOf(index: TableIndex): Tree | undefined {
+    if (index.result === undefined) return this.indexes.get(index.name);
+    return this.editions.find((edition) => isSameIndex(edition.index, index) && isUsable(edition))?.tree;
   }
 
   /** The state with one more layer on top. */
@@ -67,7 +88,7 @@ export class TableState {
       top = treeOfNode(mergeNodes(this.shape, top.node, below.node));
       layers.shift();
     }
-    return new TableState(this.shape, this.tree, this.indexes, [top, ...layers]);
+    return new TableState(this.shape, this.tree, this.indexes, [top, ...layers], this.editions, this.blanks);
   }
 
   /**

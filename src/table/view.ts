@@ -3,6 +3,7 @@
  * start to end and sees nothing else. Views are immutable; reading on gives a new one.
  */
 import { CorruptionError } from '../base/errors.ts';
+import { invariant } from '../base/invariant.ts';
 import { blockName, commitName, stagedName } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
 import type { Block0, StoredTableVersion } from '../format/block0.ts';
@@ -11,13 +12,16 @@ import type { Commit, CommitMember, TableChange } from '../format/commit.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
+import { decodeBound } from '../format/stored-bound.ts';
+import type { StoredEdition } from '../format/stored-edition.ts';
 import type { StoredMigration } from '../format/stored-migration.ts';
 import { canonicalSchema } from '../format/stored-schema.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 import type { BlockCache } from '../memory/block-cache.ts';
 import type { BlockReader } from '../tree/block-source.ts';
 import { checkLeaf } from '../tree/leaf-shape.ts';
-import { Tree, treeOfNode } from '../tree/tree.ts';
+import { isSameTree, Tree, treeOfNode } from '../tree/tree.ts';
+import type { Edition } from './edition.ts';
 import { changesByTable } from './member-changes.ts';
 import type { MemberChange } from './member-changes.ts';
 import { versionsOf } from './stored-versions.ts';
@@ -36,6 +40,8 @@ export interface PlacedTree {
   /** What its leaves are. */
   readonly leaf: EntryShape;
   readonly tree: Tree;
+  /** Whether it is of an index that has not the entries of all rows yet. */
+  readonly isPartial?: boolean;
 }
 
 /**
@@ -78,13 +84,35 @@ export class ViewContext {
     shape: TableShape,
     rootOf: (index: string | undefined) => StoredRoot,
     inlined: ReadonlyMap<string, Node>,
+    editions: readonly StoredEdition[] = [],
   ): TableState {
     const table = shape.name;
     const indexes = shape.indexes.map(({ name }): [string, Tree] => {
       return [name, this.#tree({ table, index: name }, rootOf(name), indexLeafShape, inlined)];
     });
     const rows = this.#tree({ table }, rootOf(undefined), shape.leafShape, inlined);
-    return new TableState(shape, rows, new Map(indexes));
+    const stored = editions.map((edition) => this.#edition(shape, edition, rows, inlined));
+    const blanks = shape.functionIndexes.map(({ name }): [string, Tree] => {
+      return [name, this.#tree({ table, index: name }, null, indexLeafShape, inlined)];
+    });
+    return new TableState(shape, rows, new Map(indexes), [], stored, new Map(blanks));
+  }
+
+  #edition(shape: TableShape, stored: StoredEdition, rows: Tree, inlined: ReadonlyMap<string, Node>): Edition {
+    const { index: name, version, built, failed, behindFrom } = stored;
+    const { name: table, functionIndexes, leafShape } = shape;
+    const on = functionIndexes.find((index) => index.name === name);
+    invariant(on !== undefined, `Table ${table} has an edition of ${name}, which is none of its indexes`);
+    const base = this.#tree({ table }, stored.base, leafShape, inlined);
+    return {
+      index: { name, fields: [], unique: false, result: { name: on.function, typeId: on.typeId, version } },
+      tree: this.#tree({ table, index: name }, stored.root, indexLeafShape, inlined),
+      base,
+      isCurrent: isSameTree(base, rows),
+      built: decodeBound(built),
+      failed,
+      behindFrom,
+    };
   }
 
   #tree(place: TreePlace, root: StoredRoot, leaf: EntryShape, inlined: ReadonlyMap<string, Node>): Tree {
@@ -97,12 +125,15 @@ export class ViewContext {
   }
 
   /** The rows of one version of a table that Block 0 holds. */
-  storedVersion({ schema, root, indexes }: StoredTableVersion, inlined: ReadonlyMap<string, Node>): TableState {
+  storedVersion(
+    { schema, root, indexes, editions }: StoredTableVersion,
+    inlined: ReadonlyMap<string, Node>,
+  ): TableState {
     const roots = new Map(indexes.map(({ name, root: indexRoot }) => [name, indexRoot]));
     const rootOf = (index: string | undefined): StoredRoot => {
       return index === undefined ? root : (roots.get(index) ?? null);
     };
-    return this.#state(this.shape(schema), rootOf, inlined);
+    return this.#state(this.shape(schema), rootOf, inlined, editions);
   }
 
   /** The version that a migration brings up. `shape`: of the truth. */
@@ -121,7 +152,10 @@ export class ViewContext {
     return { migration: undefined, rows: this.emptyTable(schema), base: new TableState(shape, tree, new Map()) };
   }
 
-  /** Every tree that a Block 0 refers to, of every version of every table, and the bases of migrations. */
+  /**
+   * Every tree that a Block 0 refers to, of every version of every table, and bases. An index follows the tree whose rows
+   * it is of.
+   */
   trees(block0: Block0): PlacedTree[] {
     const inlined = inlinedNodes(block0);
     const bases = block0.tables.flatMap((stored): PlacedTree[] => {
@@ -132,11 +166,24 @@ export class ViewContext {
       return [{ place, leaf, tree: this.#tree(place, migration.base, leaf, inlined) }];
     });
     const rows = block0.tables.flatMap(({ name: table, versions }) =>
-      versions.flatMap(({ schema, root, indexes }): PlacedTree[] => {
+      versions.flatMap(({ schema, root, indexes, editions = [] }): PlacedTree[] => {
         const { leafShape } = this.shape(schema);
         const place = { table };
         const leaves = { place, leaf: leafShape, tree: this.#tree(place, root, leafShape, inlined) };
+        const ofEditions = editions.flatMap(({ index, root: entries, base, built }): PlacedTree[] => {
+          const entriesPlace = { table, index };
+          return [
+            { place, leaf: leafShape, tree: this.#tree(place, base, leafShape, inlined) },
+            {
+              place: entriesPlace,
+              leaf: indexLeafShape,
+              tree: this.#tree(entriesPlace, entries, indexLeafShape, inlined),
+              isPartial: built !== null,
+            },
+          ];
+        });
         return [
+          ...ofEditions,
           leaves,
           ...indexes.map(({ name, root: indexRoot }): PlacedTree => {
             const indexPlace = { table, index: name };

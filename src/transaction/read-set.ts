@@ -107,6 +107,11 @@ export class ReadSet {
     return reads;
   }
 
+  /** The tables that were read, each in the version in which it was. */
+  get shapes(): TableShape[] {
+    return Array.from(this.#tables.values(), ({ shape }) => shape);
+  }
+
   /** Whether anything of a table was read. */
   concerns(table: string): boolean {
     return this.#tables.has(table);

@@ -15,7 +15,8 @@ import type { OperationSet } from '../batch/operation-set.ts';
 import type { Engine } from '../cluster/engine.ts';
 import type { CommitMember } from '../format/commit.ts';
 import type { Instance } from '../instance.ts';
-import type { QueryHost, QueryRead, RegisteredFunction } from '../table/query-host.ts';
+import type { RegisteredFunction } from '../table/function-call.ts';
+import type { QueryHost, QueryRead } from '../table/query-host.ts';
 import { changesByTable } from '../table/member-changes.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -177,6 +178,8 @@ export class TransactionHost implements BatchHost, QueryHost {
     if (this.#reads.isEmpty) return;
     const commits = this.#watch.between(this.#validatedTail, view.tail);
     if (commits === undefined) throw this.#conflictOver('more was committed meanwhile than could be followed');
+    const given = this.#reads.shapes.find((shape) => isGivenUp(shape, this.#view, view));
+    if (given !== undefined) throw this.#conflictOver(`version ${given.version} of table '${given.name}' was given up`);
     const pacer = new Pacer(this.environment);
     for (const { seq, commit } of commits) {
       for (const member of commit.members) await this.#validateAgainst(member, view, pacer);
@@ -205,6 +208,23 @@ export class TransactionHost implements BatchHost, QueryHost {
     const message = `Attempt ${this.#attempt} at the transaction cannot be committed: ${reason}. It is made again.`;
     return new TransactionConflictError(this.#attempt, message, cause === undefined ? {} : { cause });
   }
+}
+
+/** The migration by which a view has a version beside the truth of a table. */
+function migrationIn(view: View, table: string): number | 'new' | undefined {
+  const beside = view.beside(table);
+  return beside === undefined ? undefined : (beside.migration?.birth ?? 'new');
+}
+
+/**
+ * Whether what a version beside the truth showed is gone: its migration was cancelled since. No commit tells that. Once the
+ * truth is of another version, the old one was retired, which changes nothing that is shown.
+ */
+function isGivenUp({ name, version }: TableShape, before: View, view: View): boolean {
+  const truth = before.table(name)?.shape.version;
+  if (truth === undefined || truth === version || view.table(name)?.shape.version !== truth) return false;
+  const migration = migrationIn(before, name);
+  return migration !== undefined && migrationIn(view, name) !== migration;
 }
 
 /** A transaction was used after its function had returned, or after an attempt at it had failed. */

@@ -472,7 +472,9 @@ describe('while others go on', () => {
         await repairing.db.gc();
       }),
     );
-    const rows = await cluster.run(cold.db.query(items).where('group', '=', 1).execute());
+    // By the index: it holds all that is asked for.
+    const query = cold.db.query(items).where('group', '=', 1).select('id', 'group');
+    const rows = await cluster.run(query.execute());
     expect(report).toMatchObject({ ok: true, repaired: [itemsIndex] });
     expect(rows.map(({ id }) => id)).toEqual(range(0, 100).map((i) => i * 10 + 1));
   });

@@ -2,7 +2,7 @@
 import { ByteWriter, compareBytes } from '../../src/base/bytes.ts';
 import { CorruptionError, UnknownFormatError } from '../../src/base/errors.ts';
 import { BlockKind, openBlock } from '../../src/format/block.ts';
-import { decodeBlock0 } from '../../src/format/block0.ts';
+import { block0Format, decodeBlock0 } from '../../src/format/block0.ts';
 import { childRefBytes, readChildCount, readChildRef, writeChildRef } from '../../src/format/child-ref.ts';
 import { decodeCommit } from '../../src/format/commit.ts';
 import { blockName, parseBlockName } from '../../src/format/keys.ts';
@@ -16,6 +16,7 @@ import {
   skipKeyComponent,
   writeKeyComponent,
 } from '../../src/format/ordered-key.ts';
+import { endOfResult, isFailedEntry } from '../../src/format/result-component.ts';
 import { decodeRow, readField } from '../../src/format/row-decode.ts';
 import { copyRow } from '../../src/format/row-encode.ts';
 import { isKeyType, Types } from '../../src/format/types.ts';
@@ -111,6 +112,18 @@ function readKey(key: Uint8Array, typeId: TypeId): void {
   }
 }
 
+function readResult(key: Uint8Array): void {
+  for (const typeId of [Types.varchar, Types.int32]) {
+    try {
+      const end = endOfResult(key, typeId);
+      check(end > 0 && end <= key.length, 'a result ends outside the key');
+      check(isFailedEntry(key) === (key[0] === 3), 'a failure is not told');
+    } catch (error) {
+      if (!(error instanceof MalformedKey)) throw error;
+    }
+  }
+}
+
 function readChild(bytes: Uint8Array, view: DataView, at: number): void {
   const ref = readChildRef(bytes, view, at);
   check(readChildCount(view, at) === ref.count, 'two counts of one child');
@@ -133,6 +146,21 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   },
   block0: (bytes) => void decodeBlock0(bytes),
   'block0-migrating': (bytes) => void decodeBlock0(bytes),
+  'result-leaf': (bytes) => {
+    const node = openNode(objects['result-leaf'].name, bytes);
+    readNode(node);
+    for (let i = 0; i < node.count; i++) readResult(node.key(i));
+  },
+  'commit-functions': (bytes) => void decodeCommit(slot, bytes),
+  'block0-functions': (bytes) => {
+    const { format, tables } = decodeBlock0(bytes);
+    check(format === block0Format(tables), 'a format that is not that of what is in it');
+    for (const { schema: stored, editions = [] } of tables.flatMap(({ versions }) => versions)) {
+      const { functionIndexes } = new TableShape(stored);
+      const isKnown = editions.every(({ index }) => functionIndexes.some(({ name }) => name === index));
+      check(isKnown, 'an edition of no index');
+    }
+  },
 };
 
 /** Whatever differs from what was sealed must be refused. */
@@ -146,7 +174,7 @@ function broken(kind: ObjectKind): FuzzTarget['run'] {
 }
 
 /** Under a right checksum: an answer, or an error that says that the bytes are wrong. */
-function sealed(kind: 'table-leaf' | 'index-leaf' | 'inner-node'): FuzzTarget['run'] {
+function sealed(kind: 'table-leaf' | 'index-leaf' | 'inner-node' | 'result-leaf'): FuzzTarget['run'] {
   const { name, bytes } = objects[kind];
   return (random) => {
     const damaged = mutate(bytes, random);
@@ -156,17 +184,19 @@ function sealed(kind: 'table-leaf' | 'index-leaf' | 'inner-node'): FuzzTarget['r
 }
 
 function sealedCommit(random: SeededRandom): void {
-  const { name, bytes } = objects.commit;
+  const kind = random.pick(['commit', 'commit-functions'] as const);
+  const { name, bytes } = objects[kind];
   const damaged = random.chance(0.3) ? mutateCommitHeader(name, bytes, random) : mutate(bytes, random);
   resealCommit(name, damaged, random.chance(0.7));
-  isRead(() => readers.commit(damaged));
+  isRead(() => readers[kind](damaged));
 }
 
 function sealedBlock0(random: SeededRandom): void {
-  const { bytes } = objects.block0;
+  const kind = random.pick(['block0', 'block0-functions'] as const);
+  const { bytes } = objects[kind];
   const damaged = random.chance(0.6) ? mutateBlock0(bytes, random) : mutate(bytes, random);
   resealBlock0(damaged);
-  isRead(() => readers.block0(damaged));
+  isRead(() => readers[kind](damaged));
 }
 
 /** Only what the envelope says, and none of it right by chance. */
@@ -211,6 +241,8 @@ function keyBytes(random: SeededRandom): void {
   const anything = random.bytes(random.integer(0, 24));
   if (anything.length > 0) anything[0] = random.integer(0, 2);
   readKey(anything, random.pick(keyTypes));
+  if (anything.length > 0) anything[0] = random.integer(0, 4);
+  readResult(anything);
 }
 
 function childRef(random: SeededRandom): void {
@@ -229,8 +261,12 @@ export const targets: Readonly<Record<string, FuzzTarget>> = {
   'inner node, broken': { weight: 2, run: broken('inner-node') },
   'commit, broken': { weight: 3, run: broken('commit') },
   'Block 0, broken': { weight: 2, run: broken('block0') },
+  'results, broken': { weight: 1, run: broken('result-leaf') },
+  'commit of functions, broken': { weight: 1, run: broken('commit-functions') },
+  'Block 0 of functions, broken': { weight: 1, run: broken('block0-functions') },
   'table leaf, sealed': { weight: 4, run: sealed('table-leaf') },
   'index leaf, sealed': { weight: 2, run: sealed('index-leaf') },
+  'results, sealed': { weight: 2, run: sealed('result-leaf') },
   'inner node, sealed': { weight: 2, run: sealed('inner-node') },
   'commit, sealed': { weight: 2, run: sealedCommit },
   'Block 0, sealed': { weight: 1, run: sealedBlock0 },

@@ -39,6 +39,7 @@ export const questions: readonly Question[] = [
   { name: 'index', ask: (db) => db.query('Towns').where('country', '=', 'bb').execute() },
   { name: 'index, long', ask: (db) => db.query('Towns').where('country', '>', 'a c').orderBy('country').execute() },
   { name: 'index, descending', ask: (db) => db.query('Towns').orderBy('people', 'desc').limit(9).offset(2).execute() },
+  { name: 'index on a function', ask: (db) => db.query('Towns').where('first', '=', 'b').execute() },
   { name: 'filter', ask: (db) => db.query('Towns').where('founded', '>', new Date(0)).execute() },
   { name: 'scan', ask: (db) => db.query('Towns').execute() },
   { name: 'scan backwards', ask: (db) => db.query('readings').orderBy('id', 'desc').execute() },

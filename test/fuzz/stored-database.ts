@@ -39,7 +39,7 @@ const towns = defineSchema({
     photo: { typeId: Types.blob },
   },
   primaryKey: 'id',
-  indexes: ['country', 'people'],
+  indexes: ['country', 'people', { function: 'first', typeId: Types.varchar }],
 });
 
 const readings = defineSchema({
@@ -56,6 +56,7 @@ export function openDatabase(driver: StorageDriver, seed: number): Database {
   const db = createDatabase({ ...options, logLevel: 'silent' }, seededClockless(seed));
   db.registerSchema(towns);
   db.registerSchema(readings);
+  db.registerFunction('first', ({ country }) => (typeof country === 'string' ? country.slice(0, 1) : null), 1);
   return db;
 }
 

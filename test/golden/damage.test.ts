@@ -64,6 +64,9 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   },
   block0: (bytes) => void decodeBlock0(bytes),
   'block0-migrating': (bytes) => void decodeBlock0(bytes),
+  'result-leaf': (bytes) => readNode(openNode(objects['result-leaf'].name, bytes)),
+  'commit-functions': (bytes) => void decodeCommit(slot, bytes),
+  'block0-functions': (bytes) => void decodeBlock0(bytes),
 };
 
 /** True if the bytes were read; false if they were refused as they should be. Throws what is thrown otherwise. */

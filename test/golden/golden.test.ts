@@ -14,20 +14,25 @@ import { decodeCommit } from '../../src/format/commit.ts';
 import { openNode } from '../../src/format/node.ts';
 import type { Node } from '../../src/format/node.ts';
 import { readKeyComponent, skipKeyComponent } from '../../src/format/ordered-key.ts';
+import { endOfResult, isFailedEntry } from '../../src/format/result-component.ts';
 import { decodeRow } from '../../src/format/row-decode.ts';
 import { rowMarks } from '../../src/format/row-layout.ts';
 import { Types } from '../../src/format/types.ts';
-import { block0FormatVersion, blockFormatVersion } from '../../src/format/version.ts';
+import { block0FormatVersion, blockFormatVersion, functionIndexVersion } from '../../src/format/version.ts';
 import {
   block0,
   children,
   commit,
+  failure,
+  functional,
   indexEntries,
   layout,
   migrating,
   objects,
+  results,
   rows,
   schema,
+  schemaOfFunctions,
   separators,
   slot,
 } from './samples.ts';
@@ -37,7 +42,8 @@ const update = process.env['UPDATE_GOLDEN'];
 
 /** Block 0 and the blocks have versions of their own; each object's files are named by the one that it is of. */
 function fileOf(kind: ObjectKind): string {
-  const version = kind.startsWith('block0') ? block0FormatVersion : blockFormatVersion;
+  const own = kind.startsWith('block0') ? block0FormatVersion : blockFormatVersion;
+  const version = kind.endsWith('-functions') ? functionIndexVersion : own;
   return fileURLToPath(new URL(`v${version}/${kind}.bin`, import.meta.url));
 }
 
@@ -61,6 +67,18 @@ function expectRows(node: Node, expected: readonly Row[]): void {
   expect(decoded).toEqual(expected.map((row) => Object.entries(row)));
   const key = node.key(1);
   expect(readKeyComponent(key, 0, skipKeyComponent(key, 0, Types.varchar), Types.varchar)).toBe(expected[1]?.['id']);
+}
+
+function expectResults(node: Node): void {
+  const read = results.map((_, i): readonly [unknown, string] => {
+    const key = node.key(i);
+    const end = endOfResult(key, Types.varchar);
+    const isValue = (key[0] as number) < 2;
+    const result = isValue ? readKeyComponent(key, 0, end, Types.varchar) : isFailedEntry(key) ? failure : 'another';
+    return [result, readKeyComponent(key, end, key.length, Types.varchar) as string];
+  });
+  const isOther = (result: unknown): boolean => result === undefined || typeof result === 'number';
+  expect(read).toEqual(results.map(([result, id]) => [isOther(result) ? 'another' : result, id]));
 }
 
 function expectChildren(node: Node): void {
@@ -101,6 +119,17 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   },
   block0: (bytes) => expect(decodeBlock0(bytes)).toEqual(block0),
   'block0-migrating': (bytes) => expect(decodeBlock0(bytes)).toEqual(migrating),
+  'result-leaf': (bytes) => expectResults(openNode(objects['result-leaf'].name, bytes)),
+  'commit-functions': (bytes) => {
+    // What knows of no index on a function must not merge it.
+    expect(bytes[3]).toBe(functionIndexVersion);
+    const [change] = decodeCommit(slot, bytes).members[0]?.changes ?? [];
+    expect(change?.schema).toEqual(schemaOfFunctions);
+  },
+  'block0-functions': (bytes) => {
+    expect(decodeBlock0(bytes)).toEqual(functional);
+    expect(new TextDecoder().decode(bytes)).toContain(`"format":${functionIndexVersion},`);
+  },
 };
 
 describe('the stored format', () => {

@@ -10,13 +10,17 @@ import { NodeEntries } from '../../src/format/node-entries.ts';
 import type { EntryShape } from '../../src/format/node-entries.ts';
 import { openNode } from '../../src/format/node.ts';
 import { writeKeyComponent } from '../../src/format/ordered-key.ts';
+import { writeFailure, writeResult } from '../../src/format/result-component.ts';
+import { RowArena } from '../../src/format/row-arena.ts';
 import { appendNullRow, writeField } from '../../src/format/row-encode.ts';
 import { rowDeletedFlag, rowUpdatedFlag, RowLayout } from '../../src/format/row-layout.ts';
-import type { RowSource } from '../../src/format/row-layout.ts';
 import type { StoredSchema } from '../../src/format/stored-schema.ts';
 import { Types } from '../../src/format/types.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
+
+/** In place of a result. */
+export const failure: unique symbol = Symbol('failure');
 
 /** A field of every type, the names out of order and one of them awkward. */
 export const schema: StoredSchema = {
@@ -90,27 +94,6 @@ export const rows: readonly Row[] = [
   }),
 ];
 
-class Arena implements RowSource {
-  readonly name = 'memory/sample';
-  readonly writer = new ByteWriter();
-  readonly heapWriter = new ByteWriter();
-  readonly rowsStart = 0;
-  readonly heapStart = 0;
-  readonly text = undefined;
-  get rows(): Uint8Array {
-    return this.writer.bytes;
-  }
-  get rowsView(): DataView {
-    return this.writer.view;
-  }
-  get heap(): Uint8Array {
-    return this.heapWriter.bytes;
-  }
-  get heapEnd(): number {
-    return this.heapWriter.length;
-  }
-}
-
 function rowKey(row: Row): Uint8Array {
   const writer = new ByteWriter();
   writeKeyComponent(writer, Types.varchar, row['id'] as string);
@@ -118,10 +101,10 @@ function rowKey(row: Row): Uint8Array {
 }
 
 /** The rows as a table leaf; in commits, the second row says that it was deleted and the third that it was updated. */
-function tableLeaf(name: string, keepsMarks: boolean): Uint8Array {
-  const shape: EntryShape = { kind: BlockKind.table, level: 0, layout, schemaVersion: schema.version, keepsMarks };
+function tableLeaf(name: string, keepsMarks: boolean, schemaVersion: number = schema.version): Uint8Array {
+  const shape: EntryShape = { kind: BlockKind.table, level: 0, layout, schemaVersion, keepsMarks };
   const entries = new NodeEntries(shape);
-  const arena = new Arena();
+  const arena = new RowArena('memory/sample');
   rows.forEach((row, i) => {
     const base = appendNullRow(layout, arena.writer);
     for (const field of layout.fields) {
@@ -268,6 +251,106 @@ export const migrating: Block0 = {
   ],
 };
 
+/** The same table with indexes on functions. */
+export const schemaOfFunctions: StoredSchema = {
+  ...schema,
+  version: 5,
+  functionIndexes: [
+    { name: 'by domain', function: 'domain', typeId: Types.varchar },
+    { name: 'rank', function: 'rank', typeId: Types.int32 },
+  ],
+};
+
+/** What a function returned; two of them are not of the index's type, and on one row it failed. */
+export const results: readonly (readonly [unknown, string])[] = [
+  [null, 'row 2'],
+  ['example.org', 'row 1'],
+  ['\u{10000}', 'row 3'],
+  [7, 'row 4'],
+  [undefined, 'row 5'],
+  [failure, 'row 6'],
+];
+
+function resultLeaf(name: string): Uint8Array {
+  const entries = new NodeEntries({ kind: BlockKind.index, level: 0 });
+  for (const [result, id] of results) {
+    const writer = new ByteWriter();
+    if (result === failure) writeFailure(writer);
+    else writeResult(writer, Types.varchar, result);
+    writeKeyComponent(writer, Types.varchar, id);
+    entries.addKey(writer.finish());
+  }
+  return entries.encode(name, 0, entries.count);
+}
+
+export const resultLeafName = blockName(
+  { table: schema.name, index: 'by domain' },
+  { birth: 5, id: '00112233445566dd' },
+);
+
+/** Block 0 with editions: one that is current, one that the table left behind, and one that is being made. */
+export const functional: Block0 = {
+  ...block0,
+  format: 2,
+  tables: [
+    {
+      name: schema.name,
+      versions:
+        stored === undefined
+          ? []
+          : [
+              {
+                ...stored,
+                schema: schemaOfFunctions,
+                editions: [
+                  {
+                    index: 'by domain',
+                    version: 2,
+                    root: { birth: 5, id: '00112233445566dd', count: 6, sizeBytes: 190, level: 0 },
+                    base: stored.root,
+                    built: null,
+                    failed: 1,
+                    behindFrom: null,
+                  },
+                  {
+                    index: 'by domain',
+                    version: 1.5,
+                    root: null,
+                    base: { birth: 3, id: '00112233445566ee', count: 11, sizeBytes: 160, level: 1 },
+                    built: null,
+                    failed: 0,
+                    behindFrom: 4,
+                  },
+                  {
+                    index: 'rank',
+                    version: -1,
+                    root: null,
+                    base: stored.root,
+                    built: 'AWFi',
+                    failed: 0,
+                    behindFrom: 6,
+                  },
+                ],
+              },
+            ],
+    },
+  ],
+};
+
+export const commitOfFunctions: Commit = {
+  ...commit,
+  members: [
+    {
+      changes: [
+        {
+          schema: schemaOfFunctions,
+          node: openNode(commitBlockName(schema.name), tableLeaf(commitBlockName(schema.name), true, 5)),
+        },
+      ],
+    },
+  ],
+};
+
 /** Every stored object of the sample, by what it is. */
 export const objects = {
   'table-leaf': { name: leafName, bytes: tableLeaf(leafName, false) },
@@ -276,5 +359,8 @@ export const objects = {
   commit: { name: commitName(slot), bytes: encodeCommit(slot, commit) },
   block0: { name: 'block0', bytes: encodeBlock0(block0) },
   'block0-migrating': { name: 'block0', bytes: encodeBlock0(migrating) },
+  'result-leaf': { name: resultLeafName, bytes: resultLeaf(resultLeafName) },
+  'commit-functions': { name: commitName(slot), bytes: encodeCommit(slot, commitOfFunctions) },
+  'block0-functions': { name: 'block0', bytes: encodeBlock0(functional) },
 } as const;
 export type ObjectKind = keyof typeof objects;

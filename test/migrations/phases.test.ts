@@ -205,6 +205,28 @@ describe('cancelling', () => {
     },
   );
 
+  it.each(['one', 'two'] as const)(
+    'makes a transaction that read the new version run again: cancelled by %s',
+    async (by) => {
+      const { one, two } = await reach('beside');
+      const found: unknown[] = [];
+      const level = two.db.transaction(async (tx) => {
+        const row = (await tx.get('users', 3)) as Row;
+        found.push(row['email']);
+        if (found.length === 1) {
+          const canceller = { one, two }[by];
+          await canceller.db.cancelMigration('users');
+          await two.db.refresh();
+        }
+        await tx.upsert('users', { id: 500, name: String(row['email']) });
+      });
+      await fleet.run(level);
+      // What only the new version knew is lost, and whoever commits after that must not have seen it.
+      expect(found).toEqual(['mail', null]);
+      expect(await fleet.row(one, 500)).toMatchObject({ name: 'null' });
+    },
+  );
+
   it('is too late once the old version is retired', async () => {
     const { one, two } = await reach('switched');
     await fleet.run(one.db.stop());

@@ -209,8 +209,8 @@ export const migrationMutants: readonly Mutant[] = [
     edits: [
       {
         file: view,
-        find: '      versions.flatMap(({ schema, root, indexes }): PlacedTree[] => {',
-        replace: '      versions.slice(0, 1).flatMap(({ schema, root, indexes }): PlacedTree[] => {',
+        find: '      versions.flatMap(({ schema, root, indexes, editions = [] }): PlacedTree[] => {',
+        replace: '      versions.slice(0, 1).flatMap(({ schema, root, indexes, editions = [] }): PlacedTree[] => {',
       },
     ],
   },

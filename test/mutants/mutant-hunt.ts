@@ -12,7 +12,7 @@ import type { Finding } from './mutants.ts';
 
 const repository = fileURLToPath(new URL('../../', import.meta.url));
 /** A mutant may never come to an end; a seed of the real engine takes a fraction of this. */
-const patienceMs = 30_000;
+const patienceMs = 120_000;
 const testsTimeoutMs = 600_000;
 
 function mutateFile(mutant: Mutant, file: string, into: string): void {

@@ -2,10 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { blobMutants } from './blob-mutants.ts';
 import { clusterMutants } from './cluster-mutants.ts';
+import { functionMutants } from './function-mutants.ts';
 import { gcMutants } from './gc-mutants.ts';
 import { logMutants } from './log-mutants.ts';
 import { migrationMutants } from './migration-mutants.ts';
 import type { Mutant } from './mutant.ts';
+import { planMutants } from './plan-mutants.ts';
 import { snapshotMutants } from './snapshot-mutants.ts';
 import { transactionMutants } from './transaction-mutants.ts';
 import { uniqueMutants } from './unique-mutants.ts';
@@ -28,7 +30,7 @@ export function readFindings(): Findings {
 
 /** In the order of docs/testing.md. */
 export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
-  log: [...logMutants, ...clusterMutants, ...transactionMutants, ...uniqueMutants],
+  log: [...logMutants, ...clusterMutants, ...transactionMutants, ...uniqueMutants, ...planMutants, ...functionMutants],
   objects: [...gcMutants, ...snapshotMutants, ...blobMutants],
   migrations: migrationMutants,
 };

@@ -20,7 +20,6 @@ export const uniqueMutants: readonly Mutant[] = [
         replace: 'const layers: LayerValues[] = (void this.#layerValues, []);',
       },
     ],
-    tests: [flushes, histories],
   },
   {
     name: 'unique: merged rows are not looked at',
@@ -31,7 +30,6 @@ export const uniqueMutants: readonly Mutant[] = [
         replace: 'const tree = (void values.index, undefined) as TableState["tree"] | undefined;',
       },
     ],
-    tests: [flushes, histories],
   },
   {
     name: 'unique: rows of one batch are not compared with each other',
@@ -42,7 +40,6 @@ export const uniqueMutants: readonly Mutant[] = [
         replace: 'void this.#checkEachOther;',
       },
     ],
-    tests: [flushes, histories],
   },
   {
     name: 'unique: checked against the first view only, not behind a lost slot',
@@ -60,7 +57,6 @@ export const uniqueMutants: readonly Mutant[] = [
 async function encodeChanges(`,
       },
     ],
-    tests: [flushes, histories],
   },
   {
     name: 'unique: an entry counts although a commit that is not merged has changed its row',
@@ -71,7 +67,6 @@ async function encodeChanges(`,
         replace: 'if (this.#isChanged(key)) continue;',
       },
     ],
-    tests: [histories],
   },
   {
     name: 'unique: a row of a commit counts although a newer one has changed it',
@@ -87,7 +82,6 @@ async function encodeChanges(`,
   {
     name: 'unique: what a row was before the batch counts',
     edits: [{ file: check, find: 'if (order === 0) return true;', replace: 'if (order === 0) return false;' }],
-    tests: [flushes, histories],
   },
   {
     name: 'unique: long values are compared as far as keys hold them',
@@ -105,7 +99,6 @@ async function encodeChanges(`,
     this.keys.rewind(count);`,
       },
     ],
-    tests: [flushes],
   },
   {
     name: 'unique: staged rows are not checked',

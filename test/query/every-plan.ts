@@ -53,11 +53,16 @@ export async function chosenFor({ state }: TestTable, query: CompiledQuery): Pro
   return (await planQuery(state, query)).access;
 }
 
-/** All plans that the planner could choose, those first that leave least to be tested and sorted. */
+/** All plans that the planner could choose, those first that leave least to be tested and sorted; intersections last. */
 export function plansOf({ state }: TestTable, query: CompiledQuery): Explanation[] {
   const plans = candidatesOf(state, query).map((one) => describePlan(state.shape.name, planOf(state, query, one)));
   const score = ({ filters, order, access }: Explanation): number => {
-    return filters.length * 4 + (order === 'sort' ? 2 : 0) + (access === 'table' ? 1 : 0);
+    return (
+      filters.length * 4 +
+      (order === 'sort' ? 2 : 0) +
+      (access === 'table' ? 1 : 0) +
+      (access === 'intersection' ? 100 : 0)
+    );
   };
   return plans.toSorted((a, b) => score(a) - score(b));
 }

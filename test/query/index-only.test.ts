@@ -10,6 +10,7 @@ import { TableState } from '../../src/table/table-state.ts';
 import { Tree } from '../../src/tree/tree.ts';
 import { compile, runEveryPlan } from './every-plan.ts';
 import type { PlanRun } from './every-plan.ts';
+import { runModel } from './model.ts';
 import type { ModelQuery } from './model.ts';
 import { TestTable } from './test-table.ts';
 import type { Row } from './test-table.ts';
@@ -203,6 +204,39 @@ describe('queries that an index answers by itself', () => {
     expect(looked?.actual?.rows).toBe(matching.length);
   });
 
+  it('are not answered so where something else is asked for: by a condition, a function, the order or the caller', async () => {
+    const table = await sales();
+    table.register('odd', ({ notes }) => (notes as string).endsWith('1'));
+    const inShop = { ...all, wheres: [['shop', '=', 'shop 3'] as const] };
+    const queries: ModelQuery[] = [
+      { ...inShop, wheres: [...inShop.wheres, ['notes', '>', `${'notes '.repeat(20)}15`]] },
+      { ...inShop, orders: [['notes', 'desc']], limit: 3 },
+      {
+        ...inShop,
+        wheres: [
+          ...inShop.wheres,
+          {
+            or: [
+              ['price', '<', 100],
+              ['notes', '=', rows[3]?.['notes']],
+            ],
+          },
+        ],
+      },
+    ];
+    for (const query of queries) {
+      const expected = runModel(rows, 'id', query).map(({ id, price }) => ({ id, price }));
+      const runs = await runEveryPlan(table, compile(table, query, false, { names: ['id', 'price'] }));
+      for (const run of runs) expect(run.rows).toEqual(expected);
+      expect(onlyOf(runs)).toBeUndefined();
+    }
+    const odd = table.query().where('shop', '=', 'shop 3').where('odd', '=', true);
+    const expected = rows.filter(({ shop, notes }) => shop === 'shop 3' && (notes as string).endsWith('1'));
+    expect(await odd.count()).toBe(expected.length);
+    expect(await odd.sum('price')).toBe(expected.reduce((sum, { price }) => sum + (price as number), 0));
+    expect((await odd.select('price').explain()).indexOnly).toBe(false);
+  });
+
   it('show what unmerged commits have changed', async () => {
     const table = await sales();
     await table.commit(
@@ -216,6 +250,8 @@ describe('queries that an index answers by itself', () => {
     const told = await query.explain({ run: true });
     expect(told.indexOnly).toBe(true);
     expect(stepsOf(told)).toEqual(['index', 'table', 'result']);
+    // Those of the three that are not deleted.
+    expect(told.steps[1]).toMatchObject({ estimated: { rows: 3 }, actual: { rows: 2 } });
     const [first, second] = await query.execute();
     expect([first, second]).toEqual([
       { id: 3000, price: 6000 },

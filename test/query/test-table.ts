@@ -15,7 +15,8 @@ import { BlockCache } from '../../src/memory/block-cache.ts';
 import { Query } from '../../src/query/builder.ts';
 import { s3StandardPrices } from '../../src/storage/prices.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
-import type { QueryHost, RegisteredFunction } from '../../src/table/query-host.ts';
+import type { RegisteredFunction } from '../../src/table/function-call.ts';
+import type { QueryHost } from '../../src/table/query-host.ts';
 import { readSchema } from '../../src/table/schema.ts';
 import type { SchemaDefinition } from '../../src/table/schema.ts';
 import { indexLeafShape } from '../../src/table/table-shape.ts';
@@ -116,6 +117,7 @@ export class TestTable implements QueryHost {
       counters: { merges: 0, lostMerges: 0, blocksWritten: 0, splits: 0, joins: 0, rootSplits: 0 },
       blockSizeBytes: this.#blockSizeBytes,
       indexBufferBytes: 1024 * 1024,
+      functions: () => undefined,
     });
     const tree = await this.#treeOf(merged.tree);
     const indexes = new Map<string, Tree>();

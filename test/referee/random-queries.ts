@@ -45,7 +45,7 @@ function randomCondition(random: SeededRandom, table: Table, keys: readonly unkn
     const whole = known() as string | Buffer;
     // Not into the halves of a character.
     const end = random.integer(0, whole.length);
-    const begin = typeof whole === 'string' ? [...whole].slice(0, end).join('') : whole.subarray(0, end);
+    const begin = typeof whole === 'string' ? Array.from(whole).slice(0, end).join('') : whole.subarray(0, end);
     return { column, operator: 'PREFIX', value: begin };
   }
   const value = (): unknown => (random.chance(0.1) ? null : known());

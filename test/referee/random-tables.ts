@@ -140,7 +140,10 @@ export function randomTable(random: SeededRandom, name: string): Table {
 
 /** Names of the fields of each index. */
 export function indexedFields({ schema }: Table): readonly (readonly string[])[] {
-  return (schema.indexes ?? []).map((index) => (typeof index === 'string' ? [index] : index.fields));
+  return (schema.indexes ?? []).flatMap((index) => {
+    if (typeof index === 'string') return [[index]];
+    return 'fields' in index ? [index.fields] : [];
+  });
 }
 
 export function randomRow(random: SeededRandom, table: Table, key: unknown): Row {

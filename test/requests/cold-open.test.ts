@@ -10,9 +10,14 @@ import { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
 const readings = {
   name: 'readings',
   version: 1,
-  fields: { id: { typeId: Types.uint32 }, sensor: { typeId: Types.uint16 }, value: { typeId: Types.float64 } },
+  fields: {
+    id: { typeId: Types.uint32 },
+    sensor: { typeId: Types.uint16 },
+    minute: { typeId: Types.uint32 },
+    value: { typeId: Types.float64 },
+  },
   primaryKey: 'id',
-  indexes: ['sensor'],
+  indexes: ['sensor', 'minute'],
 } as const;
 const rows = 1_000_000;
 
@@ -27,6 +32,10 @@ function make(onRequest?: (request: ObservedRequest) => void): Database {
   return db;
 }
 
+function rowOf(id: number): { id: number; sensor: number; minute: number; value: number } {
+  return { id, sensor: (id * 7919) % 60_000, minute: id >> 4, value: id / 8 };
+}
+
 beforeAll(async () => {
   environment = new VirtualEnvironment();
   store = new MemoryDriver({ environment });
@@ -35,13 +44,13 @@ beforeAll(async () => {
   for (let from = 0; from < rows; from += 100_000) {
     const batch = db.batch();
     for (let id = from; id < from + 100_000; id++) {
-      void batch.insert(readings, { id, sensor: (id * 7919) % 60_000, value: id / 8 });
+      void batch.insert(readings, rowOf(id));
     }
     await environment.run(batch.flush());
   }
   await environment.run(db.checkpoint());
   await environment.run(db.stop());
-}, 120_000);
+}, 600_000);
 
 /** A process that has never seen the database, and what it asks for. */
 function cold(): { db: Database; requests: string[] } {
@@ -56,7 +65,7 @@ describe('a database of a million rows', () => {
   it.each([0, 1, 123_456, 500_000, rows - 1])('is opened, and row %i read, with three reads', async (id) => {
     const { db, requests } = cold();
     await environment.run(db.start());
-    expect(await environment.run(db.get(readings, id))).toEqual({ id, sensor: (id * 7919) % 60_000, value: id / 8 });
+    expect(await environment.run(db.get(readings, id))).toEqual(rowOf(id));
     expect(requests).toEqual(['get block0 found', 'get committed missing', 'get data found']);
     await environment.run(db.stop());
   });
@@ -66,6 +75,23 @@ describe('a database of a million rows', () => {
     await environment.run(db.start());
     expect(await environment.run(db.get(readings, rows))).toBeUndefined();
     expect(requests).toHaveLength(3);
+  });
+
+  it('is opened, a row read, and others found through an index, with five', async () => {
+    const { db, requests } = cold();
+    await environment.run(db.start());
+    expect(await environment.run(db.get(readings, 5))).toEqual(rowOf(5));
+    const minute = 40_000;
+    const found = await environment.run(db.query(readings).where('minute', '=', minute).execute());
+    expect(found).toEqual(Array.from({ length: 16 }, (_, i) => rowOf(minute * 16 + i)));
+    expect(requests).toEqual([
+      'get block0 found',
+      'get committed missing',
+      'get data found',
+      'get indexes found',
+      'get data found',
+    ]);
+    await environment.run(db.stop());
   });
 
   it('is opened and counted with two', async () => {
@@ -83,5 +109,50 @@ describe('a database of a million rows', () => {
     expect(requests.filter((request) => request === 'get indexes found').length).toBeLessThanOrEqual(2);
     expect(requests.filter((request) => request === 'get data found').length).toBeLessThanOrEqual(found.length);
     expect(requests.filter((request) => request.startsWith('list'))).toEqual([]);
+  });
+});
+
+describe('updating one row of a million', () => {
+  /** An instance that has just been opened, and is registered; and what it has asked for since. */
+  async function writer(): Promise<{ db: Database; requests: string[] }> {
+    const { db, requests } = cold();
+    await environment.run(db.start());
+    await environment.advance(10_000);
+    requests.length = 0;
+    return { db, requests };
+  }
+
+  async function update(db: Database, id: number, value: number): Promise<void> {
+    const batch = db.batch();
+    void batch.update(readings, { id, value });
+    await batch.flush();
+  }
+
+  it('takes five requests until it is merged, where nothing of the row is in memory, beside the look of a turn', async () => {
+    const { db, requests } = await writer();
+    await environment.run(update(db, 777_777, 1));
+    expect(requests).toEqual(['get data found', 'put committed written', 'get block0 unchanged']);
+    await environment.advance(60_000);
+    expect(db.stats().log).toMatchObject({ pendingCommits: 0 });
+    // The look with which a turn begins is the same for any number of updates.
+    expect(requests.slice(3)).toEqual([
+      'get committed missing',
+      'get block0 unchanged',
+      'put data written',
+      'put block0 written',
+    ]);
+    await environment.run(db.stop());
+  });
+
+  it('takes two on average in a burst of a hundred, and their merge', async () => {
+    const { db, requests } = await writer();
+    const ids = Array.from({ length: 100 }, (_, i) => (i * 611_953) % rows);
+    await environment.run(Promise.all(ids.map((id) => update(db, id, 2))));
+    await environment.advance(60_000);
+    expect(db.stats().log).toMatchObject({ pendingCommits: 0 });
+    expect(requests.filter((request) => request === 'put committed written').length).toBeLessThanOrEqual(3);
+    // The leaf of each row is read, and written anew; few of them have a leaf in common.
+    expect(requests.length).toBeLessThanOrEqual(200);
+    await environment.run(db.stop());
   });
 });

@@ -64,10 +64,10 @@ function grouped(rows: readonly Row[], by: readonly string[], field: string): Ro
     const group = text(by.map((name) => row[name]));
     groups.set(group, [...(groups.get(group) ?? []), row]);
   }
-  const lines = [...groups.values()].map((of) => ({
-    ...Object.fromEntries(by.map((name) => [name, (of[0] as Row)[name] as Value])),
-    ...folded(of, field),
-  }));
+  const lines = Array.from(groups.values(), (of): Row => {
+    const values = by.map((name): [string, Value] => [name, (of[0] as Row)[name] as Value]);
+    return { ...Object.fromEntries(values), ...folded(of, field) };
+  });
   const orders = by.map((name) => ({ field: name, direction: 'asc' as const }));
   return lines.toSorted((a, b) =>
     compareRows({ table: 'marks', wheres: [], orders, offset: 0 }, { id: 0, ...a }, { id: 0, ...b }),
@@ -93,7 +93,7 @@ async function ask(query: Query, asked: Exclude<Ask, { kind: 'pages' }>): Promis
       return (groups as readonly Row[]).map(sorted);
     }
     default:
-      return (query[asked.kind] as (field: string) => Promise<unknown>).call(query, asked.field);
+      return query[asked.kind as 'min'](asked.field);
   }
 }
 

@@ -1,6 +1,7 @@
 /** A query of the model as the engine takes it. */
 import type { Query } from '../../src/query/builder.ts';
 import type { Clause, Clauses } from '../../src/query/clause.ts';
+import { engineName } from './functions.ts';
 import type { ModelClause, ModelQuery } from './model.ts';
 
 type AnyClauses = Clauses<Record<string, unknown>>;
@@ -14,7 +15,7 @@ function built(clause: ModelClause, clauses: AnyClauses): Clause {
 
 export function buildQuery<Row extends object>(query: Query<Row>, model: ModelQuery): Query<Row> {
   const { wheres, clause, orders, limit, offset } = model;
-  for (const { field, operator, value } of wheres) query.where(field, operator, value);
+  for (const { field, operator, value } of wheres) query.where(engineName(field), operator, value);
   if (clause !== undefined) query.where((clauses) => built(clause, clauses as unknown as AnyClauses));
   for (const { field, direction } of orders) query.orderBy(field, direction);
   if (limit !== undefined) query.limit(limit);

@@ -13,6 +13,15 @@ import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { differenceOf, rowsOf, sortedRows, textOf } from './model.ts';
 import type { Key, State } from './model.ts';
 import type { World } from './world.ts';
+import {
+  allResults,
+  engineName,
+  functionVersions,
+  registerFunction,
+  resultField,
+  schemasOf,
+  valueIn,
+} from './functions.ts';
 import { marks, primaryKeyOf, schemas } from './tables.ts';
 import type { Row } from './tables.ts';
 import { people, peopleIn, schemaOf, versionNumbers } from './versions.ts';
@@ -41,7 +50,12 @@ export class Caretaker {
   }
 
   /** A database of somebody else's on the same store; `call` must not take any virtual time. */
-  async #with<T>(call: (db: Database) => Promise<T>, aheadMs = 0, more: readonly SchemaDefinition[] = []): Promise<T> {
+  async #with<T>(
+    call: (db: Database) => Promise<T>,
+    aheadMs = 0,
+    more: readonly SchemaDefinition[] = [],
+    functionVersion?: number,
+  ): Promise<T> {
     const { root, store, prefix, config } = this.#world;
     const environment = root.fork({ seed: this.#random.integer(0, 0xffff_ffff), lookMs: 0 });
     environment.skewMs = aheadMs;
@@ -52,10 +66,13 @@ export class Caretaker {
         driver: store,
         blockSizeBytes: config.blockSizeBytes,
         logLevel: 'silent',
+        // Who has the function, and may write, has work to do.
+        ...(functionVersion === undefined ? {} : { role: 'replica' as const }),
       },
       environment,
     );
-    for (const schema of [...schemas, ...more]) db.registerSchema(schema);
+    for (const schema of [...schemasOf(config.functions), ...more]) db.registerSchema(schema);
+    if (functionVersion !== undefined) registerFunction(db, functionVersion);
     await db.start();
     try {
       return await call(db);
@@ -179,6 +196,30 @@ export class Caretaker {
     const [finding] = report.findings;
     if (finding !== undefined) judge.fail('I10 index truth', `${finding.name}: ${finding.message}`);
     if (ledger.versions !== undefined) await this.#auditVersion(this.#random.pick(versionNumbers));
+    if (this.#world.config.functions) for (const version of functionVersions) await this.#auditFunction(version);
+  }
+
+  /** By the function in a version, the rows are found that it makes a value of, and what is stored is what it makes. */
+  async #auditFunction(version: number): Promise<void> {
+    const { ledger, judge } = this.#world;
+    const rows = [...rowsOf(ledger.stateAt(ledger.tail), 'items').values()];
+    const fail = (what: string): void =>
+      judge.fail('I10 index truth', `By version ${version} of the function: ${what}`);
+    const field = resultField(version);
+    await this.#with(
+      async (db) => {
+        for (const value of allResults) {
+          const found = await db.query('items').where(engineName(field), '=', value).count();
+          const expected = rows.filter((row) => valueIn(row, field) === value).length;
+          if (found !== expected) fail(`${found} rows have ${value}, and in the model ${expected}`);
+        }
+        const { findings } = await db.verify();
+        for (const { name, message } of findings) fail(`${name}: ${message}`);
+      },
+      0,
+      [],
+      version,
+    );
   }
 
   /** Opened anew with one version of the application, it shows what that version is to see. */

@@ -2,6 +2,7 @@
  * The database as it ought to be: tables are maps, operations change them one after the other, a query looks at every
  * row. Nothing here is shared with the engine.
  */
+import { valueIn } from './functions.ts';
 import { completeRow, primaryKeyOf, uniqueFieldsOf } from './tables.ts';
 import type { Row, Value } from './tables.ts';
 import { isVersioned, tableName } from './versions.ts';
@@ -157,7 +158,7 @@ export function compare(a: Value, b: Value): number {
 }
 
 function matches(row: Row, { field, operator, value }: Where): boolean {
-  const stored = row[field] as Value;
+  const stored = valueIn(row, field);
   if (operator === 'IN') return (value as readonly Value[]).includes(stored);
   if (operator === 'PREFIX') return typeof stored === 'string' && stored.startsWith(value as string);
   if (operator === 'BETWEEN') {

@@ -107,8 +107,12 @@ export class Reachable {
       }
     };
     for (const { name: table, versions } of block0.tables) {
-      for (const { root, indexes } of versions) {
+      for (const { root, indexes, editions = [] } of versions) {
         add({ table }, root);
+        for (const edition of editions) {
+          add({ table }, edition.base);
+          add({ table, index: edition.index }, edition.root);
+        }
         for (const index of indexes) add({ table, index: index.name }, index.root);
       }
     }

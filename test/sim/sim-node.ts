@@ -14,6 +14,7 @@ import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
 import { mapBlobs } from './blob-ledger.ts';
 import { buildQuery } from './build-query.ts';
+import { FunctionUser, schemasOf } from './functions.ts';
 import { bulkOps, randomGet, randomOp, randomQuery } from './generate.ts';
 import type { Habits } from './config.ts';
 import type { Segment } from './ledger.ts';
@@ -72,6 +73,8 @@ export class SimNode {
   readonly #snapshots: SnapshotHolder;
   /** Undefined: there is no table in several versions. */
   readonly #versions: VersionUser | undefined;
+  /** Undefined: there is no index on a function. */
+  readonly #functions: FunctionUser | undefined;
   /** Undefined: there is no table with unique indexes. */
   readonly #seats: SeatUser | undefined;
   readonly #flushes = new Set<Promise<void>>();
@@ -118,7 +121,8 @@ export class SimNode {
     const checked = checkOptions(options, () => undefined);
     const { maxMemoryBytes } = config;
     this.db = new Database(new Instance({ ...checked, maxMemoryBytes }, this.environment, config.maxCommitBytes));
-    for (const schema of schemas) this.db.registerSchema(schema);
+    for (const schema of schemasOf(config.functions)) this.db.registerSchema(schema);
+    if (config.functions) this.#functions = new FunctionUser(this.db, new SeededRandom(`${seed} functions`));
     const expect = (what: string, error: unknown): void => this.#expect(what, error);
     if (config.migrationChance > 0) {
       const ofVersions = new SeededRandom(`${seed} versions`);
@@ -126,17 +130,9 @@ export class SimNode {
     }
     if (config.seatChance > 0) this.#seats = new SeatUser(world, new SeededRandom(`${seed} seats`));
     const random = new SeededRandom(`${seed} snapshots`);
-    const { environment } = this;
-    this.#snapshots = new SnapshotHolder({
-      world,
-      name,
-      db: this.db,
-      random,
-      environment,
-      expect,
-      versions: this.#versions,
-      seats: this.#seats,
-    });
+    const { db, environment } = this;
+    const [versions, seats] = [this.#versions, this.#seats];
+    this.#snapshots = new SnapshotHolder({ world, name, db, random, environment, expect, versions, seats });
   }
 
   /** Whether another life is to follow this one, which has ended by itself. */
@@ -435,7 +431,8 @@ export class SimNode {
     if (seats?.chance() === true) return this.#ask(seats, over);
     const random = this.#random;
     const { ledger, trace, config } = this.#world;
-    const query = this.#versions?.query() ?? seats?.query() ?? randomQuery(random, config.scale);
+    const query =
+      this.#versions?.query() ?? seats?.query() ?? this.#functions?.query() ?? randomQuery(random, config.scale);
     const overlay = over?.overlay;
     const built = buildQuery(this.db.query(tableName(query.table)), query);
     if (over !== undefined && overlay !== undefined) built.overlay(over.batch);

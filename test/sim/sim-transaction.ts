@@ -5,7 +5,6 @@
  */
 import { StoreDbError } from '../../src/base/errors.ts';
 import type { Database } from '../../src/database.ts';
-import type { Query } from '../../src/query/builder.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { Transaction } from '../../src/transaction/transaction.ts';
 import { buildQuery } from './build-query.ts';
@@ -96,7 +95,7 @@ class Attempt {
   /** Asks a query for something else than its rows. */
   async ask(seats: SeatUser): Promise<void> {
     const own = [...this.#ops];
-    const { table, given } = seats.ask((name) => this.#tx.query(name) as Query);
+    const { table, given } = seats.ask((name) => this.#tx.query(name));
     for await (const { what, found, expected } of given) {
       const resultAt = (state: State): string =>
         expected(rowsOf(own.length === 0 ? state : (applyOps(state, own, true) as State), table));

@@ -8,7 +8,6 @@ import type { Environment } from '../../src/base/env.ts';
 import { StoreDbError } from '../../src/base/errors.ts';
 import type { Database } from '../../src/database.ts';
 import type { StoredSnapshot } from '../../src/format/block0.ts';
-import type { Query } from '../../src/query/builder.ts';
 import type { Snapshot } from '../../src/snapshot.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { randomGet, randomQuery } from './generate.ts';
@@ -187,7 +186,7 @@ export class SnapshotHolder {
   }
 
   async #ask(held: Held, state: State, seats: SeatUser): Promise<void> {
-    const { table, given } = seats.ask((name) => held.snapshot.query(name) as Query);
+    const { table, given } = seats.ask((name) => held.snapshot.query(name));
     for await (const { what, found, expected } of given)
       this.#compare(held, what, found, expected(rowsOf(state, table)));
   }

@@ -7,7 +7,8 @@ import { StoreDbError } from '../../src/base/errors.ts';
 import { createDatabase } from '../../src/create.ts';
 import type { Database } from '../../src/database.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { marks, schemas } from './tables.ts';
+import { schemasOf } from './functions.ts';
+import { marks } from './tables.ts';
 import { rowsOf } from './model.ts';
 import { lastVersion, people, peopleIn, schemaOf, versionNumbers } from './versions.ts';
 import type { World } from './world.ts';
@@ -80,7 +81,7 @@ export async function endMigrations(world: World, random: SeededRandom): Promise
     },
     environment,
   );
-  for (const schema of schemas) db.registerSchema(schema);
+  for (const schema of schemasOf(config.functions)) db.registerSchema(schema);
   for (const known of versionNumbers.filter((other) => other <= version))
     db.registerSchema(schemaOf(known, config.customVersions));
   await db.start();

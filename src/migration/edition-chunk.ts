@@ -1,0 +1,161 @@
+/**
+ * One step towards an edition of an index on a function that has the entries of all rows, to be stored as one generation: it
+ * catches up with what the table has changed since, and then makes some of the entries that are missing. It begins and ends
+ * with what Block 0 says, so that any node that has the function in that version can take the next step.
+ */
+import { compareBytes } from '../base/bytes.ts';
+import { GrowingEdition, growingIndex, growingRows, keptEdition, mergeBase } from '../cluster/merge-table.ts';
+import type { MergedEdition, MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
+import type { Bound } from '../format/stored-bound.ts';
+import { isSameIndex, isWhole } from '../table/edition.ts';
+import type { Edition, IndexedFunction } from '../table/edition.ts';
+import { TableState } from '../table/table-state.ts';
+import { TreeCursor } from '../tree/cursor.ts';
+import type { Tree } from '../tree/tree.ts';
+import { ChangeList } from './change-list.ts';
+import type { ChunkLimits } from './chunk-work.ts';
+import { diffTrees } from './tree-diff.ts';
+
+/** Editions of one index that are kept at most. */
+const maxEditions = 4;
+
+export interface EditionChunk {
+  readonly table: MergedTable;
+  /** Rows that were looked at. */
+  readonly rows: number;
+  readonly edition: MergedEdition;
+}
+
+/** Whether this node has an edition to make, or to catch up with its table. */
+export function hasEditionWork(table: TableState, indexed: IndexedFunction): boolean {
+  const stored = table.editions.find(({ index }) => isSameIndex(index, indexed.index));
+  if (stored !== undefined) return !isWhole(stored);
+  // Of no rows it comes to be with the first ones.
+  return table.tree.ref !== null && otherEditions(table, indexed) !== undefined;
+}
+
+/**
+ * The editions beside one. To make room, the one goes that the table has left behind first; undefined: all of them are
+ * in use.
+ */
+function otherEditions(table: TableState, { index }: IndexedFunction): readonly Edition[] | undefined {
+  const others = table.editions.filter((edition) => !isSameIndex(edition.index, index));
+  const ofIndex = others.filter((edition) => edition.index.name === index.name);
+  if (ofIndex.length < maxEditions) return others;
+  const left = ofIndex.filter(({ behindFrom }) => behindFrom !== null);
+  if (left.length === 0) return undefined;
+  const first = left.reduce((a, b) => ((a.behindFrom as number) <= (b.behindFrom as number) ? a : b));
+  return others.filter((edition) => edition !== first);
+}
+
+/** Works out the next chunk; undefined if there is nothing to do. */
+export async function nextEditionChunk(
+  table: TableState,
+  indexed: IndexedFunction,
+  limits: ChunkLimits,
+  context: TableMergeContext,
+): Promise<EditionChunk | undefined> {
+  if (!hasEditionWork(table, indexed)) return undefined;
+  const builder = new EditionBuilder(table, indexed, limits, context);
+  await builder.catchUp();
+  await builder.build();
+  return builder.finish();
+}
+
+class EditionBuilder {
+  readonly #table: TableState;
+  readonly #indexed: IndexedFunction;
+  readonly #limits: ChunkLimits;
+  readonly #context: TableMergeContext;
+  readonly #growing: GrowingEdition;
+  readonly #base: Tree;
+  readonly #toBase: ChangeList;
+  /** The last key whose entry was made; undefined before the first, null once all are. */
+  #built: Bound;
+  #seen = 0;
+  #isCaughtUp = false;
+
+  constructor(table: TableState, indexed: IndexedFunction, limits: ChunkLimits, context: TableMergeContext) {
+    const stored = table.editions.find(({ index }) => isSameIndex(index, indexed.index));
+    this.#table = table;
+    this.#indexed = indexed;
+    this.#limits = limits;
+    this.#context = context;
+    this.#growing = new GrowingEdition(table, indexed, context, stored);
+    this.#base = stored?.base ?? table.tree;
+    this.#built = stored?.built;
+    this.#toBase = new ChangeList(table.shape);
+  }
+
+  get #isFull(): boolean {
+    const { rows, bytes, isOver } = this.#limits;
+    const sizeBytes = this.#growing.changes.sizeBytes + this.#toBase.sizeBytes;
+    return this.#seen > 0 && (this.#seen >= rows || sizeBytes >= bytes || isOver());
+  }
+
+  async #step(): Promise<void> {
+    const { pacer } = this.#context;
+    this.#seen++;
+    if ((this.#seen & 0x1f) === 0 && pacer.due()) await pacer.pause();
+  }
+
+  /** Brings what the table has changed since into the entries that are there. */
+  async catchUp(): Promise<void> {
+    const built = this.#built;
+    const { tree, shape } = this.#table;
+    if (built !== undefined) {
+      for await (const { key, before, after } of diffTrees(this.#base, tree, shape.layout)) {
+        // What lies behind is still to be made.
+        if (built !== null && compareBytes(key, built) > 0) break;
+        if (this.#isFull) return;
+        this.#growing.changes.add(before, after, key);
+        this.#toBase.put(key, after);
+        await this.#step();
+      }
+    }
+    this.#isCaughtUp = true;
+  }
+
+  /** Makes entries that are missing, in the order of the table's keys, as many as there is room for. */
+  async build(): Promise<void> {
+    if (!this.#isCaughtUp || this.#built === null) return;
+    // The least key above the last one.
+    const from = this.#built === undefined ? undefined : Uint8Array.from([...this.#built, 0]);
+    const cursor = new TreeCursor(this.#table.tree, { from });
+    while (await cursor.next()) {
+      const { node } = cursor;
+      for (let i = cursor.from; i < cursor.to; i++) {
+        if (this.#isFull) return;
+        const key = node.key(i);
+        this.#growing.changes.add(undefined, { source: node, base: node.rowBase(i) }, key);
+        this.#built = key;
+        await this.#step();
+      }
+    }
+    this.#built = null;
+  }
+
+  async finish(): Promise<EditionChunk> {
+    const { shape } = this.#table;
+    const context = this.#context;
+    const { changes, tree: entries } = this.#growing;
+    const rows = growingRows(this.#table, context);
+    if (changes.count > 0) await entries.apply(await changes.take(context.pacer));
+    context.counters.blocksWritten += entries.writer.written;
+    const caughtUp = this.#growing.merged(rows);
+    // The base of a part of the changes is a tree of its own, until there are no others.
+    const edition: MergedEdition = this.#isCaughtUp
+      ? { ...caughtUp, built: this.#built }
+      : { ...caughtUp, built: this.#built, base: await this.#partOfBase(), behindFrom: context.birth };
+    const indexes = shape.indexes.map(({ name }) => [name, growingIndex(this.#table, name, context)] as const);
+    const others = otherEditions(this.#table, this.#indexed) ?? [];
+    const editions = [...others.map((other) => keptEdition(this.#table, other, context)), edition];
+    const version = { shape, tree: rows, indexes: new Map(indexes), editions };
+    return { table: { name: shape.name, versions: [version] }, rows: this.#seen, edition };
+  }
+
+  #partOfBase(): ReturnType<typeof mergeBase> {
+    const base = new TableState(this.#table.shape, this.#base, new Map());
+    return mergeBase(base, this.#context, this.#toBase.sorted());
+  }
+}

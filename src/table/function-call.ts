@@ -1,0 +1,56 @@
+/** Calls of registered functions: one row each, and an error that names function and row where that fails. */
+import { FunctionError } from '../base/errors.ts';
+import { decodeRow, readField } from '../format/row-decode.ts';
+import type { RowSource } from '../format/row-layout.ts';
+import { describeValue } from '../format/values.ts';
+import type { TableShape } from './table-shape.ts';
+
+/** A function registered for use in `where`. */
+export interface RegisteredFunction {
+  readonly name: string;
+  readonly fn: (row: Record<string, unknown>) => unknown;
+  readonly version: number | undefined;
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+}
+
+/** What a function makes of a row. Throws `FunctionError` where it throws, or returns a promise. */
+export function callFunction(
+  shape: TableShape,
+  registered: RegisteredFunction,
+  source: RowSource,
+  base: number,
+): unknown {
+  // A row of its own for every call: whatever the function does to it, the result is not affected.
+  const row = decodeRow(shape.layout, source, base);
+  let result: unknown;
+  let isPromise: boolean;
+  try {
+    result = registered.fn(row);
+    isPromise = isThenable(result);
+    // Nobody will wait for it: its failure must not become an unhandled rejection.
+    if (isThenable(result)) result.then(undefined, () => undefined);
+  } catch (cause) {
+    throw functionError(shape, registered, source, base, 'threw an error', cause);
+  }
+  if (isPromise) throw functionError(shape, registered, source, base, 'returned a promise', undefined);
+  return result;
+}
+
+function functionError(
+  shape: TableShape,
+  { name }: RegisteredFunction,
+  source: RowSource,
+  base: number,
+  what: string,
+  cause: unknown,
+): FunctionError {
+  const primaryKey = readField(source, base, shape.primaryKey);
+  const reason = cause instanceof Error ? `: ${cause.message}` : '';
+  const message =
+    `Function '${name}' ${what} for the row of table '${shape.name}' with primary key ` +
+    `${describeValue(primaryKey)}${reason}. It must be synchronous and return a value for every row.`;
+  return new FunctionError(name, primaryKey, message, cause === undefined ? {} : { cause });
+}

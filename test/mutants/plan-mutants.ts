@@ -1,0 +1,112 @@
+/** Mistakes in what queries take from the entries of indexes. */
+import type { Mutant } from './mutant.ts';
+
+const use = 'src/query/entry-use.ts';
+const reader = 'src/query/entry-reader.ts';
+const stream = 'src/query/entry-stream.ts';
+const probe = 'src/query/key-probe.ts';
+const open = 'src/query/open-access.ts';
+
+const indexOnly = 'test/query/index-only.test.ts';
+const intersections = 'test/query/intersections.test.ts';
+
+export const planMutants: readonly Mutant[] = [
+  {
+    name: 'plans: a value that an index holds in part is taken for the whole one',
+    edits: [
+      {
+        file: reader,
+        find: 'else if (isTruncatedComponent(key, end, typeId)) return false;',
+        replace: 'else if (isTruncatedComponent(key, -1, typeId)) return false;',
+      },
+    ],
+    tests: [indexOnly],
+  },
+  {
+    name: 'plans: -0 is returned as the 0 of its entry',
+    edits: [
+      {
+        file: use,
+        find: 'return !signs || !mergesZeros(typeId);',
+        replace: 'return !signs || mergesZeros(typeId) || true;',
+      },
+    ],
+    tests: [indexOnly],
+  },
+  {
+    name: 'plans: entries are shown in place of rows that cannot be made',
+    edits: [
+      {
+        file: use,
+        find: 'if (tree.mayBreak || index.result !== undefined) return undefined;',
+        replace: 'if (index.result !== undefined) return undefined;',
+      },
+    ],
+    tests: [indexOnly],
+  },
+  {
+    name: 'plans: conditions on fields that entries have not are tested on entries',
+    edits: [
+      {
+        file: use,
+        find: 'reads?.every((field) => held.has(field)) === true',
+        replace: 'reads?.some((field) => held.has(field)) !== false',
+      },
+    ],
+    tests: [indexOnly],
+  },
+  {
+    name: 'plans: entries are sorted by what they have not',
+    edits: [{ file: use, find: 'order.every(({ field }) => held.has(field)) &&', replace: '' }],
+    tests: [indexOnly],
+  },
+  {
+    name: 'plans: entries hide what unmerged commits have changed',
+    edits: [
+      {
+        file: stream,
+        find: 'this.#overlaid = state.layers.length > 0;',
+        replace: 'this.#overlaid = state.layers.length > 1e9;',
+      },
+    ],
+    tests: [indexOnly, intersections],
+  },
+  {
+    name: 'plans: keys that are too many to be held rule out nothing, and nothing is tested in their place',
+    edits: [
+      {
+        file: open,
+        find: 'filterOf(residualOf(query, firstCovers))',
+        replace: 'filterOf(residualOf(query, [...firstCovers, ...plan.covered]))',
+      },
+    ],
+    tests: [intersections],
+  },
+  {
+    name: 'plans: an intersection passes over the key that it looks for',
+    edits: [
+      { file: probe, find: '{ ...this.#range, from: entry }', replace: '{ ...this.#range, from: prefixEnd(entry) }' },
+    ],
+    tests: [intersections],
+  },
+  {
+    name: 'plans: a descending intersection passes over the key that it looks for',
+    edits: [
+      { file: probe, find: '{ ...this.#range, to: prefixEnd(entry) }', replace: '{ ...this.#range, to: entry }' },
+    ],
+    tests: [intersections],
+  },
+  {
+    name: 'plans: a transaction has not read the rows that an intersection would show',
+    edits: [
+      {
+        file: 'src/query/query-read.ts',
+        find: `must be tested for.
+      return { keys: undefined, range: undefined, matches: matching(query.conditions) };`,
+        replace: `must be tested for.
+      return { keys: [], range: undefined, matches: matching(residual) };`,
+      },
+    ],
+    tests: [intersections],
+  },
+];
