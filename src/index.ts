@@ -6,6 +6,7 @@ import type { RestoreOptions, RestoreReport } from './care/restore.ts';
 import { createDatabase } from './create.ts';
 import type { Database } from './database.ts';
 import type { StoreDbOptions } from './options.ts';
+import { checkProtection } from './storage/protection.ts';
 
 /**
  * Makes a database instance. It does nothing until `start()` is called. Throws `InvalidOptionError` for a missing, unknown
@@ -23,7 +24,8 @@ export function StoreDb(options: StoreDbOptions): Database {
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   checkPlace('from', options.from);
   checkPlace('to', options.to);
-  return restoreFrom(realEnvironment, options);
+  const { encryption, compression } = options;
+  return restoreFrom(realEnvironment, options, checkProtection(encryption, compression));
 }
 
 export default StoreDb;
@@ -149,3 +151,5 @@ export {
 } from './base/errors.ts';
 export { UniqueIndexError } from './base/unique-index-error.ts';
 export { BookmarkError, BudgetExceededError } from './base/query-errors.ts';
+export { EncryptionKeyError, NotEncryptedError } from './base/encryption-errors.ts';
+export type { Compression, EncryptionOptions } from './storage/protection.ts';

@@ -28,6 +28,8 @@ import { Bridge } from './migration/bridge.ts';
 import { Maintenance } from './maintenance.ts';
 import { checkNodes } from './options.ts';
 import type { CheckedOptions } from './options.ts';
+import { CapsuleCache } from './storage/capsule-cache.ts';
+import { protectedDriver } from './storage/capsule-driver.ts';
 import { ObservedDriver } from './storage/observed.ts';
 import { harmlessHook } from './storage/request-hook.ts';
 import { ReadOnlyDriver } from './storage/read-only.ts';
@@ -95,7 +97,9 @@ export class Instance implements BatchHost, QueryHost {
     const onRequest = options.onRequest && harmlessHook(options.onRequest, this.#logger);
     this.observed = new ObservedDriver(options.driver, { environment, ...(onRequest && { onRequest }) });
     this.#createdMs = environment.monotonicMs();
-    const store = new RetryingDriver(this.observed, environment);
+    const { dbPrefix: prefix, protection } = options;
+    const driver = new RetryingDriver(this.observed, environment);
+    const store = protectedDriver({ driver, prefix, protection, environment });
     this.#driver = options.role === 'replica' ? new ReadOnlyDriver(store) : store;
     this.blobs = new BlobStore(this.#driver, options.dbPrefix);
     this.maintenance = new Maintenance({
@@ -132,12 +136,14 @@ export class Instance implements BatchHost, QueryHost {
   }
 
   async #open(): Promise<void> {
-    const { writeForwardInterval, dbPrefix, nodes } = this.#options;
+    const { writeForwardInterval, dbPrefix, nodes, protection, cacheDriver: cache } = this.#options;
+    const isSecret = cache !== undefined && protection?.hasKeys === true;
     const engine = new Engine({
       ...this.#options,
       environment: this.environment,
       driver: this.#driver,
       prefix: dbPrefix,
+      cacheDriver: isSecret ? new CapsuleCache(cache, protection, this.environment) : cache,
       logger: this.#logger,
       undecided: this.#undecided,
       functions: (name) => this.registry.registeredFunction(name),

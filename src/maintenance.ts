@@ -13,6 +13,7 @@ import { GcSchedule } from './care/gc-schedule.ts';
 import type { HeldSnapshot } from './care/held-snapshot.ts';
 import type { RepairReport } from './care/repair.ts';
 import { runRepair, runVerify } from './care/upkeep.ts';
+import { protectedPlace } from './care/state-copy.ts';
 import type { StorePlace } from './care/state-copy.ts';
 import type { UpkeepOptions } from './care/upkeep.ts';
 import type { VerifyReport } from './care/verify.ts';
@@ -162,7 +163,8 @@ export class Maintenance {
         block0: held.view.block0,
       };
       const signal = engine.untilClosed(options.signal);
-      const copying = copy(source, { ...to }, { ...options, signal });
+      const target = protectedPlace(environment, to, checked.protection);
+      const copying = copy(source, target, { ...options, signal });
       return await engine.withSignal(what, options.signal, () => engine.whileRunning(copying));
     } finally {
       await held.release();

@@ -11,6 +11,8 @@ import type { Role } from './cluster/role.ts';
 import { describeValue } from './format/values.ts';
 import type { CacheDriver } from './storage/cache-driver.ts';
 import type { StorageDriver } from './storage/driver.ts';
+import { checkProtection } from './storage/protection.ts';
+import type { Compression, EncryptionOptions, Protection } from './storage/protection.ts';
 import type { ObservedRequest } from './storage/observed.ts';
 import { s3StandardPrices } from './storage/prices.ts';
 import type { PriceTable } from './storage/prices.ts';
@@ -76,6 +78,17 @@ export interface StoreDbOptions {
    * something was merged since the last time. Default: never, so that `db.gc()` must be called.
    */
   readonly gcInterval?: number;
+  /**
+   * The keys with which everything that is stored is encrypted: AES-256-GCM, before it leaves this process. All instances need
+   * it. Default: nothing is encrypted, and a database that is cannot be opened.
+   */
+  readonly encryption?: EncryptionOptions;
+  /**
+   * How blocks, commits and Block 0 are compressed, each by itself and where it saves a tenth: `'none'`, `'deflate'`, or
+   * `'zstd'`, which needs Node.js 22.15 or newer to write. Blobs are not. All instances of a database that is compressed need
+   * the option, if only as `'none'`. Default: nothing is compressed.
+   */
+  readonly compression?: Compression;
   /** What `db.stats()` reckons `dollars` by. Default: `s3StandardPrices`. */
   readonly prices?: PriceTable;
   /** Called after every request to the driver, for metrics. An error that it throws is logged once. Default: none. */
@@ -101,6 +114,8 @@ export interface CheckedOptions {
   /** In milliseconds; 0: off; undefined: as it is. */
   readonly history: number | undefined;
   readonly gcInterval: number | undefined;
+  /** Of the options `encryption` and `compression`, if either was given. */
+  readonly protection: Protection | undefined;
   readonly prices: PriceTable;
   readonly onRequest: StoreDbOptions['onRequest'] | undefined;
 }
@@ -122,6 +137,8 @@ const known: ReadonlySet<string> = new Set<keyof StoreDbOptions>([
   'mergePolicy',
   'history',
   'gcInterval',
+  'encryption',
+  'compression',
   'prices',
   'onRequest',
 ]);
@@ -207,6 +224,7 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
     history: duration('history', given.history),
     gcInterval:
       given.gcInterval === undefined ? undefined : integer('gcInterval', given.gcInterval, 0, 60_000, 2_147_483_647),
+    protection: checkProtection(given.encryption, given.compression),
     prices: checkPrices(given.prices),
     onRequest,
   };

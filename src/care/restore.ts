@@ -15,9 +15,10 @@ import { BlockCache } from '../memory/block-cache.ts';
 import { listAll } from '../storage/list-all.ts';
 import { ViewContext } from '../table/view.ts';
 import { BlockReader } from '../tree/block-source.ts';
+import type { Compression, EncryptionOptions, Protection } from '../storage/protection.ts';
 import { listBackups, readBackup } from './backup.ts';
 import type { CopyOptions } from './backup.ts';
-import { copyState } from './state-copy.ts';
+import { copyState, protectedPlace } from './state-copy.ts';
 import type { CopyCounts, StorePlace } from './state-copy.ts';
 
 /** What a restore or a clone made. */
@@ -36,6 +37,10 @@ export interface RestoreOptions extends CopyOptions {
   readonly to: StorePlace;
   /** Id of the backup. Default: the newest. */
   readonly backup?: string;
+  /** The keys of the backup; the new database is encrypted with the current one. Default: none, as for `StoreDb()`. */
+  readonly encryption?: EncryptionOptions;
+  /** How the new database is compressed. Default: not at all, as for `StoreDb()`. */
+  readonly compression?: Compression;
 }
 
 /** Memory for inner nodes while blocks are looked for. */
@@ -107,8 +112,14 @@ export async function makeDatabase(
 }
 
 /** Restores a backup to a place where nothing is. */
-export async function restoreFrom(environment: Environment, options: RestoreOptions): Promise<RestoreReport> {
-  const { from, to, backup, signal } = options;
+export async function restoreFrom(
+  environment: Environment,
+  options: RestoreOptions,
+  protection: Protection | undefined,
+): Promise<RestoreReport> {
+  const from = protectedPlace(environment, options.from, protection);
+  const to = protectedPlace(environment, options.to, protection);
+  const { backup, signal } = options;
   const id = backup ?? (await listBackups(from, signal)).at(-1)?.id;
   if (id === undefined) throw new InvalidOptionError('from', `There are no backups under ${from.prefix}/.`);
   const block0 = await readBackup(from, id, signal);

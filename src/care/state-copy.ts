@@ -14,7 +14,9 @@ import { openBlock } from '../format/block.ts';
 import type { Block0 } from '../format/block0.ts';
 import { blobName, folders } from '../format/keys.ts';
 import { decodeRow } from '../format/row-decode.ts';
+import { protectedDriver } from '../storage/capsule-driver.ts';
 import type { StorageDriver } from '../storage/driver.ts';
+import type { Protection } from '../storage/protection.ts';
 import { listAll } from '../storage/list-all.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { View } from '../table/view.ts';
@@ -27,6 +29,17 @@ export interface StorePlace {
   readonly driver: StorageDriver;
   /** What their names begin with, without `/` at either end, as `dbPrefix`. */
   readonly prefix: string;
+}
+
+/** The same place, with what is put there compressed and encrypted as the options say. `databaseId`: whose it is, if known. */
+export function protectedPlace(
+  environment: Environment,
+  { driver, prefix }: StorePlace,
+  protection: Protection | undefined,
+  databaseId?: string,
+): StorePlace {
+  const whose = databaseId !== undefined && { databaseId };
+  return { driver: protectedDriver({ driver, prefix, protection, environment, ...whose }), prefix };
 }
 
 /** How far a copy is. */

@@ -7,6 +7,7 @@
 import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import { checksum } from '../base/checksum.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
+import { refuseCapsule } from './capsule.ts';
 import { block0Name, parseRootName } from './keys.ts';
 import { areEditions } from './stored-edition.ts';
 import type { StoredEdition } from './stored-edition.ts';
@@ -212,6 +213,7 @@ export function decodeBlock0(bytes: Uint8Array): Block0 {
     crc = text.slice(digitsAt, restAt);
     parsed = JSON.parse(text);
   } catch (cause) {
+    refuseCapsule(block0Name, bytes);
     throw new CorruptionError(block0Name, 'Block 0 is not what StoreDb writes', { cause });
   }
   if (checksumText(bytes.subarray(restAt)) !== crc) {

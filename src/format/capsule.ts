@@ -1,0 +1,159 @@
+/**
+ * A capsule: what an object is stored in where it is compressed or encrypted. Blocks, commits and Block 0 are what they are
+ * inside of it. It begins with a header:
+ *
+ *   0  7 bytes  "SDBCAPS"
+ *   7  u8       version (1)
+ *   8  u8       codec (0: none, 1: deflate, 2: zstd)
+ *   9  u8       encryption (0: none, 1: AES-256-GCM)
+ *  10  u8       length of the id of the key
+ *  11  u8       zero
+ *  12  u32      CRC-32 of the object's name, of the bytes 0 to 11, and of those of the header that follow
+ *  16  u48      length of the content if it is compressed, otherwise 0
+ *  22  u16      zero
+ *
+ * and, where it is encrypted,
+ *
+ *  24  8 bytes  tells the key from others of the same id
+ *  32  16 bytes tells the database
+ *  48  32 bytes salt
+ *  80  32 bytes id of the key, padded with zeros
+ *
+ * The checksum only tells damage from a key that is missing. What keeps an encrypted object from being changed is that its
+ * own key depends on every byte of the header, and on the name (capsule-cipher.ts).
+ */
+import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
+import { checksum } from '../base/checksum.ts';
+import { EncryptionKeyError } from '../base/encryption-errors.ts';
+import { CorruptionError, InvalidOptionError, UnknownFormatError } from '../base/errors.ts';
+
+export const Codec = { none: 0, deflate: 1, zstd: 2 } as const;
+export type Codec = (typeof Codec)[keyof typeof Codec];
+
+/** Lengths of the header. */
+export const plainHeaderBytes = 24;
+export const encryptedHeaderBytes = 112;
+export const keyCheckBytes = 8;
+export const databaseTagBytes = 16;
+export const saltBytes = 32;
+/** Longest id of a key, in bytes. */
+export const maxKeyIdBytes = 32;
+/** Longest content that is compressed: a length that is read is believed up to here. */
+export const maxCompressedContentBytes = 64 * 1024 * 1024;
+
+const magic = encodeUtf8('SDBCAPS');
+const version = 1;
+const checksumAt = 12;
+const lengthAt = 16;
+const keyCheckAt = 24;
+const databaseAt = keyCheckAt + keyCheckBytes;
+const saltAt = databaseAt + databaseTagBytes;
+const keyIdAt = saltAt + saltBytes;
+const encryptionNone = 0;
+const encryptionAesGcm = 1;
+
+/** What an encrypted capsule says of how it was made. */
+export interface CapsuleSeal {
+  readonly keyId: string;
+  readonly keyCheck: Uint8Array;
+  /** Zeros where it was written before there was a database. */
+  readonly database: Uint8Array;
+  readonly salt: Uint8Array;
+}
+
+export interface CapsuleHeader {
+  readonly codec: Codec;
+  /** Length of the content if it is compressed, otherwise 0. */
+  readonly contentBytes: number;
+  /** Undefined if it is not encrypted. */
+  readonly seal: CapsuleSeal | undefined;
+  /** The header as it is stored. */
+  readonly bytes: Uint8Array;
+}
+
+export function isCapsule(bytes: Uint8Array): boolean {
+  return bytes.length >= plainHeaderBytes && magic.every((byte, i) => bytes[i] === byte);
+}
+
+function headerChecksum(name: string, header: Uint8Array): number {
+  const named = checksum(header.subarray(0, checksumAt), checksum(encodeUtf8(name)));
+  return checksum(header.subarray(lengthAt), named);
+}
+
+export function encodeCapsuleHeader(name: string, header: Omit<CapsuleHeader, 'bytes'>): Uint8Array {
+  const { codec, contentBytes, seal } = header;
+  const bytes = new Uint8Array(seal === undefined ? plainHeaderBytes : encryptedHeaderBytes);
+  const view = new DataView(bytes.buffer);
+  bytes.set(magic);
+  bytes[7] = version;
+  bytes[8] = codec;
+  bytes[9] = seal === undefined ? encryptionNone : encryptionAesGcm;
+  view.setUint32(lengthAt, contentBytes, true);
+  if (seal !== undefined) {
+    const keyId = encodeUtf8(seal.keyId);
+    bytes[10] = keyId.length;
+    bytes.set(seal.keyCheck, keyCheckAt);
+    bytes.set(seal.database, databaseAt);
+    bytes.set(seal.salt, saltAt);
+    bytes.set(keyId, keyIdAt);
+  }
+  view.setUint32(checksumAt, headerChecksum(name, bytes), true);
+  return bytes;
+}
+
+/** Reads the header of what {@link isCapsule}. Throws `CorruptionError` and `UnknownFormatError`. */
+export function decodeCapsuleHeader(name: string, capsule: Uint8Array): CapsuleHeader {
+  const known = capsule[7] === version && (capsule[8] as number) <= Codec.zstd && (capsule[9] as number) <= 1;
+  const isEncrypted = capsule[9] === encryptionAesGcm;
+  const bytes = capsule.slice(0, isEncrypted ? encryptedHeaderBytes : plainHeaderBytes);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const isWhole = bytes.length === (isEncrypted ? encryptedHeaderBytes : plainHeaderBytes);
+  if (!isWhole || view.getUint32(checksumAt, true) !== headerChecksum(name, bytes)) {
+    if (!known && capsule[7] !== version) throw unknownCapsule(name, capsule);
+    throw new CorruptionError(name, 'The head of the object does not match its checksum');
+  }
+  if (!known) throw unknownCapsule(name, capsule);
+  const codec = bytes[8] as Codec;
+  const contentBytes = view.getUint32(lengthAt, true);
+  const keyIdBytes = bytes[10] as number;
+  const isRight =
+    bytes[11] === 0 &&
+    view.getUint32(20, true) === 0 &&
+    contentBytes <= maxCompressedContentBytes &&
+    (codec !== Codec.none || contentBytes === 0) &&
+    (isEncrypted ? keyIdBytes > 0 && keyIdBytes <= maxKeyIdBytes : keyIdBytes === 0);
+  if (!isRight) throw new CorruptionError(name, 'The head of the object says what cannot be');
+  if (!isEncrypted) return { codec, contentBytes, seal: undefined, bytes };
+  const seal = {
+    keyId: decodeUtf8(bytes.subarray(keyIdAt, keyIdAt + keyIdBytes)),
+    keyCheck: bytes.subarray(keyCheckAt, databaseAt),
+    database: bytes.subarray(databaseAt, saltAt),
+    salt: bytes.subarray(saltAt, keyIdAt),
+  };
+  return { codec, contentBytes, seal, bytes };
+}
+
+function unknownCapsule(name: string, capsule: Uint8Array): UnknownFormatError {
+  const what = `version ${capsule[7]}, codec ${capsule[8]}, encryption ${capsule[9]}`;
+  return new UnknownFormatError(
+    name,
+    `The object is compressed or encrypted in a way (${what}) that this version of store-db does not know: upgrade it`,
+  );
+}
+
+/** Throws if bytes that were taken for something else are a capsule: it was not expected, so that options are missing. */
+export function refuseCapsule(name: string, bytes: Uint8Array): void {
+  if (!isCapsule(bytes)) return;
+  const { seal } = decodeCapsuleHeader(name, bytes);
+  if (seal !== undefined) {
+    throw new EncryptionKeyError(
+      name,
+      seal.keyId,
+      `The database is encrypted, and no keys were given: set the option encryption, with key '${seal.keyId}' among its keys`,
+    );
+  }
+  throw new InvalidOptionError(
+    'compression',
+    `Option compression is missing: the database is compressed (object ${name}). Set it to read that, if only to 'none'.`,
+  );
+}

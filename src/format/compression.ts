@@ -1,0 +1,89 @@
+/**
+ * Compression of one object, in frames of up to 64 KiB of content, so that long ones can be worked on bit by bit:
+ *
+ *   0  u32  bytes that follow; bit 31 is set if they are the content as it is
+ *   4       the content of the frame, compressed for itself
+ */
+import zlib from 'node:zlib';
+import { CorruptionError } from '../base/errors.ts';
+import { Codec } from './capsule.ts';
+
+/** Content of every frame but the last. */
+export const frameBytes = 65_536;
+const asItIs = 0x80000000;
+/** Fast and nearly as small as what takes twice as long. */
+const deflateLevel = 3;
+const zstdLevel = 3;
+
+/** Makes exactly `contentBytes` of a frame, or throws. */
+type Expander = (frame: Uint8Array, contentBytes: number) => Uint8Array;
+
+interface ZstdOfNode {
+  readonly constants: Readonly<Record<string, number>>;
+  readonly zstdCompressSync?: (bytes: Uint8Array, options: object) => Uint8Array;
+  readonly zstdDecompressSync?: (bytes: Uint8Array, options: object) => Uint8Array;
+}
+// Newer than the oldest Node that there are types for here.
+const node = zlib as unknown as ZstdOfNode;
+let expandZstd: Expander | undefined =
+  node.zstdDecompressSync &&
+  ((frame, contentBytes) => node.zstdDecompressSync?.(frame, { maxOutputLength: contentBytes }) as Uint8Array);
+
+/** Whether this runtime can compress with zstd. All can read it. */
+export const canWriteZstd: boolean = node.zstdCompressSync !== undefined;
+
+function compressFrame(codec: Codec, content: Uint8Array): Uint8Array {
+  if (codec === Codec.deflate) return zlib.deflateRawSync(content, { level: deflateLevel, chunkSize: frameBytes });
+  const level = node.constants['ZSTD_c_compressionLevel'] as number;
+  return node.zstdCompressSync?.(content, { params: { [level]: zstdLevel } }) ?? content;
+}
+
+/** A frame with its length before it. */
+export function encodeFrame(codec: Codec, content: Uint8Array): Uint8Array {
+  const compressed = compressFrame(codec, content);
+  const isShorter = compressed.length < content.length;
+  const bytes = isShorter ? compressed : content;
+  const frame = new Uint8Array(4 + bytes.length);
+  new DataView(frame.buffer).setUint32(0, isShorter ? bytes.length : (bytes.length | asItIs) >>> 0, true);
+  frame.set(bytes, 4);
+  return frame;
+}
+
+/** Loads what decompressing needs, once. */
+export async function prepareToExpand(codec: Codec): Promise<void> {
+  if (codec !== Codec.zstd || expandZstd !== undefined) return;
+  const { ZSTDDecoder } = await import('zstddec');
+  const decoder = new ZSTDDecoder();
+  await decoder.init();
+  expandZstd = (frame, contentBytes) => decoder.decode(frame, contentBytes);
+}
+
+function expand(codec: Codec, frame: Uint8Array, contentBytes: number): Uint8Array {
+  if (codec === Codec.deflate) return zlib.inflateRawSync(frame, { maxOutputLength: contentBytes });
+  return (expandZstd as Expander)(frame, contentBytes);
+}
+
+/**
+ * Writes the content of the frame that begins at `at` to `target`, and returns where the frame ends. Throws
+ * `CorruptionError` unless it holds exactly that much. Whatever it says, it makes no more than fits.
+ */
+export function decodeFrame(name: string, codec: Codec, bytes: Uint8Array, at: number, target: Uint8Array): number {
+  if (at + 4 > bytes.length) throw new CorruptionError(name, 'A compressed object ends too early');
+  const head = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(at, true);
+  const length = head & ~asItIs;
+  const end = at + 4 + length;
+  if (end > bytes.length) throw new CorruptionError(name, 'A compressed object ends too early');
+  const frame = bytes.subarray(at + 4, end);
+  let content: Uint8Array | undefined;
+  try {
+    // Of nothing there is no frame.
+    if (target.length > 0) content = head >= asItIs ? frame : expand(codec, frame, target.length);
+  } catch (cause) {
+    throw new CorruptionError(name, 'A compressed object cannot be decompressed', { cause });
+  }
+  if (content?.length !== target.length) {
+    throw new CorruptionError(name, 'A compressed object is not as long as it says');
+  }
+  target.set(content);
+  return end;
+}
