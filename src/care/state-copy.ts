@@ -46,6 +46,7 @@ export function protectedPlace(
 export interface CopyProgress {
   /** Objects that are at the other place, copied or there before. */
   readonly done: number;
+  /** Objects that the state consists of. */
   readonly total: number;
   /** Bytes that went through this process; those that a store copied by itself are not counted. */
   readonly copiedBytes: number;
@@ -67,6 +68,7 @@ export interface CopyCounts {
   readonly objects: number;
   /** Of these, the ones that were not there yet. */
   readonly copiedObjects: number;
+  /** Bytes that went through this process; those that a store copied by itself are not counted. */
   readonly copiedBytes: number;
 }
 

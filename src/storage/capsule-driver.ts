@@ -20,6 +20,7 @@ import type {
   GetResult,
   ListOptions,
   ListPage,
+  PresignOptions,
   PutBody,
   PutOptions,
   PutResult,
@@ -74,7 +75,7 @@ export class CapsuleDriver implements StorageDriver {
   readonly certified?: true;
   readonly describe?: () => Readonly<Record<string, string>>;
   readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
-  readonly presign?: StorageDriver['presign'];
+  readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
   readonly capsules: Capsules;
   readonly #driver: StorageDriver;
   readonly #prefix: string;
