@@ -1,7 +1,7 @@
 /** Looks at a store before, while or after a database is open on it: whether it is safe, and what is there. */
 import { Deadline } from '../base/deadline.ts';
 import type { Environment } from '../base/env.ts';
-import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
+import { CorruptionError, NotSupportedError, UnknownFormatError } from '../base/errors.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import { findStrayObject } from '../cluster/opening.ts';
 import type { Role } from '../cluster/role.ts';
@@ -133,6 +133,7 @@ async function checkPresigning(driver: StorageDriver, prefix: string, signal: Ab
     await untilAborted(driver.presign(`${prefix}/${block0Name}`, { expiresInSeconds: 60 }), signal);
     return { name, status: 'ok', detail: 'URLs for downloads can be made. Whether they work was not tried.' };
   } catch (error) {
+    if (error instanceof NotSupportedError) return { name, status: 'skipped', detail: error.message };
     return { name, status: 'warning', detail: `No URL for a download could be made: ${(error as Error).message}` };
   }
 }

@@ -1,6 +1,8 @@
 /** What a command is: its name, its options, and what it does. */
 import type { InferredOptionTypes, Options } from 'yargs';
 import type { ExitCode } from './exit-code.ts';
+import { readKeyFile } from './key-file.ts';
+import type { StorageOptions } from './key-file.ts';
 import { openDatabase, placeOf } from './open-database.ts';
 import type { OpenDatabase, OpenOptions, Place } from './open-database.ts';
 import type { Terminal } from './terminal.ts';
@@ -17,6 +19,15 @@ export const commonOptions = {
     choices: ['debug', 'info', 'warn', 'error', 'silent'],
     default: 'warn',
     describe: 'Least level of log lines, which go to stderr',
+  },
+  keys: {
+    type: 'string',
+    describe: 'File with the keys of an encrypted database: the option encryption as JSON; default: STOREDB_KEYS',
+  },
+  compression: {
+    choices: ['none', 'deflate', 'zstd'],
+    default: 'none',
+    describe: 'How what the command writes is compressed',
   },
 } as const;
 
@@ -35,12 +46,18 @@ export class Session {
     this.#arguments = args;
   }
 
+  /** How objects are stored, as the command was told. Throws `UsageError`. */
+  get storage(): StorageOptions {
+    const { compression, keys = process.env['STOREDB_KEYS'] } = this.#arguments;
+    return { compression, ...(keys !== undefined && keys !== '' && { encryption: readKeyFile(keys) }) };
+  }
+
   get nodeId(): number {
     return this.#arguments.node;
   }
 
-  place(url: string): Promise<Place> {
-    return placeOf(url, this.signal);
+  async place(url: string): Promise<Place> {
+    return { ...(await placeOf(url, this.signal)), storage: this.storage };
   }
 
   /** Opens a database that exists. */
@@ -51,7 +68,7 @@ export class Session {
   openAt(place: Place, role: OpenOptions['role'], create: boolean = false): Promise<OpenDatabase> {
     const { terminal, signal } = this;
     const { node: nodeId, 'log-level': logLevel } = this.#arguments;
-    return openDatabase(place, { role, nodeId, logLevel, terminal, signal, create });
+    return openDatabase({ ...place, storage: this.storage }, { role, nodeId, logLevel, terminal, signal, create });
   }
 }
 

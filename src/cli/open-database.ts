@@ -6,11 +6,14 @@ import type { Logger, LogLevel } from '../base/logger.ts';
 import { decodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { block0Name } from '../format/keys.ts';
-import type { StorageDriver } from '../storage/driver.ts';
+import { protectedDriver } from '../storage/capsule-driver.ts';
+import type { GetResult, StorageDriver } from '../storage/driver.ts';
+import { checkProtection } from '../storage/protection.ts';
 import type { SchemaDefinition } from '../table/schema.ts';
 import { locate } from './database-url.ts';
 import { UsageError } from './exit-code.ts';
 import { findDatabases } from './find-databases.ts';
+import type { StorageOptions } from './key-file.ts';
 import type { Terminal } from './terminal.ts';
 
 /** A store and the prefix of a database in it, which need not exist. */
@@ -18,6 +21,8 @@ export interface Place {
   readonly driver: StorageDriver;
   readonly store: string;
   readonly prefix: string;
+  /** How objects are stored there. Default: neither compressed nor encrypted. */
+  readonly storage?: StorageOptions;
 }
 
 /** A place as people write it. */
@@ -55,9 +60,17 @@ export function newPlaceOf(url: string): Place {
   );
 }
 
+/** Reads what is in an object of a place. */
+export function readContent(place: Place, name: string, signal: AbortSignal): Promise<GetResult> {
+  const { driver, prefix, storage } = place;
+  const protection = checkProtection(storage?.encryption, storage?.compression);
+  const opened = protectedDriver({ driver, prefix, protection, environment: realEnvironment });
+  return opened.get(`${prefix}/${name}`, { signal });
+}
+
 /** Block 0 as it is stored. Throws `UsageError` if there is none, and `CorruptionError`. */
 export async function readBlock0(place: Place, signal: AbortSignal): Promise<Block0> {
-  const found = await place.driver.get(`${place.prefix}/${block0Name}`, { signal });
+  const found = await readContent(place, block0Name, signal);
   if (found.status !== 'found') throw new UsageError(`There is no database in ${describePlace(place)}.`);
   return decodeBlock0(found.bytes);
 }
@@ -111,9 +124,12 @@ export class OpenDatabase implements AsyncDisposable {
 export async function openDatabase(place: Place, options: OpenOptions): Promise<OpenDatabase> {
   const { role, nodeId, logLevel, terminal, signal, create = false } = options;
   if (!create) await readBlock0(place, signal);
-  const { driver, prefix: dbPrefix } = place;
+  const { driver, prefix: dbPrefix, storage } = place;
   const logger = loggerTo(terminal);
-  const db = createDatabase({ dbPrefix, nodeId, role, driver, logLevel, logger, polling: 'onDemand' }, realEnvironment);
+  const db = createDatabase(
+    { ...storage, dbPrefix, nodeId, role, driver, logLevel, logger, polling: 'onDemand' },
+    realEnvironment,
+  );
   try {
     await db.start();
     const tables = await db.tables({ signal });

@@ -39,7 +39,7 @@ export const saltBytes = 32;
 /** Longest id of a key, in bytes. */
 export const maxKeyIdBytes = 32;
 /** Longest content that is compressed: a length that is read is believed up to here. */
-export const maxCompressedContentBytes = 64 * 1024 * 1024;
+export const maxCompressedContentBytes: number = 64 * 1024 * 1024;
 
 const magic = encodeUtf8('SDBCAPS');
 const version = 1;

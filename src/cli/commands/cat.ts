@@ -16,7 +16,7 @@ import { command, databasePositional } from '../command.ts';
 import type { Command } from '../command.ts';
 import { ExitCode, UsageError } from '../exit-code.ts';
 import { commitText, indexKeyTypes, nodeText, tableKeyTypes } from '../node-text.ts';
-import { describePlace, readBlock0 } from '../open-database.ts';
+import { describePlace, readBlock0, readContent } from '../open-database.ts';
 import type { Place } from '../open-database.ts';
 
 /** Schemas that a block of a table may be of, by version. */
@@ -38,10 +38,10 @@ function blockText(block0: Block0, name: string, bytes: Uint8Array): object {
   return { name, ...nodeText(node, types === undefined ? undefined : tableKeyTypes(types), schema) };
 }
 
-async function readObject({ driver, prefix }: Place, name: string, signal: AbortSignal): Promise<Uint8Array> {
-  const found = await driver.get(`${prefix}/${name}`, { signal });
+async function readObject(place: Place, name: string, signal: AbortSignal): Promise<Uint8Array> {
+  const found = await readContent(place, name, signal);
   if (found.status === 'found') return found.bytes;
-  throw new UsageError(`There is no object ${name} under ${prefix}/.`);
+  throw new UsageError(`There is no object ${name} under ${place.prefix}/.`);
 }
 
 /** What an object says, as a plain value; undefined for objects that are bytes and nothing else. */

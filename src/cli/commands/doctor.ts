@@ -15,7 +15,7 @@ export const doctor: Command = command({
   options: {
     'read-only': { type: 'boolean', default: false, describe: 'The credentials need only read, as those of a replica' },
   },
-  run: async ({ terminal, signal, nodeId }, { database, 'read-only': readOnly }) => {
+  run: async ({ terminal, signal, nodeId, storage }, { database, 'read-only': readOnly }) => {
     // Also where there is no database yet: that is when a store should be looked at.
     const located = locate(database);
     const { driver, prefix: dbPrefix } =
@@ -23,7 +23,7 @@ export const doctor: Command = command({
         ? await placeOf(database, signal).catch(() => ({ ...locate(database), prefix: 'store-db' }))
         : { ...located, prefix: located.prefix };
     const db = createDatabase(
-      { dbPrefix, nodeId, driver, role: readOnly ? 'replica' : 'writer', logLevel: 'silent' },
+      { ...storage, dbPrefix, nodeId, driver, role: readOnly ? 'replica' : 'writer', logLevel: 'silent' },
       realEnvironment,
     );
     const report = await db.doctor({ signal });

@@ -7,7 +7,7 @@ import { ExitCode, UsageError } from '../exit-code.ts';
 import { formatCount, formatTime } from '../figures.ts';
 import { commitSummary } from '../node-text.ts';
 import type { CommitSummary } from '../node-text.ts';
-import { readBlock0 } from '../open-database.ts';
+import { readBlock0, readContent } from '../open-database.ts';
 import type { Place } from '../open-database.ts';
 import { printTable } from '../text-table.ts';
 
@@ -18,12 +18,12 @@ interface LoggedSummary extends CommitSummary {
 }
 
 async function readSummary(
-  { driver, prefix }: Place,
+  place: Place,
   slot: number,
   appliedSeq: number,
   signal: AbortSignal,
 ): Promise<LoggedSummary | undefined> {
-  const found = await driver.get(`${prefix}/${commitName(slot)}`, { signal });
+  const found = await readContent(place, commitName(slot), signal);
   if (found.status !== 'found') return undefined;
   const summary = commitSummary(slot, decodeCommit(slot, found.bytes));
   return { ...summary, sizeBytes: found.sizeBytes, merged: slot <= appliedSeq };

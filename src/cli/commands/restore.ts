@@ -1,5 +1,7 @@
 import { realEnvironment } from '../../base/env.ts';
 import { restoreFrom } from '../../care/restore.ts';
+import type { CopyProgress } from '../../care/state-copy.ts';
+import { checkProtection } from '../../storage/protection.ts';
 import { command } from '../command.ts';
 import type { Command } from '../command.ts';
 import { ExitCode } from '../exit-code.ts';
@@ -17,18 +19,20 @@ export const restore: Command = command({
     to: { type: 'string', demandOption: true, describe: 'URL of the new database' },
   },
   options: { backup: { type: 'string', describe: 'Id of the backup; default: the newest' } },
-  run: async ({ terminal, signal }, args) => {
+  run: async ({ terminal, signal, storage }, args) => {
     const from = newPlaceOf(args.backups);
     const to = newPlaceOf(args.to);
     try {
       using progress = new Progress(terminal, { what: 'restoring', total: 0 });
-      const report = await restoreFrom(realEnvironment, {
+      const options = {
         from,
         to,
         signal,
-        onProgress: ({ done, total }) => progress.set(done, total),
+        onProgress: ({ done, total }: CopyProgress) => progress.set(done, total),
         ...(args.backup !== undefined && { backup: args.backup }),
-      });
+      };
+      const protection = checkProtection(storage.encryption, storage.compression);
+      const report = await restoreFrom(realEnvironment, options, protection);
       progress[Symbol.dispose]();
       if (terminal.json) terminal.printJson(report);
       else
