@@ -14,6 +14,8 @@ import type { GcReport } from './care/gc.ts';
 import { snapshotInfo } from './care/snapshot-info.ts';
 import type { SnapshotInfo } from './care/snapshot-info.ts';
 import type { RepairReport } from './care/repair.ts';
+import { checkRewriteOptions } from './care/rewrite-options.ts';
+import type { RewriteOptions, RewriteReport } from './care/rewrite.ts';
 import { makeDatabase } from './care/restore.ts';
 import type { RestoreReport } from './care/restore.ts';
 import type { StorePlace } from './care/state-copy.ts';
@@ -347,6 +349,16 @@ export class Database {
    */
   async clone(to: StorePlace, options: CopyOptions = {}): Promise<RestoreReport> {
     return this.#instance.maintenance.copy('db.clone()', checkPlace('to', to), checkCopy(options), makeDatabase);
+  }
+
+  /**
+   * Stores anew every object that is not encrypted with the current key, or not compressed, as the options `encryption` and
+   * `compression` say: after a key was replaced, or when encryption is turned on or off. Safe while any number of instances
+   * read, write, merge and collect garbage, as long as all of them have the keys. With `dryRun` it tells which keys are still
+   * needed. Rejects with `InvalidOptionError` where neither option was given, and with `ReadOnlyError` on a replica.
+   */
+  async rewrite(options: RewriteOptions = {}): Promise<RewriteReport> {
+    return this.#instance.maintenance.rewrite(checkRewriteOptions(options));
   }
 
   /**

@@ -40,6 +40,7 @@ export type { TransactionFunction, TransactionOptions } from './transaction/run.
 export { listBackups } from './care/backup.ts';
 export type { BackupInfo, BackupReport, CopyOptions } from './care/backup.ts';
 export type { RestoreOptions, RestoreReport } from './care/restore.ts';
+export type { RewriteOptions, RewriteProgress, RewriteReport } from './care/rewrite.ts';
 export type { CopyCounts, CopyProgress, StorePlace } from './care/state-copy.ts';
 export type { GcOptions } from './care/gc-options.ts';
 export type { GcReport } from './care/gc.ts';

@@ -1,8 +1,10 @@
 /** What keeps a database in order: garbage collection, checks and repairs, migrations, and the look at its store. */
 import { Deadline } from './base/deadline.ts';
 import type { Environment } from './base/env.ts';
+import { InvalidOptionError } from './base/errors.ts';
 import type { Logger } from './base/logger.ts';
 import type { BackupSource, CopyOptions } from './care/backup.ts';
+import { contentTypeOf } from './care/blob-record.ts';
 import { examineStore } from './care/doctor.ts';
 import type { StoreReport } from './care/doctor.ts';
 import { Collector } from './care/gc.ts';
@@ -13,6 +15,8 @@ import { GcSchedule } from './care/gc-schedule.ts';
 import type { HeldSnapshot } from './care/held-snapshot.ts';
 import type { RepairReport } from './care/repair.ts';
 import { runRepair, runVerify } from './care/upkeep.ts';
+import { rewriteObjects } from './care/rewrite.ts';
+import type { RewriteOptions, RewriteReport } from './care/rewrite.ts';
 import { protectedPlace } from './care/state-copy.ts';
 import type { StorePlace } from './care/state-copy.ts';
 import type { UpkeepOptions } from './care/upkeep.ts';
@@ -25,6 +29,8 @@ import type { CallOptions } from './call-options.ts';
 import type { MigrationStatus } from './migration/migration-status.ts';
 import { Migrations } from './migration/migrations.ts';
 import type { CheckedOptions } from './options.ts';
+import { changeableOf } from './root/block0-register.ts';
+import { CapsuleDriver } from './storage/capsule-driver.ts';
 import type { StorageDriver } from './storage/driver.ts';
 import type { Registry } from './table/registry.ts';
 
@@ -169,6 +175,28 @@ export class Maintenance {
     } finally {
       await held.release();
     }
+  }
+
+  /** Stores anew what is not compressed and encrypted as the options say. */
+  rewrite(options: RewriteOptions): Promise<RewriteReport> {
+    const { environment, store, options: checked, writing } = this.#options;
+    const engine = writing('db.rewrite()');
+    if (!(store instanceof CapsuleDriver)) {
+      throw new InvalidOptionError(
+        'encryption',
+        'db.rewrite() stores objects anew as the options encryption and compression say, and neither was given.',
+      );
+    }
+    const context = {
+      environment,
+      driver: store,
+      prefix: checked.dbPrefix,
+      rewriteBlock0: async (signal: AbortSignal | undefined) =>
+        void (await engine.register.update(changeableOf, signal)),
+      contentTypeOf: (blob: string) => contentTypeOf(engine.view, blob),
+    };
+    const rewriting = rewriteObjects(context, { ...options, signal: engine.untilClosed(options.signal) });
+    return engine.withSignal('db.rewrite()', options.signal, () => engine.whileRunning(rewriting));
   }
 
   /** Looks at the store. */

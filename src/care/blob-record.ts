@@ -2,8 +2,12 @@
 import { BlobNotFoundError } from '../base/errors.ts';
 import { blobsSchema, checkBlobRecord } from '../blob/blob-tables.ts';
 import type { BlobRecord } from '../blob/blob-tables.ts';
+import { decodeRow } from '../format/row-decode.ts';
 import { isUuid } from '../format/values.ts';
 import { Query } from '../query/builder.ts';
+import { lookupBlob } from '../table/blob-lists.ts';
+import { TableShape } from '../table/table-shape.ts';
+import type { View } from '../table/view.ts';
 import type { QueryHost } from '../table/query-host.ts';
 
 /** Size, content type and checksums of a blob. Rejects with `BlobNotFoundError`. */
@@ -17,4 +21,12 @@ export async function readBlobRecord(host: QueryHost, reference: string): Promis
     reference,
     `There is no blob ${reference}: its row was deleted, or its field was given another value.`,
   );
+}
+
+const shape = new TableShape(blobsSchema);
+
+/** Media type of a blob that a view lists. */
+export async function contentTypeOf(view: View, blob: string): Promise<string | undefined> {
+  const hit = await lookupBlob(view, '_blobs', blob);
+  return hit && checkBlobRecord(blob, decodeRow(shape.layout, hit.source, hit.base)).contentType;
 }

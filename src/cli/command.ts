@@ -26,8 +26,7 @@ export const commonOptions = {
   },
   compression: {
     choices: ['none', 'deflate', 'zstd'],
-    default: 'none',
-    describe: 'How what the command writes is compressed',
+    describe: 'How what the command writes is compressed; default: none',
   },
 } as const;
 
@@ -48,8 +47,13 @@ export class Session {
 
   /** How objects are stored, as the command was told. Throws `UsageError`. */
   get storage(): StorageOptions {
-    const { compression, keys = process.env['STOREDB_KEYS'] } = this.#arguments;
+    const { compression = 'none', keys = process.env['STOREDB_KEYS'] } = this.#arguments;
     return { compression, ...(keys !== undefined && keys !== '' && { encryption: readKeyFile(keys) }) };
+  }
+
+  /** Whether it was told how to compress. */
+  get isCompressionGiven(): boolean {
+    return this.#arguments.compression !== undefined;
   }
 
   get nodeId(): number {

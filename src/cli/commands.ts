@@ -15,6 +15,7 @@ import { migrate } from './commands/migrate.ts';
 import { query } from './commands/query.ts';
 import { repair } from './commands/repair.ts';
 import { restore } from './commands/restore.ts';
+import { rewrite } from './commands/rewrite.ts';
 import { snapshots } from './commands/snapshots.ts';
 import { stats } from './commands/stats.ts';
 import { tables } from './commands/tables.ts';
@@ -34,6 +35,7 @@ export const commands: readonly Command[] = [
   backups,
   restore,
   clone,
+  rewrite,
   snapshots,
   log,
   cat,

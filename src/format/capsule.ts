@@ -144,12 +144,14 @@ function unknownCapsule(name: string, capsule: Uint8Array): UnknownFormatError {
 /** Throws if bytes that were taken for something else are a capsule: it was not expected, so that options are missing. */
 export function refuseCapsule(name: string, bytes: Uint8Array): void {
   if (!isCapsule(bytes)) return;
-  const { seal } = decodeCapsuleHeader(name, bytes);
-  if (seal !== undefined) {
+  if (bytes[9] !== encryptionNone) {
+    // Not checked: a kept Block 0 has another name than this.
+    const keyId = Buffer.from(bytes.subarray(keyIdAt, keyIdAt + (bytes[10] as number))).toString('latin1');
+    const shown = /^[\w.-]+$/.test(keyId) ? keyId : '';
     throw new EncryptionKeyError(
       name,
-      seal.keyId,
-      `The database is encrypted, and no keys were given: set the option encryption, with key '${seal.keyId}' among its keys`,
+      shown,
+      `The database is encrypted, and no keys were given: set the option encryption, with key '${shown}' among its keys`,
     );
   }
   throw new InvalidOptionError(

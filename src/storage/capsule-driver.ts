@@ -41,6 +41,15 @@ export interface CapsuleDriverOptions {
   readonly databaseId?: string;
 }
 
+/** How an object is stored. */
+export interface StoredForm {
+  readonly etag: string;
+  /** Length of what is stored, in bytes. */
+  readonly sizeBytes: number;
+  /** Undefined where it is neither compressed nor encrypted. */
+  readonly header: CapsuleHeader | undefined;
+}
+
 /** What is known of an object of which ranges are read. */
 interface Head {
   readonly etag: string;
@@ -202,6 +211,20 @@ export class CapsuleDriver implements StorageDriver {
 
   async close(): Promise<void> {
     await this.#driver.close?.();
+  }
+
+  /** How an object is stored; undefined if it is missing. Throws `CorruptionError` and `NotEncryptedError`. */
+  async look(key: string, options: RequestOptions = {}): Promise<StoredForm | undefined> {
+    const name = this.#nameOf(key);
+    const found = await this.#driver.get(key, { ...options, range: { start: 0, end: encryptedHeaderBytes } });
+    if (found.status !== 'found') return undefined;
+    const { etag, sizeBytes } = found;
+    try {
+      return { etag, sizeBytes, header: this.capsules.header(name, found.bytes) };
+    } catch (error) {
+      if (!this.#mayBeBare(name)) throw error;
+      return { etag, sizeBytes, header: undefined };
+    }
   }
 
   /** A range of an object that is not compressed. */

@@ -98,6 +98,11 @@ export class Capsules {
     return { ...header, bytes: encodeCapsuleHeader(name, header) };
   }
 
+  /** Whether content is stored compressed. */
+  async isWorthCompressing(content: Uint8Array): Promise<boolean> {
+    return (await this.#compress(content)) !== undefined;
+  }
+
   async #compress(content: Uint8Array): Promise<Uint8Array | undefined> {
     const { codec } = this.protection;
     if (codec === Codec.none || content.length > maxCompressedContentBytes) return undefined;

@@ -122,7 +122,7 @@ function parseKeys(keys: unknown): Map<string, NamedKey> {
 /** Checks the options; undefined where neither is given. Throws `InvalidOptionError`, which never holds a key. */
 export function checkProtection(encryption: unknown, compression: unknown): Protection | undefined {
   if (encryption === undefined && compression === undefined) return undefined;
-  const codec = codecs.get(compression ?? 'none');
+  const codec = codecs.get(compression === undefined ? 'none' : compression);
   if (codec === undefined) {
     throw new InvalidOptionError('compression', "Option compression must be one of 'none', 'deflate', 'zstd'.");
   }

@@ -1,0 +1,49 @@
+import { command, databasePositional } from '../command.ts';
+import type { Command } from '../command.ts';
+import { ExitCode, UsageError } from '../exit-code.ts';
+import { formatBytes, formatCount, plural } from '../figures.ts';
+import { Progress } from '../progress.ts';
+import { printTable } from '../text-table.ts';
+
+/** `rewrite`: encrypts and compresses what is stored otherwise than the options say. */
+export const rewrite: Command = command({
+  name: 'rewrite',
+  summary: 'Store anew what is not encrypted with the current key, or not compressed as asked',
+  positionals: databasePositional,
+  options: {
+    'dry-run': { type: 'boolean', default: false, describe: 'Write nothing, and tell which keys are still needed' },
+  },
+  examples: [
+    [
+      'rewrite --keys keys.json --compression none s3://bucket/shop',
+      'after keys.json got a new current key, as all instances did',
+    ],
+  ],
+  run: async (session, { database, 'dry-run': dryRun }) => {
+    const { terminal, signal } = session;
+    if (!session.isCompressionGiven) {
+      throw new UsageError('Say how everything is to be compressed: --compression none, deflate or zstd.');
+    }
+    await using opened = await session.open(database, 'writer');
+    using progress = new Progress(terminal, { what: dryRun ? 'looking' : 'rewriting', total: 0 });
+    const report = await opened.db.rewrite({
+      dryRun,
+      signal,
+      onProgress: ({ done, total }) => progress.set(done, total),
+    });
+    progress[Symbol.dispose]();
+    if (terminal.json) terminal.printJson(report);
+    else {
+      const { objects, rewritten, rewrittenBytes, keys, unencrypted, failed } = report;
+      const rows = Object.entries(keys).map(([id, count]) => [id, formatCount(count)]);
+      if (unencrypted > 0) rows.push(['(none)', formatCount(unencrypted)]);
+      printTable(terminal, [{ name: 'key' }, { name: 'objects', align: 'right' }], rows);
+      const verb = dryRun ? 'would be rewritten' : 'rewritten';
+      terminal.print(
+        `${plural(rewritten, 'object')} of ${formatCount(objects)} ${verb}, ${formatBytes(rewrittenBytes)}.`,
+      );
+      for (const { name, message } of failed) terminal.tell(`${name} stays as it is: ${message}`);
+    }
+    return report.failed.length > 0 ? ExitCode.found : ExitCode.done;
+  },
+});
