@@ -1,5 +1,4 @@
 /** What a check has found, each thing once, and not so much of one kind that nobody can read it. */
-import { EncryptionKeyError } from '../base/encryption-errors.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
 import { toHex } from '../base/bytes.ts';
 import { MalformedKey } from '../format/ordered-key.ts';
@@ -31,10 +30,8 @@ export class Findings {
 
   /** Takes note of what damage was met with; anything else is thrown again. `name`: where the error does not tell. */
   addError(subject: Subject, error: unknown, name: string): void {
-    const isFinding = [CorruptionError, UnknownFormatError, EncryptionKeyError].some((kind) => error instanceof kind);
-    if (isFinding) {
-      const { key, message } = error as CorruptionError;
-      this.add(subject, key === '' ? name : key, message);
+    if (error instanceof CorruptionError || error instanceof UnknownFormatError) {
+      this.add(subject, error.key === '' ? name : error.key, error.message);
     } else if (error instanceof MalformedKey) this.add(subject, name, error.message);
     else throw error;
   }

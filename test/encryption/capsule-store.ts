@@ -34,7 +34,16 @@ export function keys(count: number, current: number | null = count): NonNullable
 
 /** Opens it, and registers the table. */
 export async function open(driver: StorageDriver, options: Partial<StoreDbOptions> = {}): Promise<Database> {
-  const db = StoreDb({ dbPrefix: prefix, nodeId: 0, driver, logLevel: 'silent', polling: 'onDemand', ...options });
+  const db = StoreDb({
+    dbPrefix: prefix,
+    nodeId: 0,
+    driver,
+    logLevel: 'silent',
+    polling: 'onDemand',
+    // So that there are objects, and not only roots that are a part of Block 0.
+    blockSizeBytes: 4096,
+    ...options,
+  });
   await db.start();
   db.registerSchema(schema);
   return db;
