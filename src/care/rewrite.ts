@@ -3,6 +3,8 @@
  * is turned on or off. Every one is replaced where it is, on condition that it is still what was read. So its name and what is
  * in it stay the same at every moment, and nobody who reads, writes, merges or collects garbage meanwhile can tell.
  */
+import { compareBytes } from '../base/bytes.ts';
+import { checksum } from '../base/checksum.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { EncryptionKeyError } from '../base/encryption-errors.ts';
@@ -196,34 +198,49 @@ class Rewriting {
     // Only the store of a blob that is not encrypted keeps its media type.
     const isPlainBlob = blob !== undefined && driver.capsules.protection.current === undefined;
     const contentType = isPlainBlob ? await contentTypeOf(blob) : undefined;
-    const body = await this.#body(name, key, form);
-    if (body === undefined) return false;
     const options: PutOptions = {
       if: { etag: form.etag },
       ...(contentType !== undefined && { contentType }),
       ...(signal && { signal }),
     };
     try {
-      return (await driver.put(key, body, options)).status === 'written';
+      const body = await this.#body(name, key, form);
+      return body !== undefined && (await driver.put(key, body, options)).status === 'written';
     } catch (error) {
-      // Whether it was written shows when it is looked at.
+      // Whether anything was written shows when it is looked at.
       if (!(error instanceof StorageError) || attempt >= maxAttempts || signal?.aborted === true) throw error;
       return false;
     }
   }
 
-  /** The content of the object; undefined if it is another one by now. */
-  async #body(name: string, key: string, { etag, sizeBytes }: StoredForm): Promise<PutBody | undefined> {
+  /**
+   * The content of the object; undefined if it is another one by now. What was not encrypted is read twice: nothing else
+   * would tell damage on the way, which would be stored for good.
+   */
+  async #body(name: string, key: string, { etag, sizeBytes, header }: StoredForm): Promise<PutBody | undefined> {
     const { driver } = this.#context;
     const { signal } = this.#options;
-    if (sizeBytes > maxWholeBytes && !mayCompress(name)) return this.#pieces(key, etag);
-    const found = await driver.get(key, signal && { signal });
-    return found.status === 'found' && found.etag === etag ? found.bytes : undefined;
+    if (sizeBytes > maxWholeBytes && !mayCompress(name)) {
+      return this.#pieces(key, etag, header?.seal === undefined ? await this.#checksum(key, etag) : undefined);
+    }
+    const found = await driver.read(key, signal && { signal });
+    if (found?.etag !== etag) return undefined;
+    if (found.isAuthentic) return found.bytes;
+    const again = await driver.read(key, signal && { signal });
+    return again?.etag === etag && compareBytes(again.bytes, found.bytes) === 0 ? found.bytes : undefined;
   }
 
-  async *#pieces(key: string, etag: string): AsyncGenerator<Uint8Array, void, undefined> {
+  async #checksum(key: string, etag: string): Promise<number> {
+    let sum = 0;
+    for await (const bytes of this.#pieces(key, etag)) sum = checksum(bytes, sum);
+    return sum;
+  }
+
+  /** With `expected`, the checksum of the whole: fails before the last piece unless it is that. */
+  async *#pieces(key: string, etag: string, expected?: number): AsyncGenerator<Uint8Array, void, undefined> {
     const { driver } = this.#context;
     const { signal } = this.#options;
+    let sum = 0;
     for (let start = 0, end = 1; start < end; start += pieceBytes) {
       const range = { start, end: start + pieceBytes };
       const found = await driver.get(key, { range, ...(signal && { signal }) });
@@ -231,6 +248,11 @@ class Rewriting {
         throw new StorageError(key, 'none', 'The object was replaced or deleted while it was read.');
       }
       end = found.sizeBytes;
+      sum = checksum(found.bytes, sum);
+      const isLast = start + pieceBytes >= end;
+      if (isLast && expected !== undefined && sum !== expected) {
+        throw new StorageError(key, 'none', 'The object was not the same when it was read again.');
+      }
       if (found.bytes.length > 0) yield found.bytes;
     }
   }

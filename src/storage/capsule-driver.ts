@@ -3,6 +3,7 @@
  * it knows of that. Sizes of objects are those of their content, save in listings, which tell what is stored. What a store is
  * tried out with passes as it is.
  */
+import { NotEncryptedError } from '../base/encryption-errors.ts';
 import { CorruptionError, NotSupportedError, StorageError } from '../base/errors.ts';
 import type { Environment } from '../base/env.ts';
 import { compareBytes } from '../base/bytes.ts';
@@ -48,6 +49,11 @@ export interface StoredForm {
   readonly sizeBytes: number;
   /** Undefined where it is neither compressed nor encrypted. */
   readonly header: CapsuleHeader | undefined;
+}
+
+/** A whole object, taken out of its capsule. */
+export interface OpenedObject extends FoundObject {
+  readonly isAuthentic: boolean;
 }
 
 /** What is known of an object of which ranges are read. */
@@ -122,30 +128,33 @@ export class CapsuleDriver implements StorageDriver {
     // Somebody only wants to know whether it is there.
     if (range?.end === 0) return this.#driver.get(key, options);
     const found = await this.#getWhole(key, name, options);
-    if (found.status !== 'found' || range === undefined) return found;
-    return { ...found, bytes: found.bytes.subarray(range.start, range.end) };
+    if (found.status !== 'found') return found;
+    const { etag, sizeBytes, lastModifiedMs, bytes } = found;
+    const part = range === undefined ? bytes : bytes.subarray(range.start, range.end);
+    return { status: 'found', bytes: part, etag, sizeBytes, lastModifiedMs };
   }
 
-  async #getWhole(key: string, name: string, { range: _, ...options }: GetOptions): Promise<GetResult> {
+  async #getWhole(key: string, name: string, { range: _, ...options }: GetOptions): Promise<OpenedObject | GetResult> {
     for (let attempt = 1; ; attempt++) {
       const found = await this.#driver.get(key, options);
       if (found.status !== 'found') return found;
       try {
-        const bytes = await this.#open(name, found.bytes);
-        return { ...found, bytes, sizeBytes: bytes.length };
+        const { content, header } = await this.#unpack(name, found.bytes);
+        if (header?.seal !== undefined) this.#checkDatabase(name, header);
+        // Whatever database it is: the register tells whether it may be another one than before.
+        if (name === block0Name) this.#noteBlock0(content);
+        return { ...found, bytes: content, sizeBytes: content.length, isAuthentic: header?.seal !== undefined };
       } catch (error) {
         // Damage on the way is possible; damage in the store is there the second time too.
-        if (!(error instanceof CorruptionError) || attempt > 1) throw error;
+        if (!isDamage(error) || attempt > 1) throw error;
       }
     }
   }
 
-  async #open(name: string, object: Uint8Array): Promise<Uint8Array> {
-    const { content, header } = await this.#unpack(name, object);
-    if (header?.seal !== undefined) this.#checkDatabase(name, header);
-    // Whatever database it is: the register tells whether it may be another one than before.
-    if (name === block0Name) this.#noteBlock0(content);
-    return content;
+  /** A whole object, and whether it was encrypted: then it is what was written, for certain. Undefined if it is missing. */
+  async read(key: string, options: RequestOptions = {}): Promise<OpenedObject | undefined> {
+    const found = await this.#getWhole(key, this.#nameOf(key), options);
+    return found.status === 'found' ? (found as OpenedObject) : undefined;
   }
 
   async #unpack(name: string, object: Uint8Array): ReturnType<Capsules['unpack']> {
@@ -216,14 +225,19 @@ export class CapsuleDriver implements StorageDriver {
   /** How an object is stored; undefined if it is missing. Throws `CorruptionError` and `NotEncryptedError`. */
   async look(key: string, options: RequestOptions = {}): Promise<StoredForm | undefined> {
     const name = this.#nameOf(key);
-    const found = await this.#driver.get(key, { ...options, range: { start: 0, end: encryptedHeaderBytes } });
-    if (found.status !== 'found') return undefined;
-    const { etag, sizeBytes } = found;
-    try {
-      return { etag, sizeBytes, header: this.capsules.header(name, found.bytes) };
-    } catch (error) {
-      if (!this.#mayBeBare(name)) throw error;
-      return { etag, sizeBytes, header: undefined };
+    for (let attempt = 1; ; attempt++) {
+      const found = await this.#driver.get(key, { ...options, range: { start: 0, end: encryptedHeaderBytes } });
+      if (found.status !== 'found') return undefined;
+      const { etag, sizeBytes } = found;
+      try {
+        const header = this.capsules.header(name, found.bytes);
+        // Whoever reads ranges of it next is sure to read what is encrypted.
+        if (header?.seal !== undefined && !mayCompress(name)) this.#noteHead(key, name, found);
+        return { etag, sizeBytes, header };
+      } catch (error) {
+        if (this.#mayBeBare(name)) return { etag, sizeBytes, header: undefined };
+        if (!isDamage(error) || attempt > 1) throw error;
+      }
     }
   }
 
@@ -290,6 +304,8 @@ export class CapsuleDriver implements StorageDriver {
   /** Takes note of how an object begins. Throws what {@link Capsules.header} and {@link Capsules.cipher} do. */
   #noteHead(key: string, name: string, { bytes, etag }: FoundObject): Head {
     const head = { etag, cipher: this.#cipherOf(name, bytes) };
+    // That it looked as if it were no capsule may have been damage on the way.
+    if (head.cipher === undefined) return head;
     if (this.#heads.size >= maxHeads) this.#heads.delete(this.#heads.keys().next().value as string);
     this.#heads.set(key, head);
     return head;
@@ -307,6 +323,11 @@ export class CapsuleDriver implements StorageDriver {
       throw error;
     }
   }
+}
+
+/** Whether it may be gone when the object is read again. */
+function isDamage(error: unknown): boolean {
+  return error instanceof CorruptionError || error instanceof NotEncryptedError;
 }
 
 async function refusePresigning(): Promise<string> {

@@ -9,7 +9,8 @@ import { sleep } from '../../src/base/env.ts';
 import { StoreDbError } from '../../src/base/errors.ts';
 import { block0Name, commitName, parseCommitName } from '../../src/format/keys.ts';
 import type { SchemaDefinition } from '../../src/table/schema.ts';
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { storageOptions } from './encryption.ts';
 import { differenceOf, rowsOf, sortedRows, textOf } from './model.ts';
 import type { Key, State } from './model.ts';
 import type { World } from './world.ts';
@@ -36,6 +37,7 @@ const allOverMs = 4 * 86_400_000;
 export class Caretaker {
   readonly #world: World;
   readonly #random: SeededRandom;
+  readonly #ofStorage: SeededRandom = new SeededRandom('storage of the caretaker');
 
   /** The floor at the last sweep. */
   #swept = 0;
@@ -61,6 +63,7 @@ export class Caretaker {
     environment.skewMs = aheadMs;
     const db = createDatabase(
       {
+        ...storageOptions(config.encrypted, this.#ofStorage),
         dbPrefix: prefix,
         nodeId: config.nodeIds[0] as number,
         driver: store,
@@ -91,7 +94,7 @@ export class Caretaker {
 
   /** Raises the floor over slots that are applied, and forgets some of the applied commits' ids. */
   async trim(): Promise<void> {
-    const { store, prefix, trace } = this.#world;
+    const { opened: store, prefix, trace } = this.#world;
     const random = this.#random;
     const key = `${prefix}/${block0Name}`;
     const stored = await store.get(key);
@@ -114,7 +117,7 @@ export class Caretaker {
 
   /** Deletes slots under the floor, those of zombies too. */
   async sweep(): Promise<void> {
-    const { store, prefix, trace } = this.#world;
+    const { opened: store, prefix, trace } = this.#world;
     const stored = await store.get(`${prefix}/${block0Name}`);
     if (stored.status !== 'found') return;
     const { logFloor } = decodeBlock0(stored.bytes);

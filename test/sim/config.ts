@@ -75,6 +75,8 @@ export interface SimConfig {
   readonly auditEveryMs: number;
   /** Whether a table has an index on a function, which some of the nodes have. */
   readonly functions: boolean;
+  /** Whether nodes encrypt and compress what they store, and replace the keys. */
+  readonly encrypted: boolean;
   /** How likely what a node does is about the table with unique indexes, and queries are of all kinds; 0: none is. */
   readonly seatChance: number;
   /** How likely what a node does is about the table that there is in several versions; 0: there is none. */
@@ -130,7 +132,7 @@ function sizeOf(random: SeededRandom): { nodes: number; actions: number } {
 export type SimOverrides = Partial<SimConfig>;
 
 type Migrations = Pick<SimConfig, 'migrationChance' | 'customVersions' | 'brokenChance'>;
-type WithoutHabits = Omit<SimConfig, 'habits' | 'functions' | 'seatChance' | keyof Migrations>;
+type WithoutHabits = Omit<SimConfig, 'habits' | 'functions' | 'encrypted' | 'seatChance' | keyof Migrations>;
 
 /** The general case: a bit of everything. */
 function mixed(random: SeededRandom): WithoutHabits {
@@ -301,12 +303,17 @@ function functionsOf(seed: number): boolean {
   return seed >= firstWithFunctions && new SeededRandom(`functions ${seed}`).chance(0.25);
 }
 
+/** Whether objects are encrypted. That changes nothing else of what a seed says, but for what random numbers are drawn. */
+function encryptedOf(seed: number): boolean {
+  return seed >= firstWithFunctions && new SeededRandom(`encryption ${seed}`).chance(0.25);
+}
+
 /** The configuration of a seed, but for what is set otherwise. */
 export function configOf(seed: number, overrides: SimOverrides = {}): SimConfig {
   const random = new SeededRandom(`configuration ${seed}`);
   const chosen = random.pick([zombies, zombies, garbage, garbage, staged, mixed, mixed, mixed])(random);
   const migrations = { ...migrationsOf(seed), ...overrides };
-  const independent = { seatChance: seatChanceOf(seed), functions: functionsOf(seed) };
+  const independent = { seatChance: seatChanceOf(seed), functions: functionsOf(seed), encrypted: encryptedOf(seed) };
   const config = { ...slower(chosen, migrations), ...migrationsOf(seed), ...independent };
   const { nodeIds, histories } = config;
   const habits = nodeIds.map(() => habitsOf(random, histories, nodeIds));

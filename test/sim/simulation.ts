@@ -9,6 +9,7 @@ import { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
 import { Caretaker } from './caretaker.ts';
 import { configOf } from './config.ts';
 import type { Habits, SimConfig, SimOverrides } from './config.ts';
+import { CapsuleOracle, openedStore } from './encryption.ts';
 import { Judge } from './judge.ts';
 import type { Violation } from './judge.ts';
 import { Ledger } from './ledger.ts';
@@ -71,8 +72,20 @@ class Simulation {
     const reachable = new Reachable(judge, ledger, objects);
     const storedRows = new StoredRows(judge, ledger, objects);
     const trace = new Trace(nowMs, options.print);
-    const store = new WatchedStore({ prefix, objects, ledger, reachable, storedRows, judge, environment: root });
-    this.#world = { prefix, config, root, store, objects, ledger, reachable, judge, trace, ending: false };
+    const { encrypted } = config;
+    const capsules = new CapsuleOracle(encrypted);
+    const store = new WatchedStore({
+      prefix,
+      objects,
+      ledger,
+      reachable,
+      storedRows,
+      judge,
+      environment: root,
+      capsules,
+    });
+    const opened = openedStore(encrypted, store, prefix);
+    this.#world = { prefix, config, root, store, opened, objects, ledger, reachable, judge, trace, ending: false };
     this.#random = random;
     this.#draws = random.next();
     this.#caretaker = new Caretaker(this.#world, random.fork());

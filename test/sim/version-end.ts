@@ -6,7 +6,8 @@ import { sleep } from '../../src/base/env.ts';
 import { StoreDbError } from '../../src/base/errors.ts';
 import { createDatabase } from '../../src/create.ts';
 import type { Database } from '../../src/database.ts';
-import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { SeededRandom } from '../../src/testing/seeded-random.ts';
+import { storageOptions } from './encryption.ts';
 import { schemasOf } from './functions.ts';
 import { marks } from './tables.ts';
 import { rowsOf } from './model.ts';
@@ -72,6 +73,7 @@ export async function endMigrations(world: World, random: SeededRandom): Promise
   const environment = root.fork({ seed: random.integer(0, 0xffff_ffff), lookMs: 0 });
   const db = createDatabase(
     {
+      ...storageOptions(config.encrypted, new SeededRandom('storage at the end')),
       dbPrefix: prefix,
       nodeId: config.nodeIds[0] as number,
       driver: store,

@@ -1,5 +1,6 @@
 /** What all processes of a simulation share. */
 import type { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
+import type { StorageDriver } from '../../src/storage/driver.ts';
 import type { Objects } from './commit-rows.ts';
 import type { SimConfig } from './config.ts';
 import type { Judge } from './judge.ts';
@@ -15,6 +16,8 @@ export interface World {
   /** The network and the store: it never stops. */
   readonly root: VirtualEnvironment;
   readonly store: WatchedStore;
+  /** The same, with objects opened for whoever looks into them. */
+  readonly opened: StorageDriver;
   readonly objects: Objects;
   readonly ledger: Ledger;
   readonly reachable: Reachable;
