@@ -81,7 +81,7 @@ async function measureTable(options: Pick<StoreDbOptions, 'encryption' | 'compre
   db.registerSchema(cities);
   const startedMs = performance.now();
   const batch = db.batch();
-  for (let id = 0; id < rows; id++) void batch.insert(cities, city(id) as never);
+  for (let id = 0; id < rows; id++) void batch.insert(cities, city(id));
   await batch.flush();
   await db.checkpoint();
   const loadMs = performance.now() - startedMs;

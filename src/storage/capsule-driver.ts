@@ -127,14 +127,15 @@ export class CapsuleDriver implements StorageDriver {
     if (range !== undefined && !mayCompress(name)) return this.#getRange(key, name, range, options);
     // Somebody only wants to know whether it is there.
     if (range?.end === 0) return this.#driver.get(key, options);
-    const found = await this.#getWhole(key, name, options);
+    const { range: _range, ...whole } = options;
+    const found = await this.#getWhole(key, name, whole);
     if (found.status !== 'found') return found;
     const { etag, sizeBytes, lastModifiedMs, bytes } = found;
     const part = range === undefined ? bytes : bytes.subarray(range.start, range.end);
     return { status: 'found', bytes: part, etag, sizeBytes, lastModifiedMs };
   }
 
-  async #getWhole(key: string, name: string, { range: _, ...options }: GetOptions): Promise<OpenedObject | GetResult> {
+  async #getWhole(key: string, name: string, options: GetOptions): Promise<OpenedObject | GetResult> {
     for (let attempt = 1; ; attempt++) {
       const found = await this.#driver.get(key, options);
       if (found.status !== 'found') return found;
@@ -199,7 +200,7 @@ export class CapsuleDriver implements StorageDriver {
     if (this.#isPassed(name)) return this.#driver.put(key, body, options);
     const { current } = this.capsules.protection;
     // What a blob is, is nobody's business where it is encrypted.
-    const { contentType: _, ...unnamed } = options;
+    const { contentType: _type, ...unnamed } = options;
     if (!(body instanceof Uint8Array)) {
       if (current === undefined) return this.#driver.put(key, body, options);
       const content = readBody(key, body, options.signal);
@@ -286,7 +287,7 @@ export class CapsuleDriver implements StorageDriver {
     const end = chunks === 0 ? chunkStart(0) + tagBytes : chunkStart(Math.max(chunks, first + 1));
     const found = await this.#driver.get(key, { ...options, range: { start, end } });
     if (found.status !== 'found') return found;
-    if (head === undefined) head = this.#noteHead(key, name, found);
+    head ??= this.#noteHead(key, name, found);
     if (found.etag !== head.etag) return 'changed';
     if (head.cipher === undefined) return { ...found, bytes: found.bytes.subarray(range.start, range.end) };
     const contentBytes = decryptedBytes(found.sizeBytes);

@@ -211,7 +211,8 @@ describe('a capsule', () => {
       changed[at] = (changed[at] as number) ^ 1;
       // Its checksums are those of what is in it.
       const result = await opened(changed, name, by);
-      if (result !== 'damaged') expect(result).toHaveLength(content.length);
+      const isBounded = result instanceof Uint8Array && result.length === content.length;
+      expect(result === 'damaged' || isBounded).toBe(true);
     }
   });
 });

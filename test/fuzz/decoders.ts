@@ -25,6 +25,7 @@ import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { TableShape } from '../../src/table/table-shape.ts';
 import { children, layout, objects, rows, schema, slot } from '../golden/samples.ts';
 import type { ObjectKind } from '../golden/samples.ts';
+import { capsuleTargets } from './capsule-targets.ts';
 import { mutate, mutateBlock0, mutateCommitHeader, resealBlock, resealBlock0, resealCommit } from './mutations.ts';
 
 /** One decoder: `run` makes a case from randomness and throws if the decoder does what it must not. */
@@ -273,6 +274,7 @@ export const targets: Readonly<Record<string, FuzzTarget>> = {
   rows: { weight: 2, run: rowBytes },
   keys: { weight: 6, run: keyBytes },
   'child references': { weight: 4, run: childRef },
+  ...capsuleTargets,
 };
 
 /** The most bytes that any sample has. */

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { blobMutants } from './blob-mutants.ts';
 import { clusterMutants } from './cluster-mutants.ts';
+import { encryptionMutants } from './encryption-mutants.ts';
 import { functionMutants } from './function-mutants.ts';
 import { gcMutants } from './gc-mutants.ts';
 import { logMutants } from './log-mutants.ts';
@@ -31,7 +32,7 @@ export function readFindings(): Findings {
 /** In the order of docs/testing.md. */
 export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
   log: [...logMutants, ...clusterMutants, ...transactionMutants, ...uniqueMutants, ...planMutants, ...functionMutants],
-  objects: [...gcMutants, ...snapshotMutants, ...blobMutants],
+  objects: [...gcMutants, ...snapshotMutants, ...blobMutants, ...encryptionMutants],
   migrations: migrationMutants,
 };
 

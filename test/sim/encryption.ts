@@ -1,5 +1,6 @@
 /** Encryption in the simulator: the keys of the nodes, which they replace as they go, and what the oracle reads by them. */
 import type { Environment } from '../../src/base/env.ts';
+import type { RewriteProgress } from '../../src/care/rewrite.ts';
 import type { Database } from '../../src/database.ts';
 import type { StoreDbOptions } from '../../src/options.ts';
 import { CapsuleDriver } from '../../src/storage/capsule-driver.ts';
@@ -8,6 +9,7 @@ import type { StorageDriver } from '../../src/storage/driver.ts';
 import { checkProtection } from '../../src/storage/protection.ts';
 import type { Protection } from '../../src/storage/protection.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
+import type { SimConfig } from './config.ts';
 
 const keyIds = ['old', 'new'] as const;
 const keys = Object.fromEntries(
@@ -63,16 +65,20 @@ export function openedStore(encrypted: boolean, store: StorageDriver, prefix: st
   return new CapsuleDriver({ driver: store, prefix, protection: allKeys(), environment: instant });
 }
 
-/** How a node rewrites what is stored: all of it, or until it loses patience. */
-export async function rewriteSome(db: Database, random: SeededRandom): Promise<string> {
+/** Whether a node rewrites as its next action. */
+export function mayRewrite({ encrypted }: SimConfig, random: SeededRandom): boolean {
+  return encrypted && random.chance(0.06);
+}
+
+/** A node rewrites what is stored, all of it or until it loses patience: often beside what else it does. */
+export async function rewriteSome(db: Database, random: SeededRandom, failed: (error: unknown) => void): Promise<void> {
   const patience = random.chance(0.3) ? random.integer(1, 20) : Number.POSITIVE_INFINITY;
   const giveUp = new AbortController();
-  const { rewritten, objects, failed } = await db.rewrite({
+  const options = {
     dryRun: random.chance(0.1),
     signal: giveUp.signal,
-    onProgress: ({ done }) => done >= patience && giveUp.abort(new Error('enough')),
-  });
-  if (failed.length > 0)
-    return `failed to rewrite ${failed.map(({ name, message }) => `${name}: ${message}`).join('; ')}`;
-  return `rewrote ${rewritten} of ${objects}`;
+    onProgress: ({ done }: RewriteProgress) => done >= patience && giveUp.abort(new Error('enough')),
+  };
+  const call = db.rewrite(options).then(() => undefined, failed);
+  if (random.chance(0.5)) await call;
 }

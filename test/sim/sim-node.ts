@@ -14,7 +14,7 @@ import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import type { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
 import { mapBlobs } from './blob-ledger.ts';
 import { buildQuery } from './build-query.ts';
-import { rewriteSome, storageOptions } from './encryption.ts';
+import { mayRewrite, rewriteSome, storageOptions } from './encryption.ts';
 import { FunctionUser, schemasOf } from './functions.ts';
 import { bulkOps, randomGet, randomOp, randomQuery } from './generate.ts';
 import type { Habits } from './config.ts';
@@ -245,7 +245,7 @@ export class SimNode {
 
   async #act(): Promise<void> {
     const { config } = this.#world;
-    if (config.encrypted && this.#random.chance(0.06)) return this.#rewrite();
+    if (mayRewrite(config, this.#random)) return rewriteSome(this.db, this.#random, (e) => this.#expect('rewrite', e));
     if (this.#versions?.mayAct() === true) return this.#migrate(this.#versions);
     if (this.#random.chance(config.snapshotChance)) return this.#snapshots.act();
     if (this.#random.chance(config.gcChance)) return this.#collect();
@@ -285,14 +285,6 @@ export class SimNode {
     const collection = run().finally(() => this.#collections.delete(collection));
     this.#collections.add(collection);
     if (random.chance(0.3)) await collection;
-  }
-
-  /** Rewrites what is stored: mostly beside what else it does. */
-  async #rewrite(): Promise<void> {
-    const call = rewriteSome(this.db, this.#random.fork())
-      .then((what) => this.#world.trace.add(this.name, what))
-      .catch((error: unknown) => this.#expect('rewrite', error));
-    if (this.#random.chance(0.5)) await call;
   }
 
   async #write(): Promise<void> {

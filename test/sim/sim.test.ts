@@ -53,10 +53,14 @@ async function violationsFrom(from: number, to: number, config?: SimOverrides): 
 describe('the simulator', () => {
   for (let from = first; from < first + seeds; from += chunk) {
     const to = Math.min(from + chunk, first + seeds) - 1;
-    // Of many, the last ones have an index on a function, whatever the seed says.
-    const config = seeds > chunk && from + chunk >= first + seeds ? { functions: true } : {};
+    // Of many, the last ones have an index on a function, and those before them encrypt, whatever the seed says.
+    const chunksLeft = Math.ceil((first + seeds - from) / chunk);
+    const isMany = seeds > 2 * chunk;
+    const config: SimOverrides =
+      isMany && chunksLeft === 1 ? { functions: true } : isMany && chunksLeft === 2 ? { encrypted: true } : {};
+    const what = 'functions' in config ? ', with an index on a function' : 'encrypted' in config ? ', encrypted' : '';
     it(
-      `finds nothing wrong from seed ${from} to ${to}${'functions' in config ? ', with an index on a function' : ''}`,
+      `finds nothing wrong from seed ${from} to ${to}${what}`,
       async () => expect(await violationsFrom(from, to, config)).toEqual([]),
       chunk * seedTimeoutMs,
     );
