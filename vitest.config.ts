@@ -8,8 +8,8 @@ export default defineConfig({
   resolve: { tsconfigPaths: true },
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    // These need a real object store: npm run test:ceph.
-    exclude: ['test/ceph/**'],
+    // These need a real object store, npm run test:ceph, and a real terminal, npm run test:terminal.
+    exclude: ['test/ceph/**', 'test/terminal/**'],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 60_000,

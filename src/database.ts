@@ -1,16 +1,22 @@
 /** The facade: what an application holds. It wires the parts together and does nothing else itself. */
 import { InvalidOptionError } from './base/errors.ts';
-import { ByteWriter } from './base/bytes.ts';
 import { Batch, tableName } from './batch/batch.ts';
 import type { TableRef, TriggerHandler } from './batch/batch.ts';
-import { normalizeKey } from './batch/operations.ts';
+import { backUp } from './care/backup.ts';
+import type { BackupReport, CopyOptions } from './care/backup.ts';
+import { checkCopy, checkPlace } from './care/copy-options.ts';
 import type { StoreReport } from './care/doctor.ts';
 import type { VerifyReport } from './care/verify.ts';
 import { readBlobRecord } from './care/blob-record.ts';
 import { checkGcOptions } from './care/gc-options.ts';
 import type { GcOptions } from './care/gc-options.ts';
 import type { GcReport } from './care/gc.ts';
+import { snapshotInfo } from './care/snapshot-info.ts';
+import type { SnapshotInfo } from './care/snapshot-info.ts';
 import type { RepairReport } from './care/repair.ts';
+import { makeDatabase } from './care/restore.ts';
+import type { RestoreReport } from './care/restore.ts';
+import type { StorePlace } from './care/state-copy.ts';
 import { checkRepairOptions, checkVerifyOptions } from './care/verify-options.ts';
 import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
 import { BlobReference } from './blob/blob-reference.ts';
@@ -23,44 +29,28 @@ import { checkCommit, checkPosition, checkSnapshotOptions, isTime } from './call
 import type { CallOptions, RefreshOptions, SnapshotOptions } from './call-options.ts';
 import type { CommitRef } from './cluster/fate.ts';
 import type { TriggerOperation } from './table/trigger.ts';
-import { FieldProblem } from './format/row-encode.ts';
 import type { Instance } from './instance.ts';
 import type { RowFor, TriggerApi } from './trigger-api.ts';
 import type { TargetOptions } from './migration/migrations.ts';
 import type { MigrationStatus } from './migration/migration-status.ts';
 import { Query } from './query/builder.ts';
+import { RowGetter } from './query/row-getter.ts';
 import { Snapshot } from './snapshot.ts';
 import type { SchemaDefinition } from './table/schema.ts';
-import type { TableShape } from './table/table-shape.ts';
-import type { TableState } from './table/table-state.ts';
-import { BlockGone } from './tree/block-source.ts';
-import type { RowHit } from './tree/tree.ts';
+import { storedDefinitions } from './table/stored-definition.ts';
 import type { DatabaseStats } from './care/stats.ts';
 import { runTransaction } from './transaction/run.ts';
 import type { TransactionFunction, TransactionOptions } from './transaction/run.ts';
 
-/** A snapshot as `db.snapshots()` lists it. */
-export interface SnapshotInfo {
-  /** Its id. */
-  readonly id: string;
-  /** The generation of the database that it shows. */
-  readonly generation: number;
-  /** Id of the node that took it. */
-  readonly nodeId: number;
-  /** When it was taken, by that node's clock. */
-  readonly createdAt: Date;
-  /** When it may be taken for abandoned unless it is renewed before. */
-  readonly expiresAt: Date;
-}
-
 /** A database, as returned by `StoreDb()`. */
 export class Database {
   readonly #instance: Instance;
-  readonly #key = new ByteWriter(64);
+  readonly #rows: RowGetter;
 
   /** @internal Use `StoreDb()`. */
   constructor(instance: Instance) {
     this.#instance = instance;
+    this.#rows = new RowGetter(instance);
   }
 
   /**
@@ -184,45 +174,9 @@ export class Database {
   get<T extends TableRef>(table: T, primaryKey: unknown): Promise<RowFor<T> | undefined> {
     try {
       this.#instance.running('db.get()');
-      const state = this.#instance.tableState(tableName(table));
-      if (state instanceof Promise) return state.then((fresh) => this.#getIn<T>(fresh, primaryKey));
-      return this.#getIn<T>(state, primaryKey);
+      return this.#rows.get(tableName(table), primaryKey) as Promise<RowFor<T> | undefined>;
     } catch (cause) {
       return rejected(cause);
-    }
-  }
-
-  #getIn<T extends TableRef>(state: TableState, primaryKey: unknown): Promise<RowFor<T> | undefined> {
-    const { shape } = state;
-    const key = this.#key;
-    key.length = 0;
-    try {
-      shape.writeKey(key, normalizeKey(shape.primaryKey, primaryKey));
-    } catch (error) {
-      if (!(error instanceof FieldProblem)) throw error;
-      // A value that no key can have: a query tells one that is only out of range from one of another kind.
-      const query = new Query<RowFor<T>>(this.#instance, shape.name);
-      return query.where(shape.primaryKey.name, '=', primaryKey).first();
-    }
-    const found = state.lookup(key.bytes, key.length);
-    if (found instanceof Promise) return this.#getSlowly<T>(state, found, key.finish());
-    return Promise.resolve(decodeHit(shape, found) as RowFor<T> | undefined);
-  }
-
-  async #getSlowly<T extends TableRef>(
-    state: TableState,
-    first: Promise<RowHit | undefined>,
-    key: Uint8Array,
-  ): Promise<RowFor<T> | undefined> {
-    let found = first;
-    for (let present = state; ; ) {
-      try {
-        return decodeHit(present.shape, await found) as RowFor<T> | undefined;
-      } catch (error) {
-        if (!(error instanceof BlockGone) || !(await this.#instance.viewMovedOn(present))) throw error;
-        present = await this.#instance.tableState(present.shape.name);
-        found = Promise.resolve(present.lookup(key));
-      }
     }
   }
 
@@ -355,9 +309,17 @@ export class Database {
       await engine.refresh(signal);
       return engine.register.current.block0;
     });
-    return block0.snapshots.map(({ id, generation, nodeId, createdMs, expiresMs }) => {
-      return { id, generation, nodeId, createdAt: new Date(createdMs), expiresAt: new Date(expiresMs) };
-    });
+    return block0.snapshots.map(snapshotInfo);
+  }
+
+  /**
+   * The definitions of all tables that are stored, ordered by name, each in the version in force (once a migration has switched,
+   * the new one): what a tool registers that has none of its own. The database's own tables are left out.
+   */
+  async tables(options: CallOptions = {}): Promise<SchemaDefinition[]> {
+    const engine = this.#instance.running('db.tables()');
+    await engine.withDeadline('db.tables()', options.signal, ({ signal }) => engine.refresh(signal));
+    return storedDefinitions(engine.view);
   }
 
   /**
@@ -368,6 +330,23 @@ export class Database {
    */
   async gc(options: GcOptions = {}): Promise<GcReport> {
     return this.#instance.maintenance.collect(checkGcOptions(options));
+  }
+
+  /**
+   * Copies the present state to a place for backups, with another driver or under another prefix: everything that was committed
+   * before the call. What is there already from earlier backups is not copied again. `restoreBackup()` makes a database of it.
+   * Rejects with `InvalidOptionError`, `CorruptionError` and `StorageError`: then no backup was added.
+   */
+  async backup(to: StorePlace, options: CopyOptions = {}): Promise<BackupReport> {
+    return this.#instance.maintenance.copy('db.backup()', checkPlace('to', to), checkCopy(options), backUp);
+  }
+
+  /**
+   * Makes a database of its own out of the present state, with a new id, at a place where nothing is. Within one store that can
+   * copy, nothing is moved through this process. Rejects as {@link backup} does.
+   */
+  async clone(to: StorePlace, options: CopyOptions = {}): Promise<RestoreReport> {
+    return this.#instance.maintenance.copy('db.clone()', checkPlace('to', to), checkCopy(options), makeDatabase);
   }
 
   /**
@@ -391,8 +370,4 @@ export class Database {
 
 async function rejected(cause: unknown): Promise<never> {
   throw cause;
-}
-
-function decodeHit(shape: TableShape, hit: RowHit | undefined): Record<string, unknown> | undefined {
-  return hit === undefined ? undefined : shape.decoder.decode(hit.source, hit.base);
 }

@@ -1,5 +1,8 @@
 /** The package `store-db`: exports only. */
 import { realEnvironment } from './base/env.ts';
+import { checkPlace } from './care/copy-options.ts';
+import { restoreFrom } from './care/restore.ts';
+import type { RestoreOptions, RestoreReport } from './care/restore.ts';
 import { createDatabase } from './create.ts';
 import type { Database } from './database.ts';
 import type { StoreDbOptions } from './options.ts';
@@ -12,14 +15,30 @@ export function StoreDb(options: StoreDbOptions): Database {
   return createDatabase(options, realEnvironment);
 }
 
+/**
+ * Restores a backup that `db.backup()` made: a database with a new id, at a place where nothing is. What an attempt that was
+ * broken off has copied is not copied again. Rejects with `InvalidOptionError`, `CorruptionError` and `StorageError`: then
+ * there is no database yet.
+ */
+export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
+  checkPlace('from', options.from);
+  checkPlace('to', options.to);
+  return restoreFrom(realEnvironment, options);
+}
+
 export default StoreDb;
 
 export type { CallOptions, RefreshOptions, SnapshotOptions } from './call-options.ts';
-export type { Database, SnapshotInfo } from './database.ts';
+export type { Database } from './database.ts';
+export type { SnapshotInfo } from './care/snapshot-info.ts';
 export type { Change, ChangeFeed, ChangesOptions, CommittedChanges } from './changes.ts';
 export type { Snapshot } from './snapshot.ts';
 export type { Transaction } from './transaction/transaction.ts';
 export type { TransactionFunction, TransactionOptions } from './transaction/run.ts';
+export { listBackups } from './care/backup.ts';
+export type { BackupInfo, BackupReport, CopyOptions } from './care/backup.ts';
+export type { RestoreOptions, RestoreReport } from './care/restore.ts';
+export type { CopyCounts, CopyProgress, StorePlace } from './care/state-copy.ts';
 export type { GcOptions } from './care/gc-options.ts';
 export type { GcReport } from './care/gc.ts';
 export type { Garbage, GarbageKind } from './care/gc-store.ts';

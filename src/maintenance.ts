@@ -2,6 +2,7 @@
 import { Deadline } from './base/deadline.ts';
 import type { Environment } from './base/env.ts';
 import type { Logger } from './base/logger.ts';
+import type { BackupSource, CopyOptions } from './care/backup.ts';
 import { examineStore } from './care/doctor.ts';
 import type { StoreReport } from './care/doctor.ts';
 import { Collector } from './care/gc.ts';
@@ -12,6 +13,7 @@ import { GcSchedule } from './care/gc-schedule.ts';
 import type { HeldSnapshot } from './care/held-snapshot.ts';
 import type { RepairReport } from './care/repair.ts';
 import { runRepair, runVerify } from './care/upkeep.ts';
+import type { StorePlace } from './care/state-copy.ts';
 import type { UpkeepOptions } from './care/upkeep.ts';
 import type { VerifyReport } from './care/verify.ts';
 import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
@@ -27,6 +29,8 @@ import type { Registry } from './table/registry.ts';
 
 /** Far beyond what looking at a store takes, which ends by itself. */
 const doctorTimeoutMs = 300_000;
+/** After how long a state that is being copied counts as abandoned unless it is renewed, in milliseconds. */
+const copyPinMs = 600_000;
 
 export interface MaintenanceOptions {
   readonly environment: Environment;
@@ -138,6 +142,31 @@ export class Maintenance {
       functions: (name) => registry.registeredFunction(name),
       hold: (pinning, timeToLiveMs) => hold(engine, what, pinning, timeToLiveMs),
     };
+  }
+
+  /** Copies the present state to another place: as a backup, or as a database of its own. */
+  async copy<T>(
+    what: string,
+    to: StorePlace,
+    options: CopyOptions,
+    copy: (source: BackupSource, to: StorePlace, options: CopyOptions) => Promise<T>,
+  ): Promise<T> {
+    const { environment, driver, options: checked, writing, hold } = this.#options;
+    const engine = writing(what);
+    const held = await hold(engine, what, engine.pinPresent(copyPinMs, options.signal), copyPinMs);
+    try {
+      const source = {
+        environment,
+        place: { driver, prefix: checked.dbPrefix },
+        context: engine.context,
+        block0: held.view.block0,
+      };
+      const signal = engine.untilClosed(options.signal);
+      const copying = copy(source, { ...to }, { ...options, signal });
+      return await engine.withSignal(what, options.signal, () => engine.whileRunning(copying));
+    } finally {
+      await held.release();
+    }
   }
 
   /** Looks at the store. */

@@ -2,7 +2,7 @@
  * Every object name is built and parsed here. Names are relative to the database's prefix; they hold only a-z, 0-9,
  * `-`, `_` and `/`, so that no table, whatever it is called, can leave its place.
  */
-import { encodeUtf8 } from '../base/bytes.ts';
+import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import type { BlockRef } from './child-ref.ts';
 
 export const block0Name = 'block0';
@@ -19,6 +19,12 @@ export function escapeSegment(text: string): string {
     escaped += plain ? String.fromCharCode(byte) : `_${byte.toString(16).padStart(2, '0')}`;
   }
   return escaped;
+}
+
+/** The name that a path segment stands for; anything that is none stands for itself. */
+export function unescapeSegment(segment: string): string {
+  const bytes = segment.replace(/_([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return decodeUtf8(Uint8Array.from(bytes, (character) => character.charCodeAt(0)));
 }
 
 function slotText(slot: number): string {
@@ -95,6 +101,21 @@ export function historyName(generation: number): string {
 /** Generation of a Block 0 that is kept as history; undefined for other names. */
 export function parseHistoryName(name: string): number | undefined {
   return parseGeneration(/^history\/([0-9a-f]{12})$/.exec(name)?.[1]);
+}
+
+/** Folder of the manifests of backups. They are not part of a database. */
+export const backupFolder = 'backups/';
+
+/** Name of a backup's manifest; its id is that of a kept Block 0. */
+export function backupName(id: string): string {
+  return `${backupFolder}${id}`;
+}
+
+/** The backup that a manifest is of, by its name; undefined for other names. */
+export function parseBackupName(name: string): { readonly id: string; readonly generation: number } | undefined {
+  const match = /^backups\/(([0-9a-f]{12})-[0-9a-f]{16})$/.exec(name);
+  const generation = parseGeneration(match?.[2]);
+  return generation === undefined ? undefined : { id: match?.[1] as string, generation };
 }
 
 /** Names a staged run: it can be named by the commit in slot `slot` only. */

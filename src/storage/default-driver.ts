@@ -2,6 +2,7 @@
 import { InvalidOptionError } from '../base/errors.ts';
 import type { StorageDriver } from './driver.ts';
 import { ObjectStoreDriver } from './object-store.ts';
+import type { ObjectStoreDriverOptions } from './object-store-options.ts';
 
 function variable(name: string): string | undefined {
   const value = process.env[name];
@@ -16,10 +17,8 @@ function flag(name: string): boolean | undefined {
   throw new InvalidOptionError(name, `The variable ${name} is '${value}'; it must be 1 or 0.`);
 }
 
-/** The driver for `STOREDB_BUCKET`; undefined where it is not set. */
-export function driverFromProcess(): StorageDriver | undefined {
-  const bucket = variable('STOREDB_BUCKET');
-  if (bucket === undefined) return undefined;
+/** A driver for a bucket: what `options` leave open the variables decide. */
+export function bucketDriver(bucket: string, options: Omit<ObjectStoreDriverOptions, 'bucket'> = {}): StorageDriver {
   const endpoint = variable('STOREDB_ENDPOINT');
   const region = variable('STOREDB_REGION');
   const forcePathStyle = flag('STOREDB_FORCE_PATH_STYLE');
@@ -28,5 +27,12 @@ export function driverFromProcess(): StorageDriver | undefined {
     ...(endpoint === undefined ? {} : { endpoint }),
     ...(region === undefined ? {} : { region }),
     ...(forcePathStyle === undefined ? {} : { forcePathStyle }),
+    ...options,
   });
+}
+
+/** The driver for `STOREDB_BUCKET`; undefined where it is not set. */
+export function driverFromProcess(): StorageDriver | undefined {
+  const bucket = variable('STOREDB_BUCKET');
+  return bucket === undefined ? undefined : bucketDriver(bucket);
 }

@@ -129,6 +129,12 @@ export interface StorageDriver {
   /** A URL from which anyone can download the object for a while, where the store can do that. */
   presign?(key: string, options: PresignOptions): Promise<string>;
   /**
+   * Copies an object within the store, where the store can do that without the bytes being moved through this process.
+   * True: the copy is there, whole. False: it cannot copy this one, and nothing was written. An object that is there already
+   * is replaced, so it is for names whose object never differs.
+   */
+  copy?(from: string, to: string, options?: RequestOptions): Promise<boolean>;
+  /**
    * Removes what uploads under a prefix left behind that began before a time of the store's clock, and that nobody
    * completed: parts that are no objects yet. For stores that keep such parts. Resolves to how many uploads there were.
    */

@@ -1,0 +1,45 @@
+/** The options of calls that copy a database, checked. */
+import { encodeUtf8 } from '../base/bytes.ts';
+import { InvalidOptionError } from '../base/errors.ts';
+import { describeValue } from '../format/values.ts';
+import type { CopyOptions } from './backup.ts';
+import type { StorePlace } from './state-copy.ts';
+
+const methods = ['get', 'put', 'delete', 'list'] as const;
+
+/** Throws `InvalidOptionError`. */
+export function checkPlace(option: string, place: unknown): StorePlace {
+  const { driver, prefix } = (place ?? {}) as Partial<Record<keyof StorePlace, unknown>>;
+  const isDriver = methods.every(
+    (name) => typeof (driver as Record<string, unknown> | undefined)?.[name] === 'function',
+  );
+  if (!isDriver) {
+    throw new InvalidOptionError(
+      `${option}.driver`,
+      `Option ${option}.driver must be a storage driver, not ${describeValue(driver)}.`,
+    );
+  }
+  const isPrefix =
+    typeof prefix === 'string' &&
+    prefix.isWellFormed() &&
+    encodeUtf8(prefix).length <= 512 &&
+    prefix.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
+  if (!isPrefix) {
+    const allowed = 'a string of 1 to 512 UTF-8 bytes that neither begins nor ends with /, as dbPrefix';
+    throw new InvalidOptionError(
+      `${option}.prefix`,
+      `Option ${option}.prefix is ${describeValue(prefix)}; it must be ${allowed}.`,
+    );
+  }
+  return { driver, prefix } as StorePlace;
+}
+
+/** Throws `InvalidOptionError`. */
+export function checkCopy(options: CopyOptions): CopyOptions {
+  const { onProgress } = options;
+  if (onProgress === undefined || typeof onProgress === 'function') return options;
+  throw new InvalidOptionError(
+    'onProgress',
+    `Option onProgress is ${describeValue(onProgress)}; it must be a function.`,
+  );
+}

@@ -1,0 +1,226 @@
+/**
+ * Copies everything that a state of a database consists of, apart from its Block 0, to another place: blocks and blobs. They
+ * never change, so one that is there already is not copied again, and a copy that was broken off can be gone on with.
+ *
+ * Invariant: what is copied through here was checked on the way, against the checksums that it has: damage is not spread.
+ */
+import type { Environment } from '../base/env.ts';
+import { CorruptionError, StorageError } from '../base/errors.ts';
+import { Pacer } from '../base/pacer.ts';
+import { BlobStore } from '../blob/blob-store.ts';
+import { blobsSchema, checkBlobRecord } from '../blob/blob-tables.ts';
+import type { BlobRecord } from '../blob/blob-tables.ts';
+import { openBlock } from '../format/block.ts';
+import type { Block0 } from '../format/block0.ts';
+import { blobName, folders } from '../format/keys.ts';
+import { decodeRow } from '../format/row-decode.ts';
+import type { StorageDriver } from '../storage/driver.ts';
+import { listAll } from '../storage/list-all.ts';
+import { TreeCursor } from '../tree/cursor.ts';
+import { View } from '../table/view.ts';
+import type { ViewContext } from '../table/view.ts';
+import { Reach } from './reach.ts';
+
+/** Where a database or its backups are. */
+export interface StorePlace {
+  /** Keeps the objects. */
+  readonly driver: StorageDriver;
+  /** What their names begin with, without `/` at either end, as `dbPrefix`. */
+  readonly prefix: string;
+}
+
+/** How far a copy is. */
+export interface CopyProgress {
+  /** Objects that are at the other place, copied or there before. */
+  readonly done: number;
+  /** Objects that the state consists of. */
+  readonly total: number;
+  /** Bytes that went through this process; those that a store copied by itself are not counted. */
+  readonly copiedBytes: number;
+}
+
+export interface StateCopyOptions {
+  readonly environment: Environment;
+  readonly from: StorePlace;
+  readonly to: StorePlace;
+  /** Reads the blocks of `from`. */
+  readonly context: ViewContext;
+  readonly signal: AbortSignal | undefined;
+  readonly onProgress: ((progress: CopyProgress) => void) | undefined;
+}
+
+/** What a copy did. */
+export interface CopyCounts {
+  /** Objects that the state consists of. */
+  readonly objects: number;
+  /** Of these, the ones that were not there yet. */
+  readonly copiedObjects: number;
+  /** Bytes that went through this process; those that a store copied by itself are not counted. */
+  readonly copiedBytes: number;
+}
+
+/** Objects that are on their way at the same time, and from which size on a blob goes in pieces. */
+const maxCopies = 16;
+const maxWholeBytes = 4 * 1024 * 1024;
+const attempts = 3;
+
+interface Blob {
+  readonly reference: string;
+  readonly record: BlobRecord;
+}
+
+class StateCopy {
+  readonly #options: StateCopyOptions;
+  readonly #pacer: Pacer;
+  readonly #blobs: BlobStore;
+  /** Names of what is at the other place. */
+  readonly present: Set<string> = new Set();
+  #total = 0;
+  #done = 0;
+  #copiedObjects = 0;
+  #copiedBytes = 0;
+
+  constructor(options: StateCopyOptions) {
+    this.#options = options;
+    this.#pacer = new Pacer(options.environment);
+    this.#blobs = new BlobStore(options.from.driver, options.from.prefix);
+  }
+
+  async run(block0: Block0): Promise<CopyCounts> {
+    const { context, signal } = this.#options;
+    await this.#listPresent();
+    const reach = new Reach(context, this.#pacer);
+    await reach.add(block0, signal);
+    // Roots that are a part of Block 0 are no objects.
+    for (const { name } of block0.inlined) reach.names.delete(name);
+    const blobs = await this.#blobsOf(block0);
+    this.#total = reach.names.size + blobs.length;
+    await this.#each(reach.names, (name) => this.#copyBlock(name));
+    await this.#each(blobs, (blob) => this.#copyBlob(blob));
+    return { objects: this.#total, copiedObjects: this.#copiedObjects, copiedBytes: this.#copiedBytes };
+  }
+
+  async #listPresent(): Promise<void> {
+    const { to, signal } = this.#options;
+    for (const folder of [folders.data, folders.indexes, folders.blobs]) {
+      for await (const { key } of listAll(to.driver, `${to.prefix}/${folder}`, signal && { signal })) {
+        this.present.add(key.slice(to.prefix.length + 1));
+      }
+    }
+  }
+
+  /** The blobs that rows of the state refer to. */
+  async #blobsOf(block0: Block0): Promise<Blob[]> {
+    const { context, signal } = this.#options;
+    const blobs: Blob[] = [];
+    const table = View.ofBlock0(context, block0).table(blobsSchema.name);
+    if (table === undefined) return blobs;
+    const cursor = new TreeCursor(table.tree);
+    cursor.expect(Number.POSITIVE_INFINITY);
+    while (await cursor.next()) {
+      signal?.throwIfAborted();
+      if (this.#pacer.due()) await this.#pacer.pause();
+      for (let i = cursor.from; i < cursor.to; i++) {
+        const row = decodeRow(table.shape.layout, cursor.node, cursor.node.rowBase(i));
+        const reference = row['id'] as string;
+        blobs.push({ reference, record: checkBlobRecord(reference, row) });
+      }
+    }
+    return blobs;
+  }
+
+  /** Works on some at a time; the first failure is the failure of all, once nothing is under way any more. */
+  async #each<T>(items: Iterable<T>, copy: (item: T) => Promise<void>): Promise<void> {
+    const { signal, onProgress } = this.#options;
+    const left = items[Symbol.iterator]();
+    const worker = async (): Promise<void> => {
+      for (let next = left.next(); next.done !== true; next = left.next()) {
+        signal?.throwIfAborted();
+        try {
+          await copy(next.value);
+        } catch (error) {
+          left.return?.();
+          throw error;
+        }
+        this.#done++;
+        onProgress?.({ done: this.#done, total: this.#total, copiedBytes: this.#copiedBytes });
+        if (this.#pacer.due()) await this.#pacer.pause();
+      }
+    };
+    const ended = await Promise.allSettled(Array.from({ length: maxCopies }, worker));
+    const failed = ended.find(({ status }) => status === 'rejected');
+    if (failed !== undefined) throw (failed as PromiseRejectedResult).reason;
+  }
+
+  async #copyBlock(name: string): Promise<void> {
+    if (this.present.has(name)) return;
+    const { from, signal } = this.#options;
+    if (await this.#copiedByStore(name)) return;
+    await this.#repeatedly(async () => {
+      const found = await from.driver.get(`${from.prefix}/${name}`, signal && { signal });
+      if (found.status !== 'found') throw new CorruptionError(name, 'A block that the state refers to is missing');
+      openBlock(name, found.bytes);
+      await this.#put(name, found.bytes, found.bytes.length);
+    });
+  }
+
+  async #copyBlob({ reference, record }: Blob): Promise<void> {
+    const name = blobName(reference);
+    if (this.present.has(name)) return;
+    const { signal } = this.#options;
+    const { sizeBytes, contentType } = record;
+    if (await this.#copiedByStore(name)) return;
+    await this.#repeatedly(async () => {
+      if (sizeBytes === 0) await this.#blobs.check(reference, record, signal);
+      const body =
+        sizeBytes <= maxWholeBytes
+          ? await this.#blobs.read(reference, record, 0, sizeBytes, signal)
+          : this.#blobs.stream(reference, record, 0, sizeBytes, signal);
+      await this.#put(name, body, sizeBytes, contentType);
+    });
+  }
+
+  /** Where both places are in one store that can copy, nothing need be moved through here. */
+  async #copiedByStore(name: string): Promise<boolean> {
+    const { from, to, signal } = this.#options;
+    if (from.driver !== to.driver || from.driver.copy === undefined) return false;
+    const copied = await from.driver.copy(`${from.prefix}/${name}`, `${to.prefix}/${name}`, signal && { signal });
+    if (copied) this.#copiedObjects++;
+    return copied;
+  }
+
+  async #put(
+    name: string,
+    body: Parameters<StorageDriver['put']>[1],
+    bytes: number,
+    contentType?: string,
+  ): Promise<void> {
+    const { to, signal } = this.#options;
+    const options = {
+      if: 'absent',
+      ...(signal && { signal }),
+      ...(contentType !== undefined && { contentType }),
+    } as const;
+    // Lost: somebody else put the same bytes there, or an earlier attempt of this did.
+    await to.driver.put(`${to.prefix}/${name}`, body, options);
+    this.#copiedObjects++;
+    this.#copiedBytes += bytes;
+  }
+
+  async #repeatedly(copy: () => Promise<void>): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await copy();
+        return;
+      } catch (error) {
+        const mayHelp = error instanceof StorageError && attempt < attempts;
+        if (!mayHelp || this.#options.signal?.aborted === true) throw error;
+      }
+    }
+  }
+}
+
+/** Copies what is not there yet. When it has resolved, all that the state consists of is at the other place. */
+export function copyState(block0: Block0, options: StateCopyOptions): Promise<CopyCounts> {
+  return new StateCopy(options).run(block0);
+}

@@ -1,0 +1,88 @@
+/** What a command is: its name, its options, and what it does. */
+import type { InferredOptionTypes, Options } from 'yargs';
+import type { ExitCode } from './exit-code.ts';
+import { openDatabase, placeOf } from './open-database.ts';
+import type { OpenDatabase, OpenOptions, Place } from './open-database.ts';
+import type { Terminal } from './terminal.ts';
+
+/** What every command may be told. */
+export const commonOptions = {
+  json: { type: 'boolean', default: false, describe: 'Print the result as JSON' },
+  node: {
+    type: 'number',
+    default: 255,
+    describe: 'Node id of this process where the command writes; no other that writes may have it',
+  },
+  'log-level': {
+    choices: ['debug', 'info', 'warn', 'error', 'silent'],
+    default: 'warn',
+    describe: 'Least level of log lines, which go to stderr',
+  },
+} as const;
+
+type CommonArguments = InferredOptionTypes<typeof commonOptions>;
+
+/** What a command works with. */
+export class Session {
+  readonly terminal: Terminal;
+  /** Aborted by Ctrl-C. */
+  readonly signal: AbortSignal;
+  readonly #arguments: CommonArguments;
+
+  constructor(terminal: Terminal, signal: AbortSignal, args: CommonArguments) {
+    this.terminal = terminal;
+    this.signal = signal;
+    this.#arguments = args;
+  }
+
+  get nodeId(): number {
+    return this.#arguments.node;
+  }
+
+  place(url: string): Promise<Place> {
+    return placeOf(url, this.signal);
+  }
+
+  /** Opens a database that exists. */
+  async open(url: string, role: OpenOptions['role']): Promise<OpenDatabase> {
+    return this.openAt(await this.place(url), role);
+  }
+
+  openAt(place: Place, role: OpenOptions['role'], create: boolean = false): Promise<OpenDatabase> {
+    const { terminal, signal } = this;
+    const { node: nodeId, 'log-level': logLevel } = this.#arguments;
+    return openDatabase(place, { role, nodeId, logLevel, terminal, signal, create });
+  }
+}
+
+type OptionTable = Readonly<Record<string, Options>>;
+
+/** A command whose options are known by type. */
+export interface Command<P extends OptionTable = OptionTable, O extends OptionTable = OptionTable> {
+  readonly name: string;
+  /** One line for the list of commands. */
+  readonly summary: string;
+  /** In their order; those that are not `demandOption` come last. */
+  readonly positionals: P;
+  readonly options: O;
+  readonly examples?: readonly (readonly [command: string, what: string])[];
+  readonly run: (session: Session, args: InferredOptionTypes<P> & InferredOptionTypes<O>) => Promise<ExitCode>;
+}
+
+/** Gives the options of a command to its `run` by their types. */
+export function command<const P extends OptionTable, const O extends OptionTable>(definition: Command<P, O>): Command {
+  return definition as unknown as Command;
+}
+
+/** The first positional of nearly all commands. */
+export const databasePositional = {
+  database: {
+    type: 'string',
+    demandOption: true,
+    describe: 'URL of the database: file:./data or s3://bucket/prefix',
+  },
+} as const;
+
+export const tablePositional = {
+  table: { type: 'string', demandOption: true, describe: 'Name of the table' },
+} as const;

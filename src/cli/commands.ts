@@ -1,0 +1,43 @@
+/** All commands, in the order in which the help lists them. */
+import type { Command } from './command.ts';
+import { backup } from './commands/backup.ts';
+import { backups } from './commands/backups.ts';
+import { cat } from './commands/cat.ts';
+import { clone } from './commands/clone.ts';
+import { cost } from './commands/cost.ts';
+import { doctor } from './commands/doctor.ts';
+import { explain } from './commands/explain.ts';
+import { exportTable } from './commands/export.ts';
+import { gc } from './commands/gc.ts';
+import { importTable } from './commands/import.ts';
+import { log } from './commands/log.ts';
+import { migrate } from './commands/migrate.ts';
+import { query } from './commands/query.ts';
+import { repair } from './commands/repair.ts';
+import { restore } from './commands/restore.ts';
+import { snapshots } from './commands/snapshots.ts';
+import { stats } from './commands/stats.ts';
+import { tables } from './commands/tables.ts';
+import { verify } from './commands/verify.ts';
+
+export const commands: readonly Command[] = [
+  stats,
+  tables,
+  query,
+  explain,
+  importTable,
+  exportTable,
+  verify,
+  repair,
+  gc,
+  backup,
+  backups,
+  restore,
+  clone,
+  snapshots,
+  log,
+  cat,
+  migrate,
+  doctor,
+  cost,
+];

@@ -1,0 +1,49 @@
+import { command, databasePositional } from '../command.ts';
+import type { Command } from '../command.ts';
+import { ExitCode } from '../exit-code.ts';
+import { formatBytes, plural } from '../figures.ts';
+import { describePlace, newPlaceOf } from '../open-database.ts';
+import { Progress } from '../progress.ts';
+
+/** `backup`: copies a database to a place for backups. */
+export const backup: Command = command({
+  name: 'backup',
+  summary: 'Copy the present state to a place for backups: what is not there yet',
+  positionals: {
+    ...databasePositional,
+    to: {
+      type: 'string',
+      demandOption: true,
+      describe: 'URL of the backups: file:./backups#shop or s3://bucket/backups/shop',
+    },
+  },
+  options: {},
+  examples: [
+    [
+      'backup s3://bucket/shop file:./backups#shop',
+      'every night, for instance: each is a full one, and copies what is new',
+    ],
+  ],
+  run: async (session, { database, to }) => {
+    const { terminal, signal } = session;
+    const target = newPlaceOf(to);
+    try {
+      await using opened = await session.open(database, 'writer');
+      using progress = new Progress(terminal, { what: 'backing up', total: 0 });
+      const report = await opened.db.backup(target, {
+        signal,
+        onProgress: ({ done, total }) => progress.set(done, total),
+      });
+      progress[Symbol.dispose]();
+      if (terminal.json) terminal.printJson(report);
+      else {
+        const { id, objects, copiedObjects, copiedBytes } = report;
+        const copied = `${plural(copiedObjects, 'object')} of ${objects} copied, ${formatBytes(copiedBytes)}`;
+        terminal.print(`Backup ${id} is in ${describePlace(target)}: ${copied}.`);
+      }
+      return ExitCode.done;
+    } finally {
+      await target.driver.close?.();
+    }
+  },
+});

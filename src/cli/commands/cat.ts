@@ -1,0 +1,99 @@
+import { decodeBlock0 } from '../../format/block0.ts';
+import type { Block0 } from '../../format/block0.ts';
+import { decodeCommit } from '../../format/commit.ts';
+import {
+  block0Name,
+  parseBlobName,
+  parseBlockName,
+  parseCommitName,
+  parseHistoryName,
+  parseRootName,
+  unescapeSegment,
+} from '../../format/keys.ts';
+import { openNode } from '../../format/node.ts';
+import type { StoredSchema } from '../../format/stored-schema.ts';
+import { command, databasePositional } from '../command.ts';
+import type { Command } from '../command.ts';
+import { ExitCode, UsageError } from '../exit-code.ts';
+import { commitText, indexKeyTypes, nodeText, tableKeyTypes } from '../node-text.ts';
+import { describePlace, readBlock0 } from '../open-database.ts';
+import type { Place } from '../open-database.ts';
+
+/** Schemas that a block of a table may be of, by version. */
+function schemasOf(block0: Block0, table: string): StoredSchema[] {
+  const stored = block0.tables.find(({ name }) => name === table);
+  return stored === undefined ? [] : stored.versions.map(({ schema }) => schema);
+}
+
+function blockText(block0: Block0, name: string, bytes: Uint8Array): object {
+  const node = openNode(name, bytes);
+  const [folder, table = '', index = ''] = name.split('/').map(unescapeSegment);
+  const schemas = schemasOf(block0, table);
+  if (folder === 'indexes') {
+    const types = schemas.map((schema) => indexKeyTypes(schema, index)).find((found) => found !== undefined);
+    return { name, ...nodeText(node, types, undefined) };
+  }
+  const schema = schemas.find(({ version }) => version === node.schemaVersion);
+  const types = schema ?? schemas[0];
+  return { name, ...nodeText(node, types === undefined ? undefined : tableKeyTypes(types), schema) };
+}
+
+async function readObject({ driver, prefix }: Place, name: string, signal: AbortSignal): Promise<Uint8Array> {
+  const found = await driver.get(`${prefix}/${name}`, { signal });
+  if (found.status === 'found') return found.bytes;
+  throw new UsageError(`There is no object ${name} under ${prefix}/.`);
+}
+
+/** What an object says, as a plain value; undefined for objects that are bytes and nothing else. */
+async function objectText(place: Place, name: string, signal: AbortSignal): Promise<object | undefined> {
+  if (name === block0Name) return readBlock0(place, signal);
+  if (parseRootName(name) !== undefined || parseHistoryName(name) !== undefined) {
+    return decodeBlock0(await readObject(place, name, signal));
+  }
+  const slot = parseCommitName(name);
+  if (slot !== undefined) return commitText(slot, decodeCommit(slot, await readObject(place, name, signal)));
+  if (parseBlockName(name) !== undefined) {
+    const block0 = await readBlock0(place, signal);
+    // Roots may be a part of Block 0.
+    const inlined = block0.inlined.find((root) => root.name === name);
+    const decoded = inlined === undefined ? undefined : new Uint8Array(Buffer.from(inlined.block, 'base64'));
+    return blockText(block0, name, decoded ?? (await readObject(place, name, signal)));
+  }
+  return undefined;
+}
+
+/** `cat`: any object of a database, readable. */
+export const cat: Command = command({
+  name: 'cat',
+  summary: 'Print Block 0, a commit or a block as JSON, and a blob as it is',
+  positionals: {
+    ...databasePositional,
+    object: { type: 'string', default: block0Name, describe: 'Name of the object, without the prefix of the database' },
+  },
+  options: {},
+  examples: [
+    ['cat file:./data', 'Block 0, the root of the database'],
+    ['cat file:./data committed/0000000000000001', 'the first commit'],
+  ],
+  run: async (session, { database, object }) => {
+    const { terminal, signal } = session;
+    const place = await session.place(database);
+    try {
+      const name = object.startsWith(`${place.prefix}/`) ? object.slice(place.prefix.length + 1) : object;
+      const text = await objectText(place, name, signal);
+      if (text !== undefined) {
+        if (terminal.json) terminal.printJson(text);
+        else terminal.print(JSON.stringify(text, undefined, 2));
+        return ExitCode.done;
+      }
+      if (parseBlobName(name) === undefined) {
+        const kinds = `${block0Name}, committed/…, data/…, indexes/…, roots/…, history/… or blobs/…`;
+        throw new UsageError(`${name} is no object of ${describePlace(place)} that can be shown: ${kinds}.`);
+      }
+      terminal.output.write(await readObject(place, name, signal));
+      return ExitCode.done;
+    } finally {
+      await place.driver.close?.();
+    }
+  },
+});

@@ -1,0 +1,62 @@
+import { command, databasePositional } from '../command.ts';
+import type { Command } from '../command.ts';
+import { confirmed, yesOption } from '../confirmation.ts';
+import { ExitCode, UsageError } from '../exit-code.ts';
+import { formatBytes, formatCount, plural } from '../figures.ts';
+import { describePlace } from '../open-database.ts';
+import { printTable } from '../text-table.ts';
+
+function hours(option: string, value: number | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  if (Number.isFinite(value) && value >= 0) return Math.round(value * 3_600_000);
+  throw new UsageError(`--${option} is ${value}; it must be hours, at least 0.`);
+}
+
+/** `gc`: deletes what nothing needs any more. */
+export const gc: Command = command({
+  name: 'gc',
+  summary: 'Delete what nothing needs any more',
+  positionals: databasePositional,
+  options: {
+    'dry-run': { type: 'boolean', default: false, describe: 'Delete nothing, and list what would be deleted and why' },
+    'grace-hours': { type: 'number', describe: 'Leave blobs alone that were uploaded since; default 24' },
+    'log-hours': { type: 'number', describe: 'Keep merged commits for so long; default 1' },
+    ...yesOption,
+  },
+  run: async (session, { database, 'dry-run': dryRun, 'grace-hours': grace, 'log-hours': log, yes }) => {
+    const { terminal, signal } = session;
+    const graceMs = hours('grace-hours', grace);
+    const logRetentionMs = hours('log-hours', log);
+    const place = await session.place(database);
+    const question = `Delete the garbage of ${describePlace(place)}?`;
+    if (!dryRun && !(await confirmed(session, question, yes))) return ExitCode.interrupted;
+    await using opened = await session.openAt(place, 'writer');
+    const report = await opened.db.gc({
+      dryRun,
+      signal,
+      ...(graceMs !== undefined && { graceMs }),
+      ...(logRetentionMs !== undefined && { logRetentionMs }),
+    });
+    if (terminal.json) terminal.printJson(report);
+    else {
+      if (report.garbage.length > 0) {
+        printTable(
+          terminal,
+          [{ name: 'kind' }, { name: 'bytes', align: 'right' }, { name: 'object' }, { name: 'why' }],
+          report.garbage.map(({ kind, sizeBytes, name, reason }) => [kind, formatCount(sizeBytes), name, reason]),
+        );
+      }
+      const kinds = Object.entries(report.counts).filter(([, count]) => count > 0);
+      const total = kinds.reduce((sum, [, count]) => sum + count, 0);
+      const what = kinds.map(([kind, count]) => `${kind}: ${formatCount(count)}`).join(', ');
+      const verb = dryRun ? 'would be deleted' : 'deleted';
+      terminal.print(
+        total === 0
+          ? 'Nothing to delete.'
+          : `${plural(total, 'object')} ${verb} (${what}), ${formatBytes(report.freedBytes)}.`,
+      );
+      for (const { name, message } of report.failed) terminal.tell(`The store did not delete ${name}: ${message}`);
+    }
+    return report.failed.length > 0 ? ExitCode.found : ExitCode.done;
+  },
+});

@@ -1,0 +1,79 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { MigrationStatus } from '../../migration/migration-status.ts';
+import { command, databasePositional, tablePositional } from '../command.ts';
+import type { Command, Session } from '../command.ts';
+import { confirmed, yesOption } from '../confirmation.ts';
+import { ExitCode, UsageError } from '../exit-code.ts';
+import { formatCount } from '../figures.ts';
+import type { OpenDatabase } from '../open-database.ts';
+import { Progress } from '../progress.ts';
+import { readSchemaFile } from '../schema-text.ts';
+import { printFacts } from '../text-table.ts';
+import type { Terminal } from '../terminal.ts';
+
+const pollMs = 250;
+
+function print(terminal: Terminal, status: MigrationStatus): void {
+  if (terminal.json) {
+    terminal.printJson(status);
+    return;
+  }
+  const { state, from, to, rowsDone, rowsTotal, blockers } = status;
+  printFacts(terminal, [
+    ['state', state],
+    ['version', to === null ? String(from ?? 'none') : `${from ?? 'none'} to ${to}`],
+    ['rows', to === null ? formatCount(rowsTotal) : `${formatCount(rowsDone)} of ${formatCount(rowsTotal)}`],
+    ...blockers.map((blocker) => ['in the way', blocker] as const),
+  ]);
+}
+
+/** Waits until the work is done, or cannot be. */
+async function untilDone({ terminal, signal }: Session, { db }: OpenDatabase, table: string): Promise<MigrationStatus> {
+  using progress = new Progress(terminal, { what: `migrating ${table}`, total: 0 });
+  for (;;) {
+    const status = await db.migrationStatus(table, { signal });
+    if (status.state !== 'building' && status.state !== 'beside') return status;
+    progress.set(status.rowsDone, status.rowsTotal);
+    await wait(pollMs, undefined, { signal });
+  }
+}
+
+/** `migrate`: brings a table to another version of its schema. */
+export const migrate: Command = command({
+  name: 'migrate',
+  summary: 'Bring a table to a new version of its schema, cancel that, or tell how far it is',
+  positionals: { ...databasePositional, ...tablePositional },
+  options: {
+    to: { type: 'string', describe: 'File with the schema of the new version as JSON; without it, the status is told' },
+    cancel: { type: 'boolean', default: false, describe: 'Go back to the old version' },
+    ...yesOption,
+  },
+  examples: [
+    ['migrate file:./data cities --to cities-v2.json', 'rows are made as registerSchema() without migrate does'],
+  ],
+  run: async (session, { database, table, to, cancel, yes }) => {
+    const { terminal, signal } = session;
+    if (to !== undefined && cancel) throw new UsageError('--to and --cancel ask for opposite things.');
+    const schema = to === undefined ? undefined : await readSchemaFile(to);
+    if (schema !== undefined && schema.name !== table) {
+      throw new UsageError(`The schema in ${to as string} is of table ${schema.name}, not of ${table}.`);
+    }
+    await using opened = await session.open(database, schema === undefined && !cancel ? 'replica' : 'writer');
+    opened.table(table);
+    if (cancel) {
+      if (!(await confirmed(session, `Go back to the old version of ${table}?`, yes))) return ExitCode.interrupted;
+      await opened.db.cancelMigration(table, { signal });
+    }
+    if (schema === undefined) {
+      print(terminal, await opened.db.migrationStatus(table, { signal }));
+      return ExitCode.done;
+    }
+    opened.db.registerSchema(schema);
+    const question = `Bring ${table} to version ${schema.version}? It can be cancelled until the old version is retired.`;
+    if (!(await confirmed(session, question, yes))) return ExitCode.interrupted;
+    await opened.db.setTargetSchemaVersion(table, schema.version);
+    const status = await untilDone(session, opened, table);
+    print(terminal, status);
+    return status.state === 'blocked' ? ExitCode.found : ExitCode.done;
+  },
+});

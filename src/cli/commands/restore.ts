@@ -1,0 +1,44 @@
+import { realEnvironment } from '../../base/env.ts';
+import { restoreFrom } from '../../care/restore.ts';
+import { command } from '../command.ts';
+import type { Command } from '../command.ts';
+import { ExitCode } from '../exit-code.ts';
+import { plural } from '../figures.ts';
+import { describePlace, newPlaceOf } from '../open-database.ts';
+import { Progress } from '../progress.ts';
+import { backupsPositional } from './backups.ts';
+
+/** `restore`: makes a database of a backup. */
+export const restore: Command = command({
+  name: 'restore',
+  summary: 'Make a database of a backup, with a new id, where nothing is',
+  positionals: {
+    ...backupsPositional,
+    to: { type: 'string', demandOption: true, describe: 'URL of the new database' },
+  },
+  options: { backup: { type: 'string', describe: 'Id of the backup; default: the newest' } },
+  run: async ({ terminal, signal }, args) => {
+    const from = newPlaceOf(args.backups);
+    const to = newPlaceOf(args.to);
+    try {
+      using progress = new Progress(terminal, { what: 'restoring', total: 0 });
+      const report = await restoreFrom(realEnvironment, {
+        from,
+        to,
+        signal,
+        onProgress: ({ done, total }) => progress.set(done, total),
+        ...(args.backup !== undefined && { backup: args.backup }),
+      });
+      progress[Symbol.dispose]();
+      if (terminal.json) terminal.printJson(report);
+      else
+        terminal.print(
+          `The database is in ${describePlace(to)}, with id ${report.databaseId}: ${plural(report.objects, 'object')}.`,
+        );
+      return ExitCode.done;
+    } finally {
+      await from.driver.close?.();
+      await to.driver.close?.();
+    }
+  },
+});

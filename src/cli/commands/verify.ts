@@ -1,0 +1,62 @@
+import { command, databasePositional } from '../command.ts';
+import type { Command } from '../command.ts';
+import { ExitCode } from '../exit-code.ts';
+import { formatBytes, formatCount, plural } from '../figures.ts';
+import { printFindings } from '../findings.ts';
+import { Progress } from '../progress.ts';
+import { printTable } from '../text-table.ts';
+
+/** `verify`: reads everything and checks it. */
+export const verify: Command = command({
+  name: 'verify',
+  summary: 'Read everything and check it; exit status 1 if something is wrong',
+  positionals: databasePositional,
+  options: {
+    deep: { type: 'boolean', default: false, describe: 'Also blobs, snapshots, history and the list of all objects' },
+  },
+  run: async (session, { database, deep }) => {
+    const { terminal, signal } = session;
+    await using opened = await session.open(database, 'replica');
+    using progress = new Progress(terminal, { what: 'checking', total: 0 });
+    const report = await opened.db.verify({
+      deep,
+      signal,
+      onProgress: ({ checked, total }) => progress.set(checked, total),
+    });
+    progress[Symbol.dispose]();
+    if (terminal.json) {
+      terminal.printJson(report);
+      return report.ok ? ExitCode.done : ExitCode.found;
+    }
+    printTable(
+      terminal,
+      [{ name: 'table' }, { name: 'rows', align: 'right' }, { name: 'blocks', align: 'right' }, { name: 'indexes' }],
+      report.tables.map(({ name, rows, blocks, indexes }) => [
+        name,
+        formatCount(rows),
+        formatCount(blocks),
+        indexes.map((index) => `${index.name} (${formatCount(index.entries)})`).join(', '),
+      ]),
+    );
+    printFindings(terminal, report.findings);
+    const { blobs, garbage, unknownObjects = [], keptStates } = report;
+    if (blobs !== undefined) terminal.print(`${plural(blobs.objects, 'blob')} read, ${formatBytes(blobs.bytes)}.`);
+    if (keptStates !== undefined && keptStates > 0) terminal.print(`${plural(keptStates, 'earlier state')} checked.`);
+    if (garbage !== undefined && garbage.objects > 0) {
+      terminal.print(
+        `${plural(garbage.objects, 'object')} of garbage, ${formatBytes(garbage.bytes)}: gc would delete them.`,
+      );
+    }
+    if (unknownObjects.length > 0) {
+      terminal.print(
+        `${plural(unknownObjects.length, 'object')} of somebody else: ${unknownObjects.slice(0, 5).join(', ')}`,
+      );
+    }
+    if (report.ok) terminal.print(terminal.style('green', 'Nothing is wrong.'));
+    else {
+      const count = plural(report.findings.length, 'thing is', 'things are');
+      terminal.print(`${terminal.style('red', `${count} wrong.`)} \`store-db repair\` makes damaged indexes anew.`);
+    }
+    return report.ok ? ExitCode.done : ExitCode.found;
+  },
+});

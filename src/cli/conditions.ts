@@ -1,0 +1,67 @@
+/** Conditions and orders as they are written on the command line. */
+import { operators } from '../query/comparison.ts';
+import type { Operator } from '../query/comparison.ts';
+import type { Query } from '../query/builder.ts';
+import type { SchemaDefinition } from '../table/schema.ts';
+import { UsageError } from './exit-code.ts';
+import { fromText, ValueError } from './row-values.ts';
+
+type Row = Record<string, unknown>;
+
+const form = 'field operator value, such as "country = FR", "year BETWEEN 1900,1950" or "name PREFIX \'New \'"';
+const pattern = /^\s*(?:"([^"]+)"|([^\s"'!=<>]+))\s*(!=|>=|<=|=|>|<|\b(?:IN|BETWEEN|PREFIX)\b)\s*(.*?)\s*$/is;
+
+function unquoted(text: string): string {
+  const match = /^'((?:[^']|'')*)'$/s.exec(text) ?? /^"((?:[^"]|"")*)"$/s.exec(text);
+  return match === null ? text : (match[1] as string).replace(/''|""/g, (pair) => pair.charAt(0));
+}
+
+/** Splits at commas that are not in quotes. */
+function items(text: string): string[] {
+  if (text.trim() === '') return [];
+  return (text.match(/(?:'(?:[^']|'')*'|"(?:[^"]|"")*"|[^,])+/gs) ?? []).map((item) => item.trim());
+}
+
+function fieldOf(schema: SchemaDefinition, name: string): SchemaDefinition['fields'][string] {
+  const field = Object.hasOwn(schema.fields, name) ? schema.fields[name] : undefined;
+  if (field !== undefined) return field;
+  throw new UsageError(`Table ${schema.name} has no field ${name}. It has ${Object.keys(schema.fields).join(', ')}.`);
+}
+
+/** One value; `null` without quotes is null. */
+function valueOf(schema: SchemaDefinition, name: string, text: string): unknown {
+  if (text === 'null') return null;
+  try {
+    return fromText(fieldOf(schema, name).typeId, unquoted(text));
+  } catch (error) {
+    if (error instanceof ValueError) throw new UsageError(`Field ${name}: ${error.message}.`);
+    throw error;
+  }
+}
+
+/** Adds the conditions to a query. Throws `UsageError`. */
+export function addConditions(query: Query<Row>, schema: SchemaDefinition, conditions: readonly string[]): void {
+  for (const condition of conditions) {
+    const match = pattern.exec(condition);
+    if (match === null) throw new UsageError(`'${condition}' is no condition: write ${form}.`);
+    const name = (match[1] ?? match[2]) as string;
+    const operator = (match[3] as string).toUpperCase() as Operator;
+    const text = match[4] as string;
+    if (!operators.includes(operator)) throw new UsageError(`There is no operator ${operator}.`);
+    fieldOf(schema, name);
+    const isList = operator === 'IN' || operator === 'BETWEEN';
+    const value = isList
+      ? items(text.replace(/^[[(](.*)[\])]$/s, '$1')).map((item) => valueOf(schema, name, item))
+      : valueOf(schema, name, text);
+    query.where(name, operator as '=', value as never);
+  }
+}
+
+/** Adds orders such as `name` and `population:desc`. Throws `UsageError`. */
+export function addOrders(query: Query<Row>, schema: SchemaDefinition, orders: readonly string[]): void {
+  for (const order of orders) {
+    const [, name = '', direction = 'asc'] = /^(.*?)(?::(asc|desc))?$/is.exec(order) ?? [];
+    fieldOf(schema, name);
+    query.orderBy(name, direction.toLowerCase() as 'asc' | 'desc');
+  }
+}

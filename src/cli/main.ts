@@ -1,0 +1,26 @@
+#!/usr/bin/env node
+/** The command `store-db`. */
+import { readFileSync } from 'node:fs';
+import { runProgram } from './program.ts';
+import { Terminal } from './terminal.ts';
+
+const terminal = new Terminal(process.stdin, process.stdout, process.stderr);
+const interrupt = new AbortController();
+
+function stop(): void {
+  // Who asks twice wants out now.
+  if (interrupt.signal.aborted) process.exit(130);
+  interrupt.abort();
+}
+process.on('SIGINT', stop);
+process.on('SIGTERM', stop);
+// A reader such as `head` that has seen enough is no failure.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(0);
+});
+
+const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  readonly version: string;
+};
+process.exitCode = await runProgram(process.argv.slice(2), terminal, interrupt.signal, manifest.version);

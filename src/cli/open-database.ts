@@ -1,0 +1,127 @@
+/** Opens the database that a URL names, for one command. */
+import { createDatabase } from '../create.ts';
+import type { Database } from '../database.ts';
+import { realEnvironment } from '../base/env.ts';
+import type { Logger, LogLevel } from '../base/logger.ts';
+import { decodeBlock0 } from '../format/block0.ts';
+import type { Block0 } from '../format/block0.ts';
+import { block0Name } from '../format/keys.ts';
+import type { StorageDriver } from '../storage/driver.ts';
+import type { SchemaDefinition } from '../table/schema.ts';
+import { locate } from './database-url.ts';
+import { UsageError } from './exit-code.ts';
+import { findDatabases } from './find-databases.ts';
+import type { Terminal } from './terminal.ts';
+
+/** A store and the prefix of a database in it, which need not exist. */
+export interface Place {
+  readonly driver: StorageDriver;
+  readonly store: string;
+  readonly prefix: string;
+}
+
+/** A place as people write it. */
+export function describePlace({ store, prefix }: Place): string {
+  return store.startsWith('s3:') ? `${store}/${prefix}` : `${store}#${prefix}`;
+}
+
+/** Finds the only database in the store where the URL names no prefix. Throws `UsageError`. */
+export async function placeOf(url: string, signal: AbortSignal): Promise<Place> {
+  const { driver, store, prefix } = locate(url);
+  if (prefix !== undefined) return { driver, store, prefix };
+  const { prefixes, complete } = await findDatabases(driver, signal);
+  const [only] = prefixes;
+  if (only !== undefined && prefixes.length === 1 && complete) return { driver, store, prefix: only };
+  await driver.close?.();
+  const form = (found: string): string => describePlace({ driver, store, prefix: found });
+  if (only !== undefined && prefixes.length > 1) {
+    throw new UsageError(`There are several databases in ${store}. Name one:\n  ${prefixes.map(form).join('\n  ')}`);
+  }
+  const advice = `If there should be one, name its prefix: ${form('my-app')}`;
+  if (!complete)
+    throw new UsageError(
+      `${store} holds too much to look for databases in. Name the prefix: ${form(only ?? 'my-app')}`,
+    );
+  throw new UsageError(`There is no database in ${store}. ${advice}`);
+}
+
+/** The same for a database that is to be made: the URL must name the prefix. */
+export function newPlaceOf(url: string): Place {
+  const { driver, store, prefix } = locate(url);
+  if (prefix !== undefined) return { driver, store, prefix };
+  const example = describePlace({ driver, store, prefix: 'my-app' });
+  throw new UsageError(
+    `${url} says where, and not under which prefix the database is to be. Write ${example}, for instance.`,
+  );
+}
+
+/** Block 0 as it is stored. Throws `UsageError` if there is none, and `CorruptionError`. */
+export async function readBlock0(place: Place, signal: AbortSignal): Promise<Block0> {
+  const found = await place.driver.get(`${place.prefix}/${block0Name}`, { signal });
+  if (found.status !== 'found') throw new UsageError(`There is no database in ${describePlace(place)}.`);
+  return decodeBlock0(found.bytes);
+}
+
+export interface OpenOptions {
+  /** `replica`: only reads, and credentials that only read are enough. */
+  readonly role: 'replica' | 'writer';
+  readonly nodeId: number;
+  readonly logLevel: LogLevel;
+  readonly terminal: Terminal;
+  readonly signal: AbortSignal;
+  /** Whether a database is made where there is none. Default: no, that is an error. */
+  readonly create?: boolean;
+}
+
+/** Log lines go where messages go: the output is for results. */
+function loggerTo(terminal: Terminal): Logger {
+  const line = (message: string): void => terminal.tell(`store-db: ${message}`);
+  return { debug: line, info: line, warn: line, error: line };
+}
+
+/** A database that was opened for a command. */
+export class OpenDatabase implements AsyncDisposable {
+  readonly place: Place;
+  readonly db: Database;
+  /** The tables that are stored; they are registered. */
+  readonly tables: readonly SchemaDefinition[];
+
+  constructor(place: Place, db: Database, tables: readonly SchemaDefinition[]) {
+    this.place = place;
+    this.db = db;
+    this.tables = tables;
+  }
+
+  /** Throws `UsageError` with the names that there are. */
+  table(name: string): SchemaDefinition {
+    const found = this.tables.find((table) => table.name === name);
+    if (found !== undefined) return found;
+    const names = this.tables.map((table) => table.name);
+    const others = names.length === 0 ? 'It has no tables.' : `The tables are ${names.join(', ')}.`;
+    throw new UsageError(`There is no table ${name} in ${describePlace(this.place)}. ${others}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.db.stop();
+    await this.place.driver.close?.();
+  }
+}
+
+/** Opens it and registers what is stored. */
+export async function openDatabase(place: Place, options: OpenOptions): Promise<OpenDatabase> {
+  const { role, nodeId, logLevel, terminal, signal, create = false } = options;
+  if (!create) await readBlock0(place, signal);
+  const { driver, prefix: dbPrefix } = place;
+  const logger = loggerTo(terminal);
+  const db = createDatabase({ dbPrefix, nodeId, role, driver, logLevel, logger, polling: 'onDemand' }, realEnvironment);
+  try {
+    await db.start();
+    const tables = await db.tables({ signal });
+    for (const table of tables) db.registerSchema(table);
+    return new OpenDatabase(place, db, tables);
+  } catch (error) {
+    await db.stop().catch(() => undefined);
+    await driver.close?.();
+    throw error;
+  }
+}

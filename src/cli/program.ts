@@ -1,0 +1,99 @@
+/** Reads the command line and runs the command that it names. */
+import yargs from 'yargs';
+import type { Argv, PositionalOptions } from 'yargs';
+import { AbortedError, StoreDbError } from '../base/errors.ts';
+import { commonOptions, Session } from './command.ts';
+import type { Command } from './command.ts';
+import { commands } from './commands.ts';
+import { ExitCode, UsageError } from './exit-code.ts';
+import type { Terminal } from './terminal.ts';
+
+const usageCodes: ReadonlySet<string> = new Set([
+  'INVALID_OPTION',
+  'INVALID_QUERY',
+  'INVALID_OPERATOR',
+  'INVALID_SCHEMA',
+  'SCHEMA_NOT_FOUND',
+]);
+
+/** What went wrong, in words and for machines. */
+function report(terminal: Terminal, error: unknown, isInterrupted: boolean): ExitCode {
+  const { message } = error as Error;
+  const code = error instanceof StoreDbError ? error.code : error instanceof UsageError ? 'USAGE' : 'UNEXPECTED';
+  const isAborted = isInterrupted && (error instanceof AbortedError || (error as Error).name === 'AbortError');
+  if (isAborted) {
+    terminal.tell('Interrupted. What was done until then stays; nothing was left half done.');
+    return ExitCode.interrupted;
+  }
+  if (terminal.json) terminal.tell(JSON.stringify({ error: { code, message } }));
+  else terminal.tell(`${terminal.styleMessage('red', 'error')}: ${message}${code === 'USAGE' ? '' : ` [${code}]`}`);
+  // An error that nobody foresaw is a fault of ours: where it came from helps to find it.
+  if (code === 'UNEXPECTED') terminal.tell((error as Error).stack ?? message);
+  return code === 'USAGE' || usageCodes.has(code) ? ExitCode.usage : ExitCode.failed;
+}
+
+function usageOf({ name, positionals }: Command): string {
+  const words = Object.entries(positionals).map(([positional, { demandOption, array }]) => {
+    const text = array === true ? `${positional}..` : positional;
+    return demandOption === true ? `<${text}>` : `[${text}]`;
+  });
+  return [name, ...words].join(' ');
+}
+
+function add(program: Argv, command: Command, run: (command: Command, args: object) => Promise<void>): void {
+  program.command(
+    usageOf(command),
+    command.summary,
+    (builder) => {
+      for (const [name, options] of Object.entries(command.positionals))
+        builder.positional(name, options as PositionalOptions);
+      builder.options(command.options);
+      for (const [line, what] of command.examples ?? []) builder.example(`$0 ${line}`, what);
+      return builder;
+    },
+    (args) => run(command, args),
+  );
+}
+
+/** Runs one command line. `signal` is aborted by Ctrl-C. Resolves to the exit status; never rejects. */
+export async function runProgram(
+  words: readonly string[],
+  terminal: Terminal,
+  signal: AbortSignal,
+  version: string,
+): Promise<ExitCode> {
+  let exitCode: ExitCode = ExitCode.done;
+  const run = async (command: Command, args: object): Promise<void> => {
+    const { json } = args as { json: boolean };
+    terminal.json = json;
+    const session = new Session(terminal, signal, args as ConstructorParameters<typeof Session>[2]);
+    exitCode = await command.run(session, args as never);
+  };
+  const program: Argv = yargs()
+    .scriptName('store-db')
+    .usage('$0 <command>\n\nLooks after databases of StoreDb in folders and object stores.')
+    .options(commonOptions)
+    .version(version)
+    .help()
+    .alias('help', 'h')
+    .strict()
+    .demandCommand(1, 'Which command? `store-db --help` lists them.')
+    .recommendCommands()
+    .completion('completion', 'Print a script for bash or zsh that completes commands and options')
+    .wrap(Math.min(100, terminal.columns ?? 100))
+    .exitProcess(false)
+    .showHelpOnFail(false)
+    .fail((message, error) => {
+      throw error ?? new UsageError(`${message}\nSee store-db --help.`);
+    });
+  for (const command of commands) add(program, command, run);
+  try {
+    // Help, versions and completions come this way; errors have gone to `fail`.
+    await program.parseAsync(words as string[], {}, (_, __, text) => {
+      if (text !== '') terminal.print(text);
+    });
+    return exitCode;
+  } catch (error) {
+    return report(terminal, error, signal.aborted);
+  }
+}

@@ -1,0 +1,47 @@
+/** A bar for what takes long. Nothing is shown where nobody looks. */
+import { Presets, SingleBar } from 'cli-progress';
+import { formatCount } from './figures.ts';
+import type { Terminal } from './terminal.ts';
+
+export interface ProgressOptions {
+  readonly what: string;
+  /** 0: not known. */
+  readonly total: number;
+  /** Not shown: what reads the output may write to the same terminal. Default false. */
+  readonly hidden?: boolean;
+  /** How a number is written. Default: as a count. */
+  readonly format?: (value: number) => string;
+}
+
+export class Progress implements Disposable {
+  readonly #bar: SingleBar | undefined;
+
+  constructor(terminal: Terminal, { what, total, hidden = false, format = formatCount }: ProgressOptions) {
+    if (hidden || !terminal.showsProgress) return;
+    this.#bar = new SingleBar(
+      {
+        stream: terminal.messages,
+        format: `${what} {bar} {percentage}% | {value} of {total} | {duration_formatted}, {eta_formatted} to go`,
+        formatValue: (value, _, type) => {
+          return type === 'value' || type === 'total' ? format(value) : String(value);
+        },
+        hideCursor: true,
+        clearOnComplete: true,
+        stopOnComplete: false,
+        fps: 10,
+        etaBuffer: 100,
+      },
+      Presets.shades_classic,
+    );
+    this.#bar.start(total, 0);
+  }
+
+  set(done: number, total?: number): void {
+    if (total !== undefined) this.#bar?.setTotal(total);
+    this.#bar?.update(done);
+  }
+
+  [Symbol.dispose](): void {
+    this.#bar?.stop();
+  }
+}

@@ -1,0 +1,156 @@
+/** Rows in files: NDJSON and CSV, read with the numbers of their lines. */
+import type { Readable } from 'node:stream';
+import type { FieldDefinition, SchemaDefinition } from '../table/schema.ts';
+import { LineError, linesOf } from './line-reader.ts';
+import { fromJson, fromText, toJson, toText, ValueError } from './row-values.ts';
+
+export const formats = ['ndjson', 'csv'] as const;
+export type Format = (typeof formats)[number];
+
+/** A row that was read. */
+export interface RowRecord {
+  /** The line on which it ends, counted from 1. */
+  readonly line: number;
+  readonly document: Record<string, unknown>;
+}
+
+/** The format that a file's name says; undefined where it says none. */
+export function formatOf(file: string | undefined): Format | undefined {
+  if (file === undefined) return undefined;
+  if (/\.csv$/i.test(file)) return 'csv';
+  return /\.(ndjson|jsonl|json)$/i.test(file) ? 'ndjson' : undefined;
+}
+
+function fieldOf(schema: SchemaDefinition, name: string, line: number): FieldDefinition {
+  const field = Object.hasOwn(schema.fields, name) ? schema.fields[name] : undefined;
+  if (field !== undefined) return field;
+  throw new LineError(line, `table ${schema.name} has no field ${JSON.stringify(name)}`);
+}
+
+function valueAt<T>(line: number, name: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof ValueError) throw new LineError(line, `field ${name}: ${error.message}`);
+    throw error;
+  }
+}
+
+/** A key named __proto__ is a field like any other, or none, and never a prototype. */
+function plainObject(entries: readonly (readonly [string, unknown])[]): Record<string, unknown> {
+  return Object.fromEntries(entries);
+}
+
+function parseObject(text: string, line: number): [string, unknown][] {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch (error) {
+    throw new LineError(line, `it is not JSON: ${(error as Error).message}`);
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    throw new LineError(line, 'it is JSON, and not an object');
+  }
+  return Object.entries(parsed);
+}
+
+async function* readNdjson(input: Readable, schema: SchemaDefinition): AsyncGenerator<RowRecord, void, undefined> {
+  for await (const { number, text } of linesOf(input as AsyncIterable<Uint8Array>)) {
+    if (text.trim() === '') continue;
+    const entries = parseObject(text, number).map(([name, value]) => {
+      const { typeId } = fieldOf(schema, name, number);
+      return [name, valueAt(number, name, () => fromJson(typeId, value))] as const;
+    });
+    yield { line: number, document: plainObject(entries) };
+  }
+}
+
+/** A field of CSV: without quotes, one without characters is null. */
+interface Cell {
+  readonly text: string;
+  readonly isNull: boolean;
+}
+
+async function* readCsv(input: Readable, schema: SchemaDefinition): AsyncGenerator<RowRecord, void, undefined> {
+  const { parse } = await import('csv-parse');
+  const parser = input.pipe(
+    parse({
+      bom: true,
+      info: true,
+      relax_column_count: true,
+      skip_empty_lines: true,
+      cast: (text, { quoting }): Cell => ({ text, isNull: text === '' && !quoting }),
+    }),
+  );
+  input.on('error', (error) => parser.destroy(error));
+  let names: string[] | undefined;
+  try {
+    for await (const parsed of parser) {
+      const { record, info } = parsed as { readonly record: Cell[]; readonly info: { readonly lines: number } };
+      const line = info.lines;
+      if (names === undefined) {
+        names = record.map(({ text }) => text.trim());
+        for (const name of names) fieldOf(schema, name, line);
+        if (new Set(names).size < names.length) throw new LineError(line, 'it names a field twice');
+        continue;
+      }
+      if (record.length !== names.length) {
+        throw new LineError(line, `it has ${record.length} fields, and the first line names ${names.length}`);
+      }
+      const entries = names.map((name, i) => {
+        const { text, isNull } = record[i] as Cell;
+        const { typeId } = fieldOf(schema, name, line);
+        return [name, isNull ? null : valueAt(line, name, () => fromText(typeId, text))] as const;
+      });
+      yield { line, document: plainObject(entries) };
+    }
+  } catch (error) {
+    const { code, lines, message } = error as { code?: string; lines?: number; message: string };
+    if (code?.startsWith('CSV_') === true) throw new LineError(lines ?? 0, message);
+    throw error;
+  }
+}
+
+/** The rows of a stream of bytes. Throws `LineError` at the first that is none of the table's. */
+export function readRecords(
+  input: Readable,
+  format: Format,
+  schema: SchemaDefinition,
+): AsyncGenerator<RowRecord, void, undefined> {
+  return format === 'csv' ? readCsv(input, schema) : readNdjson(input, schema);
+}
+
+/** Rows as lines that {@link readRecords} gives back exactly. */
+export class RecordWriter {
+  readonly #format: Format;
+  readonly #fields: readonly (readonly [name: string, FieldDefinition])[];
+
+  constructor(format: Format, schema: SchemaDefinition) {
+    this.#format = format;
+    this.#fields = Object.entries(schema.fields);
+  }
+
+  /** What comes before the first row. */
+  get head(): string {
+    return this.#format === 'csv' ? csvLine(this.#fields.map(([name]) => name)) : '';
+  }
+
+  line(row: Readonly<Record<string, unknown>>): string {
+    if (this.#format === 'csv') {
+      return csvLine(this.#fields.map(([name, { typeId }]) => (row[name] === null ? null : toText(typeId, row[name]))));
+    }
+    const entries = this.#fields.map(([name, { typeId }]) => [name, toJson(typeId, row[name])] as const);
+    return `${JSON.stringify(Object.fromEntries(entries))}\n`;
+  }
+}
+
+function csvLine(cells: readonly (string | null)[]): string {
+  const quote = (text: string | null): string => {
+    if (text === null) return '';
+    return text === '' || /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  // A line of nothing would be skipped as an empty one.
+  const [only] = cells;
+  if (cells.length === 1 && only === null) return '""\n';
+  return `${cells.map(quote).join(',')}\n`;
+}

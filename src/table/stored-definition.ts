@@ -1,0 +1,52 @@
+/** The definition of a table as it is stored: for tools that have no definitions of their own. */
+import { compareStrings } from '../base/order.ts';
+import { isVariable } from '../format/types.ts';
+import type { StoredField, StoredFunctionIndex, StoredIndex } from '../format/stored-schema.ts';
+import type { FieldDefinition, FunctionIndexDefinition, IndexDefinition, SchemaDefinition } from './schema.ts';
+import { constantDefault } from './schema.ts';
+import type { TableShape } from './table-shape.ts';
+import type { View } from './view.ts';
+
+function fieldOf(field: StoredField): FieldDefinition {
+  const { typeId, maxLength, default: fallback } = field;
+  return {
+    typeId,
+    ...(maxLength !== undefined && isVariable(typeId) && { maxLength }),
+    ...(fallback !== undefined && { default: 'generated' in fallback ? fallback.generated : constantDefault(field) }),
+  };
+}
+
+function indexOf({ name, fields, unique }: StoredIndex): string | IndexDefinition {
+  if (unique === undefined && fields.length === 1 && fields[0] === name) return name;
+  const isDefaultName = name === fields.join(',');
+  return { fields, ...(unique !== undefined && { unique }), ...(!isDefaultName && { name }) };
+}
+
+function functionIndexOf({ name, function: made, typeId }: StoredFunctionIndex): FunctionIndexDefinition {
+  return { function: made, typeId, ...(name !== made && { name }) };
+}
+
+/** The version that readers should have: once all rows are there in the new one, that. */
+function shapeInForce(view: View, name: string, truth: TableShape): TableShape {
+  const beside = view.beside(name);
+  return beside?.migration?.phase === 'switched' ? beside.rows.shape : truth;
+}
+
+/** The definitions of all tables but the database's own, ordered by name. */
+export function storedDefinitions(view: View): SchemaDefinition[] {
+  const users = [...view.tables].filter(([name]) => !name.startsWith('_'));
+  const definitions = users.map(([name, { shape }]) => storedDefinition(shapeInForce(view, name, shape)));
+  return definitions.toSorted((a, b) => compareStrings(a.name, b.name));
+}
+
+/** A definition that is the same as the stored one: it can be registered beside it. `migrate` is not stored. */
+function storedDefinition({ schema }: TableShape): SchemaDefinition {
+  const indexes = [...schema.indexes.map(indexOf), ...(schema.functionIndexes ?? []).map(functionIndexOf)];
+  return {
+    name: schema.name,
+    version: schema.version,
+    fields: Object.fromEntries(schema.fields.map((field) => [field.name, fieldOf(field)])),
+    primaryKey: schema.primaryKey[0] as string,
+    ...(indexes.length > 0 && { indexes }),
+  };
+}

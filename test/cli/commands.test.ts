@@ -1,0 +1,308 @@
+/** Every command on a database in a folder: what it prints, as text and as JSON, and its exit status. */
+import { readdir, writeFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { StoreDb, Types } from '../../src/index.ts';
+import type { SchemaDefinition } from '../../src/index.ts';
+import { FileDriver } from '../../src/storage/index.ts';
+import { jsonLines, run, TestFolder } from './shell.ts';
+
+const cities: SchemaDefinition = {
+  name: 'cities',
+  version: 1,
+  fields: {
+    id: { typeId: Types.uint32 },
+    name: { typeId: Types.varchar },
+    country: { typeId: Types.varchar },
+    people: { typeId: Types.int64 },
+    founded: { typeId: Types.timestamp },
+  },
+  primaryKey: 'id',
+  indexes: ['country', { fields: ['country', 'name'], unique: true }],
+};
+
+let folder: TestFolder;
+
+/** A row for each number: every third in Finland. */
+const row = (id: number): Record<string, unknown> => ({
+  id,
+  name: `City ${id}`,
+  country: ['FI', 'FR', 'IS'][id % 3],
+  people: BigInt(id) * 1000n,
+  founded: new Date(id * 86_400_000),
+});
+
+async function open(prefix: string): Promise<ReturnType<typeof StoreDb>> {
+  const driver = new FileDriver(folder.file('db'));
+  const db = StoreDb({ dbPrefix: prefix, nodeId: 1, driver, logLevel: 'silent', blockSizeBytes: 4096 });
+  db.registerSchema(cities);
+  await db.start();
+  return db;
+}
+
+beforeAll(async () => {
+  folder = await TestFolder.make();
+  const db = await open('main');
+  const batch = db.batch();
+  for (let id = 0; id < 300; id++) void batch.insert('cities', row(id));
+  await batch.flush();
+  await db.checkpoint();
+  const more = db.batch();
+  void more.insert('cities', { ...row(300), name: 'bad\u001b[31m\nname' });
+  void more.delete('cities', 7);
+  await more.flush();
+  await db.stop();
+});
+
+afterAll(async () => {
+  await folder[Symbol.asyncDispose]();
+});
+
+const shown = (words: string[], options = {}) => run([words[0] as string, folder.url(), ...words.slice(1)], options);
+
+describe('reading commands', () => {
+  it('tables: versions, rows, fields and indexes', async () => {
+    const text = await shown(['tables']);
+    expect(text).toMatchObject({ status: 0, messages: '' });
+    expect(
+      text.output
+        .split('\n')
+        .slice(0, 2)
+        .map((line) => line.trim().split(/ {2,}/)),
+    ).toEqual([
+      ['table', 'version', 'rows', 'primary key', 'indexes', 'fields'],
+      ['cities', '1', '300', 'id', 'country, country+name (unique)', expect.stringContaining('people int64')],
+    ]);
+    const json = await shown(['tables', '--json']);
+    expect(jsonLines(json.output)).toEqual([[{ ...cities, rows: 300 }]]);
+  });
+
+  it('stats: what a database is made of', async () => {
+    const { output, status } = await shown(['stats', '--json']);
+    expect(status).toBe(0);
+    expect(jsonLines(output)[0]).toMatchObject({
+      tables: 1,
+      rows: 300,
+      tail: 2,
+      appliedSeq: 1,
+      pendingCommits: 1,
+      objects: expect.arrayContaining([expect.objectContaining({ kind: 'commits', objects: 2 })]) as unknown,
+    });
+    const text = await shown(['stats']);
+    expect(text.output).toMatch(/^commits +2, 1 of them to be merged$/m);
+    expect(text.output).toMatch(/^total +\d+ +[\d.]+ KB$/m);
+  });
+
+  it.each([
+    [
+      ['--where', 'country = IS', '--where', 'id < 10'],
+      [2, 5, 8],
+    ],
+    [
+      ['--where', 'id IN 3,1, 2'],
+      [1, 2, 3],
+    ],
+    [
+      ['--where', 'id BETWEEN 5,8'],
+      [5, 6, 8],
+    ],
+    [
+      ['--where', "name PREFIX 'City 29'"],
+      [29, 290, 291, 292, 293, 294, 295, 296, 297, 298, 299],
+    ],
+    [
+      ['--where', 'people >= 299000'],
+      [299, 300],
+    ],
+    [
+      ['--where', 'founded<1970-01-03'],
+      [0, 1],
+    ],
+    [['--where', 'name = null'], []],
+    [
+      ['--order', 'country', '--order', 'id:desc', '--limit', '2', '--offset', '1'],
+      [297, 294],
+    ],
+    [
+      ['--where', '"id" != 5', '--limit', '6'],
+      [0, 1, 2, 3, 4, 6],
+    ],
+  ])('query %j', async (words, ids) => {
+    const { output, status } = await shown(['query', 'cities', '--json', '--fields', 'id', ...words]);
+    expect(status).toBe(0);
+    expect(jsonLines(output)).toEqual(ids.map((id) => ({ id })));
+  });
+
+  it('query: a table of texts, or a count', async () => {
+    const { output } = await shown(['query', 'cities', '--where', 'id >= 299', '--fields', 'id, name,people']);
+    // What is in the database does not get at the terminal.
+    expect(output).toBe(
+      ' id  name              people\n299  City 299          299000\n300  bad\\x1b[31m\u23cename  300000\n',
+    );
+    expect(await shown(['query', 'cities', '--count'])).toMatchObject({ status: 0, output: '300\n' });
+    expect((await shown(['query', 'cities', '--where', 'id = 7', '--count', '--json'])).output).toBe('{"count":0}\n');
+  });
+
+  it('query: what it may not cost', async () => {
+    const { status, messages } = await shown(['query', 'cities', '--max-requests', '1']);
+    expect({ status, messages }).toEqual({
+      status: 3,
+      messages: expect.stringContaining('[BUDGET_EXCEEDED]') as unknown,
+    });
+  });
+
+  it('explain: steps, and what they took', async () => {
+    const { output, status } = await shown(['explain', 'cities', '--where', 'country = IS', '--run', '--json']);
+    expect(status).toBe(0);
+    expect(jsonLines(output)[0]).toMatchObject({ table: 'cities', steps: expect.any(Array) as unknown });
+    const text = await shown(['explain', 'cities', '--where', 'people > 5', '--run']);
+    expect(text.output).toMatch(/^table +estimated/m);
+    expect(text.output).toMatch(/actual +300 /);
+  });
+
+  it('log: commits, the newest first', async () => {
+    const { output, status } = await shown(['log', '--json']);
+    expect(status).toBe(0);
+    expect(jsonLines(output)).toMatchObject([
+      { slot: 2, nodeId: 1, merged: false, tables: { cities: 2 } },
+      { slot: 1, nodeId: 1, merged: true, tables: { cities: 300 } },
+    ]);
+    expect((await shown(['log', '--limit', '1'])).output.split('\n')).toHaveLength(3);
+  });
+
+  it('cat: Block 0, commits and blocks', async () => {
+    const block0 = JSON.parse((await shown(['cat'])).output) as Record<string, unknown>;
+    expect(block0).toMatchObject({ format: 1, appliedSeq: 1, tables: [{ name: 'cities' }] });
+    const commit = JSON.parse((await shown(['cat', 'main/committed/0000000000000002'])).output) as object;
+    expect(commit).toMatchObject({
+      slot: 2,
+      members: [
+        {
+          changes: [
+            {
+              table: 'cities',
+              entries: [
+                { key: 7, deleted: true },
+                { key: 300, row: { people: 300000 } },
+              ],
+            },
+          ],
+        },
+      ],
+    });
+    const names = await readdir(folder.file('db'), { recursive: true });
+    expect(names.length).toBeGreaterThan(5);
+    const inlined = block0['inlined'] as { name: string }[];
+    const nodes = await Promise.all(
+      inlined.map(async ({ name }) => JSON.parse((await shown(['cat', name])).output) as object),
+    );
+    expect(nodes).toContainEqual(
+      expect.objectContaining({
+        level: 1,
+        entries: expect.arrayContaining([expect.objectContaining({ child: expect.any(Object) as unknown })]) as unknown,
+      }),
+    );
+  });
+
+  it('snapshots, migration status, cost', async () => {
+    expect(await shown(['snapshots'])).toMatchObject({ status: 0, output: '', messages: 'No snapshot is held.\n' });
+    expect((await shown(['migrate', 'cities', '--json'])).output).toContain('"state":"none"');
+    const { output, status } = await shown(['cost', '--commits-per-day', '100', '--nodes', '2', '--json']);
+    expect(status).toBe(0);
+    // 2 nodes, a look every 5 s, 30 days.
+    expect(jsonLines(output)[0]).toMatchObject({
+      commitsPerDay: 100,
+      dollarsPerMonth: { polling: expect.closeTo(0.41472, 8) as unknown },
+    });
+  });
+});
+
+describe('checks and repair', () => {
+  it('verify says what is wrong, repair mends it, and exit statuses tell', async () => {
+    const db = await open('damaged');
+    const batch = db.batch();
+    for (let id = 0; id < 600; id++) void batch.insert('cities', row(id));
+    await batch.flush();
+    await db.checkpoint();
+    await db.stop();
+    const url = folder.url('damaged');
+    expect(await run(['verify', url, '--deep'])).toMatchObject({
+      status: 0,
+      output: expect.stringContaining('Nothing is wrong.') as unknown,
+    });
+    const driver = new FileDriver(folder.file('db'));
+    const { entries } = await driver.list('damaged/indexes/cities/country/');
+    const name = entries[0]?.key as string;
+    const found = await driver.get(name);
+    if (found.status !== 'found') throw new Error('no block');
+    const bytes = new Uint8Array(found.bytes);
+    bytes[40] = (bytes[40] as number) ^ 1;
+    await driver.put(name, bytes, { if: 'any' });
+    const bad = await run(['verify', url]);
+    expect(bad.status).toBe(1);
+    expect(bad.output).toContain('indexes/cities/country/');
+    expect(jsonLines((await run(['verify', url, '--json'])).output)[0]).toMatchObject({ ok: false });
+    expect((await run(['cat', url, name])).status).toBe(3);
+    const dry = await run(['repair', url, '--dry-run']);
+    expect(dry.output).toContain('Index country of cities would be made anew: 600 entries.');
+    expect((await run(['verify', url])).status).toBe(1);
+    // Nobody is there to say yes.
+    expect(await run(['repair', url])).toMatchObject({
+      status: 2,
+      messages: expect.stringContaining('--yes') as unknown,
+    });
+    expect((await run(['repair', url, '--yes'])).status).toBe(0);
+    expect((await run(['verify', url])).status).toBe(0);
+  });
+
+  it('gc tells first, asks, and deletes', async () => {
+    const url = folder.url('damaged');
+    expect(await run(['gc', url])).toMatchObject({ status: 2 });
+    const dry = await run(['gc', url, '--dry-run', '--log-hours', '0']);
+    expect(dry).toMatchObject({ status: 0, output: expect.stringMatching(/object(s)? would be deleted/) as unknown });
+    const done = await run(['gc', url, '--yes', '--log-hours', '0', '--json']);
+    expect(jsonLines(done.output)[0]).toMatchObject({ failed: [] });
+    expect((await run(['gc', url, '--dry-run', '--log-hours', '0'])).output).toBe('Nothing to delete.\n');
+    expect((await run(['gc', url, '--yes', '--log-hours', '-1'])).status).toBe(2);
+  });
+
+  it('doctor tries the store out', async () => {
+    const { output, status } = await run(['doctor', folder.url('nothing-yet'), '--json']);
+    expect(status).toBe(0);
+    expect(jsonLines(output)[0]).toMatchObject({ safe: true, database: { status: 'none' } });
+    const { entries } = await new FileDriver(folder.file('db')).list('nothing-yet/');
+    expect(entries).toEqual([]);
+  });
+});
+
+describe('migrate', () => {
+  it('brings a table to a version that a file describes, and waits for it', async () => {
+    const db = await open('migrated');
+    const batch = db.batch();
+    for (let id = 0; id < 50; id++) void batch.insert('cities', row(id));
+    await batch.flush();
+    await db.checkpoint();
+    await db.stop();
+    const url = folder.url('migrated');
+    const schema = folder.file('cities-v2.json');
+    const fields = { id: 'uint32', name: 'varchar', country: 'varchar', people: 'int64', mayor: 'varchar' };
+    await writeFile(
+      schema,
+      JSON.stringify({ name: 'cities', version: 2, fields, primaryKey: 'id', indexes: ['name'] }),
+    );
+    expect(await run(['migrate', url, 'cities', '--to', schema])).toMatchObject({ status: 2 });
+    const { output, status, messages } = await run(['migrate', url, 'cities', '--to', schema, '--yes', '--json']);
+    expect({ status, messages }).toEqual({ status: 0, messages: '' });
+    expect(jsonLines(output)[0]).toMatchObject({ state: expect.stringMatching(/^(switched|none)$/) as unknown });
+    const found = await run(['query', url, 'cities', '--where', 'name = City 7', '--json']);
+    expect(jsonLines(found.output)).toEqual([{ id: 7, name: 'City 7', country: 'FR', people: 7000, mayor: null }]);
+    // It can be written to as well, whether or not the old version has gone by now.
+    const more = await run(['import', url, 'cities'], { input: '{"id":1000,"name":"New","mayor":"Ada"}\n' });
+    expect(more).toMatchObject({ status: 0, output: '1 row imported into cities.\n' });
+    const all = await run(['query', url, 'cities', '--where', 'id >= 49', '--fields', 'id,mayor', '--json']);
+    expect(jsonLines(all.output)).toEqual([
+      { id: 49, mayor: null },
+      { id: 1000, mayor: 'Ada' },
+    ]);
+    expect((await run(['verify', url])).status).toBe(0);
+  });
+});

@@ -1,0 +1,147 @@
+/** What an import does with lines that are bad, rows that are there already, and Ctrl-C: nothing is lost, and it says where it is. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { jsonLines, run, TestFolder } from './shell.ts';
+
+let folder: TestFolder;
+const fields = { id: 'uint8', name: 'varchar', at: 'timestamp', photo: 'blob' };
+
+beforeEach(async () => {
+  folder = await TestFolder.make();
+  await writeFile(
+    folder.file('t.json'),
+    JSON.stringify({ name: 't', version: 1, fields, primaryKey: 'id', indexes: [] }),
+  );
+});
+
+afterEach(async () => {
+  await folder[Symbol.asyncDispose]();
+});
+
+async function file(text: string | Uint8Array, name = 'rows.ndjson'): Promise<string> {
+  await writeFile(folder.file(name), text);
+  return folder.file(name);
+}
+
+const into = (...words: string[]): string[] => [
+  'import',
+  folder.url('main'),
+  't',
+  '--schema',
+  folder.file('t.json'),
+  ...words,
+];
+const ids = async (): Promise<unknown[]> => {
+  const { output } = await run(['query', folder.url('main'), 't', '--fields', 'id', '--json']);
+  return jsonLines(output).map((row) => (row as { id: number }).id);
+};
+
+describe('a bad line', () => {
+  it.each([
+    ['{"id":1}\n{"id":2\n{"id":3}\n', 2, 'it is not JSON'],
+    ['{"id":1}\n\n\n[2]\n', 4, 'not an object'],
+    ['{"id":1}\n{"id":300}\n', 2, 'id'],
+    ['{"id":1}\n{"id":2,"nam":"x"}\n', 2, 'no field "nam"'],
+    ['{"id":1,"name":5}\n', 1, '5 is no varchar'],
+    ['{"id":1,"at":"yesterday"}\n', 1, '"yesterday" is no timestamp'],
+    ['{"id":1}\n{"name":"x"}\n', 2, 'id'],
+    ['{"id":1}\n{"id":2,"__proto__":{"name":"x"}}\n', 2, 'no field "__proto__"'],
+    ['{"id":1}\n{"id":2,"constructor":1}\n', 2, 'no field "constructor"'],
+    [Buffer.from([0x7b, 0x7d, 0x0a, 0xff, 0xfe, 0x0a]), 1, 'id'],
+    [Buffer.from([...Buffer.from('{"id":1}\n'), 0xff, 0x0a]), 2, 'it is not UTF-8'],
+    ['{"id":1}\n{"id":2,"photo":"0192f0c1-2d3e-7f40-8123-456789abcdef"}\n', 2, '--blobs'],
+  ])('%j is named, and nothing is imported', async (text, line, message) => {
+    const { status, messages } = await run(into(await file(text)));
+    expect({ status, messages }).toEqual({ status: 1, messages: expect.stringContaining(`Line ${line}: `) as unknown });
+    expect(messages).toContain(message);
+    expect(messages).toContain('Nothing was imported.');
+    expect(await ids()).toEqual([]);
+  });
+
+  it.each([
+    ['id,name\n1,a\n2\n', 3, '1 fields'],
+    ['id,name\n1,"a\nb"\n2,"c\nd"\nx,e\n', 6, '"x" is no uint8'],
+    ['id,nom\n1,a\n', 1, 'no field "nom"'],
+    ['id,id\n1,1\n', 1, 'names a field twice'],
+    ['id,name\n1,"a\n', 2, 'Quote'],
+  ])('of CSV: %j', async (text, line, message) => {
+    const { status, messages } = await run(into(await file(text, 'rows.csv')));
+    expect({ status, messages }).toEqual({ status: 1, messages: expect.stringContaining(`Line ${line}: `) as unknown });
+    expect(messages).toContain(message);
+    expect(await ids()).toEqual([]);
+  });
+
+  it('from a pipe leaves what came before it, and says where to go on', async () => {
+    const lines = ['{"id":1}', '{"id":2}', '{"id":3}', '{"id":4}', '{"id":5}', 'oops', '{"id":7}'].join('\n');
+    const first = await run(into('--rows-per-flush', '2', '--json'), { input: lines });
+    expect(first.status).toBe(1);
+    expect(jsonLines(first.output)[0]).toMatchObject({ rows: 4, importedToLine: 4, badLine: 6, resumeFromLine: 5 });
+    expect(await ids()).toEqual([1, 2, 3, 4]);
+    const mended = lines.replace('oops', '{"id":6}');
+    expect((await run(into('--from-line', '5'), { input: mended })).output).toBe('3 rows imported into t.\n');
+    expect(await ids()).toEqual([1, 2, 3, 4, 5, 6, 7]);
+  });
+});
+
+describe('rows that are there already', () => {
+  it('are refused, replaced or updated', async () => {
+    await run(into(await file('{"id":1,"name":"a"}\n{"id":2,"name":"b"}\n')));
+    const again = await file('{"id":2,"at":"2026-01-31T00:00:00.000Z"}\n{"id":3}\n');
+    const refused = await run(into(again));
+    expect(refused).toMatchObject({ status: 3, messages: expect.stringContaining('Nothing was imported.') as unknown });
+    expect(await ids()).toEqual([1, 2]);
+    expect((await run(into(again, '--mode', 'update'))).status).toBe(3);
+    const updated = await file('{"id":2,"at":"2026-01-31T00:00:00.000Z"}\n', 'updated.ndjson');
+    expect((await run(into(updated, '--mode', 'update'))).status).toBe(0);
+    const row = async (): Promise<unknown> =>
+      jsonLines((await run(['query', folder.url(), 't', '--where', 'id = 2', '--json'])).output)[0];
+    expect(await row()).toMatchObject({ name: 'b', at: '2026-01-31T00:00:00.000Z' });
+    expect((await run(into(again, '--mode', 'upsert'))).status).toBe(0);
+    expect(await row()).toMatchObject({ name: null, at: '2026-01-31T00:00:00.000Z' });
+    expect(await ids()).toEqual([1, 2, 3]);
+  });
+});
+
+describe('Ctrl-C', () => {
+  it('ends an import between two flushes', async () => {
+    const interrupt = new AbortController();
+    async function* lines(): AsyncGenerator<Buffer> {
+      for (let id = 1; id < 200; id++) {
+        if (id === 100) interrupt.abort();
+        // Longer than what is read ahead.
+        yield Buffer.from(`{"id":${id},"name":"${'x'.repeat(4000)}"}\n`);
+        await new Promise((resolve) => {
+          setImmediate(resolve);
+        });
+      }
+    }
+    const { status, messages } = await run(into('--rows-per-flush', '10'), {
+      input: Readable.from(lines(), { objectMode: false }),
+      signal: interrupt.signal,
+    });
+    expect(status).toBe(130);
+    const imported = (await ids()).length;
+    expect(imported).toBeGreaterThan(0);
+    expect(imported % 10).toBe(0);
+    expect(messages).toContain(`Go on with --from-line ${imported + 1}.`);
+  });
+});
+
+describe('blobs', () => {
+  it('come from the folder that is named, and nothing else does', async () => {
+    await mkdir(folder.file('blobs'));
+    const reference = '0192f0c1-2d3e-7f40-8123-456789abcdef';
+    await writeFile(folder.file(`blobs/${reference}`), 'a photo');
+    const blobs = ['--blobs', folder.file('blobs')];
+    const outside = await run(into(await file('{"id":1,"photo":"../t.json"}\n'), ...blobs));
+    expect(outside).toMatchObject({ status: 1, messages: expect.stringContaining('is no reference') as unknown });
+    const missing = reference.replace('0192', '0193');
+    expect((await run(into(await file(`{"id":1,"photo":"${missing}"}\n`), ...blobs))).messages).toContain(
+      'there is no file',
+    );
+    expect((await run(into(await file(`{"id":1,"photo":"${reference}"}\n`), ...blobs))).status).toBe(0);
+    const [row] = jsonLines((await run(['query', folder.url(), 't', '--json'])).output) as { photo: string }[];
+    expect((await run(['cat', folder.url(), `blobs/${row?.photo}`])).output).toBe('a photo');
+  });
+});
