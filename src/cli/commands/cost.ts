@@ -7,7 +7,7 @@ import type { Command } from '../command.ts';
 import { ExitCode, UsageError } from '../exit-code.ts';
 import { formatBytes, formatCount, formatDollars } from '../figures.ts';
 import { countObjects, totalOf } from '../object-counts.ts';
-import { describePlace, readBlock0 } from '../open-database.ts';
+import { describePlace, readBlock0, readContent } from '../open-database.ts';
 import type { Place } from '../open-database.ts';
 import { printFacts, printTable } from '../text-table.ts';
 
@@ -18,8 +18,8 @@ const monthMs = 30 * dayMs;
 const perCommit = { writes: 5, reads: 4 };
 
 /** When a commit was written, by the clock of its writer; undefined where it is not there any more. */
-async function timeOf({ driver, prefix }: Place, slot: number, signal: AbortSignal): Promise<number | undefined> {
-  const found = await driver.get(`${prefix}/${commitName(slot)}`, { signal });
+async function timeOf(place: Place, slot: number, signal: AbortSignal): Promise<number | undefined> {
+  const found = await readContent(place, commitName(slot), signal);
   return found.status === 'found' ? decodeCommit(slot, found.bytes).atMs : undefined;
 }
 
