@@ -10,8 +10,10 @@ import { newId } from '../base/ids.ts';
 import { decodeBlock0, encodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { backupFolder, backupName, block0Name, parseBackupName, rootId } from '../format/keys.ts';
+import type { StorageDriver } from '../storage/driver.ts';
 import { listAll } from '../storage/list-all.ts';
 import { putRepeatedly } from '../storage/put-repeatedly.ts';
+import { RetryingDriver } from '../storage/retry.ts';
 import type { ViewContext } from '../table/view.ts';
 import { copyState } from './state-copy.ts';
 import type { CopyCounts, CopyProgress, StorePlace } from './state-copy.ts';
@@ -45,9 +47,16 @@ export interface BackupInfo {
 export interface BackupSource {
   readonly environment: Environment;
   readonly place: StorePlace;
+  /** The driver of the place as its user gave it, by which the same store is known. */
+  readonly store: StorageDriver;
   readonly context: ViewContext;
   /** The state, which must be held until the backup is there. */
   readonly block0: Block0;
+}
+
+/** The same place with a driver that repeats what may be repeated. */
+export function patiently({ driver, prefix }: StorePlace, environment: Environment): StorePlace {
+  return { driver: new RetryingDriver(driver, environment), prefix };
 }
 
 /** The backups of a place, the oldest first. */
@@ -94,11 +103,13 @@ async function checkTarget(target: StorePlace, databaseId: string, signal: Abort
 }
 
 /** Copies a state to a place for backups: what is not there yet. */
-export async function backUp(source: BackupSource, target: StorePlace, options: CopyOptions): Promise<BackupReport> {
-  const { environment, place: from, context, block0 } = source;
+export async function backUp(source: BackupSource, to: StorePlace, options: CopyOptions): Promise<BackupReport> {
+  const { environment, place: from, store, context, block0 } = source;
   const { signal, onProgress } = options;
+  const target = patiently(to, environment);
+  const isOneStore = to.driver === store;
   await checkTarget(target, block0.databaseId, signal);
-  const counts = await copyState(block0, { environment, from, to: target, context, signal, onProgress });
+  const counts = await copyState(block0, { environment, from, to: target, isOneStore, context, signal, onProgress });
   const { generation } = block0;
   const id = rootId(generation, newId(environment, 8));
   const manifest = encodeBlock0({ ...block0, snapshots: [], nodes: [], history: null });

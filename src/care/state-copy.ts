@@ -43,6 +43,8 @@ export interface StateCopyOptions {
   readonly environment: Environment;
   readonly from: StorePlace;
   readonly to: StorePlace;
+  /** Whether both are in one store, so that the driver of `from` can copy to the other place where it can copy at all. */
+  readonly isOneStore: boolean;
   /** Reads the blocks of `from`. */
   readonly context: ViewContext;
   readonly signal: AbortSignal | undefined;
@@ -75,6 +77,8 @@ class StateCopy {
   readonly #blobs: BlobStore;
   /** Names of what is at the other place. */
   readonly present: Set<string> = new Set();
+  /** Until the store has refused: then it refuses the next one as well. */
+  #storeCopies: boolean;
   #total = 0;
   #done = 0;
   #copiedObjects = 0;
@@ -83,6 +87,7 @@ class StateCopy {
   constructor(options: StateCopyOptions) {
     this.#options = options;
     this.#pacer = new Pacer(options.environment);
+    this.#storeCopies = options.isOneStore && options.from.driver.copy !== undefined;
     this.#blobs = new BlobStore(options.from.driver, options.from.prefix);
   }
 
@@ -169,7 +174,8 @@ class StateCopy {
     if (this.present.has(name)) return;
     const { signal } = this.#options;
     const { sizeBytes, contentType } = record;
-    if (await this.#copiedByStore(name)) return;
+    const known = { sizeBytes, ...(contentType !== undefined && { contentType }) };
+    if (await this.#copiedByStore(name, known)) return;
     await this.#repeatedly(async () => {
       if (sizeBytes === 0) await this.#blobs.check(reference, record, signal);
       const body =
@@ -181,12 +187,14 @@ class StateCopy {
   }
 
   /** Where both places are in one store that can copy, nothing need be moved through here. */
-  async #copiedByStore(name: string): Promise<boolean> {
+  async #copiedByStore(name: string, known: { sizeBytes?: number; contentType?: string } = {}): Promise<boolean> {
     const { from, to, signal } = this.#options;
-    if (from.driver !== to.driver || from.driver.copy === undefined) return false;
-    const copied = await from.driver.copy(`${from.prefix}/${name}`, `${to.prefix}/${name}`, signal && { signal });
-    if (copied) this.#copiedObjects++;
-    return copied;
+    if (!this.#storeCopies) return false;
+    const options = { ...known, ...(signal && { signal }) };
+    const answer = await from.driver.copy?.(`${from.prefix}/${name}`, `${to.prefix}/${name}`, options);
+    if (answer?.status === 'copied') this.#copiedObjects++;
+    else this.#storeCopies = false;
+    return answer?.status === 'copied';
   }
 
   async #put(
