@@ -8,18 +8,15 @@ import type { Environment } from '../base/env.ts';
 import { CorruptionError, StorageError } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
 import { BlobStore } from '../blob/blob-store.ts';
-import { blobsSchema, checkBlobRecord } from '../blob/blob-tables.ts';
-import type { BlobRecord } from '../blob/blob-tables.ts';
 import { openBlock } from '../format/block.ts';
 import type { Block0 } from '../format/block0.ts';
 import { blobName, folders } from '../format/keys.ts';
-import { decodeRow } from '../format/row-decode.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 import { listAll } from '../storage/list-all.ts';
-import { TreeCursor } from '../tree/cursor.ts';
-import { View } from '../table/view.ts';
 import type { ViewContext } from '../table/view.ts';
 import { Reach } from './reach.ts';
+import { blobsOf } from './state-blobs.ts';
+import type { StateBlob } from './state-blobs.ts';
 
 /** Where a database or its backups are. */
 export interface StorePlace {
@@ -49,6 +46,8 @@ export interface StateCopyOptions {
   readonly context: ViewContext;
   readonly signal: AbortSignal | undefined;
   readonly onProgress: ((progress: CopyProgress) => void) | undefined;
+  /** Called before each object; where it rejects, the copy does. */
+  readonly check?: () => Promise<void>;
 }
 
 /** What a copy did. */
@@ -65,11 +64,6 @@ export interface CopyCounts {
 const maxCopies = 16;
 const maxWholeBytes = 4 * 1024 * 1024;
 const attempts = 3;
-
-interface Blob {
-  readonly reference: string;
-  readonly record: BlobRecord;
-}
 
 class StateCopy {
   readonly #options: StateCopyOptions;
@@ -98,7 +92,7 @@ class StateCopy {
     await reach.add(block0, signal);
     // Roots that are a part of Block 0 are no objects.
     for (const { name } of block0.inlined) reach.names.delete(name);
-    const blobs = await this.#blobsOf(block0);
+    const blobs = await blobsOf(context, block0, this.#pacer, signal);
     this.#total = reach.names.size + blobs.length;
     await this.#each(reach.names, (name) => this.#copyBlock(name));
     await this.#each(blobs, (blob) => this.#copyBlob(blob));
@@ -114,34 +108,15 @@ class StateCopy {
     }
   }
 
-  /** The blobs that rows of the state refer to. */
-  async #blobsOf(block0: Block0): Promise<Blob[]> {
-    const { context, signal } = this.#options;
-    const blobs: Blob[] = [];
-    const table = View.ofBlock0(context, block0).table(blobsSchema.name);
-    if (table === undefined) return blobs;
-    const cursor = new TreeCursor(table.tree);
-    cursor.expect(Number.POSITIVE_INFINITY);
-    while (await cursor.next()) {
-      signal?.throwIfAborted();
-      if (this.#pacer.due()) await this.#pacer.pause();
-      for (let i = cursor.from; i < cursor.to; i++) {
-        const row = decodeRow(table.shape.layout, cursor.node, cursor.node.rowBase(i));
-        const reference = row['id'] as string;
-        blobs.push({ reference, record: checkBlobRecord(reference, row) });
-      }
-    }
-    return blobs;
-  }
-
   /** Works on some at a time; the first failure is the failure of all, once nothing is under way any more. */
   async #each<T>(items: Iterable<T>, copy: (item: T) => Promise<void>): Promise<void> {
-    const { signal, onProgress } = this.#options;
+    const { signal, onProgress, check } = this.#options;
     const left = items[Symbol.iterator]();
     const worker = async (): Promise<void> => {
       for (let next = left.next(); next.done !== true; next = left.next()) {
         signal?.throwIfAborted();
         try {
+          await check?.();
           await copy(next.value);
         } catch (error) {
           left.return?.();
@@ -169,7 +144,7 @@ class StateCopy {
     });
   }
 
-  async #copyBlob({ reference, record }: Blob): Promise<void> {
+  async #copyBlob({ reference, record }: StateBlob): Promise<void> {
     const name = blobName(reference);
     if (this.present.has(name)) return;
     const { signal } = this.#options;
