@@ -12,11 +12,12 @@ import { encodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { block0Name, folders, probePrefix } from '../format/keys.ts';
 import { BlockCache } from '../memory/block-cache.ts';
+import type { StorageDriver } from '../storage/driver.ts';
 import { listAll } from '../storage/list-all.ts';
 import { ViewContext } from '../table/view.ts';
 import { BlockReader } from '../tree/block-source.ts';
 import type { Compression, EncryptionOptions, Protection } from '../storage/protection.ts';
-import { listBackups, readBackup } from './backup.ts';
+import { listBackups, patiently, readBackup } from './backup.ts';
 import type { CopyOptions } from './backup.ts';
 import { copyState, protectedPlace } from './state-copy.ts';
 import type { CopyCounts, StorePlace } from './state-copy.ts';
@@ -79,6 +80,8 @@ function firstBlock0(environment: Environment, state: Block0): Block0 {
 export interface CloneSource {
   readonly environment: Environment;
   readonly place: StorePlace;
+  /** The driver of the place as its user gave it, by which the same store is known. */
+  readonly store: StorageDriver;
   readonly context: ViewContext;
   /** The state, which must be held until the clone is there. */
   readonly block0: Block0;
@@ -86,12 +89,14 @@ export interface CloneSource {
 
 /** Makes a database of a state at a place where nothing is. */
 export async function makeDatabase(
-  { environment, place: from, context, block0: state }: CloneSource,
-  to: StorePlace,
+  { environment, place: from, store, context, block0: state }: CloneSource,
+  target: StorePlace,
   { signal, onProgress }: CopyOptions,
 ): Promise<RestoreReport> {
+  const to = patiently(target, environment);
   await checkEmpty(to, signal);
-  const counts = await copyState(state, { environment, from, to, context, signal, onProgress });
+  const isOneStore = target.driver === store;
+  const counts = await copyState(state, { environment, from, to, isOneStore, context, signal, onProgress });
   const block0 = firstBlock0(environment, state);
   const key = `${to.prefix}/${block0Name}`;
   const bytes = encodeBlock0(block0);
@@ -117,12 +122,12 @@ export async function restoreFrom(
   options: RestoreOptions,
   protection: Protection | undefined,
 ): Promise<RestoreReport> {
-  const from = protectedPlace(environment, options.from, protection);
+  const from = patiently(protectedPlace(environment, options.from, protection), environment);
   const to = protectedPlace(environment, options.to, protection);
   const { backup, signal } = options;
   const id = backup ?? (await listBackups(from, signal)).at(-1)?.id;
   if (id === undefined) throw new InvalidOptionError('from', `There are no backups under ${from.prefix}/.`);
   const block0 = await readBackup(from, id, signal);
   const context = new ViewContext(new BlockReader(from.driver, from.prefix, new BlockCache(cacheBytes)));
-  return makeDatabase({ environment, place: from, context, block0 }, to, options);
+  return makeDatabase({ environment, place: from, store: options.from.driver, context, block0 }, to, options);
 }

@@ -281,6 +281,7 @@ export class Engine implements TurnHost {
   /** Commits one flush. */
   async append(request: FlushRequest): Promise<void> {
     this.#turns.asked(false);
+    this.register.checkNotReplaced();
     const startedMs = this.#options.environment.monotonicMs();
     try {
       await this.#writer.append(request);
@@ -386,10 +387,11 @@ export class Engine implements TurnHost {
   }
 
   report(what: string, error: unknown): void {
-    const { logger } = this.#options;
-    const details = { error };
-    const message = `${what} failed and will be tried again: ${(error as Error).message}`;
-    if (error instanceof CorruptionError) logger.error(message, details);
-    else logger.warn(message, details);
+    const { message } = error as Error;
+    // What was replaced stays so until the database is opened again.
+    const isFinal = this.register.isReplaced;
+    if (isFinal) this.#turns.stop();
+    const text = isFinal ? message : `${what} failed and will be tried again: ${message}`;
+    this.#options.logger[isFinal || error instanceof CorruptionError ? 'error' : 'warn'](text, { error });
   }
 }

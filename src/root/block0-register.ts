@@ -2,7 +2,8 @@
  * The register that holds Block 0: read, refresh, compare-and-swap. It knows nothing of tables.
  *
  * Invariants:
- * - `current` only moves forward: to a higher revision of the same database.
+ * - `current` only moves forward: to a higher revision of the same database. Once it would have to do otherwise, nothing is
+ *   read or written any more.
  * - A refresh is a request that starts when it is asked for. It never joins one in flight, since what confirms a slot
  *   is a read that started after the slot was read (docs/protocol.md).
  * - The outcome of a put is decided by what is stored afterwards, recognised by its nonce, not by its answer.
@@ -37,6 +38,14 @@ export function changeableOf(block0: Block0): Block0Change {
   return change;
 }
 
+/** Whether a later state has what was merged in an earlier one, as far as the list of merged commits goes back. */
+function isContinued(earlier: Block0, later: Block0): boolean {
+  if (later.appliedSeq < earlier.appliedSeq) return false;
+  const before = earlier.applied.at(-1);
+  const after = later.applied.find(({ seq }) => seq === before?.seq);
+  return before === undefined || after === undefined || before.id === after.id;
+}
+
 export class Block0Register {
   readonly #driver: StorageDriver;
   readonly #key: string;
@@ -44,6 +53,8 @@ export class Block0Register {
   readonly #logger: Logger;
   readonly #nodeId: number;
   #current: VersionedBlock0 | undefined;
+  /** For good: others may write on until nothing of it shows any more. */
+  #replaced: DatabaseReplacedError | undefined;
 
   constructor(driver: StorageDriver, prefix: string, environment: Environment, logger: Logger, nodeId: number) {
     this.#driver = driver;
@@ -101,6 +112,7 @@ export class Block0Register {
 
   /** Reads Block 0 anew, with a request that starts now; a small answer where it has not changed. */
   async refresh(signal?: AbortSignal): Promise<VersionedBlock0> {
+    this.checkNotReplaced();
     const before = this.current;
     const options = signal === undefined ? {} : { signal };
     const result = await this.#read({ ifNoneMatch: before.etag, ...options });
@@ -116,27 +128,45 @@ export class Block0Register {
 
   /** Takes note of what was read. `atLeast` is the revision that was known when the request began. */
   #see(seen: VersionedBlock0, atLeast: number): VersionedBlock0 {
+    this.checkNotReplaced();
     const known = this.#current;
-    if (known !== undefined && known.block0.databaseId !== seen.block0.databaseId) {
-      throw new DatabaseReplacedError(
-        `Another database is stored at ${this.#key} now (id ${seen.block0.databaseId}, before ${known.block0.databaseId}). ` +
-          'Nothing more is written; stop this instance and open the database again.',
+    const reason = known && this.#reasonAgainst(known.block0, seen.block0, atLeast);
+    if (reason !== undefined) {
+      this.#replaced = new DatabaseReplacedError(
+        `${reason} Nothing more is written; stop this instance and open the database again.`,
       );
-    }
-    if (seen.block0.revision < atLeast) {
-      throw new DatabaseReplacedError(
-        `Block 0 (${this.#key}) went back from revision ${atLeast} to ${seen.block0.revision}: an older state was ` +
-          'restored under a running instance. Nothing more is written; stop it and open the database again.',
-      );
-    }
-    if (known?.block0.revision === seen.block0.revision && known.block0.nonce !== seen.block0.nonce) {
-      throw new DatabaseReplacedError(
-        `Block 0 (${this.#key}) has revision ${seen.block0.revision} as before, but another writer's: an older state was ` +
-          'restored under a running instance. Nothing more is written; stop it and open the database again.',
-      );
+      throw this.#replaced;
     }
     if (known === undefined || seen.block0.revision > known.block0.revision) this.#current = seen;
     return this.current;
+  }
+
+  /** Why what was read cannot be an earlier or later state of what is known. */
+  #reasonAgainst(known: Block0, seen: Block0, atLeast: number): string | undefined {
+    if (known.databaseId !== seen.databaseId) {
+      return `Another database is stored at ${this.#key} now (id ${seen.databaseId}, before ${known.databaseId}).`;
+    }
+    const restored = 'an older state was restored under a running instance.';
+    if (seen.revision < atLeast) {
+      return `Block 0 (${this.#key}) went back from revision ${atLeast} to ${seen.revision}: ${restored}`;
+    }
+    if (known.revision === seen.revision && known.nonce !== seen.nonce) {
+      return `Block 0 (${this.#key}) has revision ${seen.revision} as before, but another writer's: ${restored}`;
+    }
+    if (seen.revision > known.revision && !isContinued(known, seen)) {
+      return `Block 0 (${this.#key}) was written on without commit ${known.appliedSeq}, which was merged: ${restored}`;
+    }
+    return undefined;
+  }
+
+  /** Whether what is stored was found to be no state of the database that was opened. */
+  get isReplaced(): boolean {
+    return this.#replaced !== undefined;
+  }
+
+  /** Throws `DatabaseReplacedError` once what is stored was found to be no state of the database that was opened. */
+  checkNotReplaced(): void {
+    if (this.#replaced !== undefined) throw this.#replaced;
   }
 
   /**
@@ -150,6 +180,7 @@ export class Block0Register {
     signal?: AbortSignal,
     written: (block0: Block0) => void = () => {},
   ): Promise<boolean> {
+    this.checkNotReplaced();
     const next: Block0 = {
       ...change,
       format: block0Format(change.tables),

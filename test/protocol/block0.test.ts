@@ -262,6 +262,39 @@ describe('a database that was replaced under a running instance', () => {
     await expectReplaced(a);
   });
 
+  it('is noticed by a higher revision without what was merged', async () => {
+    const old = await nodes.block0();
+    await nodes.run(nodes.insert(a, 1));
+    await nodes.run(a.db.checkpoint());
+    const { revision } = await nodes.block0();
+    await put(() => ({ ...old, revision: revision + 1, nonce: 'somebody else' }));
+    await expectReplaced(a);
+  });
+
+  it('is noticed by a higher revision in which another commit was merged', async () => {
+    await nodes.run(nodes.insert(a, 1));
+    await nodes.run(a.db.checkpoint());
+    await put(({ applied, revision }) => ({
+      revision: revision + 1,
+      applied: applied.map((commit) => ({
+        ...commit,
+        id: commit.id.replace(/^./, (first) => (first === '0' ? '1' : '0')),
+      })),
+    }));
+    await expectReplaced(a);
+  });
+
+  it('stays noticed when others have written so much that it does not show any more', async () => {
+    const old = await nodes.block0();
+    await nodes.run(nodes.insert(a, 1));
+    await nodes.run(a.db.checkpoint());
+    const { revision } = await nodes.block0();
+    await put(() => old);
+    await expectReplaced(a);
+    await put((block0) => ({ ...block0, applied: [], appliedSeq: 1000, logFloor: 1000, revision: revision + 900 }));
+    await expectReplaced(a);
+  });
+
   it('is noticed where Block 0 is gone', async () => {
     await nodes.store.delete([`${prefix}/block0`]);
     await expectReplaced(a);

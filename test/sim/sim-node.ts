@@ -15,6 +15,7 @@ import type { VirtualEnvironment } from '../../src/testing/virtual-environment.t
 import { mapBlobs } from './blob-ledger.ts';
 import { buildQuery } from './build-query.ts';
 import { mayRewrite, rewriteSome, storageOptions } from './encryption.ts';
+import { expectedCodes } from './expected-codes.ts';
 import { FunctionUser, schemasOf } from './functions.ts';
 import { bulkOps, randomGet, randomOp, randomQuery } from './generate.ts';
 import type { Habits } from './config.ts';
@@ -32,20 +33,6 @@ import { VersionUser } from './version-user.ts';
 import { tableName } from './versions.ts';
 import { WatchedDriver } from './watched-driver.ts';
 import type { World } from './world.ts';
-
-const expectedCodes = new Set([
-  'STORAGE',
-  'COMMIT_OUTCOME_UNKNOWN',
-  'CONTENTION',
-  'DUPLICATE_KEY',
-  'ROW_NOT_FOUND',
-  'DEADLINE_EXCEEDED',
-  'ABORTED',
-  'NOT_STARTED',
-  'BACKPRESSURE',
-  'TRANSACTION_CONFLICT',
-  'UNIQUE_INDEX',
-]);
 
 function hasBlobs({ ops }: Segment): boolean {
   return ops.some(

@@ -6,7 +6,7 @@ import { command } from '../command.ts';
 import type { Command } from '../command.ts';
 import { ExitCode } from '../exit-code.ts';
 import { plural } from '../figures.ts';
-import { describePlace, newPlaceOf } from '../open-database.ts';
+import { describePlace, newPlaceOf, targetOf } from '../open-database.ts';
 import { Progress } from '../progress.ts';
 import { backupsPositional } from './backups.ts';
 
@@ -26,7 +26,7 @@ export const restore: Command = command({
       using progress = new Progress(terminal, { what: 'restoring', total: 0 });
       const options = {
         from,
-        to,
+        to: targetOf(to, from),
         signal,
         onProgress: ({ done, total }: CopyProgress) => progress.set(done, total),
         ...(args.backup !== undefined && { backup: args.backup }),
