@@ -1,9 +1,11 @@
 /** Databases whose objects are encrypted and compressed: what is in the store, who can open it, and who cannot. */
+import { writeFile } from 'node:fs/promises';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { EncryptionKeyError, listBackups, NotEncryptedError, restoreBackup, StoreDb } from '../../src/index.ts';
 import type { StoreDbOptions } from '../../src/index.ts';
-import { MemoryDriver } from '../../src/storage/index.ts';
+import { FileDriver, MemoryDriver } from '../../src/storage/index.ts';
+import { run, TestFolder } from '../cli/shell.ts';
 import { bare, fill, holds, keyOf, keys, objectsOf, open, prefix, schema, secret } from './capsule-store.ts';
 
 async function contentOf(driver: MemoryDriver, options: Partial<StoreDbOptions>): Promise<unknown[]> {
@@ -184,6 +186,51 @@ describe('an encrypted database', () => {
       expect((await copy.verify({ deep: true })).findings).toEqual([]);
     }
     expect(await objectsOf(driver, 'none')).toEqual(new Map());
+  });
+});
+
+describe('the command', () => {
+  it('reads, rewrites, backs up and restores with keys from a file, and tells nothing of them', async () => {
+    await using folder = await TestFolder.make();
+    const [database, backups, restored] = ['data', 'backups', 'restored'].map(
+      (name) => `file:${folder.path}/${name}#p`,
+    );
+    const keyFile = `${folder.path}/keys.json`;
+    const key = Buffer.from(keyOf(7)).toString('base64');
+    const text = JSON.stringify({ keys: { k: key }, current: 'k', acceptUnencrypted: true });
+    await writeFile(keyFile, text);
+    const db = StoreDb({ dbPrefix: 'p', nodeId: 0, driver: new FileDriver(`${folder.path}/data`), logLevel: 'silent' });
+    await db.start();
+    db.registerSchema(schema);
+    await fill(db, 50);
+    await db.stop();
+    const words = [
+      ['rewrite', '--compression', 'deflate', database],
+      ['cat', database],
+      ['log', database],
+      ['cost', database],
+      ['stats', database],
+      ['verify', '--deep', database],
+      ['backup', database, backups],
+      ['prune', backups, '--keep-last', '1', '--yes'],
+      ['restore', backups, restored],
+      ['query', restored, 'notes', '--limit', '1'],
+    ] as string[][];
+    for (const line of words) {
+      const ran = await run([...line, '--keys', keyFile]);
+      expect(ran.status, `${line.join(' ')}: ${ran.messages}`).toBe(0);
+      expect(ran.output + ran.messages).not.toContain(key);
+    }
+    for (const line of words.slice(1, 7)) {
+      const { status, messages } = await run(line);
+      expect(status, line.join(' ')).not.toBe(0);
+      expect(messages).toContain('ENCRYPTION_KEY');
+    }
+    await writeFile(keyFile, text.slice(1));
+    const broken = await run(['stats', database as string, '--keys', keyFile]);
+    expect(broken.messages).toContain('is not JSON');
+    expect(broken.messages).not.toContain(key.slice(0, 8));
+    expect((await run(['rewrite', database as string, '--keys', keyFile])).messages).toContain('--compression');
   });
 });
 
