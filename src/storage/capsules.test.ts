@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { EncryptionKeyError } from '../base/encryption-errors.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
+import { checksum } from '../base/checksum.ts';
 import { realEnvironment } from '../base/env.ts';
 import { Codec, decodeCapsuleHeader, encodeCapsuleHeader, encryptedHeaderBytes } from '../format/capsule.ts';
 import { chunkBytes, decryptedBytes, encryptedBytes, tagBytes } from '../format/capsule-cipher.ts';
@@ -135,6 +137,21 @@ describe('a capsule', () => {
     const renamed = object.slice();
     renamed.set(encodeCapsuleHeader(name, { ...rest, seal: { ...seal, keyId: 'l' } }));
     expect(await opened(renamed, name, sameKeyOtherId)).toBe('damaged');
+  });
+
+  it('is refused under a name that its checksum takes for its own', async () => {
+    const names = new Map<number, string>();
+    let [one, two] = ['', ''];
+    for (let i = 0; two === ''; i++) {
+      const each = `data/t/${createHash('sha256').update(String(i)).digest('hex')}`;
+      const sum = checksum(new TextEncoder().encode(each));
+      [one, two] = names.has(sum) ? [names.get(sum) as string, each] : ['', ''];
+      names.set(sum, each);
+    }
+    const object = await encrypting.pack(one, random.bytes(100), false);
+    expect(decodeCapsuleHeader(two, object).seal?.keyId).toBe('k');
+    expect(await opened(object, one)).toHaveLength(100);
+    expect(await opened(object, two)).toBe('damaged');
   });
 
   it('notices chunks that changed places, were repeated or left out, or come from another object', async () => {

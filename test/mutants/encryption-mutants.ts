@@ -105,11 +105,6 @@ export const encryptionMutants: readonly Mutant[] = [
     tests: ofDatabases,
   },
   {
-    name: 'encryption: ranges of two versions of an object are mixed',
-    edits: [{ file: driver, find: "if (found.etag !== head.etag) return 'changed';", replace: '' }],
-    tests: ofCapsules,
-  },
-  {
     name: 'compression: more is made of a frame than its share',
     edits: [
       { file: compression, find: 'if (content?.length !== target.length) {', replace: 'if (content === undefined) {' },
