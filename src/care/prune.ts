@@ -15,7 +15,7 @@ import { ViewContext } from '../table/view.ts';
 import { BlockReader } from '../tree/block-source.ts';
 import { listBackups, patiently, readBackup } from './backup.ts';
 import type { BackupInfo } from './backup.ts';
-import { BackupMark } from './backup-mark.ts';
+import { BackupClaim } from './backup-claim.ts';
 import { keptBackups } from './backup-retention.ts';
 import type { BackupRetention } from './backup-retention.ts';
 import { Reach } from './reach.ts';
@@ -90,30 +90,30 @@ class Pruning {
       throw new InvalidOptionError('from', `There is a database under ${prefix}/, and not backups.`);
     }
     if (dryRun) return this.#prune(undefined);
-    const mark = await BackupMark.put(this.#environment, this.#place, 'prune', signal);
+    const claim = await BackupClaim.put(this.#environment, this.#place, 'prune', signal);
     try {
-      return await this.#prune(mark);
+      return await this.#prune(claim);
     } finally {
-      await mark.remove();
+      await claim.remove();
     }
   }
 
-  /** Without a mark nothing is deleted. */
-  async #prune(mark: BackupMark | undefined): Promise<PruneReport> {
+  /** Without a claim nothing is deleted. */
+  async #prune(claim: BackupClaim | undefined): Promise<PruneReport> {
     const { signal } = this.#options;
     // First whether there are others, then what there is: a backup that has ended meanwhile is in the list.
-    const isPostponed = (await mark?.sees('backup', signal)) === true;
+    const isPostponed = (await claim?.sees('backup', signal)) === true;
     const backups = await listBackups(this.#place, signal);
     const keptIds = keptBackups(backups, this.#options);
     const kept = backups.filter(({ id }) => keptIds.has(id));
     const removed = backups.filter(({ id }) => !keptIds.has(id));
     // Before anything is deleted: what cannot be read ends this with everything as it was.
-    const garbage = isPostponed ? [] : await this.#garbage(kept, removed, mark?.storeMs);
-    if (mark !== undefined) {
-      await mark.check(signal);
+    const garbage = isPostponed ? [] : await this.#garbage(kept, removed, claim?.storeMs);
+    if (claim !== undefined) {
+      await claim.check(signal);
       await this.#delete(removed.map(({ id }) => backupName(id)));
       for (let at = 0; at < garbage.length; at += keysAtOnce) {
-        await mark.check(signal);
+        await claim.check(signal);
         await this.#delete(
           garbage.slice(at, at + keysAtOnce).map(({ key }) => key.slice(this.#place.prefix.length + 1)),
         );
@@ -140,7 +140,7 @@ class Pruning {
       return new Set<string>();
     });
     const unneeded: ListEntry[] = [];
-    // Without a mark, what time it is in the store follows from what was written last.
+    // Without a claim, what time it is in the store follows from what was written last.
     let nowMs = storeMs ?? Math.max(0, ...[...kept, ...removed].map(({ createdAt }) => createdAt.getTime()));
     for (const folder of [folders.data, folders.indexes, folders.blobs]) {
       for await (const entry of listAll(driver, `${prefix}/${folder}`, signal && { signal })) {

@@ -1,25 +1,25 @@
 /**
- * Marks that say what is under way at a place for backups: backups, which count on objects that they have found there, and
- * prunings, which delete objects. Each puts its mark first and looks for those of the others then, so that of two that begin
+ * Claims that say what is under way at a place for backups: backups, which count on objects that they have found there, and
+ * prunings, which delete objects. Each puts its claim first and looks for those of the others then, so that of two that begin
  * at once at least one sees the other. A backup waits for prunings to end; a pruning deletes no objects while there are backups.
  *
- * What was killed leaves its mark behind, which counts for a day by the clock of the store; who works for longer renews it.
+ * What was killed leaves its claim behind, which counts for a day by the clock of the store; who works for longer renews it.
  */
 import type { Environment } from '../base/env.ts';
 import { ContentionError } from '../base/errors.ts';
 import { newId } from '../base/ids.ts';
-import { markFolder, markName, parseMarkName } from '../format/keys.ts';
-import type { MarkKind } from '../format/keys.ts';
+import { claimFolder, claimName, parseClaimName } from '../format/keys.ts';
+import type { ClaimKind } from '../format/keys.ts';
 import { listAll } from '../storage/list-all.ts';
 import { putRepeatedly } from '../storage/put-repeatedly.ts';
 import type { StorePlace } from './state-copy.ts';
 
 const validMs = 86_400_000;
-/** A mark is renewed after so long, and nothing is done any more on one that could not be for so long. */
+/** A claim is renewed after so long, and nothing is done any more on one that could not be for so long. */
 const renewedAfterMs = validMs / 24;
 const trustedMs = validMs / 2;
 
-export class BackupMark {
+export class BackupClaim {
   readonly #environment: Environment;
   readonly #place: StorePlace;
   readonly #name: string;
@@ -29,21 +29,21 @@ export class BackupMark {
   /** What time it is in the store, as it was said last. */
   storeMs = 0;
 
-  private constructor(environment: Environment, place: StorePlace, kind: MarkKind) {
+  private constructor(environment: Environment, place: StorePlace, kind: ClaimKind) {
     this.#environment = environment;
     this.#place = place;
-    this.#name = markName(kind, newId(environment, 8));
+    this.#name = claimName(kind, newId(environment, 8));
   }
 
   static async put(
     environment: Environment,
     place: StorePlace,
-    kind: MarkKind,
+    kind: ClaimKind,
     signal: AbortSignal | undefined,
-  ): Promise<BackupMark> {
-    const mark = new BackupMark(environment, place, kind);
-    await mark.#renew(signal);
-    return mark;
+  ): Promise<BackupClaim> {
+    const claim = new BackupClaim(environment, place, kind);
+    await claim.#renew(signal);
+    return claim;
   }
 
   async #renew(signal: AbortSignal | undefined): Promise<void> {
@@ -55,24 +55,24 @@ export class BackupMark {
   }
 
   /** Whether others of a kind are under way. */
-  async sees(kind: MarkKind, signal: AbortSignal | undefined): Promise<boolean> {
+  async sees(kind: ClaimKind, signal: AbortSignal | undefined): Promise<boolean> {
     const { driver, prefix } = this.#place;
-    const marks: { readonly key: string; readonly kind: MarkKind; readonly putMs: number }[] = [];
-    for await (const { key, lastModifiedMs } of listAll(driver, `${prefix}/${markFolder}`, signal && { signal })) {
+    const claims: { readonly key: string; readonly kind: ClaimKind; readonly putMs: number }[] = [];
+    for await (const { key, lastModifiedMs } of listAll(driver, `${prefix}/${claimFolder}`, signal && { signal })) {
       const name = key.slice(prefix.length + 1);
-      const found = parseMarkName(name);
+      const found = parseClaimName(name);
       // One's own tells what time it is in the store.
       if (name === this.#name) this.storeMs = lastModifiedMs;
-      else if (found !== undefined) marks.push({ key, kind: found, putMs: lastModifiedMs });
+      else if (found !== undefined) claims.push({ key, kind: found, putMs: lastModifiedMs });
     }
     const isValid = ({ putMs }: { readonly putMs: number }): boolean => this.storeMs - putMs < validMs;
-    this.#stale = marks.filter((mark) => !isValid(mark)).map(({ key }) => key);
-    return marks.some((mark) => mark.kind === kind && isValid(mark));
+    this.#stale = claims.filter((claim) => !isValid(claim)).map(({ key }) => key);
+    return claims.some((claim) => claim.kind === kind && isValid(claim));
   }
 
   /**
    * To be called before whatever the others must not meet. Rejects with `ContentionError` if this process was held up for so
-   * long that they may not count on the mark any more.
+   * long that they may not count on the claim any more.
    */
   async check(signal: AbortSignal | undefined): Promise<void> {
     const ageMs = this.#environment.monotonicMs() - this.#renewedMs;
