@@ -3,7 +3,7 @@
  * prunings, which delete objects. Each puts its claim first and looks for those of the others then, so that of two that begin
  * at once at least one sees the other. A backup waits for prunings to end; a pruning deletes no objects while there are backups.
  *
- * What was killed leaves its claim behind, which counts for a day by the clock of the store; who works for longer renews it.
+ * What was killed leaves its claim behind, which counts for a while by the clock of the store; who works for longer renews it.
  */
 import type { Environment } from '../base/env.ts';
 import { ContentionError } from '../base/errors.ts';
@@ -14,15 +14,20 @@ import { listAll } from '../storage/list-all.ts';
 import { putRepeatedly } from '../storage/put-repeatedly.ts';
 import type { StorePlace } from './state-copy.ts';
 
-const validMs = 86_400_000;
-/** A claim is renewed after so long, and nothing is done any more on one that could not be for so long. */
-const renewedAfterMs = validMs / 24;
-const trustedMs = validMs / 2;
+/**
+ * How long a claim counts that nobody renews. What a backup that was killed has left behind only puts off deletions; what a
+ * pruning has left behind holds up backups.
+ */
+const validMs: Readonly<Record<ClaimKind, number>> = { backup: 86_400_000, prune: 3_600_000 };
+/** Parts of that time after which a claim is renewed, and after which nothing is done any more on one that could not be. */
+const renewedAfter = 1 / 24;
+const trustedFor = 1 / 2;
 
 export class BackupClaim {
   readonly #environment: Environment;
   readonly #place: StorePlace;
   readonly #name: string;
+  readonly #validMs: number;
   #renewedMs = 0;
   /** What was left behind so long ago that it does not count any more. */
   #stale: readonly string[] = [];
@@ -33,6 +38,7 @@ export class BackupClaim {
     this.#environment = environment;
     this.#place = place;
     this.#name = claimName(kind, newId(environment, 8));
+    this.#validMs = validMs[kind];
   }
 
   static async put(
@@ -65,7 +71,8 @@ export class BackupClaim {
       if (name === this.#name) this.storeMs = lastModifiedMs;
       else if (found !== undefined) claims.push({ key, kind: found, putMs: lastModifiedMs });
     }
-    const isValid = ({ putMs }: { readonly putMs: number }): boolean => this.storeMs - putMs < validMs;
+    const isValid = ({ kind: claimed, putMs }: (typeof claims)[number]): boolean =>
+      this.storeMs - putMs < validMs[claimed];
     this.#stale = claims.filter((claim) => !isValid(claim)).map(({ key }) => key);
     return claims.some((claim) => claim.kind === kind && isValid(claim));
   }
@@ -76,8 +83,8 @@ export class BackupClaim {
    */
   async check(signal: AbortSignal | undefined): Promise<void> {
     const ageMs = this.#environment.monotonicMs() - this.#renewedMs;
-    if (ageMs < renewedAfterMs) return;
-    if (ageMs > trustedMs) {
+    if (ageMs < this.#validMs * renewedAfter) return;
+    if (ageMs > this.#validMs * trustedFor) {
       const { prefix } = this.#place;
       throw new ContentionError(
         `The work on the backups under ${prefix}/ stood still for too long for others to go by it. Begin anew.`,
@@ -86,7 +93,7 @@ export class BackupClaim {
     await this.#renew(signal);
   }
 
-  /** With those that do not count any more. That it cannot be removed is no failure: it counts for a day. */
+  /** With those that do not count any more. That it cannot be removed is no failure: it counts for a while. */
   async remove(): Promise<void> {
     const { driver, prefix } = this.#place;
     await driver.delete([`${prefix}/${this.#name}`, ...this.#stale]).catch(() => undefined);

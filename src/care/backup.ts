@@ -117,7 +117,7 @@ async function untilNothingIsPruned(
   for (let pauseMs = lookAgainMs; await claim.sees('prune', signal); pauseMs *= 1.5) {
     if (environment.monotonicMs() >= untilMs) {
       throw new ContentionError(
-        `Backups under ${prefix}/ are being pruned. Try again later; a pruning that was killed counts for a day.`,
+        `Backups under ${prefix}/ are being pruned. Try again later; a pruning that was killed counts for an hour.`,
       );
     }
     await sleep(environment, Math.min(pauseMs, 10_000), signal);

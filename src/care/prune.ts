@@ -6,7 +6,7 @@
  */
 import type { Environment } from '../base/env.ts';
 import { Pacer } from '../base/pacer.ts';
-import { InvalidOptionError, StorageError } from '../base/errors.ts';
+import { CorruptionError, InvalidOptionError, StorageError } from '../base/errors.ts';
 import { backupName, block0Name, blobName, folders } from '../format/keys.ts';
 import { BlockCache } from '../memory/block-cache.ts';
 import type { ListEntry } from '../storage/driver.ts';
@@ -108,7 +108,7 @@ class Pruning {
     const kept = backups.filter(({ id }) => keptIds.has(id));
     const removed = backups.filter(({ id }) => !keptIds.has(id));
     // Before anything is deleted: what cannot be read ends this with everything as it was.
-    const garbage = isPostponed ? [] : await this.#garbage(kept, removed, claim?.storeMs);
+    const garbage = isPostponed ? [] : await this.#garbage(kept, removed, claim);
     if (claim !== undefined) {
       await claim.check(signal);
       await this.#delete(removed.map(({ id }) => backupName(id)));
@@ -128,20 +128,20 @@ class Pruning {
   async #garbage(
     kept: readonly BackupInfo[],
     removed: readonly BackupInfo[],
-    storeMs: number | undefined,
+    claim: BackupClaim | undefined,
   ): Promise<ListEntry[]> {
     const { signal, graceMs } = this.#options;
     const { driver, prefix } = this.#place;
-    const needed = await this.#namesOf(kept);
+    const needed = await this.#namesOf(kept, claim);
     // Only to know that they need not be spared: where they cannot be read, time tells.
-    const given = await this.#namesOf(removed).catch((error: unknown) => {
+    const given = await this.#namesOf(removed, claim).catch((error: unknown) => {
       signal?.throwIfAborted();
-      if (error instanceof StorageError) throw error;
+      if (!(error instanceof CorruptionError || error instanceof InvalidOptionError)) throw error;
       return new Set<string>();
     });
     const unneeded: ListEntry[] = [];
     // Without a claim, what time it is in the store follows from what was written last.
-    let nowMs = storeMs ?? Math.max(0, ...[...kept, ...removed].map(({ createdAt }) => createdAt.getTime()));
+    let nowMs = claim?.storeMs ?? Math.max(0, ...[...kept, ...removed].map(({ createdAt }) => createdAt.getTime()));
     for (const folder of [folders.data, folders.indexes, folders.blobs]) {
       for await (const entry of listAll(driver, `${prefix}/${folder}`, signal && { signal })) {
         nowMs = Math.max(nowMs, entry.lastModifiedMs);
@@ -153,13 +153,14 @@ class Pruning {
     });
   }
 
-  async #namesOf(backups: readonly BackupInfo[]): Promise<ReadonlySet<string>> {
+  async #namesOf(backups: readonly BackupInfo[], claim: BackupClaim | undefined): Promise<ReadonlySet<string>> {
     const { signal } = this.#options;
     const { driver, prefix } = this.#place;
     const context = new ViewContext(new BlockReader(driver, prefix, new BlockCache(cacheBytes)));
     const reach = new Reach(context, this.#pacer);
     const names = new Set<string>();
     for (const { id } of backups) {
+      await claim?.check(signal);
       const block0 = await readBackup(this.#place, id, signal);
       await reach.add(block0, signal);
       for (const { reference } of await blobsOf(context, block0, this.#pacer, signal)) names.add(blobName(reference));
