@@ -1,6 +1,6 @@
 /**
  * Checks the package as its users will get it: packs what was built, has the tarball looked over, installs it in an
- * empty project, and there imports, requires, type-checks and uses it. Run `npm run build` first.
+ * empty project, and there imports, requires, type-checks and uses it, also from a terminal. Run `npm run build` first.
  *
  *   check-package.ts [another node binary to use the installed package with]...
  */
@@ -122,6 +122,20 @@ function checkTypes(): void {
   console.log(run(consumer, tool('tsc'), '-p', consumer));
 }
 
+/** The command works with the dependencies that users get: a table goes in and out. */
+function useCommand(node: string): void {
+  const command = join(consumer, 'node_modules', '.bin', 'store-db');
+  const schema = { name: 'cities', version: 1, fields: { id: 'uint8', name: 'varchar' }, primaryKey: 'id' };
+  writeFileSync(join(consumer, 'cities.json'), JSON.stringify(schema));
+  writeFileSync(join(consumer, 'cities.csv'), 'id,name\n1,Turku\n');
+  const from = ['--schema', 'cities.json', '--json'];
+  run(consumer, node, command, 'import', 'file:./smoke#db', 'cities', 'cities.csv', ...from);
+  const rows = run(consumer, node, command, 'query', 'file:./smoke#db', 'cities', '--json').trim();
+  if (rows !== '{"id":1,"name":"Turku"}') throw new Error(`store-db printed ${rows}`);
+  rmSync(join(consumer, 'smoke'), { recursive: true });
+  console.log('store-db', run(consumer, node, command, '--version').trim(), 'works');
+}
+
 try {
   const tarball = packAndInstall();
   console.log(run(repository, tool('publint'), 'run', tarball, '--strict'));
@@ -131,6 +145,7 @@ try {
     for (const node of [process.execPath, ...process.argv.slice(2)])
       console.log(name, run(consumer, node, name).trim());
   }
+  if (process.platform !== 'win32') for (const node of [process.execPath, ...process.argv.slice(2)]) useCommand(node);
   checkTypes();
 } catch (error) {
   // What a failed command printed says more than where it was called.

@@ -1,9 +1,7 @@
 /** The facade: what an application holds. It wires the parts together and does nothing else itself. */
 import { InvalidOptionError } from './base/errors.ts';
-import { ByteWriter } from './base/bytes.ts';
 import { Batch, tableName } from './batch/batch.ts';
 import type { TableRef, TriggerHandler } from './batch/batch.ts';
-import { normalizeKey } from './batch/operations.ts';
 import { backUp } from './care/backup.ts';
 import type { BackupReport, CopyOptions } from './care/backup.ts';
 import { checkCopy, checkPlace } from './care/copy-options.ts';
@@ -31,19 +29,15 @@ import { checkCommit, checkPosition, checkSnapshotOptions, isTime } from './call
 import type { CallOptions, RefreshOptions, SnapshotOptions } from './call-options.ts';
 import type { CommitRef } from './cluster/fate.ts';
 import type { TriggerOperation } from './table/trigger.ts';
-import { FieldProblem } from './format/row-encode.ts';
 import type { Instance } from './instance.ts';
 import type { RowFor, TriggerApi } from './trigger-api.ts';
 import type { TargetOptions } from './migration/migrations.ts';
 import type { MigrationStatus } from './migration/migration-status.ts';
 import { Query } from './query/builder.ts';
+import { RowGetter } from './query/row-getter.ts';
 import { Snapshot } from './snapshot.ts';
 import type { SchemaDefinition } from './table/schema.ts';
 import { storedDefinitions } from './table/stored-definition.ts';
-import type { TableShape } from './table/table-shape.ts';
-import type { TableState } from './table/table-state.ts';
-import { BlockGone } from './tree/block-source.ts';
-import type { RowHit } from './tree/tree.ts';
 import type { DatabaseStats } from './care/stats.ts';
 import { runTransaction } from './transaction/run.ts';
 import type { TransactionFunction, TransactionOptions } from './transaction/run.ts';
@@ -51,11 +45,12 @@ import type { TransactionFunction, TransactionOptions } from './transaction/run.
 /** A database, as returned by `StoreDb()`. */
 export class Database {
   readonly #instance: Instance;
-  readonly #key = new ByteWriter(64);
+  readonly #rows: RowGetter;
 
   /** @internal Use `StoreDb()`. */
   constructor(instance: Instance) {
     this.#instance = instance;
+    this.#rows = new RowGetter(instance);
   }
 
   /**
@@ -179,45 +174,9 @@ export class Database {
   get<T extends TableRef>(table: T, primaryKey: unknown): Promise<RowFor<T> | undefined> {
     try {
       this.#instance.running('db.get()');
-      const state = this.#instance.tableState(tableName(table));
-      if (state instanceof Promise) return state.then((fresh) => this.#getIn<T>(fresh, primaryKey));
-      return this.#getIn<T>(state, primaryKey);
+      return this.#rows.get(tableName(table), primaryKey) as Promise<RowFor<T> | undefined>;
     } catch (cause) {
       return rejected(cause);
-    }
-  }
-
-  #getIn<T extends TableRef>(state: TableState, primaryKey: unknown): Promise<RowFor<T> | undefined> {
-    const { shape } = state;
-    const key = this.#key;
-    key.length = 0;
-    try {
-      shape.writeKey(key, normalizeKey(shape.primaryKey, primaryKey));
-    } catch (error) {
-      if (!(error instanceof FieldProblem)) throw error;
-      // A value that no key can have: a query tells one that is only out of range from one of another kind.
-      const query = new Query<RowFor<T>>(this.#instance, shape.name);
-      return query.where(shape.primaryKey.name, '=', primaryKey).first();
-    }
-    const found = state.lookup(key.bytes, key.length);
-    if (found instanceof Promise) return this.#getSlowly<T>(state, found, key.finish());
-    return Promise.resolve(decodeHit(shape, found) as RowFor<T> | undefined);
-  }
-
-  async #getSlowly<T extends TableRef>(
-    state: TableState,
-    first: Promise<RowHit | undefined>,
-    key: Uint8Array,
-  ): Promise<RowFor<T> | undefined> {
-    let found = first;
-    for (let present = state; ; ) {
-      try {
-        return decodeHit(present.shape, await found) as RowFor<T> | undefined;
-      } catch (error) {
-        if (!(error instanceof BlockGone) || !(await this.#instance.viewMovedOn(present))) throw error;
-        present = await this.#instance.tableState(present.shape.name);
-        found = Promise.resolve(present.lookup(key));
-      }
     }
   }
 
@@ -411,8 +370,4 @@ export class Database {
 
 async function rejected(cause: unknown): Promise<never> {
   throw cause;
-}
-
-function decodeHit(shape: TableShape, hit: RowHit | undefined): Record<string, unknown> | undefined {
-  return hit === undefined ? undefined : shape.decoder.decode(hit.source, hit.base);
 }

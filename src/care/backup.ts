@@ -34,6 +34,7 @@ export interface BackupReport extends CopyCounts {
 
 /** A backup, as `listBackups()` tells it. */
 export interface BackupInfo {
+  /** By which it is restored. */
   readonly id: string;
   /** The generation of the database that it holds. */
   readonly generation: number;

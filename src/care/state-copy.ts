@@ -33,6 +33,7 @@ export interface StorePlace {
 export interface CopyProgress {
   /** Objects that are at the other place, copied or there before. */
   readonly done: number;
+  /** Objects that the state consists of. */
   readonly total: number;
   /** Bytes that went through this process; those that a store copied by itself are not counted. */
   readonly copiedBytes: number;
@@ -54,6 +55,7 @@ export interface CopyCounts {
   readonly objects: number;
   /** Of these, the ones that were not there yet. */
   readonly copiedObjects: number;
+  /** Bytes that went through this process; those that a store copied by itself are not counted. */
   readonly copiedBytes: number;
 }
 

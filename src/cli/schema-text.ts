@@ -15,6 +15,10 @@ export function describeIndexes({ indexes = [] }: SchemaDefinition): string {
   return indexes
     .map((index) => {
       if (typeof index === 'string') return index;
+      if ('function' in index) {
+        const { function: made, name = made, typeId } = index;
+        return `${name} (${typeName(typeId)} of function${name === made ? '' : ` ${made}`})`;
+      }
       const { fields, unique = false, name = fields.join('+') } = index;
       return unique ? `${name} (unique)` : name;
     })

@@ -1,8 +1,8 @@
 /** The definition of a table as it is stored: for tools that have no definitions of their own. */
 import { compareStrings } from '../base/order.ts';
 import { isVariable } from '../format/types.ts';
-import type { StoredField, StoredIndex } from '../format/stored-schema.ts';
-import type { FieldDefinition, IndexDefinition, SchemaDefinition } from './schema.ts';
+import type { StoredField, StoredFunctionIndex, StoredIndex } from '../format/stored-schema.ts';
+import type { FieldDefinition, FunctionIndexDefinition, IndexDefinition, SchemaDefinition } from './schema.ts';
 import { constantDefault } from './schema.ts';
 import type { TableShape } from './table-shape.ts';
 import type { View } from './view.ts';
@@ -22,6 +22,10 @@ function indexOf({ name, fields, unique }: StoredIndex): string | IndexDefinitio
   return { fields, ...(unique !== undefined && { unique }), ...(!isDefaultName && { name }) };
 }
 
+function functionIndexOf({ name, function: made, typeId }: StoredFunctionIndex): FunctionIndexDefinition {
+  return { function: made, typeId, ...(name !== made && { name }) };
+}
+
 /** The version that readers should have: once all rows are there in the new one, that. */
 function shapeInForce(view: View, name: string, truth: TableShape): TableShape {
   const beside = view.beside(name);
@@ -37,11 +41,12 @@ export function storedDefinitions(view: View): SchemaDefinition[] {
 
 /** A definition that is the same as the stored one: it can be registered beside it. `migrate` is not stored. */
 function storedDefinition({ schema }: TableShape): SchemaDefinition {
+  const indexes = [...schema.indexes.map(indexOf), ...(schema.functionIndexes ?? []).map(functionIndexOf)];
   return {
     name: schema.name,
     version: schema.version,
     fields: Object.fromEntries(schema.fields.map((field) => [field.name, fieldOf(field)])),
     primaryKey: schema.primaryKey[0] as string,
-    ...(schema.indexes.length > 0 && { indexes: schema.indexes.map(indexOf) }),
+    ...(indexes.length > 0 && { indexes }),
   };
 }

@@ -200,7 +200,7 @@ describe('a backup', () => {
       const name = `main/${all.find((each) => each.startsWith(folder)) as string}`;
       const found = await store.get(name);
       if (found.status !== 'found') throw new Error('nothing there');
-      const bytes = new Uint8Array(found.bytes.length > 0 ? found.bytes : 1);
+      const bytes = found.bytes.length > 0 ? Uint8Array.from(found.bytes) : new Uint8Array(1);
       bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] as number) ^ 1;
       await store.put(name, bytes, { if: 'any' });
       const fresh = await open(store, 'main', 2);
@@ -213,10 +213,10 @@ describe('a backup', () => {
   it('holds one state while others write, merge and collect garbage', async () => {
     const db = await open(store, 'main');
     await write(db, 0, 300);
-    let going = true;
+    const ended = new AbortController();
     const writer = await open(store, 'main', 2);
     const writing = (async () => {
-      for (let round = 0; going; round++) {
+      for (let round = 0; !ended.signal.aborted; round++) {
         // Two rows that always change together.
         const batch = writer.batch();
         void batch.upsert('notes', { ...row(1), text: `round ${round}` });
@@ -237,7 +237,7 @@ describe('a backup', () => {
       expect(first?.['text']).toBe(last?.['text']);
       expect(await restored.verify({ deep: true })).toMatchObject({ ok: true });
     }
-    going = false;
+    ended.abort();
     await writing;
   });
 });

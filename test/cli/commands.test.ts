@@ -198,7 +198,7 @@ describe('reading commands', () => {
     expect(nodes).toContainEqual(
       expect.objectContaining({
         level: 1,
-        entries: expect.arrayContaining([expect.objectContaining({ child: expect.any(Object) })]) as unknown,
+        entries: expect.arrayContaining([expect.objectContaining({ child: expect.any(Object) as unknown })]) as unknown,
       }),
     );
   });

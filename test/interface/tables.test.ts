@@ -35,6 +35,8 @@ const people: SchemaDefinition = {
     { fields: ['name', 'born'], name: 'by_age' },
     { fields: ['balance'], unique: true },
     { fields: ['born', 'balance'] },
+    { function: 'initial', typeId: Types.varchar },
+    { function: 'digits', typeId: Types.uint8, name: 'by_digits' },
   ],
 };
 const plain: SchemaDefinition = {
@@ -52,8 +54,8 @@ describe('db.tables()', () => {
     await first.start();
     expect(await first.tables()).toEqual([]);
     const batch = first.batch();
-    batch.insert('people', { name: 'Ada' });
-    batch.insert('alpha', { id: 1 });
+    void batch.insert('people', { name: 'Ada' });
+    void batch.insert('alpha', { id: 1 });
     await batch.flush();
     // Committed, and not merged yet.
     expect(await first.tables()).toEqual([plain, people]);
@@ -65,7 +67,7 @@ describe('db.tables()', () => {
     // A tool can read and write with nothing but these.
     for (const definition of definitions) second.registerSchema(definition);
     const more = second.batch();
-    more.insert('people', { name: 'Grace', balance: 7n });
+    void more.insert('people', { name: 'Grace', balance: 7n });
     await more.flush();
     expect(await second.query('people').where('balance', '=', -5n).count()).toBe(1);
   });
@@ -75,7 +77,7 @@ describe('db.tables()', () => {
     db.registerSchema(people);
     await db.start();
     const batch = db.batch();
-    batch.insert('people', { name: 'Ada', photo: db.Blob('a photo') });
+    void batch.insert('people', { name: 'Ada', photo: db.Blob('a photo') });
     await batch.flush();
     expect((await db.tables()).map(({ name }) => name)).toEqual(['people']);
   });

@@ -14,13 +14,13 @@ export const backup: Command = command({
     to: {
       type: 'string',
       demandOption: true,
-      describe: 'URL of the backups: file:/mnt/backups#shop or s3://bucket/backups/shop',
+      describe: 'URL of the backups: file:./backups#shop or s3://bucket/backups/shop',
     },
   },
   options: {},
   examples: [
     [
-      'backup s3://bucket/shop file:/mnt/backups#shop',
+      'backup s3://bucket/shop file:./backups#shop',
       'every night, for instance: each is a full one, and copies what is new',
     ],
   ],
