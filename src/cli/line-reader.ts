@@ -1,5 +1,7 @@
 /** Lines of a stream of bytes. */
 
+import { messageText } from '../base/message-text.ts';
+
 /** A line, and where it is. */
 export interface Line {
   /** Counted from 1. */
@@ -13,13 +15,13 @@ export class LineError extends Error {
   readonly line: number;
 
   constructor(line: number, message: string) {
-    super(message);
+    super(messageText(message));
     this.line = line;
   }
 }
 
 /** A row may be as large, and no more. */
-const maxLineBytes = 256 * 1024 * 1024;
+export const maxLineBytes: number = 256 * 1024 * 1024;
 const newline = 0x0a;
 
 /**

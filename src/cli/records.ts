@@ -1,7 +1,7 @@
 /** Rows in files: NDJSON and CSV, read with the numbers of their lines. */
 import type { Readable } from 'node:stream';
 import type { FieldDefinition, SchemaDefinition } from '../table/schema.ts';
-import { LineError, linesOf } from './line-reader.ts';
+import { LineError, linesOf, maxLineBytes } from './line-reader.ts';
 import { fromJson, fromText, toJson, toText, ValueError } from './row-values.ts';
 
 export const formats = ['ndjson', 'csv'] as const;
@@ -72,13 +72,14 @@ interface Cell {
 }
 
 async function* readCsv(input: Readable, schema: SchemaDefinition): AsyncGenerator<RowRecord, void, undefined> {
-  const { parse } = await import('csv-parse');
+  const { parse, CsvError } = await import('csv-parse');
   const parser = input.pipe(
     parse({
       bom: true,
       info: true,
       relax_column_count: true,
       skip_empty_lines: true,
+      max_record_size: maxLineBytes,
       cast: (text, { quoting }): Cell => ({ text, isNull: text === '' && !quoting }),
     }),
   );
@@ -105,9 +106,8 @@ async function* readCsv(input: Readable, schema: SchemaDefinition): AsyncGenerat
       yield { line, document: plainObject(entries) };
     }
   } catch (error) {
-    const { code, lines, message } = error as { code?: string; lines?: number; message: string };
-    if (code?.startsWith('CSV_') === true) throw new LineError(lines ?? 0, message);
-    throw error;
+    if (!(error instanceof CsvError)) throw error;
+    throw new LineError(error['lines'] as number, error.message);
   }
 }
 

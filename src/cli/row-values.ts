@@ -71,7 +71,8 @@ export function fromJson(typeId: TypeId, value: unknown): unknown {
     case Types.boolean:
       return typeof value === 'boolean' ? value : fail(typeId, value, 'it takes true and false');
     case Types.bytes:
-      if (typeof value !== 'string' || value.length % 4 !== 0 || !base64.test(value)) fail(typeId, value, 'it takes base64');
+      if (typeof value !== 'string' || value.length % 4 !== 0 || !base64.test(value))
+        fail(typeId, value, 'it takes base64');
       return Buffer.from(value, 'base64');
     case Types.json:
       return value;

@@ -135,7 +135,11 @@ describe('clauses in clauses', () => {
 
   it('may be wide', async () => {
     const ids = Array.from({ length: 20_000 }, (_, i) => i);
-    expect(await query().where(({ or, is }) => or(...ids.map((id) => is('text', '=', `x${id}`)))).execute()).toEqual([]);
+    expect(
+      await query()
+        .where(({ or, is }) => or(...ids.map((id) => is('text', '=', `x${id}`))))
+        .execute(),
+    ).toEqual([]);
     expect(await query().where('id', 'IN', ids).execute()).toEqual([]);
   });
 });

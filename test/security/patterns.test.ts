@@ -30,7 +30,28 @@ const lengths = [26, 20_000];
 const maxMs = 150;
 
 const beginnings = ['', 'a', '-', '0', '"', "'", '://', 'a = x', 'blobs/', 'data/', 'Signature='];
-const pieces = [' ', 'a', '0', '.', ':', '/', '-', '=', '%', "'", '"', ',', '[', "''", "'a", '0.', 'a ', 'a=', '://a', 'aa:'];
+const pieces = [
+  ' ',
+  'a',
+  '0',
+  '.',
+  ':',
+  '/',
+  '-',
+  '=',
+  '%',
+  "'",
+  '"',
+  ',',
+  '[',
+  "''",
+  "'a",
+  '0.',
+  'a ',
+  'a=',
+  '://a',
+  'aa:',
+];
 /** What lets the whole fail in the end, where anything can. */
 const endings = ['\u0000', '!'];
 
@@ -72,6 +93,8 @@ describe('regular expressions of the sources', () => {
 
   it('take no longer than their text is long', () => {
     const slow = patterns.map((pattern) => ({ ...pattern, ...slowest(pattern) })).filter(({ ms }) => ms > maxMs);
-    expect(slow.map(({ where, regex, ms, text }) => `${where} ${regex.source} ${ms} ms ${JSON.stringify(text)}`)).toEqual([]);
+    expect(
+      slow.map(({ where, regex, ms, text }) => `${where} ${regex.source} ${ms} ms ${JSON.stringify(text)}`),
+    ).toEqual([]);
   });
 });

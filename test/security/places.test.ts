@@ -113,10 +113,13 @@ async function write(db: Database, text: string): Promise<void> {
 }
 
 describe('a prefix', () => {
-  it.each(['.', '..', 'a/../b', '../a', 'a/..', '/a', 'a/', '', '\ud800', 'x'.repeat(513)])('%j is refused', (prefix) => {
-    const make = (): Database => StoreDb({ dbPrefix: prefix, nodeId: 0, driver: new MemoryDriver() });
-    expect(make).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option: 'dbPrefix' }) as Error);
-  });
+  it.each(['.', '..', 'a/../b', '../a', 'a/..', '/a', 'a/', '', '\ud800', 'x'.repeat(513)])(
+    '%j is refused',
+    (prefix) => {
+      const make = (): Database => StoreDb({ dbPrefix: prefix, nodeId: 0, driver: new MemoryDriver() });
+      expect(make).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option: 'dbPrefix' }) as Error);
+    },
+  );
 
   it('is not left by collecting garbage, verifying or restoring: neighbours keep every object', async () => {
     const driver = new MemoryDriver();
