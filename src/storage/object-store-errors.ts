@@ -120,11 +120,11 @@ export function isConflict(error: unknown): boolean {
 }
 
 /** What of an error may be seen by whoever logs it: what happened, and where. */
-const shownProperties: ReadonlySet<string> = new Set([
-  ...['name', 'message', 'stack', 'cause', 'code', 'Code', 'errors', '$metadata', '$fault', '$retryable'],
-  ...['errno', 'syscall', 'address', 'port', 'hostname', 'tryNextLink'],
-  ...['Key', 'BucketName', 'Bucket', 'Region', 'Condition', 'Resource', 'RequestId', 'HostId'],
-]);
+const shownProperties: ReadonlySet<string> = new Set(
+  'name message stack cause code Code errors $metadata $fault errno syscall address port hostname '
+    .concat('Key BucketName Bucket Region Condition Resource RequestId HostId')
+    .split(' '),
+);
 
 /**
  * The SDK hangs the whole response onto its errors, sockets and the request's headers included, and every element of what the

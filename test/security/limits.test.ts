@@ -32,7 +32,7 @@ beforeEach(async () => {
 afterEach(() => db.stop());
 
 const huge = 'x'.repeat(10_000_000);
-const insert = (document: object) => async (): Promise<unknown> => db.batch().insert('notes', document as never);
+const insert = (document: object) => async (): Promise<unknown> => db.batch().insert('notes', document);
 // Strangers do not keep to types.
 const query = (): ReturnType<Database['query']> => db.query('notes');
 
@@ -158,7 +158,7 @@ describe('JSON of strangers', () => {
   it('never becomes a prototype', async () => {
     const json: unknown = JSON.parse('{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}');
     const batch = db.batch();
-    await batch.insert('notes', { id: 1, json } as never);
+    await batch.insert('notes', { id: 1, json });
     await batch.flush();
     const [row] = await query().execute();
     expect(JSON.stringify(row?.['json'])).toBe(JSON.stringify(json));
@@ -178,7 +178,7 @@ describe('a file in a disk cache', () => {
     const folder = await mkdtemp(path.join(tmpdir(), 'store-db-cache-'));
     const cache = new DiskCacheDriver({ path: folder, maxSizeBytes: 1024 * 1024 });
     await cache.set('key', new Uint8Array(10));
-    const [file] = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    const file = readdirSync(folder, { recursive: true, withFileTypes: true }).find((entry) => entry.isFile());
     const name = path.join(file?.parentPath ?? '', file?.name ?? '');
     expect(await cache.get('key')).toHaveLength(10);
     await writeFile(name, 'x');
