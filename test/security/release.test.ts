@@ -22,8 +22,8 @@ describe('the release workflow', () => {
 
   it('may do no more than it must, and has no secrets', () => {
     expect(beginning).toMatch(/^permissions: \{\}$/m);
-    expect(check.match(/^ {8}[a-z-]+: (?:read|write)$/gm)).toEqual(['        contents: read']);
-    expect(publish.match(/^ {8}[a-z-]+: (?:read|write)$/gm)).toEqual(['        id-token: write']);
+    expect(check.match(/^ {6}[a-z-]+: (?:read|write)$/gm)).toEqual(['      contents: read']);
+    expect(publish.match(/^ {6}[a-z-]+: (?:read|write)$/gm)).toEqual(['      id-token: write']);
     expect(publish).toContain('environment: release');
     expect(workflow).toContain('persist-credentials: false');
     // Neither secrets, nor text of others that would become a part of a command.
