@@ -10,6 +10,8 @@ import { UsageError } from './exit-code.ts';
 export interface Location {
   /** The URL without the prefix, to be shown. */
   readonly store: string;
+  /** Tells stores apart: also two buckets of one name at different endpoints. */
+  readonly storeId: string;
   readonly driver: StorageDriver;
   readonly prefix: string | undefined;
 }
@@ -47,7 +49,8 @@ function folderOf(store: string): string {
 function inFolder(url: string): Location {
   const { store, prefix } = withoutPrefix(url);
   const folder = folderOf(store);
-  return { store: `file:${folder}`, driver: new FileDriver(folder), prefix };
+  const shown = `file:${folder}`;
+  return { store: shown, storeId: shown, driver: new FileDriver(folder), prefix };
 }
 
 const parameters = ['endpoint', 'region', 'forcePathStyle'];
@@ -74,7 +77,9 @@ function inBucket(url: string): Location {
     ...(region !== undefined && { region }),
     ...(style !== undefined && { forcePathStyle: style === '1' || style === 'true' }),
   });
-  return { store: `s3://${hostname}`, driver, prefix };
+  const store = `s3://${hostname}`;
+  searchParams.sort();
+  return { store, storeId: `${store}?${searchParams.toString()}`, driver, prefix };
 }
 
 /** Throws `UsageError`; nothing is read or connected to. */

@@ -115,6 +115,21 @@ export function backupName(id: string): string {
   return `${backupFolder}${id}`;
 }
 
+/** Folder of the marks of what is under way at a place for backups. */
+export const markFolder = 'active/';
+
+export type MarkKind = 'backup' | 'prune';
+
+/** Name of a mark; `id` is 16 hexadecimal digits. */
+export function markName(kind: MarkKind, id: string): string {
+  return `${markFolder}${kind}-${id}`;
+}
+
+/** What a mark is of, by its name; undefined for other names. */
+export function parseMarkName(name: string): MarkKind | undefined {
+  return /^active\/(backup|prune)-[0-9a-f]{16}$/.exec(name)?.[1] as MarkKind | undefined;
+}
+
 /** The backup that a manifest is of, by its name; undefined for other names. */
 export function parseBackupName(name: string): { readonly id: string; readonly generation: number } | undefined {
   const match = /^backups\/(([0-9a-f]{12})-[0-9a-f]{16})$/.exec(name);

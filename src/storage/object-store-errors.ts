@@ -43,8 +43,10 @@ const permissions: Readonly<Record<string, string>> = {
   DeleteObject: 's3:DeleteObject on the objects',
   DeleteObjects: 's3:DeleteObject on the objects',
   ListObjectsV2: 's3:ListBucket on the bucket',
+  CopyObject: 's3:GetObject and s3:PutObject on the objects',
   CreateMultipartUpload: 's3:PutObject on the objects',
   UploadPart: 's3:PutObject on the objects',
+  UploadPartCopy: 's3:GetObject and s3:PutObject on the objects',
   CompleteMultipartUpload: 's3:PutObject on the objects',
   AbortMultipartUpload: 's3:AbortMultipartUpload on the objects',
 };

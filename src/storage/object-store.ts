@@ -7,11 +7,13 @@
 import type { PutObjectCommandInput } from '@aws-sdk/client-s3';
 import { StorageError } from '../base/errors.ts';
 import type {
+  CopyResult,
   DeleteResult,
   GetOptions,
   GetResult,
   ListOptions,
   ListPage,
+  ObjectCopyOptions,
   PresignOptions,
   PutBody,
   PutOptions,
@@ -21,6 +23,7 @@ import type {
   StorageDriver,
 } from './driver.ts';
 import { EtagForm } from './etag-form.ts';
+import { copyObject, isCopyRefusal } from './object-store-copy.ts';
 import { ObjectDeletion } from './object-store-delete.ts';
 import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
 import { readObject, statObject } from './object-store-get.ts';
@@ -164,6 +167,20 @@ export class ObjectStoreDriver implements StorageDriver {
     const limit = checkList(prefix, options);
     checkNotAborted(prefix, options.signal);
     return listObjects(this.#requests, this.#options.bucket, prefix, { ...options, limit });
+  }
+
+  async copy(from: string, to: string, options: ObjectCopyOptions = {}): Promise<CopyResult> {
+    checkKey(from);
+    checkKey(to);
+    checkNotAborted(to, options.signal);
+    const tally: RequestTally = { requests: 0 };
+    try {
+      await copyObject({ ...this.#options, requests: this.#requests, from, to, options, tally });
+      return { status: 'copied', ...(tally.requests > 1 ? tally : {}) };
+    } catch (error) {
+      if (!isCopyRefusal(error)) throw error;
+      return { status: 'refused', ...(tally.requests > 1 ? tally : {}) };
+    }
   }
 
   removeUploads(prefix: string, options: RemoveUploadsOptions): Promise<number> {
