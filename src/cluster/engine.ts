@@ -280,7 +280,7 @@ export class Engine implements TurnHost {
 
   /** Commits one flush. */
   async append(request: FlushRequest): Promise<void> {
-    this.asked();
+    this.#turns.asked(false);
     const startedMs = this.#options.environment.monotonicMs();
     try {
       await this.#writer.append(request);

@@ -56,6 +56,8 @@ export class Turns {
   #sharing: readonly number[] | undefined;
   /** Whether this node was not among them: it waits for no turn to merge until somebody uses it. */
   #excluded = false;
+  /** Whether anything was read since the last look: only then is a view worth what it costs to keep it new. */
+  #read = false;
   #timer: Timer | undefined;
   /** When the timer fires, by the monotonic clock. */
   #timerMs = 0;
@@ -86,9 +88,10 @@ export class Turns {
     await this.#turn;
   }
 
-  /** Somebody uses the instance: it is worth keeping up to date. */
-  asked(): void {
+  /** Somebody uses the instance: it is worth keeping up to date. `reads`: not only to commit. */
+  asked(reads = true): void {
     this.#excluded = false;
+    this.#read ||= reads;
     if (this.#pace.asked()) this.#schedule();
   }
 
@@ -154,17 +157,33 @@ export class Turns {
     // What a flush or a query has looked at a moment ago need not be looked at again.
     if (viewAgeMs <= this.#options.intervalMs / 2) return;
     const isDue = this.#untilDue(this.#options.environment.monotonicMs()) === 0;
+    this.#read = false;
     if (this.#pace.isBackedOff && !isDue && viewAgeMs < longestPeekingMs) await this.#host.peek();
     else await this.#host.catchUp();
+  }
+
+  /**
+   * Whether a merge needs no look before it: no other node is known of, no reader has a view kept new by turns, and this node has itself appended what is
+   * to be merged, which showed that nothing else was there. If there are others all the same, this merge costs more than a
+   * look: it can only replace the Block 0 that it began with.
+   */
+  get #isAlone(): boolean {
+    const { nodeId, environment, polling } = this.#options;
+    if (this.#untilDue(environment.monotonicMs()) !== 0) return false;
+    if (polling === 'interval' || (polling === 'adaptive' && this.#read)) return false;
+    if (this.#presumed.some((other) => other !== nodeId)) return false;
+    return this.#host.view.pending.at(-1)?.commit.nodeId === nodeId;
   }
 
   /** One turn. */
   async #take(): Promise<void> {
     const startedMs = this.#options.environment.now();
     try {
-      await this.#look();
+      const isAlone = this.#isAlone;
+      if (!isAlone) await this.#look();
       if (this.#options.role === 'replica') return;
       if (await this.#mergeInTurn(startedMs)) return;
+      if (isAlone) await this.#look();
       if (!this.#host.isRegistered) await this.#host.join();
     } catch (error) {
       this.#host.report('A turn of the write-forward loop', error);

@@ -1,9 +1,8 @@
 /** Rows that come in any order and are wanted in a certain one: all of them, or only the first few. */
-import { ByteWriter, compareRanges } from '../base/bytes.ts';
+import { ByteWriter, compareRanges, copyRange } from '../base/bytes.ts';
 import type { OrderedValue } from '../base/order.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { KeyList } from '../format/key-list.ts';
-import { readField } from '../format/row-decode.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { compileSelector } from './condition.ts';
 import type { RowOrder } from './row-order.ts';
@@ -65,15 +64,16 @@ export class AllRows<T> implements Collector<T> {
   }
 }
 
+/** A row in the heap. Its memory is used again for the one that takes its place. */
 interface Entry<T> {
-  readonly key: Uint8Array;
-  /** Value of the field that decides first. */
-  readonly lead: OrderedValue;
-  readonly kept: T;
+  key: Uint8Array;
+  /** Bytes of the key; there may be room for more. */
+  length: number;
+  kept: T;
 }
 
 function compareEntries<T>(a: Entry<T>, b: Entry<T>): number {
-  return compareRanges(a.key, 0, a.key.length, b.key, 0, b.key.length);
+  return compareRanges(a.key, 0, a.length, b.key, 0, b.length);
 }
 
 /** Keeps the first rows in a heap whose root is the last of them: what comes behind the root is not wanted. */
@@ -87,7 +87,8 @@ export class TopRows<T> implements Collector<T> {
   sizeBytes = 0;
   readonly #scratch = new ByteWriter(256);
   #bound: Selector | undefined;
-  #boundOf: Entry<T> | undefined;
+  /** Whether the root is another row than the one that the bound was made of. */
+  #hasNewRoot = true;
 
   /** `count`: how many rows are wanted, at least one. */
   constructor(order: RowOrder, count: number, keep: Keep<T>, sizeOf: SizeOf = sizeOfHit) {
@@ -103,21 +104,20 @@ export class TopRows<T> implements Collector<T> {
     this.#order.write(scratch, source, base);
     const heap = this.#heap;
     if (heap.length < this.#count) {
-      heap.push(this.#entry(source, base));
-      // The value that decides first is most of the key, and is held beside it.
-      this.sizeBytes += this.#sizeOf(source) + scratch.length * 2 + listBytes * 2;
+      heap.push({ key: scratch.finish(), length: scratch.length, kept: this.#keep(source, base) });
+      this.sizeBytes += this.#sizeOf(source) + scratch.length + listBytes * 2;
       this.#siftUp(heap.length - 1);
       return;
     }
-    const { key } = heap[0] as Entry<T>;
-    if (compareRanges(scratch.bytes, 0, scratch.length, key, 0, key.length) >= 0) return;
-    heap[0] = this.#entry(source, base);
+    const last = heap[0] as Entry<T>;
+    if (compareRanges(scratch.bytes, 0, scratch.length, last.key, 0, last.length) >= 0) return;
+    // Long keys would pile up as garbage faster than it is collected.
+    if (scratch.length > last.key.length) last.key = scratch.finish();
+    else copyRange(scratch.bytes, 0, scratch.length, last.key, 0);
+    last.length = scratch.length;
+    last.kept = this.#keep(source, base);
+    this.#hasNewRoot = true;
     this.#siftDown();
-  }
-
-  #entry(source: RowSource, base: number): Entry<T> {
-    const lead = readField(source, base, this.#order.lead.field) as OrderedValue;
-    return { key: this.#scratch.finish(), lead, kept: this.#keep(source, base) };
   }
 
   #siftUp(from: number): void {
@@ -152,9 +152,9 @@ export class TopRows<T> implements Collector<T> {
   get bound(): Selector | undefined {
     const last = this.#heap[0];
     if (this.#heap.length < this.#count || last === undefined) return undefined;
-    if (last !== this.#boundOf) {
-      this.#boundOf = last;
-      this.#bound = this.#selectUpTo(last.lead);
+    if (this.#hasNewRoot) {
+      this.#hasNewRoot = false;
+      this.#bound = this.#selectUpTo(this.#order.leadOf(last.key, last.length));
     }
     return this.#bound;
   }

@@ -4,11 +4,12 @@
  */
 import { ByteWriter } from '../base/bytes.ts';
 import type { OrderedValue } from '../base/order.ts';
-import { writeKeyComponent, writeWholeTextComponent } from '../format/ordered-key.ts';
+import { readKeyComponent, skipKeyComponent, writeKeyComponent, writeWholeTextComponent } from '../format/ordered-key.ts';
 import { heapPlace, isNull, readValue } from '../format/row-decode.ts';
 import { inlineBytes, nonAsciiFlag } from '../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
+import type { TypeId } from '../format/types.ts';
 import type { TableShape } from '../table/table-shape.ts';
 
 export interface OrderField {
@@ -44,6 +45,14 @@ export class RowOrder {
     return this.#scratch.finish();
   }
 
+  /** The value of the field that decides first, of the row with a key. */
+  leadOf(key: Uint8Array, length: number): OrderedValue {
+    const { field, descending } = this.lead;
+    const bytes = descending ? key.slice(0, length).map((byte) => ~byte) : key.subarray(0, length);
+    const typeId = keyTypeOf(field);
+    return readKeyComponent(bytes, 0, skipKeyComponent(bytes, 0, typeId), typeId);
+  }
+
   /** Appends the key of a row. */
   write(writer: ByteWriter, source: RowSource, base: number): void {
     for (let i = 0; i < this.fields.length; i++) {
@@ -57,15 +66,18 @@ export class RowOrder {
   }
 }
 
+/** Blobs have no place in keys, but their references order as the UUIDs that they are. */
+function keyTypeOf({ typeId }: LayoutField): TypeId {
+  return typeId === Types.blob ? Types.uuid : typeId;
+}
+
 /** Appends what stands for a field's value in keys that hold every value whole. */
 export function writeOrderComponent(writer: ByteWriter, source: RowSource, base: number, field: LayoutField): void {
   const { typeId } = field;
   if (isNull(source, base, field)) writer.u8(0);
   else if (typeId === Types.varchar || typeId === Types.bytes) writeText(writer, source, base, field);
   else {
-    // Blobs have no place in keys, but their references order as the UUIDs that they are.
-    const keyType = typeId === Types.blob ? Types.uuid : typeId;
-    writeKeyComponent(writer, keyType, readValue(source, base, field) as OrderedValue);
+    writeKeyComponent(writer, keyTypeOf(field), readValue(source, base, field) as OrderedValue);
   }
 }
 

@@ -16,7 +16,7 @@ import type { Answers } from './questions.ts';
 import { buildDatabase, dbPrefix, openDatabase } from './stored-database.ts';
 import type { StoredDatabase } from './stored-database.ts';
 
-const CASES = Number(process.env['FUZZ_DATABASES'] ?? 1200);
+const CASES = Number(process.env['FUZZ_DATABASES'] ?? 900);
 const SEED = process.env['FUZZ_SEED'] ?? '1';
 const ONLY = process.env['FUZZ_CASE'];
 

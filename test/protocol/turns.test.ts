@@ -216,6 +216,56 @@ describe('adaptive polling', () => {
     expect(others.map(appliedSeq)).toContain(1);
   });
 
+  it.each(['adaptive', 'onDemand'] as const)('merges without a look where it is alone (%s)', async (polling) => {
+    const node = await start(0, { polling });
+    for (let id = 0; id < 3; id++) {
+      await environment.advance(hour);
+      // A flush on a view that is so old looks before it.
+      await environment.run(node.db.refresh());
+      await insert(node, id);
+      await environment.advance(6 * second);
+      await insert(node, 10 + id);
+      node.requests.length = 0;
+      await environment.advance(9 * second);
+      expect(node.requests.map(({ kind, status }) => `${kind} ${status}`)).toEqual([
+        'put written',
+      ]);
+      expect(appliedSeq(node)).toBe(2 * id + 2);
+    }
+  });
+
+  it('looks before it merges where others read with it, or have turns', async () => {
+    const [alone, other] = [await start(0, { polling: 'adaptive' }), await start(1, { polling: 'adaptive' })];
+    await until(hour);
+    // The flush shows it that there is another node now.
+    await insert(alone, 0);
+    alone.requests.length = 0;
+    await environment.advance(11 * second);
+    expect(alone.requests[0]?.kind).toBe('get');
+    await environment.run(other.db.stop());
+    await environment.advance(hour);
+    await environment.run(alone.db.refresh());
+    await environment.advance(9 * second);
+    await insert(alone, 1);
+    await environment.run(alone.db.query(notes).count());
+    alone.requests.length = 0;
+    await environment.advance(9 * second);
+    expect(alone.requests[0]?.kind).toBe('get');
+  });
+
+  it('merges what it believed to be alone with beside a node that came meanwhile', async () => {
+    const node = await start(0, { polling: 'onDemand' });
+    await until(hour);
+    await insert(node, 0);
+    const other = await start(1, { polling: 'onDemand' });
+    await environment.advance(30 * second);
+    await environment.run(other.db.refresh());
+    expect(appliedSeq(other)).toBe(1);
+    expect(await environment.run(other.db.get(notes, 0))).toEqual({ id: 0, text: 'note 0' });
+    const stored = await store.get('db/block0');
+    expect(stored.status === 'found' && decodeBlock0(stored.bytes).nodes).toEqual([0, 1]);
+  });
+
   it('gets its turn also where the store is slower than an interval', async () => {
     const ids = [0, 1, 2, 3];
     // A refresh takes 140 ms, so that it always ends in the slot of another node.
