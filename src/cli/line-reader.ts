@@ -28,7 +28,10 @@ const newline = 0x0a;
  * Splits at line feeds and at nothing else: text in JSON may hold other characters that some take for the end of a line.
  * Throws `LineError`.
  */
-export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Line, void, undefined> {
+export async function* linesOf(
+  chunks: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): AsyncGenerator<Line, void, undefined> {
   let number = 0;
   let parts: Uint8Array[] = [];
   let size = 0;
@@ -54,7 +57,7 @@ export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerato
     if (from === chunk.length) continue;
     parts.push(chunk.subarray(from));
     size += chunk.length - from;
-    if (size > maxLineBytes) throw new LineError(number + 1, 'it is longer than 256 MiB');
+    if (size > maxBytes) throw new LineError(number + 1, `it is longer than ${Math.floor(maxBytes / 1048576)} MiB`);
   }
   if (size > 0) {
     const text = decode(Buffer.concat(parts));
