@@ -25,9 +25,9 @@ const patterns: Pattern[] = [...tree.modules.values()]
   });
 
 /** First a short one: what takes exponential time would not end on a long one. */
-const lengths = [26, 20_000];
+const lengths = [24, 12_000];
 /** Some time for what is linear on a busy machine; what is quadratic takes ten times as long. */
-const maxMs = 150;
+const maxMs = 100;
 
 const beginnings = ['', 'a', '-', '0', '"', "'", '://', 'a = x', 'blobs/', 'data/', 'Signature='];
 const pieces = [
@@ -64,14 +64,20 @@ function* texts(): Generator<string> {
   }
 }
 
+function timeOf(regex: RegExp, text: string): number {
+  const startedMs = performance.now();
+  regex.lastIndex = 0;
+  regex.test(text);
+  return performance.now() - startedMs;
+}
+
 /** The text that takes longest, and its time. */
 function slowest({ regex }: Pattern): { readonly ms: number; readonly text: string } {
   let found = { ms: 0, text: '' };
   for (const text of texts()) {
-    const startedMs = performance.now();
-    regex.lastIndex = 0;
-    regex.test(text);
-    const ms = performance.now() - startedMs;
+    let ms = timeOf(regex, text);
+    // Others may have had the processor: what is slow is so every time.
+    for (let again = 0; ms > maxMs && again < 3; again++) ms = Math.min(ms, timeOf(regex, text));
     if (ms > found.ms) found = { ms, text: `${text.slice(0, 20)}\u2026` };
     if (ms > maxMs) return found;
   }
