@@ -213,6 +213,10 @@ describe('reading commands', () => {
       commitsPerDay: 100,
       dollarsPerMonth: { polling: expect.closeTo(0.41472, 8) as unknown },
     });
+    // What was loaded in a second is no rate: commits count as those of a day at least.
+    const own = jsonLines((await shown(['cost', '--json'])).output)[0];
+    const { commitsPerDay } = own as { commitsPerDay: number };
+    expect(Number.isInteger(commitsPerDay) && commitsPerDay > 0 && commitsPerDay < 100).toBe(true);
   });
 });
 

@@ -1,3 +1,4 @@
+import { realEnvironment } from '../../base/env.ts';
 import { decodeCommit } from '../../format/commit.ts';
 import { commitName } from '../../format/keys.ts';
 import { s3StandardPrices } from '../../storage/prices.ts';
@@ -10,7 +11,8 @@ import { describePlace, readBlock0 } from '../open-database.ts';
 import type { Place } from '../open-database.ts';
 import { printFacts, printTable } from '../text-table.ts';
 
-const monthMs = 30 * 86_400_000;
+const dayMs = 86_400_000;
+const monthMs = 30 * dayMs;
 
 /** Requests of a write that comes alone: its commit, a merge with its blocks, Block 0, and what reads them. docs/costs.md. */
 const perCommit = { writes: 5, reads: 4 };
@@ -30,7 +32,10 @@ export const cost: Command = command({
     'storage-price': { type: 'number', default: 0.023, describe: 'Dollars for a gigabyte and month' },
     'write-price': { type: 'number', default: s3StandardPrices.per1000Writes, describe: 'Dollars for 1,000 writes' },
     'read-price': { type: 'number', default: s3StandardPrices.per1000Reads, describe: 'Dollars for 1,000 reads' },
-    'commits-per-day': { type: 'number', describe: 'Default: the rate of the commits that the log still has' },
+    'commits-per-day': {
+      type: 'number',
+      describe: 'Default: the rate of the commits that the log still has, of a day at least',
+    },
     nodes: { type: 'number', describe: 'Nodes that look for commits at every interval; default: those registered' },
     'interval-ms': { type: 'number', default: 5000, describe: 'The option writeForwardInterval of the nodes' },
   },
@@ -86,10 +91,9 @@ export const cost: Command = command({
   },
 });
 
-/** From the first and the last commit that are still there. */
+/** Of the commits that are still there, up to now: of a day at least, as rows that are loaded once are no rate. */
 async function commitsPerDay(place: Place, floor: number, applied: number, signal: AbortSignal): Promise<number> {
-  const [first, last] = await Promise.all([timeOf(place, floor + 1, signal), timeOf(place, applied, signal)]);
-  const count = applied - floor;
-  if (first === undefined || last === undefined || count < 2 || last <= first) return 0;
-  return ((count - 1) / (last - first)) * 86_400_000;
+  const first = await timeOf(place, floor + 1, signal);
+  if (first === undefined) return 0;
+  return ((applied - floor) * dayMs) / Math.max(dayMs, realEnvironment.now() - first);
 }
