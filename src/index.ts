@@ -1,6 +1,8 @@
 /** The package `store-db`: exports only. */
 import { realEnvironment } from './base/env.ts';
-import { checkPlace } from './care/copy-options.ts';
+import { checkPlace, checkPrune } from './care/copy-options.ts';
+import { prune } from './care/prune.ts';
+import type { PruneOptions, PruneReport } from './care/prune.ts';
 import { restoreFrom } from './care/restore.ts';
 import type { RestoreOptions, RestoreReport } from './care/restore.ts';
 import { createDatabase } from './create.ts';
@@ -26,6 +28,16 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
   return restoreFrom(realEnvironment, options);
 }
 
+/**
+ * Removes the backups of a place that no rule keeps, and what only they consist of. The newest is always kept. Safe beside
+ * backups that are being made: then the objects are left for the next run. Rejects with `InvalidOptionError`, also if there is
+ * no rule, with `CorruptionError`, having deleted nothing, if a backup that is kept cannot be read, with `StorageError`, and
+ * with `ContentionError` if this process stood still for hours.
+ */
+export async function pruneBackups(options: PruneOptions): Promise<PruneReport> {
+  return prune(realEnvironment, checkPrune(options));
+}
+
 export default StoreDb;
 
 export type { CallOptions, RefreshOptions, SnapshotOptions } from './call-options.ts';
@@ -37,6 +49,8 @@ export type { Transaction } from './transaction/transaction.ts';
 export type { TransactionFunction, TransactionOptions } from './transaction/run.ts';
 export { listBackups } from './care/backup.ts';
 export type { BackupInfo, BackupReport, CopyOptions } from './care/backup.ts';
+export type { BackupRetention } from './care/backup-retention.ts';
+export type { PruneOptions, PruneProgress, PruneReport } from './care/prune.ts';
 export type { RestoreOptions, RestoreReport } from './care/restore.ts';
 export type { CopyCounts, CopyProgress, StorePlace } from './care/state-copy.ts';
 export type { GcOptions } from './care/gc-options.ts';

@@ -158,6 +158,7 @@ export class Maintenance {
       const source = {
         environment,
         place: { driver, prefix: checked.dbPrefix },
+        store: checked.driver,
         context: engine.context,
         block0: held.view.block0,
       };

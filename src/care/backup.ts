@@ -4,15 +4,19 @@
  *
  * Invariant: a manifest is written when all that it refers to is there. So whatever is listed can be restored.
  */
+import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
-import { CorruptionError, InvalidOptionError } from '../base/errors.ts';
+import { ContentionError, CorruptionError, InvalidOptionError } from '../base/errors.ts';
 import { newId } from '../base/ids.ts';
 import { decodeBlock0, encodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { backupFolder, backupName, block0Name, parseBackupName, rootId } from '../format/keys.ts';
+import type { StorageDriver } from '../storage/driver.ts';
 import { listAll } from '../storage/list-all.ts';
 import { putRepeatedly } from '../storage/put-repeatedly.ts';
+import { RetryingDriver } from '../storage/retry.ts';
 import type { ViewContext } from '../table/view.ts';
+import { BackupMark } from './backup-mark.ts';
 import { copyState } from './state-copy.ts';
 import type { CopyCounts, CopyProgress, StorePlace } from './state-copy.ts';
 
@@ -45,9 +49,16 @@ export interface BackupInfo {
 export interface BackupSource {
   readonly environment: Environment;
   readonly place: StorePlace;
+  /** The driver of the place as its user gave it, by which the same store is known. */
+  readonly store: StorageDriver;
   readonly context: ViewContext;
   /** The state, which must be held until the backup is there. */
   readonly block0: Block0;
+}
+
+/** The same place with a driver that repeats what may be repeated. */
+export function patiently({ driver, prefix }: StorePlace, environment: Environment): StorePlace {
+  return { driver: new RetryingDriver(driver, environment), prefix };
 }
 
 /** The backups of a place, the oldest first. */
@@ -65,8 +76,9 @@ export async function listBackups(place: StorePlace, signal?: AbortSignal): Prom
 /** Block 0 of a backed up state. Throws `CorruptionError`. */
 export async function readBackup({ driver, prefix }: StorePlace, id: string, signal?: AbortSignal): Promise<Block0> {
   const name = backupName(id);
-  const found = await driver.get(`${prefix}/${name}`, signal && { signal });
-  if (found.status !== 'found') throw new InvalidOptionError('backup', `There is no backup ${id} under ${prefix}/.`);
+  // What is no id names no object of a backup, and must not become one of others.
+  const found = parseBackupName(name) && (await driver.get(`${prefix}/${name}`, signal && { signal }));
+  if (found?.status !== 'found') throw new InvalidOptionError('backup', `There is no backup ${id} under ${prefix}/.`);
   try {
     return decodeBlock0(found.bytes);
   } catch (cause) {
@@ -93,16 +105,66 @@ async function checkTarget(target: StorePlace, databaseId: string, signal: Abort
   );
 }
 
+/** How often a backup looks whether a pruning has ended, and how long it waits for that, in milliseconds. */
+const lookAgainMs = 500;
+const maxWaitMs = 600_000;
+
+async function untilNothingIsPruned(
+  mark: BackupMark,
+  { environment, prefix }: { readonly environment: Environment; readonly prefix: string },
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const untilMs = environment.monotonicMs() + maxWaitMs;
+  for (let pauseMs = lookAgainMs; await mark.sees('prune', signal); pauseMs *= 1.5) {
+    if (environment.monotonicMs() >= untilMs) {
+      throw new ContentionError(
+        `Backups under ${prefix}/ are being pruned. Try again later; a pruning that was killed counts for a day.`,
+      );
+    }
+    await sleep(environment, Math.min(pauseMs, 10_000), signal);
+  }
+}
+
 /** Copies a state to a place for backups: what is not there yet. */
-export async function backUp(source: BackupSource, target: StorePlace, options: CopyOptions): Promise<BackupReport> {
-  const { environment, place: from, context, block0 } = source;
-  const { signal, onProgress } = options;
+export async function backUp(source: BackupSource, to: StorePlace, options: CopyOptions): Promise<BackupReport> {
+  const { environment, block0 } = source;
+  const { signal } = options;
+  const target = patiently(to, environment);
   await checkTarget(target, block0.databaseId, signal);
-  const counts = await copyState(block0, { environment, from, to: target, context, signal, onProgress });
+  const mark = await BackupMark.put(environment, target, 'backup', signal);
+  const writing = { mayBeWritten: false };
+  try {
+    // Before what is there is listed: from then on it is counted on.
+    await untilNothingIsPruned(mark, { environment, prefix: target.prefix }, signal);
+    return await copyAndList(source, { target, isOneStore: to.driver === source.store, mark, writing }, options);
+  } finally {
+    // A manifest that may come yet must find its objects: then the mark stays, and keeps prunings off them.
+    if (!writing.mayBeWritten) await mark.remove();
+  }
+}
+
+interface BackupTarget {
+  readonly target: StorePlace;
+  readonly isOneStore: boolean;
+  readonly mark: BackupMark;
+  readonly writing: { mayBeWritten: boolean };
+}
+
+async function copyAndList(
+  { environment, place: from, context, block0 }: BackupSource,
+  { target, isOneStore, mark, writing }: BackupTarget,
+  { signal, onProgress }: CopyOptions,
+): Promise<BackupReport> {
+  const check = (): Promise<void> => mark.check(signal);
+  const copying = { environment, from, to: target, isOneStore, context, signal, onProgress, check };
+  const counts = await copyState(block0, copying);
   const { generation } = block0;
   const id = rootId(generation, newId(environment, 8));
   const manifest = encodeBlock0({ ...block0, snapshots: [], nodes: [], history: null });
   const key = `${target.prefix}/${backupName(id)}`;
+  await mark.check(signal);
+  writing.mayBeWritten = true;
   await putRepeatedly(target.driver, key, manifest, { if: 'absent', ...(signal && { signal }) });
+  writing.mayBeWritten = false;
   return { id, generation, ...counts };
 }

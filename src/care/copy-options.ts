@@ -2,7 +2,8 @@
 import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../format/values.ts';
-import type { CopyOptions } from './backup.ts';
+import { checkRetention } from './backup-retention.ts';
+import type { PruneOptions } from './prune.ts';
 import type { StorePlace } from './state-copy.ts';
 
 const methods = ['get', 'put', 'delete', 'list'] as const;
@@ -35,7 +36,21 @@ export function checkPlace(option: string, place: unknown): StorePlace {
 }
 
 /** Throws `InvalidOptionError`. */
-export function checkCopy(options: CopyOptions): CopyOptions {
+export function checkPrune(options: PruneOptions): PruneOptions {
+  checkPlace('from', options.from);
+  checkRetention(options);
+  checkCopy(options);
+  const { dryRun, graceMs } = options;
+  if (dryRun !== undefined && typeof dryRun !== 'boolean') {
+    throw new InvalidOptionError('dryRun', `Option dryRun is ${describeValue(dryRun)}; it must be true or false.`);
+  }
+  if (graceMs === undefined || (Number.isSafeInteger(graceMs) && graceMs >= 0)) return options;
+  const allowed = 'whole milliseconds >= 0';
+  throw new InvalidOptionError('graceMs', `Option graceMs is ${describeValue(graceMs)}; it must be ${allowed}.`);
+}
+
+/** Throws `InvalidOptionError`. */
+export function checkCopy<T extends { readonly onProgress?: unknown }>(options: T): T {
   const { onProgress } = options;
   if (onProgress === undefined || typeof onProgress === 'function') return options;
   throw new InvalidOptionError(

@@ -12,10 +12,11 @@ import { encodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { block0Name, folders, probePrefix } from '../format/keys.ts';
 import { BlockCache } from '../memory/block-cache.ts';
+import type { StorageDriver } from '../storage/driver.ts';
 import { listAll } from '../storage/list-all.ts';
 import { ViewContext } from '../table/view.ts';
 import { BlockReader } from '../tree/block-source.ts';
-import { listBackups, readBackup } from './backup.ts';
+import { listBackups, patiently, readBackup } from './backup.ts';
 import type { CopyOptions } from './backup.ts';
 import { copyState } from './state-copy.ts';
 import type { CopyCounts, StorePlace } from './state-copy.ts';
@@ -74,6 +75,8 @@ function firstBlock0(environment: Environment, state: Block0): Block0 {
 export interface CloneSource {
   readonly environment: Environment;
   readonly place: StorePlace;
+  /** The driver of the place as its user gave it, by which the same store is known. */
+  readonly store: StorageDriver;
   readonly context: ViewContext;
   /** The state, which must be held until the clone is there. */
   readonly block0: Block0;
@@ -81,12 +84,14 @@ export interface CloneSource {
 
 /** Makes a database of a state at a place where nothing is. */
 export async function makeDatabase(
-  { environment, place: from, context, block0: state }: CloneSource,
-  to: StorePlace,
+  { environment, place: from, store, context, block0: state }: CloneSource,
+  target: StorePlace,
   { signal, onProgress }: CopyOptions,
 ): Promise<RestoreReport> {
+  const to = patiently(target, environment);
   await checkEmpty(to, signal);
-  const counts = await copyState(state, { environment, from, to, context, signal, onProgress });
+  const isOneStore = target.driver === store;
+  const counts = await copyState(state, { environment, from, to, isOneStore, context, signal, onProgress });
   const block0 = firstBlock0(environment, state);
   const key = `${to.prefix}/${block0Name}`;
   const bytes = encodeBlock0(block0);
@@ -108,10 +113,11 @@ export async function makeDatabase(
 
 /** Restores a backup to a place where nothing is. */
 export async function restoreFrom(environment: Environment, options: RestoreOptions): Promise<RestoreReport> {
-  const { from, to, backup, signal } = options;
+  const { from: given, to, backup, signal } = options;
+  const from = patiently(given, environment);
   const id = backup ?? (await listBackups(from, signal)).at(-1)?.id;
   if (id === undefined) throw new InvalidOptionError('from', `There are no backups under ${from.prefix}/.`);
   const block0 = await readBackup(from, id, signal);
   const context = new ViewContext(new BlockReader(from.driver, from.prefix, new BlockCache(cacheBytes)));
-  return makeDatabase({ environment, place: from, context, block0 }, to, options);
+  return makeDatabase({ environment, place: from, store: given.driver, context, block0 }, to, options);
 }

@@ -8,18 +8,15 @@ import type { Environment } from '../base/env.ts';
 import { CorruptionError, StorageError } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
 import { BlobStore } from '../blob/blob-store.ts';
-import { blobsSchema, checkBlobRecord } from '../blob/blob-tables.ts';
-import type { BlobRecord } from '../blob/blob-tables.ts';
 import { openBlock } from '../format/block.ts';
 import type { Block0 } from '../format/block0.ts';
 import { blobName, folders } from '../format/keys.ts';
-import { decodeRow } from '../format/row-decode.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 import { listAll } from '../storage/list-all.ts';
-import { TreeCursor } from '../tree/cursor.ts';
-import { View } from '../table/view.ts';
 import type { ViewContext } from '../table/view.ts';
 import { Reach } from './reach.ts';
+import { blobsOf } from './state-blobs.ts';
+import type { StateBlob } from './state-blobs.ts';
 
 /** Where a database or its backups are. */
 export interface StorePlace {
@@ -43,10 +40,14 @@ export interface StateCopyOptions {
   readonly environment: Environment;
   readonly from: StorePlace;
   readonly to: StorePlace;
+  /** Whether both are in one store, so that the driver of `from` can copy to the other place where it can copy at all. */
+  readonly isOneStore: boolean;
   /** Reads the blocks of `from`. */
   readonly context: ViewContext;
   readonly signal: AbortSignal | undefined;
   readonly onProgress: ((progress: CopyProgress) => void) | undefined;
+  /** Called before each object; where it rejects, the copy does. */
+  readonly check?: () => Promise<void>;
 }
 
 /** What a copy did. */
@@ -64,17 +65,14 @@ const maxCopies = 16;
 const maxWholeBytes = 4 * 1024 * 1024;
 const attempts = 3;
 
-interface Blob {
-  readonly reference: string;
-  readonly record: BlobRecord;
-}
-
 class StateCopy {
   readonly #options: StateCopyOptions;
   readonly #pacer: Pacer;
   readonly #blobs: BlobStore;
   /** Names of what is at the other place. */
   readonly present: Set<string> = new Set();
+  /** Until the store has refused: then it refuses the next one as well. */
+  #storeCopies: boolean;
   #total = 0;
   #done = 0;
   #copiedObjects = 0;
@@ -83,6 +81,7 @@ class StateCopy {
   constructor(options: StateCopyOptions) {
     this.#options = options;
     this.#pacer = new Pacer(options.environment);
+    this.#storeCopies = options.isOneStore && options.from.driver.copy !== undefined;
     this.#blobs = new BlobStore(options.from.driver, options.from.prefix);
   }
 
@@ -93,7 +92,7 @@ class StateCopy {
     await reach.add(block0, signal);
     // Roots that are a part of Block 0 are no objects.
     for (const { name } of block0.inlined) reach.names.delete(name);
-    const blobs = await this.#blobsOf(block0);
+    const blobs = await blobsOf(context, block0, this.#pacer, signal);
     this.#total = reach.names.size + blobs.length;
     await this.#each(reach.names, (name) => this.#copyBlock(name));
     await this.#each(blobs, (blob) => this.#copyBlob(blob));
@@ -109,34 +108,15 @@ class StateCopy {
     }
   }
 
-  /** The blobs that rows of the state refer to. */
-  async #blobsOf(block0: Block0): Promise<Blob[]> {
-    const { context, signal } = this.#options;
-    const blobs: Blob[] = [];
-    const table = View.ofBlock0(context, block0).table(blobsSchema.name);
-    if (table === undefined) return blobs;
-    const cursor = new TreeCursor(table.tree);
-    cursor.expect(Number.POSITIVE_INFINITY);
-    while (await cursor.next()) {
-      signal?.throwIfAborted();
-      if (this.#pacer.due()) await this.#pacer.pause();
-      for (let i = cursor.from; i < cursor.to; i++) {
-        const row = decodeRow(table.shape.layout, cursor.node, cursor.node.rowBase(i));
-        const reference = row['id'] as string;
-        blobs.push({ reference, record: checkBlobRecord(reference, row) });
-      }
-    }
-    return blobs;
-  }
-
   /** Works on some at a time; the first failure is the failure of all, once nothing is under way any more. */
   async #each<T>(items: Iterable<T>, copy: (item: T) => Promise<void>): Promise<void> {
-    const { signal, onProgress } = this.#options;
+    const { signal, onProgress, check } = this.#options;
     const left = items[Symbol.iterator]();
     const worker = async (): Promise<void> => {
       for (let next = left.next(); next.done !== true; next = left.next()) {
         signal?.throwIfAborted();
         try {
+          await check?.();
           await copy(next.value);
         } catch (error) {
           left.return?.();
@@ -164,12 +144,13 @@ class StateCopy {
     });
   }
 
-  async #copyBlob({ reference, record }: Blob): Promise<void> {
+  async #copyBlob({ reference, record }: StateBlob): Promise<void> {
     const name = blobName(reference);
     if (this.present.has(name)) return;
     const { signal } = this.#options;
     const { sizeBytes, contentType } = record;
-    if (await this.#copiedByStore(name)) return;
+    const known = { sizeBytes, ...(contentType !== undefined && { contentType }) };
+    if (await this.#copiedByStore(name, known)) return;
     await this.#repeatedly(async () => {
       if (sizeBytes === 0) await this.#blobs.check(reference, record, signal);
       const body =
@@ -181,12 +162,14 @@ class StateCopy {
   }
 
   /** Where both places are in one store that can copy, nothing need be moved through here. */
-  async #copiedByStore(name: string): Promise<boolean> {
+  async #copiedByStore(name: string, known: { sizeBytes?: number; contentType?: string } = {}): Promise<boolean> {
     const { from, to, signal } = this.#options;
-    if (from.driver !== to.driver || from.driver.copy === undefined) return false;
-    const copied = await from.driver.copy(`${from.prefix}/${name}`, `${to.prefix}/${name}`, signal && { signal });
-    if (copied) this.#copiedObjects++;
-    return copied;
+    if (!this.#storeCopies) return false;
+    const options = { ...known, ...(signal && { signal }) };
+    const answer = await from.driver.copy?.(`${from.prefix}/${name}`, `${to.prefix}/${name}`, options);
+    if (answer?.status === 'copied') this.#copiedObjects++;
+    else this.#storeCopies = false;
+    return answer?.status === 'copied';
   }
 
   async #put(

@@ -12,6 +12,7 @@ import { gc } from './commands/gc.ts';
 import { importTable } from './commands/import.ts';
 import { log } from './commands/log.ts';
 import { migrate } from './commands/migrate.ts';
+import { prune } from './commands/prune.ts';
 import { query } from './commands/query.ts';
 import { repair } from './commands/repair.ts';
 import { restore } from './commands/restore.ts';
@@ -32,6 +33,7 @@ export const commands: readonly Command[] = [
   gc,
   backup,
   backups,
+  prune,
   restore,
   clone,
   snapshots,

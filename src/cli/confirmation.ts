@@ -7,7 +7,11 @@ export const yesOption = {
 } as const;
 
 /** Whether to go on. Where nobody can be asked, `--yes` must have said so: throws `UsageError`. */
-export async function confirmed({ terminal, signal }: Session, question: string, yes: boolean): Promise<boolean> {
+export async function confirmed(
+  { terminal, signal }: Pick<Session, 'terminal' | 'signal'>,
+  question: string,
+  yes: boolean,
+): Promise<boolean> {
   if (yes) return true;
   if (!terminal.isInteractive) throw new UsageError(`${question} Nobody is there to be asked: say --yes.`);
   const { default: confirm } = await import('@inquirer/confirm');

@@ -6,6 +6,7 @@ import type { Logger, LogLevel } from '../base/logger.ts';
 import { decodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { block0Name } from '../format/keys.ts';
+import type { StorePlace } from '../care/state-copy.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 import type { SchemaDefinition } from '../table/schema.ts';
 import { locate } from './database-url.ts';
@@ -17,23 +18,30 @@ import type { Terminal } from './terminal.ts';
 export interface Place {
   readonly driver: StorageDriver;
   readonly store: string;
+  /** Tells stores apart. */
+  readonly storeId: string;
   readonly prefix: string;
 }
 
+/** What is to be copied from one place to another goes through one driver where both are in one store, which may copy then. */
+export function targetOf(to: Place, from: Place): StorePlace {
+  return { driver: to.storeId === from.storeId ? from.driver : to.driver, prefix: to.prefix };
+}
+
 /** A place as people write it. */
-export function describePlace({ store, prefix }: Place): string {
+export function describePlace({ store, prefix }: Pick<Place, 'store' | 'prefix'>): string {
   return store.startsWith('s3:') ? `${store}/${prefix}` : `${store}#${prefix}`;
 }
 
 /** Finds the only database in the store where the URL names no prefix. Throws `UsageError`. */
 export async function placeOf(url: string, signal: AbortSignal): Promise<Place> {
-  const { driver, store, prefix } = locate(url);
-  if (prefix !== undefined) return { driver, store, prefix };
+  const { driver, store, storeId, prefix } = locate(url);
+  if (prefix !== undefined) return { driver, store, storeId, prefix };
   const { prefixes, complete } = await findDatabases(driver, signal);
   const [only] = prefixes;
-  if (only !== undefined && prefixes.length === 1 && complete) return { driver, store, prefix: only };
+  if (only !== undefined && prefixes.length === 1 && complete) return { driver, store, storeId, prefix: only };
   await driver.close?.();
-  const form = (found: string): string => describePlace({ driver, store, prefix: found });
+  const form = (found: string): string => describePlace({ store, prefix: found });
   if (only !== undefined && prefixes.length > 1) {
     throw new UsageError(`There are several databases in ${store}. Name one:\n  ${prefixes.map(form).join('\n  ')}`);
   }
@@ -47,9 +55,9 @@ export async function placeOf(url: string, signal: AbortSignal): Promise<Place> 
 
 /** The same for a database that is to be made: the URL must name the prefix. */
 export function newPlaceOf(url: string): Place {
-  const { driver, store, prefix } = locate(url);
-  if (prefix !== undefined) return { driver, store, prefix };
-  const example = describePlace({ driver, store, prefix: 'my-app' });
+  const { driver, store, storeId, prefix } = locate(url);
+  if (prefix !== undefined) return { driver, store, storeId, prefix };
+  const example = describePlace({ store, prefix: 'my-app' });
   throw new UsageError(
     `${url} says where, and not under which prefix the database is to be. Write ${example}, for instance.`,
   );

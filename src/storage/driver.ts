@@ -103,6 +103,25 @@ export interface PresignOptions {
   readonly expiresInSeconds: number;
 }
 
+/** Options of `StorageDriver.copy()`. */
+export interface ObjectCopyOptions extends RequestOptions {
+  /** Size of the object, where the caller knows it; one that may be larger than 256 MiB needs it. Default: not known. */
+  readonly sizeBytes?: number;
+  /** Media type of the object, for drivers that must be told it again. Default: none. */
+  readonly contentType?: string;
+}
+
+/**
+ * `copied`: all of it is there. `refused`: the driver cannot copy this object, or there is none, and nothing was written.
+ * `requests` is how many requests to the store it took, where that is not one.
+ */
+export interface CopyResult {
+  /** How it ended. */
+  readonly status: 'copied' | 'refused';
+  /** How many requests to the store it took. Default: one. */
+  readonly requests?: number;
+}
+
 /** Options of `StorageDriver.removeUploads()`. */
 export interface RemoveUploadsOptions extends RequestOptions {
   /** Uploads that began later are left alone; milliseconds since 1970. Only asked where there are any. */
@@ -130,10 +149,10 @@ export interface StorageDriver {
   presign?(key: string, options: PresignOptions): Promise<string>;
   /**
    * Copies an object within the store, where the store can do that without the bytes being moved through this process.
-   * True: the copy is there, whole. False: it cannot copy this one, and nothing was written. An object that is there already
-   * is replaced, so it is for names whose object never differs.
+   * Atomic and durable as a put is. An object that is there already is replaced or stays, and so this is for names whose
+   * object never differs, and may be repeated.
    */
-  copy?(from: string, to: string, options?: RequestOptions): Promise<boolean>;
+  copy?(from: string, to: string, options?: ObjectCopyOptions): Promise<CopyResult>;
   /**
    * Removes what uploads under a prefix left behind that began before a time of the store's clock, and that nobody
    * completed: parts that are no objects yet. For stores that keep such parts. Resolves to how many uploads there were.

@@ -35,6 +35,12 @@ export interface FileSystem {
   open(path: string): Promise<ReadableFile | undefined>;
   /** Creates a file under a name that is not taken; undefined if its folder is missing. */
   create(path: string): Promise<WritableFile | undefined>;
+  /**
+   * Creates a file, under a name that is not taken, with what another one holds but for its last bytes. Where the file
+   * system can, both share the disk until one is changed. Writes go to its end. Undefined if the file or the folder is
+   * missing.
+   */
+  copy(from: string, to: string, withoutLastBytes: number): Promise<WritableFile | undefined>;
   /** Undefined if there is no such file or folder. */
   status(path: string): Promise<FileStatus | undefined>;
   /**

@@ -5,6 +5,7 @@
  */
 import path from 'node:path';
 import type {
+  CopyResult,
   DeleteResult,
   GetOptions,
   GetResult,
@@ -165,6 +166,32 @@ export class FileDriver implements StorageDriver {
       return await listing.page(prefix, options?.after, limit);
     } catch (error) {
       throw toStorageError(error, prefix, 'none', 'list');
+    }
+  }
+
+  /** Copies the file, without its bytes being read where the file system can. Objects that were replaced are refused. */
+  async copy(from: string, to: string, options?: RequestOptions): Promise<CopyResult> {
+    checkKey(from);
+    checkKey(to);
+    checkNotAborted(to, options?.signal);
+    const attempt: Attempt = { mayBeVisible: false };
+    try {
+      const source = this.#versionsOf(from);
+      const target = this.#versionsOf(to);
+      const file = await this.#open(source, false);
+      await file?.close();
+      if (file === undefined || this.#versioned.has(from)) return { status: 'refused' };
+      const temporary = await this.#context.temporaries.copy(target.parent, source.plainPath);
+      if (temporary === undefined) return { status: 'refused' };
+      // Still no versions: then the plain file was the object while it was copied.
+      if ((await source.settle()) > 0) {
+        await this.#context.temporaries.discard(temporary.path);
+        return { status: 'refused' };
+      }
+      const result = await this.#publish(target, temporary, 'absent', attempt);
+      return { status: result === 'swept' ? 'refused' : 'copied' };
+    } catch (error) {
+      throw toStorageError(error, to, attempt.mayBeVisible ? 'unknown' : 'none', 'write');
     }
   }
 

@@ -2,6 +2,7 @@
 export type { CacheDriver } from './cache-driver.ts';
 export { DiskCacheDriver, type DiskCacheDriverOptions } from './disk-cache.ts';
 export type {
+  CopyResult,
   DeleteResult,
   FoundObject,
   GetOptions,
@@ -9,6 +10,7 @@ export type {
   ListEntry,
   ListOptions,
   ListPage,
+  ObjectCopyOptions,
   PresignOptions,
   PutBody,
   PutCondition,

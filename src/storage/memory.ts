@@ -6,6 +6,7 @@
  * everything else that this driver does.
  */
 import type {
+  CopyResult,
   DeleteResult,
   GetOptions,
   GetResult,
@@ -76,7 +77,7 @@ export class MemoryDriver implements StorageDriver {
     if (condition === 'absent' && current !== undefined) return { status: 'lost' };
     if (typeof condition === 'object' && current?.etag !== condition.etag) return { status: 'lost' };
     if (current === undefined) this.#insertKey(key);
-    const etag = `${this.#etagPrefix}-${++this.#writes}`;
+    const etag = this.#newEtag();
     this.#objects.set(key, { bytes, etag, lastModifiedMs: this.#environment.now() });
     return { status: 'written', etag };
   }
@@ -109,6 +110,22 @@ export class MemoryDriver implements StorageDriver {
     }
     const more = this.#keys[at]?.startsWith(prefix) === true;
     return { entries, more };
+  }
+
+  async copy(from: string, to: string, options?: RequestOptions): Promise<CopyResult> {
+    checkKey(from);
+    checkKey(to);
+    checkNotAborted(to, options?.signal);
+    const object = this.#objects.get(from);
+    if (object === undefined) return { status: 'refused' };
+    if (!this.#objects.has(to)) this.#insertKey(to);
+    // Nobody writes to the bytes, so that two objects may share them.
+    this.#objects.set(to, { bytes: object.bytes, etag: this.#newEtag(), lastModifiedMs: this.#environment.now() });
+    return { status: 'copied' };
+  }
+
+  #newEtag(): string {
+    return `${this.#etagPrefix}-${++this.#writes}`;
   }
 
   /** Where `key` is among the keys, or would be. */

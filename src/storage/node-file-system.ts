@@ -18,6 +18,7 @@ const readStatus = promisify(fs.fstat);
 const readFile = promisify(fs.read);
 const writeFile = promisify(fs.write);
 const syncFile = promisify(fs.fsync);
+const truncateFile = promisify(fs.ftruncate);
 
 /** An operation that took this long waited for the disk. */
 const SLOW_MS = 4;
@@ -161,6 +162,22 @@ export class NodeFileSystem implements FileSystem {
       opened.then((descriptor) => (descriptor === undefined ? undefined : new OpenFile(descriptor, this.#pace))),
       { ENOENT: undefined },
     );
+  }
+
+  async copy(from: string, to: string, withoutLastBytes: number): Promise<WritableFile | undefined> {
+    const { COPYFILE_EXCL, COPYFILE_FICLONE } = fs.constants;
+    const copied = fs.promises.copyFile(from, to, COPYFILE_EXCL | COPYFILE_FICLONE).then(() => true);
+    if (!(await unless(copied, { ENOENT: false }))) return undefined;
+    const descriptor = await openFile(to, 'a');
+    const file = new OpenFile(descriptor, this.#pace);
+    try {
+      const { sizeBytes } = await file.status();
+      await truncateFile(descriptor, Math.max(0, sizeBytes - withoutLastBytes));
+      return file;
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
   }
 
   async status(path: string): Promise<FileStatus | undefined> {

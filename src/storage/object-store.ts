@@ -7,11 +7,13 @@
 import type { PutObjectCommandInput } from '@aws-sdk/client-s3';
 import { StorageError } from '../base/errors.ts';
 import type {
+  CopyResult,
   DeleteResult,
   GetOptions,
   GetResult,
   ListOptions,
   ListPage,
+  ObjectCopyOptions,
   PresignOptions,
   PutBody,
   PutOptions,
@@ -21,6 +23,7 @@ import type {
   StorageDriver,
 } from './driver.ts';
 import { EtagForm } from './etag-form.ts';
+import { copyObject, isCopyRefusal } from './object-store-copy.ts';
 import { ObjectDeletion } from './object-store-delete.ts';
 import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
 import { readObject, statObject } from './object-store-get.ts';
@@ -166,6 +169,20 @@ export class ObjectStoreDriver implements StorageDriver {
     return listObjects(this.#requests, this.#options.bucket, prefix, { ...options, limit });
   }
 
+  async copy(from: string, to: string, options: ObjectCopyOptions = {}): Promise<CopyResult> {
+    checkKey(from);
+    checkKey(to);
+    checkNotAborted(to, options.signal);
+    const tally: RequestTally = { requests: 0 };
+    try {
+      await copyObject({ ...this.#options, requests: this.#requests, from, to, options, tally });
+      return { status: 'copied', ...(tally.requests > 1 ? tally : {}) };
+    } catch (error) {
+      if (!isCopyRefusal(error)) throw error;
+      return { status: 'refused', ...(tally.requests > 1 ? tally : {}) };
+    }
+  }
+
   removeUploads(prefix: string, options: RemoveUploadsOptions): Promise<number> {
     return removeUploads(this.#requests, this.#options.bucket, prefix, options);
   }
@@ -189,7 +206,7 @@ export class ObjectStoreDriver implements StorageDriver {
     const { bucket, endpoint } = this.#options;
     return {
       bucket,
-      ...(endpoint === undefined ? {} : { endpoint: withoutCredentials(endpoint) }),
+      ...(endpoint === undefined ? {} : { endpoint: shownEndpoint(endpoint) }),
       ...(this.#requests.server === undefined ? {} : { server: this.#requests.server }),
       'ETags in If-Match': this.#etags.toString(),
       ...(this.#missingAnswer === undefined ? {} : { 'If-Match on a missing key': this.#missingAnswer }),
@@ -202,9 +219,9 @@ export class ObjectStoreDriver implements StorageDriver {
   }
 }
 
-function withoutCredentials(endpoint: string): string {
-  const url = new URL(endpoint);
-  return url.username === '' && url.password === '' ? endpoint : `${url.protocol}//${url.host}${url.pathname}`;
+/** Without what a gateway may have for a key in its query. */
+function shownEndpoint(endpoint: string): string {
+  return endpoint.replace(/[?#].*$/s, '');
 }
 
 /** What an error says about the condition of a put; undefined where it says nothing. */

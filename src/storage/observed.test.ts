@@ -20,6 +20,8 @@ describe('ObservedDriver', () => {
     await driver.get('a', { ifNoneMatch: put.status === 'written' ? put.etag : '' });
     await driver.get('missing');
     await driver.list('');
+    await driver.copy?.('a', 'c');
+    await driver.copy?.('missing', 'd');
     await driver.delete(['a', 'b', 'c']);
     await expect(driver.get('')).rejects.toThrow('at least one character');
     expect(driver.snapshot()).toEqual({
@@ -30,14 +32,17 @@ describe('ObservedDriver', () => {
       putLost: 1,
       delete: 1,
       deletedKeys: 3,
+      copy: 1,
       list: 1,
       presign: 0,
       errors: 1,
       getErrors: 1,
       putErrors: 0,
+      copyErrors: 1,
       deleteErrors: 0,
       listErrors: 0,
       extraPuts: 0,
+      extraCopies: 0,
       extraDeletes: 0,
       bytesRead: 7,
       bytesWritten: 8,

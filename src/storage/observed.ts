@@ -1,10 +1,12 @@
 /** A driver around another one that counts what passes through: for tests, for statistics and for metrics hooks. */
 import type {
+  CopyResult,
   DeleteResult,
   GetOptions,
   GetResult,
   ListOptions,
   ListPage,
+  ObjectCopyOptions,
   PresignOptions,
   PutBody,
   PutOptions,
@@ -31,6 +33,8 @@ export interface RequestCounts {
   delete: number;
   /** Keys named by delete requests. */
   deletedKeys: number;
+  /** Copies that were made within the store. */
+  copy: number;
   /** List requests: pages. */
   list: number;
   /** URLs that were made. */
@@ -41,12 +45,16 @@ export interface RequestCounts {
   getErrors: number;
   /** Writes among those that failed. */
   putErrors: number;
+  /** Copies among those that failed, or were refused. */
+  copyErrors: number;
   /** Delete requests among those that failed. */
   deleteErrors: number;
   /** List requests among those that failed. */
   listErrors: number;
   /** Requests that writes took beyond one each, as the driver tells: parts of an upload, further attempts. */
   extraPuts: number;
+  /** Requests that copies took beyond one each, as the driver tells: parts, further attempts. */
+  extraCopies: number;
   /** Requests that deletions took beyond one each, as the driver tells. */
   extraDeletes: number;
   /** Bytes of content that were read. */
@@ -58,11 +66,11 @@ export interface RequestCounts {
 /** One finished request, as told to a hook. */
 export interface ObservedRequest {
   /** The call. */
-  readonly kind: 'get' | 'put' | 'delete' | 'list' | 'presign';
-  /** The key; for `list` the prefix, for `delete` the first key. */
+  readonly kind: 'get' | 'put' | 'copy' | 'delete' | 'list' | 'presign';
+  /** The key; for `list` the prefix, for `delete` the first key, for `copy` that of the copy. */
   readonly key: string;
   /** How it ended. */
-  readonly status: 'found' | 'missing' | 'unchanged' | 'written' | 'lost' | 'done' | 'error';
+  readonly status: 'found' | 'missing' | 'unchanged' | 'written' | 'lost' | 'refused' | 'done' | 'error';
   /** Bytes of content read or written; 0 for everything else. */
   readonly bytes: number;
   /** How long it took, in milliseconds. */
@@ -90,14 +98,17 @@ function zero(): RequestCounts {
     putLost: 0,
     delete: 0,
     deletedKeys: 0,
+    copy: 0,
     list: 0,
     presign: 0,
     errors: 0,
     getErrors: 0,
     putErrors: 0,
+    copyErrors: 0,
     deleteErrors: 0,
     listErrors: 0,
     extraPuts: 0,
+    extraCopies: 0,
     extraDeletes: 0,
     bytesRead: 0,
     bytesWritten: 0,
@@ -111,6 +122,7 @@ export class ObservedDriver implements StorageDriver {
   readonly describe?: () => Readonly<Record<string, string>>;
   readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
+  readonly copy?: (from: string, to: string, options?: ObjectCopyOptions) => Promise<CopyResult>;
   readonly #inner: StorageDriver;
   readonly #environment: Environment;
   readonly #onRequest: ((request: ObservedRequest) => void) | undefined;
@@ -128,6 +140,20 @@ export class ObservedDriver implements StorageDriver {
     if (inner.describe !== undefined) this.describe = inner.describe.bind(inner);
     if (inner.presign !== undefined) {
       this.presign = (key, presignOptions) => this.#presign(key, presignOptions);
+    }
+    const copy = inner.copy?.bind(inner);
+    if (copy !== undefined) {
+      this.copy = (from, to, copyOptions) =>
+        this.#observe(
+          'copy',
+          to,
+          () => copy(from, to, copyOptions),
+          ({ status, requests = 1 }) => {
+            this.#counts.extraCopies += requests - 1;
+            this.#counts[status === 'copied' ? 'copy' : 'copyErrors']++;
+            return { status: status === 'copied' ? 'done' : 'refused', bytes: 0 };
+          },
+        );
     }
   }
 

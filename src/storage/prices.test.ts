@@ -14,6 +14,9 @@ describe('what requests cost', () => {
     ['putLost', thousandWrites],
     ['putErrors', thousandWrites],
     ['extraPuts', thousandWrites],
+    ['copy', thousandWrites],
+    ['copyErrors', thousandWrites],
+    ['extraCopies', thousandWrites],
     ['get', thousandReads],
     ['getUnchanged', thousandReads],
     ['getMissing', thousandReads],
@@ -34,7 +37,7 @@ describe('what requests cost', () => {
   });
 
   it('has an answer for every count', () => {
-    expect(Object.keys(none)).toHaveLength(18);
+    expect(Object.keys(none)).toHaveLength(21);
     expect(costOf(none)).toBe(0);
   });
 

@@ -3,7 +3,7 @@ import type { RequestCounts } from './observed.ts';
 
 /** What a store charges for requests, in dollars, or in whatever the bill is to be in. */
 export interface PriceTable {
-  /** 1,000 writes: puts, and every part of an upload in parts. */
+  /** 1,000 writes: puts, every part of an upload in parts, and copies. */
   readonly per1000Writes: number;
   /** 1,000 reads, whether or not there was anything to read. */
   readonly per1000Reads: number;
@@ -32,7 +32,8 @@ export const s3StandardPrices: PriceTable = Object.freeze({
  * nothing, or loses a race, as for one of its kind that succeeds.
  */
 export function costOf(counts: Readonly<RequestCounts>, prices: PriceTable = s3StandardPrices): number {
-  const writes = counts.put + counts.putLost + counts.putErrors + counts.extraPuts;
+  const copies = counts.copy + counts.copyErrors + counts.extraCopies;
+  const writes = counts.put + counts.putLost + counts.putErrors + counts.extraPuts + copies;
   const reads = counts.get + counts.getUnchanged + counts.getMissing + counts.getErrors;
   const lists = counts.list + counts.listErrors;
   const deletes = counts.delete + counts.deleteErrors + counts.extraDeletes;

@@ -1,5 +1,5 @@
 /**
- * Repeats what may be repeated. Reads, lists and deletions have no effect the second time, so a failure is tried again
+ * Repeats what may be repeated. Reads, lists, copies and deletions have no effect the second time, so a failure is tried again
  * after a pause that grows and is jittered. Conditional puts pass through untouched, once: repeating one here would
  * turn its own success into a lost race, so those who make them decide (docs/protocol.md).
  */
@@ -10,11 +10,13 @@ import { Deadline } from '../base/deadline.ts';
 import { StorageError } from '../base/errors.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import type {
+  CopyResult,
   DeleteResult,
   GetOptions,
   GetResult,
   ListOptions,
   ListPage,
+  ObjectCopyOptions,
   PresignOptions,
   PutBody,
   PutOptions,
@@ -42,6 +44,7 @@ export class RetryingDriver implements StorageDriver {
   readonly describe?: () => Readonly<Record<string, string>>;
   readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
+  readonly copy?: (from: string, to: string, options?: ObjectCopyOptions) => Promise<CopyResult>;
   readonly #driver: StorageDriver;
   readonly #environment: Environment;
   readonly #attempts: number;
@@ -59,6 +62,13 @@ export class RetryingDriver implements StorageDriver {
     if (driver.removeUploads !== undefined) this.removeUploads = driver.removeUploads.bind(driver);
     if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
     if (driver.presign !== undefined) this.presign = driver.presign.bind(driver);
+    const copy = driver.copy?.bind(driver);
+    if (copy !== undefined) {
+      this.copy = (from, to, given = {}) => {
+        const timeoutMs = this.#requestTimeoutMs + (given.sizeBytes ?? 0) / slowBytesPerMs;
+        return this.#repeat(`copy ${from}`, given, (signal) => copy(from, to, { ...given, signal }), timeoutMs);
+      };
+    }
   }
 
   get(key: string, options: GetOptions = {}): Promise<GetResult> {
@@ -110,10 +120,15 @@ export class RetryingDriver implements StorageDriver {
     }
   }
 
-  async #repeat<T>(what: string, options: RequestOptions, request: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #repeat<T>(
+    what: string,
+    options: RequestOptions,
+    request: (signal: AbortSignal) => Promise<T>,
+    timeoutMs?: number,
+  ): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#once(what, options, request);
+        return await this.#once(what, options, request, timeoutMs);
       } catch (error) {
         const mayPass = error instanceof StorageError && error.reason !== 'forbidden';
         if (!mayPass || attempt >= this.#attempts || options.signal?.aborted === true) throw error;

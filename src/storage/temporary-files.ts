@@ -13,7 +13,7 @@ import { TEMPORARY_MARK } from './file-names.ts';
 import type { FileSystem, WritableFile } from './file-system.ts';
 import type { Durability, Folders } from './folders.ts';
 import { readBody } from './requests.ts';
-import { encodeTrailer, type StoredKind } from './stored-file.ts';
+import { encodeTrailer, TRAILER_BYTES, type StoredKind } from './stored-file.ts';
 
 /** Temporary files younger than this are left alone, out of politeness to slow writers. */
 const SWEEP_AGE_MS = 60 * 60 * 1000;
@@ -67,8 +67,25 @@ export class TemporaryFiles {
       this.#folders.forget();
       if (attempt >= 3) throw new StorageError(content.key, 'none', `The folder ${folder} is being removed.`);
     }
+    const written = file;
+    return this.#finish(path, file, etag, () =>
+      this.#writeContent(written, content, encodeTrailer(content.kind, etag)),
+    );
+  }
+
+  /** The same with the bytes of an object's file; undefined if that is gone. Nothing but an object may be in it. */
+  async copy(folder: string, objectPath: string): Promise<TemporaryFile | undefined> {
+    const path = this.newPath(folder);
+    const etag = newId(this.#environment, 8);
+    await this.#folders.ensure(folder.slice(0, -1));
+    const file = await this.#system.copy(objectPath, path, TRAILER_BYTES);
+    if (file === undefined) return undefined;
+    return this.#finish(path, file, etag, () => file.write(encodeTrailer('object', etag)));
+  }
+
+  async #finish(path: string, file: WritableFile, etag: string, write: () => Promise<void>): Promise<TemporaryFile> {
     try {
-      await this.#writeContent(file, content, encodeTrailer(content.kind, etag));
+      await write();
       if (this.#durability === 'fsync') await file.sync();
       await file.close();
     } catch (error) {

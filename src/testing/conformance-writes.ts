@@ -38,6 +38,34 @@ async function checkLives(bench: Bench, body: (life: number, write: number) => s
   }
 }
 
+/** What a driver that can copy must keep to. */
+async function checkCopies(bench: Bench): Promise<void> {
+  const { driver, other } = bench;
+  if (driver.copy === undefined) return;
+  const large = patternBytes(300_000, 9);
+  for (const [from, bytes] of [
+    ['from/a', encodeUtf8('some text')],
+    ['from/ü +%&?#=', large],
+    ['from/empty', new Uint8Array()],
+  ] as const) {
+    await bench.put(from, bytes);
+    const to = from.replace('from/', 'to/of/');
+    const options = { sizeBytes: bytes.length };
+    assertEqual((await driver.copy(bench.key(from), bench.key(to), options)).status, 'copied', 'It must be copied.');
+    assertSameBytes((await bench.found(to, {}, other)).bytes, bytes, 'A copy must hold what was copied.');
+    assertEqual((await driver.copy(bench.key(from), bench.key(to), options)).status, 'copied', 'And again.');
+    assertSameBytes((await bench.found(to)).bytes, bytes, 'A copy that was made twice must hold what was copied.');
+    await bench.putLost(to, 'x', 'absent', 'a copy was made there.');
+    await driver.delete([bench.key(from)]);
+    assertSameBytes((await bench.found(to)).bytes, bytes, 'A copy must outlive what was copied.');
+  }
+  const names = (await bench.names('to/')).length;
+  assertEqual(names, 3, 'Copies must be listed.');
+  const missing = await driver.copy(bench.key('from/a'), bench.key('to/none'));
+  assertEqual(missing.status, 'refused', 'Where there is nothing, nothing can be copied.');
+  await bench.expectMissing('to/none', 'A copy that was refused must not leave anything.');
+}
+
 export const writeCases: readonly ConformanceCase[] = [
   {
     name: "'absent' creates, and never replaces",
@@ -49,6 +77,10 @@ export const writeCases: readonly ConformanceCase[] = [
       await bench.put('slot', 'third');
       await bench.expectText('slot', 'third', 'A key that was deleted can be created again.');
     },
+  },
+  {
+    name: 'copies are whole and of their own, where the driver can make them',
+    check: checkCopies,
   },
   {
     name: "'any' creates and replaces",

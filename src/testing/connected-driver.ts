@@ -1,10 +1,12 @@
 /** A driver as one process has it: what the store answers reaches the process only while it is alive and running. */
 import type {
+  CopyResult,
   DeleteResult,
   GetOptions,
   GetResult,
   ListOptions,
   ListPage,
+  ObjectCopyOptions,
   PresignOptions,
   PutBody,
   PutOptions,
@@ -26,6 +28,7 @@ export class ConnectedDriver implements StorageDriver {
   readonly describe?: () => Readonly<Record<string, string>>;
   readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
+  readonly copy?: (from: string, to: string, options?: ObjectCopyOptions) => Promise<CopyResult>;
   readonly #driver: StorageDriver;
   readonly #process: ConnectedProcess;
 
@@ -40,6 +43,8 @@ export class ConnectedDriver implements StorageDriver {
       this.removeUploads = (prefix, options) => this.#send(() => removeUploads(prefix, options));
     }
     if (driver.presign !== undefined) this.presign = driver.presign.bind(driver);
+    const copy = driver.copy?.bind(driver);
+    if (copy !== undefined) this.copy = (from, to, options) => this.#send(() => copy(from, to, options));
   }
 
   get(key: string, options?: GetOptions): Promise<GetResult> {

@@ -17,11 +17,13 @@ import type { Environment } from '../base/env.ts';
 import { StorageError } from '../base/errors.ts';
 import { checkNotAborted } from '../storage/requests.ts';
 import type {
+  CopyResult,
   DeleteResult,
   GetOptions,
   GetResult,
   ListOptions,
   ListPage,
+  ObjectCopyOptions,
   PresignOptions,
   PutBody,
   PutOptions,
@@ -72,6 +74,7 @@ export class FaultyDriver implements StorageDriver {
   readonly describe?: () => Readonly<Record<string, string>>;
   readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
+  readonly copy?: (from: string, to: string, options?: ObjectCopyOptions) => Promise<CopyResult>;
   /** How likely each fault is, from the next request on. */
   faults: Faults;
   readonly #driver: StorageDriver;
@@ -91,6 +94,11 @@ export class FaultyDriver implements StorageDriver {
     if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
     if (driver.removeUploads !== undefined) this.removeUploads = driver.removeUploads.bind(driver);
     if (driver.presign !== undefined) this.presign = driver.presign.bind(driver);
+    const copy = driver.copy?.bind(driver);
+    if (copy !== undefined) {
+      // A write without a condition, as far as faults go.
+      this.copy = (from, to, { signal, ...rest } = {}) => this.#request('put', to, signal, () => copy(from, to, rest));
+    }
   }
 
   /** How many requests met each fault so far. */

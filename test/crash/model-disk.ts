@@ -161,12 +161,22 @@ class ModelFileSystem implements FileSystem {
 
   async create(path: string): Promise<WritableFile | undefined> {
     await this.#turn(`create ${path}`);
+    return this.#create(path, new Uint8Array());
+  }
+
+  async copy(from: string, to: string, withoutLastBytes: number): Promise<WritableFile | undefined> {
+    await this.#turn(`copy ${from} ${to}`);
+    const file = this.#file(from);
+    if (file === undefined) return undefined;
+    return this.#create(to, file.content.slice(0, Math.max(0, file.content.length - withoutLastBytes)));
+  }
+
+  #create(path: string, content: Uint8Array): WritableFile | undefined {
     const { folder, name } = split(path);
     const parent = this.#disk.folder(folder);
     if (parent === undefined) return undefined;
     if (parent.entries.has(name)) throw fault('EEXIST');
-    const empty = new Uint8Array();
-    const file: ModelFile = { content: empty, durable: empty, names: 1, createdMs: this.#disk.tickMs() };
+    const file: ModelFile = { content, durable: new Uint8Array(), names: 1, createdMs: this.#disk.tickMs() };
     parent.apply({ add: [name, file] });
     return {
       write: async (bytes) => {

@@ -25,6 +25,8 @@ export interface S3Dialect {
   noChecksums: false | 400 | 501;
   /** `DeleteObjects` answers 501. */
   noDeleteObjects: boolean;
+  /** Copies within the store are not known. */
+  noCopies: boolean;
   /** Reads show what was there so many milliseconds ago. 0 is off. */
   staleReadsMs: number;
   /** Listings show what was there so many milliseconds ago. 0 is off. */
@@ -48,6 +50,7 @@ export const amazonDialect: Readonly<S3Dialect> = {
   forgetsCompleted: false,
   noChecksums: false,
   noDeleteObjects: false,
+  noCopies: false,
   staleReadsMs: 0,
   staleListsMs: 0,
   clockSkewMs: 0,

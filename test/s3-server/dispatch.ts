@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Buckets } from './buckets.ts';
 import type { S3Dialect } from './dialect.ts';
+import { copyObject, copyPart } from './copies.ts';
 import type { Exchange, Handler } from './exchange.ts';
 import { listObjects } from './listing.ts';
 import { abortUpload, completeUpload, createUpload, listParts, listUploads, uploadPart } from './multipart.ts';
@@ -34,6 +35,7 @@ export interface Outcome {
 const handlers: Readonly<Partial<Record<S3Operation, Handler>>> = {
   AbortMultipartUpload: abortUpload,
   CompleteMultipartUpload: completeUpload,
+  CopyObject: copyObject,
   CreateMultipartUpload: createUpload,
   DeleteObject: deleteObject,
   DeleteObjects: deleteObjects,
@@ -44,6 +46,7 @@ const handlers: Readonly<Partial<Record<S3Operation, Handler>>> = {
   ListParts: listParts,
   PutObject: putObject,
   UploadPart: uploadPart,
+  UploadPartCopy: copyPart,
 };
 
 async function perform(request: S3Request, house: House): Promise<S3Answer> {

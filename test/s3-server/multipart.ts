@@ -47,22 +47,29 @@ export function createUpload({ request, bucket, now }: Exchange): S3Answer {
   );
 }
 
-export function uploadPart(x: Exchange): S3Answer {
-  const { request, payload, now } = x;
+/** Keeps a part of an open upload. */
+export function storePart(x: Exchange, bytes: Buffer, checksum: Checksum | undefined): Part {
+  const { request, now } = x;
   const upload = findUpload(x);
   const number = Number(request.query['partNumber']);
   if (!Number.isInteger(number) || number < 1 || number > maxPartNumber) {
     throw new S3Error('InvalidArgument', { ArgumentName: 'partNumber' }, 'Part number must be from 1 to 10000');
   }
-  const { bytes, checksum } = payload;
   if (upload.checksumAlgorithm !== undefined && checksum?.algorithm !== upload.checksumAlgorithm) {
     const given = checksum?.algorithm ?? 'null';
     throw new S3Error('InvalidRequest', {}, `Checksum Type mismatch: ${upload.checksumAlgorithm}, not ${given}`);
   }
   const md5 = createHash('md5').update(bytes).digest();
-  const etag = etagOf(bytes, upload.encryption);
-  upload.parts.set(number, { bytes, etag, md5, uploadedMs: now(), checksum });
-  return { status: 200, headers: { etag, ...encryptionHeaders(upload.encryption), ...checksumHeaders({ checksum }) } };
+  const part = { bytes, etag: etagOf(bytes, upload.encryption), md5, uploadedMs: now(), checksum };
+  upload.parts.set(number, part);
+  return part;
+}
+
+export function uploadPart(x: Exchange): S3Answer {
+  const { bytes, checksum } = x.payload;
+  const { encryption } = findUpload(x);
+  const { etag } = storePart(x, bytes, checksum);
+  return { status: 200, headers: { etag, ...encryptionHeaders(encryption), ...checksumHeaders({ checksum }) } };
 }
 
 /** The parts that a completion names, in its order; refuses whatever is not as it says. */

@@ -6,6 +6,7 @@ import type { XmlFields } from './xml.ts';
 export type S3Operation =
   | 'AbortMultipartUpload'
   | 'CompleteMultipartUpload'
+  | 'CopyObject'
   | 'CreateBucket'
   | 'CreateMultipartUpload'
   | 'DeleteBucket'
@@ -19,7 +20,8 @@ export type S3Operation =
   | 'ListObjectsV2'
   | 'ListParts'
   | 'PutObject'
-  | 'UploadPart';
+  | 'UploadPart'
+  | 'UploadPartCopy';
 
 export interface S3Request {
   readonly method: string;
@@ -89,7 +91,7 @@ function parseParameters(text: string): (readonly [string, string])[] {
 
 type Query = Readonly<Record<string, string>>;
 
-function objectOperation(method: string, query: Query): S3Operation | undefined {
+function objectOperation(method: string, query: Query, isCopy: boolean): S3Operation | undefined {
   const has = (name: string): boolean => query[name] !== undefined;
   switch (method) {
     case 'GET':
@@ -97,6 +99,7 @@ function objectOperation(method: string, query: Query): S3Operation | undefined 
     case 'HEAD':
       return 'HeadObject';
     case 'PUT':
+      if (isCopy) return has('uploadId') ? 'UploadPartCopy' : 'CopyObject';
       return has('uploadId') ? 'UploadPart' : 'PutObject';
     case 'DELETE':
       return has('uploadId') ? 'AbortMultipartUpload' : 'DeleteObject';
@@ -126,9 +129,15 @@ function bucketOperation(method: string, query: Query): S3Operation | undefined 
   }
 }
 
-function findOperation(method: string, bucket: string, key: string, query: Query): S3Operation | undefined {
+function findOperation(
+  method: string,
+  bucket: string,
+  key: string,
+  query: Query,
+  isCopy: boolean,
+): S3Operation | undefined {
   if (bucket === '') return method === 'GET' ? 'ListBuckets' : undefined;
-  return key === '' ? bucketOperation(method, query) : objectOperation(method, query);
+  return key === '' ? bucketOperation(method, query) : objectOperation(method, query, isCopy);
 }
 
 const listParameters = ['prefix', 'encoding-type'];
@@ -149,11 +158,12 @@ const parametersOf: Readonly<Partial<Record<S3Operation, readonly string[]>>> = 
   ],
   ListParts: ['uploadId', 'part-number-marker', 'max-parts'],
   UploadPart: ['uploadId', 'partNumber'],
+  UploadPartCopy: ['uploadId', 'partNumber'],
 };
 
 /** Headers that ask for what this server does not do. To ignore them would make a test pass for the wrong reason. */
 const unknownHeaders =
-  /^(if-(un)?modified-since|x-amz-(copy-source.*|acl|grant-.*|tagging|object-lock-.*|storage-class|website-.*|mfa|write-offset-bytes|bypass-.*|expected-bucket-owner|.*-customer-.*))$/;
+  /^(if-(un)?modified-since|x-amz-(copy-source-if.*|acl|grant-.*|tagging|object-lock-.*|storage-class|website-.*|mfa|write-offset-bytes|bypass-.*|expected-bucket-owner|.*-customer-.*))$/;
 
 /** Operations that take conditions: on any other, a caller would believe to be safe and not be. */
 const conditional = new Set<S3Operation>(['CompleteMultipartUpload', 'GetObject', 'HeadObject', 'PutObject']);
@@ -182,6 +192,13 @@ export interface RawRequest {
   readonly body: Buffer;
 }
 
+/** Bucket and key of what is to be copied, as the header names it. */
+export function parseCopySource(request: S3Request): { readonly bucket: string; readonly key: string } {
+  const path = decodeUtf8(decodePercent(request.headers['x-amz-copy-source'] ?? '')).replace(/^\//, '');
+  const at = path.indexOf('/');
+  return { bucket: path.slice(0, at), key: path.slice(at + 1) };
+}
+
 /** Takes a request apart. Keys are bytes after the bucket's slash, and nothing in them is normalized. */
 export function parseRequest({ method, target, headers, body }: RawRequest): S3Request {
   const queryAt = target.indexOf('?');
@@ -191,7 +208,7 @@ export function parseRequest({ method, target, headers, body }: RawRequest): S3R
   const keyAt = path.indexOf('/', 1);
   const bucket = decodeUtf8(path.subarray(1, keyAt === -1 ? path.length : keyAt));
   const key = keyAt === -1 ? '' : decodeUtf8(path.subarray(keyAt + 1));
-  const operation = findOperation(method, bucket, key, query);
+  const operation = findOperation(method, bucket, key, query, headers['x-amz-copy-source'] !== undefined);
   return { method, operation, bucket, key, path, parameters, query, headers, body };
 }
 

@@ -2,7 +2,7 @@ import { command, databasePositional } from '../command.ts';
 import type { Command } from '../command.ts';
 import { ExitCode } from '../exit-code.ts';
 import { formatBytes, plural } from '../figures.ts';
-import { describePlace, newPlaceOf } from '../open-database.ts';
+import { describePlace, newPlaceOf, targetOf } from '../open-database.ts';
 import { Progress } from '../progress.ts';
 
 /** `backup`: copies a database to a place for backups. */
@@ -30,7 +30,7 @@ export const backup: Command = command({
     try {
       await using opened = await session.open(database, 'writer');
       using progress = new Progress(terminal, { what: 'backing up', total: 0 });
-      const report = await opened.db.backup(target, {
+      const report = await opened.db.backup(targetOf(target, opened.place), {
         signal,
         onProgress: ({ done, total }) => progress.set(done, total),
       });

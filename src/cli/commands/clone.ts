@@ -2,7 +2,7 @@ import { command, databasePositional } from '../command.ts';
 import type { Command } from '../command.ts';
 import { ExitCode } from '../exit-code.ts';
 import { plural } from '../figures.ts';
-import { describePlace, newPlaceOf } from '../open-database.ts';
+import { describePlace, newPlaceOf, targetOf } from '../open-database.ts';
 import { Progress } from '../progress.ts';
 
 /** `clone`: a copy that lives by itself. */
@@ -22,13 +22,9 @@ export const clone: Command = command({
     const { terminal, signal } = session;
     const target = newPlaceOf(to);
     await using opened = await session.open(database, 'writer');
-    const place = {
-      driver: target.store === opened.place.store ? opened.place.driver : target.driver,
-      prefix: target.prefix,
-    };
     try {
       using progress = new Progress(terminal, { what: 'cloning', total: 0 });
-      const report = await opened.db.clone(place, {
+      const report = await opened.db.clone(targetOf(target, opened.place), {
         signal,
         onProgress: ({ done, total }) => progress.set(done, total),
       });

@@ -4,7 +4,7 @@ import { command } from '../command.ts';
 import type { Command } from '../command.ts';
 import { ExitCode } from '../exit-code.ts';
 import { plural } from '../figures.ts';
-import { describePlace, newPlaceOf } from '../open-database.ts';
+import { describePlace, newPlaceOf, targetOf } from '../open-database.ts';
 import { Progress } from '../progress.ts';
 import { backupsPositional } from './backups.ts';
 
@@ -24,7 +24,7 @@ export const restore: Command = command({
       using progress = new Progress(terminal, { what: 'restoring', total: 0 });
       const report = await restoreFrom(realEnvironment, {
         from,
-        to,
+        to: targetOf(to, from),
         signal,
         onProgress: ({ done, total }) => progress.set(done, total),
         ...(args.backup !== undefined && { backup: args.backup }),

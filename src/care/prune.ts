@@ -1,0 +1,187 @@
+/**
+ * Prunes backups: removes the manifests of those that are not to be kept, and then the objects that no backup refers to.
+ *
+ * Invariant: an object is deleted only after all manifests that refer to it are gone, and while no backup is under way that
+ * may count on it. So whatever is listed can be restored, whenever this ends; what it leaves behind, the next run finds.
+ */
+import type { Environment } from '../base/env.ts';
+import { Pacer } from '../base/pacer.ts';
+import { InvalidOptionError, StorageError } from '../base/errors.ts';
+import { backupName, block0Name, blobName, folders } from '../format/keys.ts';
+import { BlockCache } from '../memory/block-cache.ts';
+import type { ListEntry } from '../storage/driver.ts';
+import { listAll } from '../storage/list-all.ts';
+import { ViewContext } from '../table/view.ts';
+import { BlockReader } from '../tree/block-source.ts';
+import { listBackups, patiently, readBackup } from './backup.ts';
+import type { BackupInfo } from './backup.ts';
+import { BackupMark } from './backup-mark.ts';
+import { keptBackups } from './backup-retention.ts';
+import type { BackupRetention } from './backup-retention.ts';
+import { Reach } from './reach.ts';
+import { blobsOf } from './state-blobs.ts';
+import type { StorePlace } from './state-copy.ts';
+
+/** Options of `pruneBackups()`. */
+export interface PruneOptions extends BackupRetention {
+  /** Where the backups are. */
+  readonly from: StorePlace;
+  /** Deletes nothing and writes nothing, and reports what would be deleted. Default: false. */
+  readonly dryRun?: boolean;
+  /**
+   * Objects that never belonged to a backup are of backups that were broken off, which the next backup goes on with. They are
+   * left alone for so long, in milliseconds. Default: 86,400,000 (a day).
+   */
+  readonly graceMs?: number;
+  /** Called after objects were deleted. */
+  readonly onProgress?: (progress: PruneProgress) => void;
+  /** Gives the call up. What was deleted until then is gone; the next run goes on. */
+  readonly signal?: AbortSignal;
+}
+
+/** How far a pruning is. */
+export interface PruneProgress {
+  /** Objects that were deleted. */
+  readonly done: number;
+  /** Objects to delete. */
+  readonly total: number;
+}
+
+/** What `pruneBackups()` did, or would do. */
+export interface PruneReport {
+  /** The backups that are left, the oldest first. */
+  readonly kept: readonly BackupInfo[];
+  /** Those that are not, the oldest first. */
+  readonly removed: readonly BackupInfo[];
+  /** Objects that were deleted, manifests left out. */
+  readonly deletedObjects: number;
+  /** Their size in bytes. */
+  readonly freedBytes: number;
+  /** Whether backups were under way, so that objects were left for the next run. */
+  readonly isPostponed: boolean;
+}
+
+const dayMs = 86_400_000;
+const keysAtOnce = 1000;
+/** Memory for inner nodes while blocks are looked for. */
+const cacheBytes = 32 * 1024 * 1024;
+
+type CheckedPruneOptions = PruneOptions & { readonly graceMs: number };
+
+class Pruning {
+  readonly #environment: Environment;
+  readonly #place: StorePlace;
+  readonly #options: CheckedPruneOptions;
+  readonly #pacer: Pacer;
+
+  constructor(environment: Environment, options: CheckedPruneOptions) {
+    this.#environment = environment;
+    this.#place = patiently(options.from, environment);
+    this.#options = options;
+    this.#pacer = new Pacer(environment);
+  }
+
+  async run(): Promise<PruneReport> {
+    const { signal, dryRun = false } = this.#options;
+    const { driver, prefix } = this.#place;
+    const range = { start: 0, end: 0 };
+    const block0 = await driver.get(`${prefix}/${block0Name}`, { range, ...(signal && { signal }) });
+    if (block0.status === 'found') {
+      throw new InvalidOptionError('from', `There is a database under ${prefix}/, and not backups.`);
+    }
+    if (dryRun) return this.#prune(undefined);
+    const mark = await BackupMark.put(this.#environment, this.#place, 'prune', signal);
+    try {
+      return await this.#prune(mark);
+    } finally {
+      await mark.remove();
+    }
+  }
+
+  /** Without a mark nothing is deleted. */
+  async #prune(mark: BackupMark | undefined): Promise<PruneReport> {
+    const { signal } = this.#options;
+    // First whether there are others, then what there is: a backup that has ended meanwhile is in the list.
+    const isPostponed = (await mark?.sees('backup', signal)) === true;
+    const backups = await listBackups(this.#place, signal);
+    const keptIds = keptBackups(backups, this.#options);
+    const kept = backups.filter(({ id }) => keptIds.has(id));
+    const removed = backups.filter(({ id }) => !keptIds.has(id));
+    // Before anything is deleted: what cannot be read ends this with everything as it was.
+    const garbage = isPostponed ? [] : await this.#garbage(kept, removed, mark?.storeMs);
+    if (mark !== undefined) {
+      await mark.check(signal);
+      await this.#delete(removed.map(({ id }) => backupName(id)));
+      for (let at = 0; at < garbage.length; at += keysAtOnce) {
+        await mark.check(signal);
+        await this.#delete(
+          garbage.slice(at, at + keysAtOnce).map(({ key }) => key.slice(this.#place.prefix.length + 1)),
+        );
+        this.#options.onProgress?.({ done: Math.min(at + keysAtOnce, garbage.length), total: garbage.length });
+      }
+    }
+    const freedBytes = garbage.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    return { kept, removed, deletedObjects: garbage.length, freedBytes, isPostponed };
+  }
+
+  /** Objects that only removed backups refer to, and old ones that none does. */
+  async #garbage(
+    kept: readonly BackupInfo[],
+    removed: readonly BackupInfo[],
+    storeMs: number | undefined,
+  ): Promise<ListEntry[]> {
+    const { signal, graceMs } = this.#options;
+    const { driver, prefix } = this.#place;
+    const needed = await this.#namesOf(kept);
+    // Only to know that they need not be spared: where they cannot be read, time tells.
+    const given = await this.#namesOf(removed).catch((error: unknown) => {
+      signal?.throwIfAborted();
+      if (error instanceof StorageError) throw error;
+      return new Set<string>();
+    });
+    const unneeded: ListEntry[] = [];
+    // Without a mark, what time it is in the store follows from what was written last.
+    let nowMs = storeMs ?? Math.max(0, ...[...kept, ...removed].map(({ createdAt }) => createdAt.getTime()));
+    for (const folder of [folders.data, folders.indexes, folders.blobs]) {
+      for await (const entry of listAll(driver, `${prefix}/${folder}`, signal && { signal })) {
+        nowMs = Math.max(nowMs, entry.lastModifiedMs);
+        if (!needed.has(entry.key.slice(prefix.length + 1))) unneeded.push(entry);
+      }
+    }
+    return unneeded.filter(({ key, lastModifiedMs }) => {
+      return given.has(key.slice(prefix.length + 1)) || nowMs - lastModifiedMs >= graceMs;
+    });
+  }
+
+  async #namesOf(backups: readonly BackupInfo[]): Promise<ReadonlySet<string>> {
+    const { signal } = this.#options;
+    const { driver, prefix } = this.#place;
+    const context = new ViewContext(new BlockReader(driver, prefix, new BlockCache(cacheBytes)));
+    const reach = new Reach(context, this.#pacer);
+    const names = new Set<string>();
+    for (const { id } of backups) {
+      const block0 = await readBackup(this.#place, id, signal);
+      await reach.add(block0, signal);
+      for (const { reference } of await blobsOf(context, block0, this.#pacer, signal)) names.add(blobName(reference));
+    }
+    for (const name of reach.names) names.add(name);
+    return names;
+  }
+
+  /** Deletes or rejects. */
+  async #delete(names: readonly string[]): Promise<void> {
+    if (names.length === 0) return;
+    const { signal } = this.#options;
+    const { driver, prefix } = this.#place;
+    const keys = names.map((name) => `${prefix}/${name}`);
+    const { failed } = await driver.delete(keys, signal && { signal });
+    const [first] = failed;
+    if (first === undefined) return;
+    throw new StorageError(first.key, 'unknown', `The store did not delete ${first.key}: ${first.message}`);
+  }
+}
+
+/** Prunes the backups of a place. */
+export function prune(environment: Environment, options: PruneOptions): Promise<PruneReport> {
+  return new Pruning(environment, { ...options, graceMs: options.graceMs ?? dayMs }).run();
+}
