@@ -76,8 +76,9 @@ export async function listBackups(place: StorePlace, signal?: AbortSignal): Prom
 /** Block 0 of a backed up state. Throws `CorruptionError`. */
 export async function readBackup({ driver, prefix }: StorePlace, id: string, signal?: AbortSignal): Promise<Block0> {
   const name = backupName(id);
-  const found = await driver.get(`${prefix}/${name}`, signal && { signal });
-  if (found.status !== 'found') throw new InvalidOptionError('backup', `There is no backup ${id} under ${prefix}/.`);
+  // What is no id names no object of a backup, and must not become one of others.
+  const found = parseBackupName(name) && (await driver.get(`${prefix}/${name}`, signal && { signal }));
+  if (found?.status !== 'found') throw new InvalidOptionError('backup', `There is no backup ${id} under ${prefix}/.`);
   try {
     return decodeBlock0(found.bytes);
   } catch (cause) {

@@ -24,7 +24,11 @@ export function escapeSegment(text: string): string {
 /** The name that a path segment stands for; anything that is none stands for itself. */
 export function unescapeSegment(segment: string): string {
   const bytes = segment.replace(/_([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
-  return decodeUtf8(Uint8Array.from(bytes, (character) => character.charCodeAt(0)));
+  try {
+    return decodeUtf8(Uint8Array.from(bytes, (character) => character.charCodeAt(0)));
+  } catch {
+    return segment;
+  }
 }
 
 function slotText(slot: number): string {
