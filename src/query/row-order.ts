@@ -4,7 +4,12 @@
  */
 import { ByteWriter } from '../base/bytes.ts';
 import type { OrderedValue } from '../base/order.ts';
-import { readKeyComponent, skipKeyComponent, writeKeyComponent, writeWholeTextComponent } from '../format/ordered-key.ts';
+import {
+  readKeyComponent,
+  skipKeyComponent,
+  writeKeyComponent,
+  writeWholeTextComponent,
+} from '../format/ordered-key.ts';
 import { heapPlace, isNull, readValue } from '../format/row-decode.ts';
 import { inlineBytes, nonAsciiFlag } from '../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';

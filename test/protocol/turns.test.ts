@@ -227,9 +227,7 @@ describe('adaptive polling', () => {
       await insert(node, 10 + id);
       node.requests.length = 0;
       await environment.advance(9 * second);
-      expect(node.requests.map(({ kind, status }) => `${kind} ${status}`)).toEqual([
-        'put written',
-      ]);
+      expect(node.requests.map(({ kind, status }) => `${kind} ${status}`)).toEqual(['put written']);
       expect(appliedSeq(node)).toBe(2 * id + 2);
     }
   });
