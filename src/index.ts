@@ -8,7 +8,6 @@ import type { RestoreOptions, RestoreReport } from './care/restore.ts';
 import { createDatabase } from './create.ts';
 import type { Database } from './database.ts';
 import type { StoreDbOptions } from './options.ts';
-import { checkProtection } from './storage/protection.ts';
 
 /**
  * Makes a database instance. It does nothing until `start()` is called. Throws `InvalidOptionError` for a missing, unknown
@@ -26,8 +25,7 @@ export function StoreDb(options: StoreDbOptions): Database {
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   checkPlace('from', options.from);
   checkPlace('to', options.to);
-  const { encryption, compression } = options;
-  return restoreFrom(realEnvironment, options, checkProtection(encryption, compression));
+  return restoreFrom(realEnvironment, options);
 }
 
 /**

@@ -2,6 +2,7 @@
  * Every error that StoreDb raises. The `code` is part of the API and never changes; messages may.
  * A class of its own exists only where a caller would act differently.
  */
+import { messageText } from './message-text.ts';
 
 /** Base class of all errors raised by StoreDb. */
 export class StoreDbError extends Error {
@@ -10,7 +11,7 @@ export class StoreDbError extends Error {
 
   /** For StoreDb itself; `cause` is the error behind this one. */
   constructor(code: string, message: string, options?: { cause?: unknown }) {
-    super(message, options);
+    super(messageText(message), options);
     this.code = code;
     this.name = new.target.name;
   }
@@ -95,13 +96,15 @@ export class EncodeError extends StoreDbError {
   readonly table: string;
   /** Name of the field. */
   readonly field: string;
-  /** The value that was refused. */
+  /** The value that was refused. Not enumerable, so that it is not logged by chance. */
   readonly value: unknown;
   constructor(table: string, field: string, value: unknown, message: string) {
     super('ENCODE', message);
     this.table = table;
     this.field = field;
     this.value = value;
+    // Loggers write down what they can enumerate, and this may be a secret of a row, or large.
+    Object.defineProperty(this, 'value', { enumerable: false });
   }
 }
 

@@ -1,4 +1,5 @@
 /** Logging: the user's logger or the console, below a level that is filtered here. */
+import { messageText } from './message-text.ts';
 
 /** Levels of log lines, least first; `silent` logs nothing. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -24,8 +25,9 @@ export function filteredLogger(target: Logger, level: LogLevel): Logger {
     if (logLevels.indexOf(line) < threshold) return (): void => undefined;
     return (message: string, details?: object): void => {
       try {
-        if (details === undefined) target[line](message);
-        else target[line](message, details);
+        const text = messageText(message);
+        if (details === undefined) target[line](text);
+        else target[line](text, details);
       } catch {
         // There is nowhere to report it to.
       }

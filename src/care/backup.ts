@@ -16,7 +16,7 @@ import { listAll } from '../storage/list-all.ts';
 import { putRepeatedly } from '../storage/put-repeatedly.ts';
 import { RetryingDriver } from '../storage/retry.ts';
 import type { ViewContext } from '../table/view.ts';
-import { BackupMark } from './backup-mark.ts';
+import { BackupClaim } from './backup-claim.ts';
 import { copyState } from './state-copy.ts';
 import type { CopyCounts, CopyProgress, StorePlace } from './state-copy.ts';
 
@@ -76,8 +76,9 @@ export async function listBackups(place: StorePlace, signal?: AbortSignal): Prom
 /** Block 0 of a backed up state. Throws `CorruptionError`. */
 export async function readBackup({ driver, prefix }: StorePlace, id: string, signal?: AbortSignal): Promise<Block0> {
   const name = backupName(id);
-  const found = await driver.get(`${prefix}/${name}`, signal && { signal });
-  if (found.status !== 'found') throw new InvalidOptionError('backup', `There is no backup ${id} under ${prefix}/.`);
+  // What is no id names no object of a backup, and must not become one of others.
+  const found = parseBackupName(name) && (await driver.get(`${prefix}/${name}`, signal && { signal }));
+  if (found?.status !== 'found') throw new InvalidOptionError('backup', `There is no backup ${id} under ${prefix}/.`);
   try {
     return decodeBlock0(found.bytes);
   } catch (cause) {
@@ -109,15 +110,15 @@ const lookAgainMs = 500;
 const maxWaitMs = 600_000;
 
 async function untilNothingIsPruned(
-  mark: BackupMark,
+  claim: BackupClaim,
   { environment, prefix }: { readonly environment: Environment; readonly prefix: string },
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const untilMs = environment.monotonicMs() + maxWaitMs;
-  for (let pauseMs = lookAgainMs; await mark.sees('prune', signal); pauseMs *= 1.5) {
+  for (let pauseMs = lookAgainMs; await claim.sees('prune', signal); pauseMs *= 1.5) {
     if (environment.monotonicMs() >= untilMs) {
       throw new ContentionError(
-        `Backups under ${prefix}/ are being pruned. Try again later; a pruning that was killed counts for a day.`,
+        `Backups under ${prefix}/ are being pruned. Try again later; a pruning that was killed counts for an hour.`,
       );
     }
     await sleep(environment, Math.min(pauseMs, 10_000), signal);
@@ -130,38 +131,38 @@ export async function backUp(source: BackupSource, to: StorePlace, options: Copy
   const { signal } = options;
   const target = patiently(to, environment);
   await checkTarget(target, block0.databaseId, signal);
-  const mark = await BackupMark.put(environment, target, 'backup', signal);
+  const claim = await BackupClaim.put(environment, target, 'backup', signal);
   const writing = { mayBeWritten: false };
   try {
     // Before what is there is listed: from then on it is counted on.
-    await untilNothingIsPruned(mark, { environment, prefix: target.prefix }, signal);
-    return await copyAndList(source, { target, isOneStore: to.driver === source.store, mark, writing }, options);
+    await untilNothingIsPruned(claim, { environment, prefix: target.prefix }, signal);
+    return await copyAndList(source, { target, isOneStore: to.driver === source.store, claim, writing }, options);
   } finally {
-    // A manifest that may come yet must find its objects: then the mark stays, and keeps prunings off them.
-    if (!writing.mayBeWritten) await mark.remove();
+    // A manifest that may come yet must find its objects: then the claim stays, and keeps prunings off them.
+    if (!writing.mayBeWritten) await claim.remove();
   }
 }
 
 interface BackupTarget {
   readonly target: StorePlace;
   readonly isOneStore: boolean;
-  readonly mark: BackupMark;
+  readonly claim: BackupClaim;
   readonly writing: { mayBeWritten: boolean };
 }
 
 async function copyAndList(
   { environment, place: from, context, block0 }: BackupSource,
-  { target, isOneStore, mark, writing }: BackupTarget,
+  { target, isOneStore, claim, writing }: BackupTarget,
   { signal, onProgress }: CopyOptions,
 ): Promise<BackupReport> {
-  const check = (): Promise<void> => mark.check(signal);
+  const check = (): Promise<void> => claim.check(signal);
   const copying = { environment, from, to: target, isOneStore, context, signal, onProgress, check };
   const counts = await copyState(block0, copying);
   const { generation } = block0;
   const id = rootId(generation, newId(environment, 8));
   const manifest = encodeBlock0({ ...block0, snapshots: [], nodes: [], history: null });
   const key = `${target.prefix}/${backupName(id)}`;
-  await mark.check(signal);
+  await claim.check(signal);
   writing.mayBeWritten = true;
   await putRepeatedly(target.driver, key, manifest, { if: 'absent', ...(signal && { signal }) });
   writing.mayBeWritten = false;

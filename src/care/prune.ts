@@ -6,7 +6,7 @@
  */
 import type { Environment } from '../base/env.ts';
 import { Pacer } from '../base/pacer.ts';
-import { InvalidOptionError, StorageError } from '../base/errors.ts';
+import { CorruptionError, InvalidOptionError, StorageError } from '../base/errors.ts';
 import { backupName, block0Name, blobName, folders } from '../format/keys.ts';
 import { BlockCache } from '../memory/block-cache.ts';
 import type { ListEntry } from '../storage/driver.ts';
@@ -17,7 +17,7 @@ import { ViewContext } from '../table/view.ts';
 import { BlockReader } from '../tree/block-source.ts';
 import { listBackups, patiently, readBackup } from './backup.ts';
 import type { BackupInfo } from './backup.ts';
-import { BackupMark } from './backup-mark.ts';
+import { BackupClaim } from './backup-claim.ts';
 import { keptBackups } from './backup-retention.ts';
 import type { BackupRetention } from './backup-retention.ts';
 import { Reach } from './reach.ts';
@@ -98,30 +98,30 @@ class Pruning {
       throw new InvalidOptionError('from', `There is a database under ${prefix}/, and not backups.`);
     }
     if (dryRun) return this.#prune(undefined);
-    const mark = await BackupMark.put(this.#environment, this.#place, 'prune', signal);
+    const claim = await BackupClaim.put(this.#environment, this.#place, 'prune', signal);
     try {
-      return await this.#prune(mark);
+      return await this.#prune(claim);
     } finally {
-      await mark.remove();
+      await claim.remove();
     }
   }
 
-  /** Without a mark nothing is deleted. */
-  async #prune(mark: BackupMark | undefined): Promise<PruneReport> {
+  /** Without a claim nothing is deleted. */
+  async #prune(claim: BackupClaim | undefined): Promise<PruneReport> {
     const { signal } = this.#options;
     // First whether there are others, then what there is: a backup that has ended meanwhile is in the list.
-    const isPostponed = (await mark?.sees('backup', signal)) === true;
+    const isPostponed = (await claim?.sees('backup', signal)) === true;
     const backups = await listBackups(this.#place, signal);
     const keptIds = keptBackups(backups, this.#options);
     const kept = backups.filter(({ id }) => keptIds.has(id));
     const removed = backups.filter(({ id }) => !keptIds.has(id));
     // Before anything is deleted: what cannot be read ends this with everything as it was.
-    const garbage = isPostponed ? [] : await this.#garbage(kept, removed, mark?.storeMs);
-    if (mark !== undefined) {
-      await mark.check(signal);
+    const garbage = isPostponed ? [] : await this.#garbage(kept, removed, claim);
+    if (claim !== undefined) {
+      await claim.check(signal);
       await this.#delete(removed.map(({ id }) => backupName(id)));
       for (let at = 0; at < garbage.length; at += keysAtOnce) {
-        await mark.check(signal);
+        await claim.check(signal);
         await this.#delete(
           garbage.slice(at, at + keysAtOnce).map(({ key }) => key.slice(this.#place.prefix.length + 1)),
         );
@@ -136,20 +136,20 @@ class Pruning {
   async #garbage(
     kept: readonly BackupInfo[],
     removed: readonly BackupInfo[],
-    storeMs: number | undefined,
+    claim: BackupClaim | undefined,
   ): Promise<ListEntry[]> {
     const { signal, graceMs } = this.#options;
     const { driver, prefix } = this.#place;
-    const needed = await this.#namesOf(kept);
+    const needed = await this.#namesOf(kept, claim);
     // Only to know that they need not be spared: where they cannot be read, time tells.
-    const given = await this.#namesOf(removed).catch((error: unknown) => {
+    const given = await this.#namesOf(removed, claim).catch((error: unknown) => {
       signal?.throwIfAborted();
-      if (error instanceof StorageError) throw error;
+      if (!(error instanceof CorruptionError || error instanceof InvalidOptionError)) throw error;
       return new Set<string>();
     });
     const unneeded: ListEntry[] = [];
-    // Without a mark, what time it is in the store follows from what was written last.
-    let nowMs = storeMs ?? Math.max(0, ...[...kept, ...removed].map(({ createdAt }) => createdAt.getTime()));
+    // Without a claim, what time it is in the store follows from what was written last.
+    let nowMs = claim?.storeMs ?? Math.max(0, ...[...kept, ...removed].map(({ createdAt }) => createdAt.getTime()));
     for (const folder of [folders.data, folders.indexes, folders.blobs]) {
       for await (const entry of listAll(driver, `${prefix}/${folder}`, signal && { signal })) {
         nowMs = Math.max(nowMs, entry.lastModifiedMs);
@@ -161,13 +161,14 @@ class Pruning {
     });
   }
 
-  async #namesOf(backups: readonly BackupInfo[]): Promise<ReadonlySet<string>> {
+  async #namesOf(backups: readonly BackupInfo[], claim: BackupClaim | undefined): Promise<ReadonlySet<string>> {
     const { signal } = this.#options;
     const { driver, prefix } = this.#place;
     const context = new ViewContext(new BlockReader(driver, prefix, new BlockCache(cacheBytes)));
     const reach = new Reach(context, this.#pacer);
     const names = new Set<string>();
     for (const { id } of backups) {
+      await claim?.check(signal);
       const block0 = await readBackup(this.#place, id, signal);
       await reach.add(block0, signal);
       for (const { reference } of await blobsOf(context, block0, this.#pacer, signal)) names.add(blobName(reference));

@@ -16,7 +16,8 @@ import type { StorageDriver } from '../storage/driver.ts';
 import { listAll } from '../storage/list-all.ts';
 import { ViewContext } from '../table/view.ts';
 import { BlockReader } from '../tree/block-source.ts';
-import type { Compression, EncryptionOptions, Protection } from '../storage/protection.ts';
+import { checkProtection } from '../storage/protection.ts';
+import type { Compression, EncryptionOptions } from '../storage/protection.ts';
 import { listBackups, patiently, readBackup } from './backup.ts';
 import type { CopyOptions } from './backup.ts';
 import { copyState, protectedPlace } from './state-copy.ts';
@@ -117,11 +118,8 @@ export async function makeDatabase(
 }
 
 /** Restores a backup to a place where nothing is. */
-export async function restoreFrom(
-  environment: Environment,
-  options: RestoreOptions,
-  protection: Protection | undefined,
-): Promise<RestoreReport> {
+export async function restoreFrom(environment: Environment, options: RestoreOptions): Promise<RestoreReport> {
+  const protection = checkProtection(options.encryption, options.compression);
   const from = patiently(protectedPlace(environment, options.from, protection), environment);
   const to = protectedPlace(environment, options.to, protection);
   const { backup, signal } = options;

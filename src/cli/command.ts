@@ -69,10 +69,14 @@ export class Session {
     return this.openAt(await this.place(url), role);
   }
 
-  openAt(place: Place, role: OpenOptions['role'], create: boolean = false): Promise<OpenDatabase> {
+  openAt(
+    place: Place,
+    role: OpenOptions['role'],
+    more: Pick<OpenOptions, 'create' | 'onRequest'> = {},
+  ): Promise<OpenDatabase> {
     const { terminal, signal } = this;
     const { node: nodeId, 'log-level': logLevel } = this.#arguments;
-    return openDatabase({ ...place, storage: this.storage }, { role, nodeId, logLevel, terminal, signal, create });
+    return openDatabase({ ...place, storage: this.storage }, { role, nodeId, logLevel, terminal, signal, ...more });
   }
 }
 

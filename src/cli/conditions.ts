@@ -9,7 +9,7 @@ import { fromText, ValueError } from './row-values.ts';
 type Row = Record<string, unknown>;
 
 const form = 'field operator value, such as "country = FR", "year BETWEEN 1900,1950" or "name PREFIX \'New \'"';
-const pattern = /^\s*(?:"([^"]+)"|([^\s"'!=<>]+))\s*(!=|>=|<=|=|>|<|\b(?:IN|BETWEEN|PREFIX)\b)\s*(.*?)\s*$/is;
+const pattern = /^\s*(?:"([^"]+)"|([^\s"'!=<>]+))\s*(!=|>=|<=|=|>|<|\b(?:IN|BETWEEN|PREFIX)\b)(.*)$/is;
 
 function unquoted(text: string): string {
   const match = /^'((?:[^']|'')*)'$/s.exec(text) ?? /^"((?:[^"]|"")*)"$/s.exec(text);
@@ -42,11 +42,11 @@ function valueOf(schema: SchemaDefinition, name: string, text: string): unknown 
 /** Adds the conditions to a query. Throws `UsageError`. */
 export function addConditions(query: Query<Row>, schema: SchemaDefinition, conditions: readonly string[]): void {
   for (const condition of conditions) {
-    const match = pattern.exec(condition);
+    const match = pattern.exec(condition.trim());
     if (match === null) throw new UsageError(`'${condition}' is no condition: write ${form}.`);
     const name = (match[1] ?? match[2]) as string;
     const operator = (match[3] as string).toUpperCase() as Operator;
-    const text = match[4] as string;
+    const text = (match[4] as string).trim();
     if (!operators.includes(operator)) throw new UsageError(`There is no operator ${operator}.`);
     fieldOf(schema, name);
     const isList = operator === 'IN' || operator === 'BETWEEN';

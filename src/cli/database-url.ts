@@ -18,10 +18,19 @@ export interface Location {
 
 const forms = 'file:./data, file:/var/lib/data#prefix or s3://bucket/prefix';
 
+function decoded(text: string): string | undefined {
+  try {
+    const prefix = decodeURIComponent(text);
+    return prefix === '' ? undefined : prefix;
+  } catch {
+    throw new UsageError(`The prefix ${text} has a % that is not followed by two digits: a % itself is written %25.`);
+  }
+}
+
 function withoutPrefix(url: string): { readonly store: string; readonly prefix: string | undefined } {
   const at = url.indexOf('#');
   if (at === -1) return { store: url, prefix: undefined };
-  return { store: url.slice(0, at), prefix: decodeURIComponent(url.slice(at + 1)) };
+  return { store: url.slice(0, at), prefix: decoded(url.slice(at + 1)) };
 }
 
 function folderOf(store: string): string {
@@ -47,9 +56,10 @@ function inFolder(url: string): Location {
 const parameters = ['endpoint', 'region', 'forcePathStyle'];
 
 function inBucket(url: string): Location {
-  const { hostname, pathname, searchParams, hash, username } = new URL(url);
+  if (!URL.canParse(url)) throw new UsageError(`${url} is no URL: write s3://bucket/prefix.`);
+  const { hostname, pathname, searchParams, hash, username, password } = new URL(url);
   if (hostname === '') throw new UsageError(`${url} names no bucket: write s3://bucket/prefix.`);
-  if (username !== '') {
+  if (username !== '' || password !== '') {
     throw new UsageError(
       'Credentials do not belong into a URL: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead.',
     );
@@ -58,7 +68,7 @@ function inBucket(url: string): Location {
   if (unknown !== undefined) {
     throw new UsageError(`The URL has a parameter ${unknown}. Those that there are: ${parameters.join(', ')}.`);
   }
-  const prefix = decodeURIComponent(pathname.replace(/^\//, '').replace(/\/$/, '') || hash.slice(1));
+  const prefix = decoded(pathname.replace(/^\//, '').replace(/\/$/, '') || hash.slice(1));
   const endpoint = searchParams.get('endpoint') ?? undefined;
   const region = searchParams.get('region') ?? undefined;
   const style = searchParams.get('forcePathStyle') ?? undefined;
@@ -69,7 +79,7 @@ function inBucket(url: string): Location {
   });
   const store = `s3://${hostname}`;
   searchParams.sort();
-  return { store, storeId: `${store}?${searchParams.toString()}`, driver, prefix: prefix === '' ? undefined : prefix };
+  return { store, storeId: `${store}?${searchParams.toString()}`, driver, prefix };
 }
 
 /** Throws `UsageError`; nothing is read or connected to. */

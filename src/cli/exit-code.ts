@@ -1,3 +1,5 @@
+import { messageLines } from '../base/message-text.ts';
+
 /** What the exit status of the command line says. docs/cli.md lists them. */
 export const ExitCode = {
   /** Everything went as asked. */
@@ -14,7 +16,11 @@ export const ExitCode = {
 
 export type ExitCode = (typeof ExitCode)[keyof typeof ExitCode];
 
-/** What the user of the command line got wrong. Its message is shown without anything around it. */
+/** What the user of the command line got wrong. Its message is shown without anything around it, and without secrets. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
+
+  constructor(message: string) {
+    super(messageLines(message));
+  }
 }

@@ -1,5 +1,7 @@
 /** Lines of a stream of bytes. */
 
+import { messageText } from '../base/message-text.ts';
+
 /** A line, and where it is. */
 export interface Line {
   /** Counted from 1. */
@@ -13,20 +15,23 @@ export class LineError extends Error {
   readonly line: number;
 
   constructor(line: number, message: string) {
-    super(message);
+    super(messageText(message));
     this.line = line;
   }
 }
 
 /** A row may be as large, and no more. */
-const maxLineBytes = 256 * 1024 * 1024;
+export const maxLineBytes: number = 256 * 1024 * 1024;
 const newline = 0x0a;
 
 /**
  * Splits at line feeds and at nothing else: text in JSON may hold other characters that some take for the end of a line.
  * Throws `LineError`.
  */
-export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Line, void, undefined> {
+export async function* linesOf(
+  chunks: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): AsyncGenerator<Line, void, undefined> {
   let number = 0;
   let parts: Uint8Array[] = [];
   let size = 0;
@@ -52,7 +57,7 @@ export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerato
     if (from === chunk.length) continue;
     parts.push(chunk.subarray(from));
     size += chunk.length - from;
-    if (size > maxLineBytes) throw new LineError(number + 1, 'it is longer than 256 MiB');
+    if (size > maxBytes) throw new LineError(number + 1, `it is longer than ${Math.floor(maxBytes / 1048576)} MiB`);
   }
   if (size > 0) {
     const text = decode(Buffer.concat(parts));

@@ -92,6 +92,8 @@ export interface OpenOptions {
   readonly signal: AbortSignal;
   /** Whether a database is made where there is none. Default: no, that is an error. */
   readonly create?: boolean;
+  /** Called after every request to the store. */
+  readonly onRequest?: () => void;
 }
 
 /** Log lines go where messages go: the output is for results. */
@@ -130,14 +132,12 @@ export class OpenDatabase implements AsyncDisposable {
 
 /** Opens it and registers what is stored. */
 export async function openDatabase(place: Place, options: OpenOptions): Promise<OpenDatabase> {
-  const { role, nodeId, logLevel, terminal, signal, create = false } = options;
+  const { role, nodeId, logLevel, terminal, signal, create = false, onRequest } = options;
   if (!create) await readBlock0(place, signal);
   const { driver, prefix: dbPrefix, storage } = place;
   const logger = loggerTo(terminal);
-  const db = createDatabase(
-    { ...storage, dbPrefix, nodeId, role, driver, logLevel, logger, polling: 'onDemand' },
-    realEnvironment,
-  );
+  const common = { ...storage, dbPrefix, nodeId, role, driver, logLevel, logger, polling: 'onDemand' } as const;
+  const db = createDatabase({ ...common, ...(onRequest && { onRequest }) }, realEnvironment);
   try {
     await db.start();
     const tables = await db.tables({ signal });

@@ -2,6 +2,7 @@
 import yargs from 'yargs';
 import type { Argv, PositionalOptions } from 'yargs';
 import { AbortedError, StoreDbError } from '../base/errors.ts';
+import { messageLines } from '../base/message-text.ts';
 import { commonOptions, Session } from './command.ts';
 import type { Command } from './command.ts';
 import { commands } from './commands.ts';
@@ -18,7 +19,7 @@ const usageCodes: ReadonlySet<string> = new Set([
 
 /** What went wrong, in words and for machines. */
 function report(terminal: Terminal, error: unknown, isInterrupted: boolean): ExitCode {
-  const { message } = error as Error;
+  const message = messageLines((error as Error).message);
   const code = error instanceof StoreDbError ? error.code : error instanceof UsageError ? 'USAGE' : 'UNEXPECTED';
   const isAborted = isInterrupted && (error instanceof AbortedError || (error as Error).name === 'AbortError');
   if (isAborted) {
@@ -28,7 +29,7 @@ function report(terminal: Terminal, error: unknown, isInterrupted: boolean): Exi
   if (terminal.json) terminal.tell(JSON.stringify({ error: { code, message } }));
   else terminal.tell(`${terminal.styleMessage('red', 'error')}: ${message}${code === 'USAGE' ? '' : ` [${code}]`}`);
   // An error that nobody foresaw is a fault of ours: where it came from helps to find it.
-  if (code === 'UNEXPECTED') terminal.tell((error as Error).stack ?? message);
+  if (code === 'UNEXPECTED') terminal.tell(messageLines((error as Error).stack ?? message));
   return code === 'USAGE' || usageCodes.has(code) ? ExitCode.usage : ExitCode.failed;
 }
 

@@ -5,8 +5,10 @@ import type { Terminal } from './terminal.ts';
 
 export interface ProgressOptions {
   readonly what: string;
-  /** 0: not known. */
-  readonly total: number;
+  /** 0: not known yet. Undefined: it never is, and only what is done is shown. */
+  readonly total: number | undefined;
+  /** What is counted, where the total is never known. */
+  readonly unit?: string;
   /** Not shown: what reads the output may write to the same terminal. Default false. */
   readonly hidden?: boolean;
   /** How a number is written. Default: as a count. */
@@ -16,12 +18,15 @@ export interface ProgressOptions {
 export class Progress implements Disposable {
   readonly #bar: SingleBar | undefined;
 
-  constructor(terminal: Terminal, { what, total, hidden = false, format = formatCount }: ProgressOptions) {
+  constructor(terminal: Terminal, { what, total, unit = '', hidden = false, format = formatCount }: ProgressOptions) {
     if (hidden || !terminal.showsProgress) return;
     this.#bar = new SingleBar(
       {
         stream: terminal.messages,
-        format: `${what} {bar} {percentage}% | {value} of {total} | {duration_formatted}, {eta_formatted} to go`,
+        format:
+          total === undefined
+            ? `${what} | {value} ${unit} | {duration_formatted}`
+            : `${what} {bar} {percentage}% | {value} of {total} | {duration_formatted}, {eta_formatted} to go`,
         formatValue: (value, _, type) => {
           return type === 'value' || type === 'total' ? format(value) : String(value);
         },
@@ -33,7 +38,7 @@ export class Progress implements Disposable {
       },
       Presets.shades_classic,
     );
-    this.#bar.start(total, 0);
+    this.#bar.start(total ?? 0, 0);
   }
 
   set(done: number, total?: number): void {

@@ -1,7 +1,7 @@
 /** Rows in files: NDJSON and CSV, read with the numbers of their lines. */
 import type { Readable } from 'node:stream';
 import type { FieldDefinition, SchemaDefinition } from '../table/schema.ts';
-import { LineError, linesOf } from './line-reader.ts';
+import { LineError, linesOf, maxLineBytes } from './line-reader.ts';
 import { fromJson, fromText, toJson, toText, ValueError } from './row-values.ts';
 
 export const formats = ['ndjson', 'csv'] as const;
@@ -41,8 +41,31 @@ function plainObject(entries: readonly (readonly [string, unknown])[]): Record<s
   return Object.fromEntries(entries);
 }
 
+/** Lines of that length can do no harm by how deep they are. */
+const shallowLength = 100_000;
+/** JSON in a row is less deep, in its field of the row. */
+const maxDepth = 520;
+
+/** Whether so many brackets are open at once that the parser would take up all memory before anybody looks at the value. */
+function isTooDeep(text: string): boolean {
+  let depth = 0;
+  let isText = false;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (isText) {
+      if (unit === 0x5c) i++;
+      else if (unit === 0x22) isText = false;
+    } else if (unit === 0x22) isText = true;
+    else if (unit === 0x5b || unit === 0x7b) {
+      if (++depth > maxDepth) return true;
+    } else if (unit === 0x5d || unit === 0x7d) depth--;
+  }
+  return false;
+}
+
 function parseObject(text: string, line: number): [string, unknown][] {
   let parsed: unknown;
+  if (text.length > shallowLength && isTooDeep(text)) throw new LineError(line, 'it is nested deeper than any row');
   try {
     parsed = JSON.parse(text);
   } catch (error) {
@@ -54,8 +77,12 @@ function parseObject(text: string, line: number): [string, unknown][] {
   return Object.entries(parsed);
 }
 
-async function* readNdjson(input: Readable, schema: SchemaDefinition): AsyncGenerator<RowRecord, void, undefined> {
-  for await (const { number, text } of linesOf(input as AsyncIterable<Uint8Array>)) {
+async function* readNdjson(
+  input: Readable,
+  schema: SchemaDefinition,
+  maxBytes: number,
+): AsyncGenerator<RowRecord, void, undefined> {
+  for await (const { number, text } of linesOf(input as AsyncIterable<Uint8Array>, maxBytes)) {
     if (text.trim() === '') continue;
     const entries = parseObject(text, number).map(([name, value]) => {
       const { typeId } = fieldOf(schema, name, number);
@@ -71,14 +98,19 @@ interface Cell {
   readonly isNull: boolean;
 }
 
-async function* readCsv(input: Readable, schema: SchemaDefinition): AsyncGenerator<RowRecord, void, undefined> {
-  const { parse } = await import('csv-parse');
+async function* readCsv(
+  input: Readable,
+  schema: SchemaDefinition,
+  maxBytes: number,
+): AsyncGenerator<RowRecord, void, undefined> {
+  const { parse, CsvError } = await import('csv-parse');
   const parser = input.pipe(
     parse({
       bom: true,
       info: true,
       relax_column_count: true,
       skip_empty_lines: true,
+      max_record_size: maxBytes,
       cast: (text, { quoting }): Cell => ({ text, isNull: text === '' && !quoting }),
     }),
   );
@@ -105,9 +137,8 @@ async function* readCsv(input: Readable, schema: SchemaDefinition): AsyncGenerat
       yield { line, document: plainObject(entries) };
     }
   } catch (error) {
-    const { code, lines, message } = error as { code?: string; lines?: number; message: string };
-    if (code?.startsWith('CSV_') === true) throw new LineError(lines ?? 0, message);
-    throw error;
+    if (!(error instanceof CsvError)) throw error;
+    throw new LineError(error['lines'] as number, error.message);
   }
 }
 
@@ -116,8 +147,9 @@ export function readRecords(
   input: Readable,
   format: Format,
   schema: SchemaDefinition,
+  maxBytes: number = maxLineBytes,
 ): AsyncGenerator<RowRecord, void, undefined> {
-  return format === 'csv' ? readCsv(input, schema) : readNdjson(input, schema);
+  return format === 'csv' ? readCsv(input, schema, maxBytes) : readNdjson(input, schema, maxBytes);
 }
 
 /** Rows as lines that {@link readRecords} gives back exactly. */

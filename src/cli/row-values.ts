@@ -47,7 +47,7 @@ function toInteger(typeId: TypeId, value: unknown): number | bigint {
 
 function toFloat(typeId: TypeId, value: unknown): number {
   if (typeof value === 'number') return value;
-  const isText = typeof value === 'string' && /^(-?Infinity|-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?)$/.test(value);
+  const isText = typeof value === 'string' && /^(-?Infinity|-?(\d+(?:\.\d*)?|\.\d+)([eE][-+]?\d+)?)$/.test(value);
   return isText ? Number(value) : fail(typeId, value, 'it takes numbers');
 }
 
@@ -57,7 +57,7 @@ function toDate(typeId: TypeId, value: unknown): Date {
   return Number.isNaN(date.getTime()) ? fail(typeId, value, 'it takes times such as 2026-01-31T12:00:00.000Z') : date;
 }
 
-const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+const base64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
 /** The value that JSON stands for. Throws `ValueError`. */
 export function fromJson(typeId: TypeId, value: unknown): unknown {
@@ -71,7 +71,8 @@ export function fromJson(typeId: TypeId, value: unknown): unknown {
     case Types.boolean:
       return typeof value === 'boolean' ? value : fail(typeId, value, 'it takes true and false');
     case Types.bytes:
-      if (typeof value !== 'string' || !base64.test(value)) fail(typeId, value, 'it takes base64');
+      if (typeof value !== 'string' || value.length % 4 !== 0 || !base64.test(value))
+        fail(typeId, value, 'it takes base64');
       return Buffer.from(value, 'base64');
     case Types.json:
       return value;

@@ -24,7 +24,11 @@ export function escapeSegment(text: string): string {
 /** The name that a path segment stands for; anything that is none stands for itself. */
 export function unescapeSegment(segment: string): string {
   const bytes = segment.replace(/_([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
-  return decodeUtf8(Uint8Array.from(bytes, (character) => character.charCodeAt(0)));
+  try {
+    return decodeUtf8(Uint8Array.from(bytes, (character) => character.charCodeAt(0)));
+  } catch {
+    return segment;
+  }
 }
 
 function slotText(slot: number): string {
@@ -111,19 +115,19 @@ export function backupName(id: string): string {
   return `${backupFolder}${id}`;
 }
 
-/** Folder of the marks of what is under way at a place for backups. */
-export const markFolder = 'active/';
+/** Folder of the claims of what is under way at a place for backups. */
+export const claimFolder = 'active/';
 
-export type MarkKind = 'backup' | 'prune';
+export type ClaimKind = 'backup' | 'prune';
 
-/** Name of a mark; `id` is 16 hexadecimal digits. */
-export function markName(kind: MarkKind, id: string): string {
-  return `${markFolder}${kind}-${id}`;
+/** Name of a claim; `id` is 16 hexadecimal digits. */
+export function claimName(kind: ClaimKind, id: string): string {
+  return `${claimFolder}${kind}-${id}`;
 }
 
-/** What a mark is of, by its name; undefined for other names. */
-export function parseMarkName(name: string): MarkKind | undefined {
-  return /^active\/(backup|prune)-[0-9a-f]{16}$/.exec(name)?.[1] as MarkKind | undefined;
+/** What a claim is of, by its name; undefined for other names. */
+export function parseClaimName(name: string): ClaimKind | undefined {
+  return /^active\/(backup|prune)-[0-9a-f]{16}$/.exec(name)?.[1] as ClaimKind | undefined;
 }
 
 /** The backup that a manifest is of, by its name; undefined for other names. */

@@ -16,10 +16,17 @@ export const maxValueBytes: number = 256 * 1024 * 1024;
 /** Why a value does not fit its type. Caught and turned into an `EncodeError` by whoever knows table and field. */
 export class ValueProblem extends Error {}
 
+const longest = 2n ** 256n;
+
+/** Whether it would take long to write out: that grows faster than the digits do. */
+function isLong(value: bigint): boolean {
+  return value > longest || value < -longest;
+}
+
 /** A short, safe rendering of any value for a message. */
 export function describeValue(value: unknown): string {
   if (typeof value === 'string') return value.length > 60 ? `'${value.slice(0, 57)}...'` : `'${value}'`;
-  if (typeof value === 'bigint') return `${value}n`;
+  if (typeof value === 'bigint') return isLong(value) ? 'a bigint of more than 77 digits' : `${value}n`;
   if (typeof value === 'symbol') return 'a symbol';
   if (typeof value === 'function') return 'a function';
   if (value instanceof Date) {

@@ -21,12 +21,12 @@ import { redefined } from '../table/registry.ts';
 import type { Registry } from '../table/registry.ts';
 import { isRetiring } from '../table/retired-versions.ts';
 import type { TableShape } from '../table/table-shape.ts';
-import { View } from '../table/view.ts';
+import type { View } from '../table/view.ts';
 import type { MigrationDaemon } from './migration-daemon.ts';
 import { statusOf } from './migration-status.ts';
 import type { MigrationStatus } from './migration-status.ts';
 import { versionConflict } from './row-translation.ts';
-import { askedFor, begun, cancelled } from './version-steps.ts';
+import { askedFor, cancelled } from './version-steps.ts';
 
 /** Options of `db.setTargetSchemaVersion()`. */
 export interface TargetOptions {
@@ -142,44 +142,45 @@ export class Migrations {
         'register that definition as a new, higher version.';
       throw new InvalidOptionError('version', message);
     }
-    return this.#begin(shape, target);
+    await this.#begin(shape, signal);
+    await engine.checkpoint(signal);
+    const begun = engine.view.beside(shape.name);
+    const isAsked = begun?.migration !== undefined && begun.rows.shape.canonical === shape.canonical;
+    return isAsked ? this.#ask(begun.migration, target, signal) : false;
   }
 
   /** Has the table be, with no rows, by a commit: so it is certainly before or after what others write first. */
-  async #create(shape: TableShape, signal: AbortSignal): Promise<void> {
-    const name = commitBlockName(shape.name);
-    const node = openNode(name, new NodeEntries(shape.changeShape).encode(name, 0, 0));
-    await this.#options.engine.append({
-      signal,
-      sizeBytes: node.sizeBytes,
-      prepare: async (view) => ({
-        changes: view.table(shape.name) === undefined ? [{ schema: shape.schema, node }] : [],
-      }),
+  #create(shape: TableShape, signal: AbortSignal): Promise<void> {
+    return this.#commit(signal, (view) => (view.table(shape.name) === undefined ? [shape] : []));
+  }
+
+  /**
+   * Has the version be beside the truth, with no rows, by a commit too. Were it only in Block 0, a commit on its way with rows of
+   * a third version would come after it: there would be no place for these.
+   */
+  #begin(shape: TableShape, signal: AbortSignal): Promise<void> {
+    const { name: table, version: to } = shape;
+    return this.#commit(signal, (view) => {
+      const truth = view.table(table)?.shape;
+      if (truth === undefined || truth.version >= to || view.beside(table) !== undefined) return [];
+      const conflict = versionConflict(truth, shape);
+      if (conflict === undefined) return [truth, shape];
+      throw new InvalidSchemaError(table, `Table '${table}' cannot go to version ${to}. ${conflict}`);
     });
   }
 
-  async #begin(shape: TableShape, target: MigrationTarget): Promise<boolean> {
-    const { engine, logger } = this.#options;
-    const { name: table, version: to } = shape;
-    let from = 0;
-    const done = await this.#step(async (block0, context) => {
-      const view = View.ofBlock0(engine.context, block0);
-      const truth = view.table(table);
-      if (truth === undefined || truth.shape.version >= to || view.beside(table) !== undefined) throw new Outdated();
-      const conflict = versionConflict(truth.shape, shape);
-      if (conflict !== undefined) {
-        throw new InvalidSchemaError(table, `Table '${table}' cannot go to version ${to}. ${conflict}`);
-      }
-      from = truth.shape.version;
-      return [await begun(view, truth, shape, target, context)];
+  /** Commits no rows of some versions of a table: of none, nothing. */
+  async #commit(signal: AbortSignal, versionsIn: (view: View) => readonly TableShape[]): Promise<void> {
+    await this.#options.engine.append({
+      signal,
+      sizeBytes: 0,
+      prepare: async (view) => ({
+        changes: versionsIn(view).map((shape) => {
+          const name = commitBlockName(shape.name);
+          return { schema: shape.schema, node: openNode(name, new NodeEntries(shape.changeShape).encode(name, 0, 0)) };
+        }),
+      }),
     });
-    if (done)
-      logger.info(`The migration of table ${table} from version ${from} to version ${to} has begun`, {
-        table,
-        from,
-        to,
-      });
-    return done;
   }
 
   /** Replaces Block 0 by the next generation. False if another write came first. */
@@ -193,7 +194,8 @@ export class Migrations {
   }
 
   /** Asks for a version that is coming up, or there, already. */
-  async #ask({ table, birth }: StoredMigration, target: MigrationTarget, signal: AbortSignal): Promise<boolean> {
+  async #ask(known: StoredMigration, target: MigrationTarget, signal: AbortSignal): Promise<boolean> {
+    const { table, from, to, birth, phase } = known;
     const { engine, logger } = this.#options;
     let found = false;
     await engine.register.update((present) => {
@@ -206,7 +208,8 @@ export class Migrations {
       return { ...changeableOf(present), migrations };
     }, signal);
     engine.follower.advance(engine.register.current, []);
-    if (found) logger.info(`The migration of table ${table} goes on`, { table });
+    const what = phase === 'beside' ? `from version ${from} to version ${to} has begun` : 'goes on';
+    if (found) logger.info(`The migration of table ${table} ${what}`, { table, from, to });
     return found;
   }
 

@@ -1,39 +1,6 @@
-/** The steps of a migration that make no rows: it begins with an empty tree, and it is cancelled by dropping what it has. */
-import { growingRows, mergeVersion } from '../cluster/merge-table.ts';
-import type { MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
+/** The steps of a migration that make no rows: somebody asks for it, and it is cancelled by dropping what it has. */
+import type { MergedTable } from '../cluster/merge-table.ts';
 import type { MigrationTarget, StoredMigration } from '../format/stored-migration.ts';
-import type { TableShape } from '../table/table-shape.ts';
-import type { TableState } from '../table/table-state.ts';
-import type { View } from '../table/view.ts';
-
-/** A version comes up beside the truth, with no rows. */
-export async function begun(
-  view: View,
-  truth: TableState,
-  to: TableShape,
-  target: MigrationTarget,
-  context: TableMergeContext,
-): Promise<MergedTable> {
-  const { name } = to;
-  const migration: StoredMigration = {
-    table: name,
-    from: truth.shape.version,
-    to: to.version,
-    phase: 'building',
-    base: null,
-    built: '',
-    users: [],
-    problems: [],
-    birth: context.birth,
-    target,
-  };
-  return {
-    name,
-    versions: [await mergeVersion(view.emptyTable(to.schema), context)],
-    base: growingRows(truth, context),
-    migration: () => migration,
-  };
-}
 
 /** The version beside the truth goes, with everything that was made for it. */
 export function cancelled({ table, to }: StoredMigration): MergedTable {

@@ -16,14 +16,20 @@ export type WrittenClause =
 export class Clause {
   /** @internal */
   readonly written: WrittenClause;
+  /** @internal How many clauses are in each other, itself included. */
+  readonly depth: number;
 
   /** @internal Made by {@link Clauses}. */
-  constructor(written: WrittenClause) {
+  constructor(written: WrittenClause, depth: number) {
     this.written = written;
+    this.depth = depth;
   }
 }
 
-/** What the function that `where()` is given makes its clause with. `R`: the table's rows. */
+/** Beyond that the stack would not do for those who go through clauses, and long before that nobody wrote them by hand. */
+const maxDepth = 100;
+
+/** What the function that `where()` is given makes its clause with, up to 100 in each other. `R`: the table's rows. */
 export interface Clauses<R extends object> {
   /** A condition, as `where(field, operator, value)` takes it. */
   is<const F extends FieldName<R>, O extends OperatorOf<R, F>>(
@@ -54,25 +60,36 @@ export function writtenCondition(field: unknown, operator: unknown, value: unkno
   return { name: field, operator, value, captured: captureValue(value) };
 }
 
-function writtenOf(what: string, clause: unknown): WrittenClause {
-  if (clause instanceof Clause) return clause.written;
+function madeClause(what: string, clause: unknown): Clause {
+  if (clause instanceof Clause) return clause;
   throw new InvalidQueryError(
     `${what} takes clauses made with is(), and(), or() and not(), not ${describeValue(clause)}.`,
   );
 }
 
+function joined(
+  kind: 'and' | 'or' | 'not',
+  parts: readonly unknown[],
+  write: (parts: readonly WrittenClause[]) => WrittenClause,
+): Clause {
+  const made = parts.map((part) => madeClause(`${kind}()`, part));
+  const depth = made.reduce((deepest, part) => Math.max(deepest, part.depth), 0) + 1;
+  if (depth > maxDepth) throw new InvalidQueryError(`Clauses can be in each other up to ${maxDepth} deep, not deeper.`);
+  return new Clause(write(made.map(({ written }) => written)), depth);
+}
+
 const clauses: Clauses<Record<string, unknown>> = {
   is: (field, operator, value) => {
-    return new Clause({ kind: 'condition', condition: writtenCondition(field, operator, value) });
+    return new Clause({ kind: 'condition', condition: writtenCondition(field, operator, value) }, 1);
   },
-  and: (...parts) => new Clause({ kind: 'and', clauses: parts.map((part) => writtenOf('and()', part)) }),
-  or: (...parts) => new Clause({ kind: 'or', clauses: parts.map((part) => writtenOf('or()', part)) }),
-  not: (part) => new Clause({ kind: 'not', clause: writtenOf('not()', part) }),
+  and: (...parts) => joined('and', parts, (written) => ({ kind: 'and', clauses: written })),
+  or: (...parts) => joined('or', parts, (written) => ({ kind: 'or', clauses: written })),
+  not: (part) => joined('not', [part], ([clause]) => ({ kind: 'not', clause: clause as WrittenClause })),
 };
 
 /** What a function makes of {@link Clauses}. */
 export function writtenClause<R extends object>(build: (clauses: Clauses<R>) => Clause): WrittenClause {
-  return writtenOf('The function that where() is given makes a clause: it', build(clauses));
+  return madeClause('The function that where() is given makes a clause: it', build(clauses)).written;
 }
 
 /** The conditions of a clause. */

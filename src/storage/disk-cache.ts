@@ -119,6 +119,8 @@ export class DiskCacheDriver implements CacheDriver {
     }
     try {
       const { size, mtimeMs } = await handle.stat();
+      // Nobody who has as much room as this one wrote it: whatever it is, it is not read into memory.
+      if (size > this.#maxFileBytes) return undefined;
       const bytes = new Uint8Array(size);
       const { bytesRead } = await handle.read(bytes, 0, size, 0);
       const now = this.#environment.now();

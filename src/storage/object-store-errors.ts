@@ -3,6 +3,7 @@
  * cut off or met a failing server may have been carried out, or may yet be, and is `unknown`.
  */
 import { StorageError } from '../base/errors.ts';
+import { withoutSecrets } from '../base/message-text.ts';
 import type { RequestOutcome, StorageFailure } from '../base/errors.ts';
 
 /** The request that failed. */
@@ -120,22 +121,51 @@ export function isConflict(error: unknown): boolean {
   return statusOf(error) === 409;
 }
 
-/** The SDK hangs the whole response onto its errors, sockets included, which would flood every log. */
-function hideResponse(error: unknown): void {
-  if (typeof error !== 'object' || error === null || !('$response' in error)) return;
-  Object.defineProperty(error, '$response', { enumerable: false });
+/** What of an error may be seen by whoever logs it: what happened, and where. */
+const shownProperties: ReadonlySet<string> = new Set(
+  'name message stack cause code Code errors $metadata $fault errno syscall address port hostname '
+    .concat('Key BucketName Bucket Region Condition Resource RequestId HostId')
+    .split(' '),
+);
+
+/**
+ * The SDK hangs the whole response onto its errors, sockets and the request's headers included, and every element of what the
+ * store answered: session tokens are among them, and what was signed. Whoever looks for it finds it; no log enumerates it.
+ */
+function hideDetails(error: unknown): void {
+  if (!(error instanceof Error)) return;
+  for (const name of Object.keys(error)) {
+    if (!shownProperties.has(name)) Object.defineProperty(error, name, { enumerable: false });
+  }
+  const { message, stack } = error;
+  const safe = withoutSecrets(message);
+  if (safe === message) return;
+  // A gateway that repeats what it was sent.
+  for (const [name, value] of Object.entries({ message: safe, stack: withoutSecrets(stack ?? '') })) {
+    Object.defineProperty(error, name, { value, configurable: true, writable: true, enumerable: false });
+  }
+}
+
+/** As much of what a store says as belongs into a message. */
+const maxSaid = 1000;
+
+/** With one full stop at its end. */
+function sentence(text: string): string {
+  let end = text.length;
+  while (end > 0 && text[end - 1] === '.') end--;
+  return `${text.slice(0, end)}.`;
 }
 
 /** An error of the SDK, or of the connection, as drivers report it. */
 export function toStorageError(request: FailedRequest, error: unknown): StorageError {
   if (error instanceof StorageError) return error;
-  hideResponse(error);
+  hideDetails(error);
   const status = statusOf(error);
   const what = [status, codeOf(error)].filter((part) => part !== undefined).join(' ');
   const { message: text } = error as SdkError;
   // The SDK's word for an answer without a text of its own, as Ceph's are.
   const saysNothing = typeof text !== 'string' || text === '' || text === 'UnknownError' || text === codeOf(error);
-  const said = saysNothing ? '.' : `: ${text.replace(/\.*$/, '.')}`;
+  const said = saysNothing ? '.' : `: ${sentence(text.slice(0, maxSaid))}`;
   const message = `${request.operation} of ${request.key || request.bucket} failed (${what})${said} ${advice(request, error)}`;
   const reason = reasonOf(error);
   return new StorageError(request.key, outcomeOf(error), message.trim(), {

@@ -2,6 +2,7 @@
 import type { PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
 import { realEnvironment, type Environment } from '../base/env.ts';
 import { InvalidOptionError } from '../base/errors.ts';
+import { describeValue } from '../format/values.ts';
 
 /** How the store should encrypt what it keeps. */
 export type ServerSideEncryption =
@@ -43,8 +44,7 @@ export interface CheckedDriverOptions {
 const known = ['bucket', 'endpoint', 'region', 'forcePathStyle', 'client', 'encryption', 'environment'] as const;
 
 function refuse(option: string, value: unknown, allowed: string): never {
-  const shown = typeof value === 'string' ? `'${value}'` : String(value);
-  throw new InvalidOptionError(option, `Option ${option} is ${shown}; it must be ${allowed}.`);
+  throw new InvalidOptionError(option, `Option ${option} is ${describeValue(value)}; it must be ${allowed}.`);
 }
 
 function checkBucket(bucket: unknown): string {
@@ -61,7 +61,13 @@ function checkEndpoint(endpoint: unknown): string | undefined {
   if (endpoint === undefined) return undefined;
   const allowed = "an http or https URL, for instance 'http://127.0.0.1:9000'";
   if (typeof endpoint !== 'string' || !URL.canParse(endpoint)) refuse('endpoint', endpoint, allowed);
-  if (!/^https?:$/.test(new URL(endpoint).protocol)) refuse('endpoint', endpoint, allowed);
+  const { protocol, username, password } = new URL(endpoint);
+  if (!/^https?:$/.test(protocol)) refuse('endpoint', endpoint, allowed);
+  if (username !== '' || password !== '') {
+    // Requests are signed, and would not carry them. They are not shown here either.
+    const instead = 'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give a client';
+    throw new InvalidOptionError('endpoint', `Option endpoint holds credentials, which are not used: ${instead}.`);
+  }
   return endpoint;
 }
 

@@ -208,7 +208,7 @@ describe('pruneBackups()', () => {
         : request(),
     );
     await expect(db.backup(place(failing))).rejects.toThrow('The store is full');
-    // Its manifest may come yet, as far as anybody knows: the mark stays.
+    // Its manifest may come yet, as far as anybody knows: the claim stays.
     expect((await names()).filter((name) => name.startsWith('active/backup-'))).toHaveLength(1);
     expect(await pruneBackups({ from: place(), keepLast: 1, graceMs: 0 })).toMatchObject({ isPostponed: true });
     for (const name of await names()) if (name.startsWith('active/')) await safe.delete([`b/${name}`]);

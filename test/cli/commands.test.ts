@@ -310,3 +310,48 @@ describe('migrate', () => {
     expect((await run(['verify', url])).status).toBe(0);
   });
 });
+
+describe('backups', () => {
+  it('are taken, listed, restored and pruned; clones are made', async () => {
+    const db = await open('backed');
+    const batch = db.batch();
+    for (let id = 0; id < 3000; id++) void batch.insert('cities', row(id));
+    await batch.flush();
+    await db.stop();
+    const [url, to] = [folder.url('backed'), `file:${folder.file('safe')}#backed`];
+    const first = jsonLines((await run(['backup', url, to, '--json'])).output)[0] as {
+      id: string;
+      copiedObjects: number;
+    };
+    expect(first.copiedObjects).toBeGreaterThan(0);
+    await run(['import', url, 'cities'], { input: '{"id":9000,"name":"Later"}\n' });
+    const second = await run(['backup', url, to]);
+    expect(second).toMatchObject({ status: 0, output: expect.stringMatching(/of \d+ copied, \d/) as unknown });
+    const listed = jsonLines((await run(['backups', to, '--json'])).output) as { id: string }[];
+    expect(listed).toHaveLength(2);
+    expect(listed[0]).toMatchObject({ id: first.id });
+
+    const restored = folder.url('restored');
+    expect((await run(['restore', to, restored, '--backup', first.id])).status).toBe(0);
+    expect(await run(['restore', to, restored])).toMatchObject({ status: 2 });
+    const later = ['--where', 'id = 9000', '--count'];
+    expect((await run(['query', restored, 'cities', ...later])).output).toBe('0\n');
+    expect((await run(['query', url, 'cities', ...later])).output).toBe('1\n');
+
+    expect(await run(['prune', to, '--yes'])).toMatchObject({ status: 2 });
+    expect(await run(['prune', to, '--keep-within', '3 days', '--yes'])).toMatchObject({ status: 2 });
+    expect(await run(['prune', to, '--keep-last', '1'])).toMatchObject({ status: 2 });
+    const dry = await run(['prune', to, '--keep-last', '1', '--dry-run']);
+    expect(dry).toMatchObject({ status: 0, output: expect.stringContaining('1 backup would be removed') as unknown });
+    const done = await run(['prune', to, '--keep-within', '0h', '--yes', '--json']);
+    expect(jsonLines(done.output)[0]).toMatchObject({ removed: [{ id: first.id }], isPostponed: false });
+    expect(jsonLines((await run(['backups', to, '--json'])).output)).toHaveLength(1);
+
+    // In the same folder the store copies by itself.
+    expect(await run(['backup', url, folder.url('beside')])).toMatchObject({
+      output: expect.stringContaining('copied, by the store itself') as unknown,
+    });
+    expect((await run(['clone', url, folder.url('copy')])).status).toBe(0);
+    expect((await run(['verify', folder.url('copy'), '--deep'])).status).toBe(0);
+  });
+});

@@ -1,18 +1,30 @@
 /** What an import does with lines that are bad, rows that are there already, and Ctrl-C: nothing is lost, and it says where it is. */
-import { mkdir, writeFile } from 'node:fs/promises';
+import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { Readable } from 'node:stream';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { jsonLines, run, TestFolder } from './shell.ts';
 
 let folder: TestFolder;
+/** With a database in which nothing is: to make one takes longer than most of the tests do. */
+let template: TestFolder;
 const fields = { id: 'uint8', name: 'varchar', at: 'timestamp', photo: 'blob' };
+
+beforeAll(async () => {
+  template = await TestFolder.make();
+  await writeFile(
+    template.file('t.json'),
+    JSON.stringify({ name: 't', version: 1, fields, primaryKey: 'id', indexes: [] }),
+  );
+  await run(['import', template.url('main'), 't', '--schema', template.file('t.json')]);
+});
+
+afterAll(async () => {
+  await template[Symbol.asyncDispose]();
+});
 
 beforeEach(async () => {
   folder = await TestFolder.make();
-  await writeFile(
-    folder.file('t.json'),
-    JSON.stringify({ name: 't', version: 1, fields, primaryKey: 'id', indexes: [] }),
-  );
+  await cp(template.path, folder.path, { recursive: true });
 });
 
 afterEach(async () => {

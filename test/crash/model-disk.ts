@@ -85,6 +85,7 @@ export class ModelDisk {
   /** What a machine finds that starts again after the power failed: one of many possible disks. */
   afterPowerLoss(): ModelDisk {
     const disk = new ModelDisk(this.#random);
+    disk.#clockMs = this.#clockMs;
     const files = new Map<ModelFile, ModelFile>();
     const copyFile = (file: ModelFile): ModelFile => {
       const known = files.get(file);

@@ -19,6 +19,7 @@ export function bundleProgram(entry: URL, folder: string): string {
     // What a store does not need is not loaded for it.
     '--splitting',
     '--platform=node',
+    '--target=node20',
     '--format=esm',
     '--sourcemap=inline',
     '--sources-content=false',
@@ -26,7 +27,7 @@ export function bundleProgram(entry: URL, folder: string): string {
     // Packages as ES modules, where they come as such: others have no named exports when they are loaded late.
     '--main-fields=module,main',
     // Others ask for the runtime's modules in this way.
-    "--banner:js=import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
+    "--banner:js=import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
     `--outdir=${folder}`,
     '--log-level=error',
   ]);

@@ -15,7 +15,7 @@ import type { S3Server } from '../s3-server/server.ts';
 import { programOf } from './code-blocks.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const pages = ['README.md', 'docs/guide.md', 'docs/errors.md', 'docs/encryption.md'];
+const pages = ['README.md', 'docs/guide.md', 'docs/backups.md', 'docs/errors.md', 'docs/encryption.md'];
 const pagesOnABucket = ['docs/object-stores.md'];
 const bucket = 'my-bucket';
 

@@ -35,7 +35,7 @@ async function brokenLinks(page: string): Promise<string[]> {
 }
 
 const docs = await readdir(path.join(root, 'docs'));
-const fixed = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'examples/notes-service/README.md'];
+const fixed = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'examples/notes-service/README.md'];
 const pages = [...fixed, ...docs.map((name) => `docs/${name}`)];
 
 it.each(pages.filter((name) => name.endsWith('.md')))('%s links to what exists', async (page) => {

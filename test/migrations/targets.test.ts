@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Types } from '../../src/format/types.ts';
 import type { SchemaDefinition } from '../../src/table/schema.ts';
+import { after } from '../protocol/scripted-driver.ts';
 import { Fleet, intervalMs } from './fleet.ts';
 import type { Member } from './fleet.ts';
 import { users1, users2 } from './versions.ts';
@@ -97,6 +98,36 @@ describe('a target', () => {
     const error = await fleet.failure(set(two, 2));
     expect(error).toMatchObject({ code: 'MIGRATION_ACTIVE', table: 'users' });
     expect(error.message).toBe("Table 'users' is on its way to version 3: wait for that, or cancel it first.");
+  });
+
+  it('never comes between a view and a commit on its way with rows of a third version', async () => {
+    const { two } = await start(users1, users2);
+    const three = await fleet.open(3, [users1, users3]);
+    // The commit is made, and on its way to its slot, when the other version comes up.
+    two.driver.onPut(
+      /committed/,
+      after(() => three.db.setTargetSchemaVersion('users', 3, { rowsPerSecond: 1 })),
+    );
+    const flush = fleet.write(two, 'upsert', [
+      { id: 1, name: 'b', age: 300, email: 'only version 2 has this', level: 1 },
+    ]);
+    // Nothing is acknowledged for which there is no place.
+    expect(await fleet.failure(flush)).toMatchObject({ code: 'INVALID_SCHEMA' });
+    expect((await fleet.rows(three)).map(({ id, name }) => [id, name])).toEqual([[1, 'a']]);
+    expect(await fleet.status(three)).toMatchObject({ from: 1, to: 3 });
+    // Where the commit is first, the version does not come up.
+    await fleet.run(three.db.cancelMigration('users'));
+    three.driver.onPut(
+      /committed/,
+      after(async () => {
+        const batch = two.db.batch();
+        await batch.upsert('users', { id: 2, name: 'c', age: 300, email: 'e', level: 1 });
+        await batch.flush();
+      }),
+    );
+    expect(await fleet.failure(set(three, 3))).toMatchObject({ code: 'MIGRATION_ACTIVE' });
+    expect(await fleet.row(two, 2)).toEqual({ id: 2, name: 'c', age: 300, email: 'e', level: 1 });
+    expect(await fleet.findings(two)).toEqual([]);
   });
 
   it('with keys or blobs that do not correspond is refused', async () => {
@@ -223,9 +254,9 @@ describe('the work', () => {
     two.driver.takeLines();
     const before = two.db.stats().requests;
     await fleet.advance(20 * intervalMs);
-    const after = two.db.stats().requests;
+    const later = two.db.stats().requests;
     // Two a turn, to look for commits and at Block 0, as ever.
     expect(two.driver.takeLines().filter((line) => !/^get (committed|block0)/.test(line))).toEqual([]);
-    expect(before).not.toEqual(after);
+    expect(before).not.toEqual(later);
   });
 });

@@ -570,8 +570,7 @@ export class SimNode {
         break;
       } catch (error) {
         this.#expect('refresh', error);
-        if (tries >= 5) judge.fail('liveness', `${this.name} cannot refresh although everything works again`);
-        if (tries >= 5) return;
+        if (tries >= 5) return judge.fail('liveness', `${this.name} cannot refresh although everything works again`);
       }
     }
     for (const { name } of schemas) {

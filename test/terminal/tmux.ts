@@ -1,12 +1,15 @@
 /** A terminal in which a shell runs: tmux draws what somebody would see. */
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { copyFile } from 'node:fs/promises';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { setTimeout as wait } from 'node:timers/promises';
+import { bundleProgram } from '../crash/program-bundle.ts';
 
 const execute = promisify(execFile);
-const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+const main = new URL('../../src/cli/main.ts', import.meta.url);
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const patienceMs = 60_000;
 
@@ -16,6 +19,9 @@ export class TmuxTerminal implements AsyncDisposable {
   /** Opens it with a prompt that is `$ ` and the command `store-db` on the path. */
   static async open(folder: string, columns: number = 90): Promise<TmuxTerminal> {
     const terminal = new TmuxTerminal();
+    // Where the package has it, beside what tells its version.
+    const program = bundleProgram(main, path.join(folder, 'package', 'dist', 'cli'));
+    await copyFile(path.join(root, 'package.json'), path.join(folder, 'package', 'package.json'));
     const size = ['-x', String(columns), '-y', '40'];
     const environment = [
       '-e',
@@ -40,7 +46,7 @@ export class TmuxTerminal implements AsyncDisposable {
       '--norc',
       '--noprofile',
     );
-    await terminal.line(`store-db() { '${process.execPath}' --import tsx '${main}' "$@"; }; cd '${root}'; clear`);
+    await terminal.line(`store-db() { '${process.execPath}' '${program}' "$@"; }; cd '${root}'; clear`);
     await terminal.until(({ text }) => text === '$');
     return terminal;
   }

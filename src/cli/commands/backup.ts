@@ -38,7 +38,8 @@ export const backup: Command = command({
       if (terminal.json) terminal.printJson(report);
       else {
         const { id, objects, copiedObjects, copiedBytes } = report;
-        const copied = `${plural(copiedObjects, 'object')} of ${objects} copied, ${formatBytes(copiedBytes)}`;
+        const how = copiedBytes === 0 && copiedObjects > 0 ? 'by the store itself' : formatBytes(copiedBytes);
+        const copied = `${plural(copiedObjects, 'object')} of ${objects} copied, ${how}`;
         terminal.print(`Backup ${id} is in ${describePlace(target)}: ${copied}.`);
       }
       return ExitCode.done;

@@ -4,6 +4,7 @@ import { confirmed, yesOption } from '../confirmation.ts';
 import { ExitCode, UsageError } from '../exit-code.ts';
 import { formatBytes, formatCount, plural } from '../figures.ts';
 import { describePlace } from '../open-database.ts';
+import { Progress } from '../progress.ts';
 import { printTable } from '../text-table.ts';
 
 function hours(option: string, value: number | undefined): number | undefined {
@@ -30,13 +31,16 @@ export const gc: Command = command({
     const place = await session.place(database);
     const question = `Delete the garbage of ${describePlace(place)}?`;
     if (!dryRun && !(await confirmed(session, question, yes))) return ExitCode.interrupted;
-    await using opened = await session.openAt(place, 'writer');
+    let requests = 0;
+    using progress = new Progress(terminal, { what: 'collecting garbage', total: undefined, unit: 'requests' });
+    await using opened = await session.openAt(place, 'writer', { onRequest: () => progress.set(++requests) });
     const report = await opened.db.gc({
       dryRun,
       signal,
       ...(graceMs !== undefined && { graceMs }),
       ...(logRetentionMs !== undefined && { logRetentionMs }),
     });
+    progress[Symbol.dispose]();
     if (terminal.json) terminal.printJson(report);
     else {
       if (report.garbage.length > 0) {

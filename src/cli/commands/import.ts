@@ -165,7 +165,7 @@ async function flushPatiently(db: Database, batch: Batch): Promise<void> {
   }
 }
 
-function report({ terminal }: Session, { done, line, cause }: ImportStopped, fromLine: number): void {
+function report({ terminal, signal }: Session, { done, line, cause }: ImportStopped, fromLine: number): void {
   const { message } = cause as Error;
   const where = line === undefined ? '' : `Line ${line}: `;
   const next = Math.max(fromLine, done.line + 1);
@@ -179,7 +179,8 @@ function report({ terminal }: Session, { done, line, cause }: ImportStopped, fro
     });
     return;
   }
-  terminal.tell(`${terminal.styleMessage('red', 'error')}: ${where}${message}`);
+  if (signal.aborted) terminal.tell('Interrupted.');
+  else terminal.tell(`${terminal.styleMessage('red', 'error')}: ${where}${message}`);
   const state =
     done.rows === 0
       ? 'Nothing was imported.'
@@ -193,7 +194,7 @@ async function openTarget(session: Session, url: string, schema: SchemaDefinitio
     if (!(error instanceof UsageError)) throw error;
     return newPlaceOf(url);
   });
-  return session.openAt(place, 'writer', true);
+  return session.openAt(place, 'writer', { create: true });
 }
 
 /** `import`: rows of a file into a table. */

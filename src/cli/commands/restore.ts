@@ -1,7 +1,6 @@
 import { realEnvironment } from '../../base/env.ts';
 import { restoreFrom } from '../../care/restore.ts';
 import type { CopyProgress } from '../../care/state-copy.ts';
-import { checkProtection } from '../../storage/protection.ts';
 import { command } from '../command.ts';
 import type { Command } from '../command.ts';
 import { ExitCode } from '../exit-code.ts';
@@ -25,14 +24,14 @@ export const restore: Command = command({
     try {
       using progress = new Progress(terminal, { what: 'restoring', total: 0 });
       const options = {
+        ...storage,
         from,
         to: targetOf(to, from),
         signal,
         onProgress: ({ done, total }: CopyProgress) => progress.set(done, total),
         ...(args.backup !== undefined && { backup: args.backup }),
       };
-      const protection = checkProtection(storage.encryption, storage.compression);
-      const report = await restoreFrom(realEnvironment, options, protection);
+      const report = await restoreFrom(realEnvironment, options);
       progress[Symbol.dispose]();
       if (terminal.json) terminal.printJson(report);
       else

@@ -1,0 +1,46 @@
+/**
+ * Text for people, in errors and log lines: on one line, of bounded length, and without secrets. Names, values and what
+ * stores answer get into messages, and messages get into logs that many may read.
+ */
+
+/** Longer messages are cut: a name or a value that an application passes on may be of any length. */
+const maxLength = 8192;
+
+// eslint-disable-next-line no-control-regex
+const controls = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g;
+const hasControl = new RegExp(controls.source);
+
+/** User and password of a URL, whether or not the URL is a right one: secret keys may hold slashes. */
+const userInfo = /\/\/(?:[^\s'"@/:?#]{0,1024}:[^\s'"@]{0,1024}|[^\s'"@/:?#]{1,1024})@/g;
+/** What signs requests, as it stands in headers and in the queries of presigned URLs. */
+const parameters =
+  /\b(X-Amz-(?:Signature|Credential|Security-Token)|AWSAccessKeyId|Signature|Credential|SecretAccessKey|SessionToken)(["']?[:=] ?["']?)[^&\s,'"<>]+/gi;
+const tokens = /\b(Basic|Bearer) [\w+/=.~-]{8,}/g;
+
+/** Hides what looks like credentials. */
+export function withoutSecrets(text: string): string {
+  let safe = text;
+  if (safe.includes('//')) safe = safe.replace(userInfo, '//\u2026@');
+  return safe.replace(parameters, '$1$2\u2026').replace(tokens, '$1 \u2026');
+}
+
+function escaped(character: string): string {
+  const code = character.charCodeAt(0).toString(16);
+  return code.length > 2 ? `\\u${code}` : `\\x${code.padStart(2, '0')}`;
+}
+
+/** A text as a message may hold it that is more than one line: each is as {@link messageText} makes it. */
+export function messageLines(text: string): string {
+  return text
+    .slice(0, maxLength * 4)
+    .split('\n')
+    .map(messageText)
+    .join('\n');
+}
+
+/** A text as a message may hold it. */
+export function messageText(text: string): string {
+  const cut = text.length > maxLength ? `${text.slice(0, maxLength).toWellFormed()}\u2026` : text;
+  const safe = withoutSecrets(cut);
+  return hasControl.test(safe) ? safe.replace(controls, escaped) : safe;
+}
