@@ -12,6 +12,7 @@ import { decodeBlock0, encodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { backupFolder, backupName, block0Name, parseBackupName, rootId } from '../format/keys.ts';
 import type { StorageDriver } from '../storage/driver.ts';
+import { isSameStore } from '../storage/capsule-driver.ts';
 import { listAll } from '../storage/list-all.ts';
 import { putRepeatedly } from '../storage/put-repeatedly.ts';
 import { RetryingDriver } from '../storage/retry.ts';
@@ -136,7 +137,11 @@ export async function backUp(source: BackupSource, to: StorePlace, options: Copy
   try {
     // Before what is there is listed: from then on it is counted on.
     await untilNothingIsPruned(claim, { environment, prefix: target.prefix }, signal);
-    return await copyAndList(source, { target, isOneStore: to.driver === source.store, claim, writing }, options);
+    return await copyAndList(
+      source,
+      { target, isOneStore: isSameStore(to.driver, source.store), claim, writing },
+      options,
+    );
   } finally {
     // A manifest that may come yet must find its objects: then the claim stays, and keeps prunings off them.
     if (!writing.mayBeWritten) await claim.remove();

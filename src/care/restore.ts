@@ -13,6 +13,7 @@ import type { Block0 } from '../format/block0.ts';
 import { block0Name, folders, probePrefix } from '../format/keys.ts';
 import { BlockCache } from '../memory/block-cache.ts';
 import type { StorageDriver } from '../storage/driver.ts';
+import { isSameStore } from '../storage/capsule-driver.ts';
 import { listAll } from '../storage/list-all.ts';
 import { ViewContext } from '../table/view.ts';
 import { BlockReader } from '../tree/block-source.ts';
@@ -96,7 +97,7 @@ export async function makeDatabase(
 ): Promise<RestoreReport> {
   const to = patiently(target, environment);
   await checkEmpty(to, signal);
-  const isOneStore = target.driver === store;
+  const isOneStore = isSameStore(target.driver, store);
   const counts = await copyState(state, { environment, from, to, isOneStore, context, signal, onProgress });
   const block0 = firstBlock0(environment, state);
   const key = `${to.prefix}/${block0Name}`;

@@ -91,6 +91,8 @@ export class CapsuleDriver implements StorageDriver {
   readonly describe?: () => Readonly<Record<string, string>>;
   readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
+  /** Only where nothing is encrypted: that is not copied as it is. */
+  readonly copy?: NonNullable<StorageDriver['copy']>;
   readonly capsules: Capsules;
   readonly #driver: StorageDriver;
   readonly #prefix: string;
@@ -105,9 +107,15 @@ export class CapsuleDriver implements StorageDriver {
     if (databaseId !== undefined) this.#noteDatabase(databaseId);
     if (driver.certified === true) this.certified = true;
     if (driver.removeUploads !== undefined) this.removeUploads = driver.removeUploads.bind(driver);
+    if (driver.copy !== undefined && !protection.hasKeys) this.copy = driver.copy.bind(driver);
     if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
     if (driver.presign !== undefined)
       this.presign = protection.hasKeys ? refusePresigning : driver.presign.bind(driver);
+  }
+
+  /** The driver inside, where objects may be copied without being opened. */
+  get copying(): StorageDriver {
+    return this.capsules.protection.hasKeys ? this : this.#driver;
   }
 
   #nameOf(key: string): string {
@@ -336,6 +344,11 @@ async function refusePresigning(): Promise<string> {
     'Blobs of this database are encrypted, so that a download URL would give bytes that nobody can read: read the blob ' +
       'with getBuffer() or stream().',
   );
+}
+
+/** Whether objects can be copied to where a driver puts them by the store that another one, as its user gave it, is for. */
+export function isSameStore(driver: StorageDriver, store: StorageDriver): boolean {
+  return (driver instanceof CapsuleDriver ? driver.copying : driver) === store;
 }
 
 /** The driver, within one that compresses and encrypts if the options say so. */
