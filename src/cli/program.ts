@@ -49,8 +49,9 @@ function add(program: Argv, command: Command, run: (command: Command, args: obje
       for (const [name, options] of Object.entries(command.positionals))
         builder.positional(name, options as PositionalOptions);
       builder.options(command.options);
-      for (const [line, what] of command.examples ?? []) builder.example(`$0 ${line}`, what);
-      return builder;
+      // Not as a table, in which lines to be copied would be broken in two.
+      const examples = (command.examples ?? []).map(([line, what]) => `  # ${what}\n  store-db ${line}`);
+      return examples.length === 0 ? builder : builder.epilogue(`Examples:\n${examples.join('\n')}`);
     },
     (args) => run(command, args),
   );

@@ -7,6 +7,11 @@ import { fromJson, fromText, toJson, toText, ValueError } from './row-values.ts'
 export const formats = ['ndjson', 'csv'] as const;
 export type Format = (typeof formats)[number];
 
+/** The file of a command line; undefined for the input or the output, for which `-` stands too. It comes here as an empty text. */
+export function namedFile(file: string | undefined): string | undefined {
+  return file === '' || file === '-' ? undefined : file;
+}
+
 /** A row that was read. */
 export interface RowRecord {
   /** The line on which it ends, counted from 1. */

@@ -51,9 +51,20 @@ function toFloat(typeId: TypeId, value: unknown): number {
   return isText ? Number(value) : fail(typeId, value, 'it takes numbers');
 }
 
+const timeText = /^([-+]?\d{4,6}-\d{2}-\d{2})(?:([T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[-+]\d{2}:\d{2})?)?$/;
+
+/** The time that text stands for: of a day that there is, and in UTC where it names no zone. NaN for other text. */
+function timeOf(text: string): number {
+  const [, day, time = 'T00:00', zone = 'Z'] = timeText.exec(text) ?? [];
+  if (day === undefined) return Number.NaN;
+  // There is no 31st of February, though the runtime takes it for the 3rd of March.
+  const midnight = new Date(`${day}T00:00Z`);
+  if (Number.isNaN(midnight.getTime()) || !midnight.toISOString().startsWith(day)) return Number.NaN;
+  return Date.parse(`${day}T${time.slice(1)}${zone}`);
+}
+
 function toDate(typeId: TypeId, value: unknown): Date {
-  const isText = typeof value === 'string' && /^[-+]?\d{4,6}-\d{2}-\d{2}/.test(value);
-  const date = new Date(isText || typeof value === 'number' ? value : Number.NaN);
+  const date = new Date(typeof value === 'number' ? value : typeof value === 'string' ? timeOf(value) : Number.NaN);
   return Number.isNaN(date.getTime()) ? fail(typeId, value, 'it takes times such as 2026-01-31T12:00:00.000Z') : date;
 }
 

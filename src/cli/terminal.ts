@@ -71,9 +71,15 @@ export class Terminal {
   /** Waits while the output is full, so that a slow reader does not fill the memory. */
   async drained(): Promise<void> {
     if (!this.output.writableNeedDrain) return;
+    const { output } = this;
     await new Promise<void>((resolve) => {
-      this.output.once('drain', resolve);
-      this.output.once('close', resolve);
+      const done = (): void => {
+        output.off('drain', done);
+        output.off('close', done);
+        resolve();
+      };
+      output.once('drain', done);
+      output.once('close', done);
     });
   }
 }

@@ -1,5 +1,5 @@
 /** What an import does with lines that are bad, rows that are there already, and Ctrl-C: nothing is lost, and it says where it is. */
-import { cp, mkdir, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { jsonLines, run, TestFolder } from './shell.ts';
@@ -49,6 +49,51 @@ const ids = async (): Promise<unknown[]> => {
   return jsonLines(output).map((row) => (row as { id: number }).id);
 };
 
+it('takes times without a zone as UTC, wherever it runs', async () => {
+  const times = [
+    '2026-01-31',
+    '2026-01-31T12:00',
+    '2026-01-31 12:00:00.5',
+    '2026-01-31T12:00:00+02:00',
+    '-000001-01-01',
+  ];
+  const lines = times.map((at, id) => JSON.stringify({ id, at })).join('\n');
+  const zone = process.env['TZ'];
+  process.env['TZ'] = 'America/New_York';
+  try {
+    expect(await run(into(await file(`${lines}\n`)))).toMatchObject({ status: 0 });
+  } finally {
+    if (zone === undefined) delete process.env['TZ'];
+    else process.env['TZ'] = zone;
+  }
+  const { output } = await run(['query', folder.url('main'), 't', '--fields', 'at', '--json']);
+  expect(jsonLines(output).map((row) => (row as { at: string }).at)).toEqual([
+    '2026-01-31T00:00:00.000Z',
+    '2026-01-31T12:00:00.000Z',
+    '2026-01-31T12:00:00.500Z',
+    '2026-01-31T10:00:00.000Z',
+    '-000001-01-01T00:00:00.000Z',
+  ]);
+});
+
+it('reads the input for - as well', async () => {
+  const words = into('-', '--format', 'ndjson');
+  expect(await run(words, { input: '{"id":7}\n' })).toMatchObject({ status: 0 });
+  expect(await ids()).toEqual([7]);
+  const { output } = await run(['export', folder.url('main'), 't', '-']);
+  expect(jsonLines(output)).toMatchObject([{ id: 7 }]);
+});
+
+it('exports into a file of its own, and not to where a link leads', async () => {
+  expect(await run(into(await file('{"id":1}\n')))).toMatchObject({ status: 0 });
+  const [target, elsewhere] = [folder.file('out.ndjson'), folder.file('elsewhere')];
+  await writeFile(elsewhere, 'untouched');
+  await symlink(elsewhere, `${target}.partial`);
+  expect(await run(['export', folder.url('main'), 't', target])).toMatchObject({ status: 0 });
+  expect(await readFile(elsewhere, 'utf8')).toBe('untouched');
+  expect(jsonLines(await readFile(target, 'utf8'))).toMatchObject([{ id: 1 }]);
+});
+
 describe('a bad line', () => {
   it.each([
     ['{"id":1}\n{"id":2\n{"id":3}\n', 2, 'it is not JSON'],
@@ -57,6 +102,8 @@ describe('a bad line', () => {
     ['{"id":1}\n{"id":2,"nam":"x"}\n', 2, 'no field "nam"'],
     ['{"id":1,"name":5}\n', 1, '5 is no varchar'],
     ['{"id":1,"at":"yesterday"}\n', 1, '"yesterday" is no timestamp'],
+    ['{"id":1,"at":"2026-02-31T00:00:00Z"}\n', 1, '"2026-02-31T00:00:00Z" is no timestamp'],
+    ['{"id":1,"at":"2026-01-31T25:00:00Z"}\n', 1, 'is no timestamp'],
     ['{"id":1}\n{"name":"x"}\n', 2, 'id'],
     ['{"id":1}\n{"id":2,"__proto__":{"name":"x"}}\n', 2, 'no field "__proto__"'],
     ['{"id":1}\n{"id":2,"constructor":1}\n', 2, 'no field "constructor"'],

@@ -1,4 +1,5 @@
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, rmSync } from 'node:fs';
+import type { WriteStream } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { once } from 'node:events';
@@ -11,7 +12,7 @@ import type { Command, Session } from '../command.ts';
 import { ExitCode } from '../exit-code.ts';
 import { plural } from '../figures.ts';
 import { Progress } from '../progress.ts';
-import { formatOf, formats, RecordWriter } from '../records.ts';
+import { formatOf, formats, namedFile, RecordWriter } from '../records.ts';
 import type { Format } from '../records.ts';
 
 /** What is written is gathered into pieces of about that many characters. */
@@ -25,10 +26,16 @@ interface ExportTarget {
   readonly discard: () => Promise<void>;
 }
 
+/** A new file, and not what a link leads to that somebody has put there. What an export before left behind is gone. */
+function createNew(file: string): WriteStream {
+  rmSync(file, { force: true });
+  return createWriteStream(file, { flags: 'wx' });
+}
+
 /** A file that has its name only once it is whole. */
 function fileTarget(file: string): ExportTarget {
   const partial = `${file}.partial`;
-  const stream = createWriteStream(partial);
+  const stream = createNew(partial);
   const failed = once(stream, 'error').then(([error]) => {
     throw error;
   });
@@ -74,7 +81,7 @@ async function saveBlobs(
     if (typeof reference !== 'string') continue;
     const file = path.join(folder, reference);
     const blob = snapshot.getBlob(reference).stream(undefined, undefined, { signal });
-    await pipeline(blob, createWriteStream(`${file}.partial`), { signal });
+    await pipeline(blob, createNew(`${file}.partial`), { signal });
     await rename(`${file}.partial`, file);
   }
 }
@@ -124,7 +131,7 @@ export const exportTable: Command = command({
   positionals: {
     ...databasePositional,
     ...tablePositional,
-    file: { type: 'string', describe: 'File to write; default: the output' },
+    file: { type: 'string', describe: 'File to write; default, and -: the output', coerce: namedFile },
   },
   options: {
     format: { choices: formats, describe: 'Default: by the name of the file, else ndjson' },

@@ -16,7 +16,7 @@ import { LineError } from '../line-reader.ts';
 import { newPlaceOf } from '../open-database.ts';
 import type { OpenDatabase } from '../open-database.ts';
 import { Progress } from '../progress.ts';
-import { formatOf, formats, readRecords } from '../records.ts';
+import { formatOf, formats, namedFile, readRecords } from '../records.ts';
 import type { Format, RowRecord } from '../records.ts';
 import { readSchemaFile } from '../schema-text.ts';
 
@@ -204,7 +204,7 @@ export const importTable: Command = command({
   positionals: {
     ...databasePositional,
     ...tablePositional,
-    file: { type: 'string', describe: 'File to read; default: the input' },
+    file: { type: 'string', describe: 'File to read; default, and -: the input', coerce: namedFile },
   },
   options: {
     format: { choices: formats, describe: 'Default: by the name of the file, else ndjson' },
