@@ -2,7 +2,7 @@
  * Shows that mistakes in the engine are noticed: `npm run mutants`. Each mutant must be found by one of 500 seeds of the
  * simulator (`--seeds`, from `--seed` on), or by the tests that it names; if one survives, the run fails. The seed that found it last is
  * tried first (`--anew`: it is not). `--only` takes a part of the names, `--unknown` those of which no seed is known.
- * `--third` takes, of those that tests find, every third: 0, 1 or 2 says from which on.
+ * `--part 2/6` takes, of those that tests find, every sixth, from the third on.
  * `--update` writes what is found to test/mutants/findings.json and docs/testing.md.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -22,15 +22,17 @@ const { values } = parseArgs({
     jobs: { type: 'string', default: `${availableParallelism()}` },
     update: { type: 'boolean', default: false },
     unknown: { type: 'boolean', default: false },
-    third: { type: 'string' },
+    part: { type: 'string', default: '0/1' },
     anew: { type: 'boolean', default: false },
   },
 });
 
+const [part, parts] = values.part.split('/').map(Number) as [number, number];
+if (!(part < parts)) throw new Error(`--part takes which of how many, as in 2/6, and not ${values.part}.`);
 const findings = new Map(Object.entries(readFindings()));
 const chosen = mutants
   .filter(({ name }) => name.includes(values.only))
-  .filter(({ tests }, i) => values.third === undefined || tests === undefined || i % 3 === Number(values.third))
+  .filter(({ tests }, i) => tests === undefined || i % parts === part)
   .filter(({ name, tests }) => !values.unknown || (tests === undefined && !findings.has(name)));
 const seeds = Array.from({ length: Number(values.seeds) }, (_, i) => Number(values.seed) + i);
 
