@@ -52,7 +52,9 @@ export class TmuxTerminal implements AsyncDisposable {
   }
 
   async #tmux(...words: string[]): Promise<string> {
-    return (await execute('tmux', ['-L', this.#socket, ...words])).stdout;
+    // Whoever runs the tests may want no colours; whoever sits before this terminal does.
+    const { NO_COLOR: _, CI: __, ...env } = process.env;
+    return (await execute('tmux', ['-L', this.#socket, ...words], { env })).stdout;
   }
 
   /** Types a line. */
