@@ -1,7 +1,7 @@
 /** What a command is: its name, its options, and what it does. */
 import type { InferredOptionTypes, Options } from 'yargs';
 import type { ExitCode } from './exit-code.ts';
-import { readKeyFile } from './key-file.ts';
+import { readKeys } from './key-file.ts';
 import type { StorageOptions } from './key-file.ts';
 import { openDatabase, placeOf } from './open-database.ts';
 import type { OpenDatabase, OpenOptions, Place } from './open-database.ts';
@@ -22,7 +22,8 @@ export const commonOptions = {
   },
   keys: {
     type: 'string',
-    describe: 'File with the keys of an encrypted database: the option encryption as JSON; default: STOREDB_KEYS',
+    describe:
+      'File with the keys of an encrypted database: the option encryption as JSON; default: the variable STOREDB_KEYS, which may also hold that JSON itself',
   },
   compression: {
     choices: ['none', 'deflate', 'zstd'],
@@ -48,7 +49,7 @@ export class Session {
   /** How objects are stored, as the command was told. Throws `UsageError`. */
   get storage(): StorageOptions {
     const { compression = 'none', keys = process.env['STOREDB_KEYS'] } = this.#arguments;
-    return { compression, ...(keys !== undefined && keys !== '' && { encryption: readKeyFile(keys) }) };
+    return { compression, ...(keys !== undefined && keys !== '' && { encryption: readKeys(keys) }) };
   }
 
   /** Whether it was told how to compress. */

@@ -1,4 +1,4 @@
-/** The file that a command is given the keys in: never on the command line, where every process could read them. */
+/** The keys that a command is given, in a file or a variable: never on the command line, where every process could read them. */
 import { readFileSync } from 'node:fs';
 import type { Compression, EncryptionOptions } from '../storage/protection.ts';
 import { UsageError } from './exit-code.ts';
@@ -9,20 +9,24 @@ export interface StorageOptions {
   readonly compression: Compression;
 }
 
-/** The option `encryption`, as JSON. Throws `UsageError`, which holds nothing of the file. */
-export function readKeyFile(path: string): EncryptionOptions {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    throw new UsageError(`The file with the keys, ${path}, cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
-  }
+function parsed(text: string, what: string): EncryptionOptions {
   try {
     return JSON.parse(text) as EncryptionOptions;
   } catch {
-    // What the parser says would quote the file.
-    throw new UsageError(
-      `The file with the keys, ${path}, is not JSON. It holds, for instance, {"keys":{"2026":"(base64)"},"current":"2026"}.`,
-    );
+    // What the parser says would quote the keys.
+    throw new UsageError(`${what} is not JSON. It holds, for instance, {"keys":{"2026":"(base64)"},"current":"2026"}.`);
   }
+}
+
+/** The option `encryption`: JSON, or a file with it. Throws `UsageError`, which holds nothing of the keys. */
+export function readKeys(given: string): EncryptionOptions {
+  if (given.trimStart().startsWith('{')) return parsed(given, 'What was given as the keys');
+  let text: string;
+  try {
+    text = readFileSync(given, 'utf8');
+  } catch (error) {
+    // Somebody may have given a key, and not the name of a file.
+    throw new UsageError(`The file with the keys cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
+  }
+  return parsed(text, 'The file with the keys');
 }

@@ -207,8 +207,8 @@ export class CapsuleDriver implements StorageDriver {
     const name = this.#nameOf(key);
     if (this.#isPassed(name)) return this.#driver.put(key, body, options);
     const { current } = this.capsules.protection;
-    // What a blob is, is nobody's business where it is encrypted.
-    const { contentType: _type, ...unnamed } = options;
+    // What a blob is, is nobody's business where it is encrypted; nor is what was there before it was.
+    const { contentType: _type, ...unnamed } = { ...options, purge: true };
     if (!(body instanceof Uint8Array)) {
       if (current === undefined) return this.#driver.put(key, body, options);
       const content = readBody(key, body, options.signal);

@@ -53,6 +53,8 @@ export interface PutOptions extends RequestOptions {
   readonly if: PutCondition;
   /** Media type that a download of the object should carry. Drivers that cannot keep it may ignore it. */
   readonly contentType?: string;
+  /** Nothing of what is replaced is to stay behind, as far as the driver keeps old versions itself. Default false. */
+  readonly purge?: boolean;
 }
 
 /**

@@ -143,9 +143,15 @@ export class FileVersions {
 
   /**
    * Makes a finished temporary file the next version if `condition` holds of the newest (`present`: there is an
-   * object). There are versions already. What a race was lost to is durable before anyone is told.
+   * object). There are versions already. What a race was lost to is durable before anyone is told. `purge`: the versions
+   * before it go at once.
    */
-  async append(temporary: TemporaryFile, condition: PutCondition | 'present', attempt: Attempt): Promise<AppendResult> {
+  async append(
+    temporary: TemporaryFile,
+    condition: PutCondition | 'present',
+    attempt: Attempt,
+    purge = false,
+  ): Promise<AppendResult> {
     const { system, temporaries } = this.#context;
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
       // First the token, then the look: see the head of this file.
@@ -167,7 +173,7 @@ export class FileVersions {
         if (linked === 'linked') {
           await this.#context.folders.sync(this.folder);
           attempt.mayBeVisible = false;
-          await this.#cleanIfDue(scan, newest.sizeBytes);
+          await this.#cleanIfDue(scan, newest.sizeBytes, purge);
           return 'written';
         }
         // ETags are never used twice: one that was replaced is lost for good.
@@ -202,9 +208,9 @@ export class FileVersions {
   }
 
   /** After a version was written and synced. `before` is what there was when it was written. */
-  async #cleanIfDue(before: Scan, replacedBytes: number): Promise<void> {
+  async #cleanIfDue(before: Scan, replacedBytes: number, purge: boolean): Promise<void> {
     const old = before.versions.length;
-    if (old < this.#context.keptVersions && old * replacedBytes < KEPT_BYTES) return;
+    if (!purge && old < this.#context.keptVersions && old * replacedBytes < KEPT_BYTES) return;
     try {
       await this.#clean(before.top + 1);
     } catch {

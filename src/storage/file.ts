@@ -116,7 +116,7 @@ export class FileDriver implements StorageDriver {
       for (let rewrites = 0; ; rewrites++) {
         const content = { kind: 'object', key, body, signal: options.signal } as const;
         const temporary = await this.#context.temporaries.write(versions.parent, content);
-        const result = await this.#publish(versions, temporary, options.if, attempt);
+        const result = await this.#publish(versions, temporary, options, attempt);
         if (result === 'written') return { status: 'written', etag: temporary.etag };
         if (result === 'lost') return { status: 'lost' };
         this.#context.folders.forget();
@@ -188,7 +188,7 @@ export class FileDriver implements StorageDriver {
         await this.#context.temporaries.discard(temporary.path);
         return { status: 'refused' };
       }
-      const result = await this.#publish(target, temporary, 'absent', attempt);
+      const result = await this.#publish(target, temporary, { if: 'absent' }, attempt);
       return { status: result === 'swept' ? 'refused' : 'copied' };
     } catch (error) {
       throw toStorageError(error, to, attempt.mayBeVisible ? 'unknown' : 'none', 'write');
@@ -263,7 +263,7 @@ export class FileDriver implements StorageDriver {
   async #publish(
     versions: FileVersions,
     temporary: TemporaryFile,
-    condition: PutCondition,
+    { if: condition, purge = false }: PutOptions,
     attempt: Attempt,
   ): Promise<AppendResult> {
     let result: AppendResult | 'again' = 'again';
@@ -271,22 +271,15 @@ export class FileDriver implements StorageDriver {
       while (result === 'again') {
         result =
           typeof condition === 'object'
-            ? await this.#replace(versions, temporary, condition, attempt)
+            ? (await versions.begin())
+              ? await versions.append(temporary, condition, attempt, purge)
+              : 'lost'
             : await this.#create(versions, temporary, condition, attempt);
       }
       return result;
     } finally {
       if (!attempt.mayBeVisible) await this.#context.temporaries.discard(temporary.path);
     }
-  }
-
-  async #replace(
-    versions: FileVersions,
-    temporary: TemporaryFile,
-    condition: PutCondition,
-    attempt: Attempt,
-  ): Promise<AppendResult> {
-    return (await versions.begin()) ? await versions.append(temporary, condition, attempt) : 'lost';
   }
 
   async #create(

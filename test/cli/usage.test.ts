@@ -89,3 +89,17 @@ describe('a place with several databases', () => {
     }
   });
 });
+
+describe('the keys of an encrypted database', () => {
+  it.each([
+    ['{"keys":{"a":"c2VjcmV0', 'is not JSON'],
+    ['{"keys":{"a":"c2VjcmV0"},"current":"a"}', 'encryption'],
+    ['c2VjcmV0', 'cannot be read'],
+  ])('are not told to anybody: %s', async (given, message) => {
+    await using folder = await TestFolder.make();
+    const { status, output, messages } = await run(['tables', folder.url('nothing'), '--keys', given]);
+    expect(status).not.toBe(0);
+    expect(messages).toContain(message);
+    expect(output + messages).not.toContain('c2VjcmV0');
+  });
+});

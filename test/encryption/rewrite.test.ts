@@ -1,8 +1,11 @@
 /** `db.rewrite()`: encryption that is turned on, given another key and turned off while others work on the database. */
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { RewriteReport, StoreDbOptions } from '../../src/index.ts';
 import { decodeCapsuleHeader, isCapsule } from '../../src/format/capsule.ts';
-import { MemoryDriver } from '../../src/storage/index.ts';
+import { FileDriver, MemoryDriver } from '../../src/storage/index.ts';
 import type { PutBody, PutOptions, StorageDriver } from '../../src/storage/index.ts';
 import { FaultyDriver } from '../../src/testing/index.ts';
 import { bare, fill, holds, keys, objectsOf, open, prefix, schema, secret } from './capsule-store.ts';
@@ -67,6 +70,33 @@ describe('db.rewrite()', () => {
     expect(kept.length).toBeGreaterThan(5);
     for (const [name, bytes] of kept) expect(Buffer.compare(after.get(name) as Uint8Array, bytes), name).toBe(0);
     expect([...after.keys()].filter((name) => name.startsWith('blobs/'))).toHaveLength(6);
+  });
+
+  it('leaves nothing in a folder that could be read before, nor what the key before is for', async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'store-db-rewrite-'));
+    const filesWith = async (text: string): Promise<string[]> => {
+      const found: string[] = [];
+      for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+        const file = path.join(entry.parentPath, entry.name);
+        if (entry.isFile() && (await readFile(file)).includes(text)) found.push(file);
+      }
+      return found;
+    };
+    try {
+      const driver = new FileDriver({ path: folder, durability: 'none' });
+      await using plain = await open(driver);
+      await fill(plain, 300);
+      await plain.stop();
+      expect((await filesWith(secret)).length).toBeGreaterThan(2);
+      await rewrite(driver, { encryption: { ...keys(1), acceptUnencrypted: true } });
+      expect(await filesWith(secret)).toEqual([]);
+      expect((await filesWith('key-1')).length).toBeGreaterThan(5);
+      await rewrite(driver, { encryption: keys(2) });
+      expect(await filesWith('key-1')).toEqual([]);
+      await expectWhole(driver, { encryption: keys(2) }, 300);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 
   it('goes on where it was given up', async () => {
