@@ -302,7 +302,10 @@ describe('a driver that encrypts', () => {
     });
     await driverOn(watched).put(blob, random.bytes(10), { if: 'absent', contentType: 'text/secret' });
     await driverOn(watched, { current: null }).put(blob, random.bytes(10), { if: 'any', contentType: 'text/html' });
-    expect(types).toEqual([{ if: 'absent', purge: true }, { if: 'any', contentType: 'text/html' }]);
+    expect(types).toEqual([
+      { if: 'absent', purge: true },
+      { if: 'any', contentType: 'text/html' },
+    ]);
     await expect(driverOn(inner).get('a/bc/block0')).rejects.toMatchObject({ code: 'STORAGE' });
   });
 });

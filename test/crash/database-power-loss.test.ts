@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { PowerWorld } from './database-power-world.ts';
 import type { PowerTally } from './database-power-world.ts';
 
-const CUTS = Number(process.env['POWER_CUTS'] ?? 2500);
+const CUTS = Number(process.env['POWER_CUTS'] ?? 1800);
 const FIRST_SEED = Number(process.env['POWER_SEED'] ?? 1);
 const BATCHES = 12;
 const CUT_CHANCE = 0.1;
