@@ -33,7 +33,7 @@ import {
 } from './database-workload.ts';
 import type { Papers, State } from './database-workload.ts';
 
-const KILLS = Number(process.env['KILLS'] ?? 90);
+const KILLS = Number(process.env['KILLS'] ?? 70);
 const MERGE_KILLS = Math.ceil(KILLS / 4);
 const GC_KILLS = Math.ceil(KILLS / 10);
 const CHAINS = 2;

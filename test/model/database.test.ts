@@ -14,7 +14,7 @@ function setting(name: string, fallback: number): number {
   return value === undefined ? fallback : Number(value);
 }
 
-const runs = setting('RUNS', 150);
+const runs = setting('RUNS', 100);
 const steps = setting('STEPS', 100);
 const replay = {
   ...(process.env['STOREDB_MODEL_SEED'] === undefined ? {} : { seed: setting('SEED', 0) }),
