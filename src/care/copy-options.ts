@@ -3,6 +3,7 @@ import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../format/values.ts';
 import { checkRetention } from './backup-retention.ts';
+import { checkKind } from './option-checks.ts';
 import type { PruneOptions } from './prune.ts';
 import type { StorePlace } from './state-copy.ts';
 
@@ -41,9 +42,7 @@ export function checkPrune(options: PruneOptions): PruneOptions {
   checkRetention(options);
   checkCopy(options);
   const { dryRun, graceMs } = options;
-  if (dryRun !== undefined && typeof dryRun !== 'boolean') {
-    throw new InvalidOptionError('dryRun', `Option dryRun is ${describeValue(dryRun)}; it must be true or false.`);
-  }
+  checkKind('dryRun', dryRun, 'boolean');
   if (graceMs === undefined || (Number.isSafeInteger(graceMs) && graceMs >= 0)) return options;
   const allowed = 'whole milliseconds >= 0';
   throw new InvalidOptionError('graceMs', `Option graceMs is ${describeValue(graceMs)}; it must be ${allowed}.`);
@@ -51,10 +50,6 @@ export function checkPrune(options: PruneOptions): PruneOptions {
 
 /** Throws `InvalidOptionError`. */
 export function checkCopy<T extends { readonly onProgress?: unknown }>(options: T): T {
-  const { onProgress } = options;
-  if (onProgress === undefined || typeof onProgress === 'function') return options;
-  throw new InvalidOptionError(
-    'onProgress',
-    `Option onProgress is ${describeValue(onProgress)}; it must be a function.`,
-  );
+  checkKind('onProgress', options.onProgress, 'function');
+  return options;
 }

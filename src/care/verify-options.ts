@@ -1,6 +1,6 @@
 /** The options of `db.verify()` and `db.repair()`, checked. */
 import { InvalidOptionError } from '../base/errors.ts';
-import { describeValue } from '../format/values.ts';
+import { checkKind, checkNames } from './option-checks.ts';
 
 /** How far `db.verify()` has come. */
 export interface VerifyProgress {
@@ -37,18 +37,6 @@ export interface RepairOptions {
 
 const verifyNames: readonly (keyof VerifyOptions)[] = ['deep', 'onProgress', 'signal'];
 const repairNames: readonly (keyof RepairOptions)[] = ['table', 'index', 'dryRun', 'signal'];
-
-function checkNames(options: object, known: readonly string[]): void {
-  const unknown = Object.keys(options).find((name) => !known.includes(name));
-  if (unknown === undefined) return;
-  throw new InvalidOptionError(unknown, `There is no option ${unknown}. The options are ${known.join(', ')}.`);
-}
-
-function checkKind(option: string, value: unknown, kind: 'boolean' | 'function' | 'string'): void {
-  if (value === undefined || typeof value === kind) return;
-  const allowed = { boolean: 'true or false', function: 'a function', string: 'a name' }[kind];
-  throw new InvalidOptionError(option, `Option ${option} is ${describeValue(value)}; it must be ${allowed}.`);
-}
 
 /** Throws `InvalidOptionError`. */
 export function checkVerifyOptions(options: VerifyOptions): VerifyOptions {
