@@ -3,6 +3,7 @@
  * is turned on or off. Every one is replaced where it is, on condition that it is still what was read. So its name and what is
  * in it stay the same at every moment, and nobody who reads, writes, merges or collects garbage meanwhile can tell.
  */
+import { allEnded } from '../base/all-ended.ts';
 import { compareBytes } from '../base/bytes.ts';
 import { checksum } from '../base/checksum.ts';
 import { sleep } from '../base/env.ts';
@@ -100,9 +101,7 @@ class Rewriting {
         if (next.value !== block0Name) await this.#visit(next.value);
       }
     };
-    const ended = await Promise.allSettled(Array.from({ length: maxWorkers }, worker));
-    const failure = ended.find(({ status }) => status === 'rejected');
-    if (failure !== undefined) throw (failure as PromiseRejectedResult).reason;
+    await allEnded(Array.from({ length: maxWorkers }, worker));
     // The last: where it is encrypted, everything is.
     await this.#visit(block0Name);
     return {

@@ -4,6 +4,7 @@
  *
  * Invariant: what is copied through here was checked on the way, against the checksums that it has: damage is not spread.
  */
+import { allEnded } from '../base/all-ended.ts';
 import type { Environment } from '../base/env.ts';
 import { CorruptionError, StorageError } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
@@ -140,9 +141,7 @@ class StateCopy {
         if (this.#pacer.due()) await this.#pacer.pause();
       }
     };
-    const ended = await Promise.allSettled(Array.from({ length: maxCopies }, worker));
-    const failed = ended.find(({ status }) => status === 'rejected');
-    if (failed !== undefined) throw (failed as PromiseRejectedResult).reason;
+    await allEnded(Array.from({ length: maxCopies }, worker));
   }
 
   async #copyBlock(name: string): Promise<void> {

@@ -1,4 +1,5 @@
 /** Copies objects within a bucket: the store does it, in one request or part by part. */
+import { allEnded } from '../base/all-ended.ts';
 import type { ObjectCopyOptions } from './driver.ts';
 import { statusOf } from './object-store-errors.ts';
 import type { CheckedDriverOptions } from './object-store-options.ts';
@@ -127,8 +128,6 @@ async function copyParts(
     }
   };
   // All have ended before the upload is aborted.
-  const ended = await Promise.allSettled(Array.from({ length: Math.min(partsAtOnce, count) }, worker));
-  const failed = ended.find(({ status }) => status === 'rejected');
-  if (failed !== undefined) throw (failed as PromiseRejectedResult).reason;
+  await allEnded(Array.from({ length: Math.min(partsAtOnce, count) }, worker));
   return parts.toSorted((a, b) => a.PartNumber - b.PartNumber);
 }
