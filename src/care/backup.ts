@@ -88,12 +88,17 @@ export async function readBackup({ driver, prefix }: StorePlace, id: string, sig
   }
 }
 
-/** Refuses a place that holds a database, or backups of another one. */
-async function checkTarget(target: StorePlace, databaseId: string, signal: AbortSignal | undefined): Promise<void> {
-  const { driver, prefix } = target;
+/** Whether a place is that of a database. */
+export async function holdsDatabase({ driver, prefix }: StorePlace, signal: AbortSignal | undefined): Promise<boolean> {
   const range = { start: 0, end: 0 };
   const block0 = await driver.get(`${prefix}/${block0Name}`, { range, ...(signal && { signal }) });
-  if (block0.status === 'found') {
+  return block0.status === 'found';
+}
+
+/** Refuses a place that holds a database, or backups of another one. */
+async function checkTarget(target: StorePlace, databaseId: string, signal: AbortSignal | undefined): Promise<void> {
+  const { prefix } = target;
+  if (await holdsDatabase(target, signal)) {
     throw new InvalidOptionError('to', `There is a database under ${prefix}/: back up to a prefix of its own.`);
   }
   const last = (await listBackups(target, signal)).at(-1);

@@ -7,7 +7,7 @@
 import type { Environment } from '../base/env.ts';
 import { Pacer } from '../base/pacer.ts';
 import { CorruptionError, InvalidOptionError, StorageError } from '../base/errors.ts';
-import { backupName, block0Name, blobName, folders } from '../format/keys.ts';
+import { backupName, blobName, folders } from '../format/keys.ts';
 import { BlockCache } from '../memory/block-cache.ts';
 import type { ListEntry } from '../storage/driver.ts';
 import { listAll } from '../storage/list-all.ts';
@@ -15,7 +15,7 @@ import { checkProtection } from '../storage/protection.ts';
 import type { Compression, EncryptionOptions } from '../storage/protection.ts';
 import { ViewContext } from '../table/view.ts';
 import { BlockReader } from '../tree/block-source.ts';
-import { listBackups, patiently, readBackup } from './backup.ts';
+import { holdsDatabase, listBackups, patiently, readBackup } from './backup.ts';
 import type { BackupInfo } from './backup.ts';
 import { BackupClaim } from './backup-claim.ts';
 import { keptBackups } from './backup-retention.ts';
@@ -91,10 +91,8 @@ class Pruning {
 
   async run(): Promise<PruneReport> {
     const { signal, dryRun = false } = this.#options;
-    const { driver, prefix } = this.#place;
-    const range = { start: 0, end: 0 };
-    const block0 = await driver.get(`${prefix}/${block0Name}`, { range, ...(signal && { signal }) });
-    if (block0.status === 'found') {
+    const { prefix } = this.#place;
+    if (await holdsDatabase(this.#place, signal)) {
       throw new InvalidOptionError('from', `There is a database under ${prefix}/, and not backups.`);
     }
     if (dryRun) return this.#prune(undefined);
