@@ -2,6 +2,7 @@
  * Values of rows as text that gives them back exactly, by the type of their field: what exports write and imports read,
  * and what conditions on the command line are.
  */
+import { isBase64 } from '../format/stored-root.ts';
 import { bigintBounds, isTypeId, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 
@@ -68,8 +69,6 @@ function toDate(typeId: TypeId, value: unknown): Date {
   return Number.isNaN(date.getTime()) ? fail(typeId, value, 'it takes times such as 2026-01-31T12:00:00.000Z') : date;
 }
 
-const base64 = /^[A-Za-z0-9+/]*={0,2}$/;
-
 /** The value that JSON stands for. Throws `ValueError`. */
 export function fromJson(typeId: TypeId, value: unknown): unknown {
   if (value === null) return null;
@@ -82,8 +81,7 @@ export function fromJson(typeId: TypeId, value: unknown): unknown {
     case Types.boolean:
       return typeof value === 'boolean' ? value : fail(typeId, value, 'it takes true and false');
     case Types.bytes:
-      if (typeof value !== 'string' || value.length % 4 !== 0 || !base64.test(value))
-        fail(typeId, value, 'it takes base64');
+      if (!isBase64(value)) fail(typeId, value, 'it takes base64');
       return Buffer.from(value, 'base64');
     case Types.json:
       return value;

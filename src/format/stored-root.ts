@@ -8,7 +8,7 @@ export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-export function isBase64(value: unknown): boolean {
+export function isBase64(value: unknown): value is string {
   return typeof value === 'string' && /^[A-Za-z0-9+/]*={0,2}$/.test(value) && value.length % 4 === 0;
 }
 
