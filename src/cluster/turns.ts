@@ -163,9 +163,9 @@ export class Turns {
   }
 
   /**
-   * Whether a merge needs no look before it: no other node is known of, no reader has a view kept new by turns, and this node has itself appended what is
-   * to be merged, which showed that nothing else was there. If there are others all the same, this merge costs more than a
-   * look: it can only replace the Block 0 that it began with.
+   * Whether a merge needs no look before it: no other node is known of, no reader has a view kept new by turns, and this node
+   * has itself appended what is to be merged, which showed that nothing else was there. If there are others all the same, this
+   * merge costs more than a look: it can only replace the Block 0 that it began with.
    */
   get #isAlone(): boolean {
     const { nodeId, environment, polling } = this.#options;

@@ -263,23 +263,31 @@ export class FileDriver implements StorageDriver {
   async #publish(
     versions: FileVersions,
     temporary: TemporaryFile,
-    { if: condition, purge = false }: PutOptions,
+    options: PutOptions,
     attempt: Attempt,
   ): Promise<AppendResult> {
+    const { if: condition } = options;
     let result: AppendResult | 'again' = 'again';
     try {
       while (result === 'again') {
         result =
           typeof condition === 'object'
-            ? (await versions.begin())
-              ? await versions.append(temporary, condition, attempt, purge)
-              : 'lost'
+            ? await this.#replace(versions, temporary, options, attempt)
             : await this.#create(versions, temporary, condition, attempt);
       }
       return result;
     } finally {
       if (!attempt.mayBeVisible) await this.#context.temporaries.discard(temporary.path);
     }
+  }
+
+  async #replace(
+    versions: FileVersions,
+    temporary: TemporaryFile,
+    { if: condition, purge = false }: PutOptions,
+    attempt: Attempt,
+  ): Promise<AppendResult> {
+    return (await versions.begin()) ? await versions.append(temporary, condition, attempt, purge) : 'lost';
   }
 
   async #create(
