@@ -21,6 +21,7 @@ import type { CommitLog } from '../log/commit-log.ts';
 import { deadSlotFate, DefiniteFailure, lostForCertain, outcomeUnknown, readFate, refKey } from './fate.ts';
 import type { Fate, Undecided } from './fate.ts';
 import type { Follower } from './follow.ts';
+import { GroupDelay } from './group-delay.ts';
 import { SlotRace } from './slot-race.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 
@@ -83,6 +84,7 @@ const maxGroupBytes = 4 * 1024 * 1024;
 
 export class LogWriter {
   readonly #options: LogWriterOptions;
+  readonly #delay: GroupDelay;
   #queue: Waiting[] = [];
   #running: Promise<void> | undefined;
   /** Whether others had been faster when the last flush came to put. */
@@ -94,6 +96,7 @@ export class LogWriter {
 
   constructor(options: LogWriterOptions) {
     this.#options = options;
+    this.#delay = new GroupDelay(options.environment);
     this.#undecided = options.undecided;
   }
 
@@ -126,6 +129,7 @@ export class LogWriter {
       }
       signal.addEventListener('abort', onAbort, { once: true });
       this.#queue.push(waiting);
+      this.#delay.came(this.#queue.length);
       this.#running ??= this.#run();
     });
   }
@@ -184,13 +188,17 @@ export class LogWriter {
   }
 
   async #run(): Promise<void> {
+    const { environment } = this.#options;
     while (this.#queue.length > 0) {
+      await this.#delay.over(() => this.#queue.length);
+      const startedMs = environment.monotonicMs();
       const group = this.#takeGroup();
       try {
         await this.#commitGroup(group);
       } catch (error) {
         rejectAll(group, error);
       }
+      this.#delay.ended(group.length + this.#queue.length, startedMs);
     }
     // In one step with the look at the queue: a flush that came in between would wait for nobody.
     this.#running = undefined;

@@ -177,7 +177,9 @@ export class SimNode {
     trace.add(this.name, `${what} failed: ${code ?? String(error)}`);
     if (code !== undefined && expectedCodes.has(code)) return;
     if (this.#versions?.explains(error) === true) return;
-    if (code === 'CORRUPTION' && (config.faults.damaged ?? 0) > 0) return;
+    // Where it is the byte with the version that is damaged, a block seems to be of a later one.
+    const isOfDamage = code === 'CORRUPTION' || code === 'UNKNOWN_FORMAT';
+    if (isOfDamage && (config.faults.damaged ?? 0) > 0) return;
     judge.fail('unexpected error', `${this.name}: ${what}: ${inspect(error)}`);
   }
 
