@@ -123,10 +123,7 @@ export class LogWriter {
         signal.removeEventListener('abort', onAbort);
         how();
       };
-      if (signal.aborted) {
-        onAbort();
-        return;
-      }
+      if (signal.aborted) return onAbort();
       signal.addEventListener('abort', onAbort, { once: true });
       this.#queue.push(waiting);
       this.#delay.came(this.#queue.length);
@@ -188,17 +185,15 @@ export class LogWriter {
   }
 
   async #run(): Promise<void> {
-    const { environment } = this.#options;
     while (this.#queue.length > 0) {
       await this.#delay.over(() => this.#queue.length);
-      const startedMs = environment.monotonicMs();
       const group = this.#takeGroup();
       try {
         await this.#commitGroup(group);
       } catch (error) {
         rejectAll(group, error);
       }
-      this.#delay.ended(group.length + this.#queue.length, startedMs);
+      this.#delay.ended(group.length + this.#queue.length);
     }
     // In one step with the look at the queue: a flush that came in between would wait for nobody.
     this.#running = undefined;

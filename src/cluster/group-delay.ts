@@ -17,6 +17,7 @@ export class GroupDelay {
   readonly #environment: Environment;
   /** How many flushes were in the last commit, or waited for its end. */
   #expected = 0;
+  #begunMs = 0;
   #untilMs = 0;
   #onAll: (() => void) | undefined;
 
@@ -24,11 +25,11 @@ export class GroupDelay {
     this.#environment = environment;
   }
 
-  /** A commit has ended that began at `sinceMs`: `flushes` were in it, or had come meanwhile. */
-  ended(flushes: number, sinceMs: number): void {
+  /** A commit has ended: `flushes` were in it, or had come meanwhile. */
+  ended(flushes: number): void {
     const nowMs = this.#environment.monotonicMs();
     this.#expected = flushes;
-    this.#untilMs = nowMs + Math.min(longestMs, (nowMs - sinceMs) * partOfCommit);
+    this.#untilMs = nowMs + Math.min(longestMs, (nowMs - this.#begunMs) * partOfCommit);
   }
 
   /** A flush has come: `flushes` wait now. */
@@ -36,12 +37,20 @@ export class GroupDelay {
     if (flushes >= this.#expected) this.#onAll?.();
   }
 
-  /** Resolves once as many flushes wait as are expected, or it is not worth while to wait for more. */
+  /**
+   * Resolves when the next commit is to begin: once as many flushes wait as are expected, or it is not worth while to wait for
+   * more.
+   */
   async over(waiting: () => number): Promise<void> {
-    if (!this.#isWorthwhile(waiting(), 0)) return;
-    // Some have their answer already, and have only not come to run.
-    await this.#environment.yieldToEventLoop();
-    if (!this.#isWorthwhile(waiting(), leastTimerMs)) return;
+    if (this.#isWorthwhile(waiting(), 0)) {
+      // Some have their answer already, and have only not come to run.
+      await this.#environment.yieldToEventLoop();
+      if (this.#isWorthwhile(waiting(), leastTimerMs)) await this.#allOrTime();
+    }
+    this.#begunMs = this.#environment.monotonicMs();
+  }
+
+  async #allOrTime(): Promise<void> {
     let timer: Timer | undefined;
     await new Promise<void>((resolve) => {
       this.#onAll = resolve;
