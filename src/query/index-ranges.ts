@@ -43,7 +43,12 @@ function rangeBehind(values: Uint8Array, { from, to }: KeyRange): KeyRange {
 
 /** Goes by what is known of each field of the index. Undefined if the conditions contradict each other. */
 export function indexRanges(byField: readonly (FieldAccess | undefined)[]): IndexRanges | undefined {
-  if (byField.some((access) => access !== undefined && access.keys === undefined)) return undefined;
+  for (const access of byField) if (access !== undefined && access.keys === undefined) return undefined;
+  const [first] = byField;
+  // Most have one field: then there is nothing to be put together.
+  if (byField.length === 1 && first?.keys?.kind === 'ranges') {
+    return { ranges: first.keys.ranges, covered: first.covered, used: 1, oneValue: false };
+  }
   let values: Uint8Array[] = [noBytes];
   let used = 0;
   const covered: Condition[] = [];

@@ -101,6 +101,11 @@ export interface Estimated {
   estimate: CostEstimate;
 }
 
+/** Whether rows come by one access. */
+function isSingle({ candidate: { access } }: Estimated): boolean {
+  return access.kind !== 'union' && access.kind !== 'intersection';
+}
+
 /** Leaves that so many rows in random places are in. */
 function leavesOf(rows: number, leaves: number): number {
   return leaves <= 1 ? Math.min(rows, leaves) : leaves * (1 - (1 - 1 / leaves) ** rows);
@@ -198,7 +203,7 @@ export class PlanCosts {
   /** The access that gives the fewest entries. */
   #fewest(all: readonly Estimated[]): Estimated {
     // What is found by several accesses is not sampled.
-    const single = all.filter(({ candidate: { access } }) => access.kind !== 'union' && access.kind !== 'intersection');
+    const single = all.filter(isSingle);
     return (single.length === 0 ? all : single).reduce((best, one) =>
       one.access.entries < best.access.entries ? one : best,
     );
@@ -206,8 +211,12 @@ export class PlanCosts {
 
   /** Rows that match, where an access gives just them; undefined where rows must be tested to know. */
   countedMatches(all: readonly Estimated[]): number | undefined {
-    const { candidate, access } = this.#fewest(all);
-    return residualOf(this.#query, candidate.covered).length === 0 ? access.entries : undefined;
+    let fewest: Estimated | undefined;
+    for (const one of all) {
+      if (fewest !== undefined && fewest.access.entries <= one.access.entries) continue;
+      if (isSingle(one) && residualOf(this.#query, one.candidate.covered).length === 0) fewest = one;
+    }
+    return fewest?.access.entries;
   }
 
   /**
