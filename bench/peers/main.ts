@@ -2,7 +2,8 @@
  * The benchmark beside other databases. Without options it takes some minutes, prints its figures and changes nothing.
  *
  *   --rows 1000000          how many rows; --rounds, how often
- *   --parts load,reads      of load, reads, writes, store (on an object store) and growth (get against the number of rows)
+ *   --parts load,reads      of load, reads, sorted (rows of a country side by side), writes, store (on an object store)
+ *                           and growth (get against the number of rows)
  *   --contenders StoreDb,lmdb    some of those in contenders.ts; --workloads get,ycsb-c    some of those in workloads.ts
  *   --sizes 1000,10000000   the numbers of rows of growth
  *   --budget-ms 300         how long each measurement takes; --delay-ms 20    what each request of the store takes
@@ -19,20 +20,22 @@ import Table from 'cli-table3';
 import { absent, openers, storeOpeners } from './contenders.ts';
 import { figuresFile, merged, noFigures, readFigures, writeFigures } from './figures.ts';
 import type { Figures } from './figures.ts';
+import { fileLimit } from './limits.ts';
 import { LocalRounds } from './rounds.ts';
 import type { LocalPart } from './rounds.ts';
 import { StoreRounds } from './store-rounds.ts';
 import { pageWith, printedTables } from './page.ts';
 import { plots } from './plots.ts';
+import { sortedWorkloads } from './workloads.ts';
 
 type Part = LocalPart | 'store';
-const knownParts: ReadonlySet<Part> = new Set<Part>(['load', 'reads', 'writes', 'growth', 'store']);
+const knownParts: ReadonlySet<Part> = new Set<Part>(['load', 'reads', 'sorted', 'writes', 'growth', 'store']);
 
 const { values } = parseArgs({
   options: {
     rows: { type: 'string', default: '171075' },
     rounds: { type: 'string', default: '3' },
-    parts: { type: 'string', default: 'load,reads,writes' },
+    parts: { type: 'string', default: 'load,reads,sorted,writes' },
     contenders: { type: 'string' },
     workloads: { type: 'string' },
     'budget-ms': { type: 'string', default: '300' },
@@ -106,11 +109,20 @@ async function measure(root: string, onStep: (name: string, sofar: Figures) => v
   };
   const step = (name: string, sofar: Figures): void => onStep(name, merged(figures, sofar));
   const local = { rounds, budgetMs, root, onStep: step };
-  const localParts = parts.filter((part) => part !== 'store' && part !== 'growth');
+  const localParts = parts.filter((part) => part !== 'store' && part !== 'growth' && part !== 'sorted');
   if (localParts.length > 0) {
     const only = values.workloads?.split(',');
     const names = contenders ?? Object.keys(openers);
     add(await new LocalRounds({ ...local, parts: localParts, contenders: names, only, rows }).run());
+  }
+  if (parts.includes('writes')) add(fileLimit(root, rows, rounds));
+  if (parts.includes('sorted')) {
+    const options = {
+      parts: ['sorted'] as const,
+      contenders: contenders ?? Object.keys(openers),
+      only: sortedWorkloads,
+    };
+    add(await new LocalRounds({ ...local, ...options, rows }).run());
   }
   for (const size of parts.includes('growth') ? values.sizes.split(',').map(Number) : []) {
     const options = { parts: ['growth'] as const, contenders: contenders ?? ['StoreDb'], only: ['get', 'ycsb-c'] };

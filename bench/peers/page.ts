@@ -5,10 +5,13 @@ import { medianIn, medianOf } from './figures.ts';
 import type { Figures, Measurement } from './figures.ts';
 import { goals, storeFigures } from './goals.ts';
 import type { StoreFigure } from './goals.ts';
-import { workloads } from './workloads.ts';
+import { sortedName, sortedWorkloads, workloads } from './workloads.ts';
 
 export const workloadTitles: ReadonlyMap<string, string> = new Map([
-  ...workloads.map(({ name, title, unit }) => [name, `${title}, ${unit}/s`] as const),
+  ...workloads.flatMap(({ name, title, unit }) => {
+    const own = [name, `${title}, ${unit}/s`] as const;
+    return sortedWorkloads.includes(name) ? [own, [sortedName(name), `${own[1]}, side by side`] as const] : [own];
+  }),
   ['load-batches', 'load in batches of 10,000, rows/s'],
   ['load-bulk', 'load in bulk, sorted, rows/s'],
 ]);

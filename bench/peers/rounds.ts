@@ -1,13 +1,15 @@
 /** The local part of the benchmark: contenders in turns, round after round, since a machine's speed drifts. */
 import { Child } from './child.ts';
 import { Cities } from './cities.ts';
+import type { CityOrder } from './cities.ts';
 import { firstLineOf, noFigures } from './figures.ts';
 import type { Figures, Measurement } from './figures.ts';
 import { openPlain } from './plain.ts';
 import type { Reached, Request, Value } from './worker.ts';
-import { answers, workloads } from './workloads.ts';
+import { answers, sortedName, workloads } from './workloads.ts';
 
-export type LocalPart = 'load' | 'reads' | 'writes' | 'growth';
+/** `sorted`: reads by an index where the rows of a country lie side by side. */
+export type LocalPart = 'load' | 'reads' | 'sorted' | 'writes' | 'growth';
 
 export interface LocalOptions {
   readonly parts: readonly LocalPart[];
@@ -40,8 +42,8 @@ export class LocalRounds {
     for (const name of contenders) this.#children.set(name, new Child('worker.ts', [name, root]));
     try {
       await this.#load();
-      if (this.#options.parts.some((part) => part === 'reads' || part === 'writes')) await this.#check();
-      for (const part of ['reads', 'writes', 'growth'] as const) await this.#measure(part);
+      if (this.#options.parts.some((part) => part !== 'load' && part !== 'growth')) await this.#check();
+      for (const part of ['reads', 'sorted', 'writes', 'growth'] as const) await this.#measure(part);
       for (const name of this.#children.keys()) await this.#ask('load', name, { kind: 'close' });
     } finally {
       for (const child of this.#children.values()) child.kill();
@@ -55,6 +57,10 @@ export class LocalRounds {
 
   #wants(workload: string): boolean {
     return this.#options.only?.includes(workload) ?? true;
+  }
+
+  get #order(): CityOrder {
+    return this.#options.parts.includes('sorted') ? 'file' : 'mixed';
   }
 
   /** What a contender answers; undefined where it failed. Then the failure is noted. */
@@ -91,7 +97,7 @@ export class LocalRounds {
       for (const name of this.#children.keys()) {
         if (slow.has(`${name} ${how}`)) continue;
         this.#step(`${name}: load, ${how}, round ${round + 1}`);
-        const value = await this.#ask('load', name, { kind: 'load', rows, how });
+        const value = await this.#ask('load', name, { kind: 'load', rows, how, order: this.#order });
         if (value === undefined) {
           // Nothing else can be measured on it.
           if (how === 'batches' || !isMeasured) this.#drop(name);
@@ -105,7 +111,7 @@ export class LocalRounds {
     if (isMeasured && this.#wants('load-bulk')) {
       for (let round = 0; round < rounds; round++) await load('bulk', round);
     }
-    if (parts.includes('growth')) {
+    if (parts.includes('growth') || parts.includes('sorted')) {
       await load('bulk', 0);
       return;
     }
@@ -124,7 +130,7 @@ export class LocalRounds {
   async #check(): Promise<void> {
     const { rows } = this.#options;
     this.#step('answers');
-    const plain = openPlain(new Cities().range(0, rows));
+    const plain = openPlain(new Cities(this.#order).range(0, rows));
     for (const workload of Object.keys(answers)) {
       if (!this.#wants(workload)) continue;
       const expected = await answers[workload]?.(plain, rows);
@@ -138,7 +144,7 @@ export class LocalRounds {
     }
   }
 
-  async #measure(part: 'reads' | 'writes' | 'growth'): Promise<void> {
+  async #measure(part: 'reads' | 'sorted' | 'writes' | 'growth'): Promise<void> {
     const { parts, rounds, budgetMs } = this.#options;
     if (!parts.includes(part)) return;
     const failed = new Set<string>();
@@ -150,7 +156,7 @@ export class LocalRounds {
           this.#step(`${name}: ${workload}, round ${round + 1}`);
           const value = await this.#ask(part, name, { kind: 'measure', workload, round, budgetMs });
           if (value === undefined) failed.add(`${name} ${workload}`);
-          else this.#note(part, workload, name, value);
+          else this.#note(part, part === 'sorted' ? sortedName(workload) : workload, name, value);
           if (part === 'writes') await this.#ask(part, name, { kind: 'settle' });
         }
       }

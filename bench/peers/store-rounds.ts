@@ -4,6 +4,7 @@ import type { StoreTarget } from './contender.ts';
 import { firstLineOf, noFigures } from './figures.ts';
 import type { Figures } from './figures.ts';
 import { Input } from './input.ts';
+import { storeLimit } from './limits.ts';
 import type { ServerRequest, Traffic } from './store-server.ts';
 import type { StoreRequest } from './store-worker.ts';
 
@@ -46,6 +47,8 @@ export class StoreRounds {
         for (const name of loaded) await this.#attempt(name, 'opened', (worker) => this.#open(name, worker, round));
         for (const name of loaded) await this.#attempt(name, 'written', (worker) => this.#write(name, worker, round));
       }
+      const { endpoint } = (await this.#server.ask({ kind: 'target', prefix: '' })) as StoreTarget;
+      this.#figures.measurements.push(...(await storeLimit(endpoint, rows, rounds)));
     } finally {
       this.#server.kill();
     }

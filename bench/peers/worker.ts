@@ -5,13 +5,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { Cities } from './cities.ts';
+import type { CityOrder } from './cities.ts';
 import type { Contender, LoadKind } from './contender.ts';
 import { openers } from './contenders.ts';
 import { Input } from './input.ts';
 import { answers, workloads } from './workloads.ts';
 
 export type Request =
-  | { readonly kind: 'load'; readonly rows: number; readonly how: LoadKind }
+  | { readonly kind: 'load'; readonly rows: number; readonly how: LoadKind; readonly order: CityOrder }
   | { readonly kind: 'answer'; readonly workload: string }
   | { readonly kind: 'measure'; readonly workload: string; readonly round: number; readonly budgetMs: number }
   | { readonly kind: 'settle' }
@@ -54,7 +55,6 @@ const longMs = 4000;
 class Worker {
   readonly #name: string;
   readonly #root: string;
-  readonly #cities = new Cities();
   readonly #times = new Map<string, number>();
   /** Of work that takes so long that once is enough. */
   readonly #long = new Map<string, Reached>();
@@ -68,7 +68,7 @@ class Worker {
   }
 
   async answer(request: Request): Promise<Value> {
-    if (request.kind === 'load') return this.#load(request.rows, request.how);
+    if (request.kind === 'load') return this.#load(request.rows, request.how, new Cities(request.order));
     if (request.kind === 'close') {
       await this.#close();
       return 'closed';
@@ -94,7 +94,7 @@ class Worker {
   }
 
   /** Loads anew, and goes on with that. Making the rows does not count. */
-  async #load(rows: number, how: LoadKind): Promise<Reached> {
+  async #load(rows: number, how: LoadKind, cities: Cities): Promise<Reached> {
     await this.#close();
     this.#folder = await mkdtemp(path.join(this.#root, 'load-'));
     this.#rows = rows;
@@ -103,7 +103,7 @@ class Worker {
     const watch = new Stopwatch();
     const loader = await this.#contender.loader(how);
     for (let from = 0; from < rows; from += batchRows) {
-      const batch = this.#cities.range(from, Math.min(rows, from + batchRows));
+      const batch = cities.range(from, Math.min(rows, from + batchRows));
       await watch.time(() => loader.add(batch));
     }
     await watch.time(() => loader.finish());

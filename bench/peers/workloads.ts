@@ -145,6 +145,14 @@ export const workloads: readonly Workload[] = [
   },
 ];
 
+/** Those that are measured once more where the rows of a country lie side by side. */
+export const sortedWorkloads: readonly string[] = ['country-all', 'country-100'];
+
+/** Under which name that is. */
+export function sortedName(workload: string): string {
+  return `sorted-${workload}`;
+}
+
 function valuesOf(row: unknown): unknown[] | undefined {
   if (row === undefined || row === null) return undefined;
   const { id, name, country, lat, lng, population } = row as City;

@@ -123,11 +123,12 @@ export class LogWriter {
         signal.removeEventListener('abort', onAbort);
         how();
       };
-      if (signal.aborted) return onAbort();
-      signal.addEventListener('abort', onAbort, { once: true });
-      this.#queue.push(waiting);
-      this.#delay.came(this.#queue.length);
-      this.#running ??= this.#run();
+      if (signal.aborted) onAbort();
+      else {
+        signal.addEventListener('abort', onAbort, { once: true });
+        this.#delay.came(this.#queue.push(waiting));
+        this.#running ??= this.#run();
+      }
     });
   }
 
