@@ -241,6 +241,11 @@ export class UnknownFormatError extends StoreDbError {
   }
 }
 
+/** Whether an object was there and its bytes say nothing: damaged, or of a version that is not known, as damage can make it seem. */
+export function isUnreadable(error: unknown): error is CorruptionError | UnknownFormatError {
+  return error instanceof CorruptionError || error instanceof UnknownFormatError;
+}
+
 /** What is stored is no longer the database that was opened: another id, or an older state that was restored. */
 export class DatabaseReplacedError extends StoreDbError {
   constructor(message: string) {

@@ -2,7 +2,7 @@
  * The check of a version of a table that comes up beside the truth: its rows and indexes are whole, every row has the row
  * of the truth that it goes with in the base and, where all of them are made and in line, there are as many as in the truth.
  */
-import { CorruptionError } from '../base/errors.ts';
+import { isUnreadable } from '../base/errors.ts';
 import type { Node } from '../format/node.ts';
 import { BesideRows } from '../table/beside-rows.ts';
 import type { Beside } from '../table/view.ts';
@@ -50,7 +50,7 @@ async function isIn(tree: Tree, key: Uint8Array): Promise<boolean> {
   try {
     return (await tree.lookup(key)) !== undefined;
   } catch (error) {
-    if (error instanceof CorruptionError) return true;
+    if (isUnreadable(error)) return true;
     throw error;
   }
 }

@@ -2,7 +2,7 @@
  * The check of blobs: every reference in a row is listed in `_blobs` with that row as its owner, every record's owner
  * refers back, no blob is listed as deleted as well, and every object is there, with the size and checksums of its record.
  */
-import { BlobNotFoundError, CorruptionError } from '../base/errors.ts';
+import { BlobNotFoundError, isUnreadable } from '../base/errors.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import { blobsSchema, checkBlobRecord, deletedBlobsSchema } from '../blob/blob-tables.ts';
 import type { BlobRecord } from '../blob/blob-tables.ts';
@@ -177,7 +177,7 @@ export class BlobCheck {
       this.counts.bytes += record.sizeBytes;
     } catch (error) {
       if (error instanceof BlobNotFoundError) findings.add(subject, name, `The blob of ${owner} is missing`);
-      else if (error instanceof CorruptionError) findings.add(subject, name, `${error.message}: that of ${owner}`);
+      else if (isUnreadable(error)) findings.add(subject, name, `${error.message}: that of ${owner}`);
       else throw error;
     }
     this.#run.done(1);

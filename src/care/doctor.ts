@@ -1,7 +1,7 @@
 /** Looks at a store before, while or after a database is open on it: whether it is safe, and what is there. */
 import { Deadline } from '../base/deadline.ts';
 import type { Environment } from '../base/env.ts';
-import { CorruptionError, NotSupportedError, UnknownFormatError } from '../base/errors.ts';
+import { CorruptionError, NotSupportedError, UnknownFormatError, isUnreadable } from '../base/errors.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import { findStrayObject } from '../cluster/opening.ts';
 import type { Role } from '../cluster/role.ts';
@@ -119,7 +119,7 @@ async function readBlock0(driver: StorageDriver, prefix: string, signal: AbortSi
       return decodeBlock0(result.bytes);
     } catch (error) {
       // The damage may be on the way only.
-      if (!(error instanceof CorruptionError) || attempt > 1) throw error;
+      if (!isUnreadable(error) || attempt > 1) throw error;
     }
   }
 }

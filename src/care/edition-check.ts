@@ -3,7 +3,7 @@
  * registered here in that version, the one that the function makes; where all are made, there are as many as rows.
  */
 import { ByteWriter, compareBytes } from '../base/bytes.ts';
-import { CorruptionError } from '../base/errors.ts';
+import { isUnreadable } from '../base/errors.ts';
 import { MalformedKey } from '../format/ordered-key.ts';
 import { isFailedEntry } from '../format/result-component.ts';
 import type { Node } from '../format/node.ts';
@@ -103,7 +103,7 @@ class EditionCheck {
       if (compareBytes(implied.finish(), entry) !== 0) add('is not the one that its function makes of the row');
     } catch (error) {
       if (error instanceof MalformedKey) add(`cannot be read: ${error.message}`);
-      else if (error instanceof CorruptionError) findings.addError({ table: name }, error, leaf.name);
+      else if (isUnreadable(error)) findings.addError({ table: name }, error, leaf.name);
       else throw error;
     }
   }

@@ -1,5 +1,5 @@
 /** What a check has found, each thing once, and not so much of one kind that nobody can read it. */
-import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
+import { isUnreadable } from '../base/errors.ts';
 import { toHex } from '../base/bytes.ts';
 import { MalformedKey } from '../format/ordered-key.ts';
 import { describeValue } from '../format/values.ts';
@@ -30,7 +30,7 @@ export class Findings {
 
   /** Takes note of what damage was met with; anything else is thrown again. `name`: where the error does not tell. */
   addError(subject: Subject, error: unknown, name: string): void {
-    if (error instanceof CorruptionError || error instanceof UnknownFormatError) {
+    if (isUnreadable(error)) {
       this.add(subject, error.key === '' ? name : error.key, error.message);
     } else if (error instanceof MalformedKey) this.add(subject, name, error.message);
     else throw error;

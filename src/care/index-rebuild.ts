@@ -3,7 +3,7 @@
  * how they are damaged; but every row must be there, or the new index would hide that some are lost.
  */
 import { ByteWriter, compareBytes } from '../base/bytes.ts';
-import { CorruptionError } from '../base/errors.ts';
+import { CorruptionError, isUnreadable } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { IndexChanges } from '../cluster/index-changes.ts';
@@ -182,7 +182,7 @@ export class IndexRebuild {
         if (pacer.due()) await pacer.pause();
       }
     } catch (error) {
-      if (!(error instanceof CorruptionError)) throw error;
+      if (!isUnreadable(error)) throw error;
       throw new RowsUnreadable(table.shape.name, this.#view.block0.generation, error);
     }
     return rows;

@@ -1,5 +1,5 @@
 /** What can be said of rows whose block is damaged or missing: which they are, and which earlier state still has them. */
-import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
+import { isUnreadable } from '../base/errors.ts';
 import type { Block0 } from '../format/block0.ts';
 import { blockName } from '../format/keys.ts';
 import { BlockCache } from '../memory/block-cache.ts';
@@ -80,7 +80,7 @@ async function countRows(
     }
     return rows;
   } catch (error) {
-    if (error instanceof CorruptionError || error instanceof UnknownFormatError) return undefined;
+    if (isUnreadable(error)) return undefined;
     throw error;
   }
 }

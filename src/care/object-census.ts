@@ -3,7 +3,7 @@
  * would remove it, or it is nothing of the database's at all. Shares no code with what collects garbage, so that each
  * checks the other.
  */
-import { CorruptionError } from '../base/errors.ts';
+import { isUnreadable } from '../base/errors.ts';
 import type { Block0 } from '../format/block0.ts';
 import {
   block0Name,
@@ -127,7 +127,7 @@ export class ObjectCensus {
       if (oldest !== undefined && !(await isListed(oldest, '_deleted_blobs', blob))) return 'kept';
       return run.reachedAll ? 'garbage' : 'unsure';
     } catch (error) {
-      if (!(error instanceof CorruptionError)) throw error;
+      if (!isUnreadable(error)) throw error;
       return 'unsure';
     }
   }

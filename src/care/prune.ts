@@ -6,7 +6,7 @@
  */
 import type { Environment } from '../base/env.ts';
 import { Pacer } from '../base/pacer.ts';
-import { CorruptionError, InvalidOptionError, StorageError } from '../base/errors.ts';
+import { InvalidOptionError, StorageError, isUnreadable } from '../base/errors.ts';
 import { backupName, blobName, folders } from '../format/keys.ts';
 import { BlockCache } from '../memory/block-cache.ts';
 import type { ListEntry } from '../storage/driver.ts';
@@ -142,7 +142,7 @@ class Pruning {
     // Only to know that they need not be spared: where they cannot be read, time tells.
     const given = await this.#namesOf(removed, claim).catch((error: unknown) => {
       signal?.throwIfAborted();
-      if (!(error instanceof CorruptionError || error instanceof InvalidOptionError)) throw error;
+      if (!(isUnreadable(error) || error instanceof InvalidOptionError)) throw error;
       return new Set<string>();
     });
     const unneeded: ListEntry[] = [];

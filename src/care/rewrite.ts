@@ -9,7 +9,7 @@ import { checksum } from '../base/checksum.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { EncryptionKeyError } from '../base/encryption-errors.ts';
-import { CorruptionError, StorageError, UnknownFormatError } from '../base/errors.ts';
+import { StorageError, isUnreadable } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
 import { Codec } from '../format/capsule.ts';
 import { backupFolder, block0Name, folders, parseBlobName } from '../format/keys.ts';
@@ -130,10 +130,7 @@ class Rewriting {
     try {
       await this.#bringOver(name);
     } catch (error) {
-      const isOfObject = [CorruptionError, UnknownFormatError, EncryptionKeyError].some(
-        (kind) => error instanceof kind,
-      );
-      if (!isOfObject) throw error;
+      if (!isUnreadable(error) && !(error instanceof EncryptionKeyError)) throw error;
       this.#failed.push({ name, message: (error as Error).message });
     }
     this.#done++;

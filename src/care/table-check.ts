@@ -9,7 +9,7 @@ import { decodeRow, readField } from '../format/row-decode.ts';
 import { rowMarks } from '../format/row-layout.ts';
 import { describeValue } from '../format/values.ts';
 import type { OrderedValue } from '../base/order.ts';
-import { CorruptionError } from '../base/errors.ts';
+import { isUnreadable } from '../base/errors.ts';
 import { findDuplicates } from '../table/duplicate-values.ts';
 import type { QueryHost } from '../table/query-host.ts';
 import { endOfValues, indexLeafShape } from '../table/table-shape.ts';
@@ -139,7 +139,7 @@ export class TableCheck {
         if ((await layer.lookup(key)) !== undefined) return true;
       } catch (error) {
         // Found where that layer is checked.
-        if (!(error instanceof CorruptionError)) throw error;
+        if (!isUnreadable(error)) throw error;
       }
     }
     return false;
@@ -168,7 +168,7 @@ export class TableCheck {
         findings.add({ table: shape.name }, leaf.name, `Row ${i} stands under the key of another`);
       }
     } catch (error) {
-      if (!(error instanceof CorruptionError)) throw error;
+      if (!isUnreadable(error)) throw error;
       findings.add({ table: shape.name }, error.key, `Row ${i}: ${error.message}`);
     }
   }

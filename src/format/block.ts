@@ -68,7 +68,7 @@ export function openBlock(name: string, block: Uint8Array): BlockKind {
     refuseCapsule(name, block);
     throw new UnknownFormatError(
       name,
-      `The block has format version ${version}, and this version of store-db reads ${newest}: upgrade it`,
+      `The block has format version ${version}, and this version of store-db reads ${newest}: upgrade it, unless the block is damaged`,
     );
   }
   const view = new DataView(block.buffer, block.byteOffset, block.byteLength);

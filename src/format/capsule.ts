@@ -137,7 +137,7 @@ function unknownCapsule(name: string, capsule: Uint8Array): UnknownFormatError {
   const what = `version ${capsule[7]}, codec ${capsule[8]}, encryption ${capsule[9]}`;
   return new UnknownFormatError(
     name,
-    `The object is compressed or encrypted in a way (${what}) that this version of store-db does not know: upgrade it`,
+    `The object is compressed or encrypted in a way (${what}) that this version of store-db does not know: upgrade it, unless the object is damaged`,
   );
 }
 

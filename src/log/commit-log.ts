@@ -2,7 +2,7 @@
  * The slots of the commit log as objects. What a slot shows decides nothing by itself: see docs/protocol.md, and
  * follow.ts and append.ts, which confirm it.
  */
-import { CorruptionError } from '../base/errors.ts';
+import { isUnreadable } from '../base/errors.ts';
 import { decodeCommit } from '../format/commit.ts';
 import type { Commit } from '../format/commit.ts';
 import { commitName } from '../format/keys.ts';
@@ -25,7 +25,7 @@ export class CommitLog {
       try {
         return decodeCommit(slot, result.bytes);
       } catch (error) {
-        if (!(error instanceof CorruptionError) || attempt > 1) throw error;
+        if (!isUnreadable(error) || attempt > 1) throw error;
       }
     }
   }

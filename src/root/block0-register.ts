@@ -10,7 +10,7 @@
  */
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
-import { ContentionError, CorruptionError, DatabaseReplacedError, StorageError } from '../base/errors.ts';
+import { ContentionError, DatabaseReplacedError, StorageError, isUnreadable } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import type { Logger } from '../base/logger.ts';
 import { newId } from '../base/ids.ts';
@@ -88,7 +88,7 @@ export class Block0Register {
       try {
         return { block0: decodeBlock0(result.bytes), etag: result.etag };
       } catch (error) {
-        if (!(error instanceof CorruptionError) || attempt > 1) throw error;
+        if (!isUnreadable(error) || attempt > 1) throw error;
       }
     }
   }

@@ -1,7 +1,7 @@
 /** A cache driver around another one that encrypts what goes there: where a database is encrypted, so is what is cached of it. */
 import type { Environment } from '../base/env.ts';
 import { EncryptionKeyError } from '../base/encryption-errors.ts';
-import { CorruptionError } from '../base/errors.ts';
+import { isUnreadable } from '../base/errors.ts';
 import type { CacheDriver } from './cache-driver.ts';
 import { Capsules } from './capsules.ts';
 import type { Protection } from './protection.ts';
@@ -25,7 +25,7 @@ export class CapsuleCache implements CacheDriver {
       return isEncrypted || this.#capsules.protection.current === undefined ? content : undefined;
     } catch (error) {
       // With a key that was given up, or damaged: it is in the store.
-      if (error instanceof EncryptionKeyError || error instanceof CorruptionError) return undefined;
+      if (error instanceof EncryptionKeyError || isUnreadable(error)) return undefined;
       throw error;
     }
   }

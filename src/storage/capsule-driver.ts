@@ -4,7 +4,7 @@
  * tried out with passes as it is.
  */
 import { NotEncryptedError } from '../base/encryption-errors.ts';
-import { CorruptionError, NotSupportedError, StorageError } from '../base/errors.ts';
+import { CorruptionError, NotSupportedError, StorageError, isUnreadable } from '../base/errors.ts';
 import type { Environment } from '../base/env.ts';
 import { compareBytes } from '../base/bytes.ts';
 import { decodeBlock0 } from '../format/block0.ts';
@@ -264,7 +264,7 @@ export class CapsuleDriver implements StorageDriver {
         if (found !== 'changed') return found;
         if (attempt >= maxAttempts) throw new StorageError(key, 'none', 'The object was rewritten again and again.');
       } catch (error) {
-        if (!(error instanceof CorruptionError) || damaged) throw error;
+        if (!isUnreadable(error) || damaged) throw error;
         damaged = true;
       }
       this.#heads.delete(key);
@@ -336,7 +336,7 @@ export class CapsuleDriver implements StorageDriver {
 
 /** Whether it may be gone when the object is read again. */
 function isDamage(error: unknown): boolean {
-  return error instanceof CorruptionError || error instanceof NotEncryptedError;
+  return isUnreadable(error) || error instanceof NotEncryptedError;
 }
 
 async function refusePresigning(): Promise<string> {

@@ -2,7 +2,7 @@
  * Where a tree's blocks come from. `find` and `peekChild` answer from memory without a promise; `load` goes to the store, once for
  * all who ask at the same time, and reads a damaged block a second time before it gives up.
  */
-import { CorruptionError } from '../base/errors.ts';
+import { CorruptionError, isUnreadable } from '../base/errors.ts';
 import { blockNames } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
 import type { BlockRef } from '../format/child-ref.ts';
@@ -138,7 +138,7 @@ export class BlockReader {
       return await this.#readOnce(name, part);
     } catch (error) {
       // Damage on the way is possible; damage in the store is there the second time too.
-      if (!(error instanceof CorruptionError) || error instanceof BlockGone) throw error;
+      if (!isUnreadable(error) || error instanceof BlockGone) throw error;
       return this.#readOnce(name, part);
     }
   }

@@ -3,7 +3,7 @@
  * writers rely on is looked at. What is wrong is reported and gone around, so that one damaged block does not hide the
  * next; only a store that does not answer ends the check.
  */
-import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
+import { isUnreadable } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import type { BlockRef } from '../format/child-ref.ts';
@@ -119,7 +119,7 @@ class TreeCheck {
     try {
       return await load();
     } catch (error) {
-      if (!(error instanceof CorruptionError) && !(error instanceof UnknownFormatError)) throw error;
+      if (!isUnreadable(error)) throw error;
       this.#report(error.key === '' ? parent : error.key, error.message);
       this.#options.onUnreadable?.(node);
       return undefined;

@@ -1,4 +1,4 @@
-import { CorruptionError } from '../../base/errors.ts';
+import { isUnreadable } from '../../base/errors.ts';
 import { decodeCommit } from '../../format/commit.ts';
 import { commitName } from '../../format/keys.ts';
 import { command, databasePositional } from '../command.ts';
@@ -61,7 +61,7 @@ export const log: Command = command({
       const found = await Promise.all(
         slots.map((slot) =>
           readSummary(place, slot, appliedSeq, signal).catch((error: unknown) => {
-            if (!(error instanceof CorruptionError)) throw error;
+            if (!isUnreadable(error)) throw error;
             damaged.push(error.message);
             return undefined;
           }),
