@@ -17,7 +17,7 @@ import type { Judge } from './judge.ts';
 import { applyOps, isRejected, rowsOf, textOf } from './model.ts';
 import type { Key, Op, State, TableRows } from './model.ts';
 import type { Row } from './tables.ts';
-import { isVersioned, people, peopleIn, rulesOf, versionNumbers } from './versions.ts';
+import { fittingFields, isVersioned, people, peopleIn, rulesOf, versionNumbers } from './versions.ts';
 
 interface VersionedEntry extends Entry {
   /** The version of its own row. */
@@ -38,8 +38,8 @@ const invariant = 'I13 migration';
 const nothing: Versioned = { truth: undefined, beside: undefined, entries: new Map() };
 
 /** Rows that cannot be migrated, as the newer version has them: nobody can show such a row. */
-function brokenRow(id: Key): Row {
-  return { id, broken: 'cannot be migrated' };
+function brokenRow(id: Key, known: Row = {}): Row {
+  return { ...known, id, broken: 'cannot be migrated' };
 }
 
 function textOfRow(row: Row | undefined): string {
@@ -193,7 +193,9 @@ export class VersionLedger {
     else {
       const own = entry.version === version ? entry.own : undefined;
       const row = newRow(this.#rulesOf(truth, version), { truth: entry.truth, own }) as Row | undefined;
-      rows.set(key, row ?? brokenRow(key));
+      // A query by the fields that fit need not come across the row.
+      const known = this.#custom ? {} : fittingFields(entry.truth as Row, version, own === undefined);
+      rows.set(key, row ?? brokenRow(key, known));
     }
   }
 

@@ -133,6 +133,20 @@ export function rulesOf(from: number, to: number, custom: boolean): Rules {
   };
 }
 
+/**
+ * What can be said of a row that cannot be migrated, in the version that it does not fit: without functions, each field is
+ * converted by itself. `isNew`: no row of that version was ever written.
+ */
+export function fittingFields(row: Row, to: number, isNew: boolean): Record<string, Value> {
+  const made: Record<string, Value> = {};
+  for (const name of fieldNames(to)) {
+    if (name in row) {
+      if (fits(name, row[name] as Value, to)) made[name] = row[name] as Value;
+    } else if (isNew) made[name] = name === 'level' ? 3 : null;
+  }
+  return made;
+}
+
 /** A row with all fields of a version. */
 export function completePerson(table: string, document: Row): Row {
   const version = Number(table.slice(people.length + 1));
