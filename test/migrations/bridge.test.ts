@@ -456,6 +456,32 @@ describe('a row that cannot be brought to the new version', () => {
   });
 });
 
+describe('a value that the new type of its field cannot hold', () => {
+  const fields = { id: { typeId: Types.int32 }, name: { typeId: Types.varchar } };
+  const ranked = { name: 'ranked', primaryKey: 'id', indexes: ['name'] } as const;
+  const ranked1: SchemaDefinition = { ...ranked, version: 1, fields: { ...fields, rank: { typeId: Types.int32 } } };
+  const ranked2: SchemaDefinition = { ...ranked, version: 2, fields: { ...fields, rank: { typeId: Types.int16 } } };
+
+  it('is no error where an index on another field tells that its row is not asked for', async () => {
+    const versions = new Versions();
+    const v1 = await versions.open(1, [ranked1]);
+    const v2 = await versions.open(2, [ranked2]);
+    const batch = v1.db.batch();
+    const rows = Array.from({ length: 200 }, (_, id) => ({
+      id,
+      name: `name ${id % 10}`,
+      rank: id === 70 ? 40_000 : id,
+    }));
+    for (const row of rows) void batch.insert('ranked', row);
+    await versions.run(batch.flush());
+    await versions.merge(v1);
+    await versions.run(v2.db.refresh());
+    const named = (name: string): Promise<unknown> => v2.db.query('ranked').where('name', '=', name).execute();
+    expect(await versions.run(named('name 1'))).toHaveLength(2);
+    expect(await versions.failure(named('name 70'))).toMatchObject({ code: 'MIGRATION', primaryKey: 70 });
+  });
+});
+
 describe('versions that cannot be had', () => {
   it('a third one, until the migration is over', async () => {
     const { versions, v2 } = await opened();
