@@ -47,6 +47,9 @@ const { values } = parseArgs({
   },
 });
 
+if (!import.meta.resolve('store-db').includes('/dist/')) {
+  throw new Error('What is to be measured is the package as it is built: run it by `npm run bench`.');
+}
 const rows = Number(values.rows);
 const rounds = Number(values.rounds);
 const parts = values.parts.split(',') as Part[];

@@ -23,6 +23,7 @@ export function comparePlans(
 ): Comparison {
   const costs = new PlanCosts(state, query);
   const all = costs.open(candidates);
+  costs.locateStop(all);
   const reestimate = (matches: number): void => {
     for (const one of all)
       one.estimate = costs.estimate(one.candidate, one.access, Math.min(matches, one.access.entries));

@@ -10,6 +10,7 @@ import { isMerged } from './intersection-stream.ts';
 import { mockRun } from './mock-run.ts';
 import { residualOf } from './plan.ts';
 import type { Access, Candidate, CompiledQuery, IntersectionAccess, UnionAccess } from './plan.ts';
+import { stopPosition } from './stop-position.ts';
 import { estimateEntries, estimateRanges, estimateTree } from './tree-estimate.ts';
 import type { TreeEstimate } from './tree-estimate.ts';
 
@@ -106,6 +107,11 @@ function isSingle({ candidate: { access } }: Estimated): boolean {
   return access.kind !== 'union' && access.kind !== 'intersection';
 }
 
+/** Whether the table is read from its first row on, in ascending order. */
+function isFullScan({ access, ordered }: Candidate): boolean {
+  return ordered && access.kind === 'table' && !access.descending && access.ranges[0]?.from === undefined;
+}
+
 /** Leaves that so many rows in random places are in. */
 function leavesOf(rows: number, leaves: number): number {
   return leaves <= 1 ? Math.min(rows, leaves) : leaves * (1 - (1 - 1 / leaves) ** rows);
@@ -117,6 +123,8 @@ export class PlanCosts {
   readonly #query: CompiledQuery;
   readonly #table: TreeEstimate;
   readonly #overlaid: number;
+  /** The part of the table that a scan goes through until it has enough rows, if that is known. */
+  #stop: number | undefined;
 
   constructor(state: TableState, query: CompiledQuery) {
     this.#state = state;
@@ -198,6 +206,18 @@ export class PlanCosts {
       const access = this.#accessOf(candidate);
       return { candidate, access, estimate: notEstimated };
     });
+  }
+
+  /** Finds out how far a scan has to go for as many rows as are wanted, if there is one and an index tells. */
+  locateStop(all: readonly Estimated[]): void {
+    const { limit, offset } = this.#query;
+    if (limit === undefined || this.#overlaid > 0 || !all.some(({ candidate }) => isFullScan(candidate))) return;
+    for (const { candidate } of all) {
+      const { access, covered } = candidate;
+      if (access.kind !== 'index' || !access.oneValue || residualOf(this.#query, covered).length > 0) continue;
+      this.#stop = stopPosition(this.#state, access, limit + offset);
+      return;
+    }
   }
 
   /** The access that gives the fewest entries. */
@@ -317,7 +337,8 @@ export class PlanCosts {
     const expected = stops ? needed / Math.max(matches, needed) : 1;
     if (candidate.access.kind === 'union') return this.#unionEstimate(candidate.access, matches);
     const tests = residualOf(this.#query, candidate.covered);
-    const part = tests.length === 0 ? expected : (expected + Math.min(1, expected * misfortune)) / 2;
+    const guessed = tests.length === 0 ? expected : (expected + Math.min(1, expected * misfortune)) / 2;
+    const part = (stops && isFullScan(candidate) ? this.#stop : undefined) ?? guessed;
     const { joint } = access;
     const others = joint?.others ?? 0;
     const entries = access.entries * part + others;

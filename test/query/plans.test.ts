@@ -66,6 +66,22 @@ async function warm(table: TestTable, indexes = allIndexes): Promise<void> {
 }
 
 describe('the plan', () => {
+  it('reads the table up to its limit only where the rows that match do not all lie far behind', async () => {
+    const query = { wheres: [['tenth', '=', 3]], limit: 20 } as const;
+    const chosen: Record<string, string> = {};
+    const positions = {
+      spread: (id: number) => id % 10 === 3,
+      first: (id: number) => id < count / 10,
+      last: (id: number) => id >= count - count / 10,
+    };
+    for (const [name, isThird] of Object.entries(positions)) {
+      const table = await tableOf((id) => ({ ...row(id), tenth: isThird(id) ? 3 : 4 }));
+      await warm(table);
+      chosen[name] = await accessOf(table, query);
+    }
+    expect(chosen).toEqual({ spread: 'table', first: 'table', last: 'tenth' });
+  });
+
   it('flips from the index to the table as the value becomes frequent', async () => {
     const rare = await tableOf((id) => ({ ...row(id), skewed: id % 1000 === 0 ? 5 : 0 }));
     const often = await tableOf((id) => ({ ...row(id), skewed: id % 3 === 0 ? 5 : 0 }));
