@@ -560,14 +560,16 @@ export class SimNode {
       judge.fail('I13 migration', `${this.name}: ${table} at the end is\n${found}\nIn the model:\n${expected}`);
   }
 
-  /** Now that nothing is flushed any more, all nodes must show the same. */
+  /** Now that nothing is flushed any more, nodes must show all; a commit that was given up may land while they look. */
   async finish(): Promise<void> {
     const { ledger, judge } = this.#world;
     if (!this.#started) await this.start();
     let refreshed = ledger.state;
+    let { tail } = ledger;
     for (let tries = 1; ; tries++) {
       try {
         refreshed = ledger.state;
+        ({ tail } = ledger);
         await this.db.refresh();
         break;
       } catch (error) {
@@ -578,7 +580,7 @@ export class SimNode {
     for (const { name } of schemas) {
       const rows = (await this.db.query(name).execute()) as Row[];
       const found = textOf(this.#modelled(name, rows));
-      this.#reader.judge(`table ${name} at the end`, name, ledger.tail, found, (state) => {
+      this.#reader.judge(`table ${name} at the end`, name, tail, found, (state) => {
         return textOf(sortedRows(rowsOf(state, name)));
       });
     }
