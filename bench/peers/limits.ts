@@ -5,7 +5,7 @@
 import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
-import { noFigures } from './figures.ts';
+import { medianOf, noFigures } from './figures.ts';
 import type { Figures, Measurement } from './figures.ts';
 
 export const limitName = 'limit';
@@ -63,13 +63,12 @@ export async function storeLimit(endpoint: string, rows: number, rounds: number)
     took.push(performance.now() - startedMs);
   }
   agent.destroy();
-  const median = took.toSorted((a, b) => a - b)[took.length >> 1] as number;
   const of = (workload: string, requests: number): Measurement => ({
     part: 'store',
     workload,
     rows,
     contender: limitName,
-    values: [requests * median],
+    values: [requests * medianOf(took)],
   });
   return [of('store-open-ms', 3), of('store-commit-ms', 2)];
 }

@@ -74,12 +74,9 @@ function someLeaf(tree: Tree, { from, to }: KeyRange, sequence: Sequence): Part 
 
 /** A row of a tree if all blocks on the way to it are in memory. */
 function glanceRow(tree: Tree, key: Uint8Array): RowHit | undefined {
-  if (tree.ref === null) return undefined;
-  let node = tree.glanceRoot();
-  while (node !== undefined && node.level > 0) node = tree.source.glanceChild(node, node.childFor(key));
-  const at = node?.find(key) ?? -1;
-  if (node === undefined || at < 0 || node.broken !== undefined) return undefined;
-  return { source: node, base: node.rowBase(at) };
+  const leaf = tree.glanceLeaf(key);
+  const at = leaf?.find(key) ?? -1;
+  return leaf === undefined || at < 0 ? undefined : { source: leaf, base: leaf.rowBase(at) };
 }
 
 class Sampler {

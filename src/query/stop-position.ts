@@ -16,10 +16,9 @@ export function stopPosition(state: TableState, access: IndexAccess, needed: num
   const { index, ranges } = access;
   const tree = state.treeOf(index) as Tree;
   const from = ranges[0]?.from;
-  if (tree.ref === null || from === undefined) return undefined;
-  let node = tree.glanceRoot();
-  while (node !== undefined && node.level > 0) node = tree.source.glanceChild(node, node.childFor(from));
-  if (node === undefined || node.broken !== undefined) return undefined;
+  if (from === undefined) return undefined;
+  const node = tree.glanceLeaf(from);
+  if (node === undefined) return undefined;
   const first = node.lowerBound(from);
   const last = Math.min(first + needed, node.count) - 1;
   // Its entries begin in the next leaf, or there are none.

@@ -65,6 +65,14 @@ export class Tree {
     return root?.level === this.ref?.level ? root : undefined;
   }
 
+  /** The leaf in which a key belongs if all blocks on the way are in memory, for planning as well. */
+  glanceLeaf(key: Uint8Array): Node | undefined {
+    if (this.ref === null) return undefined;
+    let node = this.glanceRoot();
+    while (node !== undefined && node.level > 0) node = this.source.glanceChild(node, node.childFor(key));
+    return node?.broken === undefined ? node : undefined;
+  }
+
   async loadRoot(): Promise<Node> {
     if (this.node !== undefined) return this.node;
     const root = await this.source.load(this.ref as BlockRef);

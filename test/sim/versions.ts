@@ -113,12 +113,8 @@ export function rulesOf(from: number, to: number, custom: boolean): Rules {
   const becomesLabel = custom && from === 1;
   return {
     forward: (row) => {
-      const made: Record<string, unknown> = {};
-      for (const name of fieldNames(to)) {
-        const value = (row[name] ?? null) as Value;
-        if (!fits(name, value, to)) return undefined;
-        made[name] = name in row ? value : name === 'level' ? 3 : null;
-      }
+      const made = fittingFields(row as Row, to, true);
+      if (Object.keys(made).length < fieldNames(to).length) return undefined;
       return becomesLabel ? { ...made, label: labelOf(row['text'] as Value) } : made;
     },
     back: (row, before) => {
