@@ -2,14 +2,11 @@
  * One table as one view sees it: the trees of Block 0 and, on top, what commits that are not merged yet have changed
  * (the committed cache). Immutable: a new commit gives a new state.
  */
-import { NodeEntries } from '../format/node-entries.ts';
-import type { Node } from '../format/node.ts';
 import { rowDeletedFlag } from '../format/row-layout.ts';
-import { TreeCursor } from '../tree/cursor.ts';
 import type { KeyRange, RunCursor } from '../tree/cursor.ts';
 import { openCursor } from '../tree/split-tree.ts';
-import { treeOfNode } from '../tree/tree.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
+import { onTop, together } from './joined-layers.ts';
 import { MergedCursor } from './merged-cursor.ts';
 import { isSameIndex, isUsable } from './edition.ts';
 import type { Edition } from './edition.ts';
@@ -20,27 +17,8 @@ function visible(hit: RowHit): RowHit | undefined {
   return ((hit.source.rows[hit.base] as number) & rowDeletedFlag) !== 0 ? undefined : hit;
 }
 
-/** Name of nodes that only memory holds. */
-const memoryName = 'memory/committed';
-
-/** Both nodes' entries in one, the newer one's where both have a key. */
-function mergeNodes(shape: TableShape, newer: Node, older: Node): Node {
-  const entries = new NodeEntries(shape.changeShape);
-  const inputs = [newer, older].map((node) => new TreeCursor(treeOfNode(node)));
-  const merged = new MergedCursor(inputs, undefined, false, true);
-  // Both are in memory, so that the cursor never answers with a promise.
-  while (merged.next() === true) {
-    entries.addNodeEntries(merged.node, merged.from, merged.to);
-  }
-  return entries.toNode(memoryName);
-}
-
-/**
- * Layers in memory are joined while the older is not much larger, so that many small commits become few layers. Large
- * ones are left as they are, unless there are very many: joining copies every row.
- */
-const maxJoinedBytes = 512 * 1024;
-const manyLayers = 24;
+/** So many layers may lie loose on top of the others: looking into a few more takes less than joining them. */
+const mostLoose = 16;
 
 export class TableState {
   readonly shape: TableShape;
@@ -52,6 +30,8 @@ export class TableState {
   readonly editions: readonly Edition[];
   /** Trees of no entries in the places of these indexes, by their names. */
   readonly blanks: ReadonlyMap<string, Tree>;
+  /** How many of the newest layers were put on loosely. */
+  readonly #loose: number;
 
   constructor(
     shape: TableShape,
@@ -60,6 +40,7 @@ export class TableState {
     layers: readonly Tree[] = [],
     editions: readonly Edition[] = [],
     blanks: ReadonlyMap<string, Tree> = new Map(),
+    loose = 0,
   ) {
     this.shape = shape;
     this.tree = tree;
@@ -67,6 +48,7 @@ export class TableState {
     this.layers = layers;
     this.editions = editions;
     this.blanks = blanks;
+    this.#loose = loose;
   }
 
   /** The entries of an index, if it has them for all rows in the tree. */
@@ -77,18 +59,25 @@ export class TableState {
 
   /** The state with one more layer on top. */
   withLayer(layer: Tree): TableState {
-    const layers = [...this.layers];
-    let top = layer;
-    for (;;) {
-      const below = layers[0];
-      if (below?.node === undefined || top.node === undefined || below.node.level > 0 || top.node.level > 0) break;
-      const bytes = below.node.sizeBytes + top.node.sizeBytes;
-      if (below.count > 2 * top.count || (bytes > maxJoinedBytes && layers.length < manyLayers)) break;
-      if (below.node.schemaVersion !== top.node.schemaVersion || below.mayBreak || top.mayBreak) break;
-      top = treeOfNode(mergeNodes(this.shape, top.node, below.node));
-      layers.shift();
-    }
-    return new TableState(this.shape, this.tree, this.indexes, [top, ...layers], this.editions, this.blanks);
+    return this.withLayers([layer]);
+  }
+
+  /** The state with more layers on top, the newest last. */
+  withLayers(added: readonly Tree[]): TableState {
+    let { layers } = this;
+    for (const layer of together(this.shape, added)) layers = onTop(this.shape, layer, layers);
+    return this.#withAll(layers, 0);
+  }
+
+  /** The same for a state that is looked at a few times and then forgotten: it is not made to be read fast. */
+  withLooseLayer(layer: Tree): TableState {
+    if (this.#loose < mostLoose) return this.#withAll([layer, ...this.layers], this.#loose + 1);
+    const loose = [...this.layers.slice(0, this.#loose).toReversed(), layer];
+    return this.#withAll(this.layers.slice(this.#loose), 0).withLayers(loose);
+  }
+
+  #withAll(layers: readonly Tree[], loose: number): TableState {
+    return new TableState(this.shape, this.tree, this.indexes, layers, this.editions, this.blanks, loose);
   }
 
   /**

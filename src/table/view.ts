@@ -295,30 +295,40 @@ export class View {
     if (logged.commit.databaseId !== this.block0.databaseId) {
       throw new CorruptionError(commitName(logged.seq), 'The commit belongs to another database');
     }
-    let shown = this.#shown;
-    for (const member of logged.commit.members) shown = this.#apply(shown, member);
+    const shown = this.#apply(logged.commit.members, (table, layers) => table.withLayers(layers));
     return new View(this.#context, this.block0, logged.seq, [...this.pending, logged], shown);
   }
 
   /** The view as it would be after a member that is not committed yet: for validating what follows it. */
   withMember(member: CommitMember): View {
-    const shown = this.#apply(this.#shown, member);
+    const shown = this.#apply([member], (table, layers) =>
+      layers.reduce((over, layer) => over.withLooseLayer(layer), table),
+    );
     return new View(this.#context, this.block0, this.tail, this.pending, shown, [...this.#uncommitted, member]);
   }
 
-  #apply(shown: Shown, member: CommitMember): Shown {
-    const tables = new Map(shown.tables);
-    const besides = new Map(shown.besides);
-    let { twinBytes } = shown;
-    for (const [name, changes] of changesByTable(member)) {
-      const stored = tables.get(name);
-      const { truth, twin } = changes.ofVersion(stored?.shape.version);
-      const table = stored ?? this.#context.emptyTable(truth.schema);
-      tables.set(name, table.withLayer(this.#context.layer(truth, table.shape)));
-      if (twin === undefined) continue;
-      if (!besides.has(name)) besides.set(name, this.#context.newBeside(twin.schema, table));
-      twinBytes += twin.node.sizeBytes;
+  /** What is shown after some members. `over` puts layers on a table, the newest last. */
+  #apply(members: readonly CommitMember[], over: (table: TableState, layers: readonly Tree[]) => TableState): Shown {
+    const tables = new Map(this.#shown.tables);
+    const besides = new Map(this.#shown.besides);
+    let { twinBytes } = this.#shown;
+    const added = new Map<string, Tree[]>();
+    for (const member of members) {
+      for (const [name, changes] of changesByTable(member)) {
+        const stored = tables.get(name);
+        const { truth, twin } = changes.ofVersion(stored?.shape.version);
+        const table = stored ?? this.#context.emptyTable(truth.schema);
+        const layer = this.#context.layer(truth, table.shape);
+        const others = added.get(name);
+        if (others === undefined) added.set(name, [layer]);
+        else others.push(layer);
+        tables.set(name, table);
+        if (twin === undefined) continue;
+        if (!besides.has(name)) besides.set(name, this.#context.newBeside(twin.schema, table));
+        twinBytes += twin.node.sizeBytes;
+      }
     }
+    for (const [name, layers] of added) tables.set(name, over(tables.get(name) as TableState, layers));
     return { tables, besides, twinBytes };
   }
 
