@@ -55,6 +55,8 @@ export interface PutOptions extends RequestOptions {
   readonly contentType?: string;
   /** Nothing of what is replaced is to stay behind, as far as the driver keeps old versions itself. Default false. */
   readonly purge?: boolean;
+  /** One of many writes of work in the background: others may go before it. Default false. */
+  readonly background?: boolean;
 }
 
 /**

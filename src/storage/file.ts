@@ -30,6 +30,7 @@ import { Folders, type Durability } from './folders.ts';
 import { NodeFileSystem } from './node-file-system.ts';
 import { checkKey, checkList, checkNotAborted, clipRange } from './requests.ts';
 import { damaged, StoredFile } from './stored-file.ts';
+import { WriteLanes } from './write-lanes.ts';
 import { TemporaryFiles, type TemporaryFile } from './temporary-files.ts';
 
 /** Options of `FileDriver`. */
@@ -60,6 +61,7 @@ export class FileDriver implements StorageDriver {
   readonly name = 'file';
   readonly #root: string;
   readonly #context: FileContext;
+  readonly #lanes: WriteLanes;
   /** Writes of others, by folder and ETag, that this process made durable before it showed them. */
   readonly #durable = new Set<string>();
   /** Keys known to have versions, which is for ever: their plain file need not be looked at. */
@@ -79,6 +81,7 @@ export class FileDriver implements StorageDriver {
     const system = given.fileSystem ?? new NodeFileSystem(environment);
     const folders = new Folders(system, durability);
     const temporaries = new TemporaryFiles(system, environment, folders, durability);
+    this.#lanes = new WriteLanes(environment);
     this.#root = path.join(path.resolve(given.path), path.sep);
     const keptVersions = given.keptVersions ?? KEPT_VERSIONS;
     this.#context = { system, environment, folders, temporaries, keptVersions, lastListed: {} };
@@ -105,7 +108,11 @@ export class FileDriver implements StorageDriver {
     }
   }
 
-  async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+  put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+    return this.#lanes.write(options.background === true, () => this.#put(key, body, options));
+  }
+
+  async #put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     checkKey(key);
     checkNotAborted(key, options.signal);
     const attempt: Attempt = { mayBeVisible: false };

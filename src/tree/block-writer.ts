@@ -73,7 +73,7 @@ export class Uploads {
     const key = `${prefix}/${name}`;
     for (let attempt = 1; ; attempt++) {
       try {
-        const result = await driver.put(key, bytes, { if: 'absent' });
+        const result = await driver.put(key, bytes, { if: 'absent', background: true });
         if (result.status === 'written') return;
         const stored = await driver.get(key);
         if (stored.status === 'found' && compareBytes(stored.bytes, bytes) === 0) return;
