@@ -9,7 +9,7 @@ import { compileAggregate, oneZero, writtenAggregates } from './aggregate.ts';
 import type { AggregateRow, Aggregates, SumOf, WrittenAggregate } from './aggregate.ts';
 import { BudgetMeter, checkedBudget } from './budget.ts';
 import type { BudgetLimits } from './budget.ts';
-import { compileClause, conditionsIn, writtenClause, writtenCondition } from './clause.ts';
+import { conditionsIn, writtenClause, writtenCondition } from './clause.ts';
 import type { Clause, Clauses, WrittenClause } from './clause.ts';
 import type { ComparedValue, FieldName, NumericField, OperatorOf, OrderedField } from './compared-types.ts';
 import { checkFunctionOperator, Condition, requireField } from './condition.ts';
@@ -31,7 +31,7 @@ import { rowByKey } from './row-by-key.ts';
 import { RowIterator } from './row-iterator.ts';
 import { orAborted, runOnState } from './run.ts';
 import type { QueryOptions, RunOptions } from './run.ts';
-import { compileOptions, compileQuery, requireOrderField } from './written-query.ts';
+import { compileQuery, compileWhere, isPlain, requireOrderField } from './written-query.ts';
 import type { Direction, Where, WrittenOrder, WrittenQuery } from './written-query.ts';
 
 // oxlint-disable typescript/no-unnecessary-type-parameters -- they keep a query of known rows one of any rows
@@ -93,19 +93,21 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
    */
   where(build: (clauses: Clauses<R>) => Clause): this;
   where(field: unknown, operator?: unknown, value?: unknown): this {
+    const shape = this.#host.shapeOf(this.#table);
     const written: WrittenClause =
       typeof field === 'function'
         ? writtenClause(field as (clauses: Clauses<R>) => Clause)
         : { kind: 'condition', condition: writtenCondition(field, operator, value) };
-    const shape = this.#host.shapeOf(this.#table);
-    let onFields = true;
-    for (const condition of conditionsIn(written)) {
-      if (this.#host.registeredFunction(condition.name) === undefined) continue;
-      onFields = false;
-      checkFunctionOperator(condition.name, condition.operator);
+    const where: Where = { written, compiled: undefined };
+    // What is plainly right is compiled when it is needed: that of a single row is not.
+    if (written.kind !== 'condition' || shape === undefined || !isPlain(this.#host, shape, written.condition)) {
+      for (const condition of conditionsIn(written)) {
+        if (this.#host.registeredFunction(condition.name) === undefined) continue;
+        checkFunctionOperator(condition.name, condition.operator);
+      }
+      if (shape !== undefined) compileWhere(this.#host, shape, where);
     }
-    const compiled = shape === undefined ? undefined : compileClause(compileOptions(this.#host, shape), written);
-    this.#wheres = [...this.#wheres, { written, shape, conditions: onFields ? compiled : undefined }];
+    this.#wheres = this.#wheres.length === 0 ? [where] : [...this.#wheres, where];
     return this;
   }
 

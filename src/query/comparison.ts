@@ -7,7 +7,7 @@ import { InvalidOperatorError, InvalidQueryError } from '../base/errors.ts';
 import { compareValues } from '../base/order.ts';
 import type { OrderedValue } from '../base/order.ts';
 import type { FieldShape } from '../format/row-layout.ts';
-import { bigintBounds, integerBounds, typeName, Types } from '../format/types.ts';
+import { bigintBounds, integerBounds, isIntegerOf, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import { describeValue, normalizeValue, ValueProblem } from '../format/values.ts';
 
@@ -122,6 +122,18 @@ function placeOf(typeId: TypeId, compared: unknown): Place | undefined {
       if (typeof compared === 'bigint') return placeNumber(typeId, compared);
       return typeof compared === 'number' && !Number.isNaN(compared) ? placeNumber(typeId, compared) : undefined;
   }
+}
+
+/**
+ * The field's value that equals a compared one, where it takes no closer look to tell: numbers that the type holds, and
+ * text. Undefined for all others, of which most are as good.
+ */
+export function plainValue(typeId: TypeId, compared: unknown): number | string | undefined {
+  if (typeof compared === 'string') return typeId === Types.varchar && compared.isWellFormed() ? compared : undefined;
+  if (typeof compared !== 'number') return undefined;
+  const holds = typeId === Types.float64 ? !Number.isNaN(compared) : isIntegerOf(typeId, compared);
+  // No minus zero.
+  return holds ? compared + 0 : undefined;
 }
 
 /** A comparison with a place, as a comparison with the value there. */

@@ -8,8 +8,10 @@ import type { QueryHost } from '../table/query-host.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { Row } from './execute.ts';
+import { plainValue } from './comparison.ts';
+import type { FieldValue } from './comparison.ts';
 import { compileWhere } from './written-query.ts';
-import type { WrittenQuery } from './written-query.ts';
+import type { Where, WrittenQuery } from './written-query.ts';
 
 /** Shared: a look-up that must wait copies the key. */
 const key = new ByteWriter(64);
@@ -24,17 +26,31 @@ export function rowByKey(
   const [where] = wheres;
   if (where === undefined || wheres.length > 1 || orders.length > 0) return undefined;
   if (fields !== undefined || limit === 0 || offset > 0) return undefined;
-  const { shape } = state;
-  const conditions = compileWhere(host, shape, where);
-  const on = conditions.length === 1 ? conditions[0]?.on : undefined;
-  if (on?.field !== shape.primaryKey) return undefined;
-  const { comparison } = on;
-  if (comparison.kind !== 'value' || comparison.operator !== '=') return undefined;
+  const value = keyOf(host, state, where);
+  if (value === undefined) return undefined;
+  const { primaryKey } = state.shape;
   key.length = 0;
-  writeKeyComponent(key, on.field.typeId, comparison.value);
+  writeKeyComponent(key, primaryKey.typeId, value);
   // Primary keys are held whole: that of a value which is too long for one is no row's.
   const found = state.lookup(key.bytes, key.length);
   return found instanceof Promise ? found.then((hit) => decoded(state, hit)) : decoded(state, found);
+}
+
+/** The primary key that rows must have, if that is all that a clause says. */
+function keyOf(host: QueryHost, { shape }: TableState, where: Where): FieldValue | undefined {
+  const { written } = where;
+  if (written.kind !== 'condition') return undefined;
+  const { name, operator, captured } = written.condition;
+  const { primaryKey } = shape;
+  if (operator === '=' && name === primaryKey.name && host.registeredFunction(name) === undefined) {
+    const value = plainValue(primaryKey.typeId, captured);
+    if (value !== undefined) return value;
+  }
+  const conditions = compileWhere(host, shape, where);
+  const on = conditions.length === 1 ? conditions[0]?.on : undefined;
+  if (on?.field !== primaryKey) return undefined;
+  const { comparison } = on;
+  return comparison.kind === 'value' && comparison.operator === '=' ? comparison.value : undefined;
 }
 
 function decoded({ shape: { decoder } }: TableState, hit: RowHit | undefined): Row[] {

@@ -35,18 +35,44 @@ async function orGivenUp<T>(running: Promise<T>, table: string, signal: AbortSig
   }
 }
 
+type Work<T> = (state: TableState, stored: TableState) => T | Promise<T>;
+
+/** A first attempt that did not end at once. */
+interface Attempt<T> {
+  readonly stored: TableState | Promise<TableState>;
+  readonly result: Promise<T> | undefined;
+}
+
 /** Only one promise is made where the state and the work give none. */
-export async function runOnState<T>(
+export function runOnState<T>(options: RunOptions, work: Work<T>): Promise<T> {
+  const { host, table, overlay } = options;
+  let stored: TableState | Promise<TableState> | undefined;
+  let result: Promise<T> | undefined;
+  try {
+    stored = host.tableState(table);
+    if (overlay === undefined && !(stored instanceof Promise)) {
+      const done = work(stored, stored);
+      if (!(done instanceof Promise)) return Promise.resolve(done);
+      result = done;
+    }
+  } catch (error) {
+    result = Promise.reject(error as Error);
+    if (stored === undefined) return result;
+  }
+  return runUntilKept(options, work, { stored, result });
+}
+
+async function runUntilKept<T>(
   { host, table, overlay }: RunOptions,
-  work: (state: TableState, stored: TableState) => T | Promise<T>,
+  work: Work<T>,
+  { stored: begun, result }: Attempt<T>,
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
-    let stored = host.tableState(table);
-    if (stored instanceof Promise) stored = await stored;
+    const stored = await (attempt === 1 ? begun : host.tableState(table));
     try {
+      if (attempt === 1 && result !== undefined) return await result;
       const state = overlay === undefined ? stored : await overlay.overlayOn(stored);
-      const result = work(state, stored);
-      return result instanceof Promise ? await result : result;
+      return await work(state, stored);
     } catch (error) {
       if (!(error instanceof BlockGone) || !(await host.viewMovedOn(stored))) throw error;
       if (attempt < maxAttempts) continue;

@@ -6,8 +6,9 @@ import type { QueryHost } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import { compileClause, conditionsIn } from './clause.ts';
 import type { WrittenClause } from './clause.ts';
+import { plainValue } from './comparison.ts';
 import { requireField } from './condition.ts';
-import type { CompileOptions, Condition } from './condition.ts';
+import type { CompileOptions, Condition, WrittenCondition } from './condition.ts';
 import type { TakenFields } from './entry-use.ts';
 import type { CompiledQuery } from './plan.ts';
 import type { OrderField } from './row-order.ts';
@@ -20,11 +21,10 @@ export interface WrittenOrder {
   readonly direction: Direction;
 }
 
-/** A clause, and what it was compiled to where the table's shape was known already and no function is in it. */
+/** A clause, and what it was compiled to last, if no function is in it. */
 export interface Where {
   readonly written: WrittenClause;
-  readonly shape: TableShape | undefined;
-  readonly conditions: readonly Condition[] | undefined;
+  compiled: { readonly shape: TableShape; readonly conditions: readonly Condition[] } | undefined;
 }
 
 /** What a query is made of at the moment when it is run: calling the builder again does not change it. */
@@ -83,6 +83,14 @@ function takenFields({ layout }: TableShape, { counts, folds, fields }: WrittenQ
   return { fields: taken, signs: counts !== true && folds === undefined };
 }
 
+/** Whether a condition is plainly right, for it compares a field with a value that the field can hold. */
+export function isPlain(host: QueryHost, shape: TableShape, { name, operator, captured }: WrittenCondition): boolean {
+  if (operator === 'IN' || operator === 'BETWEEN' || operator === 'PREFIX') return false;
+  const field = shape.layout.field(name);
+  if (field === undefined || host.registeredFunction(name) !== undefined) return false;
+  return plainValue(field.typeId, captured) !== undefined;
+}
+
 function compileWheres(host: QueryHost, shape: TableShape, wheres: readonly Where[]): readonly Condition[] {
   const [first] = wheres;
   // Those of a single clause are taken as they are, without a copy.
@@ -90,11 +98,14 @@ function compileWheres(host: QueryHost, shape: TableShape, wheres: readonly Wher
   return wheres.flatMap((where) => compileWhere(host, shape, where));
 }
 
-/** The conditions of a clause, for a version of its table. */
+/** The conditions of a clause, for a version of its table. Throws where it cannot be compiled. */
 export function compileWhere(host: QueryHost, shape: TableShape, where: Where): readonly Condition[] {
-  const { written, shape: known, conditions } = where;
-  const isKnown = conditions !== undefined && known?.isSame(shape) === true && !usesFunctions(host, written);
-  return isKnown ? conditions : compileClause(compileOptions(host, shape), written);
+  const { written, compiled } = where;
+  if (usesFunctions(host, written)) return compileClause(compileOptions(host, shape), written);
+  if (compiled?.shape.isSame(shape) === true) return compiled.conditions;
+  const conditions = compileClause(compileOptions(host, shape), written);
+  where.compiled = { shape, conditions };
+  return conditions;
 }
 
 function usesFunctions(host: QueryHost, written: WrittenClause): boolean {
