@@ -40,8 +40,8 @@ export class Backlog {
 
   /** Whether so much waits that it is merged whatever the policy says. */
   get isLarge(): boolean {
-    const { pending, pendingBytes, hasStaged } = this.#options.view();
-    return hasStaged || pending.length > maxPendingCommits || pendingBytes > this.#maxBytes;
+    const { pending, pendingBytes, isSlow } = this.#options.view();
+    return isSlow || pending.length > maxPendingCommits || pendingBytes > this.#maxBytes;
   }
 
   /** Whether no more is to be read or written until something is merged. */

@@ -2,6 +2,7 @@
 import { isDeleted } from '../table/merged-cursor.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RunCursor } from '../tree/cursor.ts';
+import { longestRun } from '../tree/write.ts';
 import type { ChangeStream, RowRun } from '../tree/write.ts';
 import type { Node } from '../format/node.ts';
 
@@ -53,7 +54,9 @@ export class LayerChanges implements ChangeStream {
   run(limit: Uint8Array | undefined): RowRun | undefined {
     const { node, to } = this.#cursor;
     const from = this.#at;
-    const bound = limit === undefined ? to : Math.min(to, node.boundFrom(from, limit, 0, limit.length));
+    // No more is taken at once.
+    const most = Math.min(to, from + longestRun);
+    const bound = limit === undefined ? most : Math.min(most, node.boundFrom(from, limit, 0, limit.length));
     let end = from;
     while (end < bound && !isDeleted(node, end)) end++;
     return end - from < shortestRun ? undefined : { node, from, to: end };

@@ -30,11 +30,17 @@ export interface WritableFile {
   close(): Promise<void>;
 }
 
+/** What an operation is part of. */
+export interface FileWork {
+  /** Many of them in the background: each may take long, for the disk is busy with the others. */
+  readonly background?: boolean | undefined;
+}
+
 export interface FileSystem {
   /** Opens a file for reading; undefined if there is none. */
   open(path: string): Promise<ReadableFile | undefined>;
   /** Creates a file under a name that is not taken; undefined if its folder is missing. */
-  create(path: string): Promise<WritableFile | undefined>;
+  create(path: string, options?: FileWork): Promise<WritableFile | undefined>;
   /**
    * Creates a file, under a name that is not taken, with what another one holds but for its last bytes. Where the file
    * system can, both share the disk until one is changed. Writes go to its end. Undefined if the file or the folder is
@@ -60,7 +66,7 @@ export interface FileSystem {
   /** Moves a file over whatever file has the new name, in one step. False if it is missing. */
   rename(from: string, to: string): Promise<boolean>;
   /** Removes a name. False if it is missing. */
-  remove(path: string): Promise<boolean>;
+  remove(path: string, options?: FileWork): Promise<boolean>;
   /** Resolves once the names in a folder are on stable storage. */
   syncFolder(path: string): Promise<void>;
 }

@@ -121,7 +121,8 @@ export class FileDriver implements StorageDriver {
       // A race that is lost already costs two looks, and not a write.
       if (!(await this.#mayHold(versions, options.if))) return { status: 'lost' };
       for (let rewrites = 0; ; rewrites++) {
-        const content = { kind: 'object', key, body, signal: options.signal } as const;
+        const { signal, background } = options;
+        const content = { kind: 'object', key, body, signal, background } as const;
         const temporary = await this.#context.temporaries.write(versions.parent, content);
         const result = await this.#publish(versions, temporary, options, attempt);
         if (result === 'written') return { status: 'written', etag: temporary.etag };
@@ -284,7 +285,7 @@ export class FileDriver implements StorageDriver {
       }
       return result;
     } finally {
-      if (!attempt.mayBeVisible) await this.#context.temporaries.discard(temporary.path);
+      if (!attempt.mayBeVisible) await this.#context.temporaries.discard(temporary.path, options);
     }
   }
 

@@ -5,12 +5,14 @@
  * So small operations are made at once, on the calling thread, and only those that wait for the disk (syncs, large
  * reads and writes, folders of unknown size) go to the pool. Two things keep that polite: every few operations the
  * event loop gets a turn, and as soon as an operation turns out slow (a busy or a remote disk) the next few hundred
- * all go to the pool.
+ * all go to the pool. Making and removing names waits for the journal of the file system where much is being synced, so
+ * those of the background are always made in the pool.
  */
 import fs from 'node:fs';
 import { promisify } from 'node:util';
 import type { Environment } from '../base/env.ts';
-import { errorCode, type FileStatus, type FileSystem, type ReadableFile, type WritableFile } from './file-system.ts';
+import { errorCode } from './file-system.ts';
+import type { FileStatus, FileSystem, FileWork, ReadableFile, WritableFile } from './file-system.ts';
 
 const openFile = promisify(fs.open);
 const closeFile = promisify(fs.close);
@@ -54,7 +56,9 @@ class Pace {
     this.#environment = environment;
   }
 
-  async run<T>(atOnce: () => T, inPool: () => Promise<T>): Promise<T> {
+  /** `background`: certainly in the pool. */
+  async run<T>(atOnce: () => T, inPool: () => Promise<T>, background = false): Promise<T> {
+    if (background) return inPool();
     if (this.#pooled > 0) {
       this.#pooled--;
       return await inPool();
@@ -145,11 +149,11 @@ export class NodeFileSystem implements FileSystem {
     return this.#open(path, 'r');
   }
 
-  create(path: string): Promise<WritableFile | undefined> {
-    return this.#open(path, 'wx');
+  create(path: string, { background = false }: FileWork = {}): Promise<WritableFile | undefined> {
+    return this.#open(path, 'wx', background);
   }
 
-  #open(path: string, flags: 'r' | 'wx'): Promise<OpenFile | undefined> {
+  #open(path: string, flags: 'r' | 'wx', background = false): Promise<OpenFile | undefined> {
     const opened = this.#pace.run<number | undefined>(
       () => {
         // Where an object is to be created, mostly nothing is there. Asking first costs less than an exception.
@@ -157,6 +161,7 @@ export class NodeFileSystem implements FileSystem {
         return fs.openSync(path, flags);
       },
       () => openFile(path, flags),
+      background,
     );
     return unless<OpenFile | undefined>(
       opened.then((descriptor) => (descriptor === undefined ? undefined : new OpenFile(descriptor, this.#pace))),
@@ -235,10 +240,11 @@ export class NodeFileSystem implements FileSystem {
     );
   }
 
-  remove(path: string): Promise<boolean> {
+  remove(path: string, { background = false }: FileWork = {}): Promise<boolean> {
     const removed = this.#pace.run(
       () => fs.unlinkSync(path),
       () => fs.promises.unlink(path),
+      background,
     );
     return unless(
       removed.then(() => true),

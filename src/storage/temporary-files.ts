@@ -10,7 +10,7 @@ import type { Environment } from '../base/env.ts';
 import { StorageError } from '../base/errors.ts';
 import { newId } from '../base/ids.ts';
 import { TEMPORARY_MARK } from './file-names.ts';
-import type { FileSystem, WritableFile } from './file-system.ts';
+import type { FileSystem, FileWork, WritableFile } from './file-system.ts';
 import type { Durability, Folders } from './folders.ts';
 import { readBody } from './requests.ts';
 import { encodeTrailer, TRAILER_BYTES, type StoredKind } from './stored-file.ts';
@@ -29,7 +29,7 @@ export interface TemporaryFile {
   readonly etag: string;
 }
 
-export interface Content {
+export interface Content extends FileWork {
   readonly kind: StoredKind;
   readonly key: string;
   readonly body: PutBody;
@@ -61,7 +61,7 @@ export class TemporaryFiles {
     let file: WritableFile | undefined;
     for (let attempt = 0; file === undefined; attempt++) {
       await this.#folders.ensure(folder.slice(0, -1));
-      file = await this.#system.create(path);
+      file = await this.#system.create(path, content);
       if (file !== undefined) break;
       // The folder was removed from outside since this process saw it.
       this.#folders.forget();
@@ -126,8 +126,8 @@ export class TemporaryFiles {
   }
 
   /** Removes a temporary file. That it cannot be removed is no failure: it will be swept. */
-  async discard(path: string): Promise<void> {
-    await this.#system.remove(path).catch(() => false);
+  async discard(path: string, work?: FileWork): Promise<void> {
+    await this.#system.remove(path, work).catch(() => false);
   }
 
   /** Removes those of the temporary files in a folder that nobody can be writing any more. */

@@ -15,10 +15,13 @@ import type { TableShape } from './table-shape.ts';
 const memoryName = 'memory/committed';
 /**
  * Layers in memory are joined while the older is not much larger, so that many small commits become few layers. Large
- * ones are left as they are, unless there are very many: joining copies every row.
+ * ones are left as they are, since joining copies every row, unless there are very many: a merge that is asked for long
+ * before that ({@link mostLayers}) has not come.
  */
 const maxJoinedBytes = 512 * 1024;
-const manyLayers = 24;
+const farTooManyLayers = 48;
+/** A table with more layers is slow to read from: they are worth a merge. */
+export const mostLayers = 24;
 /** Where there are more rows, merging is as fast as sorting. */
 const mostSorted = 1024;
 
@@ -81,7 +84,7 @@ export function onTop(shape: TableShape, layer: Tree, others: readonly Tree[]): 
     const older = nodeOf(below);
     if (newer === undefined || older === undefined || newer.schemaVersion !== older.schemaVersion) break;
     const bytes = newer.sizeBytes + older.sizeBytes;
-    if (below.count > 2 * top.count || (bytes > maxJoinedBytes && others.length - next < manyLayers)) break;
+    if (below.count > 2 * top.count || (bytes > maxJoinedBytes && others.length - next < farTooManyLayers)) break;
     top = treeOfNode(merged(shape, newer, older));
   }
   return [top, ...others.slice(next)];

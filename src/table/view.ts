@@ -24,6 +24,7 @@ import { isSameTree, Tree, treeOfNode } from '../tree/tree.ts';
 import type { Edition } from './edition.ts';
 import { changesByTable } from './member-changes.ts';
 import type { MemberChange } from './member-changes.ts';
+import { mostLayers } from './joined-layers.ts';
 import { versionsOf } from './stored-versions.ts';
 import { indexLeafShape, TableShape } from './table-shape.ts';
 import { TableState } from './table-state.ts';
@@ -231,8 +232,8 @@ export class View {
   readonly #uncommitted: readonly CommitMember[];
   /** Bytes that the pending commits hold in memory. */
   readonly pendingBytes: number;
-  /** Whether one of them has staged runs, which are slow to read from. */
-  readonly hasStaged: boolean;
+  /** Whether they are slow to read from: one has staged runs, or a table has many layers. */
+  readonly isSlow: boolean;
   readonly #context: ViewContext;
   readonly #shown: Shown;
   readonly #changes = new Map<string, readonly MemberChange[]>();
@@ -252,15 +253,16 @@ export class View {
     this.#shown = shown;
     this.#uncommitted = uncommitted;
     let bytes = shown.twinBytes;
-    let staged = false;
+    let slow = false;
     for (const table of shown.tables.values()) {
       for (const layer of table.layers) {
         bytes += layer.node?.sizeBytes ?? 0;
-        staged ||= (layer.node?.level ?? 0) > 0;
+        slow ||= (layer.node?.level ?? 0) > 0;
       }
+      slow ||= table.layers.length > mostLayers;
     }
     this.pendingBytes = bytes;
-    this.hasStaged = staged;
+    this.isSlow = slow;
   }
 
   /** The state that Block 0 describes. Throws `CorruptionError` if one of its inlined roots is damaged. */

@@ -69,7 +69,7 @@ export interface WriteOptions {
 }
 
 /** Rows, or changes of keys, that are applied at once: a millisecond's work at most. */
-const longestRun = 1024;
+export const longestRun = 1024;
 
 /** Applies changes to a tree. All blocks but the root have been given to the sink when it resolves. */
 export async function applyChanges(tree: Tree, changes: ChangeStream, options: WriteOptions): Promise<NewRoot> {
