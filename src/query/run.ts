@@ -39,8 +39,10 @@ type Work<T> = (state: TableState, stored: TableState) => T | Promise<T>;
 
 /** A first attempt that did not end at once. */
 interface Attempt<T> {
-  readonly stored: TableState | Promise<TableState>;
+  /** Undefined where there was none to be had: then it says why. */
+  readonly stored: TableState | Promise<TableState> | undefined;
   readonly result: Promise<T> | undefined;
+  readonly failure: { readonly error: unknown } | undefined;
 }
 
 /** Only one promise is made where the state and the work give none. */
@@ -48,6 +50,7 @@ export function runOnState<T>(options: RunOptions, work: Work<T>): Promise<T> {
   const { host, table, overlay } = options;
   let stored: TableState | Promise<TableState> | undefined;
   let result: Promise<T> | undefined;
+  let failure: Attempt<T>['failure'];
   try {
     stored = host.tableState(table);
     if (overlay === undefined && !(stored instanceof Promise)) {
@@ -56,20 +59,21 @@ export function runOnState<T>(options: RunOptions, work: Work<T>): Promise<T> {
       result = done;
     }
   } catch (error) {
-    result = Promise.reject(error as Error);
-    if (stored === undefined) return result;
+    failure = { error };
   }
-  return runUntilKept(options, work, { stored, result });
+  return runUntilKept(options, work, { stored, result, failure });
 }
 
 async function runUntilKept<T>(
   { host, table, overlay }: RunOptions,
   work: Work<T>,
-  { stored: begun, result }: Attempt<T>,
+  { stored: begun, result, failure }: Attempt<T>,
 ): Promise<T> {
+  if (begun === undefined) throw failure?.error;
   for (let attempt = 1; ; attempt++) {
     const stored = await (attempt === 1 ? begun : host.tableState(table));
     try {
+      if (attempt === 1 && failure !== undefined) throw failure.error;
       if (attempt === 1 && result !== undefined) return await result;
       const state = overlay === undefined ? stored : await overlay.overlayOn(stored);
       return await work(state, stored);

@@ -42,7 +42,7 @@ export class WriteLanes {
 
   async #inTurn<T>(write: () => Promise<T>): Promise<T> {
     if (this.#running < this.#most) this.#running++;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else await this.#admitted();
     try {
       return await write();
     } finally {
@@ -52,6 +52,12 @@ export class WriteLanes {
         this.#waiting.shift()?.();
       }
     }
+  }
+
+  #admitted(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+    });
   }
 
   get #most(): number {

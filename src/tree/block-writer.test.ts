@@ -55,6 +55,18 @@ describe('Uploads', () => {
     expect(await upload(landed)).toMatchObject({ status: 'found', bytes });
   });
 
+  it('lets other writes go before its own', async () => {
+    const asked: unknown[] = [];
+    class Noting extends MemoryDriver {
+      override async put(...parameters: Parameters<MemoryDriver['put']>): Promise<PutResult> {
+        asked.push(parameters[2]);
+        return super.put(...parameters);
+      }
+    }
+    await upload(new Noting());
+    expect(asked).toEqual([{ if: 'absent', background: true }]);
+  });
+
   it('gives up after some attempts, also where the store contradicts itself', async () => {
     const failing = new OddDriver(() => {
       throw new StorageError('db/x', 'unknown', 'a time-out');

@@ -79,6 +79,18 @@ function hoarder(): Promise<Node> {
   return start(0, { nodes: [9] });
 }
 
+describe('a backlog that is slow to read from', () => {
+  it('is merged, though there is room for it', async () => {
+    const writer = await hoarder();
+    await commit(writer, 0, 24, 300_000);
+    await environment.advance(1000);
+    expect(writer.db.stats().log?.pendingCommits).toBe(24);
+    await commit(writer, 24, 1, 300_000);
+    await environment.advance(1000);
+    expect(writer.db.stats().log?.pendingCommits).toBe(0);
+  });
+});
+
 describe('a backlog that is too large to hold', () => {
   it('is worked off step by step when the database is opened', async () => {
     const writer = await hoarder();
