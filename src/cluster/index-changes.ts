@@ -79,7 +79,8 @@ export class IndexChanges {
     this.#removals = [];
     const order = await keys.sorted(pacer);
     const sorted = await keys.inOrder(order, pacer);
-    const removed = Uint8Array.from(order, (position) => removals[position] as number);
+    const removed = new Uint8Array(order.length);
+    for (let i = 0; i < removed.length; i++) removed[i] = removals[order[i] as number] as number;
     return new SortedKeys(sorted, removed, `indexes/${this.#shape.name}/${this.index.name}`);
   }
 }

@@ -33,7 +33,11 @@ describe('KeyList', () => {
   it('sorts keys, those that are equal in the order in which they came', async () => {
     const byte = fc.constantFrom(0, 1, 255);
     const key = fc.array(byte, { maxLength: 8 }).map((bytes) => Uint8Array.from(bytes));
-    await fc.assert(fc.asyncProperty(fc.array(key, { maxLength: 60 }), expectSorted), { numRuns: 500 });
+    await fc.assert(fc.asyncProperty(fc.array(key, { maxLength: 60 }), expectSorted), { numRuns: 300 });
+    // Sorted by digits, down to keys that differ only in how many zeros they end with.
+    const long = fc.array(fc.constantFrom(0, 0, 0, 7), { maxLength: 24 }).map((bytes) => Uint8Array.from(bytes));
+    const many = fc.array(fc.oneof(key, long), { minLength: 129, maxLength: 500 });
+    await fc.assert(fc.asyncProperty(many, expectSorted), { numRuns: 200 });
   });
 
   it('sorts more keys than are sorted at once, with few different ones among them', async () => {
@@ -52,6 +56,12 @@ describe('KeyList', () => {
       return new Uint8Array(key);
     });
     await expectSorted(keys);
+  });
+
+  it('sorts keys among which one ends where the others go on with zeros', async () => {
+    const zeros = Array.from({ length: 20 }, () => 0);
+    const keys = Array.from({ length: 400 }, (_, i) => Uint8Array.of(5, ...zeros, scattered(i) >>> 24));
+    await expectSorted([...keys, Uint8Array.of(5), Uint8Array.of(5, 0, 0), ...keys]);
   });
 
   it('leaves keys that are sorted, or backwards, right', async () => {
