@@ -4,11 +4,15 @@ import type { Contender, OpenOptions } from './contender.ts';
 import { openDuckDb } from './duckdb.ts';
 import { openLanceDb } from './lancedb.ts';
 import { openLmdb } from './lmdb.ts';
+import { openPlainMemory } from './plain-memory.ts';
 import { openSlateDb } from './slatedb.ts';
 import { openSqlite } from './sqlite.ts';
 import { openStoreDb } from './store-db.ts';
 
 type Opener = (options: OpenOptions) => Contender | Promise<Contender>;
+
+/** Not a database: what the machine and the language allow. */
+export const limitName = 'limit';
 
 /** In a folder. */
 export const openers: Readonly<Record<string, Opener>> = {
@@ -19,6 +23,7 @@ export const openers: Readonly<Record<string, Opener>> = {
   'classic-level': openClassicLevel,
   lancedb: openLanceDb,
   slatedb: openSlateDb,
+  [limitName]: openPlainMemory,
 };
 
 /** On an object store. */

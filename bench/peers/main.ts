@@ -20,7 +20,6 @@ import Table from 'cli-table3';
 import { absent, openers, storeOpeners } from './contenders.ts';
 import { figuresFile, merged, noFigures, readFigures, writeFigures } from './figures.ts';
 import type { Figures } from './figures.ts';
-import { fileLimit } from './limits.ts';
 import { LocalRounds } from './rounds.ts';
 import type { LocalPart } from './rounds.ts';
 import { StoreRounds } from './store-rounds.ts';
@@ -118,7 +117,6 @@ async function measure(root: string, onStep: (name: string, sofar: Figures) => v
     const names = contenders ?? Object.keys(openers);
     add(await new LocalRounds({ ...local, parts: localParts, contenders: names, only, rows }).run());
   }
-  if (parts.includes('writes')) add(fileLimit(root, rows, rounds));
   if (parts.includes('sorted')) {
     const options = {
       parts: ['sorted'] as const,

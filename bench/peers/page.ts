@@ -3,6 +3,7 @@ import { markdownOf, withPart } from '../../scripts/figures/tables.ts';
 import type { FigureTable } from '../../scripts/figures/tables.ts';
 import { medianIn, medianOf } from './figures.ts';
 import type { Figures, Measurement } from './figures.ts';
+import { limitName } from './contenders.ts';
 import { goals, storeFigures } from './goals.ts';
 import type { StoreFigure } from './goals.ts';
 import { sortedName, sortedWorkloads, workloads } from './workloads.ts';
@@ -61,13 +62,17 @@ export interface Reached {
   readonly contender: string;
   readonly goal: number;
   readonly ratio: number;
+  /** What could be reached by plain JavaScript in memory, likewise. */
+  readonly limit: number | undefined;
 }
 
 export function reachedGoals(figures: Figures, rows: number, of: 'values' | 'perCpuSecond' = 'values'): Reached[] {
   return goals.flatMap(({ workload, contender, ratio: goal }) => {
     const own = medianIn(figures, rows, workload, 'StoreDb', of);
     const other = medianIn(figures, rows, workload, contender, of);
-    return own === undefined || other === undefined ? [] : [{ workload, contender, goal, ratio: own / other }];
+    if (own === undefined || other === undefined) return [];
+    const limit = medianIn(figures, rows, workload, limitName, of);
+    return [{ workload, contender, goal, ratio: own / other, limit: limit && limit / other }];
   });
 }
 
@@ -76,16 +81,17 @@ export function goalTable(
   rows: number,
   of: 'values' | 'perCpuSecond' = 'values',
 ): FigureTable | undefined {
-  const lines = reachedGoals(figures, rows, of).map(({ workload, contender, goal, ratio }) => [
+  const lines = reachedGoals(figures, rows, of).map(({ workload, contender, goal, ratio, limit }) => [
     workloadTitles.get(workload) ?? workload,
     contender,
     goal.toFixed(2),
     ratio.toFixed(2),
+    limit?.toFixed(2) ?? '',
     ratio >= goal ? 'reached' : `missed: ${Math.round((100 * ratio) / goal)} %`,
   ]);
   if (lines.length === 0) return undefined;
   const title = `Goals at ${rows.toLocaleString('en-US')} rows${of === 'values' ? '' : ', by CPU time'}`;
-  return { name: 'goals', title, head: ['Work', 'Beside', 'Goal', 'Ratio', 'Outcome'], rows: lines };
+  return { name: 'goals', title, head: ['Work', 'Beside', 'Goal', 'Ratio', 'Limit', 'Outcome'], rows: lines };
 }
 
 function storeOutcome({ most, least }: StoreFigure, own: number | undefined): [goal: string, outcome: string] {

@@ -4,6 +4,8 @@ import { Cities } from './cities.ts';
 import type { CityOrder } from './cities.ts';
 import { firstLineOf, noFigures } from './figures.ts';
 import type { Figures, Measurement } from './figures.ts';
+import { limitName } from './contenders.ts';
+import { limitedWorkloads } from './plain-memory.ts';
 import { openPlain } from './plain.ts';
 import type { Reached, Request, Value } from './worker.ts';
 import { answers, sortedName, workloads } from './workloads.ts';
@@ -61,6 +63,10 @@ export class LocalRounds {
 
   get #order(): CityOrder {
     return this.#options.parts.includes('sorted') ? 'file' : 'mixed';
+  }
+
+  #takesPart(name: string, workload: string): boolean {
+    return name !== limitName || limitedWorkloads.includes(workload);
   }
 
   /** What a contender answers; undefined where it failed. Then the failure is noted. */
@@ -135,6 +141,7 @@ export class LocalRounds {
       if (!this.#wants(workload)) continue;
       const expected = await answers[workload]?.(plain, rows);
       for (const name of this.#children.keys()) {
+        if (!this.#takesPart(name, workload)) continue;
         this.#step(`${name}: answer to ${workload}`);
         const answer = await this.#ask('reads', name, { kind: 'answer', workload });
         if (typeof answer !== 'string' || answer === expected) continue;
@@ -152,7 +159,7 @@ export class LocalRounds {
       for (const { name: workload, writes } of workloads) {
         if ((writes === true) !== (part === 'writes') || !this.#wants(workload)) continue;
         for (const name of this.#children.keys()) {
-          if (failed.has(`${name} ${workload}`)) continue;
+          if (failed.has(`${name} ${workload}`) || !this.#takesPart(name, workload)) continue;
           this.#step(`${name}: ${workload}, round ${round + 1}`);
           const value = await this.#ask(part, name, { kind: 'measure', workload, round, budgetMs });
           if (value === undefined) failed.add(`${name} ${workload}`);
