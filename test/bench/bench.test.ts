@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { figuresFile, merged, noFigures, readFigures } from '../../bench/peers/figures.ts';
 import type { Figures } from '../../bench/peers/figures.ts';
 import { goalTable, pageWith, storeTable } from '../../bench/peers/page.ts';
+import { limitedWorkloads } from '../../bench/peers/plain-memory.ts';
 import { plots } from '../../bench/peers/plots.ts';
 import { LocalRounds } from '../../bench/peers/rounds.ts';
 import { workloads } from '../../bench/peers/workloads.ts';
@@ -20,7 +21,7 @@ const onStep = (): void => undefined;
 const timeoutMs = 240_000;
 
 describe('the benchmark', () => {
-  it('gives StoreDb all of its work, finds its answers right, and tells of who cannot be run', {
+  it('gives StoreDb all of its work, finds its answers right, and tells of who cannot be run, beside what sets the limit', {
     timeout: timeoutMs,
   }, async () => {
     const root = await mkdtemp(path.join(tmpdir(), 'store-db-bench-'));
@@ -30,15 +31,19 @@ describe('the benchmark', () => {
     const { failures, measurements } = await new LocalRounds({
       ...timing,
       parts,
-      contenders: ['StoreDb', 'nobody'],
+      contenders: ['StoreDb', 'nobody', 'limit'],
       only: undefined,
     }).run();
     expect(failures).toMatchObject([
       { contender: 'nobody', part: 'load' },
       { contender: 'nobody', part: 'load' },
     ]);
-    const names = measurements.map(({ workload }) => workload);
-    expect(names).toEqual(['load-bulk', 'load-batches', ...workloads.map(({ name }) => name)]);
+    const worksOf = (who: string): string[] => {
+      return measurements.filter(({ contender }) => contender === who).map(({ workload }) => workload);
+    };
+    const all = ['load-bulk', 'load-batches', ...workloads.map(({ name }) => name)];
+    expect(worksOf('StoreDb')).toEqual(all);
+    expect(worksOf('limit')).toEqual(all.filter((name) => limitedWorkloads.includes(name)));
     expect(measurements.every(({ values }) => values.length === 1 && (values[0] ?? 0) > 0)).toBe(true);
   });
 });
@@ -60,8 +65,10 @@ describe('figures', () => {
   it('tell whether a goal is reached', () => {
     const of = (own: number): unknown =>
       goalTable(merged(measured('get', 'StoreDb', own), measured('get', 'lmdb', 100)), rows)?.rows[0]?.slice(1);
-    expect(of(120)).toEqual(['lmdb', '1.20', '1.20', 'reached']);
-    expect(of(60)).toEqual(['lmdb', '1.20', '0.60', 'missed: 50 %']);
+    expect(of(120)).toEqual(['lmdb', '1.20', '1.20', '', 'reached']);
+    expect(of(60)).toEqual(['lmdb', '1.20', '0.60', '', 'missed: 50 %']);
+    const all = [measured('get', 'StoreDb', 60), measured('get', 'lmdb', 100), measured('get', 'limit', 250)];
+    expect(goalTable(all.reduce(merged), rows)?.rows[0]?.slice(2)).toEqual(['1.20', '0.60', '2.50', 'missed: 50 %']);
   });
 
   it('tell whether a limit on an object store is kept', () => {
