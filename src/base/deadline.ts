@@ -4,16 +4,50 @@ import type { Environment, Timer } from './env.ts';
 import { DeadlineExceededError } from './errors.ts';
 import { abortedError } from './until-aborted.ts';
 
+/** So many deadlines may have the same signal, one after the other: listeners that were forgotten on it do not pile up. */
+const mostUses = 64;
+/** Spare signals are kept for so many calls at the same time. */
+const mostSpares = 64;
+
+/**
+ * Signals of deadlines that were met, for those to come. Node.js makes each signal with a hidden class of its own, which
+ * lies among the old objects from the beginning, and it and what hangs on it are freed only when the whole heap is
+ * collected. A scan that made one for every block that it reads would hold megabytes of them.
+ */
+export class SignalPool {
+  readonly #spares: AbortController[] = [];
+  readonly #uses = new WeakMap<AbortController, number>();
+
+  take(): AbortController {
+    return this.#spares.pop() ?? new AbortController();
+  }
+
+  /** To be called once nothing is under way any more that has the signal. */
+  giveBack(controller: AbortController): void {
+    const uses = (this.#uses.get(controller) ?? 0) + 1;
+    if (controller.signal.aborted || uses >= mostUses || this.#spares.length >= mostSpares) return;
+    this.#uses.set(controller, uses);
+    this.#spares.push(controller);
+  }
+}
+
 export class Deadline {
   /** Aborted with the error to reject with: `DeadlineExceededError` or `AbortedError`. */
   readonly signal: AbortSignal;
+  readonly #controller: AbortController;
+  #pool: SignalPool | undefined;
   readonly #timer: Timer;
   readonly #outer: AbortSignal | undefined;
   readonly #onAbort: () => void;
 
-  /** `what` names the call in the error, for instance `flush()`. Release it with {@link clear}. */
-  constructor(environment: Environment, what: string, timeoutMs: number, outer?: AbortSignal) {
-    const controller = new AbortController();
+  /**
+   * `what` names the call in the error, for instance `flush()`. Release it with {@link clear}. `pool`: where its signal
+   * is from, for calls that are made by the thousand.
+   */
+  constructor(environment: Environment, what: string, timeoutMs: number, outer?: AbortSignal, pool?: SignalPool) {
+    const controller = pool?.take() ?? new AbortController();
+    this.#controller = controller;
+    this.#pool = pool;
     this.signal = controller.signal;
     this.#outer = outer;
     this.#onAbort = () => {
@@ -36,8 +70,11 @@ export class Deadline {
     if (this.signal.aborted) throw this.signal.reason as Error;
   }
 
+  /** The call has ended. */
   clear(): void {
     this.#timer.cancel();
     this.#outer?.removeEventListener('abort', this.#onAbort);
+    this.#pool?.giveBack(this.#controller);
+    this.#pool = undefined;
   }
 }

@@ -218,6 +218,18 @@ function readText(key: Uint8Array, start: number, end: number): Uint8Array {
   return bytes.subarray(0, length);
 }
 
+/**
+ * The first bytes of the text, or bytes, that a key begins with, where the key was cut off within them; undefined where it
+ * was not.
+ */
+export function readCutText(key: Uint8Array, typeId: TypeId): Uint8Array | undefined {
+  if ((typeId !== Types.varchar && typeId !== Types.bytes) || key[0] !== tagValue) return undefined;
+  let at = 1;
+  while (at < key.length && (key[at] !== escape || key[at + 1] === escapedZero)) at += key[at] === escape ? 2 : 1;
+  // What is left may be half of an escape.
+  return at + 1 < key.length ? undefined : readText(key, 1, at);
+}
+
 /** Length of UTF-8 text without the character that was cut in two at its end, if one was. */
 function wholeCharacters(text: Uint8Array): number {
   let last = text.length - 1;

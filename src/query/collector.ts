@@ -1,10 +1,11 @@
 /** Rows that come in any order and are wanted in a certain one: all of them, or only the first few. */
-import { ByteWriter, compareRanges, copyRange } from '../base/bytes.ts';
-import type { OrderedValue } from '../base/order.ts';
+import { ByteWriter, compareRanges } from '../base/bytes.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { KeyList } from '../format/key-list.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { compileSelector } from './condition.ts';
+import { KeySlabs } from './key-slabs.ts';
+import type { HeldKey } from './key-slabs.ts';
 import type { RowOrder } from './row-order.ts';
 import type { Selector } from './selector.ts';
 
@@ -19,6 +20,8 @@ const hitBytes = 64;
 const sizeOfHit: SizeOf = () => hitBytes;
 /** What a row takes in the lists beside its key and what is kept of it. */
 const listBytes = 40;
+/** The same in the heap. */
+const entryBytes = 96;
 
 export interface Collector<T> {
   add(source: RowSource, base: number): void;
@@ -66,15 +69,12 @@ export class AllRows<T> implements Collector<T> {
 
 /** A row in the heap. Its memory is used again for the one that takes its place. */
 interface Entry<T> {
-  key: Uint8Array;
-  /** Bytes of the key; there may be room for more. */
-  length: number;
+  readonly key: HeldKey;
   kept: T;
 }
 
-function compareEntries<T>(a: Entry<T>, b: Entry<T>): number {
-  return compareRanges(a.key, 0, a.length, b.key, 0, b.length);
-}
+/** Keys that were cut short are the same as far as they are held: which of their rows comes first is not known. */
+export class CutKeysTie extends Error {}
 
 /** Keeps the first rows in a heap whose root is the last of them: what comes behind the root is not wanted. */
 export class TopRows<T> implements Collector<T> {
@@ -82,42 +82,72 @@ export class TopRows<T> implements Collector<T> {
   readonly #count: number;
   readonly #keep: Keep<T>;
   readonly #sizeOf: SizeOf;
+  readonly #mostKeyBytes: number;
   readonly #heap: Entry<T>[] = [];
-  /** Of the rows that were added first: those that take their places count as much. */
-  sizeBytes = 0;
+  readonly #slabs = new KeySlabs();
+  /** Of what is kept of the rows that were added first: those that take their places count as much. */
+  #keptBytes = 0;
   readonly #scratch = new ByteWriter(256);
   #bound: Selector | undefined;
   /** Whether the root is another row than the one that the bound was made of. */
   #hasNewRoot = true;
 
-  /** `count`: how many rows are wanted, at least one. */
-  constructor(order: RowOrder, count: number, keep: Keep<T>, sizeOf: SizeOf = sizeOfHit) {
+  /**
+   * `count`: how many rows are wanted, at least one. `mostKeyBytes`: so much of each key is held. If that does not tell
+   * two rows apart which have to be, `add` and `finish` throw {@link CutKeysTie}.
+   */
+  constructor(
+    order: RowOrder,
+    count: number,
+    keep: Keep<T>,
+    sizeOf: SizeOf = sizeOfHit,
+    mostKeyBytes: number = Number.POSITIVE_INFINITY,
+  ) {
     this.#order = order;
     this.#count = count;
     this.#keep = keep;
     this.#sizeOf = sizeOf;
+    this.#mostKeyBytes = mostKeyBytes;
+  }
+
+  get sizeBytes(): number {
+    return this.#keptBytes + this.#slabs.sizeBytes;
   }
 
   add(source: RowSource, base: number): void {
     const scratch = this.#scratch;
     scratch.length = 0;
     this.#order.write(scratch, source, base);
+    scratch.length = Math.min(scratch.length, this.#mostKeyBytes);
     const heap = this.#heap;
     if (heap.length < this.#count) {
-      heap.push({ key: scratch.finish(), length: scratch.length, kept: this.#keep(source, base) });
-      this.sizeBytes += this.#sizeOf(source) + scratch.length + listBytes * 2;
+      const key = this.#slabs.none;
+      this.#slabs.put(key, scratch);
+      heap.push({ key, kept: this.#keep(source, base) });
+      this.#keptBytes += this.#sizeOf(source) + entryBytes;
       this.#siftUp(heap.length - 1);
       return;
     }
     const last = heap[0] as Entry<T>;
-    if (compareRanges(scratch.bytes, 0, scratch.length, last.key, 0, last.length) >= 0) return;
-    // Long keys would pile up as garbage faster than it is collected.
-    if (scratch.length > last.key.length) last.key = scratch.finish();
-    else copyRange(scratch.bytes, 0, scratch.length, last.key, 0);
-    last.length = scratch.length;
+    const { bytes, start, end } = last.key;
+    if (this.#checked(compareRanges(scratch.bytes, 0, scratch.length, bytes, start, end), scratch.length) >= 0) return;
+    this.#slabs.put(last.key, scratch);
     last.kept = this.#keep(source, base);
     this.#hasNewRoot = true;
     this.#siftDown();
+  }
+
+  #compare({ key: a }: Entry<T>, { key: b }: Entry<T>): number {
+    return this.#checked(compareRanges(a.bytes, a.start, a.end, b.bytes, b.start, b.end), a.end - a.start);
+  }
+
+  /**
+   * How two keys of which one has `length` bytes compare. Whoever finds no tie in the heap knows that none of those below
+   * an entry ties with it: each was compared with it, or with one between them.
+   */
+  #checked(difference: number, length: number): number {
+    if (difference === 0 && length === this.#mostKeyBytes) throw new CutKeysTie();
+    return difference;
   }
 
   #siftUp(from: number): void {
@@ -126,7 +156,7 @@ export class TopRows<T> implements Collector<T> {
     let at = from;
     while (at > 0) {
       const parent = (at - 1) >> 1;
-      if (compareEntries(heap[parent] as Entry<T>, entry) >= 0) break;
+      if (this.#compare(heap[parent] as Entry<T>, entry) >= 0) break;
       heap[at] = heap[parent] as Entry<T>;
       at = parent;
     }
@@ -141,8 +171,8 @@ export class TopRows<T> implements Collector<T> {
       let child = at * 2 + 1;
       if (child >= heap.length) break;
       const right = child + 1;
-      if (right < heap.length && compareEntries(heap[right] as Entry<T>, heap[child] as Entry<T>) > 0) child = right;
-      if (compareEntries(heap[child] as Entry<T>, entry) <= 0) break;
+      if (right < heap.length && this.#compare(heap[right] as Entry<T>, heap[child] as Entry<T>) > 0) child = right;
+      if (this.#compare(heap[child] as Entry<T>, entry) <= 0) break;
       heap[at] = heap[child] as Entry<T>;
       at = child;
     }
@@ -154,20 +184,18 @@ export class TopRows<T> implements Collector<T> {
     if (this.#heap.length < this.#count || last === undefined) return undefined;
     if (this.#hasNewRoot) {
       this.#hasNewRoot = false;
-      this.#bound = this.#selectUpTo(this.#order.leadOf(last.key, last.length));
+      this.#bound = this.#selectUpTo(last.key);
     }
     return this.#bound;
   }
 
-  /** Rows that come before a value of the first field, or tie with it. Null comes first, or last when descending. */
-  #selectUpTo(value: OrderedValue): Selector | undefined {
-    const { field, descending } = this.#order.lead;
-    if (value === null) return descending ? undefined : compileSelector(field, { kind: 'null' });
-    const operator = descending ? '>=' : '<=';
-    return compileSelector(field, { kind: 'value', operator, value, orNull: !descending });
+  /** Rows whose first field says that they come before the one with a key, or may tie with it. */
+  #selectUpTo({ bytes, start, end }: HeldKey): Selector | undefined {
+    const comparison = this.#order.leadUpTo(bytes.subarray(start, end));
+    return comparison && compileSelector(this.#order.lead.field, comparison);
   }
 
   async finish(): Promise<T[]> {
-    return this.#heap.toSorted(compareEntries).map(({ kept }) => kept);
+    return this.#heap.toSorted((a, b) => this.#compare(a, b)).map(({ kept }) => kept);
   }
 }

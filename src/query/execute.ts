@@ -7,7 +7,7 @@ import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { Scratch } from '../memory/scratch.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
-import { AllRows, TopRows } from './collector.ts';
+import { AllRows, CutKeysTie, TopRows } from './collector.ts';
 import type { Collector, Keep } from './collector.ts';
 import { filterOf } from './condition.ts';
 import { HitList } from './hits.ts';
@@ -24,6 +24,8 @@ export type Row = Record<string, unknown>;
 
 /** Rows held undecoded while the first ones are searched for, at most: each may keep a block in memory. */
 const mostHeldRows = 256;
+/** What is held of the keys of more rows: texts of some kilobytes would take more memory than the blocks in the cache. */
+const mostHeldKeyBytes = 256;
 
 export interface ExecutionOptions {
   readonly environment: Environment;
@@ -129,9 +131,22 @@ export class Execution {
     // Where most rows are wanted, it takes less to sort them all.
     const most = needed * 2 > this.state.tree.count;
     const sizeOf = (source: RowSource): number => this.rowSize.of(source);
-    const collector = most ? new AllRows(order, keepNow, sizeOf) : new TopRows(order, needed, keepNow, sizeOf);
-    const rows = await this.#collect(collector, scratch);
+    const rows = await (most
+      ? this.#collect(new AllRows(order, keepNow, sizeOf), scratch)
+      : this.#collectTop((keyBytes) => new TopRows(order, needed, keepNow, sizeOf, keyBytes), scratch));
     return offset === 0 && rows.length <= needed ? rows : rows.slice(offset, needed);
+  }
+
+  /** Goes through the rows with the first bytes of their keys, which nearly always tell them apart, or else once more. */
+  async #collectTop<T>(collector: (mostKeyBytes?: number) => Collector<T>, scratch: Scratch): Promise<T[]> {
+    try {
+      return await this.#collect(collector(mostHeldKeyBytes), scratch);
+    } catch (error) {
+      if (!(error instanceof CutKeysTie)) throw error;
+    }
+    this.#filter.bound = undefined;
+    scratch.release();
+    return this.#collect(collector(), scratch);
   }
 
   #collect<T>(collector: Collector<T>, scratch: Scratch): Promise<T[]> {

@@ -6,6 +6,7 @@ import type { ReadMemory } from '../memory/scratch.ts';
 import { TableState } from '../table/table-state.ts';
 import { noBlocks } from '../tree/block-source.ts';
 import type { BlockSource } from '../tree/block-source.ts';
+import { SharedLoads } from '../tree/shared-loads.ts';
 import { SplitTree } from '../tree/split-tree.ts';
 import { Tree } from '../tree/tree.ts';
 
@@ -35,8 +36,7 @@ export function meteredState(state: TableState, meterOf: (index?: string) => Blo
 class MeteredSource implements BlockSource {
   readonly #source: BlockSource;
   readonly #meter: BlockMeter;
-  /** Blocks on their way: those who ask for one meanwhile share it. */
-  readonly #loading = new Map<string, Promise<Node>>();
+  readonly #loads = new SharedLoads();
 
   constructor(source: BlockSource, meter: BlockMeter) {
     this.#source = source;
@@ -77,17 +77,13 @@ class MeteredSource implements BlockSource {
 
   loadBy(ref: BlockRef, load: () => Promise<Node>): Promise<Node> {
     const name = `${ref.birth} ${ref.id}`;
-    const known = this.#loading.get(name);
-    if (known !== undefined) return known;
-    if (this.#source.find(ref)?.node === undefined) this.#meter.charge(ref.sizeBytes);
-    const loading = load()
-      .then((node) => {
+    return this.#loads.share(name, () => {
+      if (this.#source.find(ref)?.node === undefined) this.#meter.charge(ref.sizeBytes);
+      return load().then((node) => {
         this.#meter.use?.(node);
         return node;
-      })
-      .finally(() => this.#loading.delete(name));
-    this.#loading.set(name, loading);
-    return loading;
+      });
+    });
   }
 }
 

@@ -2,9 +2,10 @@
  * An order of rows, by one or several fields and at last by primary key, as keys whose bytes sort as the rows do. Unlike
  * the keys of indexes they hold every value whole; a descending field has its bytes inverted.
  */
-import { ByteWriter } from '../base/bytes.ts';
+import { ByteWriter, prefixEnd } from '../base/bytes.ts';
 import type { OrderedValue } from '../base/order.ts';
 import {
+  readCutText,
   readKeyComponent,
   skipKeyComponent,
   writeKeyComponent,
@@ -16,6 +17,7 @@ import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import type { TableShape } from '../table/table-shape.ts';
+import type { Comparison } from './comparison.ts';
 
 export interface OrderField {
   readonly field: LayoutField;
@@ -50,12 +52,24 @@ export class RowOrder {
     return this.#scratch.finish();
   }
 
-  /** The value of the field that decides first, of the row with a key. */
-  leadOf(key: Uint8Array, length: number): OrderedValue {
+  /**
+   * What the row with a key, and all that come before it, have in the field that decides first; undefined if nothing is
+   * known of it. Rows that come after it may have it too. Of the key, which may be cut short, enough is held to tell.
+   */
+  leadUpTo(key: Uint8Array): Comparison | undefined {
     const { field, descending } = this.lead;
-    const bytes = descending ? key.slice(0, length).map((byte) => ~byte) : key.subarray(0, length);
+    const bytes = descending ? key.map((byte) => ~byte) : key;
     const typeId = keyTypeOf(field);
-    return readKeyComponent(bytes, 0, skipKeyComponent(bytes, 0, typeId), typeId);
+    const cut = readCutText(bytes, typeId);
+    // Null comes first, or last when descending.
+    const orNull = !descending;
+    if (cut !== undefined) {
+      const value = descending ? cut : prefixEnd(cut);
+      return value && { kind: 'value', operator: descending ? '>=' : '<', value, orNull };
+    }
+    const value = readKeyComponent(bytes, 0, skipKeyComponent(bytes, 0, typeId), typeId);
+    if (value === null) return descending ? undefined : { kind: 'null' };
+    return { kind: 'value', operator: descending ? '>=' : '<=', value, orNull };
   }
 
   /** Appends the key of a row. */

@@ -6,7 +6,7 @@
 import { setMaxListeners } from 'node:events';
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
-import { Deadline } from '../base/deadline.ts';
+import { Deadline, SignalPool } from '../base/deadline.ts';
 import { StorageError } from '../base/errors.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import type {
@@ -50,6 +50,7 @@ export class RetryingDriver implements StorageDriver {
   readonly #attempts: number;
   readonly #requestTimeoutMs: number;
   readonly #pauseMs: number;
+  readonly #signals = new SignalPool();
 
   constructor(driver: StorageDriver, environment: Environment, options: RetryOptions = {}) {
     this.name = driver.name;
@@ -106,7 +107,7 @@ export class RetryingDriver implements StorageDriver {
     request: (signal: AbortSignal) => Promise<T>,
     timeoutMs: number = this.#requestTimeoutMs,
   ): Promise<T> {
-    const deadline = new Deadline(this.#environment, what, timeoutMs, options.signal);
+    const deadline = new Deadline(this.#environment, what, timeoutMs, options.signal, this.#signals);
     // Drivers may send many requests for one, and each listens: no leak that anyone need be warned of.
     setMaxListeners(0, deadline.signal);
     try {

@@ -15,6 +15,7 @@ import type { ReadMemory } from '../memory/scratch.ts';
 import type { SecondCache } from '../memory/second-cache.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 import { checkLeaf } from './leaf-shape.ts';
+import { SharedLoads } from './shared-loads.ts';
 
 /** A block that Block 0 refers to is not in the store: the view is too old, or the store lost it. */
 export class BlockGone extends CorruptionError {
@@ -65,7 +66,7 @@ export class BlockReader {
   readonly #prefix: string;
   readonly #cache: BlockCache;
   readonly #second: SecondCache | undefined;
-  readonly #loading = new Map<string, Promise<Node>>();
+  readonly #loads = new SharedLoads();
   readonly memory: ReadMemory;
 
   /** `second`: a cache behind the one in memory. `memory`: what queries may hold. */
@@ -106,13 +107,7 @@ export class BlockReader {
 
   /** Reads and checks the block `name`, which lies in `part`; shared by all who ask meanwhile. */
   load(name: string, part: ObjectPart): Promise<Node> {
-    const known = this.#loading.get(name);
-    if (known !== undefined) return known;
-    const loading = this.#read(name, part).finally(() => {
-      this.#loading.delete(name);
-    });
-    this.#loading.set(name, loading);
-    return loading;
+    return this.#loads.share(name, () => this.#read(name, part));
   }
 
   async #read(name: string, part: ObjectPart): Promise<Node> {

@@ -1,0 +1,14 @@
+/** Blocks that were passed are garbage among the young objects, which is collected often, and not among the old ones. */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+
+const run = promisify(execFile);
+
+it('blocks that have arrived are not held by what shared them on their way', { timeout: 60_000 }, async () => {
+  const child = fileURLToPath(new URL('loads-child.ts', import.meta.url));
+  const { stdout } = await run(process.execPath, ['--expose-gc', '--import', 'tsx', child]);
+  // Of 400 blocks of 64 KiB, a few.
+  expect(Number(stdout)).toBeLessThan(6 * 1024 * 1024);
+});
