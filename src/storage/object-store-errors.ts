@@ -65,7 +65,9 @@ export function codeOf(error: unknown): string {
 
 /** Whether the clock was found to be wrong, and the client now allows for that. The request had no effect. */
 export function isSkewCorrected(error: unknown): boolean {
-  return (error as SdkError | undefined)?.$metadata?.clockSkewCorrected === true;
+  if ((error as SdkError | undefined)?.$metadata?.clockSkewCorrected === true) return true;
+  // The SDK does not say so where it is back from what it allowed for: the clock was set right.
+  return codeOf(error) === 'RequestTimeTooSkewed';
 }
 
 /**

@@ -438,4 +438,15 @@ describe('clocks', () => {
     await skewed.close();
     await ahead.close();
   });
+
+  it('that are set right are too', async () => {
+    const ahead = await startStore({ dialect: { clockSkewMs: 5 * 3_600_000 } });
+    const skewed = driverOf(ahead);
+    await skewed.put('first', bytes, { if: 'absent' });
+    ahead.dialect.clockSkewMs = 0;
+    expect(await skewed.put('second', bytes, { if: 'absent' })).toMatchObject({ status: 'written', requests: 2 });
+    expect(await skewed.put('second', bytes, { if: 'absent' })).toEqual({ status: 'lost' });
+    await skewed.close();
+    await ahead.close();
+  });
 });
