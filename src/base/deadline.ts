@@ -7,13 +7,14 @@ import { abortedError } from './until-aborted.ts';
 export class Deadline {
   /** Aborted with the error to reject with: `DeadlineExceededError` or `AbortedError`. */
   readonly signal: AbortSignal;
+  readonly #controller = new AbortController();
   readonly #timer: Timer;
   readonly #outer: AbortSignal | undefined;
   readonly #onAbort: () => void;
 
   /** `what` names the call in the error, for instance `flush()`. Release it with {@link clear}. */
   constructor(environment: Environment, what: string, timeoutMs: number, outer?: AbortSignal) {
-    const controller = new AbortController();
+    const controller = this.#controller;
     this.signal = controller.signal;
     this.#outer = outer;
     this.#onAbort = () => {
@@ -34,6 +35,11 @@ export class Deadline {
   /** Throws the reason if the time is up. */
   check(): void {
     if (this.signal.aborted) throw this.signal.reason as Error;
+  }
+
+  /** Gives the call up for another reason. */
+  giveUp(reason: Error): void {
+    this.#controller.abort(reason);
   }
 
   clear(): void {
