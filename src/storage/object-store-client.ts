@@ -5,14 +5,7 @@
 import type * as s3Module from '@aws-sdk/client-s3';
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
 import type { Environment } from '../base/env.ts';
-import {
-  derivedClient,
-  leaveOutRetries,
-  leaveOutUnused,
-  preparedClient,
-  serverNoter,
-  withOneSigner,
-} from './object-store-middleware.ts';
+import { derivedClient, leaveOutRetries, serverNoter } from './object-store-middleware.ts';
 import { leaseClient } from './shared-clients.ts';
 
 /** The SDK's module of S3 commands. */
@@ -20,7 +13,6 @@ export type S3Module = typeof s3Module;
 
 /** Where the bucket is. */
 export interface ClientOptions {
-  readonly bucket: string;
   readonly endpoint: string | undefined;
   readonly region: string | undefined;
   readonly forcePathStyle: boolean | undefined;
@@ -78,68 +70,24 @@ function configOf({ endpoint, region, forcePathStyle }: ClientOptions): S3Client
   };
 }
 
-/** The caller's client with stacks of its own: its configuration and connections are the caller's. */
-function onGivenClient(given: S3Client): Omit<OpenClient, 's3'> {
+/** A client with stacks of its own, on the configuration and the connections of another. */
+function ownStacks(base: S3Client): Pick<OpenClient, 'client' | 'single' | 'server'> {
   let server: string | undefined;
-  const client = derivedClient(
-    given,
-    serverNoter((seen) => (server = seen)),
-  );
-  return {
-    client,
-    // A repeated conditional put would meet its own success and report it as a lost race, so whoever makes one decides
-    // what to do next (docs/protocol.md, "Commit").
-    single: derivedClient(client, leaveOutRetries),
-    server: () => server,
-    distrust: () => undefined,
-    release: () => undefined,
-  };
+  const noteServer = serverNoter((seen) => (server = seen));
+  const client = derivedClient(base, noteServer);
+  // A repeated conditional put would meet its own success and report it as a lost race, so whoever makes one decides
+  // what to do next (docs/protocol.md, "Commit").
+  return { client, single: derivedClient(client, leaveOutRetries), server: () => server };
 }
 
-/** A client of our own for one bucket. */
-interface BucketClient {
-  readonly client: S3Client;
-  readonly server: () => string | undefined;
-}
-
-/** A client of our own, which sends every request once: StoreDb repeats what may be. */
-class OwnClient {
-  readonly #client: S3Client;
-  readonly #buckets = new Map<string, BucketClient>();
-
-  constructor(client: S3Client) {
-    this.#client = withOneSigner(client);
-  }
-
-  /** For requests to one bucket only: the SDK notes where it is beside the stack, and stacks are used again. */
-  of(bucket: string): BucketClient {
-    const found = this.#buckets.get(bucket) ?? this.#prepare();
-    this.#buckets.set(bucket, found);
-    return found;
-  }
-
-  #prepare(): BucketClient {
-    let server: string | undefined;
-    const derived = derivedClient(this.#client, (stack) => {
-      leaveOutRetries(stack);
-      leaveOutUnused(stack);
-      serverNoter((seen) => (server = seen))(stack);
-    });
-    return { client: preparedClient(derived), server: () => server };
-  }
-
-  destroy(): void {
-    this.#client.destroy();
-  }
-}
+const nothing = (): void => undefined;
 
 /** Loads the SDK and makes a client, or takes one that is there: the caller's, or that of a driver configured alike. */
 export async function openClient(options: ClientOptions, environment: Environment): Promise<OpenClient> {
   const s3 = await import('@aws-sdk/client-s3');
-  const { bucket, client: given, endpoint, region, forcePathStyle } = options;
-  if (given !== undefined) return { s3, ...onGivenClient(given) };
-  const make = (): OwnClient => new OwnClient(new s3.S3Client(configOf(options)));
+  const { client: given, endpoint, region, forcePathStyle } = options;
+  if (given !== undefined) return { s3, ...ownStacks(given), distrust: nothing, release: nothing };
+  const make = (): S3Client => new s3.S3Client(configOf(options));
   const { shared, ...lease } = leaseClient([endpoint, region, forcePathStyle], make, environment);
-  const { client, server } = shared.of(bucket);
-  return { s3, client, single: client, server, ...lease };
+  return { s3, ...ownStacks(shared), ...lease };
 }
