@@ -33,6 +33,8 @@ const unprepared = new Set(['CredentialsProviderError', 'TokenProviderError', 'N
 const throttlingCodes = new Set(['SlowDown', 'TooManyRequests', 'RequestLimitExceeded', 'ThrottlingException']);
 /** 400 for these says that the body did not arrive in time or in full; it may arrive yet. */
 const interruptedCodes = new Set(['RequestTimeout', 'IncompleteBody']);
+/** Codes that say that the credentials are not, or no longer, what the store knows. */
+const credentialCodes = new Set(['SignatureDoesNotMatch', 'InvalidAccessKeyId', 'ExpiredToken', 'InvalidToken']);
 /** Statuses that say that the request was refused as such. */
 const refusals = new Set([301, 307, 400, 401, 403, 404, 405, 411, 416, 501]);
 
@@ -65,7 +67,9 @@ export function codeOf(error: unknown): string {
 
 /** Whether the clock was found to be wrong, and the client now allows for that. The request had no effect. */
 export function isSkewCorrected(error: unknown): boolean {
-  return (error as SdkError | undefined)?.$metadata?.clockSkewCorrected === true;
+  if ((error as SdkError | undefined)?.$metadata?.clockSkewCorrected === true) return true;
+  // The SDK does not say so where it is back from what it allowed for: the clock was set right.
+  return codeOf(error) === 'RequestTimeTooSkewed';
 }
 
 /**
@@ -114,6 +118,11 @@ function advice({ operation, bucket }: FailedRequest, error: unknown): string {
   }
   if (unreachable.has(code)) return 'The store cannot be reached: check the endpoint and the network.';
   return '';
+}
+
+/** Whether it is the credentials that were refused, and not what they were used for. */
+export function isRefusedCredential(error: unknown): boolean {
+  return credentialCodes.has(codeOf(error));
 }
 
 /** Whether the store was busy with another write of the key, and did not take this one up. */
