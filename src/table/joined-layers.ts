@@ -19,7 +19,7 @@ const memoryName = 'memory/committed';
  * before that ({@link mostLayers}) has not come.
  */
 const maxJoinedBytes = 512 * 1024;
-const farTooManyLayers = 48;
+const farTooManyLayers = 128;
 /** A table with more layers is slow to read from: they are worth a merge. */
 export const mostLayers = 24;
 /** Where there are more rows, merging is as fast as sorting. */
