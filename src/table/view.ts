@@ -321,9 +321,7 @@ export class View {
         const { truth, twin } = changes.ofVersion(stored?.shape.version);
         const table = stored ?? this.#context.emptyTable(truth.schema);
         const layer = this.#context.layer(truth, table.shape);
-        const others = added.get(name);
-        if (others === undefined) added.set(name, [layer]);
-        else others.push(layer);
+        added.set(name, [...(added.get(name) ?? []), layer]);
         tables.set(name, table);
         if (twin === undefined) continue;
         if (!besides.has(name)) besides.set(name, this.#context.newBeside(twin.schema, table));
