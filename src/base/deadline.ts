@@ -70,11 +70,6 @@ export class Deadline {
     if (this.signal.aborted) throw this.signal.reason as Error;
   }
 
-  /** Gives the call up for another reason. */
-  giveUp(reason: Error): void {
-    this.#controller.abort(reason);
-  }
-
   /** The call has ended. */
   clear(): void {
     this.#timer.cancel();

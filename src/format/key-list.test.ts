@@ -64,6 +64,14 @@ describe('KeyList', () => {
     await expectSorted([...keys, Uint8Array.of(5), Uint8Array.of(5, 0, 0), ...keys]);
   });
 
+  it('sorts keys that go on alike for longer and longer', async () => {
+    const keys = Array.from({ length: 3000 }, (_, i) => {
+      const value = scattered(i);
+      return new Uint8Array(Buffer.from(`${'a'.repeat(value % 300)}${value % 7}`));
+    });
+    await expectSorted(keys);
+  });
+
   it('leaves keys that are sorted, or backwards, right', async () => {
     const keys = Array.from({ length: 40_000 }, (_, i) => Uint8Array.of(i >>> 16, i >>> 8, i));
     await expectSorted(keys);

@@ -4,6 +4,7 @@
  * compared. Keys with the same head mostly came in the right order; where they did not, their next bytes are sorted
  * likewise.
  */
+import { compareRanges } from '../base/bytes.ts';
 import type { Pacer } from '../base/pacer.ts';
 
 /** Keys one after the other. */
@@ -29,6 +30,9 @@ const digits = [
 const fewKeys = 128;
 /** Keys that are gone through between two looks at the clock. */
 const sliceKeys = 0x4000;
+
+/** From one position on up to another one. */
+type Range = readonly [from: number, to: number];
 
 /** Positions of keys, and beside each the head of its key. */
 interface Headed {
@@ -85,7 +89,22 @@ class KeySort {
       this.#compareAll(order);
       return;
     }
-    const skip = Math.max(known, await this.#sharedBytes(order));
+    // What heads took is free again before the next ones are made.
+    const { groups, next, longest } = await this.#placeByHeads(order, known);
+    for (const [start, end] of groups) {
+      const group = order.subarray(start, end);
+      // Beyond the ends of all keys there is nothing left to sort by but their lengths.
+      if (next < longest) await this.place(group, next);
+      else this.#compareAll(group);
+    }
+  }
+
+  /** Leaves the keys with the same heads together: tells which of these groups are not in order. */
+  async #placeByHeads(
+    order: Uint32Array,
+    known: number,
+  ): Promise<{ groups: readonly Range[]; next: number; longest: number }> {
+    const skip = Math.max(known, await this.#sharedBytes(order, known));
     let sorted = this.#headed(order.length);
     sorted.order.set(order);
     const counts = digits.map(({ bits }) => new Uint32Array(2 ** bits));
@@ -108,13 +127,12 @@ class KeySort {
       [sorted, spare] = [spare, sorted];
     }
     order.set(sorted.order);
-    // Beyond the ends of all keys there is nothing left to sort by but their lengths.
     const next = skip + headBytes;
-    await this.#sortGroups(order, sorted, next < longest ? next : undefined);
+    return { groups: await this.#groupsOutOfOrder(sorted, next), next, longest };
   }
 
-  /** How many bytes all of the keys have in common. */
-  async #sharedBytes(order: Uint32Array): Promise<number> {
+  /** How many bytes all of the keys have in common: the first `known` bytes are not looked at. */
+  async #sharedBytes(order: Uint32Array, known: number): Promise<number> {
     const keys = this.#keys;
     const { bytes } = keys;
     const first = keys.start(order[0] as number);
@@ -123,7 +141,7 @@ class KeySort {
       for (let i = from; i < to; i++) {
         const start = keys.start(order[i] as number);
         const limit = Math.min(shared, keys.endOf(order[i] as number) - start);
-        let same = 0;
+        let same = Math.min(known, limit);
         while (same < limit && bytes[first + same] === bytes[start + same]) same++;
         shared = same;
       }
@@ -173,23 +191,31 @@ class KeySort {
     return longest;
   }
 
-  /** Sorts the keys with the same heads, which stand together. `next`: where heads end, if there is more of some keys. */
-  async #sortGroups(order: Uint32Array, { high, low }: Headed, next: number | undefined): Promise<void> {
-    const keys = this.#keys;
+  /** Keys with the same heads that are not in order. `next`: where their heads end. */
+  async #groupsOutOfOrder({ order, high, low }: Headed, next: number): Promise<readonly Range[]> {
+    const groups: Range[] = [];
     let start = 0;
     let inOrder = true;
     for (let i = 1; i <= order.length; i++) {
       if (i < order.length && high[i] === high[i - 1] && low[i] === low[i - 1]) {
-        inOrder &&= keys.compare(order[i - 1] as number, order[i] as number) <= 0;
+        inOrder &&= this.#compareFrom(order[i - 1] as number, order[i] as number, next) <= 0;
       } else {
-        const group = order.subarray(start, i);
-        if (!inOrder && next !== undefined) await this.place(group, next);
-        else if (!inOrder) this.#compareAll(group);
+        if (!inOrder) groups.push([start, i]);
         start = i;
         inOrder = true;
       }
       if ((i & 0xfff) === 0 && this.#pacer.due()) await this.#pacer.pause();
     }
+    return groups;
+  }
+
+  /** Compares keys that have their first `skip` bytes in common, with zeros beyond their ends. */
+  #compareFrom(i: number, j: number, skip: number): number {
+    const keys = this.#keys;
+    const [a, b] = [keys.start(i) + skip, keys.start(j) + skip];
+    const [aEnd, bEnd] = [keys.endOf(i), keys.endOf(j)];
+    if (a > aEnd || b > bEnd) return keys.compare(i, j);
+    return compareRanges(keys.bytes, a, aEnd, keys.bytes, b, bEnd);
   }
 
   #compareAll(order: Uint32Array): void {

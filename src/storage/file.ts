@@ -109,7 +109,7 @@ export class FileDriver implements StorageDriver {
   }
 
   put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
-    return this.#lanes.write(options.background === true, () => this.#put(key, body, options));
+    return this.#lanes.write(options.background === true, () => this.#put(key, body, options), options.signal);
   }
 
   async #put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {

@@ -4,9 +4,6 @@
  */
 import type * as s3Module from '@aws-sdk/client-s3';
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
-import type { Environment } from '../base/env.ts';
-import { derivedClient, leaveOutRetries, serverNoter } from './object-store-middleware.ts';
-import { leaseClient } from './shared-clients.ts';
 
 /** The SDK's module of S3 commands. */
 export type S3Module = typeof s3Module;
@@ -27,11 +24,9 @@ export interface OpenClient {
   /** The same client, sending every request exactly once: what conditional puts go through. */
   readonly single: S3Client;
   /** What the store calls itself, once it has answered. */
-  readonly server: () => string | undefined;
-  /** The store does not accept the credentials: drivers that come later find theirs anew. */
-  readonly distrust: () => void;
-  /** The client is not needed any more. */
-  readonly release: () => void;
+  server(): string | undefined;
+  /** Closes its sockets, unless they are the caller's. */
+  destroy(): void;
 }
 
 /** Most connections, and so most requests at a time; others wait for one. */
@@ -70,24 +65,52 @@ function configOf({ endpoint, region, forcePathStyle }: ClientOptions): S3Client
   };
 }
 
-/** A client with stacks of its own, on the configuration and the connections of another. */
-function ownStacks(base: S3Client): Pick<OpenClient, 'client' | 'single' | 'server'> {
-  let server: string | undefined;
-  const noteServer = serverNoter((seen) => (server = seen));
-  const client = derivedClient(base, noteServer);
-  // A repeated conditional put would meet its own success and report it as a lost race, so whoever makes one decides
-  // what to do next (docs/protocol.md, "Commit").
-  return { client, single: derivedClient(client, leaveOutRetries), server: () => server };
+/** A client of its own kind of requests, on the connections and credentials of another. */
+function derivedClient(client: S3Client, change: (stack: S3Client['middlewareStack']) => void): S3Client {
+  const middlewareStack = client.middlewareStack.clone();
+  change(middlewareStack);
+  return Object.create(client, { middlewareStack: { value: middlewareStack } }) as S3Client;
 }
 
-const nothing = (): void => undefined;
+function noteServer(stack: S3Client['middlewareStack'], seen: (server: string) => void): void {
+  stack.add(
+    (next) => async (args) => {
+      const result = await next(args);
+      const { headers } = result.response as { headers?: Record<string, string> };
+      if (headers?.['server'] !== undefined) seen(headers['server']);
+      return result;
+    },
+    // The last step before the connection: what comes before it makes values, or errors, of the answer.
+    { name: 'noteServer', step: 'deserialize', priority: 'low' },
+  );
+}
 
-/** Loads the SDK and makes a client, or takes one that is there: the caller's, or that of a driver configured alike. */
-export async function openClient(options: ClientOptions, environment: Environment): Promise<OpenClient> {
+/** In its very place, since others find theirs by it. */
+function replaceRetries(stack: S3Client['middlewareStack']): void {
+  stack.add((next) => (args) => next(args), {
+    name: 'retryMiddleware',
+    step: 'finalizeRequest',
+    priority: 'high',
+    override: true,
+  });
+}
+
+/** Loads the SDK and makes a client, or takes the caller's. */
+export async function openClient(options: ClientOptions): Promise<OpenClient> {
   const s3 = await import('@aws-sdk/client-s3');
-  const { client: given, endpoint, region, forcePathStyle } = options;
-  if (given !== undefined) return { s3, ...ownStacks(given), distrust: nothing, release: nothing };
-  const make = (): S3Client => new s3.S3Client(configOf(options));
-  const { shared, ...lease } = leaseClient([endpoint, region, forcePathStyle], make, environment);
-  return { s3, ...ownStacks(shared), ...lease };
+  const { client: given } = options;
+  const base = given ?? new s3.S3Client(configOf(options));
+  const opened: { server?: string } = {};
+  const client = derivedClient(base, (stack) => noteServer(stack, (server) => (opened.server = server)));
+  return {
+    s3,
+    client,
+    // A repeated conditional put would meet its own success and report it as a lost race, so whoever makes one decides
+    // what to do next (docs/protocol.md, "Commit").
+    single: derivedClient(client, replaceRetries),
+    server: () => opened.server,
+    destroy: () => {
+      if (given === undefined) base.destroy();
+    },
+  };
 }

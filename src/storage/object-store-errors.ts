@@ -33,8 +33,6 @@ const unprepared = new Set(['CredentialsProviderError', 'TokenProviderError', 'N
 const throttlingCodes = new Set(['SlowDown', 'TooManyRequests', 'RequestLimitExceeded', 'ThrottlingException']);
 /** 400 for these says that the body did not arrive in time or in full; it may arrive yet. */
 const interruptedCodes = new Set(['RequestTimeout', 'IncompleteBody']);
-/** Codes that say that the credentials are not, or no longer, what the store knows. */
-const credentialCodes = new Set(['SignatureDoesNotMatch', 'InvalidAccessKeyId', 'ExpiredToken', 'InvalidToken']);
 /** Statuses that say that the request was refused as such. */
 const refusals = new Set([301, 307, 400, 401, 403, 404, 405, 411, 416, 501]);
 
@@ -118,11 +116,6 @@ function advice({ operation, bucket }: FailedRequest, error: unknown): string {
   }
   if (unreachable.has(code)) return 'The store cannot be reached: check the endpoint and the network.';
   return '';
-}
-
-/** Whether it is the credentials that were refused, and not what they were used for. */
-export function isRefusedCredential(error: unknown): boolean {
-  return credentialCodes.has(codeOf(error));
 }
 
 /** Whether the store was busy with another write of the key, and did not take this one up. */

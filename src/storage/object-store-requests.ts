@@ -8,7 +8,7 @@ import type { Environment } from '../base/env.ts';
 import { StorageError } from '../base/errors.ts';
 import { openClient } from './object-store-client.ts';
 import type { ClientOptions, OpenClient } from './object-store-client.ts';
-import { isConflict, isRefusedCredential, isSkewCorrected, toStorageError } from './object-store-errors.ts';
+import { isConflict, isSkewCorrected, toStorageError } from './object-store-errors.ts';
 import type { FailedRequest } from './object-store-errors.ts';
 
 /** Counts the requests that a call takes. */
@@ -41,7 +41,6 @@ export class ObjectStoreRequests {
   #open: Promise<OpenClient> | undefined;
   /** The open client, for those who cannot wait. */
   #opened: OpenClient | undefined;
-  readonly #underWay = new Map<Deadline, FailedRequest>();
 
   constructor(clientOptions: ClientOptions, environment: Environment) {
     this.#clientOptions = clientOptions;
@@ -55,20 +54,15 @@ export class ObjectStoreRequests {
 
   /** The client; loads the SDK at the first call. */
   open(): Promise<OpenClient> {
-    this.#open ??= openClient(this.#clientOptions, this.#environment).then((opened) => (this.#opened = opened));
+    this.#open ??= openClient(this.#clientOptions).then((opened) => (this.#opened = opened));
     return this.#open;
   }
 
-  /** Gives the client back, and ends what is still under way on it. The next request opens it again. */
+  /** Closes the client. The next request opens another. */
   async close(): Promise<void> {
     const open = this.#open;
     this.#open = undefined;
-    // Others may use its connections, so closing those would end too much. A client of the caller's is left alone.
-    const underWay = this.#clientOptions.client === undefined ? [...this.#underWay] : [];
-    for (const [deadline, { key }] of underWay) {
-      deadline.giveUp(new StorageError(key, 'unknown', 'The driver was closed while a request was under way.'));
-    }
-    (await open)?.release();
+    (await open)?.destroy();
   }
 
   /**
@@ -86,7 +80,6 @@ export class ObjectStoreRequests {
       try {
         return await this.#sendOnce(request, options, (inner) => attempt(open, inner));
       } catch (error) {
-        if (isRefusedCredential((error as Error).cause)) open.distrust();
         const isFinal = tried >= attempts || signal?.aborted === true || !(error instanceof StorageError);
         if (isFinal || error.reason === 'forbidden') throw error;
         await this.#pause(tried, signal);
@@ -106,7 +99,6 @@ export class ObjectStoreRequests {
   ): Promise<T> {
     const what = `${request.operation} of ${request.key || request.bucket}`;
     const deadline = new Deadline(this.#environment, what, requestTimeoutMs + sizeBytes / slowBytesPerMs, signal);
-    this.#underWay.set(deadline, request);
     try {
       for (let tried = 1; ; tried++) {
         try {
@@ -122,13 +114,11 @@ export class ObjectStoreRequests {
         }
       }
     } finally {
-      this.#underWay.delete(deadline);
       deadline.clear();
     }
   }
 }
 
 function gaveUp({ key }: FailedRequest, reason: Error): StorageError {
-  if (reason instanceof StorageError) return reason;
   return new StorageError(key, 'unknown', reason.message, { cause: reason });
 }

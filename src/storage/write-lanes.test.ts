@@ -14,14 +14,16 @@ class Desk {
     return this.#running.length;
   }
 
-  async write(isBackground: boolean, fails = false): Promise<void> {
-    await this.#lanes.write(isBackground, async () => {
+  async write(isBackground: boolean, fails = false, signal?: AbortSignal): Promise<void> {
+    const write = async (): Promise<void> => {
+      signal?.throwIfAborted();
       this.began++;
       await new Promise<void>((resolve) => {
         this.#running.push(resolve);
       });
       if (fails) throw new Error('no room');
-    });
+    };
+    await this.#lanes.write(isBackground, write, signal);
   }
 
   start(count: number, isBackground: boolean, fails = false): Promise<unknown> {
@@ -68,6 +70,23 @@ describe('Writes of a folder', () => {
     while (desk.running > 0) await desk.end(desk.running);
     await all;
     expect(desk.began).toBe(31);
+  });
+
+  it('of the background wait no longer than their signals say', async () => {
+    const desk = new Desk();
+    const all = desk.start(16, true);
+    const controller = new AbortController();
+    const given = desk.write(true, false, controller.signal);
+    const other = desk.start(1, true);
+    await desk.environment.advance(0);
+    controller.abort(new Error('given up'));
+    await expect(given).rejects.toThrow('given up');
+    expect(desk.began).toBe(16);
+    await desk.end(16);
+    await all;
+    expect(desk.running).toBe(1);
+    await desk.end(1);
+    await other;
   });
 
   it('leave their places when they fail', async () => {

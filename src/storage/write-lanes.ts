@@ -25,9 +25,12 @@ export class WriteLanes {
     this.#environment = environment;
   }
 
-  /** Makes a write: at once, or when it is its turn, if it is one of the background. */
-  write<T>(isBackground: boolean, write: () => Promise<T>): Promise<T> {
-    return isBackground ? this.#inTurn(write) : this.#atOnce(write);
+  /**
+   * Makes a write: at once, or when it is its turn, if it is one of the background. One whose signal is aborted while it
+   * waits is made at once, too: it finds that out by itself.
+   */
+  write<T>(isBackground: boolean, write: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    return isBackground ? this.#inTurn(write, signal) : this.#atOnce(write);
   }
 
   async #atOnce<T>(write: () => Promise<T>): Promise<T> {
@@ -40,9 +43,9 @@ export class WriteLanes {
     }
   }
 
-  async #inTurn<T>(write: () => Promise<T>): Promise<T> {
+  async #inTurn<T>(write: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     if (this.#running < this.#most) this.#running++;
-    else await this.#admitted();
+    else if (signal?.aborted === true || !(await this.#admitted(signal))) return write();
     try {
       return await write();
     } finally {
@@ -54,9 +57,19 @@ export class WriteLanes {
     }
   }
 
-  #admitted(): Promise<void> {
+  /** Waits for a place; false if the signal is aborted before there is one. */
+  #admitted(signal: AbortSignal | undefined): Promise<boolean> {
     return new Promise((resolve) => {
-      this.#waiting.push(resolve);
+      const admit = (): void => {
+        signal?.removeEventListener('abort', giveUp);
+        resolve(true);
+      };
+      const giveUp = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(admit), 1);
+        resolve(false);
+      };
+      signal?.addEventListener('abort', giveUp, { once: true });
+      this.#waiting.push(admit);
     });
   }
 
