@@ -3,14 +3,13 @@
  * naive model: appended, put between others, replaced and deleted.
  */
 import { describe, expect, it } from 'vitest';
+import { keyOf, layerOf } from '../../test/query/layers.ts';
 import { ByteWriter, compareBytes, toHex } from '../base/bytes.ts';
 import { realEnvironment } from '../base/env.ts';
 import { Pacer } from '../base/pacer.ts';
-import { NodeEntries } from '../format/node-entries.ts';
 import { decodeRow } from '../format/row-decode.ts';
 import { appendNullRow, writeField } from '../format/row-encode.ts';
 import { RowArena } from '../format/row-arena.ts';
-import { rowDeletedFlag } from '../format/row-layout.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import { BlockCache } from '../memory/block-cache.ts';
@@ -21,7 +20,7 @@ import { BlockReader } from '../tree/block-source.ts';
 import { Uploads } from '../tree/block-writer.ts';
 import { checkTree } from '../tree/check.ts';
 import { TreeCursor } from '../tree/cursor.ts';
-import { Tree, treeOfNode } from '../tree/tree.ts';
+import { Tree } from '../tree/tree.ts';
 import { mergeVersion } from './merge-table.ts';
 import type { MergedTree } from './merge-table.ts';
 
@@ -58,30 +57,8 @@ function randomOf(seed: number): Random {
   };
 }
 
-function keyOf(id: number): Uint8Array {
-  const writer = new ByteWriter();
-  shape.writeKey(writer, id);
-  return writer.finish();
-}
-
 /** A commit: the row that each key has after it, or null. */
 type Commit = ReadonlyMap<number, Row | null>;
-
-function layerOf(commit: Commit): Tree {
-  const arena = new RowArena('memory/test');
-  const entries = new NodeEntries(shape.changeShape);
-  for (const [id, row] of [...commit].toSorted(([a], [b]) => a - b)) {
-    const base = appendNullRow(shape.layout, arena.writer);
-    for (const field of row === null ? [] : shape.layout.fields) {
-      const value = row?.[field.name as keyof Row];
-      if (value !== null) writeField(arena.writer, base, arena.heapWriter, field, value);
-    }
-    if (row === null) arena.writer.bytes[base] = (arena.writer.bytes[base] as number) | rowDeletedFlag;
-    const key = keyOf(id);
-    entries.addRow(key, 0, key.length, arena, base);
-  }
-  return treeOfNode(entries.toNode('memory/commit'));
-}
 
 /** A comparison that is fast where it holds. */
 function expectSame(found: readonly unknown[], expected: readonly unknown[]): void {
@@ -116,7 +93,7 @@ class Lab {
   /** Merges commits, the first of which came first. */
   async merge(commits: readonly Commit[], indexBufferBytes: number): Promise<void> {
     for (const commit of commits) {
-      this.#state = this.#state.withLayer(layerOf(commit));
+      this.#state = this.#state.withLayer(layerOf(shape, commit));
       for (const [id, row] of commit) {
         if (row === null) this.model.delete(id);
         else this.model.set(id, row);
@@ -169,7 +146,7 @@ class Lab {
       const base = appendNullRow(shape.layout, arena.writer);
       writeField(arena.writer, base, arena.heapWriter, field, row[field.name as keyof Row]);
       const writer = new ByteWriter();
-      shape.writeIndexEntry(writer, index, arena, base, keyOf(row.id));
+      shape.writeIndexEntry(writer, index, arena, base, keyOf(shape, row.id));
       return writer.finish();
     });
     return entries.toSorted(compareBytes).map(toHex);

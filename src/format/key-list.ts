@@ -1,7 +1,7 @@
 /** Keys in the order in which they came, and their sorted order. */
 import { ByteWriter, compareRanges } from '../base/bytes.ts';
 import type { Pacer } from '../base/pacer.ts';
-import { sortedPositions } from './key-sort.ts';
+import { sortPositions } from './key-sort.ts';
 
 export class KeyList {
   readonly #writer = new ByteWriter();
@@ -67,10 +67,9 @@ export class KeyList {
 
   /** Positions of the keys in ascending order of the keys; equal keys in the order in which they came. */
   async sorted(pacer: Pacer): Promise<Uint32Array> {
-    const { count } = this;
-    if (!(await this.#isSorted(pacer))) return sortedPositions(this, pacer);
-    const order = new Uint32Array(count);
-    for (let i = 0; i < count; i++) order[i] = i;
+    const order = new Uint32Array(this.count);
+    for (let i = 0; i < order.length; i++) order[i] = i;
+    if (!(await this.#isSorted(pacer))) await sortPositions(order, this, pacer);
     return order;
   }
 

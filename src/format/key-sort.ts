@@ -1,5 +1,5 @@
 /**
- * Sorts keys by their bytes: stable, in slices short enough for an event loop, and in time that grows with their number alone.
+ * Sorts keys by their bytes: stable, in slices short enough for an event loop, and in time that grows with the bytes of the keys.
  * The first bytes after what all keys share (their heads) are numbers, which are sorted digit by digit without being
  * compared. Keys with the same head mostly came in the right order; where they did not, their next bytes are sorted
  * likewise.
@@ -10,7 +10,6 @@ import type { Pacer } from '../base/pacer.ts';
 /** Keys one after the other. */
 export interface Keys {
   readonly bytes: Uint8Array;
-  readonly count: number;
   start(i: number): number;
   endOf(i: number): number;
   compare(i: number, j: number): number;
@@ -223,10 +222,7 @@ class KeySort {
   }
 }
 
-/** Positions of the keys in ascending order of the keys; equal keys in the order in which they came. */
-export async function sortedPositions(keys: Keys, pacer: Pacer): Promise<Uint32Array> {
-  const order = new Uint32Array(keys.count);
-  for (let i = 0; i < order.length; i++) order[i] = i;
-  if (keys.count > 1) await new KeySort(keys, pacer).place(order, 0);
-  return order;
+/** Puts the positions of keys, which ascend, into the ascending order of the keys; those of equal keys keep theirs. */
+export function sortPositions(order: Uint32Array, keys: Keys, pacer: Pacer): Promise<void> {
+  return new KeySort(keys, pacer).place(order, 0);
 }

@@ -1,15 +1,11 @@
 /** However layers are put together, a table shows the same rows, and looking for one goes through few of them. */
 import { describe, expect, it } from 'vitest';
-import { ByteWriter } from '../base/bytes.ts';
-import { NodeEntries } from '../format/node-entries.ts';
-import { RowArena } from '../format/row-arena.ts';
+import { keyOf, layerOf } from '../../test/query/layers.ts';
 import { decodeRow } from '../format/row-decode.ts';
-import { appendNullRow, writeField } from '../format/row-encode.ts';
-import { rowDeletedFlag } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import { SeededRandom } from '../testing/seeded-random.ts';
 import { noBlocks } from '../tree/block-source.ts';
-import { Tree, treeOfNode } from '../tree/tree.ts';
+import { Tree } from '../tree/tree.ts';
 import { TableShape } from './table-shape.ts';
 import { TableState } from './table-state.ts';
 
@@ -26,33 +22,16 @@ const shape = new TableShape({
 
 type Change = readonly [id: number, note: string | null];
 
-function keyOf(id: number): Uint8Array {
-  const writer = new ByteWriter();
-  shape.writeKey(writer, id);
-  return writer.finish();
-}
-
-/** A row with a note, or the mark of one that was deleted. */
-function layerOf(changes: readonly Change[]): Tree {
-  const arena = new RowArena('memory/test');
-  const entries = new NodeEntries(shape.changeShape);
-  for (const [id, note] of new Map(changes.toSorted(([a], [b]) => a - b))) {
-    const base = appendNullRow(shape.layout, arena.writer);
-    for (const field of shape.layout.fields) {
-      if (note !== null) writeField(arena.writer, base, arena.heapWriter, field, field.name === 'id' ? id : note);
-    }
-    if (note === null) arena.writer.bytes[base] = (arena.writer.bytes[base] as number) | rowDeletedFlag;
-    const key = keyOf(id);
-    entries.addRow(key, 0, key.length, arena, base);
-  }
-  return treeOfNode(entries.toNode('memory/commit'));
+/** A row with a note, or the mark of one that was deleted; of several changes of a row the last counts. */
+function layerOfChanges(changes: readonly Change[]): Tree {
+  return layerOf(shape, new Map(changes.map(([id, note]) => [id, note === null ? null : { id, note }])));
 }
 
 const empty = new TableState(shape, new Tree(noBlocks, null), new Map());
 
 function shown(state: TableState, keys: number): (unknown[] | undefined)[] {
   return Array.from({ length: keys }, (_, id) => {
-    const hit = state.lookup(keyOf(id));
+    const hit = state.lookup(keyOf(shape, id));
     if (hit instanceof Promise) throw new Error('A layer in memory is read without waiting');
     return hit && Object.values(decodeRow(shape.layout, hit.source, hit.base));
   });
@@ -79,7 +58,7 @@ describe('Layers', () => {
     for (const flushes of someCommits(random, keys, 40)) {
       let loose = state;
       for (const changes of flushes) {
-        loose = loose.withLooseLayer(layerOf(changes));
+        loose = loose.withLooseLayer(layerOfChanges(changes));
         for (const [id, note] of changes) model.set(id, note);
         const expected = Array.from({ length: keys }, (_, id) => {
           const note = model.get(id) ?? null;
@@ -87,27 +66,27 @@ describe('Layers', () => {
         });
         expect(shown(loose, keys)).toEqual(expected);
       }
-      state = state.withLayers(flushes.map(layerOf));
+      state = state.withLayers(flushes.map(layerOfChanges));
       expect(shown(state, keys)).toEqual(shown(loose, keys));
     }
   });
 
   it('of one commit become one, and those that are loose stay few', () => {
     const flushes = Array.from({ length: 64 }, (_, id): Change[] => [[id, 'x']]);
-    expect(empty.withLayers(flushes.map(layerOf)).layers).toHaveLength(1);
+    expect(empty.withLayers(flushes.map(layerOfChanges)).layers).toHaveLength(1);
     let loose = empty;
     let most = 0;
     for (const changes of flushes) {
-      loose = loose.withLooseLayer(layerOf(changes));
+      loose = loose.withLooseLayer(layerOfChanges(changes));
       most = Math.max(most, loose.layers.length);
     }
     expect(most).toBeLessThan(24);
-    expect(shown(loose, 64)).toEqual(shown(empty.withLayers(flushes.map(layerOf)), 64));
+    expect(shown(loose, 64)).toEqual(shown(empty.withLayers(flushes.map(layerOfChanges)), 64));
   });
 
   it('of many rows are merged instead of sorted', () => {
-    const even = layerOf(Array.from({ length: 800 }, (_, i): Change => [i * 2, 'even']));
-    const some = layerOf(Array.from({ length: 800 }, (_, i): Change => [i, i % 3 === 0 ? null : 'some']));
+    const even = layerOfChanges(Array.from({ length: 800 }, (_, i): Change => [i * 2, 'even']));
+    const some = layerOfChanges(Array.from({ length: 800 }, (_, i): Change => [i, i % 3 === 0 ? null : 'some']));
     const state = empty.withLayers([even, some]);
     expect(state.layers).toHaveLength(1);
     const found = shown(state, 1600);
