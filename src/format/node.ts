@@ -50,6 +50,8 @@ export class Node implements RowSource {
   text: string | undefined = undefined;
   /** For inner nodes: whatever the block cache wants to remember for each child. */
   slots: unknown[] | undefined = undefined;
+  /** For leaves of an index: whatever queries want to remember of the rows of its entries. */
+  places: unknown = undefined;
   /** Of a node that only memory holds: entries whose rows could not be made, and why. They must not be shown. */
   broken: ReadonlyMap<number, Error> | undefined = undefined;
   #reads = 0;
@@ -146,6 +148,11 @@ export class Node implements RowSource {
     return this.rowsStart + i * this.stride;
   }
 
+  /** Which entry's row begins at `base`. */
+  rowOf(base: number): number {
+    return (base - this.rowsStart) / this.stride;
+  }
+
   /** Start of entry `i`'s suffix in {@link rows}: its key is the prefix and these bytes. */
   suffixStart(i: number): number {
     return this.#suffixStart + (this.#suffixLength < 0 ? this.#offset(i) : i * this.#suffixLength);
@@ -229,7 +236,7 @@ export class Node implements RowSource {
       this.#firstGuide = (heads[0] as number) >>> 2;
       this.#lastGuide = (heads[heads.length - 1] as number) >>> 2;
     }
-    this.#grow(heads.byteLength);
+    this.grow(heads.byteLength);
     return heads;
   }
 
@@ -364,7 +371,7 @@ export class Node implements RowSource {
     this.#reads += rows;
     if (this.text !== undefined || this.#reads < textAfterReads) return;
     this.text = readLatin1(this.rows, this.rowsStart, this.heapEnd);
-    this.#grow(this.text.length);
+    this.grow(this.text.length);
   }
 
   /** The block and what was made of it to be faster. */
@@ -372,7 +379,8 @@ export class Node implements RowSource {
     return this.rows.length + this.#grownBytes;
   }
 
-  #grow(bytes: number): void {
+  /** Something is kept with the node, of so many bytes: from here on they count as part of it. */
+  grow(bytes: number): void {
     this.#grownBytes += bytes;
     this.onGrow?.(bytes);
   }

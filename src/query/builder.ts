@@ -21,11 +21,12 @@ import { explainQuery, explainRun } from './explain.ts';
 import type { Explanation } from './explain.ts';
 import { Fold } from './fold.ts';
 import { Groups } from './groups.ts';
+import { newlyPlanned, plannedQuery } from './known-plans.ts';
+import type { PlannedQuery } from './known-plans.ts';
 import { Bookmarks, checkedSize, keptPage } from './page.ts';
 import type { Page, PageOptions } from './page.ts';
 import { effectiveOrder } from './plan.ts';
-import type { CompiledQuery, Plan } from './plan.ts';
-import { planQuery } from './planner.ts';
+import type { CompiledQuery } from './plan.ts';
 import { readOf } from './query-read.ts';
 import { rowByKey } from './row-by-key.ts';
 import { RowIterator } from './row-iterator.ts';
@@ -371,19 +372,19 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     meter?: BudgetMeter,
   ): Execution | Promise<Execution> {
     const { shape } = stored;
-    const query = compileQuery(this.#host, shape, written);
     const fields = written.fields?.map((name) => requireField(shape, name, 'select'));
     const state = meter?.metered(stored) ?? stored;
     const signals = [signal, meter?.signal].filter((one) => one !== undefined);
     const ends = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
-    const begin = (plan: Plan): Execution => {
+    const begin = ({ query, plan }: PlannedQuery): Execution => {
       if (meter !== undefined) meter.plan = plan;
       const { environment } = this.#host;
       const execution = new Execution(state, query, plan, { environment, fields, signal: ends });
       this.#host.queried?.(shape, readOf(execution));
       return execution;
     };
-    const plan = planQuery(state, query);
-    return plan instanceof Promise ? plan.then(begin) : begin(plan);
+    const planned =
+      meter === undefined ? plannedQuery(this.#host, state, written) : newlyPlanned(this.#host, state, written);
+    return planned instanceof Promise ? planned.then(begin) : begin(planned);
   }
 }

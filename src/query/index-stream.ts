@@ -5,6 +5,7 @@ import { Node } from '../format/node.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RunCursor } from '../tree/cursor.ts';
+import { RowPlaces } from '../tree/row-places.ts';
 import { SplitTree } from '../tree/split-tree.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { HitList, HitStream } from './hits.ts';
@@ -36,6 +37,7 @@ export class IndexStream implements HitStream {
   /** Whether entries come by primary key, so that the next row is often in the leaf of the last one, all of which is shown. */
   readonly #keepsLeaf: boolean;
   #leaf: Node | undefined;
+  #leafPath = 0;
   #from = 0;
   #to = 0;
 
@@ -67,11 +69,18 @@ export class IndexStream implements HitStream {
 
   #lookUp(hits: HitList): true | Promise<true> {
     const lookups = new Lookups(this.#filter, hits, this.#work);
+    const { tree } = this.#state;
+    const places = this.#overlaid ? undefined : RowPlaces.of(this.#cursor.node, tree);
     const before = this.#to - this.#from;
     for (let left = this.#pace.step(hits.wanted); left > 0 && this.#from < this.#to; left--) {
-      const length = this.#readPrimaryKey(this.#descending ? --this.#to : this.#from++);
-      const found = this.#overlaid ? this.#findUnlessOverlaid(length) : this.#find(primaryKey, length);
-      lookups.add(found);
+      const i = this.#descending ? --this.#to : this.#from++;
+      const leaf = places?.find(tree, i);
+      if (leaf !== undefined) {
+        lookups.addRow(leaf, (places as RowPlaces).base);
+        continue;
+      }
+      const length = this.#readPrimaryKey(i);
+      lookups.add(this.#overlaid ? this.#findUnlessOverlaid(length) : this.#find(primaryKey, length, places, i));
     }
     this.#work.entries += before - (this.#to - this.#from);
     return lookups.finish();
@@ -91,19 +100,30 @@ export class IndexStream implements HitStream {
     return length - end;
   }
 
-  #find(key: Uint8Array, length: number): RowHit | Promise<RowHit> {
+  /** Searches for a row. `places` is to remember that it is the one of entry `i`. */
+  #find(key: Uint8Array, length: number, places?: RowPlaces, i = 0): RowHit | Promise<RowHit> {
     const near = this.#leaf;
     if (near !== undefined) {
       const at = near.find(key, length);
-      if (at >= 0) return { source: near, base: near.rowBase(at) };
+      if (at >= 0) {
+        places?.note(i, this.#leafPath, at);
+        return { source: near, base: near.rowBase(at) };
+      }
     }
-    const found = this.#state.tree.lookup(key, length);
+    const { tree } = this.#state;
+    const found = tree.lookup(key, length);
     if (found instanceof Promise) {
       const { name } = this.#cursor.node;
       return found.then((hit) => hit ?? this.#missing(name));
     }
     if (found === undefined) return this.#missing(this.#cursor.node.name);
-    if (this.#keepsLeaf && found.source instanceof Node) this.#leaf = found.source;
+    const { source, base } = found;
+    if (!(source instanceof Node)) return found;
+    places?.note(i, tree.path, source.rowOf(base));
+    if (this.#keepsLeaf) {
+      this.#leaf = source;
+      this.#leafPath = tree.path;
+    }
     return found;
   }
 

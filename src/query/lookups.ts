@@ -29,6 +29,16 @@ export class Lookups {
     this.await(found);
   }
 
+  /** Adds a row that needs no search. */
+  addRow(source: RowSource, base: number): void {
+    this.#work.lookups++;
+    if (this.#late !== undefined) this.#late.push(Promise.resolve({ source, base }));
+    else if (this.#filter.matches(source, base)) {
+      this.#work.matches++;
+      this.#hits.add(source, base);
+    }
+  }
+
   /** Adds a row that needs no lookup, and was tested before. */
   pass(source: RowSource, base: number): void {
     if (this.#late === undefined) {

@@ -98,6 +98,10 @@ class MeteredTree extends Tree {
     this.#source = source;
   }
 
+  override get identity(): Tree | undefined {
+    return this.#tree.identity;
+  }
+
   override get mayBreak(): boolean {
     return this.#tree.mayBreak;
   }

@@ -25,6 +25,10 @@ export class SplitTree extends Tree {
     this.bound = bound;
   }
 
+  override get identity(): undefined {
+    return undefined;
+  }
+
   override peekRoot(): Node | undefined {
     return this.upper.peekRoot();
   }

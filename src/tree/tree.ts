@@ -16,6 +16,9 @@ export interface RowHit {
   readonly base: number;
 }
 
+/** Children of a node of which a path can be told, at most: 16 bits for each level. */
+export const mostChildren = 0x1_0000;
+
 /** No tree is deeper: with two children a node, this would be more rows than there are atoms at hand. */
 const maxLevel = 40;
 
@@ -26,12 +29,22 @@ export class Tree {
   /** The root itself where it is in memory for good (inlined in Block 0, or part of a commit). */
   readonly node: Node | undefined;
 
+  /**
+   * The way to the leaf in which the last look-up that was answered at once ended: the child in each node on it, from the
+   * root down, as the digits of a number to the base {@link mostChildren}.
+   */
+  path = 0;
   #slot: CacheSlot | undefined;
 
   constructor(source: BlockSource, ref: (BlockRef & { readonly level: number }) | null, node?: Node) {
     this.source = source;
     this.ref = ref;
     this.node = node;
+  }
+
+  /** What tells it from all other trees, for whoever remembers places in it; undefined where they are not those of one tree. */
+  get identity(): Tree | undefined {
+    return this;
   }
 
   /** Entries in the tree. */
@@ -93,13 +106,24 @@ export class Tree {
     if (this.ref === null) return undefined;
     let node = this.peekRoot();
     if (node === undefined) return this.#lookupFromRoot(key.slice(0, length));
+    let path = 0;
     while (node.level > 0) {
       const i: number = node.childFor(key, length);
       const child: Node | undefined = this.source.peekChild(node, i);
       if (child === undefined) return this.#lookupBelow(node, i, key.slice(0, length));
+      path = path * mostChildren + i;
       node = child;
     }
+    this.path = path;
     return hitAt(node, node.find(key, length));
+  }
+
+  /** The leaf at the end of a {@link path} of at most two levels, if all nodes on it are in memory. */
+  leafAt(path: number): Node | undefined {
+    let node = this.peekRoot();
+    if (node?.level === 2) node = this.source.peekChild(node, path >>> 16);
+    if (node?.level === 1) node = this.source.peekChild(node, path & 0xffff);
+    return node?.level === 0 && node.broken === undefined ? node : undefined;
   }
 
   /**

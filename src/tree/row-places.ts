@@ -1,0 +1,78 @@
+/**
+ * Where the rows of an index leaf's entries are in the table's tree. A row that was looked up by its primary key is found
+ * again without a search, for as long as the tree is the same: a merge that changes it makes a new one.
+ */
+import type { Node } from '../format/node.ts';
+import { mostChildren } from './tree.ts';
+import type { Tree } from './tree.ts';
+
+/** Rows that are searched by way of a leaf before it is worth the memory to remember where they are. */
+const worthwhileSearches = 64;
+const mostRows = 0xffff;
+const mostPath = mostChildren * mostChildren;
+/** What is remembered takes so much for each entry of the leaf. */
+const entryBytes = Uint32Array.BYTES_PER_ELEMENT + Uint16Array.BYTES_PER_ELEMENT;
+
+export class RowPlaces {
+  readonly #leaf: Node;
+  #tree: Tree;
+  #searches = 0;
+  /** For each entry the way to the leaf that its row is in. */
+  #paths: Uint32Array | undefined;
+  /** And the row's number in that leaf, from 1 on; 0: not known. */
+  #rows: Uint16Array | undefined;
+  /** Where the row begins that was found last. */
+  base = 0;
+
+  private constructor(leaf: Node, tree: Tree) {
+    this.#leaf = leaf;
+    this.#tree = tree;
+  }
+
+  /** The places that a leaf of an index remembers of a table's tree; undefined where there is nothing to be remembered. */
+  static of(leaf: Node, tree: Tree): RowPlaces | undefined {
+    const { identity } = tree;
+    if (identity === undefined) return undefined;
+    const known = leaf.places as RowPlaces | undefined;
+    if (known !== undefined) return known.#at(identity);
+    const places = new RowPlaces(leaf, identity);
+    leaf.places = places;
+    return places;
+  }
+
+  /** What is known of another tree is forgotten. */
+  #at(tree: Tree): this {
+    if (this.#tree === tree) return this;
+    this.#tree = tree;
+    this.#searches = 0;
+    this.#rows?.fill(0);
+    return this;
+  }
+
+  /** The leaf with the row of entry `i`, which begins at {@link base}, if that is known and the leaf is in memory. */
+  find(tree: Tree, i: number): Node | undefined {
+    if (this.#rows === undefined) return undefined;
+    const row = this.#rows[i] as number;
+    if (row === 0) return undefined;
+    const leaf = tree.leafAt((this.#paths as Uint32Array)[i] as number);
+    if (leaf === undefined) return undefined;
+    this.base = leaf.rowBase(row - 1);
+    return leaf;
+  }
+
+  /** Remembers that the row of entry `i` is row `row` of the leaf at the end of a path. */
+  note(i: number, path: number, row: number): void {
+    if (this.#rows === undefined && ++this.#searches < worthwhileSearches) return;
+    if (row >= mostRows || path >= mostPath) return;
+    if (this.#rows === undefined) this.#allocate();
+    (this.#paths as Uint32Array)[i] = path;
+    (this.#rows as Uint16Array)[i] = row + 1;
+  }
+
+  #allocate(): void {
+    const { count } = this.#leaf;
+    this.#paths = new Uint32Array(count);
+    this.#rows = new Uint16Array(count);
+    this.#leaf.grow(count * entryBytes);
+  }
+}
