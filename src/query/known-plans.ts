@@ -43,7 +43,7 @@ export function plannedQuery(
   if (plans === undefined) {
     plans = new Map();
     plansOf.set(state, plans);
-  } else if (plans.size >= mostPlans) plans.clear();
+  } else if (known === undefined && plans.size >= mostPlans) plans.clear();
   plans.set(words, { query: planned.query, plan: planned.plan, turnover });
   return planned;
 }

@@ -101,12 +101,12 @@ describe('a query that was asked before', () => {
           for (const limit of [undefined, 1, 4]) {
             for (const offset of [0, 2]) {
               let query = table.query().where(field, operator, value).offset(offset);
-              if (order !== undefined) query = query.orderBy(...order);
+              if (order !== undefined) query = query.orderBy(order[0], order[1]);
               if (limit !== undefined) query = query.limit(limit);
               const matches = (row: Row): boolean => {
                 const found = row[field] as never;
                 if (operator === 'IN') return value.includes(found);
-                if (field === 'made') return (found as Date).getTime() === (value as Date).getTime();
+                if (field === 'made') return (found as Date).getTime() === value.getTime();
                 if (operator === '=') return found === value;
                 if (operator === '!=') return found !== value;
                 return found !== null && (operator === '>' ? found > (value as never) : found >= (value as never));
@@ -150,9 +150,8 @@ describe('a query that was asked before', () => {
     const table = await things();
     const ask = async (least: number): Promise<number> =>
       (await table.query().where('size', '>', least).orderBy('size').limit(3).execute()).length;
-    // What they read comes into memory, by which plans are chosen.
-    await ask(0);
-    for (let i = 0; i < 64; i++) await ask(i / 100);
+    // What the first ones read comes into memory, by which plans are chosen.
+    for (let i = 0; i < 128; i++) await ask((i % 64) / 100);
     planned.mockClear();
     await ask(0);
     expect(planned).toHaveBeenCalledTimes(0);

@@ -20,8 +20,8 @@ const schema = {
 
 const count = 2000;
 
-function player(id: number): Row {
-  return { id, score: (id * 7919) % 10_007, team: id % 40, name: `player ${id}` };
+function player(id: number, score = (id * 7919) % 10_007, name = `player ${id}`): Row {
+  return { id, score, team: id % 40, name };
 }
 
 function byId(a: Row, b: Row): number {
@@ -89,7 +89,7 @@ describe('places of rows', () => {
     await players.table.merge();
     await players.check();
     // Other rows in the places that are known, under the same entries.
-    await players.write(ids(2000, 2400, 2).map((id) => ({ ...player(id), name: `again ${id}` })));
+    await players.write(ids(2000, 2400, 2).map((id) => player(id, undefined, `again ${id}`)));
     await players.check();
     await players.table.merge();
     await players.check();
@@ -102,7 +102,7 @@ describe('places of rows', () => {
     await players.check();
     const { state } = players.table;
     const older = new Map(players.rows);
-    await players.write(ids(0, 500).map((id) => ({ ...player(id * 2 + 1), score: 20_000 + id })));
+    await players.write(ids(0, 500).map((id) => player(id * 2 + 1, 20_000 + id)));
     await players.table.merge();
     const newer = players.table.state;
     const [first, second] = [new Players(), new Players()];
@@ -121,11 +121,11 @@ describe('places of rows', () => {
     await players.write(ids(0, count).map((id) => player(id)));
     await players.table.merge();
     const { tree } = players.table.state;
+    const lookup = tree.lookup.bind(tree);
     let searches = 0;
-    const { lookup } = tree;
-    tree.lookup = function counting(...args) {
+    tree.lookup = (...args) => {
       searches++;
-      return lookup.apply(this, args);
+      return lookup(...args);
     };
     const ask = async (): Promise<unknown> =>
       players.table.query().where('score', '>=', 0).orderBy('score').limit(400).execute();
