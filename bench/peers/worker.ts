@@ -51,6 +51,9 @@ class Stopwatch {
 const batchRows = 10_000;
 /** Work that takes so long is done once: it is not to fill the time of the others. */
 const longMs = 4000;
+/** Work is warmed up until it has become faster by less than this, or for so long at most. */
+const stillFaster = 1.1;
+const mostWarmUpMs = 8000;
 
 class Worker {
   readonly #name: string;
@@ -110,7 +113,10 @@ class Worker {
     return watch.reached(rows);
   }
 
-  /** How often the work must be done to take `budgetMs` is found out first, which warms up as well. */
+  /**
+   * How often the work must be done to take `budgetMs` is found out first, which warms up as well: until it gets no faster any
+   * more. Code that is called a thousand times a second is compiled after some seconds only.
+   */
   async #measure(contender: Contender, name: string, round: number, budgetMs: number): Promise<Reached> {
     const workload = workloads.find((one) => one.name === name);
     if (workload === undefined) throw new Error(`There is no workload ${name}.`);
@@ -120,6 +126,8 @@ class Worker {
     if (times === undefined) {
       const input = new Input(this.#rows, 1_000_000);
       const { least = 1 } = workload;
+      let before = 0;
+      let spentMs = 0;
       for (times = least; ; times *= 2) {
         const cpu = process.cpuUsage();
         const watch = new Stopwatch();
@@ -131,7 +139,11 @@ class Worker {
         const { user, system } = process.cpuUsage(cpu);
         // Where others have the CPU, time alone would end before the code is compiled.
         const isWarm = user + system >= 500 * budgetMs || elapsedMs >= 4 * budgetMs;
-        if (elapsedMs < budgetMs / 2 || !isWarm) continue;
+        const speed = units / elapsedMs;
+        const isFaster = speed > before * stillFaster;
+        before = speed;
+        spentMs += elapsedMs;
+        if (elapsedMs < budgetMs / 2 || !isWarm || (isFaster && spentMs + 2 * elapsedMs < mostWarmUpMs)) continue;
         times = Math.max(least, Math.round((times * budgetMs) / elapsedMs));
         break;
       }
