@@ -2,6 +2,7 @@
  * A running (or stopped) instance: what is registered, the engine while it runs, and what batches and queries need of
  * the two. The facade (database.ts) puts the public calls on top of it.
  */
+import { SignalPool } from './base/deadline.ts';
 import type { Deadline } from './base/deadline.ts';
 import type { Environment } from './base/env.ts';
 import { NotStartedError, ReadOnlyError } from './base/errors.ts';
@@ -80,6 +81,8 @@ export class Instance implements BatchHost, QueryHost {
   readonly maintenance: Maintenance;
   readonly transactions: TransactionCounters = { committed: 0, conflicts: 0, failed: 0 };
   /** Flushes that were told that their outcome is unknown ask for it again, also after a restart. */
+  /** For flushes: nothing has the signal of one that has ended. */
+  readonly #signals = new SignalPool();
   readonly #undecided = new Map<string, Undecided>();
   #engine: Engine | undefined;
   /** The last start or stop that was asked for; each begins when the one before it has ended. */
@@ -320,7 +323,7 @@ export class Instance implements BatchHost, QueryHost {
           });
         },
       });
-    await engine.withDeadline(what, options.signal, commit);
+    await engine.withDeadline(what, options.signal, commit, this.#signals);
   }
 
   /** Takes a snapshot of everything that was committed before the call, and holds it. */

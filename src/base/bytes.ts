@@ -93,7 +93,7 @@ let slabUsed = 0;
 /** A buffer that grows. `bytes` is replaced when it does: never keep a reference to it across a write. */
 export class ByteWriter {
   bytes: Uint8Array;
-  view: DataView;
+  #view: DataView | undefined = undefined;
   length = 0;
 
   /** Without a capacity it begins small, on memory that it shares: what it holds is for a while only, or to be copied. */
@@ -104,12 +104,15 @@ export class ByteWriter {
         slabUsed = 0;
       }
       this.bytes = new Uint8Array(slab, slabUsed, smallBytes);
-      this.view = new DataView(slab, slabUsed, smallBytes);
       slabUsed += smallBytes;
       return;
     }
     this.bytes = new Uint8Array(capacity);
-    this.view = new DataView(this.bytes.buffer);
+  }
+
+  /** Of {@link bytes}, and replaced when they are. Made when it is needed: many writers do without. */
+  get view(): DataView {
+    return (this.#view ??= new DataView(this.bytes.buffer, this.bytes.byteOffset, this.bytes.length));
   }
 
   /** Makes room for `extra` more bytes. */
@@ -120,7 +123,7 @@ export class ByteWriter {
     const grown = new Uint8Array(Buffer.allocUnsafeSlow(Math.max(needed, this.bytes.length * 2)).buffer);
     grown.set(this.bytes.subarray(0, this.length));
     this.bytes = grown;
-    this.view = new DataView(grown.buffer);
+    this.#view = undefined;
   }
 
   u8(value: number): void {

@@ -4,6 +4,7 @@
  */
 import { setMaxListeners } from 'node:events';
 import { Deadline } from '../base/deadline.ts';
+import type { SignalPool } from '../base/deadline.ts';
 import { sleep } from '../base/env.ts';
 import { abortedError, untilAborted } from '../base/until-aborted.ts';
 import {
@@ -132,13 +133,14 @@ export class Engine implements TurnHost {
     return this.follower.view;
   }
 
-  /** Runs a call that reaches the store under the usual deadline. */
+  /** Runs a call that reaches the store under the usual deadline. `pool`: for those that leave nothing with its signal. */
   async withDeadline<T>(
     what: string,
     signal: AbortSignal | undefined,
     call: (deadline: Deadline) => Promise<T>,
+    pool?: SignalPool,
   ): Promise<T> {
-    const deadline = new Deadline(this.#options.environment, what, operationTimeoutMs, signal);
+    const deadline = new Deadline(this.#options.environment, what, operationTimeoutMs, signal, pool);
     // Catching up has many requests under way at once, and each listens: no leak that anyone need be warned of.
     setMaxListeners(0, deadline.signal);
     try {

@@ -355,7 +355,7 @@ export class NodeEntries {
   #appendRows(out: ByteWriter, from: number, to: number, layout: RowLayout): Uint8Array {
     const { stride } = layout;
     const heapBytes = this.#heapBefore(to) - this.#heapBefore(from);
-    const heap = new ByteWriter(heapBytes);
+    const heap = heapBytes === 0 ? undefined : new ByteWriter(heapBytes);
     const bases = this.#bases.values;
     for (let i = from; i < to; ) {
       const source = this.#sources[i] as RowSource;
@@ -364,7 +364,7 @@ export class NodeEntries {
       while (end < to && this.#sources[end] === source && bases[end] === first + (end - i) * stride) end++;
       const at = out.length;
       out.appendRange(source.rows, first, first + (end - i) * stride);
-      if (heapBytes > 0) {
+      if (heap !== undefined) {
         for (let row = 0; row < end - i; row++) {
           moveHeapValues(layout, source, first + row * stride, out, at + row * stride, heap);
         }
@@ -372,7 +372,7 @@ export class NodeEntries {
       if (this.shape.keepsMarks !== true) clearMarks(out.bytes, at, out.length, stride);
       i = end;
     }
-    return heap.bytes.subarray(0, heap.length);
+    return heap === undefined ? noHeap : heap.bytes.subarray(0, heap.length);
   }
 }
 
