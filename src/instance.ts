@@ -80,9 +80,9 @@ export class Instance implements BatchHost, QueryHost {
   readonly #held: HeldSnapshots;
   readonly maintenance: Maintenance;
   readonly transactions: TransactionCounters = { committed: 0, conflicts: 0, failed: 0 };
-  /** Flushes that were told that their outcome is unknown ask for it again, also after a restart. */
   /** For flushes: nothing has the signal of one that has ended. */
   readonly #signals = new SignalPool();
+  /** Flushes that were told that their outcome is unknown ask for it again, also after a restart. */
   readonly #undecided = new Map<string, Undecided>();
   #engine: Engine | undefined;
   /** The last start or stop that was asked for; each begins when the one before it has ended. */

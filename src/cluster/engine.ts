@@ -133,7 +133,7 @@ export class Engine implements TurnHost {
     return this.follower.view;
   }
 
-  /** Runs a call that reaches the store under the usual deadline. `pool`: for those that leave nothing with its signal. */
+  /** Runs a call that reaches the store under the usual deadline. With `pool`, nothing may listen to its signal afterwards. */
   async withDeadline<T>(
     what: string,
     signal: AbortSignal | undefined,

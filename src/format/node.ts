@@ -148,8 +148,8 @@ export class Node implements RowSource {
     return this.rowsStart + i * this.stride;
   }
 
-  /** Which entry's row begins at `base`. */
-  rowOf(base: number): number {
+  /** The entry whose row begins at `base`. */
+  numberOf(base: number): number {
     return (base - this.rowsStart) / this.stride;
   }
 

@@ -102,15 +102,15 @@ export class IndexStream implements HitStream {
 
   /** Searches for a row. `places` is to remember that it is the one of entry `i`. */
   #find(key: Uint8Array, length: number, places?: RowPlaces, i = 0): RowHit | Promise<RowHit> {
+    const { tree } = this.#state;
     const near = this.#leaf;
     if (near !== undefined) {
       const at = near.find(key, length);
       if (at >= 0) {
-        places?.note(i, this.#leafPath, at);
+        places?.note(tree, i, this.#leafPath, at);
         return { source: near, base: near.rowBase(at) };
       }
     }
-    const { tree } = this.#state;
     const found = tree.lookup(key, length);
     if (found instanceof Promise) {
       const { name } = this.#cursor.node;
@@ -119,7 +119,7 @@ export class IndexStream implements HitStream {
     if (found === undefined) return this.#missing(this.#cursor.node.name);
     const { source, base } = found;
     if (!(source instanceof Node)) return found;
-    places?.note(i, tree.path, source.rowOf(base));
+    if (source.broken === undefined) places?.note(tree, i, tree.path, source.numberOf(base));
     if (this.#keepsLeaf) {
       this.#leaf = source;
       this.#leafPath = tree.path;

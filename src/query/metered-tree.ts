@@ -98,7 +98,7 @@ class MeteredTree extends Tree {
     this.#source = source;
   }
 
-  override get identity(): Tree | undefined {
+  override get identity(): number | undefined {
     return this.#tree.identity;
   }
 

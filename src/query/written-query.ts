@@ -102,7 +102,8 @@ function compileWheres(host: QueryHost, shape: TableShape, wheres: readonly Wher
 export function compileWhere(host: QueryHost, shape: TableShape, where: Where): readonly Condition[] {
   const { written, compiled } = where;
   if (usesFunctions(host, written)) return compileClause(compileOptions(host, shape), written);
-  if (compiled?.shape.isSame(shape) === true) return compiled.conditions;
+  // Plans are found by the fields of the very shape, and are kept for others who ask.
+  if (compiled?.shape === shape) return compiled.conditions;
   const conditions = compileClause(compileOptions(host, shape), written);
   where.compiled = { shape, conditions };
   return conditions;

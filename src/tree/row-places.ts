@@ -15,43 +15,40 @@ const entryBytes = Uint32Array.BYTES_PER_ELEMENT + Uint16Array.BYTES_PER_ELEMENT
 
 export class RowPlaces {
   readonly #leaf: Node;
-  #tree: Tree;
+  /** Of the tree that the places are in. Only its number is held: the tree itself may go. */
+  #tree: number | undefined;
   #searches = 0;
   /** For each entry the way to the leaf that its row is in. */
   #paths: Uint32Array | undefined;
   /** And the row's number in that leaf, from 1 on; 0: not known. */
   #rows: Uint16Array | undefined;
-  /** Where the row begins that was found last. */
+  /** Where the row begins that {@link find} found last. */
   base = 0;
 
-  private constructor(leaf: Node, tree: Tree) {
+  private constructor(leaf: Node) {
     this.#leaf = leaf;
-    this.#tree = tree;
   }
 
-  /** The places that a leaf of an index remembers of a table's tree; undefined where there is nothing to be remembered. */
-  static of(leaf: Node, tree: Tree): RowPlaces | undefined {
-    const { identity } = tree;
+  /**
+   * The places that a leaf of an index remembers of a table's tree; undefined where there is nothing to be remembered. What it
+   * knew of another tree is forgotten: whoever still works with that one finds and notes nothing any more.
+   */
+  static of(leaf: Node, { identity }: Tree): RowPlaces | undefined {
     if (identity === undefined) return undefined;
-    const known = leaf.places as RowPlaces | undefined;
-    if (known !== undefined) return known.#at(identity);
-    const places = new RowPlaces(leaf, identity);
+    const places = (leaf.places as RowPlaces | undefined) ?? new RowPlaces(leaf);
     leaf.places = places;
+    if (places.#tree !== identity) {
+      places.#tree = identity;
+      places.#searches = 0;
+      places.#rows?.fill(0);
+    }
     return places;
-  }
-
-  /** What is known of another tree is forgotten. */
-  #at(tree: Tree): this {
-    if (this.#tree === tree) return this;
-    this.#tree = tree;
-    this.#searches = 0;
-    this.#rows?.fill(0);
-    return this;
   }
 
   /** The leaf with the row of entry `i`, which begins at {@link base}, if that is known and the leaf is in memory. */
   find(tree: Tree, i: number): Node | undefined {
-    if (this.#rows === undefined) return undefined;
+    // A query on another tree may have come in between, even in one turn: a registered function can begin one.
+    if (this.#rows === undefined || this.#tree !== tree.identity) return undefined;
     const row = this.#rows[i] as number;
     if (row === 0) return undefined;
     const leaf = tree.leafAt((this.#paths as Uint32Array)[i] as number);
@@ -60,8 +57,9 @@ export class RowPlaces {
     return leaf;
   }
 
-  /** Remembers that the row of entry `i` is row `row` of the leaf at the end of a path. */
-  note(i: number, path: number, row: number): void {
+  /** Remembers that the row of entry `i` is row `row` of the leaf at the end of a path in a tree. */
+  note(tree: Tree, i: number, path: number, row: number): void {
+    if (this.#tree !== tree.identity) return;
     if (this.#rows === undefined && ++this.#searches < worthwhileSearches) return;
     if (row >= mostRows || path >= mostPath) return;
     if (this.#rows === undefined) this.#allocate();

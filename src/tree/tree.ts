@@ -16,8 +16,11 @@ export interface RowHit {
   readonly base: number;
 }
 
-/** Children of a node of which a path can be told, at most: 16 bits for each level. */
+/** Children of a node of which a path can be told: 16 bits for each level, and no more than two of them. */
 export const mostChildren = 0x1_0000;
+const mostPathLevels = 2;
+
+let treesMade = 0;
 
 /** No tree is deeper: with two children a node, this would be more rows than there are atoms at hand. */
 const maxLevel = 40;
@@ -31,9 +34,11 @@ export class Tree {
 
   /**
    * The way to the leaf in which the last look-up that was answered at once ended: the child in each node on it, from the
-   * root down, as the digits of a number to the base {@link mostChildren}.
+   * root down, as the digits of a number to the base {@link mostChildren}. Good until the next look-up; infinite where it
+   * cannot be told.
    */
   path = 0;
+  readonly #identity: number = ++treesMade;
   #slot: CacheSlot | undefined;
 
   constructor(source: BlockSource, ref: (BlockRef & { readonly level: number }) | null, node?: Node) {
@@ -42,9 +47,9 @@ export class Tree {
     this.node = node;
   }
 
-  /** What tells it from all other trees, for whoever remembers places in it; undefined where they are not those of one tree. */
-  get identity(): Tree | undefined {
-    return this;
+  /** A number that no other tree has, for whoever remembers paths in it; undefined where it has none to be remembered. */
+  get identity(): number | undefined {
+    return (this.ref?.level ?? 0) > mostPathLevels ? undefined : this.#identity;
   }
 
   /** Entries in the tree. */
@@ -111,7 +116,7 @@ export class Tree {
       const i: number = node.childFor(key, length);
       const child: Node | undefined = this.source.peekChild(node, i);
       if (child === undefined) return this.#lookupBelow(node, i, key.slice(0, length));
-      path = path * mostChildren + i;
+      path = i < mostChildren ? path * mostChildren + i : Number.POSITIVE_INFINITY;
       node = child;
     }
     this.path = path;

@@ -1,7 +1,10 @@
 /** Queries that were asked before are not planned again: what is known of one must never answer another. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Types } from '../../src/format/types.ts';
+import type { Plan } from '../../src/query/plan.ts';
 import * as planner from '../../src/query/planner.ts';
+import { readSchema } from '../../src/table/schema.ts';
+import { TableShape } from '../../src/table/table-shape.ts';
 import { TestTable } from './test-table.ts';
 import type { Row } from './test-table.ts';
 
@@ -20,7 +23,7 @@ const schema = {
     good: { typeId: Types.boolean },
   },
   primaryKey: 'id',
-  indexes: ['kind', 'size'],
+  indexes: ['kind', 'size', 'big'],
 } as const;
 
 const kinds = ['a', 'b', '1', 'null', 'true', 'a where 4:size = n1', 'a by 4:size asc', null];
@@ -30,7 +33,7 @@ function thing(id: number): Row {
     id,
     kind: kinds[id % kinds.length],
     size: id % 7 === 0 ? null : id % 5,
-    big: BigInt(id % 3),
+    big: BigInt(id % 100),
     made: new Date(id % 4),
     good: id % 2 === 0,
   };
@@ -144,6 +147,23 @@ describe('a query that was asked before', () => {
     const ordered = table.query().where('kind', '=', 'b').orderBy('size');
     expect(await ordered.execute()).toHaveLength(63);
     expect(await table.query().where('kind', '=', 'b by size asc').execute()).toStrictEqual([]);
+  });
+
+  it('has a plan of its own where it was written before its table was known', async () => {
+    const table = await things();
+    const shapeOf = table.shapeOf.bind(table);
+    // As before start(): the shape is that of the registered schema, and not that of the stored table.
+    const registered = new TableShape(readSchema(schema));
+    table.shapeOf = () => registered;
+    const early = table.query().where('big', '=', 5n);
+    table.shapeOf = shapeOf;
+    await table.query().where('big', '=', 6n).execute();
+    planned.mockClear();
+    await early.execute();
+    await table.query().where('big', '=', 5n).execute();
+    await table.query().where('big', '=', 7n).execute();
+    const accesses = planned.mock.results.map(({ value }) => (value as Plan).access.kind);
+    expect(accesses).toStrictEqual(['index', 'index']);
   });
 
   it('is forgotten after many others', async () => {

@@ -1,7 +1,9 @@
 /** Leaves of an index remember where rows are: what they remember must never show another row, and counts as memory. */
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../src/format/types.ts';
+import type { Query } from '../../src/query/builder.ts';
 import { RowPlaces } from '../../src/tree/row-places.ts';
+import { Tree } from '../../src/tree/tree.ts';
 import { TestTable } from './test-table.ts';
 import type { Row, TestTableOptions } from './test-table.ts';
 
@@ -138,6 +140,49 @@ describe('places of rows', () => {
     // What is left are the first rows of each leaf: it did not remember those yet.
     expect(await ask()).toStrictEqual(once);
     expect(searches).toBe(first + second);
+  });
+
+  it('are not mixed up where a function begins a query on another state', async () => {
+    const players = new Players({ blockSizeBytes: 8192 });
+    await players.write(ids(0, count).map((id) => player(id * 2)));
+    await players.table.merge();
+    const older = players.table.state;
+    // Rows move, and the leaves of the index that have low scores stay.
+    await players.write(ids(0, 700).map((id) => player(id * 2 + 1, 1_000_000 + id)));
+    await players.table.merge();
+    const newer = players.table.state;
+    const low = (): Query<Row> => players.table.query().where('score', '<', 900).orderBy('score');
+    const expected = await low().execute();
+    for (let times = 0; times < 2; times++) expect(await low().execute()).toStrictEqual(expected);
+    const others: Promise<Row[]>[] = [];
+    let calls = 0;
+    players.table.register('begin', () => {
+      if (++calls === 20) {
+        players.table.state = older;
+        others.push(low().execute(), low().execute());
+        players.table.state = newer;
+      }
+      return true;
+    });
+    expect(await low().where('begin', '=', true).execute()).toStrictEqual(expected);
+    for (const other of others) expect(await other).toStrictEqual(expected);
+    expect(others).toHaveLength(2);
+  });
+
+  it('are not told of children that a path has no room for', () => {
+    const leaves = [5, 65_535, 65_541].map((i) => [i, { level: 0, find: () => 0, rowBase: () => 0 }] as const);
+    const source = { counters: { hits: 0 }, peekChild: (_: unknown, i: number) => new Map(leaves).get(i) };
+    const pathTo = (child: number): number => {
+      const root = { level: 1, childFor: () => child };
+      const tree = new Tree(source as never, { level: 1 } as never, root as never);
+      expect(tree.lookup(new Uint8Array(1))).toMatchObject({ source: new Map(leaves).get(child) });
+      const again = tree.leafAt(tree.path);
+      expect(again === new Map(leaves).get(child)).toBe(tree.path !== Infinity);
+      return tree.path;
+    };
+    expect([pathTo(5), pathTo(65_535), pathTo(65_541)]).toStrictEqual([5, 65_535, Infinity]);
+    const deep = new Tree(source as never, { level: 3 } as never);
+    expect(deep.identity).toBe(undefined);
   });
 
   it('count as part of the leaf that remembers them', async () => {
