@@ -21,7 +21,7 @@ import { explainQuery, explainRun } from './explain.ts';
 import type { Explanation } from './explain.ts';
 import { Fold } from './fold.ts';
 import { Groups } from './groups.ts';
-import { newlyPlanned, plannedQuery } from './known-plans.ts';
+import { plannedQuery } from './known-plans.ts';
 import type { PlannedQuery } from './known-plans.ts';
 import { Bookmarks, checkedSize, keptPage } from './page.ts';
 import type { Page, PageOptions } from './page.ts';
@@ -383,8 +383,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
       this.#host.queried?.(shape, readOf(execution));
       return execution;
     };
-    const planned =
-      meter === undefined ? plannedQuery(this.#host, state, written) : newlyPlanned(this.#host, state, written);
+    const planned = plannedQuery(this.#host, state, written);
     return planned instanceof Promise ? planned.then(begin) : begin(planned);
   }
 }

@@ -49,7 +49,7 @@ export function plannedQuery(
 }
 
 /** The same without a look at what is known. */
-export function newlyPlanned(
+function newlyPlanned(
   host: QueryHost,
   state: TableState,
   written: WrittenQuery,

@@ -32,11 +32,8 @@ export class Lookups {
   /** Adds a row that needs no search. */
   addRow(source: RowSource, base: number): void {
     this.#work.lookups++;
-    if (this.#late !== undefined) this.#late.push(Promise.resolve({ source, base }));
-    else if (this.#filter.matches(source, base)) {
-      this.#work.matches++;
-      this.#hits.add(source, base);
-    }
+    if (this.#late === undefined) this.#test(source, base);
+    else this.#late.push(Promise.resolve({ source, base }));
   }
 
   /** Adds a row that needs no lookup, and was tested before. */
@@ -69,9 +66,13 @@ export class Lookups {
   }
 
   #take(hit: Found): void {
-    if (hit === undefined || !this.#filter.matches(hit.source, hit.base)) return;
+    if (hit !== undefined) this.#test(hit.source, hit.base);
+  }
+
+  #test(source: RowSource, base: number): void {
+    if (!this.#filter.matches(source, base)) return;
     this.#work.matches++;
-    this.#hits.add(hit.source, hit.base);
+    this.#hits.add(source, base);
   }
 }
 
