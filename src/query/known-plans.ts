@@ -49,11 +49,7 @@ export function plannedQuery(
 }
 
 /** The same without a look at what is known. */
-function newlyPlanned(
-  host: QueryHost,
-  state: TableState,
-  written: WrittenQuery,
-): PlannedQuery | Promise<PlannedQuery> {
+function newlyPlanned(host: QueryHost, state: TableState, written: WrittenQuery): PlannedQuery | Promise<PlannedQuery> {
   const query = compileQuery(host, state.shape, written);
   const plan = planQuery(state, query);
   return plan instanceof Promise ? plan.then((chosen) => ({ query, plan: chosen })) : { query, plan };
