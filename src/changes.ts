@@ -194,10 +194,10 @@ class FeedIterator implements AsyncIterableIterator<CommittedChanges, undefined>
 interface FeedOptions {
   readonly engine: Engine;
   readonly environment: Environment;
-  readonly after: number;
+  readonly after: number | Promise<number>;
   readonly signal: AbortSignal | undefined;
   readonly versionOf: VersionOf;
-  readonly open: (after: number, signal: AbortSignal) => LogFeed;
+  readonly open: (after: number | Promise<number>, signal: AbortSignal) => LogFeed;
 }
 
 /** What `db.changes()` gives: an endless loop over commits, for `for await`. Each loop begins at the same position. */

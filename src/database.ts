@@ -209,7 +209,8 @@ export class Database {
   /**
    * Where this instance is in the log: the slot of the newest commit that it shows, 0 before the first. It only goes up.
    * After `flush()` it is at least that of the flushed commit, so that another instance can be brought up to it
-   * (`refresh({ atLeast })`). Throws `NotStartedError`.
+   * (`refresh({ atLeast })`). With polling `'onDemand'`, until the first call that reads or writes, it may be that of what was
+   * merged. Throws `NotStartedError`.
    */
   get position(): number {
     return this.#instance.running('db.position').view.tail;

@@ -256,8 +256,14 @@ export class Instance implements BatchHost, QueryHost {
     engine.asked();
     if (!engine.isStale) return this.bridge.presentState(engine, table);
     return engine
-      .withDeadline('A query', undefined, ({ signal }) => engine.refresh(signal))
+      .withDeadline('A query', undefined, ({ signal }) => engine.freshen(signal))
       .then(() => this.bridge.presentState(engine, table));
+  }
+
+  earlyState(table: string): TableState | undefined {
+    if (this.#engine?.isLooking !== true) return undefined;
+    const stored = this.#engine.view.table(table);
+    return stored?.shape.isSame(this.registry.requireShape(table)) === true ? stored : undefined;
   }
 
   keeperOf(state: TableState): StateKeeper | undefined {
@@ -372,9 +378,19 @@ export class Instance implements BatchHost, QueryHost {
     const { polling, writeForwardInterval: intervalMs } = this.#options;
     const { environment } = this;
     const options = { engine, environment, intervalMs, polling };
-    const open = (from: number, ending: AbortSignal): LogFeed => new LogFeed(options, from, ending);
+    const open = (from: number | Promise<number>, ending: AbortSignal): LogFeed => new LogFeed(options, from, ending);
     const versionOf = (table: string): number | undefined => this.registry.shape(table)?.version;
-    return new ChangeFeed({ engine, environment, after: after ?? engine.view.tail, signal, versionOf, open });
+    return new ChangeFeed({ engine, environment, after: after ?? this.#presentPosition(engine), signal, versionOf, open });
+  }
+
+  /** Never rejects: where the log cannot be looked at, what was committed since its last merge is told rather than left out. */
+  #presentPosition(engine: Engine): number | Promise<number> {
+    const { tail } = engine.view;
+    if (!engine.isLooking) return tail;
+    return engine.freshen().then(
+      () => engine.view.tail,
+      () => tail,
+    );
   }
 
   resolveCommit(

@@ -61,8 +61,9 @@ export interface StoreDbOptions {
   readonly nodes?: readonly number[] | (() => readonly number[] | Promise<readonly number[]>);
   /**
    * How often this instance looks at the store by itself: `'interval'`, at every `writeForwardInterval`; `'adaptive'`,
-   * less and less often, down to once a minute, while nobody uses it; `'onDemand'`, only to merge what is pending. In all
-   * of them a query on a view older than two intervals refreshes first. Default `'interval'`.
+   * less and less often, down to once a minute, while nobody uses it; `'onDemand'`, only to merge what is pending, and
+   * `start()` does not wait for the look at the log: the first call does, and reads in the meantime. In all of them a query on
+   * a view older than two intervals refreshes first. Default `'interval'`.
    */
   readonly polling?: Polling;
   /** What a merge waits for. Default: nothing, so that whatever is pending is merged at this node's next turn. */

@@ -26,7 +26,7 @@ export interface CacheStats {
 export interface LogStats {
   /**
    * Milliseconds since what this instance shows was known to be the newest: its staleness. Commits of others since then are not
-   * in it.
+   * in it. `Infinity` where that is not known: with polling `'onDemand'`, until the log is looked at after `start()`.
    */
   readonly ageMs: number;
   /** Counts the merges of the database, by any instance: the generation that `db.at()` knows the present state by. */

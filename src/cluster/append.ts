@@ -67,8 +67,8 @@ export interface LogWriterOptions {
   readonly follower: Follower;
   readonly log: CommitLog;
   readonly nodeId: number;
-  /** Whether the view is so old that a put would only be lost: to others' commits, or to a slot that was trimmed. */
-  readonly isStale: () => boolean;
+  /** Freshens a view so old that a put would only be lost. True if it then shows all that was committed before the call. */
+  readonly freshen: () => Promise<boolean> | undefined;
   /** Refreshes the view. */
   readonly catchUp: (signal?: AbortSignal) => Promise<void>;
   /** Waits where too much is pending; rejects with `BackpressureError` if it stays so. */
@@ -212,9 +212,10 @@ export class LogWriter {
   }
 
   async #commitGroup(group: readonly Waiting[]): Promise<void> {
-    const { follower, environment, isStale, makeRoom } = this.#options;
+    const { follower, environment, freshen, makeRoom } = this.#options;
     await makeRoom();
-    if (isStale()) await this.#refreshFor(group);
+    const freshening = freshen();
+    if (freshening !== undefined) await this.#refreshFor(group, freshening);
     // Where others write all the time, a look is cheaper than a put that comes too late.
     else if (this.#cameLate) this.#cameLate = await follower.peek();
     for (const race = new SlotRace(); ; ) {
@@ -300,9 +301,8 @@ export class LogWriter {
   }
 
   /** After this, what is found holds on a tail that was refreshed after all of these were called. */
-  async #refreshFor(group: readonly Waiting[]): Promise<void> {
-    await this.#options.catchUp();
-    for (const waiting of group) waiting.refreshed = true;
+  async #refreshFor(group: readonly Waiting[], refresh: Promise<unknown> = this.#options.catchUp()): Promise<void> {
+    if ((await refresh) !== false) for (const waiting of group) waiting.refreshed = true;
   }
 
   async #put(accepted: readonly Waiting[], slot: number, members: readonly CommitMember[]): Promise<Fate> {

@@ -27,6 +27,7 @@ import { History } from './history.ts';
 import type { FlushRequest } from './append.ts';
 import type { Undecided } from './fate.ts';
 import { Follower } from './follow.ts';
+import { Freshness } from './freshness.ts';
 import { Merger } from './merge.ts';
 import { Pins } from './pins.ts';
 import { openOrCreate } from './opening.ts';
@@ -45,8 +46,6 @@ export interface EngineOptions extends TurnOptions, BlockMemoryOptions {
   readonly functions: QueryHost['registeredFunction'];
 }
 
-/** An opening that took longer looks at the store once more, in milliseconds. */
-const longOpeningMs = 2000;
 const operationTimeoutMs = 60_000;
 const settleTimeoutMs = 30_000;
 /** Attempts at pinning a state before garbage is collected past it. */
@@ -75,11 +74,11 @@ export class Engine implements TurnHost {
   readonly #writer: LogWriter;
   readonly #backlog: Backlog;
   readonly #membership: Membership;
+  readonly #freshness: Freshness;
   readonly #turns: Turns;
   readonly #stopping = new AbortController();
   /** What else is under way. */
   readonly #work = new Set<Promise<unknown>>();
-  #refreshedMs = 0;
 
   constructor(options: EngineOptions) {
     const { environment, driver, prefix, logger, nodeId, maxMemoryBytes, blockSizeBytes } = options;
@@ -99,13 +98,25 @@ export class Engine implements TurnHost {
       readOn: (signal) => this.follower.refresh(signal),
       isOwnTurn: () => this.#turns.isOwnTurn,
     });
+    const { intervalMs, polling } = options;
     const parts = { environment, driver, prefix, register: this.register, follower: this.follower, logger, nodeId };
+    this.#freshness = new Freshness({
+      ...parts,
+      intervalMs,
+      polling,
+      backlog: this.#backlog,
+      stopping: this.stopping,
+      withDeadline: (what, signal, call) => this.withDeadline(what, signal, call),
+      // The committed cache may have grown.
+      onRefreshed: () => pool.cache.fit(),
+      onLooked: () => this.#turns.viewChanged(),
+    });
     this.#writer = new LogWriter({
       ...parts,
       log: this.log,
       undecided: options.undecided,
       settleTimeoutMs,
-      isStale: () => this.isStale,
+      freshen: () => (this.isStale ? this.#freshness.freshen(undefined) : undefined),
       catchUp: (signal) => this.catchUp(signal),
       makeRoom: () => this.#backlog.makeRoom(),
     });
@@ -120,7 +131,6 @@ export class Engine implements TurnHost {
       indexBufferBytes: Math.floor(maxMemoryBytes / 12),
     });
     this.#turns = new Turns(this, options);
-    const { intervalMs } = options;
     this.#membership = new Membership({ ...parts, intervalMs, stopping: this.stopping });
   }
 
@@ -176,22 +186,13 @@ export class Engine implements TurnHost {
     return either;
   }
 
-  /** Opens or creates the database, catches up with the log and begins to take turns. */
+  /** Opens or creates the database and begins to take turns. */
   async open(): Promise<void> {
-    const { environment } = this.#options;
-    const startedMs = environment.monotonicMs();
-    let complete = await this.withDeadline('db.start()', undefined, async ({ signal }) => {
+    await this.#freshness.open(async (signal) => {
       const opened = await openOrCreate({ ...this.#options, register: this.register }, signal);
       this.#second?.useDatabase(opened.block0.databaseId);
-      const all = await this.follower.open(opened, signal);
-      // A slot may be missing because it was merged and trimmed since Block 0 was read: not in the blink of an eye.
-      return environment.monotonicMs() - startedMs > longOpeningMs ? this.follower.refresh(signal) : all;
+      this.follower.open(opened);
     });
-    // What has piled up for long is worked off step by step, each of them in time.
-    while (!complete) {
-      complete = await this.withDeadline('db.start()', undefined, ({ signal }) => this.#backlog.step(signal));
-    }
-    this.#noteRefreshed(startedMs);
     this.#turns.start();
   }
 
@@ -204,6 +205,7 @@ export class Engine implements TurnHost {
         this.#writer.idle(),
         this.merger.idle(),
         this.#turns.idle(),
+        this.#freshness.idle(),
         this.#second?.idle(),
         ...this.#work,
       ]);
@@ -213,26 +215,25 @@ export class Engine implements TurnHost {
     this.pool.cache.clear();
   }
 
-  /**
-   * The view shows everything that was committed before `startedMs`: when the call began that brought it up to date. When it
-   * ended says nothing, since its answers may have been long on the way.
-   */
-  #noteRefreshed(startedMs: number): void {
-    this.#refreshedMs = Math.max(this.#refreshedMs, startedMs);
-    // The committed cache may have grown.
-    this.pool.cache.fit();
-  }
-
   get viewAgeMs(): number {
-    return this.#options.environment.monotonicMs() - this.#refreshedMs;
+    return this.#freshness.viewAgeMs;
   }
 
-  /**
-   * Whether the view is so old that a query should not trust it: the node was paused, could not reach the store, or
-   * looks at it less often.
-   */
+  /** Whether the view is so old that a query should not trust it. */
   get isStale(): boolean {
-    return this.viewAgeMs > 2 * this.#options.intervalMs;
+    return this.#freshness.isStale;
+  }
+
+  /** Whether it is being found out if the view that was opened is the newest. */
+  get isLooking(): boolean {
+    return this.#freshness.isLooking;
+  }
+
+  /** Makes a stale view as fresh as a query must have it. */
+  async freshen(signal?: AbortSignal): Promise<void> {
+    this.asked();
+    await this.#freshness.freshen(signal);
+    this.#turns.viewChanged();
   }
 
   /** A query begins. */
@@ -257,15 +258,12 @@ export class Engine implements TurnHost {
 
   /** The same for an instance that nobody uses at the moment. */
   async catchUp(signal?: AbortSignal): Promise<void> {
-    const startedMs = this.#options.environment.monotonicMs();
-    await this.#backlog.catchUp(signal);
-    this.#noteRefreshed(startedMs);
+    await this.#freshness.catchUp(signal);
     this.#turns.viewChanged();
   }
 
-  async peek(): Promise<void> {
-    const startedMs = this.#options.environment.monotonicMs();
-    if (await this.follower.peek()) this.#noteRefreshed(startedMs);
+  peek(): Promise<void> {
+    return this.#freshness.peek();
   }
 
   get hasTooMuchPending(): boolean {
@@ -288,7 +286,7 @@ export class Engine implements TurnHost {
     try {
       await this.#writer.append(request);
       // A slot that was won was the last one at that moment.
-      this.#noteRefreshed(startedMs);
+      this.#freshness.note(startedMs);
     } finally {
       this.#turns.viewChanged();
     }

@@ -80,9 +80,17 @@ export class Follower {
     return this.#view?.pendingBytes ?? 0;
   }
 
-  /** Begins with a Block 0 that was just read, and reads on from there. False if there was no room for everything. */
-  async open(opened: VersionedBlock0, signal?: AbortSignal): Promise<boolean> {
+  /** Begins with a Block 0 that was just read. What is in the log beyond it is for {@link readOn}. */
+  open(opened: VersionedBlock0): void {
     this.#view = View.ofBlock0(this.#context, opened.block0);
+  }
+
+  /** Reads on from the Block 0 that it began with a moment ago. False if there was no room for everything. */
+  readOn(signal?: AbortSignal): Promise<boolean> {
+    return this.#running === undefined ? this.#alone(this.#readOn(signal)) : this.refresh(signal);
+  }
+
+  async #readOn(signal: AbortSignal | undefined): Promise<boolean> {
     // Whoever opens a database waits for it, and what is read now is known to be pending.
     const { slots, missing } = await this.#readSlots((ahead) => ahead * 2, Infinity, signal);
     // A lone missing slot needs no second look: the view is Block 0's.
@@ -95,12 +103,7 @@ export class Follower {
    * to false. Calls that come while one is under way share the next one, which starts after them.
    */
   refresh(signal?: AbortSignal): Promise<boolean> {
-    if (this.#running === undefined) {
-      this.#running = this.#catchUp(signal).finally(() => {
-        this.#running = undefined;
-      });
-      return this.#running;
-    }
+    if (this.#running === undefined) return this.#alone(this.#catchUp(signal));
     this.#queued ??= this.#running
       .catch(() => undefined)
       .then(() => {
@@ -108,6 +111,14 @@ export class Follower {
         return this.refresh();
       });
     return untilAborted(this.#queued, signal);
+  }
+
+  /** What calls that come meanwhile wait for. */
+  #alone(running: Promise<boolean>): Promise<boolean> {
+    this.#running = running.finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
   }
 
   /**

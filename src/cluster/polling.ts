@@ -8,7 +8,7 @@ import { untilNextSlot } from './authority.ts';
 
 /**
  * `interval`: a turn at every `writeForwardInterval`. `adaptive`: the pause between turns doubles, up to a minute, while
- * nobody uses the instance. `onDemand`: no turns but those that are needed to merge what is pending.
+ * nobody uses the instance. `onDemand`: no turns but those that are needed to merge what is pending; and `start()` does not wait for the log.
  */
 export type Polling = 'interval' | 'adaptive' | 'onDemand';
 

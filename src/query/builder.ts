@@ -30,7 +30,7 @@ import type { CompiledQuery } from './plan.ts';
 import { readOf } from './query-read.ts';
 import { rowByKey } from './row-by-key.ts';
 import { RowIterator } from './row-iterator.ts';
-import { orAborted, runOnState } from './run.ts';
+import { eitherOf, orAborted, runOnState } from './run.ts';
 import type { QueryOptions, RunOptions } from './run.ts';
 import { compileQuery, compileWhere, isPlain, requireOrderField } from './written-query.ts';
 import type { Direction, Where, WrittenOrder, WrittenQuery } from './written-query.ts';
@@ -175,10 +175,10 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     if (this.#budget !== undefined || this.#host.queried !== undefined || signal !== undefined) {
       return this.#run(written, options, rows);
     }
-    return runOnState(this.#runOptions(), (state) => {
+    return runOnState(this.#runOptions(true), (state, _, ends) => {
       return (
         (rowByKey(this.#host, state, written) as R[] | Promise<R[]> | undefined) ??
-        this.#onState(state, written, options, rows)
+        this.#onState(state, written, ends, rows)
       );
     });
   }
@@ -267,7 +267,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     const written = this.#written();
     const meter = this.#meter();
     const execute = (state: TableState): Execution | Promise<Execution> => {
-      return this.#execution(state, written, {}, meter);
+      return this.#execution(state, written, undefined, meter);
     };
     const iterator = new RowIterator(this.#runOptions(), execute, meter);
     return iterator as AsyncIterableIterator<unknown> as AsyncIterableIterator<R>;
@@ -331,7 +331,10 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   #run<T>(written: WrittenQuery, options: QueryOptions, work: (execution: Execution) => T | Promise<T>): Promise<T> {
     const meter = this.#meter();
     const run = (): Promise<T> => {
-      return runOnState(this.#runOptions(), (state) => this.#onState(state, written, options, work, meter));
+      // What is metered is done once.
+      return runOnState(this.#runOptions(meter === undefined), (state, _, ends) => {
+        return this.#onState(state, written, eitherOf(options.signal, ends), work, meter);
+      });
     };
     return orAborted(meter === undefined ? run() : meter.timed(run), this.#table, options.signal);
   }
@@ -339,11 +342,11 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   #onState<T>(
     state: TableState,
     written: WrittenQuery,
-    options: QueryOptions,
+    ends: AbortSignal | undefined,
     work: (execution: Execution) => T | Promise<T>,
     meter?: BudgetMeter,
   ): T | Promise<T> {
-    const execution = this.#execution(state, written, options, meter);
+    const execution = this.#execution(state, written, ends, meter);
     return execution instanceof Promise ? execution.then(work) : work(execution);
   }
 
@@ -351,8 +354,8 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     return this.#budget && new BudgetMeter(this.#host.environment, this.#table, this.#budget);
   }
 
-  #runOptions(): RunOptions {
-    return { host: this.#host, table: this.#table, overlay: this.#overlay };
+  #runOptions(ahead = false): RunOptions {
+    return { host: this.#host, table: this.#table, overlay: this.#overlay, ahead };
   }
 
   #written(): WrittenQuery {
@@ -368,18 +371,17 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   #execution(
     stored: TableState,
     written: WrittenQuery,
-    { signal }: QueryOptions,
+    ends: AbortSignal | undefined,
     meter?: BudgetMeter,
   ): Execution | Promise<Execution> {
     const { shape } = stored;
     const fields = written.fields?.map((name) => requireField(shape, name, 'select'));
     const state = meter?.metered(stored) ?? stored;
-    const signals = [signal, meter?.signal].filter((one) => one !== undefined);
-    const ends = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
+    const signal = eitherOf(ends, meter?.signal);
     const begin = ({ query, plan }: PlannedQuery): Execution => {
       if (meter !== undefined) meter.plan = plan;
       const { environment } = this.#host;
-      const execution = new Execution(state, query, plan, { environment, fields, signal: ends });
+      const execution = new Execution(state, query, plan, { environment, fields, signal });
       this.#host.queried?.(shape, readOf(execution));
       return execution;
     };

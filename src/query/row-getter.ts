@@ -9,6 +9,7 @@ import { BlockGone } from '../tree/block-source.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { Query } from './builder.ts';
 import type { Row } from './execute.ts';
+import { workAhead } from './work-ahead.ts';
 
 export class RowGetter {
   readonly #host: QueryHost;
@@ -21,8 +22,10 @@ export class RowGetter {
   /** May throw what it would reject with. */
   get(table: string, primaryKey: unknown): Promise<Row | undefined> {
     const state = this.#host.tableState(table);
-    if (state instanceof Promise) return state.then((fresh) => this.#getIn(fresh, primaryKey));
-    return this.#getIn(state, primaryKey);
+    if (!(state instanceof Promise)) return this.#getIn(state, primaryKey);
+    const early = this.#host.earlyState?.(table);
+    const get = (from: TableState): Promise<Row | undefined> => this.#getIn(from, primaryKey);
+    return early === undefined ? state.then(get) : workAhead(early, state, get);
   }
 
   #getIn(state: TableState, primaryKey: unknown): Promise<Row | undefined> {

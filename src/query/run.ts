@@ -4,6 +4,7 @@ import { untilAborted } from '../base/until-aborted.ts';
 import type { Overlay, QueryHost } from '../table/query-host.ts';
 import type { TableState } from '../table/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
+import { workAhead } from './work-ahead.ts';
 
 /** Queries that are overtaken so often in a row give up: they take longer than blocks are kept. */
 const maxAttempts = 8;
@@ -18,6 +19,14 @@ export interface RunOptions {
   readonly host: QueryHost;
   readonly table: string;
   readonly overlay: Overlay | undefined;
+  /** Whether the work may begin on a state that may turn out not to be the present one, and be done again. */
+  readonly ahead?: boolean;
+}
+
+/** A signal that is aborted as soon as one of two is. */
+export function eitherOf(one: AbortSignal | undefined, other: AbortSignal | undefined): AbortSignal | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return AbortSignal.any([one, other]);
 }
 
 /** Rejects as soon as the signal is aborted, whatever the promise still waits for: a store that does not answer. */
@@ -35,7 +44,8 @@ async function orGivenUp<T>(running: Promise<T>, table: string, signal: AbortSig
   }
 }
 
-type Work<T> = (state: TableState, stored: TableState) => T | Promise<T>;
+/** `ends` is aborted when what is done on this state is no longer wanted. */
+type Work<T> = (state: TableState, stored: TableState, ends?: AbortSignal) => T | Promise<T>;
 
 /** A first attempt that did not end at once. */
 interface Attempt<T> {
@@ -47,7 +57,7 @@ interface Attempt<T> {
 
 /** Only one promise is made where the state and the work give none. */
 export function runOnState<T>(options: RunOptions, work: Work<T>): Promise<T> {
-  const { host, table, overlay } = options;
+  const { host, table, overlay, ahead } = options;
   let stored: TableState | Promise<TableState> | undefined;
   let result: Promise<T> | undefined;
   let failure: Attempt<T>['failure'];
@@ -57,6 +67,9 @@ export function runOnState<T>(options: RunOptions, work: Work<T>): Promise<T> {
       const done = work(stored, stored);
       if (!(done instanceof Promise)) return Promise.resolve(done);
       result = done;
+    } else if (ahead === true && overlay === undefined && stored instanceof Promise) {
+      const early = host.earlyState?.(table);
+      if (early !== undefined) result = workAhead(early, stored, (state, ends) => work(state, state, ends));
     }
   } catch (error) {
     failure = { error };

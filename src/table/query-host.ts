@@ -47,6 +47,11 @@ export interface QueryHost {
    */
   tableState(table: string): TableState | Promise<TableState>;
   /**
+   * The state that a table most likely has, while {@link tableState} finds out whether it is the present one: a query may begin
+   * with it, and keep what it finds if it was. Undefined where there is none.
+   */
+  earlyState?(table: string): TableState | undefined;
+  /**
    * A block that a view refers to was missing: catches up, and resolves to whether the view has moved on, so that the
    * query can run again. If it has not, the block is lost.
    */

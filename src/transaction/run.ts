@@ -76,7 +76,8 @@ export async function runTransaction<T>(
 /** What the attempt is to see: everything known, if that is not too old. The next one sees what was in its way as well. */
 async function freshen(engine: Engine, always: boolean, signal: AbortSignal | undefined): Promise<void> {
   engine.asked();
-  if (always || engine.isStale) await engine.withDeadline(what, signal, (deadline) => engine.refresh(deadline.signal));
+  if (always) await engine.withDeadline(what, signal, (deadline) => engine.refresh(deadline.signal));
+  else if (engine.isStale) await engine.withDeadline(what, signal, (deadline) => engine.freshen(deadline.signal));
   if (signal?.aborted === true) throw abortedError(what, signal.reason);
 }
 

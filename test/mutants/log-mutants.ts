@@ -3,7 +3,7 @@ import type { Mutant } from './mutant.ts';
 
 const batch = 'src/batch/batch.ts';
 const append = 'src/cluster/append.ts';
-const engine = 'src/cluster/engine.ts';
+const freshness = 'src/cluster/freshness.ts';
 const fate = 'src/cluster/fate.ts';
 const follow = 'src/cluster/follow.ts';
 const merge = 'src/cluster/merge.ts';
@@ -299,7 +299,7 @@ export const logMutants: readonly Mutant[] = [
     name: 'an old view read',
     edits: [
       {
-        file: engine,
+        file: freshness,
         find: 'return this.viewAgeMs > 2 * this.#options.intervalMs;',
         replace: 'return this.viewAgeMs > 2e9 * this.#options.intervalMs;',
       },
@@ -309,9 +309,29 @@ export const logMutants: readonly Mutant[] = [
     name: 'a view taken to be as new as the last answer',
     edits: [
       {
-        file: engine,
+        file: freshness,
         find: 'this.#refreshedMs = Math.max(this.#refreshedMs, startedMs);',
         replace: 'this.#refreshedMs = Math.max(startedMs, this.#options.environment.monotonicMs());',
+      },
+    ],
+  },
+  {
+    name: 'the log not waited for that is looked at behind a start',
+    edits: [
+      {
+        file: freshness,
+        find: 'await untilAborted(this.#look, signal);\n      if (!this.isStale) return false;',
+        replace: 'return false;',
+      },
+    ],
+  },
+  {
+    name: 'what was read ahead kept although it was news that the log held',
+    edits: [
+      {
+        file: 'src/query/work-ahead.ts',
+        find: 'return state === early ? ahead : work(state);',
+        replace: 'return ahead;',
       },
     ],
   },

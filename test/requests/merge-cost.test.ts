@@ -176,6 +176,7 @@ describe('opening a database', () => {
     const db = make(2, (request) => seen.push(request), slow);
     const startedMs = environment.timeline.nowMs;
     await environment.run(db.start());
+    expect(await environment.run(db.get(people, 0))).toMatchObject({ id: 0 });
     // Block 0, seven rounds of slots, Block 0 again: of 20 ms each.
     expect(environment.timeline.nowMs - startedMs).toBeLessThanOrEqual(9 * 20);
     expect(seen.filter(({ key, status }) => key.includes('/committed/') && status === 'found')).toHaveLength(60);
