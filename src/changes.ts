@@ -200,6 +200,17 @@ interface FeedOptions {
   readonly open: (after: number | Promise<number>, signal: AbortSignal) => LogFeed;
 }
 
+/**
+ * The position of all that is committed now. Never rejects: where the log cannot be looked at, what was committed since it was
+ * merged is told rather than left out.
+ */
+export function presentPosition(engine: Engine): number | Promise<number> {
+  const { tail } = engine.view;
+  if (!engine.isLooking) return tail;
+  const known = (): number => tail;
+  return engine.freshen().then(() => engine.view.tail, known);
+}
+
 /** What `db.changes()` gives: an endless loop over commits, for `for await`. Each loop begins at the same position. */
 export class ChangeFeed implements AsyncIterable<CommittedChanges> {
   readonly #options: FeedOptions;

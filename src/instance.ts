@@ -24,7 +24,7 @@ import type { Undecided } from './cluster/fate.ts';
 import { Engine } from './cluster/engine.ts';
 import type { PinnedView } from './cluster/engine.ts';
 import { LogFeed } from './cluster/log-feed.ts';
-import { ChangeFeed } from './changes.ts';
+import { ChangeFeed, presentPosition } from './changes.ts';
 import { Bridge } from './migration/bridge.ts';
 import { Maintenance } from './maintenance.ts';
 import { checkNodes } from './options.ts';
@@ -380,17 +380,8 @@ export class Instance implements BatchHost, QueryHost {
     const options = { engine, environment, intervalMs, polling };
     const open = (from: number | Promise<number>, ending: AbortSignal): LogFeed => new LogFeed(options, from, ending);
     const versionOf = (table: string): number | undefined => this.registry.shape(table)?.version;
-    return new ChangeFeed({ engine, environment, after: after ?? this.#presentPosition(engine), signal, versionOf, open });
-  }
-
-  /** Never rejects: where the log cannot be looked at, what was committed since its last merge is told rather than left out. */
-  #presentPosition(engine: Engine): number | Promise<number> {
-    const { tail } = engine.view;
-    if (!engine.isLooking) return tail;
-    return engine.freshen().then(
-      () => engine.view.tail,
-      () => tail,
-    );
+    const from = after ?? presentPosition(engine);
+    return new ChangeFeed({ engine, environment, after: from, signal, versionOf, open });
   }
 
   resolveCommit(
