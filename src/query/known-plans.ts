@@ -37,7 +37,7 @@ export function plannedQuery(
   const { turnover } = state.tree.source.counters;
   let plans = plansOf.get(state);
   const known = plans?.get(words);
-  if (known?.turnover === turnover) return known;
+  if (known?.turnover === turnover && known.plan.forgone?.use() !== true) return known;
   const planned = newlyPlanned(host, state, written);
   if (planned instanceof Promise) return planned;
   if (plans === undefined) {

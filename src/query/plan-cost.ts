@@ -102,6 +102,11 @@ export interface Estimated {
   estimate: CostEstimate;
 }
 
+/** The part of a cost that is reading what is not in memory. */
+export function costOfReads({ indexReads, tableReads }: CostEstimate): number {
+  return (indexReads + tableReads) * cost.read;
+}
+
 /** Whether rows come by one access. */
 function isSingle({ candidate: { access } }: Estimated): boolean {
   return access.kind !== 'union' && access.kind !== 'intersection';

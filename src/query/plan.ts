@@ -85,11 +85,19 @@ export interface Candidate {
   readonly use?: EntryUse | undefined;
 }
 
+/** What a plan that reads nothing forgoes each time that it is used. */
+export interface Forgone {
+  /** Counts one more use. True once it has come to what the reads of another plan cost. */
+  use(): boolean;
+}
+
 export interface Plan extends Candidate {
   /** The order asked for, without the fields that decide nothing. */
   readonly order: readonly OrderField[];
   /** Conditions that rows must still be tested for. */
   readonly residual: readonly Condition[];
+  /** What is forgone each time that the plan is used, for it reads nothing. */
+  readonly forgone?: Forgone | undefined;
 }
 
 /** More branches than that are tested row by row: each part of a union tests for all earlier ones. */

@@ -1,17 +1,18 @@
 /** Chooses the plan of a query: the one that costs least, for all that is known. */
 import type { TableState } from '../table/table-state.ts';
+import { chosenOf } from './forgone.ts';
 import { intersectionsOf } from './intersections.ts';
 import { candidatesFor, effectiveOrder, isBest, residualOf } from './plan.ts';
-import type { Candidate, CompiledQuery, Plan } from './plan.ts';
+import type { Candidate, CompiledQuery, Forgone, Plan } from './plan.ts';
 import { comparePlans } from './compare-plans.ts';
 import { isWorthProbing, probe } from './plan-probe.ts';
 
 /** The plan that comes by the rows in one of the possible ways. */
-export function planOf(state: TableState, query: CompiledQuery, candidate: Candidate): Plan {
+export function planOf(state: TableState, query: CompiledQuery, candidate: Candidate, forgone?: Forgone): Plan {
   // Named one by one: that takes a fraction of the time of copying whatever there is.
   const { access, covered, ordered, use } = candidate;
   const order = effectiveOrder(state.shape.primaryKey, query);
-  return { access, covered, ordered, use, residual: residualOf(query, covered), order };
+  return { access, covered, ordered, use, residual: residualOf(query, covered), order, forgone };
 }
 
 /** All the ways to come by the rows of a query. */
@@ -37,7 +38,11 @@ export function planQuery(state: TableState, query: CompiledQuery): Plan | Promi
   const candidates = candidatesOf(state, query);
   const obvious = obviousOf(candidates);
   if (obvious !== undefined) return planOf(state, query, obvious);
-  const { all, best } = comparePlans(state, query, candidates);
-  if (!isWorthProbing(best, all)) return planOf(state, query, best.candidate);
+  const comparison = comparePlans(state, query, candidates);
+  const { all, best } = comparison;
+  if (!isWorthProbing(best, all)) {
+    const { chosen, forgone } = chosenOf(state, comparison);
+    return planOf(state, query, chosen.candidate, forgone);
+  }
   return probe(state, all).then(() => planFromMemory(state, query));
 }

@@ -23,6 +23,17 @@ export const planMutants: readonly Mutant[] = [
     tests: [indexOnly],
   },
   {
+    name: 'plans: an index that is not in memory is never read where the rows are',
+    edits: [
+      {
+        file: 'src/query/forgone.ts',
+        find: 'const sum = (this.#account.get(this.#name) ?? 0) + this.#each;',
+        replace: 'const sum = this.#each;',
+      },
+    ],
+    tests: ['test/query/forgone.test.ts'],
+  },
+  {
     name: 'plans: -0 is returned as the 0 of its entry',
     edits: [
       {

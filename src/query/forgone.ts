@@ -1,0 +1,77 @@
+/**
+ * What queries forgo by reading nothing. Going through rows that are in memory is cheaper than the read of an index that is
+ * not; asked over and over again, it is dearer in the end. So what each query forgoes is added up, and when it comes to what
+ * the reads cost, the next one makes them. All in all that costs at most twice of what the best would have been.
+ */
+import type { TableState } from '../table/table-state.ts';
+import type { BlockSource } from '../tree/block-source.ts';
+import type { Comparison } from './compare-plans.ts';
+import type { Access, Forgone } from './plan.ts';
+import { costOfReads } from './plan-cost.ts';
+import type { Estimated } from './plan-cost.ts';
+
+/** Less than this part of what the plan costs is not worth a read. */
+const worthwhilePart = 0.2;
+
+/** Microseconds that were forgone, by what would have been read. */
+const accounts = new WeakMap<BlockSource, Map<string, number>>();
+
+/** What must be read: entries of an index, by its name. Undefined for anything else. */
+function nameOf({ shape }: TableState, access: Access): string | undefined {
+  return access.kind === 'index' ? `${shape.name} ${access.index.name}` : undefined;
+}
+
+function accountsOf({ tree }: TableState): Map<string, number> {
+  let known = accounts.get(tree.source);
+  if (known === undefined) {
+    known = new Map();
+    accounts.set(tree.source, known);
+  }
+  return known;
+}
+
+class ForgoneReads implements Forgone {
+  readonly #account: Map<string, number>;
+  readonly #name: string;
+  readonly #each: number;
+  readonly #price: number;
+
+  constructor(account: Map<string, number>, name: string, each: number, price: number) {
+    this.#account = account;
+    this.#name = name;
+    this.#each = each;
+    this.#price = price;
+  }
+
+  use(): boolean {
+    const sum = (this.#account.get(this.#name) ?? 0) + this.#each;
+    this.#account.set(this.#name, sum);
+    return sum >= this.#price;
+  }
+}
+
+/** The plan that is chosen for all that was forgone until now, and what it forgoes itself. */
+export function chosenOf(
+  state: TableState,
+  { all, best }: Comparison,
+): { readonly chosen: Estimated; readonly forgone?: Forgone } {
+  if (costOfReads(best.estimate) > 0) return { chosen: best };
+  let other: Estimated | undefined;
+  const inMemory = ({ estimate }: Estimated): number => estimate.cost - costOfReads(estimate);
+  for (const one of all) {
+    if (nameOf(state, one.candidate.access) === undefined || costOfReads(one.estimate) === 0) continue;
+    if (other === undefined || inMemory(one) < inMemory(other)) other = one;
+  }
+  const each = other === undefined ? 0 : best.estimate.cost - inMemory(other);
+  if (other === undefined || each < best.estimate.cost * worthwhilePart) return { chosen: best };
+  const name = nameOf(state, other.candidate.access) as string;
+  const account = accountsOf(state);
+  const price = costOfReads(other.estimate);
+  if ((account.get(name) ?? 0) >= price) {
+    account.delete(name);
+    return { chosen: other };
+  }
+  const forgone = new ForgoneReads(account, name, each, price);
+  forgone.use();
+  return { chosen: best, forgone };
+}
