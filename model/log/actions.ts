@@ -79,7 +79,7 @@ const list = [
     undefined,
     (a, b) => `${nodeName(a)} crashes${b === 0 ? '' : ', and what it has sent is still on its way'}`,
   ],
-  ['open', [follow, 'async open('], (a) => `${nodeName(a)} starts, and reads Block 0`],
+  ['open', [follow, 'open(opened: VersionedBlock0)'], (a) => `${nodeName(a)} starts, and reads Block 0`],
   ['ask', [append, 'async #settleAgain('], (a, b) => `${nodeName(a)}: somebody asks what became of ${flush(b)}`],
   [
     'put again',

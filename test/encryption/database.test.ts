@@ -114,9 +114,10 @@ describe('an encrypted database', () => {
       const found = await store.get(`${prefix}/${commit}`);
       if (found.status !== 'found') throw new Error('there is no commit');
       await driver.put(`${prefix}/${commit}`, found.bytes, { if: 'any' });
-      const opened: unknown = await open(driver, { encryption }).catch((cause: unknown) => cause);
-      expect(opened).toMatchObject({ code: 'CORRUPTION', key: commit });
-      expect((opened as Error).message).toContain(message);
+      await using opened = await open(driver, { encryption });
+      const error: unknown = await opened.get(schema, 'row').catch((cause: unknown) => cause);
+      expect(error).toMatchObject({ code: 'CORRUPTION', key: commit });
+      expect((error as Error).message).toContain(message);
     }
   });
 
