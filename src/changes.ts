@@ -19,7 +19,8 @@ import { TreeCursor } from './tree/cursor.ts';
 export interface ChangesOptions extends CallOptions {
   /**
    * The position after which to begin: that of the last commit that was worked off, or 0 for everything that the log holds.
-   * Default: `db.position`, so that whatever a query has not shown until now is told.
+   * Default: `db.position`, so that whatever a query has not shown until now is told: also what was committed before the start,
+   * but not merged, where polling is `'onDemand'` and nothing was read or written yet.
    */
   readonly after?: number;
 }
@@ -194,21 +195,10 @@ class FeedIterator implements AsyncIterableIterator<CommittedChanges, undefined>
 interface FeedOptions {
   readonly engine: Engine;
   readonly environment: Environment;
-  readonly after: number | Promise<number>;
+  readonly after: number;
   readonly signal: AbortSignal | undefined;
   readonly versionOf: VersionOf;
-  readonly open: (after: number | Promise<number>, signal: AbortSignal) => LogFeed;
-}
-
-/**
- * The position of all that is committed now. Never rejects: where the log cannot be looked at, what was committed since it was
- * merged is told rather than left out.
- */
-export function presentPosition(engine: Engine): number | Promise<number> {
-  const { tail } = engine.view;
-  if (!engine.isLooking) return tail;
-  const known = (): number => tail;
-  return engine.freshen().then(() => engine.view.tail, known);
+  readonly open: (after: number, signal: AbortSignal) => LogFeed;
 }
 
 /** What `db.changes()` gives: an endless loop over commits, for `for await`. Each loop begins at the same position. */

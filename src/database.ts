@@ -60,7 +60,8 @@ export class Database {
    * operation; calling it again changes nothing. `registerSchema()` and its like may come before or after. Rejects with
    * `NotADatabaseError` if there are other objects under the prefix, with `UnsafeStoreError` if the store is not safe
    * for a new database, with `DeadlineExceededError` if it cannot be reached, and with `BackpressureError` if more commits
-   * wait to be merged than there is memory for, and cannot be.
+   * wait to be merged than there is memory for, and cannot be. With polling `'onDemand'` it does not wait for the look at the
+   * log, and what is found there, be it damage, is told by the calls that need it.
    */
   async start(): Promise<void> {
     await this.#instance.start();

@@ -24,7 +24,7 @@ import type { Undecided } from './cluster/fate.ts';
 import { Engine } from './cluster/engine.ts';
 import type { PinnedView } from './cluster/engine.ts';
 import { LogFeed } from './cluster/log-feed.ts';
-import { ChangeFeed, presentPosition } from './changes.ts';
+import { ChangeFeed } from './changes.ts';
 import { Bridge } from './migration/bridge.ts';
 import { Maintenance } from './maintenance.ts';
 import { checkNodes } from './options.ts';
@@ -262,8 +262,9 @@ export class Instance implements BatchHost, QueryHost {
 
   earlyState(table: string): TableState | undefined {
     if (this.#engine?.isLooking !== true) return undefined;
+    const shape = this.registry.shape(table);
     const stored = this.#engine.view.table(table);
-    return stored?.shape.isSame(this.registry.requireShape(table)) === true ? stored : undefined;
+    return shape !== undefined && stored?.shape.isSame(shape) === true ? stored : undefined;
   }
 
   keeperOf(state: TableState): StateKeeper | undefined {
@@ -378,10 +379,9 @@ export class Instance implements BatchHost, QueryHost {
     const { polling, writeForwardInterval: intervalMs } = this.#options;
     const { environment } = this;
     const options = { engine, environment, intervalMs, polling };
-    const open = (from: number | Promise<number>, ending: AbortSignal): LogFeed => new LogFeed(options, from, ending);
+    const open = (from: number, ending: AbortSignal): LogFeed => new LogFeed(options, from, ending);
     const versionOf = (table: string): number | undefined => this.registry.shape(table)?.version;
-    const from = after ?? presentPosition(engine);
-    return new ChangeFeed({ engine, environment, after: from, signal, versionOf, open });
+    return new ChangeFeed({ engine, environment, after: after ?? engine.view.tail, signal, versionOf, open });
   }
 
   resolveCommit(

@@ -196,8 +196,12 @@ export class Maintenance {
         void (await engine.register.update(changeableOf, signal)),
       contentTypeOf: (blob: string) => contentTypeOf(engine.view, blob),
     };
-    const rewriting = rewriteObjects(context, { ...options, signal: engine.untilClosed(options.signal) });
-    return engine.withSignal('db.rewrite()', options.signal, () => engine.whileRunning(rewriting));
+    const rewrite = async (): Promise<RewriteReport> => {
+      // The media types of blobs are in their records, the newest of which may be in the log.
+      await engine.refresh(options.signal);
+      return rewriteObjects(context, { ...options, signal: engine.untilClosed(options.signal) });
+    };
+    return engine.withSignal('db.rewrite()', options.signal, () => engine.whileRunning(rewrite()));
   }
 
   /** Looks at the store. */

@@ -1,7 +1,7 @@
 /** Deadlines for calls that reach the store: after a time, or when the caller's signal says so, the call is given up. */
 import { setMaxListeners } from 'node:events';
 import type { Environment, Timer } from './env.ts';
-import { DeadlineExceededError } from './errors.ts';
+import { DeadlineExceededError, StorageError } from './errors.ts';
 import { abortedError } from './until-aborted.ts';
 
 /** So many deadlines may have the same signal, one after the other: listeners that were forgotten on it do not pile up. */
@@ -76,5 +76,28 @@ export class Deadline {
     this.#outer?.removeEventListener('abort', this.#onAbort);
     this.#pool?.giveBack(this.#controller);
     this.#pool = undefined;
+  }
+}
+
+/** Runs a call that reaches the store within so many milliseconds. With `pool`, nothing may listen to its signal afterwards. */
+export async function withinDeadline<T>(
+  environment: Environment,
+  what: string,
+  timeoutMs: number,
+  signal: AbortSignal | undefined,
+  call: (deadline: Deadline) => Promise<T>,
+  pool?: SignalPool,
+): Promise<T> {
+  const deadline = new Deadline(environment, what, timeoutMs, signal, pool);
+  // Catching up has many requests under way at once, and each listens: no leak that anyone need be warned of.
+  setMaxListeners(0, deadline.signal);
+  try {
+    return await call(deadline);
+  } catch (error) {
+    // A request failed because the call was given up: why it was says more.
+    if (error instanceof StorageError) deadline.check();
+    throw error;
+  } finally {
+    deadline.clear();
   }
 }

@@ -3,8 +3,8 @@
  * the merger and its turns.
  */
 import { setMaxListeners } from 'node:events';
-import { Deadline } from '../base/deadline.ts';
-import type { SignalPool } from '../base/deadline.ts';
+import { withinDeadline } from '../base/deadline.ts';
+import type { Deadline, SignalPool } from '../base/deadline.ts';
 import { sleep } from '../base/env.ts';
 import { abortedError, untilAborted } from '../base/until-aborted.ts';
 import {
@@ -106,7 +106,7 @@ export class Engine implements TurnHost {
       polling,
       backlog: this.#backlog,
       stopping: this.stopping,
-      withDeadline: (what, signal, call) => this.withDeadline(what, signal, call),
+      withDeadline: (what, signal, call) => withinDeadline(environment, what, operationTimeoutMs, signal, call),
       // The committed cache may have grown.
       onRefreshed: () => pool.cache.fit(),
       onLooked: () => this.#turns.viewChanged(),
@@ -144,24 +144,17 @@ export class Engine implements TurnHost {
   }
 
   /** Runs a call that reaches the store under the usual deadline. With `pool`, nothing may listen to its signal afterwards. */
-  async withDeadline<T>(
+  withDeadline<T>(
     what: string,
     signal: AbortSignal | undefined,
     call: (deadline: Deadline) => Promise<T>,
     pool?: SignalPool,
   ): Promise<T> {
-    const deadline = new Deadline(this.#options.environment, what, operationTimeoutMs, signal, pool);
-    // Catching up has many requests under way at once, and each listens: no leak that anyone need be warned of.
-    setMaxListeners(0, deadline.signal);
-    try {
-      return await call(deadline);
-    } catch (error) {
-      // A request failed because the call was given up: why it was says more.
-      if (error instanceof StorageError) deadline.check();
-      throw error;
-    } finally {
-      deadline.clear();
-    }
+    const { environment } = this.#options;
+    const run = (): Promise<T> => withinDeadline(environment, what, operationTimeoutMs, signal, call, pool);
+    if (!this.isLooking) return run();
+    // That has its own time: what is left of the call's would not be enough where much has piled up.
+    return this.withSignal(what, signal, () => this.#freshness.looked()).then(run);
   }
 
   /** Runs a call that may take any time, and that only the caller's signal ends early. */
@@ -200,7 +193,8 @@ export class Engine implements TurnHost {
   async close(): Promise<void> {
     this.#turns.stop();
     this.#stopping.abort(new NotStartedError('What was under way when the database was stopped'));
-    await this.withDeadline('db.stop()', undefined, async ({ signal }) => {
+    const { environment } = this.#options;
+    await withinDeadline(environment, 'db.stop()', operationTimeoutMs, undefined, async ({ signal }) => {
       const idle = Promise.all([
         this.#writer.idle(),
         this.merger.idle(),

@@ -59,19 +59,21 @@ export class Freshness {
     });
     if (complete !== undefined) return this.#workOff(what, complete);
     this.#look = this.#lookBehind().finally(() => (this.#look = undefined));
-    // Those who wait for it are told. Whoever comes later catches up.
+    // Whoever needs a fresh view catches up then, and is told if that fails as well.
     this.#look.catch(() => undefined);
+  }
+
+  /** Resolves once no look goes on behind the start, however it has ended. Rejects if the engine is closed. */
+  async looked(): Promise<void> {
+    await this.#look?.catch(() => undefined);
+    this.#options.stopping.throwIfAborted();
   }
 
   async #lookBehind(): Promise<void> {
     const { withDeadline, stopping, onLooked } = this.#options;
     const what = 'The look at the log after db.start()';
-    try {
-      const complete = await withDeadline(what, stopping, ({ signal }) => this.#readOn(signal));
-      await this.#workOff(what, complete);
-    } catch (error) {
-      throw stopping.aborted ? stopping.reason : error;
-    }
+    const complete = await withDeadline(what, stopping, ({ signal }) => this.#readOn(signal));
+    await this.#workOff(what, complete);
     onLooked();
   }
 
@@ -138,10 +140,8 @@ export class Freshness {
    * look that is under way goes back to the opening only.
    */
   async freshen(signal: AbortSignal | undefined): Promise<boolean> {
-    if (this.#look !== undefined) {
-      await untilAborted(this.#look, signal);
-      if (!this.isStale) return false;
-    }
+    if (this.#look !== undefined) await untilAborted(this.looked(), signal);
+    if (!this.isStale) return false;
     await this.catchUp(signal);
     return true;
   }

@@ -16,7 +16,6 @@ import {
   InvalidOptionError,
   StorageError,
 } from '../base/errors.ts';
-import { untilAborted } from '../base/until-aborted.ts';
 import { commitName } from '../format/keys.ts';
 import type { LoggedCommit } from '../table/view.ts';
 import type { Engine } from './engine.ts';
@@ -41,26 +40,20 @@ export class LogFeed {
   /** Ends what is waited for. */
   readonly #signal: AbortSignal;
   /** The last slot that was given out, or skipped by who asked. */
-  #at = 0;
-  /** Where it begins, as long as that is not known. */
-  #after: Promise<number> | undefined;
+  #at: number;
   /** Confirmed commits that follow it. */
   #ready: readonly LoggedCommit[] = [];
   #window = firstWindow;
 
-  /** `after` must not reject. */
-  constructor(options: LogFeedOptions, after: number | Promise<number>, signal: AbortSignal) {
+  constructor(options: LogFeedOptions, after: number, signal: AbortSignal) {
     this.#options = options;
-    if (typeof after === 'number') this.#at = after;
-    else this.#after = after;
+    this.#at = after;
     this.#signal = signal;
   }
 
   /** The next commit. Rejects once the signal is aborted, and with `ChangesExpiredError`. */
   async next(): Promise<LoggedCommit> {
     const { engine } = this.#options;
-    if (this.#after !== undefined) this.#at = await untilAborted(this.#after, this.#signal);
-    this.#after = undefined;
     for (;;) {
       this.#signal.throwIfAborted();
       const next = this.#take();

@@ -69,7 +69,11 @@ export function runOnState<T>(options: RunOptions, work: Work<T>): Promise<T> {
       result = done;
     } else if (ahead === true && overlay === undefined && stored instanceof Promise) {
       const early = host.earlyState?.(table);
-      if (early !== undefined) result = workAhead(early, stored, (state, ends) => work(state, state, ends));
+      if (early !== undefined) {
+        result = workAhead(early, stored, (state, ends) => work(state, state, ends));
+        // Where there is no present state, that is what is told.
+        result.catch(() => undefined);
+      }
     }
   } catch (error) {
     failure = { error };
