@@ -320,8 +320,8 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: freshness,
-        find: 'await untilAborted(this.#look, signal);\n      if (!this.isStale) return false;',
-        replace: 'return false;',
+        find: 'this.#openedMs = environment.monotonicMs();',
+        replace: 'this.#openedMs = environment.monotonicMs(); this.#refreshedMs = this.#openedMs;',
       },
     ],
   },
