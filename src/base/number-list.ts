@@ -18,13 +18,13 @@ export class NumberList {
   }
 
   push(value: number): void {
-    if (this.#length === this.values.length) this.#grow(1);
+    if (this.#length === this.values.length) this.ensure(1);
     this.values[this.#length++] = value;
   }
 
   /** Appends the numbers `from` to `to` of another list, each of them more by `shift`. */
   addFrom(other: NumberList, from: number, to: number, shift: number): void {
-    this.#grow(to - from);
+    this.ensure(to - from);
     const { values } = this;
     const source = other.values;
     let at = this.#length;
@@ -33,7 +33,7 @@ export class NumberList {
   }
 
   /** Makes room for `extra` more. */
-  #grow(extra: number): void {
+  ensure(extra: number): void {
     const needed = this.#length + extra;
     if (needed <= this.values.length) return;
     const grown = new Float64Array(Math.max(needed, this.values.length * 2));

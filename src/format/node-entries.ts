@@ -108,14 +108,20 @@ export class NodeEntries {
     }
     const keys = this.#keys;
     const { prefixLength } = node;
+    const hasRows = node.kind === BlockKind.table;
     keys.ensure((to - from) * prefixLength + node.suffixEnd(to - 1) - node.suffixStart(from));
+    this.#keyEnds.ensure(to - from);
+    if (hasRows) {
+      this.#bases.ensure(to - from);
+      if (this.#hasHeap) this.#heapEnds.ensure(to - from);
+    }
     for (let i = from; i < to; i++) {
       const length = node.keyLength(i);
       node.copyKey(i, keys.bytes, keys.length);
       keys.length += length;
       this.#keyAdded(length);
     }
-    if (node.kind === BlockKind.table) for (let i = from; i < to; i++) this.#rowAdded(node, node.rowBase(i));
+    if (hasRows) for (let i = from; i < to; i++) this.#rowAdded(node, node.rowBase(i));
   }
 
   /**
