@@ -262,9 +262,8 @@ export class Instance implements BatchHost, QueryHost {
 
   earlyState(table: string): TableState | undefined {
     if (this.#engine?.isLooking !== true) return undefined;
-    const shape = this.registry.shape(table);
     const stored = this.#engine.view.table(table);
-    return shape !== undefined && stored?.shape.isSame(shape) === true ? stored : undefined;
+    return stored?.shape === this.shapeOf(table) ? stored : undefined;
   }
 
   keeperOf(state: TableState): StateKeeper | undefined {

@@ -65,7 +65,7 @@ export class Freshness {
 
   /** Resolves once no look goes on behind the start, however it has ended. Rejects if the engine is closed. */
   async looked(): Promise<void> {
-    await this.#look?.catch(() => undefined);
+    await this.idle();
     this.#options.stopping.throwIfAborted();
   }
 

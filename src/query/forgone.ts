@@ -3,23 +3,19 @@
  * not; asked over and over again, it is dearer in the end. So what each query forgoes is added up, and when it comes to what
  * the reads cost, the next one makes them. All in all that costs at most twice of what the best would have been.
  */
+import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { BlockSource } from '../tree/block-source.ts';
 import type { Comparison } from './compare-plans.ts';
-import type { Access, Forgone } from './plan.ts';
+import type { Forgone } from './plan.ts';
 import { costOfReads } from './plan-cost.ts';
 import type { Estimated } from './plan-cost.ts';
 
 /** Less than this part of what the plan costs is not worth a read. */
 const worthwhilePart = 0.2;
 
-/** Microseconds that were forgone, by what would have been read. */
+/** Microseconds that were forgone, by the table and the index that would have been read. */
 const accounts = new WeakMap<BlockSource, Map<string, number>>();
-
-/** What must be read: entries of an index, by its name. Undefined for anything else. */
-function nameOf({ shape }: TableState, access: Access): string | undefined {
-  return access.kind === 'index' ? `${shape.name} ${access.index.name}` : undefined;
-}
 
 function accountsOf({ tree }: TableState): Map<string, number> {
   let known = accounts.get(tree.source);
@@ -57,14 +53,19 @@ export function chosenOf(
 ): { readonly chosen: Estimated; readonly forgone?: Forgone } {
   if (costOfReads(best.estimate) > 0) return { chosen: best };
   let other: Estimated | undefined;
+  let index: TableIndex | undefined;
   const inMemory = ({ estimate }: Estimated): number => estimate.cost - costOfReads(estimate);
   for (const one of all) {
-    if (nameOf(state, one.candidate.access) === undefined || costOfReads(one.estimate) === 0) continue;
-    if (other === undefined || inMemory(one) < inMemory(other)) other = one;
+    const { access } = one.candidate;
+    if (access.kind !== 'index' || costOfReads(one.estimate) === 0) continue;
+    if (other !== undefined && inMemory(one) >= inMemory(other)) continue;
+    other = one;
+    ({ index } = access);
   }
-  const each = other === undefined ? 0 : best.estimate.cost - inMemory(other);
-  if (other === undefined || each < best.estimate.cost * worthwhilePart) return { chosen: best };
-  const name = nameOf(state, other.candidate.access) as string;
+  if (other === undefined || index === undefined) return { chosen: best };
+  const each = best.estimate.cost - inMemory(other);
+  if (each < best.estimate.cost * worthwhilePart) return { chosen: best };
+  const name = `${state.shape.name} ${index.name}`;
   const account = accountsOf(state);
   const price = costOfReads(other.estimate);
   if ((account.get(name) ?? 0) >= price) {
