@@ -24,24 +24,12 @@ export interface Loader {
   finish(): Some<unknown>;
 }
 
-/** A database with a table of cities: a primary key, and indexes on country and on population. Rows are plain objects. */
-export interface Contender {
+/** A table of cities with a primary key, and an index on population. Rows are plain objects. */
+export interface StoreContender {
   loader(kind: LoadKind): Some<Loader>;
   get(id: number): unknown;
-  /** The same through the query interface, where there is another one. */
-  queryKey?(id: number): unknown;
-  /** By ascending ids, through an index. */
-  byCountry(country: string, limit?: number): Rows;
-  /** By ascending population and then ids, through an index. */
-  fromPopulation(least: number, limit: number): Rows;
   /** By an index; those on an object store have it. */
   withPopulation?(population: number): Rows;
-  /** How many rows lie north of a latitude: a scan with a predicate on a number. */
-  countNorthOf(lat: number): Some<number>;
-  /** How many rows have a name: a scan with a predicate on a string. */
-  countNamed(name: string): Some<number>;
-  /** The rows furthest south, and then by ids, by a field without an index. */
-  southernmost(limit: number): Rows;
   /** Changes one row, and is durable when it has returned. */
   update(id: number, lat: number): Some<unknown>;
   /** Waits for what goes on in the background because of updates. */
@@ -49,6 +37,22 @@ export interface Contender {
   /** Reads everything once, where there is a cache that could hold it. */
   warm?(): Some<unknown>;
   close(): Some<unknown>;
+}
+
+/** The same with an index on country as well, and all that is asked in a folder. */
+export interface Contender extends StoreContender {
+  /** The same through the query interface, where there is another one. */
+  queryKey?(id: number): unknown;
+  /** By ascending ids, through an index. */
+  byCountry(country: string, limit?: number): Rows;
+  /** By ascending population and then ids, through an index. */
+  fromPopulation(least: number, limit: number): Rows;
+  /** How many rows lie north of a latitude: a scan with a predicate on a number. */
+  countNorthOf(lat: number): Some<number>;
+  /** How many rows have a name: a scan with a predicate on a string. */
+  countNamed(name: string): Some<number>;
+  /** The rows furthest south, and then by ids, by a field without an index. */
+  southernmost(limit: number): Rows;
 }
 
 /** Where an object store is, and whose it is. */

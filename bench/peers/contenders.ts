@@ -1,21 +1,22 @@
 /** Who takes part. */
 import { openClassicLevel } from './classic-level.ts';
-import type { Contender, OpenOptions } from './contender.ts';
+import type { Contender, OpenOptions, StoreContender } from './contender.ts';
 import { openDuckDb } from './duckdb.ts';
 import { openLanceDb } from './lancedb.ts';
 import { openLmdb } from './lmdb.ts';
 import { openPlainMemory } from './plain-memory.ts';
+import { openS3Db } from './s3db.ts';
 import { openSlateDb } from './slatedb.ts';
 import { openSqlite } from './sqlite.ts';
 import { openStoreDb } from './store-db.ts';
 
-type Opener = (options: OpenOptions) => Contender | Promise<Contender>;
+type Opener<Opened> = (options: OpenOptions) => Opened | Promise<Opened>;
 
 /** Not a database: what the machine and the language allow. */
 export const limitName = 'limit';
 
 /** In a folder. */
-export const openers: Readonly<Record<string, Opener>> = {
+export const openers: Readonly<Record<string, Opener<Contender>>> = {
   StoreDb: openStoreDb,
   'better-sqlite3': openSqlite,
   lmdb: openLmdb,
@@ -27,10 +28,11 @@ export const openers: Readonly<Record<string, Opener>> = {
 };
 
 /** On an object store. */
-export const storeOpeners: Readonly<Record<string, Opener>> = {
+export const storeOpeners: Readonly<Record<string, Opener<StoreContender>>> = {
   StoreDb: openStoreDb,
   lancedb: openLanceDb,
   slatedb: openSlateDb,
+  's3db.js': openS3Db,
 };
 
 /** What is installed for a contender, or what StoreDb itself needs. */
@@ -42,10 +44,13 @@ export const packages: Readonly<Record<string, string>> = {
   'classic-level': 'classic-level',
   lancedb: '@lancedb/lancedb',
   slatedb: '@slatedb/uniffi',
+  's3db.js': 's3db.js/lite',
 };
 
-/** Who was asked for, and cannot take part. */
-export const absent: Readonly<Record<string, string>> = {
-  's3db.js':
-    'npm cannot install 21.6.2: of the packages that it depends on, cli-args-parser, recker 1.0.103 and tuiuiu.js 1.0.63 were not to be had on 2026-11-22.',
+/** Who is left out where there are more rows than this, and why. */
+export const limited: Readonly<Record<string, { readonly mostRows: number; readonly reason: string }>> = {
+  's3db.js': {
+    mostRows: 10_000,
+    reason: 'left out: it makes five requests for each row, so that a load takes hours. See the table of 5,000 rows.',
+  },
 };

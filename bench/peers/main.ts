@@ -17,7 +17,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { Presets, SingleBar } from 'cli-progress';
 import Table from 'cli-table3';
-import { absent, openers, storeOpeners } from './contenders.ts';
+import { openers, storeOpeners } from './contenders.ts';
 import { figuresFile, merged, noFigures, readFigures, writeFigures } from './figures.ts';
 import type { Figures } from './figures.ts';
 import { LocalRounds } from './rounds.ts';
@@ -130,10 +130,6 @@ async function measure(root: string, onStep: (name: string, sofar: Figures) => v
     add(await new LocalRounds({ ...local, ...options, rows: size }).run());
   }
   if (parts.includes('store')) {
-    const why = Object.entries(absent).map(
-      ([contender, error]) => ({ part: 'store', rows, contender, error }) as const,
-    );
-    add({ ...noFigures(), failures: why });
     const names = contenders ?? Object.keys(storeOpeners);
     const delayMs = Number(values['delay-ms']);
     add(await new StoreRounds({ contenders: names, rows, rounds, delayMs, onStep: step }).run());

@@ -2,6 +2,7 @@
 import { Child } from './child.ts';
 import { Cities } from './cities.ts';
 import type { StoreTarget } from './contender.ts';
+import { limited } from './contenders.ts';
 import { firstLineOf, noFigures } from './figures.ts';
 import type { Figures } from './figures.ts';
 import { Input } from './input.ts';
@@ -39,6 +40,11 @@ export class StoreRounds {
     const loaded: string[] = [];
     try {
       for (const name of contenders) {
+        const { mostRows = Infinity, reason = '' } = limited[name] ?? {};
+        if (rows > mostRows) {
+          this.#figures.failures.push({ part: 'store', rows, contender: name, error: reason });
+          continue;
+        }
         const isLoaded = await this.#attempt(name, 'load', async (worker) => {
           await worker.ask({ kind: 'load', rows });
           return worker;

@@ -1,9 +1,9 @@
 /** A process that holds one contender on an object store, and does what its parent asks for. */
-import type { Contender, StoreTarget } from './contender.ts';
+import type { StoreContender, StoreTarget } from './contender.ts';
 import { Cities } from './cities.ts';
 import { packages, storeOpeners } from './contenders.ts';
 import { Input } from './input.ts';
-import { workloads } from './workloads.ts';
+import { readsAndUpdates } from './workloads.ts';
 
 export type StoreRequest =
   /** Loads the code, so that this is not measured. */
@@ -26,11 +26,11 @@ export type StoreRequest =
 const memoryBytes = 512 * 1024 * 1024;
 const name = process.argv[2] as string;
 let target: StoreTarget | undefined;
-let contender: Contender | undefined;
+let contender: StoreContender | undefined;
 /** Operations of YCSB-B in the time that is asked for. */
 let times = 64;
 
-async function open(): Promise<Contender> {
+async function open(): Promise<StoreContender> {
   const opener = storeOpeners[name];
   if (opener === undefined || target === undefined) throw new Error(`${name} is not for object stores.`);
   contender = await opener({ place: target, memoryBytes });
@@ -50,9 +50,8 @@ async function timed(work: () => unknown): Promise<number> {
   return performance.now() - startedMs;
 }
 
-async function mixed(on: Contender, rows: number, round: number, budgetMs: number): Promise<number> {
-  const workload = workloads.find((one) => one.name === 'ycsb-b');
-  const run = (): unknown => workload?.run(on, times, new Input(rows, round));
+async function mixed(on: StoreContender, rows: number, round: number, budgetMs: number): Promise<number> {
+  const run = (): unknown => readsAndUpdates(on, times, new Input(rows, round));
   let ms = await timed(run);
   while (ms < budgetMs / 2) {
     times = Math.min(times * 4, Math.ceil((times * budgetMs) / ms));
@@ -63,7 +62,7 @@ async function mixed(on: Contender, rows: number, round: number, budgetMs: numbe
 
 /** A latitude that depends on nothing but the number of updates so far. */
 let updates = 0;
-function update(on: Contender, id: number): unknown {
+function update(on: StoreContender, id: number): unknown {
   updates++;
   return on.update(id, (updates % 1800) / 10 - 90);
 }

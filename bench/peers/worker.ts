@@ -2,7 +2,7 @@
  * A process that holds one contender, so that they neither share a heap nor take each other down. It does what its parent
  * asks for, one request after the other.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, truncate } from 'node:fs/promises';
 import path from 'node:path';
 import { Cities } from './cities.ts';
 import type { CityOrder } from './cities.ts';
@@ -55,6 +55,16 @@ const longMs = 4000;
 const stillFaster = 1.1;
 const mostWarmUpMs = 8000;
 
+/**
+ * Frees the disk of what is not needed any more, but removes no file: for five minutes ext4 gives away no inode that was
+ * freed, and to look past thousands of them makes creating a file forty times as slow for whoever is measured next.
+ */
+async function empty(folder: string): Promise<void> {
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    if (entry.isFile()) await truncate(path.join(entry.parentPath, entry.name));
+  }
+}
+
 class Worker {
   readonly #name: string;
   readonly #root: string;
@@ -93,7 +103,7 @@ class Worker {
   async #close(): Promise<void> {
     await this.#contender?.close();
     this.#contender = undefined;
-    if (this.#folder !== undefined) await rm(this.#folder, { recursive: true, force: true });
+    if (this.#folder !== undefined) await empty(this.#folder);
   }
 
   /** Loads anew, and goes on with that. Making the rows does not count. */

@@ -1,6 +1,6 @@
 /** What is measured on a local contender, and what it must answer. */
 import { createHash } from 'node:crypto';
-import type { City, Contender } from './contender.ts';
+import type { City, Contender, StoreContender } from './contender.ts';
 import type { Input } from './input.ts';
 
 export interface Workload {
@@ -45,7 +45,12 @@ function scan(call: (contender: Contender) => unknown): Workload['run'] {
   };
 }
 
-async function readsAndUpdates(contender: Contender, times: number, input: Input): Promise<number> {
+/** YCSB-B. */
+export async function readsAndUpdates(
+  contender: Pick<StoreContender, 'get' | 'update'>,
+  times: number,
+  input: Input,
+): Promise<number> {
   let next = 0;
   const client = async (): Promise<void> => {
     for (let i = next++; i < times; i = next++) {
