@@ -51,8 +51,9 @@ class Stopwatch {
 const batchRows = 10_000;
 /** Work that takes so long is done once: it is not to fill the time of the others. */
 const longMs = 4000;
-/** Work is warmed up until it has become faster by less than this, or for so long at most. */
+/** Work is warmed up until twice as much of it has been faster by less than this, twice in a row, or for so long at most. */
 const stillFaster = 1.1;
+const mostSlower = 2;
 const mostWarmUpMs = 8000;
 
 /**
@@ -136,7 +137,8 @@ class Worker {
     if (times === undefined) {
       const input = new Input(this.#rows, 1_000_000);
       const { least = 1 } = workload;
-      let before = 0;
+      let best = 0;
+      let slower = 0;
       let spentMs = 0;
       for (times = least; ; times *= 2) {
         const cpu = process.cpuUsage();
@@ -150,10 +152,11 @@ class Worker {
         // Where others have the CPU, time alone would end before the code is compiled.
         const isWarm = user + system >= 500 * budgetMs || elapsedMs >= 4 * budgetMs;
         const speed = units / elapsedMs;
-        const isFaster = speed > before * stillFaster;
-        before = speed;
+        slower = speed > best * stillFaster ? 0 : slower + 1;
+        best = Math.max(best, speed);
         spentMs += elapsedMs;
-        if (elapsedMs < budgetMs / 2 || !isWarm || (isFaster && spentMs + 2 * elapsedMs < mostWarmUpMs)) continue;
+        if (elapsedMs < budgetMs / 2 || !isWarm || (slower < mostSlower && spentMs + 2 * elapsedMs < mostWarmUpMs))
+          continue;
         times = Math.max(least, Math.round((times * budgetMs) / elapsedMs));
         break;
       }
