@@ -9,6 +9,7 @@ import { goalTable, pageWith, storeTable } from '../../bench/peers/page.ts';
 import { limitedWorkloads } from '../../bench/peers/plain-memory.ts';
 import { plots } from '../../bench/peers/plots.ts';
 import { LocalRounds } from '../../bench/peers/rounds.ts';
+import { StoreRounds } from '../../bench/peers/store-rounds.ts';
 import { workloads } from '../../bench/peers/workloads.ts';
 
 function docs(name: string): Promise<string> {
@@ -45,6 +46,21 @@ describe('the benchmark', () => {
     expect(worksOf('StoreDb')).toEqual(all);
     expect(worksOf('limit')).toEqual(all.filter((name) => limitedWorkloads.includes(name)));
     expect(measurements.every(({ values }) => values.length === 1 && (values[0] ?? 0) > 0)).toBe(true);
+  });
+});
+
+describe('the benchmark on an object store', () => {
+  it('leaves out who would take too long, and says why', { timeout: timeoutMs }, async () => {
+    const { failures, measurements } = await new StoreRounds({
+      contenders: ['s3db.js'],
+      rows: 20_000,
+      rounds: 1,
+      delayMs: 1,
+      onStep,
+    }).run();
+    expect(failures).toMatchObject([{ contender: 's3db.js', part: 'store', rows: 20_000 }]);
+    expect(failures[0]?.error).toContain('left out: ');
+    expect(measurements.filter(({ contender }) => contender === 's3db.js')).toEqual([]);
   });
 });
 
