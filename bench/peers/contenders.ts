@@ -48,7 +48,7 @@ export const packages: Readonly<Record<string, string>> = {
 };
 
 /** Who is left out where there are more rows than this, and why. */
-export const limited: Readonly<Record<string, { readonly mostRows: number; readonly reason: string }>> = {
+export const leftOut: Readonly<Record<string, { readonly mostRows: number; readonly reason: string }>> = {
   's3db.js': {
     mostRows: 10_000,
     reason:

@@ -2,7 +2,7 @@
 import { Child } from './child.ts';
 import { Cities } from './cities.ts';
 import type { StoreTarget } from './contender.ts';
-import { limited } from './contenders.ts';
+import { leftOut } from './contenders.ts';
 import { firstLineOf, noFigures } from './figures.ts';
 import type { Figures } from './figures.ts';
 import { Input } from './input.ts';
@@ -40,9 +40,9 @@ export class StoreRounds {
     const loaded: string[] = [];
     try {
       for (const name of contenders) {
-        const { mostRows = Infinity, reason = '' } = limited[name] ?? {};
-        if (rows > mostRows) {
-          this.#figures.failures.push({ part: 'store', rows, contender: name, error: reason });
+        const left = leftOut[name];
+        if (left !== undefined && rows > left.mostRows) {
+          this.#fail(name, left.reason);
           continue;
         }
         const isLoaded = await this.#attempt(name, 'load', async (worker) => {
@@ -65,7 +65,7 @@ export class StoreRounds {
 
   /** Does something with a contender in a process of its own. What goes wrong is noted. */
   async #attempt(name: string, what: string, work: (worker: Worker) => Promise<unknown>): Promise<boolean> {
-    const { rows, delayMs } = this.#options;
+    const { delayMs } = this.#options;
     const worker: Worker = new Child('store-worker.ts', [name]);
     try {
       this.#step(`${name}: ${what}`);
@@ -76,8 +76,7 @@ export class StoreRounds {
       await worker.ask({ kind: 'close' });
       return true;
     } catch (cause) {
-      const error = `${what}: ${firstLineOf(cause)}`;
-      this.#figures.failures.push({ part: 'store', rows, contender: name, error });
+      this.#fail(name, `${what}: ${firstLineOf(cause)}`);
       return false;
     } finally {
       worker.kill();
@@ -86,6 +85,10 @@ export class StoreRounds {
 
   #step(name: string): void {
     this.#options.onStep(name, this.#figures);
+  }
+
+  #fail(contender: string, error: string): void {
+    this.#figures.failures.push({ part: 'store', rows: this.#options.rows, contender, error });
   }
 
   #note(workload: string, contender: string, value: number): void {

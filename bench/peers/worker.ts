@@ -51,9 +51,9 @@ class Stopwatch {
 const batchRows = 10_000;
 /** Work that takes so long is done once: it is not to fill the time of the others. */
 const longMs = 4000;
-/** Work is warmed up until twice as much of it has been faster by less than this, twice in a row, or for so long at most. */
+/** Work is warmed up until it was faster by less than this so many times in a row, or for so long at most. */
 const stillFaster = 1.1;
-const mostSlower = 2;
+const enoughAlike = 2;
 const mostWarmUpMs = 8000;
 
 /**
@@ -138,7 +138,7 @@ class Worker {
       const input = new Input(this.#rows, 1_000_000);
       const { least = 1 } = workload;
       let best = 0;
-      let slower = 0;
+      let alike = 0;
       let spentMs = 0;
       for (times = least; ; times *= 2) {
         const cpu = process.cpuUsage();
@@ -152,11 +152,11 @@ class Worker {
         // Where others have the CPU, time alone would end before the code is compiled.
         const isWarm = user + system >= 500 * budgetMs || elapsedMs >= 4 * budgetMs;
         const speed = units / elapsedMs;
-        slower = speed > best * stillFaster ? 0 : slower + 1;
+        alike = speed > best * stillFaster ? 0 : alike + 1;
         best = Math.max(best, speed);
         spentMs += elapsedMs;
-        if (elapsedMs < budgetMs / 2 || !isWarm || (slower < mostSlower && spentMs + 2 * elapsedMs < mostWarmUpMs))
-          continue;
+        const mayBeFaster = alike < enoughAlike && spentMs + 2 * elapsedMs < mostWarmUpMs;
+        if (elapsedMs < budgetMs / 2 || !isWarm || mayBeFaster) continue;
         times = Math.max(least, Math.round((times * budgetMs) / elapsedMs));
         break;
       }
