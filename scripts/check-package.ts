@@ -11,6 +11,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const repository = fileURLToPath(new URL('../', import.meta.url));
+/** Modules of code in the package: loading each takes longer than running it. */
+const mostModules = 16;
 const consumer = mkdtempSync(join(tmpdir(), 'store-db-consumer-'));
 
 function run(folder: string, command: string, ...args: string[]): string {
@@ -32,8 +34,11 @@ function tool(name: string): string {
 const exercise = `
 async function exercise() {
   if (StoreDb !== defaultExport) throw new Error('The default export is not StoreDb');
-  for (const [name, value] of Object.entries({ StoreDb, ...storage, ...testing })) {
+  for (const [name, value] of Object.entries({ StoreDb, ...whole, ...storage, ...testing })) {
     if (value === undefined) throw new Error(name + ' is undefined');
+    // An error prints the name of its class, which a bundler may change.
+    const isClass = typeof value === 'function' && /^class\\b/.test(String(value));
+    if (isClass && value.name !== name) throw new Error('The class ' + name + ' is called ' + value.name);
   }
   if (Object.keys(testing).length === 0) throw new Error('store-db/testing exports nothing');
   for (const name of ['FileDriver', 'MemoryDriver', 'ObjectStoreDriver', 'ObservedDriver']) {
@@ -62,14 +67,16 @@ exercise();
 
 const consumers: Readonly<Record<string, string>> = {
   'use.mjs': `
-import defaultExport, { StoreDb } from 'store-db';
+import defaultExport, * as whole from 'store-db';
 import * as storage from 'store-db/lib/storage';
 import * as testing from 'store-db/testing';
+const { StoreDb } = whole;
 import { createRequire } from 'node:module';
 const modules = createRequire(import.meta.url).cache;
 ${exercise}`,
   'use.cjs': `
-const { StoreDb, default: defaultExport } = require('store-db');
+const { default: defaultExport, ...whole } = require('store-db');
+const { StoreDb } = whole;
 const storage = require('store-db/lib/storage');
 const testing = require('store-db/testing');
 const modules = require.cache;
@@ -93,7 +100,9 @@ function packAndInstall(): string {
   const [{ filename, files }] = JSON.parse(packed) as [{ filename: string; files: { path: string }[] }];
   const stray = files.filter(({ path }) => /\.test\.|^(src|test|scripts|bench|examples)\//.test(path));
   if (stray.length > 0) throw new Error(`The package has files that nobody needs: ${JSON.stringify(stray)}`);
-  console.log(`${filename}: ${files.length} files`);
+  const modules = files.filter(({ path }) => path.endsWith('.js'));
+  if (modules.length > mostModules) throw new Error(`The package has ${modules.length} modules: it is not bundled`);
+  console.log(`${filename}: ${files.length} files, ${modules.length} modules`);
   writeFileSync(join(consumer, 'package.json'), '{ "private": true }');
   run(consumer, 'npm', 'install', '--no-audit', '--no-fund', '--ignore-scripts', join(consumer, filename));
   return join(consumer, filename);
