@@ -27,6 +27,7 @@ export default defineConfig({
     globalSetup: ['test/ceph/global-setup.ts'],
     sequence: { sequencer: LongestFirst },
     pool: 'forks',
+    isolate: false,
     maxWorkers: 2,
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -11,6 +11,8 @@ export default defineConfig({
     // These need a real object store, npm run test:ceph, and a real terminal, npm run test:terminal.
     exclude: ['test/ceph/**', 'test/terminal/**'],
     pool: 'forks',
+    // A worker loads and compiles the sources once, not for each file: nothing in them is kept for a whole process but caches.
+    isolate: false,
     maxWorkers: 2,
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -7,6 +7,8 @@ export default defineConfig({
   ...shared,
   test: {
     ...shared.test,
+    // What is set up replaces a module.
+    isolate: true,
     include: [
       'test/triggers/*.test.ts',
       'test/batches/flush.test.ts',

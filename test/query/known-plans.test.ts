@@ -1,15 +1,21 @@
 /** Queries that were asked before are not planned again: what is known of one must never answer another. */
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { Types } from '../../src/format/types.ts';
 import type { Plan } from '../../src/query/plan.ts';
-import * as planner from '../../src/query/planner.ts';
-import { readSchema } from '../../src/table/schema.ts';
-import { TableShape } from '../../src/table/table-shape.ts';
-import { TestTable } from './test-table.ts';
-import type { Row } from './test-table.ts';
+import type { Row, TestTable } from './test-table.ts';
 
 vi.mock(import('../../src/query/planner.ts'), { spy: true });
-const planned = vi.mocked(planner.planQuery);
+// Modules stay loaded from one file of tests to the next: here they are loaded anew, with a planner that is spied on.
+vi.resetModules();
+const { planQuery } = await import('../../src/query/planner.ts');
+const { readSchema } = await import('../../src/table/schema.ts');
+const { TableShape } = await import('../../src/table/table-shape.ts');
+const { TestTable: Table } = await import('./test-table.ts');
+const planned = vi.mocked(planQuery);
+afterAll(() => {
+  vi.doUnmock(import('../../src/query/planner.ts'));
+  vi.resetModules();
+});
 
 const schema = {
   name: 'things',
@@ -40,7 +46,7 @@ function thing(id: number): Row {
 }
 
 async function things(): Promise<TestTable> {
-  const table = new TestTable(schema);
+  const table = new Table(schema);
   await table.commit(Array.from({ length: 500 }, (_, id) => thing(id)));
   await table.merge();
   // All blocks are in memory.
