@@ -65,18 +65,38 @@ export function fromHex(text: string): Uint8Array | undefined {
 const encoder = new TextEncoder();
 const strictDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Up to so many characters a loop is faster than the encoder. */
+/** Up to so many characters a loop is faster than the encoder, which takes microseconds for the shortest text. */
 const fewCharacters = 32;
+/** No character that is one unit takes more bytes, and one that is two takes fewer for each. */
+const mostBytesPerUnit = 3;
+const scratch = new Uint8Array(fewCharacters * mostBytesPerUnit);
+
+/**
+ * Writes a text into `bytes` from `start` on, where there is room enough, and returns where it ends; -1 for one with characters of
+ * two units, or with half of one: the encoder knows what becomes of them.
+ */
+function writeUtf8(text: string, bytes: Uint8Array, start: number): number {
+  let at = start;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit < 0x80) bytes[at++] = unit;
+    else if (unit < 0x800) {
+      bytes[at++] = 0xc0 | (unit >> 6);
+      bytes[at++] = 0x80 | (unit & 0x3f);
+    } else {
+      if (unit >= 0xd800 && unit <= 0xdfff) return -1;
+      bytes[at++] = 0xe0 | (unit >> 12);
+      bytes[at++] = 0x80 | ((unit >> 6) & 0x3f);
+      bytes[at++] = 0x80 | (unit & 0x3f);
+    }
+  }
+  return at;
+}
 
 export function encodeUtf8(text: string): Uint8Array {
   if (text.length > fewCharacters) return encoder.encode(text);
-  const bytes = new Uint8Array(text.length);
-  for (let i = 0; i < bytes.length; i++) {
-    const unit = text.charCodeAt(i);
-    if (unit >= 0x80) return encoder.encode(text);
-    bytes[i] = unit;
-  }
-  return bytes;
+  const length = writeUtf8(text, scratch, 0);
+  return length < 0 ? encoder.encode(text) : scratch.slice(0, length);
 }
 
 /** Decodes UTF-8, throwing a TypeError on anything that is not well-formed. */
@@ -89,6 +109,14 @@ const smallBytes = 64;
 const slabBytes = 8192;
 let slab = new ArrayBuffer(0);
 let slabUsed = 0;
+
+/** Of so many bytes on, clearing a buffer takes longer than all else about it. */
+const largeBytes = 4096;
+
+/** Not cleared first: what lies beyond a writer's `length` is written before it is read. */
+function uncleared(size: number): Uint8Array {
+  return new Uint8Array(Buffer.allocUnsafeSlow(size).buffer);
+}
 
 /** A buffer that grows. `bytes` is replaced when it does: never keep a reference to it across a write. */
 export class ByteWriter {
@@ -107,7 +135,7 @@ export class ByteWriter {
       slabUsed += smallBytes;
       return;
     }
-    this.bytes = new Uint8Array(capacity);
+    this.bytes = capacity < largeBytes ? new Uint8Array(capacity) : uncleared(capacity);
   }
 
   /** Of {@link bytes}, and replaced when they are. Made when it is needed: many writers do without. */
@@ -119,8 +147,7 @@ export class ByteWriter {
   ensure(extra: number): void {
     const needed = this.length + extra;
     if (needed <= this.bytes.length) return;
-    // Not cleared first: what lies beyond `length` is written before it is read.
-    const grown = new Uint8Array(Buffer.allocUnsafeSlow(Math.max(needed, this.bytes.length * 2)).buffer);
+    const grown = uncleared(Math.max(needed, this.bytes.length * 2));
     grown.set(this.bytes.subarray(0, this.length));
     this.bytes = grown;
     this.#view = undefined;
@@ -165,21 +192,13 @@ export class ByteWriter {
   /** Appends a well-formed string as UTF-8 and returns how many bytes it took. */
   utf8(text: string): number {
     const units = text.length;
-    this.ensure(units * 3);
+    this.ensure(units * mostBytesPerUnit);
     const { bytes } = this;
     const start = this.length;
-    let at = start;
-    if (units <= 32) {
-      let i = 0;
-      for (; i < units; i++) {
-        const unit = text.charCodeAt(i);
-        if (unit >= 0x80) break;
-        bytes[at++] = unit;
-      }
-      if (i === units) {
-        this.length = at;
-        return units;
-      }
+    const end = units <= fewCharacters ? writeUtf8(text, bytes, start) : -1;
+    if (end >= 0) {
+      this.length = end;
+      return end - start;
     }
     const { written } = encoder.encodeInto(text, bytes.subarray(start));
     this.length = start + written;

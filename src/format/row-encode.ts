@@ -1,6 +1,6 @@
 /** Documents to row bytes: every value is checked here, before anything is written anywhere. */
 import type { ByteWriter } from '../base/bytes.ts';
-import { copyRange, encodeUtf8 } from '../base/bytes.ts';
+import { copyRange } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { inlineBytes, nonAsciiFlag } from './row-layout.ts';
 import type { LayoutField, RowLayout, RowSource } from './row-layout.ts';
@@ -128,19 +128,18 @@ function writeInlineAscii(rows: ByteWriter, at: number, text: string): boolean {
 }
 
 function writeText(rows: ByteWriter, at: number, heap: ByteWriter, text: string): void {
-  if (text.length <= inlineBytes) {
-    const bytes = encodeUtf8(text);
-    writeView(rows, at, heap, bytes);
-    if (bytes.length !== text.length) markNonAscii(rows.view, at);
-    return;
-  }
   if (text.length > maxValueBytes) throw new ValueProblem(`${text.length} characters are more than a row can hold`);
   const place = heap.length;
   const length = heap.utf8(text);
-  checkHeap(heap, length);
   rows.view.setUint32(at, length, true);
-  copyRange(heap.bytes, place, place + 4, rows.bytes, at + 4);
-  rows.view.setUint32(at + 8, place, true);
+  if (length <= inlineBytes) {
+    copyRange(heap.bytes, place, place + length, rows.bytes, at + 4);
+    heap.length = place;
+  } else {
+    checkHeap(heap, length);
+    copyRange(heap.bytes, place, place + 4, rows.bytes, at + 4);
+    rows.view.setUint32(at + 8, place, true);
+  }
   if (length !== text.length) markNonAscii(rows.view, at);
 }
 

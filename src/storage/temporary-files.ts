@@ -17,8 +17,8 @@ import { encodeTrailer, TRAILER_BYTES, type StoredKind } from './stored-file.ts'
 
 /** Temporary files younger than this are left alone, out of politeness to slow writers. */
 const SWEEP_AGE_MS = 60 * 60 * 1000;
-/** Small bodies are written together with their trailer. */
-const JOINED_BYTES = 64 * 1024;
+/** Small bodies are written together with their trailer: beyond that, copying takes longer than a second write. */
+const JOINED_BYTES = 4 * 1024;
 /** Chunks of a stream are gathered to writes of at least this size. */
 const WRITE_BYTES = 256 * 1024;
 const SWEPT_PREFIX = `${TEMPORARY_MARK}swept-`;
