@@ -5,8 +5,13 @@ const firstCapacity = 8;
 
 export class NumberList {
   /** The numbers up to {@link length}; replaced as the list grows. */
-  values: Float64Array = new Float64Array(firstCapacity);
+  values: Float64Array;
   #length = 0;
+
+  /** `capacity`: of how many numbers it has room before it must grow. */
+  constructor(capacity: number = firstCapacity) {
+    this.values = new Float64Array(capacity);
+  }
 
   get length(): number {
     return this.#length;

@@ -49,18 +49,22 @@ export class NodeEntries {
   readonly shape: EntryShape;
   readonly #keys = new ByteWriter();
   /** Where the key of each entry ends. */
-  readonly #keyEnds = new NumberList();
+  readonly #keyEnds: NumberList;
   /** Bytes that the rows of entries 0 to i have on the heap; empty where rows have none at all. */
-  readonly #heapEnds = new NumberList();
+  readonly #heapEnds: NumberList;
   readonly #sources: RowSource[] = [];
-  readonly #bases = new NumberList();
+  readonly #bases: NumberList;
   readonly #children: BlockRef[] = [];
   readonly #hasHeap: boolean;
   #uniform = true;
 
-  constructor(shape: EntryShape) {
+  /** `expected`: how many entries there will be, where that is known. */
+  constructor(shape: EntryShape, expected?: number) {
     this.shape = shape;
     this.#hasHeap = (shape.layout?.variableFields.length ?? 0) > 0;
+    this.#keyEnds = new NumberList(expected);
+    this.#heapEnds = new NumberList(this.#hasHeap ? expected : undefined);
+    this.#bases = new NumberList(expected);
   }
 
   get count(): number {
@@ -200,9 +204,10 @@ export class NodeEntries {
     this.#bases.addFrom(other.#bases, from, to, 0);
   }
 
-  /** Drops all entries from `count` on. */
+  /** Drops all entries from `count` on. What they took stays for others. */
   truncate(count: number): void {
     if (count >= this.count) return;
+    if (count === 0) this.#uniform = true;
     this.#keys.length = this.#keyStart(count);
     this.#keyEnds.length = count;
     if (this.#hasHeap) this.#heapEnds.length = count;

@@ -32,7 +32,7 @@ function nodeOf({ node }: Tree): Node | undefined {
 
 /** Both nodes' entries in one. */
 function merged(shape: TableShape, newer: Node, older: Node): Node {
-  const entries = new NodeEntries(shape.changeShape);
+  const entries = new NodeEntries(shape.changeShape, newer.count + older.count);
   const inputs = [newer, older].map((node) => new TreeCursor(treeOfNode(node)));
   const cursor = new MergedCursor(inputs, undefined, false, true);
   // Both are in memory, so that the cursor never answers with a promise.
@@ -53,7 +53,7 @@ function sorted(shape: TableShape, nodes: readonly Node[]): Node {
   }
   // Equal keys keep their order.
   found.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
-  const entries = new NodeEntries(shape.changeShape);
+  const entries = new NodeEntries(shape.changeShape, found.length);
   let last: string | undefined;
   for (const { key, node, i } of found) {
     if (key !== last) entries.addNodeEntries(node, i, i + 1);

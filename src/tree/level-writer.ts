@@ -11,7 +11,10 @@ import type { Node } from '../format/node.ts';
 
 /** Where finished nodes go. */
 export interface NodeSink {
-  /** Encodes and stores a node; what it returns resolves once there is room for more, not once it is durable. */
+  /**
+   * Encodes and stores a node; what it returns resolves once there is room for more, not once it is durable. The entries
+   * are encoded when it returns: they are used again.
+   */
   put(entries: NodeEntries, from: number, to: number): BlockRef | Promise<BlockRef>;
 }
 
@@ -66,6 +69,8 @@ export class LevelWriter {
   /** The last key of the node that was finished last. */
   #last: Uint8Array = new Uint8Array(0);
   #held: HeldNode | undefined;
+  /** Entries that were stored, for others to come: making room anew takes longer than filling it. */
+  #spare: NodeEntries | undefined;
   #handedUp = false;
 
   constructor(
@@ -203,7 +208,7 @@ export class LevelWriter {
   async #finish(n: number): Promise<void> {
     const done = this.pending;
     const separator = this.#firstSeparator();
-    const rest = new NodeEntries(this.shape);
+    const rest = this.#noEntries();
     rest.addFrom(done, n, done.count);
     done.truncate(n);
     this.#taken(done, rest);
@@ -219,10 +224,16 @@ export class LevelWriter {
   }
 
   /** The last entries that were finished are those of `done`, and what is pending begins a node of its own. */
-  #taken(done: NodeEntries, rest: NodeEntries = new NodeEntries(this.shape)): void {
+  #taken(done: NodeEntries, rest: NodeEntries = this.#noEntries()): void {
     this.#last = done.key(done.count - 1);
     this.#separator = undefined;
     this.pending = rest;
+  }
+
+  #noEntries(): NodeEntries {
+    const entries = this.#spare ?? new NodeEntries(this.shape);
+    this.#spare = undefined;
+    return entries;
   }
 
   async #hold(next: HeldNode): Promise<void> {
@@ -233,7 +244,14 @@ export class LevelWriter {
 
   async #handUp({ separator, ref, entries }: HeldNode): Promise<void> {
     this.#handedUp = true;
-    const stored = ref ?? this.#context.sink.put(entries as NodeEntries, 0, (entries as NodeEntries).count);
+    const stored = ref ?? this.#put(entries as NodeEntries);
     await this.#push(separator, stored instanceof Promise ? await stored : stored);
+  }
+
+  #put(entries: NodeEntries): BlockRef | Promise<BlockRef> {
+    const stored = this.#context.sink.put(entries, 0, entries.count);
+    entries.truncate(0);
+    this.#spare = entries;
+    return stored;
   }
 }
