@@ -66,7 +66,10 @@ export interface StoreDbOptions {
    * a view older than two intervals refreshes first. Default `'interval'`.
    */
   readonly polling?: Polling;
-  /** What a merge waits for. Default: nothing, so that whatever is pending is merged at this node's next turn. */
+  /**
+   * What a merge waits for. Default: nothing, so that whatever is pending is merged at this node's next turn. In any case a
+   * node that merges alone rests after each merge, seven times as long as that took and a minute at most.
+   */
   readonly mergePolicy?: MergePolicy;
   /**
    * For how long earlier states can be read with `db.at()`: a number with a unit such as `'7d'`, `'12h'` or `'30m'`, or

@@ -17,11 +17,21 @@ interface SeenTail {
   readonly atMs: number;
 }
 
+/**
+ * A node that merges alone rests so many times as long as its last merge took: merging takes an eighth of its time at
+ * most. Where rows are changed all over a large table every merge writes most of its blocks anew, however few commits
+ * it is for; the more commits, the less for each of them.
+ */
+const restFactor = 7;
+/** But not longer: what waits is read one by one by whoever opens the database. */
+const longestRestMs = 60_000;
+
 /** Applies a policy to what one node sees. Time is its own monotonic clock: nodes need not agree on what is due. */
 export class MergeWait {
   readonly #policy: Required<MergePolicy>;
   /** Ascending; those of which all commits are applied are dropped. */
   #seen: SeenTail[] = [];
+  #restsUntilMs = 0;
 
   constructor(policy: Required<MergePolicy>) {
     this.#policy = policy;
@@ -38,11 +48,20 @@ export class MergeWait {
       this.#seen = this.#seen.filter((seen) => seen.tail > appliedSeq);
   }
 
-  /** Milliseconds until so many pending commits are to be merged: 0 for now; undefined if there are none. */
-  untilDue(pending: number, nowMs: number): number | undefined {
+  /** Takes note of a merge in turn that has just ended, and of how long it took. */
+  merged(durationMs: number, nowMs: number): void {
+    this.#restsUntilMs = nowMs + Math.min(restFactor * durationMs, longestRestMs);
+  }
+
+  /**
+   * Milliseconds until so many pending commits are to be merged: 0 for now; undefined if there are none. `isAlone`: no
+   * other node would merge them meanwhile, so that this one may rest after its last merge.
+   */
+  untilDue(pending: number, nowMs: number, isAlone: boolean): number | undefined {
     if (pending === 0) return undefined;
+    const restMs = isAlone ? Math.max(0, this.#restsUntilMs - nowMs) : 0;
     const oldest = this.#seen[0];
-    if (pending >= this.#policy.minCommits || oldest === undefined) return 0;
-    return Math.max(0, oldest.atMs + this.#policy.maxWaitMs - nowMs);
+    if (pending >= this.#policy.minCommits || oldest === undefined) return restMs;
+    return Math.max(restMs, oldest.atMs + this.#policy.maxWaitMs - nowMs);
   }
 }

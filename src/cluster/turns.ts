@@ -149,7 +149,12 @@ export class Turns {
   #untilDue(nowMs: number): number | undefined {
     if (this.#options.role === 'replica') return undefined;
     const { view, hasTooMuchPending } = this.#host;
-    return hasTooMuchPending ? 0 : this.#wait.untilDue(view.pending.length, nowMs);
+    return hasTooMuchPending ? 0 : this.#wait.untilDue(view.pending.length, nowMs, !this.#hasOthers);
+  }
+
+  /** Whether others share authority, for all that is known without asking. */
+  get #hasOthers(): boolean {
+    return this.#presumed.some((other) => other !== this.#options.nodeId);
   }
 
   async #look(): Promise<void> {
@@ -169,9 +174,8 @@ export class Turns {
    */
   get #isAlone(): boolean {
     const { nodeId, environment, polling } = this.#options;
-    if (this.#untilDue(environment.monotonicMs()) !== 0) return false;
+    if (this.#hasOthers || this.#untilDue(environment.monotonicMs()) !== 0) return false;
     if (polling === 'interval' || (polling === 'adaptive' && this.#read)) return false;
-    if (this.#presumed.some((other) => other !== nodeId)) return false;
     return this.#host.view.pending.at(-1)?.commit.nodeId === nodeId;
   }
 
@@ -205,7 +209,10 @@ export class Turns {
     // With a slow store the turn may end in another slot: were only that one asked for, it could be the wrong one always.
     const isOwn = (atMs: number): boolean => this.rotation.isOwn(atMs, sharing);
     if (!isOwn(startedMs) && !isOwn(environment.now())) return false;
+    const mergedFromMs = environment.monotonicMs();
     await this.#host.merge();
+    const nowMs = environment.monotonicMs();
+    this.#wait.merged(nowMs - mergedFromMs, nowMs);
     return true;
   }
 }

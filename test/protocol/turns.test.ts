@@ -278,6 +278,43 @@ describe('adaptive polling', () => {
   });
 });
 
+describe('merging that takes long', () => {
+  /** A second commit, flushed while the merge of the first is just over: seconds until it is merged as well. */
+  async function untilSecondMerge(nodes: readonly number[]): Promise<number> {
+    const node = await start(0, { nodes });
+    // Each request that a merge waits for: so that a rest takes 21 seconds at least.
+    network.faults = { latencyMs: [3 * second, 3 * second] };
+    await insert(node, 1);
+    while (appliedSeq(node) === 0) await environment.advance(100);
+    network.faults = { latencyMs: [5, 20] };
+    await insert(node, 2);
+    const from = environment.timeline.nowMs;
+    while (appliedSeq(node) === 1) await environment.advance(100);
+    return (environment.timeline.nowMs - from) / second;
+  }
+
+  it('is followed by a rest of an instance that is alone', async () => {
+    const seconds = await untilSecondMerge([0]);
+    expect(seconds).toBeGreaterThan(20);
+    expect(seconds).toBeLessThan(65);
+  });
+
+  it('is followed by none where another waits for this one', async () => {
+    expect(await untilSecondMerge([0, 1])).toBeLessThan(15);
+  });
+
+  it('does not keep a checkpoint waiting', async () => {
+    const node = await start(0, { nodes: [0] });
+    network.faults = { latencyMs: [3 * second, 3 * second] };
+    await insert(node, 1);
+    while (appliedSeq(node) === 0) await environment.advance(100);
+    network.faults = { latencyMs: [5, 20] };
+    await insert(node, 2);
+    await environment.run(node.db.checkpoint());
+    expect(appliedSeq(node)).toBe(2);
+  });
+});
+
 describe('polling on demand', () => {
   it('asks anew who shares authority when it is used', async () => {
     const sharing = [9];
