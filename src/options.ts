@@ -68,7 +68,7 @@ export interface StoreDbOptions {
   readonly polling?: Polling;
   /**
    * What a merge waits for. Default: nothing, so that whatever is pending is merged at this node's next turn. In any case a
-   * node that merges alone rests after each merge, seven times as long as that took and a minute at most.
+   * node that merges alone rests after each merge, three times as long as that took and a minute at most.
    */
   readonly mergePolicy?: MergePolicy;
   /**

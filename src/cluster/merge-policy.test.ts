@@ -46,7 +46,7 @@ describe('a merge policy', () => {
   it('rests after a merge that took long while it is alone, and not once there are others', () => {
     const wait = new MergeWait({ minCommits: 1, maxWaitMs: 600_000 });
     expect(wait.untilDue(1, 0, true)).toBe(0);
-    wait.merged(300, 1000);
+    wait.merged(700, 1000);
     expect([1000, 3099, 3100, 9000].map((nowMs) => wait.untilDue(1, nowMs, true))).toEqual([2100, 1, 0, 0]);
     expect(wait.untilDue(1, 1000, false)).toBe(0);
     expect(wait.untilDue(0, 1000, true)).toBeUndefined();
@@ -63,8 +63,8 @@ describe('a merge policy', () => {
     wait.merged(1000, 0);
     wait.note(1, 0, 0);
     expect(wait.untilDue(1, 0, true)).toBe(10_000);
-    expect(wait.untilDue(3, 0, true)).toBe(7000);
-    wait.merged(2000, 0);
-    expect(wait.untilDue(1, 0, true)).toBe(14_000);
+    expect(wait.untilDue(3, 0, true)).toBe(3000);
+    wait.merged(4000, 0);
+    expect(wait.untilDue(1, 0, true)).toBe(12_000);
   });
 });

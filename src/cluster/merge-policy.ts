@@ -18,11 +18,11 @@ interface SeenTail {
 }
 
 /**
- * A node that merges alone rests so many times as long as its last merge took: merging takes an eighth of its time at
+ * A node that merges alone rests so many times as long as its last merge took: merging takes a quarter of its time at
  * most. Where rows are changed all over a large table every merge writes most of its blocks anew, however few commits
  * it is for; the more commits, the less for each of them.
  */
-const restFactor = 7;
+const restFactor = 3;
 /** But not longer: what waits is read one by one by whoever opens the database. */
 const longestRestMs = 60_000;
 
