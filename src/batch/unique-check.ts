@@ -8,6 +8,7 @@
  * which a field is null agree with none.
  */
 import { ByteWriter, compareRanges, prefixEnd } from '../base/bytes.ts';
+import { hashOf } from '../base/hash.ts';
 import { UniqueIndexError } from '../base/unique-index-error.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { KeyList } from '../format/key-list.ts';
@@ -17,7 +18,7 @@ import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { describeValue } from '../format/values.ts';
 import { endOfValue } from '../query/index-cursor.ts';
-import { entryAt, hashOf, valuesOfLayer } from '../table/layer-values.ts';
+import { entryAt, valuesOfLayer } from '../table/layer-values.ts';
 import type { LayerValues } from '../table/layer-values.ts';
 import { valuesIn, writeWholeValues } from '../table/table-shape.ts';
 import type { TableIndex } from '../table/table-shape.ts';

@@ -70,17 +70,26 @@ export class IndexStream implements HitStream {
   #lookUp(hits: HitList): true | Promise<true> {
     const lookups = new Lookups(this.#filter, hits, this.#work);
     const { tree } = this.#state;
-    const places = this.#overlaid ? undefined : RowPlaces.of(this.#cursor.node, tree);
+    const places = RowPlaces.of(this.#cursor.node, tree);
     const before = this.#to - this.#from;
     for (let left = this.#pace.step(hits.wanted); left > 0 && this.#from < this.#to; left--) {
       const i = this.#descending ? --this.#to : this.#from++;
+      let length: number | undefined;
+      if (this.#overlaid) {
+        length = this.#readPrimaryKey(i);
+        if (this.#state.mayBeOverlaid(primaryKey, length)) {
+          lookups.add(this.#findUnlessOverlaid(length));
+          continue;
+        }
+      }
       const leaf = places?.find(tree, i);
       if (leaf !== undefined) {
         lookups.addRow(leaf, (places as RowPlaces).base);
         continue;
       }
-      const length = this.#readPrimaryKey(i);
-      lookups.add(this.#overlaid ? this.#findUnlessOverlaid(length) : this.#find(primaryKey, length, places, i));
+      // Reading it may replace the array that it is read into.
+      length ??= this.#readPrimaryKey(i);
+      lookups.add(this.#find(primaryKey, length, places, i));
     }
     this.#work.entries += before - (this.#to - this.#from);
     return lookups.finish();

@@ -3,11 +3,11 @@
  * the truth; while a version comes up beside it, those who write the older one do not know of its indexes.
  */
 import { ByteWriter, compareBytes, compareRanges } from '../base/bytes.ts';
+import { hashOf } from '../base/hash.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { isTruncatedComponent, skipKeyComponent } from '../format/ordered-key.ts';
 import { describeValue } from '../format/values.ts';
 import { TreeCursor } from '../tree/cursor.ts';
-import { hashOf } from './layer-values.ts';
 import { valuesIn, writeWholeValues } from './table-shape.ts';
 import type { TableIndex } from './table-shape.ts';
 import type { TableState } from './table-state.ts';

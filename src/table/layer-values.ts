@@ -4,6 +4,7 @@
  * finds a hash in it looks at the row.
  */
 import { ByteWriter } from '../base/bytes.ts';
+import { hashOf } from '../base/hash.ts';
 import type { Pacer } from '../base/pacer.ts';
 import type { Node } from '../format/node.ts';
 import { TreeCursor } from '../tree/cursor.ts';
@@ -12,15 +13,6 @@ import type { Tree } from '../tree/tree.ts';
 import { isDeleted } from './merged-cursor.ts';
 import { writeWholeValues } from './table-shape.ts';
 import type { TableIndex } from './table-shape.ts';
-
-/** A hash of 32 bits: FNV-1a, stirred so that its low bits depend on all others. */
-export function hashOf(bytes: Uint8Array, start: number, end: number): number {
-  let hash = 0x811c9dc5;
-  for (let i = start; i < end; i++) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193);
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  return (hash ^ (hash >>> 16)) >>> 0;
-}
 
 const none: readonly number[] = [];
 

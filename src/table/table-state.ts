@@ -7,6 +7,7 @@ import type { KeyRange, RunCursor } from '../tree/cursor.ts';
 import { openCursor } from '../tree/split-tree.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
 import { onTop, together } from './joined-layers.ts';
+import { KeyFilter } from './key-filter.ts';
 import { MergedCursor } from './merged-cursor.ts';
 import { isSameIndex, isUsable } from './edition.ts';
 import type { Edition } from './edition.ts';
@@ -32,6 +33,8 @@ export class TableState {
   readonly blanks: ReadonlyMap<string, Tree>;
   /** How many of the newest layers were put on loosely. */
   readonly #loose: number;
+  /** Of the layers, where all of them were put on a state without any, one by one. */
+  readonly #filter: KeyFilter | undefined;
 
   constructor(
     shape: TableShape,
@@ -41,6 +44,7 @@ export class TableState {
     editions: readonly Edition[] = [],
     blanks: ReadonlyMap<string, Tree> = new Map(),
     loose = 0,
+    filter?: KeyFilter,
   ) {
     this.shape = shape;
     this.tree = tree;
@@ -49,6 +53,7 @@ export class TableState {
     this.editions = editions;
     this.blanks = blanks;
     this.#loose = loose;
+    this.#filter = filter;
   }
 
   /** The entries of an index, if it has them for all rows in the tree. */
@@ -66,18 +71,26 @@ export class TableState {
   withLayers(added: readonly Tree[]): TableState {
     let { layers } = this;
     for (const layer of together(this.shape, added)) layers = onTop(this.shape, layer, layers);
-    return this.#withAll(layers, 0);
+    return this.#withAll(layers, 0, added);
   }
 
   /** The same for a state that is looked at a few times and then forgotten: it is not made to be read fast. */
   withLooseLayer(layer: Tree): TableState {
-    if (this.#loose < mostLoose) return this.#withAll([layer, ...this.layers], this.#loose + 1);
+    if (this.#loose < mostLoose) return this.#withAll([layer, ...this.layers], this.#loose + 1, [layer]);
     const loose = [...this.layers.slice(0, this.#loose).toReversed(), layer];
-    return this.#withAll(this.layers.slice(this.#loose), 0).withLayers(loose);
+    return this.#withAll(this.layers.slice(this.#loose), 0, []).withLayers(loose);
   }
 
-  #withAll(layers: readonly Tree[], loose: number): TableState {
-    return new TableState(this.shape, this.tree, this.indexes, layers, this.editions, this.blanks, loose);
+  /** The state with other layers, of which those in `added` are not in this one. */
+  #withAll(layers: readonly Tree[], loose: number, added: readonly Tree[]): TableState {
+    const isFiltered = this.layers.length === 0 || this.#filter !== undefined;
+    const filter = isFiltered ? KeyFilter.with(this.#filter, added, layers) : undefined;
+    return new TableState(this.shape, this.tree, this.indexes, layers, this.editions, this.blanks, loose, filter);
+  }
+
+  /** Whether a commit that is not merged yet may have changed the row with a key: false is certain, and quickly told. */
+  mayBeOverlaid(key: Uint8Array, length: number = key.length): boolean {
+    return this.layers.length > 0 && this.#filter?.mayHave(key, length) !== false;
   }
 
   /**
@@ -86,6 +99,7 @@ export class TableState {
    */
   lookup(key: Uint8Array, length: number = key.length): RowHit | undefined | Promise<RowHit | undefined> {
     const { layers } = this;
+    if (!this.mayBeOverlaid(key, length)) return this.tree.lookup(key, length);
     for (let i = 0; i < layers.length; i++) {
       const hit = (layers[i] as Tree).lookup(key, length);
       if (hit instanceof Promise) return this.#lookupFrom(hit, i, key.slice(0, length));
@@ -112,6 +126,7 @@ export class TableState {
 
   /** Whether a commit that is not merged yet has changed the row with this key. */
   isOverlaid(key: Uint8Array): boolean | Promise<boolean> {
+    if (!this.mayBeOverlaid(key)) return false;
     for (let i = 0; i < this.layers.length; i++) {
       const hit = (this.layers[i] as Tree).lookup(key);
       if (hit instanceof Promise) return this.#isOverlaidFrom(hit, i, key);
