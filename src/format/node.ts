@@ -22,9 +22,9 @@ export const nodeHeaderBytes = 24;
 export const flagVariable = 1;
 export const flagWide = 2;
 
-/** The next multiple of 4. Exact for any length that a header can claim, where bit operations would wrap around. */
+/** The next multiple of 4. Exact for any length that a header can claim: only the last two bits go through a bit operation. */
 export function padTo4(length: number): number {
-  return Math.ceil(length / 4) * 4;
+  return length + (-length & 3);
 }
 
 /** How often strings are read from a node one by one before its text is kept as a whole. */

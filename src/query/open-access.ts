@@ -1,5 +1,6 @@
 /** From an access of a plan to the stream of its rows, unmerged commits included. */
 import type { Pacer } from '../base/pacer.ts';
+import { haveEntries } from '../table/layer-entries.ts';
 import { isTextField } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import { CursorSequence } from '../tree/cursor-sequence.ts';
@@ -17,7 +18,9 @@ import { IndexStream } from './index-stream.ts';
 import { IntersectionStream } from './intersection-stream.ts';
 import type { KeyProbe } from './key-probe.ts';
 import { KeyStream } from './lookups.ts';
-import { collect, LongValueStream, MergedStream } from './ordered-stream.ts';
+import { LayerStream } from './layer-stream.ts';
+import { MergedStream, PreparedStream } from './merged-stream.ts';
+import { collect, LongValueStream } from './ordered-stream.ts';
 import { residualOf } from './plan.ts';
 import type { CompiledQuery, IndexAccess, IntersectionAccess, Plan, TableAccess } from './plan.ts';
 import type { QueryWork } from './query-work.ts';
@@ -100,27 +103,44 @@ function openIntersection(options: OpenOptions, access: IntersectionAccess): Hit
 }
 
 function openIndex(options: OpenOptions, access: IndexAccess | IntersectionAccess): HitStream {
-  const { state, query, plan, filter, work } = options;
+  const { state, plan, filter } = options;
   let stream =
     access.kind === 'index' ? openEntries(options, access, filter, plan.use) : openIntersection(options, access);
-  const { layers } = state;
-  // The index knows nothing of unmerged commits: their rows are tested for everything and put where they belong.
-  const overlay = (): HitStream => {
-    return new TableStream(state.shape.layout, state.scanLayers(), false, filterOf(query.conditions), work);
-  };
-  if (!plan.ordered) return layers.length === 0 ? stream : new ConcatenatedStream([overlay(), stream]);
+  const changes = changedRows(options, access.kind === 'index' ? access : access.first);
+  if (!plan.ordered) return changes === undefined ? stream : new ConcatenatedStream([...changes.streams, stream]);
   // The fields that the order asks for are those that tell the entries apart: the others are the same in all of them.
   const long = plan.order.some(({ field }) => isTextField(field) && field !== state.shape.primaryKey);
-  if (!long && layers.length === 0) return stream;
+  if (!long && changes === undefined) return stream;
   const order = new RowOrder(state.shape, plan.order);
   if (long) stream = new LongValueStream(stream, order);
-  if (layers.length === 0) return stream;
-  return new MergedStream(stream, order, () => sortedHits(overlay(), order, options));
+  if (changes === undefined) return stream;
+  const { streams, isOrdered } = changes;
+  if (!isOrdered) return new MergedStream(stream, [sortedStream(streams, order, options)], order);
+  const others = long ? streams.map((one) => new LongValueStream(one, order)) : streams;
+  return new MergedStream(stream, others, order);
 }
 
-/** The first rows of a stream, as many as can be of use, in order. */
-function sortedHits(stream: HitStream, order: RowOrder, { needed, pacer }: OpenOptions): Promise<RowHit[]> {
+/**
+ * The rows that match of commits that are not merged yet, of which the index knows nothing: they are tested for everything.
+ * Undefined if there are no such commits. `isOrdered`: each stream comes in the order of the access.
+ */
+function changedRows(
+  { state, query, work, pacer }: OpenOptions,
+  access: IndexAccess,
+): { readonly streams: readonly HitStream[]; readonly isOrdered: boolean } | undefined {
+  const { layers } = state;
+  if (layers.length === 0) return undefined;
+  const filter = filterOf(query.conditions);
+  if (haveEntries(state, access.index)) {
+    const streams = layers.map((_, position) => new LayerStream({ state, position, access, filter, work, pacer }));
+    return { streams, isOrdered: true };
+  }
+  return { streams: [new TableStream(state.shape.layout, state.scanLayers(), false, filter, work)], isOrdered: false };
+}
+
+/** The first rows of some streams, as many as can be of use, in order. */
+function sortedStream(streams: readonly HitStream[], order: RowOrder, { needed, pacer }: OpenOptions): HitStream {
   const keep: Keep<RowHit> = (source, base) => ({ source, base });
   const collector = Number.isFinite(needed) ? new TopRows(order, needed, keep) : new AllRows(order, keep);
-  return collect(stream, collector, pacer);
+  return new PreparedStream(() => collect(new ConcatenatedStream(streams), collector, pacer));
 }

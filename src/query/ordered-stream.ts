@@ -1,4 +1,4 @@
-/** What it takes to keep a stream of rows in order: rows of unmerged commits put in, and long values told apart. */
+/** What it takes to put rows in order: all of a stream, and those with long values, which an index does not tell apart. */
 import { ByteWriter, compareBytes, compareRanges } from '../base/bytes.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { isNull } from '../format/row-decode.ts';
@@ -28,74 +28,6 @@ export async function collect<T>(
     hits.clear();
     onBound?.(collector);
     if (pacer.due()) await pacer.pause();
-  }
-}
-
-/** Merges a stream that is in order with rows that were put in order before. */
-export class MergedStream implements HitStream {
-  readonly #stream: HitStream;
-  readonly #order: RowOrder;
-  readonly #prepare: () => Promise<RowHit[]>;
-  readonly #own = new HitList();
-  readonly #scratch = new ByteWriter(256);
-  #rows: RowHit[] | undefined;
-  #next = 0;
-  #nextKey: Uint8Array | undefined;
-  #ended = false;
-
-  /** `prepare` gives the rows to be merged in, in order. */
-  constructor(stream: HitStream, order: RowOrder, prepare: () => Promise<RowHit[]>) {
-    this.#stream = stream;
-    this.#order = order;
-    this.#prepare = prepare;
-  }
-
-  next(hits: HitList): boolean | Promise<boolean> {
-    if (this.#rows === undefined) {
-      return this.#prepare().then((rows) => {
-        this.#rows = rows;
-        this.#loadKey();
-        return this.next(hits);
-      });
-    }
-    if (this.#ended) return false;
-    this.#own.wanted = hits.wanted;
-    const more = this.#stream.next(this.#own);
-    return more instanceof Promise ? more.then((moved) => this.#merge(moved, hits)) : this.#merge(more, hits);
-  }
-
-  #loadKey(): void {
-    const row = (this.#rows as RowHit[])[this.#next];
-    this.#nextKey = row === undefined ? undefined : this.#order.key(row.source, row.base);
-  }
-
-  #addRow(hits: HitList): void {
-    const row = (this.#rows as RowHit[])[this.#next++] as RowHit;
-    hits.add(row.source, row.base);
-    this.#loadKey();
-  }
-
-  #merge(more: boolean, hits: HitList): true {
-    const own = this.#own;
-    for (let i = 0; i < own.count; i++) {
-      const source = own.sources[i] as RowSource;
-      const base = own.bases[i] as number;
-      while (this.#nextKey !== undefined && this.#comesBefore(this.#nextKey, source, base)) this.#addRow(hits);
-      hits.add(source, base);
-    }
-    own.clear();
-    if (!more) {
-      this.#ended = true;
-      while (this.#nextKey !== undefined) this.#addRow(hits);
-    }
-    return true;
-  }
-
-  #comesBefore(key: Uint8Array, source: RowSource, base: number): boolean {
-    const scratch = this.#scratch;
-    scratch.length = 0;
-    this.#order.write(scratch, source, base);
-    return compareRanges(key, 0, key.length, scratch.bytes, 0, scratch.length) < 0;
   }
 }
 

@@ -2,6 +2,7 @@
  * What a way to come by the rows of a query would cost: entries and rows to be looked at, blocks to be read, and all of it as
  * one number. Worked out from what is in memory; planning reads nothing.
  */
+import { haveEntries } from '../table/layer-entries.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { Tree } from '../tree/tree.ts';
 import { filterOf } from './condition.ts';
@@ -13,31 +14,7 @@ import type { Access, Candidate, CompiledQuery, IntersectionAccess, UnionAccess 
 import { stopPosition } from './stop-position.ts';
 import { estimateEntries, estimateRanges, estimateTree } from './tree-estimate.ts';
 import type { TreeEstimate } from './tree-estimate.ts';
-
-/** Costs in microseconds, as measured on one core with everything in memory, but for the request. */
-const cost = {
-  /** A block that must be read. A store takes longer; several reads are under way at a time. */
-  read: 5000,
-  /** Testing a row in its leaf. */
-  test: 0.006,
-  /** Testing it by foreign code, which gets the whole row. */
-  slowTest: 1,
-  /** Looking up a row by its primary key, and where rows come in the order of keys. */
-  lookup: 0.5,
-  nearLookup: 0.2,
-  /** Reading an entry of an index where its row is not looked up. */
-  entry: 0.15,
-  /** Holding a primary key, and looking for one among those that are held, or in an index. */
-  key: 0.15,
-  probe: 0.2,
-  /** Setting about a leaf, or a range. */
-  leaf: 0.5,
-  /** Putting a row in order among all, per doubling; and passing one that is not among the first. */
-  sort: 0.1,
-  pass: 0.03,
-  /** A row of a commit that is not merged yet. */
-  overlaid: 0.1,
-} as const;
+import { cost } from './unit-costs.ts';
 
 /** Part of the rows that is taken to match a condition of which nothing is known. */
 const usualSelectivity = 0.25;
@@ -333,6 +310,22 @@ export class PlanCosts {
     return Math.min(1, matches / Math.max(1, entries)) ** (use.tests.length / tests.length);
   }
 
+  /** Rows of unmerged commits that an access looks at which goes through so many entries. */
+  #overlaidBy(access: Access, entries: number): number {
+    if (!this.#hasEntries(access)) return this.#overlaid;
+    return this.#overlaid * Math.min(1, entries / Math.max(1, this.#table.entries));
+  }
+
+  #overlaidCost(access: Access, overlaid: number): number {
+    if (!this.#hasEntries(access)) return overlaid * cost.overlaid;
+    return overlaid * cost.layerEntry + this.#state.layers.length * cost.layer;
+  }
+
+  #hasEntries(access: Access): boolean {
+    const by = access.kind === 'intersection' ? access.first : access;
+    return by.kind === 'index' && haveEntries(this.#state, by.index);
+  }
+
   /** What a candidate costs if so many rows match in all. */
   estimate(candidate: Candidate, access: AccessEstimate, matches: number): CostEstimate {
     const { limit, offset } = this.#query;
@@ -371,7 +364,8 @@ export class PlanCosts {
     if (candidate.access.kind === 'intersection') {
       time += others * cost.key + access.entries * part * cost.probe * candidate.access.others.length;
     }
-    if (indexed) time += this.#overlaid * cost.overlaid;
+    const overlaid = indexed ? this.#overlaidBy(candidate.access, access.entries * part) : 0;
+    if (indexed) time += this.#overlaidCost(candidate.access, overlaid);
     if (!candidate.ordered && this.#query.unordered !== true) {
       const sorted = Math.min(matches, needed);
       time += matches * cost.pass + sorted * Math.log2(sorted + 1) * cost.sort;
@@ -380,7 +374,7 @@ export class PlanCosts {
       matches,
       entries: indexed ? entries : 0,
       rows,
-      overlaid: indexed ? this.#overlaid : 0,
+      overlaid,
       indexBlocks: indexLeaves,
       indexReads,
       tableBlocks: leaves,

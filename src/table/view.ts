@@ -256,7 +256,7 @@ export class View {
     let slow = false;
     for (const table of shown.tables.values()) {
       for (const layer of table.layers) {
-        bytes += layer.node?.sizeBytes ?? 0;
+        bytes += layer.node?.memoryBytes ?? 0;
         slow ||= (layer.node?.level ?? 0) > 0;
       }
       slow ||= table.layers.length > mostLayers;
