@@ -313,7 +313,9 @@ export class PlanCosts {
   /** Rows of unmerged commits that an access looks at which goes through so many entries. */
   #overlaidBy(access: Access, entries: number): number {
     if (!this.#hasEntries(access)) return this.#overlaid;
-    return this.#overlaid * Math.min(1, entries / Math.max(1, this.#table.entries));
+    const part = Math.min(1, entries / Math.max(1, this.#table.entries));
+    // The first one of each layer, mostly, to know where it belongs.
+    return Math.max(this.#overlaid * part, Math.min(this.#overlaid, this.#state.layers.length));
   }
 
   #overlaidCost(access: Access, overlaid: number): number {

@@ -9,6 +9,9 @@ const open = 'src/query/open-access.ts';
 
 const indexOnly = 'test/query/index-only.test.ts';
 const intersections = 'test/query/intersections.test.ts';
+const pending = 'test/query/pending-commits.test.ts';
+const filter = 'src/table/key-filter.ts';
+const filterTests = 'src/table/key-filter.test.ts';
 
 export const planMutants: readonly Mutant[] = [
   {
@@ -119,5 +122,65 @@ export const planMutants: readonly Mutant[] = [
       },
     ],
     tests: [intersections],
+  },
+  {
+    name: 'plans: what a commit that waits has left is shown although a later one has changed it',
+    edits: [
+      {
+        file: 'src/query/layer-stream.ts',
+        find: 'if (this.#newer.length === 0) return false;',
+        replace: 'if (this.#newer.length < 1e9) return false;',
+      },
+    ],
+    tests: [pending],
+  },
+  {
+    name: 'plans: rows of commits that wait end once one of them is behind a row that was merged',
+    edits: [
+      {
+        file: 'src/query/merged-stream.ts',
+        find: 'mayInterrupt = this.#first !== undefined;',
+        replace: 'mayInterrupt = false;',
+      },
+    ],
+    tests: [pending],
+  },
+  {
+    name: 'plans: of commits that wait, all rows are gone through for the first of an index',
+    edits: [
+      {
+        file: 'src/query/merged-stream.ts',
+        find: 'const rowsAhead = 8;',
+        replace: 'const rowsAhead = 8000;',
+      },
+    ],
+    tests: [pending],
+  },
+  {
+    name: 'reads: a filter that is full forgets what it had learnt',
+    edits: [
+      {
+        file: filter,
+        find: 'for (const layer of layers) filter.#learn(',
+        replace: 'for (const layer of added) filter.#learn(',
+      },
+    ],
+    tests: [filterTests],
+  },
+  {
+    name: 'reads: a filter that begins late is taken to know the layers before it',
+    edits: [
+      {
+        file: 'src/table/table-state.ts',
+        find: 'const filter = isFiltered ? KeyFilter.with(this.#filter, added, layers) : undefined;',
+        replace: 'const filter = KeyFilter.with(this.#filter ?? KeyFilter.with(undefined, [], []), added, layers);',
+      },
+      {
+        file: 'src/table/table-state.ts',
+        find: '    const isFiltered = this.layers.length === 0 || this.#filter !== undefined;\n',
+        replace: '',
+      },
+    ],
+    tests: [filterTests],
   },
 ];
