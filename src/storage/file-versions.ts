@@ -23,7 +23,7 @@ import { isRefusal } from './file-errors.ts';
 import { TEMPORARY_MARK, VERSIONS_MARK } from './file-names.ts';
 import { errorCode, type FileSystem } from './file-system.ts';
 import type { FileContext } from './file-context.ts';
-import { damaged, StoredFile } from './stored-file.ts';
+import { damaged, StoredFile, TRAILER_BYTES } from './stored-file.ts';
 import type { TemporaryFile } from './temporary-files.ts';
 
 /** How far a write has come, for the error that it may end with. */
@@ -40,6 +40,14 @@ interface Scan {
   readonly top: number;
   readonly versions: readonly number[];
   readonly tokens: readonly string[];
+}
+
+/** A version that was the newest one when this process opened it, and durable when it was shown. */
+export interface SeenVersion {
+  readonly number: number;
+  readonly etag: string;
+  readonly sizeBytes: number;
+  readonly lastModifiedMs: number;
 }
 
 const NO_VERSIONS: Scan = { top: 0, versions: [], tokens: [] };
@@ -98,14 +106,26 @@ export class FileVersions {
   }
 
   /** Opens the newest version, which may be one that says `deleted`. Undefined if there are no versions. */
-  async openNewest(whole: boolean): Promise<StoredFile | undefined> {
+  async openNewest(whole: boolean): Promise<{ readonly number: number; readonly file: StoredFile } | undefined> {
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
       const { top } = await this.#scan();
       if (top === 0) return undefined;
       const file = await this.#open(top, whole);
-      if (file !== undefined) return file;
+      if (file !== undefined) return { number: top, file };
     }
     throw this.#restless();
+  }
+
+  /**
+   * Whether a version is still the newest, by two looks instead of a listing. In this order: versions are removed in
+   * ascending order, so if this one exists, its successor was not removed before, and was not there because nobody had
+   * made it. Size and time are compared because the folder may have been restored from outside.
+   */
+  async isNewest({ number, sizeBytes, lastModifiedMs }: SeenVersion): Promise<boolean> {
+    const { system } = this.#context;
+    if ((await system.status(`${this.folder}${number + 1}`)) !== undefined) return false;
+    const status = await system.status(`${this.folder}${number}`);
+    return status?.sizeBytes === sizeBytes + TRAILER_BYTES && status.lastModifiedMs === lastModifiedMs;
   }
 
   /** Opens the first version, if it was not removed yet. */

@@ -24,7 +24,7 @@ import { toStorageError } from './file-errors.ts';
 import { FileListing } from './file-listing.ts';
 import { placeOf } from './file-names.ts';
 import type { FileContext } from './file-context.ts';
-import { FileVersions, linkFinal, type AppendResult, type Attempt } from './file-versions.ts';
+import { FileVersions, linkFinal, type AppendResult, type Attempt, type SeenVersion } from './file-versions.ts';
 import type { FileSystem } from './file-system.ts';
 import { Folders, type Durability } from './folders.ts';
 import { NodeFileSystem } from './node-file-system.ts';
@@ -63,9 +63,9 @@ export class FileDriver implements StorageDriver {
   readonly #context: FileContext;
   readonly #lanes: WriteLanes;
   /** Writes of others, by folder and ETag, that this process made durable before it showed them. */
-  readonly #durable = new Set<string>();
-  /** Keys known to have versions, which is for ever: their plain file need not be looked at. */
-  readonly #versioned = new Set<string>();
+  readonly #durable = new Map<string, true>();
+  /** By key, the version seen last. To have any is for ever: the plain file need not be looked at. */
+  readonly #versioned = new Map<string, SeenVersion>();
 
   /** Takes the path of a folder, or options. Nothing is touched yet. Throws `InvalidOptionError`. */
   constructor(options: string | FileDriverOptions) {
@@ -92,8 +92,12 @@ export class FileDriver implements StorageDriver {
     checkNotAborted(key, options?.signal);
     clipRange(key, options?.range, 0);
     try {
+      const versions = this.#versionsOf(key);
+      const seen = this.#versioned.get(key);
+      const isSeen = seen !== undefined && seen.etag === options?.ifNoneMatch;
+      if (isSeen && (await versions.isNewest(seen))) return { status: 'unchanged' };
       const whole = options?.range === undefined && options?.ifNoneMatch === undefined;
-      const file = await this.#open(this.#versionsOf(key), whole);
+      const file = await this.#open(versions, whole);
       if (file === undefined) return { status: 'missing' };
       try {
         const { etag, sizeBytes, lastModifiedMs } = file;
@@ -224,15 +228,17 @@ export class FileDriver implements StorageDriver {
       // Someone removed the folder from outside.
       return await this.#open(versions, whole);
     }
-    remember(this.#versioned, key);
+    const { number, file } = newest;
+    const { etag, sizeBytes, lastModifiedMs } = file;
     try {
-      if (newest.linkCount > 1) await this.#makeDurable(versions.folder, newest);
+      if (file.linkCount > 1) await this.#makeDurable(versions.folder, file);
     } catch (error) {
-      await newest.close();
+      await file.close();
       throw error;
     }
-    if (newest.kind === 'object') return newest;
-    await newest.close();
+    remember(this.#versioned, key, { number, etag, sizeBytes, lastModifiedMs });
+    if (file.kind === 'object') return file;
+    await file.close();
     return undefined;
   }
 
@@ -257,7 +263,7 @@ export class FileDriver implements StorageDriver {
     const name = folder + file.etag;
     if (this.#durable.has(name)) return;
     await this.#context.folders.sync(folder);
-    remember(this.#durable, name);
+    remember(this.#durable, name, true);
   }
 
   async #mayHold(versions: FileVersions, condition: PutCondition): Promise<boolean> {
@@ -365,8 +371,7 @@ export class FileDriver implements StorageDriver {
   }
 }
 
-function remember(set: Set<string>, name: string): void {
-  if (set.has(name)) return;
-  if (set.size >= MAX_REMEMBERED) set.clear();
-  set.add(name);
+function remember<Value>(map: Map<string, Value>, name: string, value: Value): void {
+  if (map.size >= MAX_REMEMBERED && !map.has(name)) map.clear();
+  map.set(name, value);
 }

@@ -5,7 +5,8 @@
  */
 
 export type Operation =
-  | { readonly kind: 'get' }
+  /** `unless` it is still what was read or written before, by its ETag. */
+  | { readonly kind: 'get'; readonly unless?: { readonly body: string } }
   | { readonly kind: 'list' }
   | { readonly kind: 'put'; readonly body: string; readonly if: 'any' | 'absent' | { readonly body: string } }
   | { readonly kind: 'delete' };

@@ -97,9 +97,10 @@ export class Schedule {
     let known: { body: string; etag: string } | undefined;
     try {
       if (operation.kind === 'get') {
-        const result = await driver.get('k');
+        const { unless } = operation;
+        const result = await driver.get('k', unless && { ifNoneMatch: etag as string });
         if (result.status === 'found') known = { body: Buffer.from(result.bytes).toString(), etag: result.etag };
-        answer = { kind: 'value', body: known?.body };
+        answer = { kind: 'value', body: result.status === 'unchanged' ? unless?.body : known?.body };
       } else if (operation.kind === 'list') {
         const { entries } = await driver.list('');
         answer = { kind: entries.length === 1 ? 'listed' : 'not listed' };
@@ -207,11 +208,10 @@ function chooseOperation(schedule: Schedule, habit: Habit, known: string | undef
     body: schedule.newBody(),
     if: condition,
   });
-  if (habit === 'replacing') {
-    if (known === undefined || dice < 0.3) return { kind: 'get' };
-    return put({ body: known });
-  }
-  if (dice < 0.22) return { kind: 'get' };
+  const get: Operation =
+    known !== undefined && schedule.random() < 0.6 ? { kind: 'get', unless: { body: known } } : { kind: 'get' };
+  if (habit === 'replacing') return known === undefined || dice < 0.4 ? get : put({ body: known });
+  if (dice < 0.22) return get;
   if (dice < 0.3) return { kind: 'list' };
   if (dice < 0.4) return { kind: 'delete' };
   if (dice < 0.5) return put('any');
