@@ -4,6 +4,7 @@ import { NodeEntries } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
 import { BlockCache } from './block-cache.ts';
+import { CollectionHint } from './collection-hint.ts';
 
 /** A node of about `keys` times 100 bytes. */
 function nodeOf(name: string, keys = 10): Node {
@@ -32,6 +33,26 @@ describe('BlockCache', () => {
     for (const slot of slots) expect(slot.node === undefined).toBe(cache.find(slot.name) === undefined);
     expect(slots[39]?.node).toBeDefined();
     expect(slots.filter((slot) => slot.node !== undefined)).toHaveLength(5);
+  });
+
+  it('tells of the memory of blocks that went, and of half of those that passed', () => {
+    let hints = 0;
+    const mebibyte = 1024 * 1024;
+    const told = (work: (cache: BlockCache) => void): number => {
+      hints = 0;
+      work(new BlockCache(10 * mebibyte, 65_536, new CollectionHint(mebibyte, () => hints++)));
+      return hints;
+    };
+    const entries = new NodeEntries({ kind: BlockKind.index, level: 0 });
+    for (let i = 0; i < 250; i++) entries.addKey(new Uint8Array(250).fill(i));
+    const add = (cache: BlockCache, blocks: number, passing: boolean): void => {
+      for (let i = 0; i < blocks; i++) cache.add(openNode(`n${i}`, entries.encode(`n${i}`, 0, 250)), passing);
+    };
+    // Of some 62 KB each, so that 168 fill the cache. A hint tells of 16 MiB, which are some 270 of them.
+    expect(told((cache) => add(cache, 400, false))).toBe(0);
+    expect(told((cache) => add(cache, 500, false))).toBe(1);
+    expect(told((cache) => add(cache, 500, true))).toBe(0);
+    expect(told((cache) => add(cache, 800, true))).toBe(1);
   });
 
   it('spares what was used since the hand passed', () => {

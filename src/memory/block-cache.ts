@@ -9,6 +9,7 @@
  * held if its queue had been longer, and that queue's share grows at the others' expense.
  */
 import type { Node } from '../format/node.ts';
+import type { CollectionHint } from './collection-hint.ts';
 import { SlotQueue } from './slot-queue.ts';
 
 /** Where a cached block is found again; empty once it was evicted. */
@@ -50,6 +51,8 @@ const freshShares = { least: 0.1, most: 0.5 };
 const innerShares = { least: 0.25, most: 0.9, first: 0.5 };
 /** An inner node that is missing is read before whatever lies below it: that is worth more than a leaf. */
 const innerWeight = 4;
+/** What a block that only passes counts as unused memory: the runtime finds the most of it among what is young. */
+const passingShare = 1 / 2;
 
 export class BlockCache {
   /** Kept by those who read through the cache: a look-up that remembers its slot does not come by here. */
@@ -64,13 +67,18 @@ export class BlockCache {
   };
   /** Names of blocks that went, the latest last, and the queue that they went from. */
   readonly #ghosts = new Map<string, QueueName>();
+  readonly #hint: CollectionHint | undefined;
   #freshShare = freshShares.least;
   #innerShare = innerShares.first;
 
-  /** `limit`: what the blocks may take, in bytes, now. `blockBytes`: what a block takes, as an estimate. */
-  constructor(limit: number | (() => number), blockBytes: number = defaultBlockBytes) {
+  /**
+   * `limit`: what the blocks may take, in bytes, now. `blockBytes`: what a block takes, as an estimate. `hint` is told of
+   * blocks that went.
+   */
+  constructor(limit: number | (() => number), blockBytes: number = defaultBlockBytes, hint?: CollectionHint) {
     this.#limit = typeof limit === 'number' ? () => limit : limit;
     this.#blockBytes = blockBytes;
+    this.#hint = hint;
   }
 
   /** Bytes that the cached blocks take. */
@@ -127,6 +135,7 @@ export class BlockCache {
     if (passing && slot.queue === 'fresh' && this.sizeBytes + bytes > limit && !this.#ghosts.delete(node.name)) {
       this.#remember(node.name, 'fresh');
       slot.node = undefined;
+      this.#hint?.add(bytes * passingShare);
       return slot;
     }
     this.#slots.set(node.name, slot);
@@ -208,6 +217,7 @@ export class BlockCache {
     this.#slots.delete(slot.name);
     this.counters.turnover++;
     slot.node = undefined;
+    this.#hint?.add(slot.bytes);
   }
 
   #remember(name: string, queue: QueueName): void {

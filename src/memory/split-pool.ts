@@ -6,6 +6,7 @@
  */
 import { MemoryBudgetError } from '../base/errors.ts';
 import { BlockCache } from './block-cache.ts';
+import { CollectionHint } from './collection-hint.ts';
 import type { ReadMemory } from './scratch.ts';
 
 /** How the budget of an instance is split at the moment. */
@@ -56,7 +57,8 @@ export class SplitPool implements ReadMemory {
     this.#options = options;
     this.#cachedBytes = Math.floor(options.maxBytes * cachedShare);
     this.blockBytes = options.blockBytes;
-    this.cache = new BlockCache(() => this.#cacheLimitBytes, options.blockBytes);
+    const hint = new CollectionHint(options.maxBytes);
+    this.cache = new BlockCache(() => this.#cacheLimitBytes, options.blockBytes, hint);
   }
 
   get #cacheLimitBytes(): number {
