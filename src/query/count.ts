@@ -2,10 +2,11 @@
 import { isDeleted } from '../table/merged-cursor.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
-import type { Tree } from '../tree/tree.ts';
+import type { RowHit, Tree } from '../tree/tree.ts';
 import { filterOf } from './condition.ts';
 import type { Execution } from './execute.ts';
 import { HitList } from './hits.ts';
+import { LookupPace } from './lookups.ts';
 import { openTable } from './open-access.ts';
 import type { TableAccess } from './plan.ts';
 import { countRange } from './range-count.ts';
@@ -42,23 +43,41 @@ async function countInRange(state: TableState, range: KeyRange, execution: Execu
   let total = await countRange(state.tree, range);
   if (state.layers.length === 0) return total;
   const changes = state.scanLayers(range, true);
+  const pace = new LookupPace(state.tree.source.memory);
+  const waiting: Promise<void>[] = [];
+  let room = pace.step(Number.POSITIVE_INFINITY);
   let key = new Uint8Array(256);
+  const subtract = (before: RowHit | undefined): void => {
+    if (before !== undefined) total--;
+  };
   for (;;) {
     let more = changes.next();
     if (more instanceof Promise) more = await more;
-    if (!more) return total;
+    if (!more) break;
     const { node, from, to } = changes;
     for (let i = from; i < to; i++) {
       const length = node.keyLength(i);
       if (key.length < length) key = new Uint8Array(length * 2);
       node.copyKey(i, key, 0);
-      let before = state.tree.lookup(key, length);
-      if (before instanceof Promise) before = await before;
-      if (before !== undefined) total--;
+      const before = state.tree.lookup(key, length);
+      if (!(before instanceof Promise)) subtract(before);
+      else {
+        const subtracted = before.then(subtract);
+        // Should one fail, the others are still under way: their failures are not to go unhandled.
+        subtracted.catch(() => undefined);
+        waiting.push(subtracted);
+      }
+      if (waiting.length >= room) {
+        await Promise.all(waiting);
+        waiting.length = 0;
+        room = pace.step(Number.POSITIVE_INFINITY);
+      }
       if (!isDeleted(node, i)) total++;
     }
     await execution.breathe();
   }
+  await Promise.all(waiting);
+  return total;
 }
 
 async function countSelected(execution: Execution, access: TableAccess): Promise<number> {

@@ -66,6 +66,8 @@ export class EntryStream implements HitStream {
   #to = 0;
   /** How many more rows this call may add. */
   #room = 0;
+  /** How many more are of use after that. */
+  #beyond = 0;
   #ended = false;
 
   constructor({ state, access, cursor, filter, work, use, probes }: EntryStreamOptions) {
@@ -89,8 +91,10 @@ export class EntryStream implements HitStream {
 
   next(hits: HitList): boolean | Promise<boolean> {
     if (this.#ended) return false;
-    const step = this.#pace.step(hits.wanted);
-    this.#room = this.#use?.only === true ? Math.min(hits.wanted, mostEntries) : step;
+    const { wanted } = hits;
+    const step = this.#pace.step(wanted);
+    this.#room = this.#use?.only === true ? Math.min(wanted, mostEntries) : step;
+    this.#beyond = Math.max(0, wanted - this.#room);
     return this.#fill(new Lookups(this.#filter, hits, this.#work), entriesAtOnce);
   }
 
@@ -121,7 +125,7 @@ export class EntryStream implements HitStream {
 
   #advance(): boolean | Promise<boolean> {
     const all = this.#tests.empty && this.#filter.empty && this.#probes.length === 0;
-    this.#cursor.expect?.(all ? this.#room : Number.POSITIVE_INFINITY);
+    this.#cursor.expect?.(all ? this.#room + this.#beyond : Number.POSITIVE_INFINITY);
     const moved = this.#cursor.next();
     return moved instanceof Promise ? moved.then((more) => this.#enter(more)) : this.#enter(moved);
   }

@@ -117,8 +117,9 @@ export class DescendingValues implements RunCursor {
 export function indexCursor(tree: Tree, { index, oneValue, ranges, descending }: IndexAccess): RunCursor {
   const one = ranges.length === 1 ? ranges[0] : undefined;
   if (one !== undefined && (oneValue || !descending)) return new TreeCursor(tree, one, descending);
-  return new CursorSequence(ranges.length, (i) => {
+  const make = (i: number): RunCursor => {
     if (!descending) return new TreeCursor(tree, ranges[i]);
     return new DescendingValues(tree, ranges[ranges.length - 1 - i] as KeyRange, index);
-  });
+  };
+  return new CursorSequence(ranges.length, make, tree.source.memory);
 }

@@ -40,6 +40,7 @@ export class IndexStream implements HitStream {
   #leafPath = 0;
   #from = 0;
   #to = 0;
+  #ended = false;
 
   constructor(state: TableState, access: IndexAccess, cursor: RunCursor, filter: Filter, work: QueryWork) {
     this.#state = state;
@@ -54,25 +55,52 @@ export class IndexStream implements HitStream {
   }
 
   next(hits: HitList): boolean | Promise<boolean> {
-    if (this.#from < this.#to) return this.#lookUp(hits);
-    this.#cursor.expect?.(this.#filter.empty ? hits.wanted : Number.POSITIVE_INFINITY);
-    const moved = this.#cursor.next();
-    if (moved instanceof Promise) return moved.then((more) => more && this.#enter(hits));
-    return moved && this.#enter(hits);
+    if (this.#ended) return false;
+    const { wanted } = hits;
+    const step = this.#pace.step(wanted);
+    // Where all rows match, none is looked up in vain.
+    const most = this.#filter.empty ? Math.min(step, wanted) : step;
+    return this.#fill(new Lookups(this.#filter, hits, this.#work), hits, most, wanted);
   }
 
-  #enter(hits: HitList): true | Promise<true> {
+  /**
+   * Looks up the rows of the next entries, up to `most`, also of several runs: one may be a single entry, and its row must not be
+   * waited for alone. `wanted` rows are of use.
+   */
+  #fill(lookups: Lookups, hits: HitList, most: number, wanted: number): true | Promise<true> {
+    let left = most;
+    while (left > 0 && hits.count < wanted) {
+      if (this.#from >= this.#to) {
+        this.#cursor.expect?.(this.#filter.empty ? wanted - (most - left) : Number.POSITIVE_INFINITY);
+        const moved = this.#cursor.next();
+        const rest = left;
+        if (moved instanceof Promise) return moved.then((more) => this.#goOn(more, lookups, hits, rest, wanted));
+        if (!this.#enter(moved)) break;
+      }
+      left -= this.#lookUp(lookups, left);
+    }
+    return lookups.finish();
+  }
+
+  #goOn(more: boolean, lookups: Lookups, hits: HitList, left: number, wanted: number): true | Promise<true> {
+    return this.#enter(more) ? this.#fill(lookups, hits, left, wanted) : lookups.finish();
+  }
+
+  /** The cursor has come to a run, or to the end. */
+  #enter(more: boolean): boolean {
+    this.#ended = !more;
+    if (!more) return false;
     this.#from = this.#cursor.from;
     this.#to = this.#cursor.to;
-    return this.#lookUp(hits);
+    return true;
   }
 
-  #lookUp(hits: HitList): true | Promise<true> {
-    const lookups = new Lookups(this.#filter, hits, this.#work);
+  /** Looks up rows of the run, up to `most`. Returns how many. */
+  #lookUp(lookups: Lookups, most: number): number {
     const { tree } = this.#state;
     const places = RowPlaces.of(this.#cursor.node, tree);
-    const before = this.#to - this.#from;
-    for (let left = this.#pace.step(hits.wanted); left > 0 && this.#from < this.#to; left--) {
+    const count = Math.min(most, this.#to - this.#from);
+    for (let left = count; left > 0; left--) {
       const i = this.#descending ? --this.#to : this.#from++;
       let length: number | undefined;
       if (this.#overlaid) {
@@ -91,8 +119,8 @@ export class IndexStream implements HitStream {
       length ??= this.#readPrimaryKey(i);
       lookups.add(this.#find(primaryKey, length, places, i));
     }
-    this.#work.entries += before - (this.#to - this.#from);
-    return lookups.finish();
+    this.#work.entries += count;
+    return count;
   }
 
   /** Copies the primary key that an entry names and returns its length. */

@@ -77,7 +77,7 @@ export function openTable(
   work: QueryWork,
 ): TableStream {
   const scan = (i: number): RunCursor => state.scan(ranges[descending ? ranges.length - 1 - i : i], descending);
-  const cursor = ranges.length === 1 ? scan(0) : new CursorSequence(ranges.length, scan);
+  const cursor = ranges.length === 1 ? scan(0) : new CursorSequence(ranges.length, scan, state.tree.source.memory);
   return new TableStream(state.shape.layout, cursor, descending, filter, work);
 }
 

@@ -1,24 +1,47 @@
 /** Cursors in a row. */
 import type { Node } from '../format/node.ts';
+import type { ReadMemory } from '../memory/scratch.ts';
 import type { RunCursor } from './cursor.ts';
 
-/** Several cursors, one after the other; each is made when its turn comes. */
+/** How many of the next cursors are begun ahead: at first, and at most. */
+const firstWindow = 2;
+const widestWindow = 32;
+
+/** A cursor that has been moved to its first run before its turn. */
+interface Begun {
+  readonly cursor: RunCursor;
+  readonly moved: boolean | Promise<boolean>;
+}
+
+/**
+ * Several cursors, one after the other; each is made when its turn comes. With `memory`, the next ones are begun ahead as soon as
+ * a second one had to be waited for: ranges of keys that lie apart are then read at the same time.
+ */
 export class CursorSequence implements RunCursor {
   readonly #count: number;
   readonly #make: (i: number) => RunCursor;
+  readonly #memory: ReadMemory | undefined;
   #at = -1;
   #expected = 0;
   #current: RunCursor | undefined;
+  /** What came of moving the present cursor ahead, until that is taken. */
+  #moved: boolean | Promise<boolean> | undefined;
+  /** Those after the present one, in their order. */
+  readonly #begun: Begun[] = [];
+  #window = 0;
 
-  constructor(count: number, make: (i: number) => RunCursor) {
+  constructor(count: number, make: (i: number) => RunCursor, memory?: ReadMemory) {
     this.#count = count;
     this.#make = make;
+    this.#memory = memory;
     this.#step();
   }
 
   #step(): void {
     this.#at++;
-    this.#current = this.#at < this.#count ? this.#make(this.#at) : undefined;
+    const begun = this.#begun.shift();
+    this.#moved = begun?.moved;
+    this.#current = begun?.cursor ?? (this.#at < this.#count ? this.#make(this.#at) : undefined);
     this.#current?.expect?.(this.#expected);
   }
 
@@ -41,8 +64,12 @@ export class CursorSequence implements RunCursor {
 
   next(): boolean | Promise<boolean> {
     for (let cursor = this.#current; cursor !== undefined; cursor = this.#current) {
-      const moved = cursor.next();
-      if (moved instanceof Promise) return moved.then((more) => more || this.#nextCursor());
+      const moved = this.#moved ?? cursor.next();
+      this.#moved = undefined;
+      if (moved instanceof Promise) {
+        this.#readAhead();
+        return moved.then((more) => more || this.#nextCursor());
+      }
       if (moved) return true;
       this.#step();
     }
@@ -52,5 +79,31 @@ export class CursorSequence implements RunCursor {
   #nextCursor(): boolean | Promise<boolean> {
     this.#step();
     return this.next();
+  }
+
+  /** Begins some of the next cursors, more each time: the present one must be waited for. The first is often all it takes. */
+  #readAhead(): void {
+    if (this.#memory === undefined || this.#at === 0) return;
+    this.#window = Math.min(widestWindow, Math.max(firstWindow, this.#window * 2));
+    // Each has one entry at least, mostly.
+    const most = Math.min(this.#window, this.#expected - 1, this.#count - this.#at - 1);
+    while (this.#begun.length < most) {
+      const begun = this.#begin(this.#at + this.#begun.length + 1, this.#memory);
+      if (begun === undefined) return;
+      this.#begun.push(begun);
+    }
+  }
+
+  /** Moves a cursor to its first run; undefined if there is no room for what that reads. */
+  #begin(i: number, memory: ReadMemory): Begun | undefined {
+    const { blockBytes } = memory;
+    if (!memory.beginAhead(blockBytes)) return undefined;
+    const cursor = this.#make(i);
+    const moved = cursor.next();
+    const end = (): void => memory.endAhead(blockBytes);
+    // Whoever comes to the cursor is told what is wrong.
+    if (moved instanceof Promise) moved.then(end, end);
+    else end();
+    return { cursor, moved };
   }
 }

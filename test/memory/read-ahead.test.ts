@@ -83,6 +83,11 @@ beforeAll(async () => {
   expect(blocks).toBeGreaterThan(400);
 }, 60_000);
 
+/** Has the inner nodes of the table in memory, and some of its leaves. */
+async function innerNodes({ db, measure }: Pick<World, 'db' | 'measure'>): Promise<void> {
+  for (let id = 0; id < rows; id += 1000) await measure(() => db.get(readings, id));
+}
+
 /** How long it takes to read so many blocks: the way to the first leaf, five steps until all are read ahead, and the rest. */
 function longestMs(gets: number): number {
   return (8 + Math.log2(depth) + Math.ceil(gets / depth)) * requestMs;
@@ -165,6 +170,82 @@ describe('read-ahead', () => {
     expect(tookMs).toBeLessThan(10 * requestMs);
     const ordered = await measure(() => db.query(readings).orderBy('value').select('value').limit(3000).execute());
     expect(ordered.result.map(({ value }) => value)).toEqual(Array.from({ length: 3000 }, (_, i) => i));
+  });
+
+  it('looks rows up together where each run of an index is one entry: in descending order, and with IN', async () => {
+    const descending = await open(stored);
+    const latest = await descending.measure(() =>
+      descending.db.query(readings).orderBy('value', 'desc').limit(100).execute(),
+    );
+    expect(latest.result.map(({ value }) => value)).toEqual(Array.from({ length: 100 }, (_, i) => rows - 1 - i));
+    // 64 rows, then 36, and the leaves of the index before and between them.
+    expect(latest.tookMs).toBeLessThanOrEqual(8 * requestMs);
+    expect(latest.gets).toBeLessThanOrEqual(110);
+
+    const apart = Array.from({ length: 100 }, (_, i) => i * 199);
+    const several = await open(stored);
+    await innerNodes(several);
+    const found = await several.measure(() => several.db.query(readings).where('value', 'IN', apart).execute());
+    expect(found.result).toHaveLength(100);
+    // Each value has a leaf of the index and one of the table.
+    expect(found.gets).toBeGreaterThan(100);
+    expect(found.tookMs).toBeLessThanOrEqual(12 * requestMs);
+
+    const few = await open(stored);
+    await innerNodes(few);
+    const limited = await few.measure(() =>
+      few.db.query(readings).where('value', 'IN', apart).orderBy('value').limit(3).execute(),
+    );
+    expect(limited.result.map(({ value }) => value)).toEqual([0, 199, 398]);
+    // A leaf of each tree for each of the three values.
+    expect(limited.gets).toBeLessThanOrEqual(6);
+  });
+
+  it('looks up no more rows by an index than are wanted, where all of them match', async () => {
+    const { db, measure } = await open(stored);
+    await innerNodes({ db, measure });
+    for (const limit of [1, 2, 5]) {
+      const from = 1000 * limit;
+      const { gets, result } = await measure(() =>
+        db.query(readings).where('value', '>=', from).orderBy('value').limit(limit).execute(),
+      );
+      expect(result).toHaveLength(limit);
+      // A leaf of the index, and a leaf of the table for each row.
+      expect(gets).toBeLessThanOrEqual(limit + 1);
+    }
+  });
+
+  it('is done where rows are made of the entries of an index, one chunk of them after the other', async () => {
+    const { db, measure } = await open(stored);
+    const { tookMs, gets, result } = await measure(() => db.query(readings).select('value').orderBy('value').execute());
+    expect(result).toHaveLength(rows);
+    expect(gets).toBeGreaterThan(30);
+    expect(tookMs).toBeLessThanOrEqual(longestMs(gets));
+  });
+
+  it('looks rows up together that commits changed which are not merged, to count', async () => {
+    const changed = new MemoryDriver();
+    const copy = async (): Promise<void> => {
+      for (let after: string | undefined; ; ) {
+        const { entries, more } = await stored.list('', after === undefined ? {} : { after });
+        for (const { key } of entries) {
+          const found = await stored.get(key);
+          if (found.status === 'found') await changed.put(key, found.bytes, { if: 'any' });
+          after = key;
+        }
+        if (!more) return;
+      }
+    };
+    await copy();
+    const { db, environment, measure } = await open(changed, { mergePolicy: { minCommits: 1000 } });
+    const batch = db.batch();
+    for (let i = 0; i < 300; i++) void batch.upsert(readings, row(i * 67));
+    for (let i = 0; i < 50; i++) void batch.upsert(readings, row(rows + i));
+    await environment.run(batch.flush());
+    const { result, tookMs, gets } = await measure(() => db.query(readings).count());
+    expect(result).toBe(rows + 50);
+    expect(gets).toBeGreaterThan(250);
+    expect(tookMs).toBeLessThanOrEqual(12 * requestMs);
   });
 
   it('holds no more than the budget has room for', async () => {
