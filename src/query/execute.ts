@@ -14,10 +14,12 @@ import { HitList } from './hits.ts';
 import type { HitStream } from './hits.ts';
 import { openAccess } from './open-access.ts';
 import { collect } from './ordered-stream.ts';
-import type { CompiledQuery, Plan } from './plan.ts';
+import type { Access, CompiledQuery, Plan } from './plan.ts';
 import { QueryWork } from './query-work.ts';
 import { RowOrder } from './row-order.ts';
 import { RowSize } from './row-size.ts';
+import { skippable, skipRows } from './skip.ts';
+import type { Skipped } from './skip.ts';
 import type { Filter } from './selector.ts';
 
 export type Row = Record<string, unknown>;
@@ -159,10 +161,18 @@ export class Execution {
     });
   }
 
-  /** The rows that match, as a stream. */
-  open(): HitStream {
-    const { state, query, plan, needed } = this;
+  /** The rows that match, as a stream. `access`: what is left of that of the plan. */
+  open(access?: Access): HitStream {
+    const { state, query, needed } = this;
+    const plan = access === undefined ? this.plan : { ...this.plan, access };
     return openAccess({ state, query, plan, filter: this.#filter, needed, pacer: this.#pace, work: this.work });
+  }
+
+  /** What of the plan's access is left behind the rows that can be skipped by counting, if it is one of which some can. */
+  skip(): Promise<Skipped | undefined> | undefined {
+    const { state, query, plan } = this;
+    const access = skippable(state, query, plan);
+    return access && skipRows(state, access, query.offset);
   }
 
   /** Lets the event loop run if it is time to, and gives up if the signal says so. */
@@ -196,7 +206,7 @@ export class Execution {
 export class RowReader<T> {
   readonly #execution: Execution;
   readonly #keep: Keep<T>;
-  readonly #stream: HitStream;
+  #stream: HitStream | undefined;
   readonly #hits = new HitList();
   #skip: number;
   #left: number;
@@ -207,7 +217,6 @@ export class RowReader<T> {
   constructor(execution: Execution, keep: Keep<T>) {
     this.#execution = execution;
     this.#keep = keep;
-    this.#stream = execution.open();
     this.#skip = execution.query.offset;
     this.#left = execution.query.limit ?? Number.POSITIVE_INFINITY;
   }
@@ -215,9 +224,25 @@ export class RowReader<T> {
   /** Appends some rows, perhaps none; false once there are no more. */
   next(rows: T[]): boolean | Promise<boolean> {
     if (this.#ended) return false;
+    if (this.#stream === undefined) {
+      const skipped = this.#execution.skip();
+      if (skipped !== undefined) return skipped.then((left) => this.#begin(left));
+      this.#stream = this.#execution.open();
+    }
     this.#hits.wanted = this.#skip + this.#left;
     const more = this.#stream.next(this.#hits);
     return more instanceof Promise ? more.then((moved) => this.#take(moved, rows)) : this.#take(more, rows);
+  }
+
+  /** Begins behind the rows that were skipped; none are left where that is undefined. */
+  #begin(skipped: Skipped | undefined): boolean {
+    if (skipped === undefined) {
+      this.#ended = true;
+      return false;
+    }
+    this.#stream = this.#execution.open(skipped.access);
+    this.#skip = skipped.offset;
+    return true;
   }
 
   #take(more: boolean, rows: T[]): boolean {

@@ -12,6 +12,7 @@ import type { ExecutionOptions } from './execute.ts';
 import { isWorthProbing } from './plan-probe.ts';
 import { candidatesOf, planOf, planQuery } from './planner.ts';
 import { RunMeter } from './run-meter.ts';
+import { skippable } from './skip.ts';
 import type { StepUse } from './run-meter.ts';
 
 /** What a step of a query takes. Blocks of which a part is expected are told as a fraction. */
@@ -252,7 +253,8 @@ function stepsOf(
     );
   }
   const left = Math.max(0, Math.min(matches - query.offset, limit));
-  writer.add('result', 'Returns them.', left, 0, 0, actual && { rows: actual.returned, ...none });
+  const skipped = options.skips === true ? ` The ${query.offset} before them are skipped by counting.` : '';
+  writer.add('result', `Returns them.${skipped}`, left, 0, 0, actual && { rows: actual.returned, ...none });
   return writer.steps;
 }
 
@@ -261,6 +263,8 @@ export interface StepOptions {
   /** What a run took, and by which plan. */
   readonly actual?: ActualUse;
   readonly ran?: Plan;
+  /** Whether the rows that the offset leaves out are not read. */
+  readonly skips?: boolean;
 }
 
 /** How the query would be run, for all that is in memory. */
@@ -310,7 +314,10 @@ function explained(
   const missing = missingIndexOf(state.shape, query, plan, chosen.estimate);
   return {
     ...describePlan(name, plan),
-    steps: stepsOf(name, plan, query, chosen.estimate, options),
+    steps: stepsOf(name, plan, query, chosen.estimate, {
+      ...options,
+      skips: skippable(state, query, plan) !== undefined,
+    }),
     alternatives: others.map((other) => alternativeTo(chosen, other)),
     looksCloser: ran === undefined && isWorthProbing(best, all),
     ...(missing === undefined ? {} : { missingIndex: missing }),

@@ -11,6 +11,7 @@ import { isMerged } from './intersection-stream.ts';
 import { mockRun } from './mock-run.ts';
 import { residualOf } from './plan.ts';
 import type { Access, Candidate, CompiledQuery, IntersectionAccess, UnionAccess } from './plan.ts';
+import { skippable } from './skip.ts';
 import { stopPosition } from './stop-position.ts';
 import { estimateEntries, estimateRanges, estimateTree } from './tree-estimate.ts';
 import type { TreeEstimate } from './tree-estimate.ts';
@@ -235,6 +236,14 @@ export class PlanCosts {
     return (access.entries * (matched + guessed)) / (tested + 1);
   }
 
+  /** What the rows take that a query holds that sorts so many, in bytes. */
+  heldBytes(matches: number): number {
+    const { limit, offset } = this.#query;
+    const { leaves, leafBytes, entries } = this.#table;
+    const held = limit === undefined ? matches : Math.min(matches, limit + offset);
+    return (held * leaves * leafBytes) / Math.max(1, entries);
+  }
+
   /** Which part of all rows matches a condition: as a tree says that has it by itself, if one has. */
   #selectivity(condition: Condition, all: readonly Estimated[]): number {
     const counted = all.find(({ candidate: { covered }, access: { exact, joint } }) => {
@@ -330,7 +339,9 @@ export class PlanCosts {
 
   /** What a candidate costs if so many rows match in all. */
   estimate(candidate: Candidate, access: AccessEstimate, matches: number): CostEstimate {
-    const { limit, offset } = this.#query;
+    const { limit } = this.#query;
+    // Those that are skipped by counting cost next to nothing.
+    const offset = skippable(this.#state, this.#query, candidate) === undefined ? this.#query.offset : 0;
     const needed = limit === undefined ? Number.POSITIVE_INFINITY : limit + offset;
     const stops = (candidate.ordered || this.#query.counts === true) && needed < matches;
     if (this.#query.counts === true && this.#isCounted(candidate)) return this.#countEstimate(access, matches);

@@ -6,7 +6,7 @@ import { loadChild } from '../tree/tree.ts';
 import type { Tree } from '../tree/tree.ts';
 
 /** Entries of the tree with keys below `key`. */
-async function countBelow(tree: Tree, root: Node, key: Uint8Array): Promise<number> {
+export async function countBelow(tree: Tree, root: Node, key: Uint8Array): Promise<number> {
   let node = root;
   let below = 0;
   while (node.level > 0) {

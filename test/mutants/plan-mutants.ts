@@ -11,6 +11,9 @@ const indexOnly = 'test/query/index-only.test.ts';
 const intersections = 'test/query/intersections.test.ts';
 const pending = 'test/query/pending-commits.test.ts';
 const filter = 'src/table/key-filter.ts';
+const skip = 'src/query/skip.ts';
+const skipTests = 'test/query/skip.test.ts';
+const readAhead = 'test/memory/read-ahead.test.ts';
 const filterTests = 'src/table/key-filter.test.ts';
 
 export const planMutants: readonly Mutant[] = [
@@ -182,5 +185,54 @@ export const planMutants: readonly Mutant[] = [
       },
     ],
     tests: [filterTests],
+  },
+  {
+    name: 'plans: rows are skipped past a value that an index holds in part',
+    edits: [
+      {
+        file: skip,
+        find: 'if (isTruncatedComponent(key, end, typeId)) return true;',
+        replace: 'if (isTruncatedComponent(key, end, typeId)) return false;',
+      },
+    ],
+    tests: [skipTests],
+  },
+  {
+    name: 'plans: rows are skipped by counts that leave out commits that wait',
+    edits: [
+      {
+        file: skip,
+        find: 'if (state.layers.length > 0 || residualOf(query, covered).length > 0) return undefined;',
+        replace: 'if (residualOf(query, covered).length > 0) return undefined;',
+      },
+    ],
+    tests: [skipTests],
+  },
+  {
+    name: 'plans: rows of one value that are to be skipped are shown in descending order',
+    edits: [{ file: skip, find: 'offset: offset - skipped };', replace: 'offset: 0 };' }],
+    tests: [skipTests],
+  },
+  {
+    name: 'plans: a row that each run of an index has is waited for alone',
+    edits: [
+      {
+        file: 'src/query/index-stream.ts',
+        find: 'left -= this.#lookUp(lookups, left);',
+        replace: 'this.#lookUp(lookups, left);\n      left = 0;',
+      },
+    ],
+    tests: [readAhead],
+  },
+  {
+    name: 'plans: ranges that lie apart are read one after the other',
+    edits: [
+      {
+        file: 'src/tree/cursor-sequence.ts',
+        find: 'if (this.#memory === undefined || this.#at === 0) return;',
+        replace: 'if (this.#memory === undefined || this.#at >= 0) return;',
+      },
+    ],
+    tests: [readAhead],
   },
 ];

@@ -175,7 +175,7 @@ const queryArbitrary: fc.Arbitrary<ModelQuery> = fc.record({
   wheres: fc.array(fc.oneof(conditionArbitrary, clauseArbitrary), { maxLength: 3 }),
   orders: fc.array(fc.tuple(anyField, fc.constantFrom('asc' as const, 'desc' as const)), { maxLength: 3 }),
   limit: fc.option(fc.integer({ min: 0, max: 40 }), { nil: undefined }),
-  offset: fc.constantFrom(0, 0, 0, 1, 7),
+  offset: fc.constantFrom(0, 0, 0, 1, 7, 20),
 });
 
 /** An index on several fields. Few different ones, so that conditions and orders often go by them. */
