@@ -266,10 +266,11 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   [Symbol.asyncIterator](): AsyncIterableIterator<R> {
     const written = this.#written();
     const meter = this.#meter();
-    const execute = (state: TableState): Execution | Promise<Execution> => {
-      return this.#execution(state, written, undefined, meter);
-    };
-    const iterator = new RowIterator(this.#runOptions(), execute, meter);
+    const iterator = new RowIterator(
+      this.#runOptions(),
+      (state, sorts) => this.#execution(state, { ...written, sorts }, undefined, meter),
+      meter,
+    );
     return iterator as AsyncIterableIterator<unknown> as AsyncIterableIterator<R>;
   }
 

@@ -8,6 +8,24 @@ function cheapest(all: readonly Estimated[]): Estimated {
   return all.reduce((best, one) => (one.estimate.cost < best.estimate.cost ? one : best));
 }
 
+/**
+ * The plans to choose from. Rows that are taken one by one are not to be held, all of them, to be sorted: that is for plans
+ * that find no more than read-ahead may hold, whatever it costs to come by the rows in their order.
+ */
+function eligible(
+  state: TableState,
+  query: CompiledQuery,
+  costs: PlanCosts,
+  all: readonly Estimated[],
+): readonly Estimated[] {
+  if (query.sorts === undefined) return all;
+  const mostBytes = query.sorts === 'none' ? -1 : state.tree.source.memory.aheadBytes;
+  const fit = all.filter(({ candidate, estimate }) => {
+    return candidate.ordered || costs.heldBytes(estimate.matches) <= mostBytes;
+  });
+  return fit.length === 0 ? all : fit;
+}
+
 /** The candidates with what they cost, and the one that costs least. */
 export interface Comparison {
   readonly all: readonly Estimated[];
@@ -22,6 +40,7 @@ export function comparePlans(
   sampled = false,
 ): Comparison {
   const costs = new PlanCosts(state, query);
+  const choose = (): Estimated => cheapest(eligible(state, query, costs, all));
   const all = costs.open(candidates);
   costs.locateStop(all);
   const reestimate = (matches: number): void => {
@@ -31,15 +50,15 @@ export function comparePlans(
   const counted = costs.countedMatches(all);
   if (counted !== undefined) {
     reestimate(counted);
-    return { all, best: cheapest(all) };
+    return { all: eligible(state, query, costs, all), best: choose() };
   }
   const most = Math.min(...all.map(({ access }) => access.entries));
   // Where one is the best whether all or none of the rows match, there is nothing to find out.
   reestimate(most);
-  const ifAll = cheapest(all);
+  const ifAll = choose();
   reestimate(0);
-  const ifNone = cheapest(all);
+  const ifNone = choose();
   const matches = ifAll === ifNone && !sampled ? most : costs.matches(all);
   reestimate(matches);
-  return { all, best: ifAll === ifNone ? ifAll : cheapest(all) };
+  return { all: eligible(state, query, costs, all), best: ifAll === ifNone ? ifAll : choose() };
 }

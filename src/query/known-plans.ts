@@ -57,9 +57,9 @@ function newlyPlanned(host: QueryHost, state: TableState, written: WrittenQuery)
 
 /** What tells a query from every other; undefined for one that is not simple, or calls functions. */
 function wordsOf(host: QueryHost, written: WrittenQuery): string | undefined {
-  const { wheres, orders, fields, limit, offset, counts, folds, unordered, more } = written;
+  const { wheres, orders, fields, limit, offset, counts, folds, unordered, sorts, more } = written;
   if (folds !== undefined || more !== undefined) return undefined;
-  let words = `${limit} ${offset} ${counts} ${unordered}`;
+  let words = `${limit} ${offset} ${counts} ${unordered} ${sorts}`;
   for (const { written: clause } of wheres) {
     if (clause.kind !== 'condition') return undefined;
     const { name, operator, captured } = clause.condition;

@@ -26,6 +26,8 @@ export interface CompiledQuery {
   readonly counts?: boolean;
   /** Whether it makes no difference in which order rows come. */
   readonly unordered?: boolean;
+  /** Rows that may be held to be sorted where an access has their order: any number unless told, a few, or none. */
+  readonly sorts?: 'few' | 'none' | undefined;
   /** Undefined: whole rows. */
   readonly takes?: TakenFields | undefined;
 }
@@ -285,7 +287,7 @@ class Planner {
       // Nothing is ever ordered by what a function returns.
       if (result !== undefined) return;
       // Reading all of an index pays where it is in order and few rows are wanted, or where it is read instead of the table.
-      const isShort = ordered && limit !== undefined;
+      const isShort = ordered && (limit !== undefined || this.#query.sorts !== undefined);
       if (!isShort && !mayHoldAll(this.#state.shape, this.#query.takes, index)) return;
       const use = this.#useOf(index, []);
       const isInstead = use?.only === true && (counts !== true || asked.length > 0);

@@ -1,5 +1,5 @@
 /** Rows one by one, for `for await`: read in batches as they are asked for, all of one state of the table. */
-import { SnapshotExpiredError } from '../base/errors.ts';
+import { MemoryBudgetError, SnapshotExpiredError } from '../base/errors.ts';
 import type { StateKeeper } from '../table/query-host.ts';
 import type { TableState } from '../table/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
@@ -18,6 +18,9 @@ interface Reading {
   readonly startedMs: number;
 }
 
+/** Plans the query on a state, and makes ready to run it. */
+type Execute = (state: TableState, sorts: 'few' | 'none') => Execution | Promise<Execution>;
+
 /** A loop that takes longer holds on to the state that it reads. */
 const heldAfterMs = 10_000;
 
@@ -25,7 +28,7 @@ function noResult(): void {}
 
 export class RowIterator implements AsyncIterableIterator<Row> {
   readonly #options: RunOptions;
-  readonly #execute: (state: TableState) => Execution | Promise<Execution>;
+  readonly #execute: Execute;
   readonly #meter: BudgetMeter | undefined;
   #rows: readonly Row[] = [];
   #at = 0;
@@ -36,11 +39,7 @@ export class RowIterator implements AsyncIterableIterator<Row> {
   /** The call that is being answered: calls are answered in turn, whether or not the caller waits for them. */
   #last: Promise<void> | undefined;
 
-  constructor(
-    options: RunOptions,
-    execute: (state: TableState) => Execution | Promise<Execution>,
-    meter: BudgetMeter | undefined,
-  ) {
+  constructor(options: RunOptions, execute: Execute, meter: BudgetMeter | undefined) {
     this.#options = options;
     this.#execute = execute;
     this.#meter = meter;
@@ -108,8 +107,17 @@ export class RowIterator implements AsyncIterableIterator<Row> {
   /** The first rows. Nothing was handed out yet, so that the query may still begin anew. */
   async #start(): Promise<readonly Row[]> {
     const rows = await runOnState(this.#options, async (state, stored) => {
-      const execution = await this.#execute(state);
-      if (!execution.plan.ordered) return execution.rows();
+      let execution = await this.#execute(state, 'few');
+      if (!execution.plan.ordered) {
+        try {
+          return await execution.rows();
+        } catch (error) {
+          if (!(error instanceof MemoryBudgetError)) throw error;
+          // They were more than it looked, or others collect rows just now.
+          execution = await this.#execute(state, 'none');
+          if (!execution.plan.ordered) throw error;
+        }
+      }
       const { host } = this.#options;
       const startedMs = host.environment.monotonicMs();
       const reader = new RowReader(execution, (source, base) => execution.decode(source, base));

@@ -40,6 +40,8 @@ export interface WrittenQuery {
   readonly folds?: readonly string[];
   /** Whether it makes no difference in which order rows come. */
   readonly unordered?: boolean;
+  /** Rows that may be held to be sorted where an access has their order: those of a loop are taken one by one. */
+  readonly sorts?: CompiledQuery['sorts'];
   /** Conditions that follow from the call that runs the query. */
   readonly more?: (shape: TableShape, query: CompiledQuery) => readonly Condition[];
 }
@@ -69,6 +71,7 @@ export function compileQuery(host: QueryHost, shape: TableShape, written: Writte
     offset: written.offset,
     counts: written.counts === true,
     unordered: written.counts === true || written.unordered === true,
+    sorts: written.sorts,
     takes: takenFields(shape, written),
   };
   const more = written.more?.(shape, asked) ?? [];

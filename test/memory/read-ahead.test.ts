@@ -1,6 +1,7 @@
 /** What scans read ahead, in requests, and in time where every request takes 30 ms. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { sleep } from '../../src/base/env.ts';
+import { MemoryBudgetError } from '../../src/base/errors.ts';
 import { createDatabase } from '../../src/create.ts';
 import type { Database } from '../../src/database.ts';
 import { Types } from '../../src/format/types.ts';
@@ -261,6 +262,42 @@ describe('read-ahead', () => {
     );
     expect(both.result).toEqual([rows, rows, rows]);
     expect(both.most).toBeLessThanOrEqual(22);
+  });
+
+  it('has a loop take rows in the order of an index where there is no room to sort them', async () => {
+    const { db, environment } = await open(stored, { maxMemoryBytes: 1024 * 1024, cacheBlockSize: 4096 });
+    // To sort all of them takes less than to look them up, but they would have to be held.
+    await expect(environment.run(db.query(readings).orderBy('value').execute())).rejects.toThrow(MemoryBudgetError);
+    for (const direction of ['asc', 'desc'] as const) {
+      const loop = async (): Promise<number> => {
+        let next = 0;
+        for await (const { value } of db.query(readings).orderBy('value', direction)) {
+          if (value !== (direction === 'asc' ? next : rows - 1 - next)) throw new Error(`${next} is ${value}`);
+          next++;
+        }
+        return next;
+      };
+      expect(await environment.run(loop())).toBe(rows);
+    }
+    const unindexed = async (): Promise<void> => {
+      for await (const { id } of db.query(readings).orderBy('text')) expect(id).toBeLessThan(rows);
+    };
+    await expect(environment.run(unindexed())).rejects.toThrow(MemoryBudgetError);
+    expect(db.stats().memory?.scratchBytes).toBe(0);
+  });
+
+  it('has a loop sort what is few', async () => {
+    const { db, environment, measure } = await open(stored);
+    await environment.run(db.query(readings).where('text', '!=', null).count());
+    const { gets, result } = await measure(async () => {
+      const ids: unknown[] = [];
+      for await (const { id } of db.query(readings).where('id', '<', 500).orderBy('value')) ids.push(id);
+      return ids;
+    });
+    // All rows are in memory, and of the index nothing: it is not read.
+    expect(gets).toBe(0);
+    const expected = Array.from({ length: 500 }, (_, id) => row(id)).toSorted((a, b) => a.value - b.value);
+    expect(result).toEqual(expected.map(({ id }) => id));
   });
 
   it('gives the error of a leaf that cannot be read to whoever comes to it, and to nobody else', async () => {
