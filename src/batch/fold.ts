@@ -12,6 +12,8 @@ import { describeValue } from '../format/values.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
+import { LookupPace } from '../query/lookups.ts';
+import type { Found } from '../query/lookups.ts';
 import { Operation } from './operations.ts';
 import type { TableOperations } from './operations.ts';
 import { RowArena } from '../format/row-arena.ts';
@@ -32,6 +34,11 @@ export class FoldedChanges implements ChangeStream {
   readonly #resolved = new RowArena('memory/batch');
   #next = 0;
   #scratch = new Uint8Array(64);
+  /** Rows that are looked up ahead, by where their operations begin in {@link #order}. */
+  readonly #ahead = new Map<number, Found | Promise<Found>>();
+  /** Where the look-ups ahead have come to. */
+  #aheadTo = 0;
+  readonly #pace: LookupPace;
   done = false;
   keyStart = 0;
   keyEnd = 0;
@@ -46,6 +53,7 @@ export class FoldedChanges implements ChangeStream {
     this.#state = state;
     this.#order = order;
     this.#lenient = lenient;
+    this.#pace = new LookupPace(state.tree.source.memory);
     const [first, last] = [order[0], order[order.length - 1]];
     const { keys } = operations;
     this.#isFree =
@@ -76,8 +84,7 @@ export class FoldedChanges implements ChangeStream {
     while (this.#next < this.#order.length) {
       const from = this.#next;
       const first = this.#order[from] as number;
-      let to = from + 1;
-      while (to < this.#order.length && keys.compare(first, this.#order[to] as number) === 0) to++;
+      const to = this.#endOfKey(from);
       this.#next = to;
       this.keyStart = keys.start(first);
       this.keyEnd = keys.endOf(first);
@@ -85,8 +92,9 @@ export class FoldedChanges implements ChangeStream {
         if (this.#fold(from, to, undefined)) return undefined;
         continue;
       }
-      const found = this.#lookup();
+      const found = this.#found(from);
       if (found instanceof Promise) {
+        this.#lookAhead();
         return found.then((hit) => (this.#fold(from, to, hit) ? undefined : this.advance()));
       }
       if (this.#fold(from, to, found)) return undefined;
@@ -95,12 +103,49 @@ export class FoldedChanges implements ChangeStream {
     return undefined;
   }
 
-  /** Looks up the present key, from a buffer that is used again and again. */
-  #lookup(): RowHit | undefined | Promise<RowHit | undefined> {
-    const length = this.keyEnd - this.keyStart;
+  /** Where the operations on the key end that begin at `from`. */
+  #endOfKey(from: number): number {
+    const { keys } = this.#operations;
+    const first = this.#order[from] as number;
+    let to = from + 1;
+    while (to < this.#order.length && keys.compare(first, this.#order[to] as number) === 0) to++;
+    return to;
+  }
+
+  /** The row of the key whose operations begin at `from`. */
+  #found(from: number): Found | Promise<Found> {
+    if (from >= this.#aheadTo) return this.#lookup(from);
+    const found = this.#ahead.get(from);
+    this.#ahead.delete(from);
+    return found;
+  }
+
+  /** Looks up a key, from a buffer that is used again and again. */
+  #lookup(from: number): Found | Promise<Found> {
+    const { keys } = this.#operations;
+    const first = this.#order[from] as number;
+    const start = keys.start(first);
+    const end = keys.endOf(first);
+    const length = end - start;
     if (this.#scratch.length < length) this.#scratch = new Uint8Array(length * 2);
-    copyRange(this.key, this.keyStart, this.keyEnd, this.#scratch, 0);
+    copyRange(this.key, start, end, this.#scratch, 0);
     return this.#state.lookup(this.#scratch, length);
+  }
+
+  /** Looks up the next keys: the present one must be waited for, and the others then need not be, one by one. */
+  #lookAhead(): void {
+    if (this.#ahead.size > 0) return;
+    let at = Math.max(this.#next, this.#aheadTo);
+    for (let left = this.#pace.step(Number.POSITIVE_INFINITY); left > 0 && at < this.#order.length; left--) {
+      if (this.#needsLookup(this.#order[at] as number)) {
+        const found = this.#lookup(at);
+        // Should one fail, the others are still under way: their failures are not to go unhandled.
+        if (found instanceof Promise) found.catch(() => undefined);
+        this.#ahead.set(at, found);
+      }
+      at = this.#endOfKey(at);
+    }
+    this.#aheadTo = at;
   }
 
   /** Only the first operation on a key depends on what is stored. */
