@@ -1,5 +1,6 @@
 /** What a merge changes in one index: entries that come and go, collected in any order and applied in key order. */
 import type { Pacer } from '../base/pacer.ts';
+import { compareRanges } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import type { ByteWriter } from '../base/bytes.ts';
 import { KeyList } from '../format/key-list.ts';
@@ -125,6 +126,18 @@ class SortedKeys implements ChangeStream, KeyChanges {
 
   get remove(): boolean {
     return this.#removals[this.#at] === 1;
+  }
+
+  mayChange(from: Uint8Array, to: Uint8Array): boolean {
+    const { keys } = this;
+    let low = this.#at;
+    let high = keys.count;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (compareRanges(keys.bytes, keys.start(middle), keys.endOf(middle), from, 0, from.length) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low < keys.count && compareRanges(keys.bytes, keys.start(low), keys.endOf(low), to, 0, to.length) <= 0;
   }
 
   /**

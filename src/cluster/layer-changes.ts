@@ -4,6 +4,7 @@ import type { TableState } from '../table/table-state.ts';
 import type { RunCursor } from '../tree/cursor.ts';
 import { longestRun } from '../tree/write.ts';
 import type { ChangeStream, RowRun } from '../tree/write.ts';
+import type { Tree } from '../tree/tree.ts';
 import type { Node } from '../format/node.ts';
 
 /** Fewer rows are added one by one. */
@@ -11,18 +12,20 @@ const shortestRun = 4;
 
 export class LayerChanges implements ChangeStream {
   readonly #cursor: RunCursor;
+  readonly #layers: readonly Tree[];
   #at = 0;
   done = false;
   key: Uint8Array = new Uint8Array(256);
   readonly keyStart = 0;
   keyEnd = 0;
 
-  private constructor(cursor: RunCursor) {
-    this.#cursor = cursor;
+  private constructor(table: TableState) {
+    this.#cursor = table.scanLayers({}, true);
+    this.#layers = table.layers;
   }
 
   static async of(table: TableState): Promise<LayerChanges> {
-    const changes = new LayerChanges(table.scanLayers({}, true));
+    const changes = new LayerChanges(table);
     changes.#take(await changes.#cursor.next());
     return changes;
   }
@@ -49,6 +52,11 @@ export class LayerChanges implements ChangeStream {
     if (moved instanceof Promise) return moved.then((more) => this.#take(more));
     this.#take(moved);
     return undefined;
+  }
+
+  mayChange(from: Uint8Array, to: Uint8Array): boolean {
+    // Of layers that are not wholly in memory it is not known.
+    return this.#layers.some((layer) => layer.node?.level === 0 && !layer.holdsNone(from, to));
   }
 
   run(limit: Uint8Array | undefined): RowRun | undefined {

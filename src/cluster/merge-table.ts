@@ -351,6 +351,10 @@ class IndexedChanges implements ChangeStream {
     return this.#rows.run?.(limit);
   }
 
+  mayChange(from: Uint8Array, to: Uint8Array): boolean {
+    return this.#rows.mayChange?.(from, to) === true;
+  }
+
   advance(): void | Promise<void> {
     return this.#isFull ? this.applyIndexes().then(() => this.#rows.advance()) : this.#rows.advance();
   }

@@ -27,7 +27,9 @@ export async function countRange(tree: Tree, range: KeyRange): Promise<number> {
   if (tree.ref === null) return 0;
   if (from === undefined && to === undefined) return tree.count;
   const root = tree.peekRoot() ?? (await tree.loadRoot());
-  const end = to === undefined ? tree.count : await countBelow(tree, root, to);
-  const start = from === undefined ? 0 : await countBelow(tree, root, from);
+  const [start, end] = await Promise.all([
+    from === undefined ? 0 : countBelow(tree, root, from),
+    to === undefined ? tree.count : countBelow(tree, root, to),
+  ]);
   return Math.max(0, end - start);
 }

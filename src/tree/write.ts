@@ -14,9 +14,11 @@ import { LevelWriter } from './level-writer.ts';
 import type { LevelContext, NodeSink, WriteCounters } from './level-writer.ts';
 import { loadChild } from './tree.ts';
 import type { RowHit, Tree } from './tree.ts';
+import { WriteAhead } from './write-ahead.ts';
+import type { Upcoming } from './write-ahead.ts';
 
 /** Changes in strictly ascending key order; positioned on one of them until `done`. */
-export interface ChangeStream {
+export interface ChangeStream extends Upcoming {
   readonly done: boolean;
   /** The present key is `key[keyStart .. keyEnd)`. */
   readonly key: Uint8Array;
@@ -91,11 +93,13 @@ class TreeWriter {
   readonly #options: WriteOptions;
   readonly #levels: LevelWriter[] = [];
   readonly #context: LevelContext;
+  readonly #ahead: WriteAhead;
 
   constructor(tree: Tree, changes: ChangeStream, options: WriteOptions) {
     this.#tree = tree;
     this.#changes = changes;
     this.#options = options;
+    this.#ahead = new WriteAhead(tree.source);
     this.#context = {
       sink: options.sink,
       load: (ref) => tree.source.load(ref),
@@ -207,12 +211,18 @@ class TreeWriter {
       const childSeparator = i === 0 ? separator : node.key(i);
       const childUpper = i + 1 < node.count ? node.key(i + 1) : upper;
       if (this.#changesBelow(childUpper)) {
-        const child = this.#tree.source.peekChild(node, i) ?? (await loadChild(this.#tree.source, node, i));
+        const child = this.#tree.source.peekChild(node, i) ?? (await this.#load(node, i));
         await this.rewrite(child, childSeparator, childUpper);
       } else await this.#passIntact(node.level - 1, childSeparator, node.child(i));
     }
     // What the leaves still hold belongs to the next sibling as well; what came up to this level may end here.
     if (upper !== undefined) await this.#level(node.level).endNode(false);
+  }
+
+  /** Loads a child, and begins to load others after it that changes fall into. */
+  #load(node: Node, child: number): Promise<Node> {
+    this.#ahead.fill(node, child + 1, this.#changes);
+    return loadChild(this.#tree.source, node, child);
   }
 
   async #passIntact(level: number, separator: Uint8Array, ref: BlockRef): Promise<void> {

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { sleep } from '../../src/base/env.ts';
 import { MemoryBudgetError } from '../../src/base/errors.ts';
 import { createDatabase } from '../../src/create.ts';
+import type { Batch } from '../../src/batch/batch.ts';
 import type { Database } from '../../src/database.ts';
 import { Types } from '../../src/format/types.ts';
 import type { StoreDbOptions } from '../../src/options.ts';
@@ -83,6 +84,20 @@ beforeAll(async () => {
   blocks = (await reader.measure(() => reader.db.query(readings).where('text', '!=', null).count())).gets;
   expect(blocks).toBeGreaterThan(400);
 }, 60_000);
+
+/** A store with the same objects, to be changed. */
+async function copied(): Promise<MemoryDriver> {
+  const copy = new MemoryDriver();
+  for (let after: string | undefined; ; ) {
+    const { entries, more } = await stored.list('', after === undefined ? {} : { after });
+    for (const { key } of entries) {
+      const found = await stored.get(key);
+      if (found.status === 'found') await copy.put(key, found.bytes, { if: 'any' });
+      after = key;
+    }
+    if (!more) return copy;
+  }
+}
 
 /** Has the inner nodes of the table in memory, and some of its leaves. */
 async function innerNodes({ db, measure }: Pick<World, 'db' | 'measure'>): Promise<void> {
@@ -224,20 +239,65 @@ describe('read-ahead', () => {
     expect(tookMs).toBeLessThanOrEqual(longestMs(gets));
   });
 
-  it('looks rows up together that commits changed which are not merged, to count', async () => {
-    const changed = new MemoryDriver();
-    const copy = async (): Promise<void> => {
-      for (let after: string | undefined; ; ) {
-        const { entries, more } = await stored.list('', after === undefined ? {} : { after });
-        for (const { key } of entries) {
-          const found = await stored.get(key);
-          if (found.status === 'found') await changed.put(key, found.bytes, { if: 'any' });
-          after = key;
-        }
-        if (!more) return;
-      }
+  it('looks up the rows together that a batch updates, to flush it and to overlay it', async () => {
+    const changed = await copied();
+    const updates = 300;
+    const opened = async (): Promise<World & { readonly batch: Batch }> => {
+      const world = await open(changed, { mergePolicy: { minCommits: 1000 } });
+      const batch = world.db.batch();
+      for (let i = 0; i < updates; i++) void batch.update(readings, { id: i * 66, kind: 'new' });
+      return { ...world, batch };
     };
-    await copy();
+    const flushed = await opened();
+    const flush = await flushed.measure(() => flushed.batch.flush());
+    expect(flush.gets).toBeGreaterThan(250);
+    expect(flush.tookMs).toBeLessThanOrEqual(16 * requestMs);
+    const { db, batch, measure } = await opened();
+    const overlaid = await measure(() =>
+      db.query(readings).where('kind', '=', 'new').overlay(batch).limit(1).execute(),
+    );
+    expect(overlaid.result).toHaveLength(1);
+    expect(overlaid.tookMs).toBeLessThanOrEqual(20 * requestMs);
+  });
+
+  it('reads together what a merge changes, of rows and of an index', async () => {
+    const changed = await copied();
+    const writer = await open(changed, { mergePolicy: { minCommits: 1000 } });
+    const batch = writer.db.batch();
+    const updates = 300;
+    for (let i = 0; i < updates; i++) void batch.upsert(readings, { ...row(i * 67), value: 30_000 + i * 61 });
+    await writer.environment.run(batch.flush());
+    await writer.environment.run(writer.db.stop());
+    const { db, measure } = await open(changed, { mergePolicy: { minCommits: 1000 } });
+    const merge = await measure(() => db.checkpoint());
+    // Puts are not slowed down here. 16 are read at a time, and not all inner nodes at once.
+    expect(merge.gets).toBeGreaterThan(300);
+    expect(merge.tookMs).toBeLessThanOrEqual(merge.gets * 0.2 * requestMs);
+    const changedRows = await measure(() => db.query(readings).where('value', '>=', 30_000).count());
+    expect(changedRows.result).toBe(updates);
+  });
+
+  it('reads the ends of many ranges together, to count', async () => {
+    const { db, measure } = await open(stored);
+    await innerNodes({ db, measure });
+    const values = Array.from({ length: 100 }, (_, i) => i * 199);
+    const counted = await measure(() => db.query(readings).where('value', 'IN', values).count());
+    expect(counted.result).toBe(100);
+    expect(counted.tookMs).toBeLessThanOrEqual(14 * requestMs);
+    const ranges = values.map((from) => ['id', 'BETWEEN', [from, from + 100]] as const);
+    const other = await open(stored);
+    const joined = await other.measure(() =>
+      other.db
+        .query(readings)
+        .where(({ or, is }) => or(...ranges.map(([field, operator, value]) => is(field, operator, [...value]))))
+        .count(),
+    );
+    expect(joined.result).toBe(100 * 101);
+    expect(joined.tookMs).toBeLessThanOrEqual(14 * requestMs);
+  });
+
+  it('looks rows up together that commits changed which are not merged, to count', async () => {
+    const changed = await copied();
     const { db, environment, measure } = await open(changed, { mergePolicy: { minCommits: 1000 } });
     const batch = db.batch();
     for (let i = 0; i < 300; i++) void batch.upsert(readings, row(i * 67));
