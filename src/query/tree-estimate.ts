@@ -2,13 +2,16 @@
  * What can be told of a tree, and of a range of it, from the blocks that are in memory: how many entries there are, in how
  * many leaves, and how many of those would have to be read. Nothing is read, and no block counts as used.
  */
+import { childRefBytes } from '../format/child-ref.ts';
 import type { BlockRef } from '../format/child-ref.ts';
 import type { Node } from '../format/node.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
 import type { IndexAccess } from './plan.ts';
 
-/** Entries of a leaf where no inner node tells. */
+/** Bytes of a key in an inner node that is not in memory. */
+const usualKeyBytes = 6;
+/** Entries of a leaf where not even the root tells. */
 const usualLeafEntries = 500;
 /** Children of a node that are looked at one by one; of more, as many are taken at even distances. */
 const fewChildren = 16;
@@ -73,8 +76,8 @@ function countAtHand(tree: Tree, node: Node, from: number, to: number): number {
   return sumOver(from, to, (i) => (tree.source.glanceChild(node, i) === undefined ? 0 : 1));
 }
 
-/** An inner node right above the leaves, of those in memory: the middle one of them. */
-function lowestInner(tree: Tree, root: Node): Node | undefined {
+/** An inner node as far down as there is one in memory, of those in the middle. */
+function lowestInner(tree: Tree, root: Node): Node {
   let node = root;
   while (node.level > 1) {
     const middle = node.count >> 1;
@@ -82,10 +85,17 @@ function lowestInner(tree: Tree, root: Node): Node | undefined {
     for (let i = 0; i < Math.min(node.count, fewChildren) && below === undefined; i++) {
       below = tree.source.glanceChild(node, (middle + i) % node.count);
     }
-    if (below === undefined) return undefined;
+    if (below === undefined) return node;
     node = below;
   }
-  return node.level === 1 ? node : undefined;
+  return node;
+}
+
+/** Leaves below an inner node whose children are not in memory: by their sizes, of which each entry takes as much as in the node. */
+function leavesBelow(node: Node): number {
+  const entryBytes = Math.max(1, (node.sizeBytes - node.prefixStart) / node.count);
+  const childBytes = sumOver(0, node.count - 1, (i) => node.child(i).sizeBytes) / node.count;
+  return node.count * Math.max(1, childBytes / entryBytes) ** (node.level - 1);
 }
 
 interface KnownEstimate {
@@ -110,13 +120,16 @@ function estimateAnew(tree: Tree, ref: BlockRef & { readonly level: number }): T
   const { count: entries, level, sizeBytes } = ref;
   const root = tree.glanceRoot();
   if (level === 0) return { entries, leaves: 1, level, atHand: root === undefined ? 0 : 1, leafBytes: sizeBytes };
-  const inner = root && lowestInner(tree, root);
-  if (inner === undefined) {
-    return { entries, leaves: Math.max(1, entries / usualLeafEntries), level, atHand: 0, leafBytes: sizeBytes };
+  if (root === undefined) {
+    // The length of a root right above the leaves tells how many there are.
+    const leaves = level === 1 ? sizeBytes / (childRefBytes + usualKeyBytes) : entries / usualLeafEntries;
+    return { entries, leaves: Math.min(entries, Math.max(1, leaves)), level, atHand: 0, leafBytes: sizeBytes };
   }
+  const inner = lowestInner(tree, root);
   const last = inner.count - 1;
-  const perLeaf = countChildren(inner, 0, last) / inner.count;
-  const atHand = countAtHand(tree, inner, 0, last) / inner.count;
+  const below = countChildren(inner, 0, last);
+  const perLeaf = below / (inner.level === 1 ? inner.count : leavesBelow(inner));
+  const atHand = inner.level === 1 ? countAtHand(tree, inner, 0, last) / inner.count : 0;
   const leafBytes = inner.child(inner.count >> 1).sizeBytes;
   return { entries, leaves: Math.max(1, entries / Math.max(1, perLeaf)), level, atHand, leafBytes };
 }
