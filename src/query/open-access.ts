@@ -26,7 +26,9 @@ import type { CompiledQuery, IndexAccess, IntersectionAccess, Plan, TableAccess 
 import type { QueryWork } from './query-work.ts';
 import { RowOrder } from './row-order.ts';
 import type { Filter } from './selector.ts';
+import { SortedLookups } from './sorted-lookups.ts';
 import { TableStream } from './table-stream.ts';
+import { estimateTree } from './tree-estimate.ts';
 
 /** What it takes to open the access of a plan. */
 export interface OpenOptions {
@@ -81,16 +83,25 @@ export function openTable(
   return new TableStream(state.shape.layout, cursor, descending, filter, work);
 }
 
+/** Where more of a table is in memory, its rows are found as fast in any order. */
+const mostlyAtHand = 0.9;
+
 /** The rows of an index's entries, unless unmerged commits have changed them. `use`: what entries are good for. */
 function openEntries(
-  { state, work }: OpenOptions,
+  { state, query, plan, needed, pacer, work }: OpenOptions,
   access: IndexAccess,
   filter: Filter,
   use?: EntryUse,
   probes: readonly KeyProbe[] = [],
 ): HitStream {
   const cursor = indexCursor(state.treeOf(access.index) as Tree, access);
-  if (use === undefined && probes.length === 0) return new IndexStream(state, access, cursor, filter, work);
+  if (use === undefined && probes.length === 0) {
+    // Where rows are not sorted afterwards, it may be over soon.
+    const mayStop = plan.ordered || (query.unordered === true && Number.isFinite(needed));
+    return access.oneValue || mayStop || estimateTree(state.tree).atHand > mostlyAtHand
+      ? new IndexStream(state, access, cursor, filter, work)
+      : new SortedLookups({ state, access, cursor, filter, work, pacer });
+  }
   return new EntryStream({ state, access, cursor, filter, work, use, probes });
 }
 

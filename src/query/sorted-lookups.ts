@@ -1,0 +1,104 @@
+/**
+ * Rows by way of an index in the order of their primary keys, where nobody asks for that of the index and not all of the table is
+ * in memory: many keys are collected and sorted first, so that a block is read once for all of its rows, and not again for each
+ * of them that comes after it has gone from the cache.
+ */
+import { CorruptionError } from '../base/errors.ts';
+import type { Pacer } from '../base/pacer.ts';
+import { KeyList } from '../format/key-list.ts';
+import type { TableState } from '../table/table-state.ts';
+import type { RunCursor } from '../tree/cursor.ts';
+import type { RowHit } from '../tree/tree.ts';
+import type { HitList, HitStream } from './hits.ts';
+import { endOfValue } from './index-cursor.ts';
+import { mostKeyBytes } from './intersection-stream.ts';
+import { LookupPace, Lookups } from './lookups.ts';
+import type { Found } from './lookups.ts';
+import type { IndexAccess } from './plan.ts';
+import type { QueryWork } from './query-work.ts';
+import type { Filter } from './selector.ts';
+
+export interface SortedLookupsOptions {
+  readonly state: TableState;
+  readonly access: IndexAccess;
+  readonly cursor: RunCursor;
+  readonly filter: Filter;
+  readonly work: QueryWork;
+  readonly pacer: Pacer;
+}
+
+export class SortedLookups implements HitStream {
+  readonly #options: SortedLookupsOptions;
+  readonly #pace: LookupPace;
+  /** Of the entries that are looked up now, in the order of {@link #order}. */
+  #keys = new KeyList();
+  #order: Uint32Array = new Uint32Array(0);
+  #next = 0;
+  #ended = false;
+
+  constructor(options: SortedLookupsOptions) {
+    this.#options = options;
+    this.#pace = new LookupPace(options.state.tree.source.memory);
+  }
+
+  next(hits: HitList): boolean | Promise<boolean> {
+    if (this.#next < this.#order.length) return this.#lookUp(hits);
+    return this.#ended ? false : this.#collect().then(() => this.next(hits));
+  }
+
+  #lookUp(hits: HitList): true | Promise<true> {
+    const { filter, work } = this.#options;
+    const lookups = new Lookups(filter, hits, work);
+    const end = Math.min(this.#order.length, this.#next + this.#pace.step(Number.POSITIVE_INFINITY));
+    while (this.#next < end) lookups.add(this.#findUnlessOverlaid(this.#keys.key(this.#order[this.#next++] as number)));
+    return lookups.finish();
+  }
+
+  /** Takes the keys of the next entries, as many as there is room for. */
+  async #collect(): Promise<void> {
+    const { state, access, cursor, work, pacer } = this.#options;
+    const most = mostKeyBytes(state);
+    const keys = new KeyList();
+    let entry: Uint8Array = new Uint8Array(256);
+    while (keys.sizeBytes < most) {
+      cursor.expect?.(Number.POSITIVE_INFINITY);
+      let more = cursor.next();
+      if (more instanceof Promise) more = await more;
+      this.#ended = !more;
+      if (!more) break;
+      const { node, from, to } = cursor;
+      for (let i = from; i < to; i++) {
+        const length = node.keyLength(i);
+        if (length > entry.length) entry = new Uint8Array(length * 2);
+        node.copyKey(i, entry, 0);
+        keys.writer.appendRange(entry, endOfValue(node, entry, length, access.index), length);
+        keys.end();
+      }
+      work.entries += to - from;
+      if (pacer.due()) await pacer.pause();
+    }
+    this.#order = await keys.sorted(pacer);
+    this.#keys = keys;
+    this.#next = 0;
+  }
+
+  /** The row with a key; none if a commit that is not merged yet has changed it. */
+  #findUnlessOverlaid(key: Uint8Array): Found | Promise<Found> {
+    const overlaid = this.#options.state.isOverlaid(key);
+    if (overlaid instanceof Promise) return overlaid.then((is) => (is ? undefined : this.#find(key)));
+    return overlaid ? undefined : this.#find(key);
+  }
+
+  #find(key: Uint8Array): RowHit | Promise<RowHit> {
+    const found = this.#options.state.tree.lookup(key);
+    if (found instanceof Promise) return found.then((hit) => hit ?? this.#missing());
+    return found ?? this.#missing();
+  }
+
+  #missing(): never {
+    const { state, access } = this.#options;
+    const { name } = this.#options.cursor.node;
+    const table = `table '${state.shape.name}'`;
+    throw new CorruptionError(name, `Index '${access.index.name}' has an entry for a row that ${table} has not`);
+  }
+}
