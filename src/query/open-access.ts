@@ -18,6 +18,7 @@ import { IndexStream } from './index-stream.ts';
 import { IntersectionStream } from './intersection-stream.ts';
 import type { KeyProbe } from './key-probe.ts';
 import { KeyStream } from './lookups.ts';
+import { JoinedStreams } from './joined-streams.ts';
 import { LayerStream } from './layer-stream.ts';
 import { MergedStream, PreparedStream } from './merged-stream.ts';
 import { collect, LongValueStream } from './ordered-stream.ts';
@@ -58,7 +59,7 @@ export function openAccess(options: OpenOptions): HitStream {
     case 'intersection':
       return openIndex(options, access);
     case 'union':
-      return new ConcatenatedStream(
+      return new JoinedStreams(
         access.parts.map((part) => {
           return openAccess({
             ...options,

@@ -7,6 +7,7 @@ import type { Batch } from '../../src/batch/batch.ts';
 import type { Database } from '../../src/database.ts';
 import { Types } from '../../src/format/types.ts';
 import type { StoreDbOptions } from '../../src/options.ts';
+import type { Query } from '../../src/query/builder.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
 import { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
 
@@ -294,6 +295,32 @@ describe('read-ahead', () => {
     );
     expect(joined.result).toBe(100 * 101);
     expect(joined.tookMs).toBeLessThanOrEqual(14 * requestMs);
+  });
+
+  it('begins the branches of a union together', async () => {
+    const world = await open(stored);
+    await innerNodes(world);
+    const { db, measure } = world;
+    // In turns by an index and by primary keys, so that no one access has all of them.
+    const starts = Array.from({ length: 24 }, (_, i) => i * 800);
+    const query = (): Query =>
+      db
+        .query('readings')
+        .where(({ or, and, is }) =>
+          or(
+            ...starts.map((at, i) =>
+              i % 2 === 0 ? is('value', '=', at) : and(is('id', '>=', at), is('id', '<', at + 3)),
+            ),
+          ),
+        );
+    expect((await query().explain()).access).toBe('union');
+    const { result, tookMs, gets } = await measure(() => query().execute());
+    const expected = Array.from({ length: rows }, (_, id) => row(id)).filter(({ id, value }) => {
+      return starts.some((at, i) => (i % 2 === 0 ? value === at : id >= at && id < at + 3));
+    });
+    expect(result).toEqual(expected);
+    expect(gets).toBeGreaterThan(20);
+    expect(tookMs).toBeLessThanOrEqual(16 * requestMs);
   });
 
   it('looks rows up together that commits changed which are not merged, to count', async () => {
