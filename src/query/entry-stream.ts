@@ -125,7 +125,7 @@ export class EntryStream implements HitStream {
 
   #advance(): boolean | Promise<boolean> {
     const all = this.#tests.empty && this.#filter.empty && this.#probes.length === 0;
-    this.#cursor.expect?.(all ? this.#room + this.#beyond : Number.POSITIVE_INFINITY);
+    this.#cursor.expect?.(all ? this.#room + this.#beyond : Number.POSITIVE_INFINITY, this.#room);
     const moved = this.#cursor.next();
     return moved instanceof Promise ? moved.then((more) => this.#enter(more)) : this.#enter(moved);
   }

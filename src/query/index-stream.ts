@@ -41,6 +41,8 @@ export class IndexStream implements HitStream {
   #from = 0;
   #to = 0;
   #ended = false;
+  /** Whether rows were looked up before. */
+  #goesOn = false;
 
   constructor(state: TableState, access: IndexAccess, cursor: RunCursor, filter: Filter, work: QueryWork) {
     this.#state = state;
@@ -71,7 +73,9 @@ export class IndexStream implements HitStream {
     let left = most;
     while (left > 0 && hits.count < wanted) {
       if (this.#from >= this.#to) {
-        this.#cursor.expect?.(this.#filter.empty ? wanted - (most - left) : Number.POSITIVE_INFINITY);
+        // Where rows are tested, the first that is found is often enough: more runs are looked at together from then on.
+        if (left < most && !this.#filter.empty && !this.#goesOn) break;
+        this.#cursor.expect?.(this.#filter.empty ? wanted - (most - left) : Number.POSITIVE_INFINITY, left);
         const moved = this.#cursor.next();
         const rest = left;
         if (moved instanceof Promise) return moved.then((more) => this.#goOn(more, lookups, hits, rest, wanted));
@@ -79,11 +83,13 @@ export class IndexStream implements HitStream {
       }
       left -= this.#lookUp(lookups, left);
     }
+    this.#goesOn = true;
     return lookups.finish();
   }
 
   #goOn(more: boolean, lookups: Lookups, hits: HitList, left: number, wanted: number): true | Promise<true> {
-    return this.#enter(more) ? this.#fill(lookups, hits, left, wanted) : lookups.finish();
+    if (this.#enter(more)) return this.#fill(lookups, hits, left, wanted);
+    return lookups.finish();
   }
 
   /** The cursor has come to a run, or to the end. */
@@ -98,7 +104,8 @@ export class IndexStream implements HitStream {
   /** Looks up rows of the run, up to `most`. Returns how many. */
   #lookUp(lookups: Lookups, most: number): number {
     const { tree } = this.#state;
-    const places = RowPlaces.of(this.#cursor.node, tree);
+    const { node } = this.#cursor;
+    const places = RowPlaces.of(node, tree);
     const count = Math.min(most, this.#to - this.#from);
     for (let left = count; left > 0; left--) {
       const i = this.#descending ? --this.#to : this.#from++;
@@ -117,7 +124,7 @@ export class IndexStream implements HitStream {
       }
       // Reading it may replace the array that it is read into.
       length ??= this.#readPrimaryKey(i);
-      lookups.add(this.#find(primaryKey, length, places, i));
+      lookups.add(this.#find(primaryKey, length, node, places, i));
     }
     this.#work.entries += count;
     return count;
@@ -138,7 +145,7 @@ export class IndexStream implements HitStream {
   }
 
   /** Searches for a row. `places` is to remember that it is the one of entry `i`. */
-  #find(key: Uint8Array, length: number, places?: RowPlaces, i = 0): RowHit | Promise<RowHit> {
+  #find(key: Uint8Array, length: number, { name }: Node, places?: RowPlaces, i = 0): RowHit | Promise<RowHit> {
     const { tree } = this.#state;
     const near = this.#leaf;
     if (near !== undefined) {
@@ -150,10 +157,9 @@ export class IndexStream implements HitStream {
     }
     const found = tree.lookup(key, length);
     if (found instanceof Promise) {
-      const { name } = this.#cursor.node;
       return found.then((hit) => hit ?? this.#missing(name));
     }
-    if (found === undefined) return this.#missing(this.#cursor.node.name);
+    if (found === undefined) return this.#missing(name);
     const { source, base } = found;
     if (!(source instanceof Node)) return found;
     if (source.broken === undefined) places?.note(tree, i, tree.path, source.numberOf(base));
@@ -167,8 +173,10 @@ export class IndexStream implements HitStream {
   #findUnlessOverlaid(length: number): Found | Promise<Found> {
     const key = primaryKey.slice(0, length);
     const overlaid = this.#state.isOverlaid(key);
-    if (overlaid instanceof Promise) return overlaid.then((is) => (is ? undefined : this.#find(key, length)));
-    return overlaid ? undefined : this.#find(key, length);
+    // The cursor may have gone on when that is known.
+    const { node } = this.#cursor;
+    if (overlaid instanceof Promise) return overlaid.then((is) => (is ? undefined : this.#find(key, length, node)));
+    return overlaid ? undefined : this.#find(key, length, node);
   }
 
   #missing(name: string): never {

@@ -14,7 +14,14 @@ interface Part {
   /** Rows that it gave before its turn. */
   readonly early: HitList;
   /** What it answered when it was begun, until that is taken. */
-  moved: boolean | Promise<boolean> | undefined;
+  moved: Promise<boolean> | undefined;
+}
+
+/** Whatever is wrong is told to whoever comes to the stream, also what it throws at once. */
+function begin({ stream, early }: Part): Promise<boolean> {
+  const moved = (async (): Promise<boolean> => stream.next(early))();
+  moved.catch(() => undefined);
+  return moved;
 }
 
 /** The next ones are begun once a second one must be waited for. */
@@ -53,10 +60,7 @@ export class JoinedStreams implements HitStream {
     const end = Math.min(this.#parts.length, this.#at + 1 + this.#window);
     for (let i = Math.max(this.#at + 1, this.#begun); i < end; i++) {
       const part = this.#parts[i] as Part;
-      const moved = part.stream.next(part.early);
-      // Whoever comes to the stream is told what is wrong.
-      if (moved instanceof Promise) moved.catch(() => undefined);
-      part.moved = moved;
+      part.moved = begin(part);
     }
     this.#begun = Math.max(this.#begun, end);
   }

@@ -35,6 +35,8 @@ export class SortedLookups implements HitStream {
   #order: Uint32Array = new Uint32Array(0);
   #next = 0;
   #ended = false;
+  /** The last leaf of the index that keys are from. */
+  #leafName = '';
 
   constructor(options: SortedLookupsOptions) {
     this.#options = options;
@@ -67,6 +69,7 @@ export class SortedLookups implements HitStream {
       this.#ended = !more;
       if (!more) break;
       const { node, from, to } = cursor;
+      this.#leafName = node.name;
       for (let i = from; i < to; i++) {
         const length = node.keyLength(i);
         if (length > entry.length) entry = new Uint8Array(length * 2);
@@ -97,8 +100,10 @@ export class SortedLookups implements HitStream {
 
   #missing(): never {
     const { state, access } = this.#options;
-    const { name } = this.#options.cursor.node;
     const table = `table '${state.shape.name}'`;
-    throw new CorruptionError(name, `Index '${access.index.name}' has an entry for a row that ${table} has not`);
+    throw new CorruptionError(
+      this.#leafName,
+      `Index '${access.index.name}' has an entry for a row that ${table} has not`,
+    );
   }
 }

@@ -10,7 +10,7 @@ const widestWindow = 32;
 /** A cursor that has been moved to its first run before its turn. */
 interface Begun {
   readonly cursor: RunCursor;
-  readonly moved: boolean | Promise<boolean>;
+  readonly moved: Promise<boolean>;
 }
 
 /**
@@ -23,9 +23,10 @@ export class CursorSequence implements RunCursor {
   readonly #memory: ReadMemory | undefined;
   #at = -1;
   #expected = 0;
+  #together = 0;
   #current: RunCursor | undefined;
   /** What came of moving the present cursor ahead, until that is taken. */
-  #moved: boolean | Promise<boolean> | undefined;
+  #moved: Promise<boolean> | undefined;
   /** Those after the present one, in their order. */
   readonly #begun: Begun[] = [];
   #window = 0;
@@ -45,8 +46,9 @@ export class CursorSequence implements RunCursor {
     this.#current?.expect?.(this.#expected);
   }
 
-  expect(entries: number): void {
+  expect(entries: number, together: number = entries): void {
     this.#expected = entries;
+    this.#together = together;
     this.#current?.expect?.(entries);
   }
 
@@ -85,8 +87,10 @@ export class CursorSequence implements RunCursor {
   #readAhead(): void {
     if (this.#memory === undefined || this.#at === 0) return;
     this.#window = Math.min(widestWindow, Math.max(firstWindow, this.#window * 2));
-    // Each has one entry at least, mostly.
-    const most = Math.min(this.#window, this.#expected - 1, this.#count - this.#at - 1);
+    const { aheadBytes, blockBytes } = this.#memory;
+    // Each has one entry at least, mostly. And each holds a block until its turn comes.
+    const useful = Math.min(this.#expected, this.#together, Math.max(1, Math.floor(aheadBytes / blockBytes))) - 1;
+    const most = Math.min(this.#window, useful, this.#count - this.#at - 1);
     while (this.#begun.length < most) {
       const begun = this.#begin(this.#at + this.#begun.length + 1, this.#memory);
       if (begun === undefined) return;
@@ -99,11 +103,10 @@ export class CursorSequence implements RunCursor {
     const { blockBytes } = memory;
     if (!memory.beginAhead(blockBytes)) return undefined;
     const cursor = this.#make(i);
-    const moved = cursor.next();
+    // Also what it throws at once is told to whoever comes to it.
+    const moved = (async (): Promise<boolean> => cursor.next())();
     const end = (): void => memory.endAhead(blockBytes);
-    // Whoever comes to the cursor is told what is wrong.
-    if (moved instanceof Promise) moved.then(end, end);
-    else end();
+    moved.then(end, end);
     return { cursor, moved };
   }
 }

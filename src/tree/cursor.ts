@@ -27,9 +27,9 @@ export interface RunCursor {
   next(): boolean | Promise<boolean>;
   /**
    * Says how many entries are likely to be wanted beyond the present run, so that leaves may be read ahead. Without it none
-   * are.
+   * are. `together`: how many of them are looked at before it is decided whether there is to be more.
    */
-  expect?(entries: number): void;
+  expect?(entries: number, together?: number): void;
 }
 
 export class TreeCursor implements RunCursor {

@@ -232,6 +232,47 @@ describe('read-ahead', () => {
     }
   });
 
+  it('looks for a first row that passes a test without looking up others in vain', async () => {
+    const apart = Array.from({ length: 100 }, (_, i) => i * 199);
+    for (const direction of ['asc', 'desc'] as const) {
+      const world = await open(stored);
+      await innerNodes(world);
+      const { db, measure } = world;
+      const { gets, result } = await measure(() =>
+        db
+          .query(readings)
+          .where('value', 'IN', apart)
+          .where('text', '!=', 'none')
+          .orderBy('value', direction)
+          .limit(1)
+          .execute(),
+      );
+      expect(result).toHaveLength(1);
+      expect(gets).toBeLessThanOrEqual(3);
+    }
+  });
+
+  it('looks rows up together beside a large commit that waits and is not in memory', async () => {
+    const changed = await copied();
+    const options = { mergePolicy: { minCommits: 1000 }, maxMemoryBytes: 4 * 1024 * 1024 };
+    const { db, environment } = await open(changed, options);
+    const batch = db.batch();
+    for (let id = 0; id < rows; id += 2) void batch.upsert(readings, { ...row(id), text: 'x'.repeat(1000) });
+    const put = changed.put.bind(changed);
+    changed.put = (key, body, given) =>
+      key.includes('/data') ? Promise.reject(new Error('full')) : put(key, body, given);
+    await environment.run(batch.flush());
+    const values = [7919, 5000, 123, 9000];
+    for (const direction of ['asc', 'desc'] as const) {
+      const found = await environment.run(
+        db.query(readings).where('value', 'IN', values).orderBy('value', direction).execute(),
+      );
+      const expected = Array.from({ length: rows }, (_, id) => id).filter((id) => values.includes(row(id).value));
+      expect(found.map(({ id }) => id).toSorted((a, b) => a - b)).toEqual(expected);
+      for (const { id, text } of found) expect(text?.startsWith('xx')).toBe(id % 2 === 0);
+    }
+  });
+
   it('is done where rows are made of the entries of an index, one chunk of them after the other', async () => {
     const { db, measure } = await open(stored);
     const { tookMs, gets, result } = await measure(() => db.query(readings).select('value').orderBy('value').execute());
