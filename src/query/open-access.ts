@@ -124,11 +124,13 @@ function openIndex(options: OpenOptions, access: IndexAccess | IntersectionAcces
   const long = plan.order.some(({ field }) => isTextField(field) && field !== state.shape.primaryKey);
   if (!long && changes === undefined) return stream;
   const order = new RowOrder(state.shape, plan.order);
-  if (long) stream = new LongValueStream(stream, order);
+  const { needed, pacer } = options;
+  const sorted = { order, needed, holdsBlocks: true, memory: state.tree.source.memory, pacer };
+  if (long) stream = new LongValueStream(stream, sorted);
   if (changes === undefined) return stream;
   const { streams, isOrdered } = changes;
   if (!isOrdered) return new MergedStream(stream, [sortedStream(streams, order, options)], order);
-  const others = long ? streams.map((one) => new LongValueStream(one, order)) : streams;
+  const others = long ? streams.map((one) => new LongValueStream(one, { ...sorted, holdsBlocks: false })) : streams;
   return new MergedStream(stream, others, order);
 }
 
