@@ -8,7 +8,7 @@
 import { BatchStateError, CommitOutcomeUnknownError, TriggerDepthError } from '../base/errors.ts';
 import type { Environment } from '../base/env.ts';
 import type { DocumentOf, SchemaDefinition } from '../table/schema.ts';
-import type { Overlay } from '../table/query-host.ts';
+import type { Overlay, ReadThrough } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RegisteredTrigger, TriggerOperation } from '../table/trigger.ts';
@@ -225,13 +225,13 @@ export class Batch implements Overlay {
    *
    * @hidden For queries.
    */
-  async overlayOn(state: TableState): Promise<TableState> {
-    const below = this.#parent === undefined ? state : await this.#parent.overlayOn(state);
+  async overlayOn(state: TableState, through?: ReadThrough): Promise<TableState> {
+    const below = this.#parent === undefined ? state : await this.#parent.overlayOn(state, through);
     let overlaid = below;
     for (const operations of [this.#undecided?.operations, this.#committing]) {
-      if (operations !== undefined) overlaid = await operations.overlayOn(overlaid);
+      if (operations !== undefined) overlaid = await operations.overlayOn(overlaid, undefined, through);
     }
-    return this.#operations.overlayOn(overlaid, this.#host);
+    return this.#operations.overlayOn(overlaid, this.#host, through);
   }
 
   #addDocument(kind: Operation, table: TableRef, document: unknown): Promise<void> {

@@ -1,6 +1,7 @@
 /** Everything that a batch holds: its operations by table, and the blobs that they bring with them. */
 import type { Environment } from '../base/env.ts';
 import { randomUuid } from '../base/ids.ts';
+import type { ReadThrough } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import { Operation, TableOperations } from './operations.ts';
@@ -77,9 +78,9 @@ export class OperationSet {
 
   /**
    * A state with these operations on top; the same state if there are none on its table. `reader` is told of the rows
-   * that updates are laid over, of which the fields that they do not name show through.
+   * that updates are laid over, of which the fields that they do not name show through; they are read through `through`.
    */
-  async overlayOn(state: TableState, reader?: RowReader): Promise<TableState> {
+  async overlayOn(state: TableState, reader?: RowReader, through?: ReadThrough): Promise<TableState> {
     const { name } = state.shape;
     const list = this.#lists.get(name);
     if (list === undefined || list.count === 0) return state;
@@ -93,7 +94,7 @@ export class OperationSet {
     for (let i = from; i < count; i++) {
       if (list.kind(i) === Operation.update) reader?.rowRead?.(state.shape, list.keys.key(i));
     }
-    const layer = await overlayLayer(list, from, below, this.environment);
+    const layer = await overlayLayer(list, from, through?.(below) ?? below, this.environment);
     const overlaid = layer === undefined ? below : below.withLayer(layer);
     if (list.count === count) this.#overlays.set(name, { base: state, list, count, overlaid });
     return overlaid;

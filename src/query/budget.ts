@@ -14,8 +14,7 @@ import type { Plan } from './plan.ts';
 export interface BudgetLimits {
   /**
    * Blocks that the query needs and that are not in memory: each takes a request, unless a `cacheDriver` has it. One that
-   * another query is reading at the same time counts for both. What it takes to catch up first, or to lay a batch over,
-   * does not count.
+   * another query is reading at the same time counts for both. What it takes to catch up first does not count.
    */
   readonly requests?: number;
   /** Bytes of these blocks. */
@@ -117,7 +116,7 @@ export class BudgetMeter implements BlockMeter {
     const message =
       `The query on table '${this.#table}' was given up: it needs more than the ${allowed} of its budget. By then it had used ` +
       `${used.requests} requests, ${used.bytes} bytes and ${used.ms} ms. ` +
-      (this.plan === undefined ? 'It had not begun to read rows.' : adviceOn(this.plan));
+      (this.plan === undefined ? 'It had not come to rows of its own: it was catching up, or reading what updates of the overlay are laid over.' : adviceOn(this.plan));
     return new BudgetExceededError(limit, used, message);
   }
 

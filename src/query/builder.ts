@@ -175,7 +175,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     if (this.#budget !== undefined || this.#host.queried !== undefined || signal !== undefined) {
       return this.#run(written, options, rows);
     }
-    return runOnState(this.#runOptions(true), (state, _, ends) => {
+    return runOnState(this.#runOptions(undefined, true), (state, _, ends) => {
       return (
         (rowByKey(this.#host, state, written) as R[] | Promise<R[]> | undefined) ??
         this.#onState(state, written, ends, rows)
@@ -267,7 +267,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     const written = this.#written();
     const meter = this.#meter();
     const iterator = new RowIterator(
-      this.#runOptions(),
+      this.#runOptions(meter),
       (state, sorts) => this.#execution(state, { ...written, sorts }, undefined, meter),
       meter,
     );
@@ -333,7 +333,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     const meter = this.#meter();
     const run = (): Promise<T> => {
       // What is metered is done once.
-      return runOnState(this.#runOptions(meter === undefined), (state, _, ends) => {
+      return runOnState(this.#runOptions(meter, meter === undefined), (state, _, ends) => {
         return this.#onState(state, written, eitherOf(options.signal, ends), work, meter);
       });
     };
@@ -355,8 +355,9 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     return this.#budget && new BudgetMeter(this.#host.environment, this.#table, this.#budget);
   }
 
-  #runOptions(ahead = false): RunOptions {
-    return { host: this.#host, table: this.#table, overlay: this.#overlay, ahead };
+  #runOptions(meter?: BudgetMeter, ahead = false): RunOptions {
+    const through = meter && ((state: TableState) => meter.metered(state));
+    return { host: this.#host, table: this.#table, overlay: this.#overlay, through, ahead };
   }
 
   #written(): WrittenQuery {

@@ -1,7 +1,7 @@
 /** Runs work on the present state of a table, and again on a newer one if its blocks were taken away meanwhile. */
 import { AbortedError, SnapshotExpiredError } from '../base/errors.ts';
 import { untilAborted } from '../base/until-aborted.ts';
-import type { Overlay, QueryHost } from '../table/query-host.ts';
+import type { Overlay, QueryHost, ReadThrough } from '../table/query-host.ts';
 import type { TableState } from '../table/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import { workAhead } from './work-ahead.ts';
@@ -19,6 +19,8 @@ export interface RunOptions {
   readonly host: QueryHost;
   readonly table: string;
   readonly overlay: Overlay | undefined;
+  /** What laying it over a state takes is read through this. */
+  readonly through?: ReadThrough | undefined;
   /** Whether the work may begin on a state that may turn out not to be the present one, and be done again. */
   readonly ahead?: boolean;
 }
@@ -82,7 +84,7 @@ export function runOnState<T>(options: RunOptions, work: Work<T>): Promise<T> {
 }
 
 async function runUntilKept<T>(
-  { host, table, overlay }: RunOptions,
+  { host, table, overlay, through }: RunOptions,
   work: Work<T>,
   { stored: begun, result, failure }: Attempt<T>,
 ): Promise<T> {
@@ -92,7 +94,7 @@ async function runUntilKept<T>(
     try {
       if (attempt === 1 && failure !== undefined) throw failure.error;
       if (attempt === 1 && result !== undefined) return await result;
-      const state = overlay === undefined ? stored : await overlay.overlayOn(stored);
+      const state = overlay === undefined ? stored : await overlay.overlayOn(stored, through);
       return await work(state, stored);
     } catch (error) {
       if (!(error instanceof BlockGone) || !(await host.viewMovedOn(stored))) throw error;

@@ -7,14 +7,18 @@ import type { TableShape } from './table-shape.ts';
 import type { TableState } from './table-state.ts';
 import type { PriceTable } from '../storage/prices.ts';
 
+/** The same state, but whoever made it hears of what is read of it. */
+export type ReadThrough = (state: TableState) => TableState;
+
 /** Something whose unflushed writes can be laid over a table: a batch. */
 export interface Overlay {
   /**
-   * The state with the overlay's writes on top; the same state if it has none for this table.
+   * The state with the overlay's writes on top; the same state if it has none for this table. What that takes to be read
+   * is read through `through`, if it is given.
    *
    * @hidden
    */
-  overlayOn(state: TableState): Promise<TableState>;
+  overlayOn(state: TableState, through?: ReadThrough): Promise<TableState>;
 }
 
 /** Holds on to a state on behalf of a loop that takes long. */

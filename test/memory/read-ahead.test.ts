@@ -302,6 +302,27 @@ describe('read-ahead', () => {
     expect(overlaid.tookMs).toBeLessThanOrEqual(20 * requestMs);
   });
 
+  it('counts in a budget what it takes to overlay a batch, as what the query reads itself', async () => {
+    const { db, measure } = await open(stored);
+    const batch = db.batch();
+    for (let id = 0; id < rows; id += 1000) void batch.update(readings, { id, kind: 'new' });
+    const query = db.query(readings).where('id', '=', 5).overlay(batch);
+    await innerNodes({ db, measure });
+    const fresh = await open(stored);
+    const again = fresh.db.batch();
+    for (let id = 0; id < rows; id += 1000) void again.update(readings, { id, kind: 'new' });
+    const refused = await fresh.measure(async () => {
+      const tight = fresh.db.query(readings).where('id', '=', 5).overlay(again).budget({ requests: 10 });
+      return tight.execute().catch((error: unknown) => error);
+    });
+    expect(refused.result).toMatchObject({ code: 'BUDGET_EXCEEDED', limit: 'requests', used: { requests: 10 } });
+    expect((refused.result as Error).message).toContain('overlay');
+    // Those are in memory here.
+    expect((await measure(() => query.budget({ requests: 0 }).execute())).result).toHaveLength(1);
+    const roomy = fresh.db.query(readings).where('id', '=', 5).overlay(again).budget({ requests: 25 });
+    expect((await fresh.measure(() => roomy.execute())).result).toMatchObject([{ id: 5 }]);
+  });
+
   it('reads together what a merge changes, of rows and of an index', async () => {
     const changed = await copied();
     const writer = await open(changed, { mergePolicy: { minCommits: 1000 } });
