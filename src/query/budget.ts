@@ -116,7 +116,9 @@ export class BudgetMeter implements BlockMeter {
     const message =
       `The query on table '${this.#table}' was given up: it needs more than the ${allowed} of its budget. By then it had used ` +
       `${used.requests} requests, ${used.bytes} bytes and ${used.ms} ms. ` +
-      (this.plan === undefined ? 'It had not come to rows of its own: it was catching up, or reading what updates of the overlay are laid over.' : adviceOn(this.plan));
+      (this.plan === undefined
+        ? 'It had not come to rows of its own: it was catching up, or reading what updates of the overlay are laid over.'
+        : adviceOn(this.plan));
     return new BudgetExceededError(limit, used, message);
   }
 

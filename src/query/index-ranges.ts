@@ -26,6 +26,8 @@ export interface IndexRanges {
   readonly used: number;
   /** Whether all entries in the ranges are of one value in every field. */
   readonly oneValue: boolean;
+  /** Whether all entries of a range are of one value in the first field. */
+  readonly ofValues: boolean;
 }
 
 /** So many ranges may come of several lists of values; the last of the lists is otherwise left to be tested on rows. */
@@ -47,7 +49,7 @@ export function indexRanges(byField: readonly (FieldAccess | undefined)[]): Inde
   const [first] = byField;
   // Most have one field: then there is nothing to be put together.
   if (byField.length === 1 && first?.keys?.kind === 'ranges') {
-    return { ranges: first.keys.ranges, covered: first.covered, used: 1, oneValue: false };
+    return { ranges: first.keys.ranges, covered: first.covered, used: 1, oneValue: false, ofValues: false };
   }
   let values: Uint8Array[] = [noBytes];
   let used = 0;
@@ -58,7 +60,8 @@ export function indexRanges(byField: readonly (FieldAccess | undefined)[]): Inde
     if (keys.kind === 'ranges') {
       if (used > 0 && values.length * keys.ranges.length > maxRanges) break;
       const ranges = values.flatMap((before) => keys.ranges.map((range) => rangeBehind(before, range)));
-      return { ranges, covered: [...covered, ...access.covered], used: used + 1, oneValue: false };
+      const all = [...covered, ...access.covered];
+      return { ranges, covered: all, used: used + 1, oneValue: false, ofValues: used > 0 };
     }
     const { components } = keys;
     if (components.length > 1 && used > 0 && values.length * components.length > maxRanges) break;
@@ -70,7 +73,7 @@ export function indexRanges(byField: readonly (FieldAccess | undefined)[]): Inde
     used++;
   }
   const ranges = used === 0 ? [{}] : values.map(rangeOfComponent);
-  return { ranges, covered, used, oneValue: used === byField.length && ranges.length === 1 };
+  return { ranges, covered, used, oneValue: used === byField.length && ranges.length === 1, ofValues: used > 0 };
 }
 
 /**

@@ -2,17 +2,20 @@
  * Reads that planning may spend. How many entries of an index a condition selects cannot be told while the leaves at the
  * ends of its ranges are not in memory: reading those takes a request or two, and the wrong plan may take many more.
  */
+import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import { loadChild } from '../tree/tree.ts';
 import type { Tree } from '../tree/tree.ts';
-import type { Candidate } from './plan.ts';
+import type { Access, Candidate } from './plan.ts';
 import type { Estimated } from './plan-cost.ts';
 
 /** A plan that takes fewer reads is taken as it is. */
 const fewReads = 4;
 /** Ranges of a candidate that are looked at. */
 const maxRanges = 2;
+/** The same of all the branches of a union. */
+const maxUnionRanges = 8;
 
 /** Reads what lies on the way to a key. */
 async function readTowards(tree: Tree, key: Uint8Array): Promise<void> {
@@ -24,7 +27,7 @@ async function readTowards(tree: Tree, key: Uint8Array): Promise<void> {
 }
 
 function isGuessed({ candidate: { access }, access: { exact } }: Estimated): boolean {
-  return !exact && (access.kind === 'index' || access.kind === 'intersection');
+  return !exact && (access.kind === 'index' || access.kind === 'intersection' || access.kind === 'union');
 }
 
 /** In how many leaves of an index a range lies is known. How many rows are looked up is not, unless none are. */
@@ -37,6 +40,8 @@ export function isWorthProbing(best: Estimated, all: readonly Estimated[]): bool
   const uncertain = all.filter((one) => isUncertain(one));
   // Of two that look good, one may be far worse than it looks.
   if (uncertain.includes(best) && all.filter((one) => isGuessed(one)).length > 1) return true;
+  // A union reads these leaves before all others.
+  if (uncertain.includes(best) && best.candidate.access.kind === 'union') return true;
   return best.estimate.indexReads + best.estimate.tableReads > fewReads && uncertain.length > 0;
 }
 
@@ -52,8 +57,25 @@ interface End {
 }
 
 function endsOf(state: TableState, { access }: Candidate): End[] {
-  if (access.kind !== 'index') return [];
-  const tree = state.treeOf(access.index) as Tree;
-  const ends = access.ranges.slice(0, maxRanges).flatMap(({ from, to }: KeyRange) => [from, to]);
-  return ends.filter((key) => key !== undefined).map((key) => ({ tree, key }));
+  return guessedRanges(access).flatMap(({ index, range: { from, to } }) => {
+    const tree = state.treeOf(index) as Tree;
+    return [from, to].filter((key) => key !== undefined).map((key) => ({ tree, key }));
+  });
+}
+
+interface IndexRange {
+  readonly index: TableIndex;
+  readonly range: KeyRange;
+}
+
+/** Those that are looked at. What a union has in the table is counted, or not guessed at. */
+function guessedRanges(access: Access): readonly IndexRange[] {
+  switch (access.kind) {
+    case 'index':
+      return access.ranges.slice(0, maxRanges).map((range) => ({ index: access.index, range }));
+    case 'union':
+      return access.parts.flatMap(({ plan }) => guessedRanges(plan.access)).slice(0, maxUnionRanges);
+    default:
+      return [];
+  }
 }

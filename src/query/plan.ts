@@ -46,6 +46,8 @@ export interface IndexAccess {
   readonly index: TableIndex;
   /** Whether all entries are of one value in each field; they are then read by primary key, in the direction given. */
   readonly oneValue: boolean;
+  /** Whether all entries of a range are of one value in the first field. */
+  readonly ofValues: boolean;
   /** Ascending, also where the access descends. */
   readonly ranges: readonly KeyRange[];
   readonly descending: boolean;
@@ -279,7 +281,7 @@ class Planner {
       this.#add({ kind: 'nothing' }, true);
       return;
     }
-    const { used, oneValue } = found;
+    const { used, oneValue, ofValues } = found;
     const direction = oneValue ? this.#keyDirection : this.#directionOf(index);
     const ordered = direction !== undefined;
     const descending = direction === 'descending';
@@ -292,7 +294,7 @@ class Planner {
       const use = this.#useOf(index, []);
       const isInstead = use?.only === true && (counts !== true || asked.length > 0);
       if (!isInstead && !isShort) return;
-      this.#add({ kind: 'index', index, oneValue, ranges: found.ranges, descending }, ordered, [], use);
+      this.#add({ kind: 'index', index, oneValue, ofValues, ranges: found.ranges, descending }, ordered, [], use);
       return;
     }
     const position = this.#query.conditions.find((condition) => condition instanceof PositionCondition);
@@ -300,7 +302,7 @@ class Planner {
     const behind = oneValue ? position?.keysWithin((found.ranges[0] as KeyRange).from as Uint8Array) : undefined;
     const ranges = behind === undefined ? found.ranges : intersectAll(found.ranges, [behind]);
     const covered = behind === undefined ? found.covered : [...found.covered, position as Condition];
-    const access: Access = { kind: 'index', index, oneValue, ranges, descending };
+    const access: Access = { kind: 'index', index, oneValue, ofValues, ranges, descending };
     this.#add(ranges.length === 0 ? { kind: 'nothing' } : access, ordered, covered, this.#useOf(index, covered));
   }
 

@@ -27,6 +27,9 @@ const partOfPair = 0.15;
  */
 const entriesOfValue = 2;
 
+/** Of fewer values the number of entries says nothing of others. */
+const fewestCounted = 2;
+
 /** The shape of a tree. */
 export interface TreeEstimate {
   readonly entries: number;
@@ -234,21 +237,29 @@ function estimateRange(tree: Tree, { from, to }: KeyRange, shape: TreeEstimate, 
   return counter;
 }
 
-/** Ranges of the tree, together. */
+/** Ranges of the tree, together. Where some values were counted, those that are guessed are taken to be like them. */
 export function estimateRanges(tree: Tree, ranges: readonly KeyRange[], ofValues = false): RangeEstimate {
   const shape = estimateTree(tree);
   const sum = { entries: 0, leaves: 0, missing: 0, exact: true };
+  let counted = 0;
+  let guessed = 0;
   for (const range of ranges) {
     const found = estimateRange(tree, range, shape, ofValues);
-    sum.entries += found.entries;
     sum.leaves += found.leaves;
     sum.missing += found.missing;
     sum.exact &&= found.exact;
+    if (ofValues && !found.exact) guessed += found.entries;
+    else {
+      sum.entries += found.entries;
+      counted++;
+    }
   }
+  const likeThem = counted < fewestCounted ? 0 : (sum.entries / counted) * (ranges.length - counted);
+  sum.entries += Math.max(guessed, likeThem);
   return sum;
 }
 
 /** What is read of an index: several ranges are taken to be of one value each. */
-export function estimateEntries(tree: Tree, { oneValue, ranges }: IndexAccess): RangeEstimate {
-  return estimateRanges(tree, ranges, oneValue || ranges.length > 1);
+export function estimateEntries(tree: Tree, { ofValues, ranges }: IndexAccess): RangeEstimate {
+  return estimateRanges(tree, ranges, ofValues || ranges.length > 1);
 }

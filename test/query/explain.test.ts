@@ -153,4 +153,21 @@ describe('explain', () => {
     expect((await query.explain({ run: true })).looksCloser).toBe(false);
     expect((await query.explain()).looksCloser).toBe(false);
   });
+
+  it('looks closer at the branches of a union, which may have many rows where few are wanted', async () => {
+    const table = new TestTable({ ...schema, indexes: ['country', 'people'] }, { inlineRoots: true });
+    const rows = Array.from({ length: 1_200 }, (_, id) => ({ ...city(id), country: `C ${(id * 7919) % 20}` }));
+    await table.commit(rows);
+    await table.merge();
+    table.forgetBlocks();
+    const query = table
+      .query()
+      .where(({ is, or }) => or(is('country', '=', 'C 7'), is('people', '=', 7919)))
+      .limit(3);
+    expect(await query.explain()).toMatchObject({ access: 'union', looksCloser: true });
+    const before = table.requests;
+    expect(await query.execute()).toHaveLength(3);
+    expect(table.requests - before).toBeLessThan(8);
+    expect((await query.explain()).access).toBe('table');
+  });
 });
