@@ -1,24 +1,24 @@
 /** The query builder: what `db.query(table)` returns. */
 import { InvalidQueryError } from '../base/errors.ts';
-import type { LayoutField } from '../format/row-layout.ts';
 import { describeValue } from '../format/values.ts';
 import type { Overlay, QueryHost } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
-import { compileAggregate, oneZero, writtenAggregates } from './aggregate.ts';
+import { compileAggregate, writtenAggregates } from './aggregate.ts';
 import type { AggregateRow, Aggregates, SumOf, WrittenAggregate } from './aggregate.ts';
 import { BudgetMeter, checkedBudget } from './budget.ts';
 import type { BudgetLimits } from './budget.ts';
 import { conditionsIn, writtenClause, writtenCondition } from './clause.ts';
 import type { Clause, Clauses, WrittenClause } from './clause.ts';
 import type { ComparedValue, FieldName, NumericField, OperatorOf, OrderedField } from './compared-types.ts';
-import { checkFunctionOperator, Condition, requireField } from './condition.ts';
+import { checkFunctionOperator, requireField } from './condition.ts';
 import type { CompileOptions } from './condition.ts';
 import { countRows } from './count.ts';
 import { Execution } from './execute.ts';
 import type { Row } from './execute.ts';
 import { explainQuery, explainRun } from './explain.ts';
 import type { Explanation } from './explain.ts';
+import { extremeOf, isQuick, resultOf, writtenExtreme, writtenSingly } from './extremes.ts';
 import { Fold } from './fold.ts';
 import { Groups } from './groups.ts';
 import { plannedQuery } from './known-plans.ts';
@@ -300,14 +300,8 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
       const [row] = await this.#fold([], [{ name: kind, kind, field: name }], options);
       return row?.[kind];
     }
-    const more: WrittenQuery['more'] = (shape) => {
-      const { field } = compileAggregate(shape, { name: kind, kind, field: name });
-      return [new Condition([name], { field: field as LayoutField, comparison: { kind: 'not null' } })];
-    };
-    const orders: WrittenOrder[] = [{ name, direction: kind === 'min' ? 'asc' : 'desc' }];
-    const first: WrittenQuery = { ...written, orders, fields: [name], folds: [name], limit: 1, more };
-    const rows = await this.#run(first, options, (execution) => execution.rows());
-    return oneZero(rows[0]?.[name] ?? null);
+    const extreme = writtenExtreme(written, kind, name);
+    return this.#run(extreme, options, (execution) => extremeOf(execution, name));
   }
 
   #fold(groupedBy: readonly string[], aggregates: readonly WrittenAggregate[], options: QueryOptions): Promise<Row[]> {
@@ -320,21 +314,52 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     const isWhole = written.limit === undefined && written.offset === 0;
     const folds = [...groupedBy, ...aggregates.flatMap(({ field }) => field ?? [])];
     const order = isWhole ? { orders: [], unordered: true } : {};
-    return this.#run({ ...written, ...order, folds }, options, (execution) => {
+    const folded: WrittenQuery = { ...written, ...order, folds };
+    const fold = (execution: Execution): Promise<Row[]> => {
       const { shape } = execution.state;
       return new Fold(execution, {
         groupedBy: groupedBy.map((name) => requireOrderField(shape, name, 'groupBy')),
         aggregates: aggregates.map((aggregate) => compileAggregate(shape, aggregate)),
       }).rows();
+    };
+    const singly = isWhole && groupedBy.length === 0 ? writtenSingly(written, aggregates) : undefined;
+    if (singly === undefined) return this.#run(folded, options, fold);
+    const shape = this.#host.shapeOf(this.#table);
+    if (shape !== undefined) for (const aggregate of aggregates) compileAggregate(shape, aggregate);
+    return this.#runAll(singly, options, async (executions, otherwise) => {
+      if (!executions.every(isQuick)) return fold(await otherwise(folded));
+      const results = executions.map((execution, i) => resultOf(execution, aggregates[i] as WrittenAggregate));
+      const values = await Promise.all(results);
+      return [Object.fromEntries(aggregates.map(({ name }, i) => [name, values[i]]))];
     });
   }
 
   #run<T>(written: WrittenQuery, options: QueryOptions, work: (execution: Execution) => T | Promise<T>): Promise<T> {
+    return this.#onStates(options, (state, ends, meter) => this.#onState(state, written, ends, work, meter));
+  }
+
+  /** Runs several queries on one state. `otherwise` plans another one on it, to be run in their place. */
+  #runAll<T>(
+    written: readonly WrittenQuery[],
+    options: QueryOptions,
+    work: (executions: readonly Execution[], otherwise: (other: WrittenQuery) => Promise<Execution>) => Promise<T>,
+  ): Promise<T> {
+    return this.#onStates(options, async (stored, ends, meter) => {
+      const state = meter?.metered(stored) ?? stored;
+      const plan = async (one: WrittenQuery): Promise<Execution> => this.#planned(state, one, ends, meter);
+      return work(await Promise.all(written.map(plan)), plan);
+    });
+  }
+
+  #onStates<T>(
+    options: QueryOptions,
+    work: (state: TableState, ends: AbortSignal | undefined, meter: BudgetMeter | undefined) => T | Promise<T>,
+  ): Promise<T> {
     const meter = this.#meter();
     const run = (): Promise<T> => {
       // What is metered is done once.
       return runOnState(this.#runOptions(meter, meter === undefined), (state, _, ends) => {
-        return this.#onState(state, written, eitherOf(options.signal, ends), work, meter);
+        return work(state, eitherOf(options.signal, ends), meter);
       });
     };
     return orAborted(meter === undefined ? run() : meter.timed(run), this.#table, options.signal);
@@ -376,9 +401,18 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     ends: AbortSignal | undefined,
     meter?: BudgetMeter,
   ): Execution | Promise<Execution> {
-    const { shape } = stored;
+    return this.#planned(meter?.metered(stored) ?? stored, written, ends, meter);
+  }
+
+  /** The same on a state that is metered, if it is to be. */
+  #planned(
+    state: TableState,
+    written: WrittenQuery,
+    ends: AbortSignal | undefined,
+    meter?: BudgetMeter,
+  ): Execution | Promise<Execution> {
+    const { shape } = state;
     const fields = written.fields?.map((name) => requireField(shape, name, 'select'));
-    const state = meter?.metered(stored) ?? stored;
     const signal = eitherOf(ends, meter?.signal);
     const begin = ({ query, plan }: PlannedQuery): Execution => {
       if (meter !== undefined) meter.plan = plan;

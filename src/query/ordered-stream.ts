@@ -98,7 +98,7 @@ class AlikeRows {
   }
 
   sorted(): readonly KeyedHit[] {
-    return this.#rows.sort((a, b) => compareBytes(a.key, b.key));
+    return this.#rows.toSorted((a, b) => compareBytes(a.key, b.key));
   }
 }
 

@@ -122,6 +122,45 @@ describe('aggregates', () => {
     expect(await table.query().max('id')).toBe(40_000);
   });
 
+  it('come from there together as well, of one state, unless one of them needs every row', async () => {
+    const table = await sales(30_000);
+    const reads = countReads(table);
+    const readBy = async (call: () => Promise<unknown>): Promise<[unknown, number]> => {
+      table.forgetBlocks();
+      const before = reads();
+      return [await call(), reads() - before];
+    };
+    const ends = { rows: 'count', least: { min: 'cents' }, most: { max: 'cents' }, last: { max: 'id' } } as const;
+    const all = { rows: 30_000, least: 2n ** 60n + 1n, most: 2n ** 60n + 29_999n, last: 29_999 };
+    const [found, few] = await readBy(() => table.query().aggregate(ends));
+    expect(found).toEqual(all);
+    expect(few).toBeLessThan(20);
+    const [paid, some] = await readBy(() =>
+      table
+        .query()
+        .where('paid', '=', true)
+        .aggregate({ last: { max: 'id' } }),
+    );
+    expect(paid).toEqual({ last: 29_998 });
+    expect(some).toBeLessThan(20);
+    const [whole, many] = await readBy(() => table.query().aggregate({ ...ends, dearest: { max: 'price' } }));
+    expect(whole).toEqual({ ...all, dearest: 2999.9 });
+    expect(many).toBeGreaterThan(100);
+    const [refused] = await readBy(async () => {
+      const budgeted = table.query().budget({ requests: 2 });
+      return budgeted.aggregate(ends).catch((error: unknown) => error);
+    });
+    expect(refused).toMatchObject({ code: 'BUDGET_EXCEEDED', used: { requests: 2 } });
+    await table.commit([{ ...sale(40_000), cents: 5n }], [29_999]);
+    expect(await table.query().aggregate(ends)).toEqual({
+      rows: 30_000,
+      least: 5n,
+      most: 2n ** 60n + 29_998n,
+      last: 40_000,
+    });
+    await expect(table.query().aggregate({ a: { min: 'nothing' } as never })).rejects.toThrow(/min\(\).*'nothing'/);
+  });
+
   it('of a field hidden by a function are of the field', async () => {
     const table = await sales(10);
     table.register('price', () => 1);

@@ -251,6 +251,12 @@ async function checkAggregates(build: Build, rows: readonly Row[], aggregated: A
     most: { max: field },
   } as const;
   expect(await build().aggregate(spec)).toEqual(of(rows));
+  const { rows: count, least, most } = of(rows);
+  expect(await build().aggregate({ rows: 'count', least: { min: field }, most: { max: field } })).toEqual({
+    rows: count,
+    least,
+    most,
+  });
   const groups = groupModel(rows, groupedBy).map((some) => {
     const named = groupedBy.map((name): [string, unknown] => [name, withoutMinus(some[0]?.[name])]);
     return Object.assign(of(some), Object.fromEntries(named));
