@@ -311,7 +311,9 @@ function explained(
   const chosen = (ran && all.find(({ candidate: { access } }) => isSameAccess(access, ran.access))) ?? best;
   const plan = ran ?? planOf(state, query, chosen.candidate);
   const others = all.filter((one) => one !== chosen).toSorted((a, b) => a.estimate.cost - b.estimate.cost);
-  const missing = missingIndexOf(state.shape, query, plan, chosen.estimate);
+  const { actual } = options;
+  const looked = actual && { rows: actual.table.rows, entries: actual.index.rows, matches: actual.matches };
+  const missing = missingIndexOf(state.shape, query, plan, looked ?? chosen.estimate);
   return {
     ...describePlan(name, plan),
     steps: stepsOf(name, plan, query, chosen.estimate, {

@@ -17,7 +17,7 @@ export function missingIndexOf(
   shape: TableShape,
   query: CompiledQuery,
   { access, residual, ordered, order }: Plan,
-  { rows: looked, entries, matches }: CostEstimate,
+  { rows: looked, entries, matches }: Pick<CostEstimate, 'rows' | 'entries' | 'matches'>,
 ): readonly string[] | undefined {
   const rows = Math.max(looked, entries);
   if (access.kind === 'nothing' || access.kind === 'keys' || rows < fewRows) return undefined;
@@ -36,10 +36,10 @@ export function missingIndexOf(
     else if (comparison.kind !== 'not null' && !(comparison.kind === 'value' && comparison.operator === '!='))
       ranged.push(on.field.name);
   }
-  const sorted =
-    !ordered && query.limit !== undefined && order.length === 1 && isKeyType(order[0]?.field.typeId ?? 14)
-      ? order[0]?.field.name
-      : undefined;
+  // Where an access has the order already, an index for what is fixed should have it too.
+  const by = order.length === 1 && query.limit !== undefined && (!ordered || fixed.length > 0) ? order[0] : undefined;
+  const isOther = by !== undefined && isKeyType(by.field.typeId) && (!ordered || by.field !== shape.primaryKey);
+  const sorted = isOther ? by.field.name : undefined;
   const last = sorted ?? ranged[0];
   const fields = [...new Set(last === undefined ? fixed : [...fixed, last])];
   return fields.length === 0 ? undefined : fields;

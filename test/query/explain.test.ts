@@ -140,6 +140,19 @@ describe('explain', () => {
     expect(await missing(query())).toBeUndefined();
   });
 
+  it('names after a run what is missing where nobody could know before, with nothing in memory', async () => {
+    const table = new TestTable({ ...schema, indexes: ['people'] }, { inlineRoots: true });
+    await table.commit(Array.from({ length: 4000 }, (_, id) => city(id)));
+    await table.merge();
+    table.forgetBlocks();
+    const query = table.query().where('country', '=', 'IS').orderBy('people').limit(10);
+    expect((await query.explain()).missingIndex).toBeUndefined();
+    expect((await query.explain({ run: true })).missingIndex).toEqual(['country', 'people']);
+    table.forgetBlocks();
+    const often = table.query().where('country', '!=', 'IS').orderBy('people').limit(10);
+    expect((await often.explain({ run: true })).missingIndex).toBeUndefined();
+  });
+
   it('says where a run would look closer before it chooses', async () => {
     const table = new TestTable({ ...schema, indexes: ['country', 'people'] }, { inlineRoots: true });
     await table.commit(Array.from({ length: 4000 }, (_, id) => city(id)));
