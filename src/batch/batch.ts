@@ -16,6 +16,7 @@ import { captureDocument, CapturedMutation } from './mutation.ts';
 import type { NewBlob } from './new-blob.ts';
 import { Operation } from './operations.ts';
 import { OperationSet } from './operation-set.ts';
+import { TriggerReads } from './trigger-reads.ts';
 
 /** A table: its name, or its schema definition, which lets TypeScript check the rows. */
 export type TableRef = string | SchemaDefinition;
@@ -115,6 +116,7 @@ export class Batch implements Overlay {
   #waiting: Promise<void> | undefined;
   /** Goes up with {@link clear}: what was called before it does not enter any more. */
   #epoch = 0;
+  #reads: TriggerReads;
 
   /** @internal Use `db.batch()` or `batch.subBatch()`. */
   constructor(host: BatchHost, parent?: Batch, triggerDepth?: number) {
@@ -123,6 +125,11 @@ export class Batch implements Overlay {
     this.#depth = triggerDepth ?? (parent === undefined ? 0 : parent.#depth);
     this.#isTriggers = triggerDepth !== undefined;
     this.#operations = new OperationSet(host.environment);
+    this.#reads = this.#newReads();
+  }
+
+  #newReads(): TriggerReads {
+    return new TriggerReads((table) => this.#host.tableState(table));
   }
 
   /** How many operations the batch holds. */
@@ -191,6 +198,7 @@ export class Batch implements Overlay {
   /** Drops all operations, and errors that no flush has reported yet. The batch can be used again. */
   clear(): void {
     this.#epoch++;
+    this.#reads = this.#newReads();
     this.#operations = new OperationSet(this.#host.environment);
     this.#failures = [];
     this.#undecided = undefined;
@@ -250,7 +258,13 @@ export class Batch implements Overlay {
       }
       const captured = new OperationSet(this.#host.environment);
       capture(captured, shape);
-      return this.#queue(() => (fires ? this.#fire(captured, shape, kind) : this.#enter(captured)));
+      if (!fires) return this.#queue(() => this.#enter(captured));
+      const reads = this.#reads;
+      reads.add(shape, captured.list(shape).keys.key(0));
+      return this.#queue(() => {
+        reads.turn();
+        return this.#fire(captured, shape, kind);
+      });
     } catch (error) {
       const failed = this.#fail(error);
       failed.catch(() => undefined);

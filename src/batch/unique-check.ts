@@ -18,6 +18,7 @@ import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { describeValue } from '../format/values.ts';
 import { endOfValue } from '../query/index-cursor.ts';
+import { mostLookups } from '../query/lookups.ts';
 import { entryAt, valuesOfLayer } from '../table/layer-values.ts';
 import type { LayerValues } from '../table/layer-values.ts';
 import { valuesIn, writeWholeValues } from '../table/table-shape.ts';
@@ -25,9 +26,6 @@ import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import type { ChangeStream } from '../tree/write.ts';
-
-/** How many values are looked for in the store at the same time. */
-const maxLookups = 32;
 
 /** The values that changed rows have in one index. */
 class NewValues {
@@ -173,6 +171,7 @@ export class UniqueCheck {
   async #checkOthers(values: NewValues, order: Uint32Array, pacer: Pacer): Promise<void> {
     const layers = await this.#layerValues(values.index, pacer);
     const late: { readonly at: number; readonly other: Promise<Uint8Array | undefined> }[] = [];
+    const most = mostLookups(this.#state.tree.source.memory);
     const settle = async (): Promise<void> => {
       for (const { at, other } of late.splice(0)) {
         const key = await other;
@@ -185,7 +184,7 @@ export class UniqueCheck {
       if (other !== undefined) {
         // Another one may decide first; how this one ends is then nobody's concern.
         other.catch(() => undefined);
-        if (late.push({ at, other }) >= maxLookups) await settle();
+        if (late.push({ at, other }) >= most) await settle();
       }
       if ((i & 0xff) === 0xff && pacer.due()) await pacer.pause();
     }

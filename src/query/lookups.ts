@@ -80,13 +80,18 @@ export class Lookups {
 const mostTogether = 256;
 const fewestTogether = 8;
 
+/** So many lookups may be begun together: each may hold a block. */
+export function mostLookups({ aheadBytes, blockBytes }: ReadMemory): number {
+  return Math.max(fewestTogether, Math.min(mostTogether, Math.floor(aheadBytes / blockBytes)));
+}
+
 /** How many lookups are begun together: few at first, for a query may need no more. Each may hold a block. */
 export class LookupPace {
   readonly #most: number;
   #next = fewestTogether;
 
-  constructor({ aheadBytes, blockBytes }: ReadMemory) {
-    this.#most = Math.max(fewestTogether, Math.min(mostTogether, Math.floor(aheadBytes / blockBytes)));
+  constructor(memory: ReadMemory) {
+    this.#most = mostLookups(memory);
   }
 
   /** For the next round, when `wanted` rows are of use. */

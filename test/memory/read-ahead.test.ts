@@ -302,6 +302,57 @@ describe('read-ahead', () => {
     expect(overlaid.tookMs).toBeLessThanOrEqual(20 * requestMs);
   });
 
+  it('reads the rows that triggers are shown while those before them have their turn', async () => {
+    const { db, measure } = await open(await copied());
+    const shown: string[] = [];
+    db.registerTrigger('readings', '*', async (row, _batch, _api, operation) => {
+      shown.push(`${operation} ${row['id']} ${row['kind']}`);
+    });
+    const count = 300;
+    const { gets, tookMs } = await measure(async () => {
+      const batch = db.batch();
+      for (let i = 0; i < count; i++) {
+        if (i % 2 === 0) void batch.update(readings, { id: i * 66, kind: 'new' });
+        else void batch.delete(readings, i * 66);
+      }
+      await batch.flush();
+    });
+    expect(shown.slice(0, 3)).toEqual(['update 0 new', `delete 66 kind ${66 % 4}`, 'update 132 new']);
+    expect(shown).toHaveLength(count);
+    expect(gets).toBeGreaterThan(150);
+    expect(tookMs).toBeLessThanOrEqual(30 * requestMs);
+  });
+
+  it('looks for many values of a unique index together', async () => {
+    const driver = new MemoryDriver();
+    const accounts = {
+      name: 'accounts',
+      version: 1,
+      fields: { id: { typeId: Types.uint32 }, code: { typeId: Types.varchar } },
+      primaryKey: 'id',
+      indexes: [{ fields: ['code'], unique: true }],
+    } as const;
+    const codeOf = (id: number): string => `${String((id * 7919) % 60_000).padStart(6, '0')} of an account`;
+    const begin = async (): Promise<World> => {
+      const world = await open(driver);
+      world.db.registerSchema(accounts);
+      return world;
+    };
+    const first = await begin();
+    const load = first.db.batch();
+    for (let id = 0; id < 20_000; id++) void load.insert(accounts, { id, code: codeOf(id) });
+    await first.environment.run(load.flush().then(() => first.db.checkpoint()));
+    const { db, measure } = await begin();
+    const batch = db.batch();
+    for (let id = 20_000; id < 20_500; id++) void batch.insert(accounts, { id, code: codeOf(id) });
+    const { gets, tookMs } = await measure(() => batch.flush());
+    expect(gets).toBeGreaterThan(100);
+    expect(tookMs).toBeLessThanOrEqual(10 * requestMs);
+    const twice = db.batch();
+    void twice.insert(accounts, { id: 30_000, code: codeOf(5) });
+    await expect(measure(() => twice.flush())).rejects.toThrow(/unique/);
+  });
+
   it('counts in a budget what it takes to overlay a batch, as what the query reads itself', async () => {
     const { db, measure } = await open(stored);
     const batch = db.batch();

@@ -1,0 +1,66 @@
+/**
+ * Reads that triggers are going to wait for. They are fired one after the other, for each may change what the next one is
+ * shown; the rows that they are shown are stored somewhere meanwhile, and are read while earlier ones have their turn.
+ */
+import type { TableShape } from '../table/table-shape.ts';
+import type { TableState } from '../table/table-state.ts';
+
+/** Rows that are read before their turn, at most: by then the cache should still have them. */
+const mostAhead = 64;
+
+interface Mutation {
+  readonly shape: TableShape;
+  readonly key: Uint8Array;
+}
+
+export class TriggerReads {
+  readonly #tableState: (table: string) => TableState | Promise<TableState>;
+  /** Mutations whose rows nobody has begun to read, in the order of their turns. */
+  readonly #waiting: Mutation[] = [];
+  #next = 0;
+  /** Of those whose rows were, how many have not had their turn. */
+  #begun = 0;
+
+  constructor(tableState: (table: string) => TableState | Promise<TableState>) {
+    this.#tableState = tableState;
+  }
+
+  /** A mutation that will have its turn behind all that were added before. */
+  add(shape: TableShape, key: Uint8Array): void {
+    this.#waiting.push({ shape, key });
+    // The first one's turn comes at once.
+    if (this.#waiting.length - this.#next > 1 || this.#begun > 0) this.#fill();
+  }
+
+  /** The turn of the first of them has come: it reads what it needs, unless that is there already. */
+  turn(): void {
+    if (this.#begun > 0) this.#begun--;
+    else this.#next++;
+    this.#fill();
+  }
+
+  #fill(): void {
+    while (this.#begun < mostAhead && this.#next < this.#waiting.length) {
+      const mutation = this.#waiting[this.#next++] as Mutation;
+      this.#begun++;
+      // Whatever comes of it, the mutation itself finds out at its turn.
+      this.#read(mutation).catch(() => undefined);
+    }
+    if (this.#next === this.#waiting.length) {
+      this.#waiting.length = 0;
+      this.#next = 0;
+    }
+  }
+
+  async #read({ shape, key }: Mutation): Promise<void> {
+    const state = await this.#tableState(shape.name);
+    const { memory } = state.tree.source;
+    const { blockBytes } = memory;
+    if (!memory.beginAhead(blockBytes)) return;
+    try {
+      await state.lookup(key);
+    } finally {
+      memory.endAhead(blockBytes);
+    }
+  }
+}
