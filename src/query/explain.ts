@@ -321,7 +321,7 @@ function explained(
       skips: skippable(state, query, plan) !== undefined,
     }),
     alternatives: others.map((other) => alternativeTo(chosen, other)),
-    looksCloser: ran === undefined && isWorthProbing(best, all),
+    looksCloser: ran === undefined && isWorthProbing(best, all, query),
     ...(missing === undefined ? {} : { missingIndex: missing }),
   };
 }

@@ -11,9 +11,12 @@ const mostParts = 3;
 /** Where one index has so few entries, looking up their rows takes no longer than reading another one. */
 const fewEntries = 4;
 
-interface Part {
+interface First {
   readonly candidate: Candidate;
   readonly access: IndexAccess;
+}
+
+interface Part extends First {
   readonly entries: number;
 }
 
@@ -30,7 +33,7 @@ function isOfUse({ candidate: { covered } }: Part, others: readonly Part[]): boo
   return covered.some((condition) => !others.some(({ candidate }) => candidate.covered.includes(condition)));
 }
 
-function intersectionOf(state: TableState, query: CompiledQuery, first: Part, others: readonly Part[]): Candidate {
+function intersectionOf(state: TableState, query: CompiledQuery, first: First, others: readonly Part[]): Candidate {
   const covered = [...new Set([first, ...others].flatMap(({ candidate }) => candidate.covered))];
   const order = effectiveOrder(state.shape.primaryKey, query);
   return {
@@ -52,13 +55,21 @@ export function intersectionsOf(
   query: CompiledQuery,
   candidates: readonly Candidate[],
 ): Candidate[] {
+  const inOrder = wholeInOrder(query, candidates);
   const usable = candidates.filter(({ access, covered }) => access.kind === 'index' && covered.length > 0);
-  if (usable.length < 2) return [];
+  if (usable.length + inOrder.length < 2) return [];
   const parts = usable
     .flatMap((candidate) => partOf(state, candidate))
     .toSorted((a, b) => a.entries - b.entries)
     .slice(0, mostParts);
-  if (parts.length < 2 || (parts[0] as Part).entries <= fewEntries) return [];
+  const [fewest] = parts;
+  if (fewest === undefined || fewest.entries <= fewEntries) return [];
+  const ordered = inOrder.map((first) => intersectionOf(state, query, first, [fewest]));
+  return parts.length < 2 ? ordered : [...ordered, ...ofConditions(state, query, parts)];
+}
+
+/** Those of indexes that conditions go by. */
+function ofConditions(state: TableState, query: CompiledQuery, parts: Part[]): Candidate[] {
   const groups = parts.flatMap((part, i) => parts.slice(i + 1).map((other) => [part, other]));
   if (parts.length > 2) groups.push(parts);
   return groups
@@ -80,6 +91,16 @@ export function intersectionsOf(
         );
       });
     });
+}
+
+/** Indexes that no condition goes by, and that have the order in which a few rows are wanted: those that others rule out are passed. */
+function wholeInOrder({ limit }: CompiledQuery, candidates: readonly Candidate[]): First[] {
+  if (limit === undefined) return [];
+  return candidates.flatMap((candidate) => {
+    const { access, covered, ordered } = candidate;
+    const isOne = access.kind === 'index' && covered.length === 0 && ordered && access.index.result === undefined;
+    return isOne ? [{ candidate, access }] : [];
+  });
 }
 
 /** Which index to go through: the one with the fewest entries, unless keys of the others must be held; or one that is in order. */

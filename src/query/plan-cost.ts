@@ -348,9 +348,10 @@ export class PlanCosts {
     const expected = stops ? needed / Math.max(matches, needed) : 1;
     if (candidate.access.kind === 'union') return this.#unionEstimate(candidate.access, matches);
     const tests = residualOf(this.#query, candidate.covered);
-    const guessed = tests.length === 0 ? expected : (expected + Math.min(1, expected * misfortune)) / 2;
-    const part = (stops && isFullScan(candidate) ? this.#stop : undefined) ?? guessed;
     const { joint } = access;
+    const isSure = tests.length === 0 && joint === undefined;
+    const guessed = isSure ? expected : (expected + Math.min(1, expected * misfortune)) / 2;
+    const part = (stops && isFullScan(candidate) ? this.#stop : undefined) ?? guessed;
     const others = joint?.others ?? 0;
     const entries = access.entries * part + others;
     const indexed = candidate.access.kind === 'index' || joint !== undefined;

@@ -7,7 +7,7 @@ import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import { loadChild } from '../tree/tree.ts';
 import type { Tree } from '../tree/tree.ts';
-import type { Access, Candidate } from './plan.ts';
+import type { Access, Candidate, CompiledQuery } from './plan.ts';
 import type { Estimated } from './plan-cost.ts';
 
 /** A plan that takes fewer reads is taken as it is. */
@@ -16,6 +16,8 @@ const fewReads = 4;
 const maxRanges = 2;
 /** The same of all the branches of a union. */
 const maxUnionRanges = 8;
+
+type Limited = Pick<CompiledQuery, 'limit'>;
 
 /** Reads what lies on the way to a key. */
 async function readTowards(tree: Tree, key: Uint8Array): Promise<void> {
@@ -35,13 +37,25 @@ function isUncertain(one: Estimated): boolean {
   return isGuessed(one) && one.candidate.use?.only !== true;
 }
 
+/**
+ * Whether a plan reads the ends of its ranges before any row, so that looking there costs nothing, and it may matter how many
+ * entries lie between them: it goes through all of them where another plan may end early.
+ */
+function readsAllItself(
+  { candidate: { access, ordered } }: Estimated,
+  all: readonly Estimated[],
+  { limit }: Limited,
+): boolean {
+  if (access.kind === 'union') return true;
+  return limit !== undefined && !ordered && all.some(({ candidate }) => candidate.ordered);
+}
+
 /** Whether it pays to look closer before one of several plans is chosen. */
-export function isWorthProbing(best: Estimated, all: readonly Estimated[]): boolean {
+export function isWorthProbing(best: Estimated, all: readonly Estimated[], query: Limited): boolean {
   const uncertain = all.filter((one) => isUncertain(one));
   // Of two that look good, one may be far worse than it looks.
   if (uncertain.includes(best) && all.filter((one) => isGuessed(one)).length > 1) return true;
-  // A union reads these leaves before all others.
-  if (uncertain.includes(best) && best.candidate.access.kind === 'union') return true;
+  if (uncertain.includes(best) && readsAllItself(best, all, query)) return true;
   return best.estimate.indexReads + best.estimate.tableReads > fewReads && uncertain.length > 0;
 }
 

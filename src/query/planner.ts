@@ -40,7 +40,7 @@ export function planQuery(state: TableState, query: CompiledQuery): Plan | Promi
   if (obvious !== undefined) return planOf(state, query, obvious);
   const comparison = comparePlans(state, query, candidates);
   const { all, best } = comparison;
-  if (!isWorthProbing(best, all)) {
+  if (!isWorthProbing(best, all, query)) {
     const { chosen, forgone } = chosenOf(state, comparison);
     return planOf(state, query, chosen.candidate, forgone);
   }

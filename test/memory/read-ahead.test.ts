@@ -306,7 +306,7 @@ describe('read-ahead', () => {
     const { db, measure } = await open(await copied());
     const shown: string[] = [];
     db.registerTrigger('readings', '*', async (row, _batch, _api, operation) => {
-      shown.push(`${operation} ${row['id']} ${row['kind']}`);
+      shown.push([operation, row['id'], row['kind']].join(' '));
     });
     const count = 300;
     const { gets, tookMs } = await measure(async () => {

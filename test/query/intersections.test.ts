@@ -172,6 +172,30 @@ describe('an intersection', () => {
     expect([0, 1].map((i) => matches?.(node, node.rowBase(i)))).toEqual([true, false]);
   });
 
+  it('goes through an index in the order asked for, which no condition goes by, until it has enough', async () => {
+    const table = await tableOf('id', (id) => ({ ...row(id), often: (id * 31) % 40, number: (id * 7919) % 4000 }));
+    const query = table.query().where('often', '=', 3).orderBy('number').limit(5);
+    const expected = Array.from({ length: count }, (_, id) => ({ often: (id * 31) % 40, number: (id * 7919) % 4000 }))
+      .filter(({ often }) => often === 3)
+      .map(({ number }) => number)
+      .toSorted((a, b) => a - b);
+    const numbers = async (): Promise<unknown[]> => (await query.execute()).map(({ number }) => number);
+    table.forgetBlocks();
+    // It looks at the index of the condition first, for a hundred rows would be a hundred look-ups.
+    expect((await query.explain()).looksCloser).toBe(true);
+    const before = table.requests;
+    expect(await numbers()).toEqual(expected.slice(0, 5));
+    expect(table.requests - before).toBeLessThan(30);
+    table.forgetBlocks();
+    await warm(table);
+    expect(await query.explain()).toMatchObject({ access: 'intersection', order: 'access' });
+    const last = table.query().where('often', '=', 3).orderBy('number', 'desc').offset(2).limit(4);
+    expect((await last.execute()).map(({ number }) => number)).toEqual(expected.toReversed().slice(2, 6));
+    // Where nearly all rows match it takes none of that.
+    const wide = table.query().where('rare', '=', 0).orderBy('number').limit(5);
+    expect(await wide.explain()).toMatchObject({ access: 'index', index: 'number' });
+  });
+
   it('is explained: its indexes, what each step takes, and what else there would be', async () => {
     const table = await tableOf();
     await table.query().execute();
