@@ -1,15 +1,12 @@
 /** Counting what a query would return, with as little reading as can be. */
-import { isDeleted } from '../table/merged-cursor.ts';
-import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
-import type { RowHit, Tree } from '../tree/tree.ts';
+import type { Tree } from '../tree/tree.ts';
 import { filterOf } from './condition.ts';
 import type { Execution } from './execute.ts';
 import { HitList } from './hits.ts';
-import { LookupPace } from './lookups.ts';
 import { openTable } from './open-access.ts';
 import type { TableAccess } from './plan.ts';
-import { countRange } from './range-count.ts';
+import { countMerged, countRange } from './range-count.ts';
 
 /** How many rows the query gives, offset and limit applied. */
 export async function countRows(execution: Execution): Promise<number> {
@@ -24,7 +21,7 @@ async function countMatches(execution: Execution): Promise<number> {
   const { access, residual } = plan;
   const exact = residual.length === 0;
   if (exact && access.kind === 'table') {
-    return sumOf(access.ranges, (range) => countInRange(state, range, execution));
+    return sumOf(access.ranges, (range) => countMerged(state, range, () => execution.breathe()));
   }
   if (exact && access.kind === 'index' && state.layers.length === 0) {
     const tree = state.treeOf(access.index) as Tree;
@@ -44,48 +41,6 @@ async function sumOf(ranges: readonly KeyRange[], count: (range: KeyRange) => Pr
     const counts = await Promise.all(ranges.slice(i, i + rangesAtOnce).map(count));
     for (const one of counts) total += one;
   }
-  return total;
-}
-
-/** All rows in a range of primary keys: from the tree's own counts, corrected by what unmerged commits change. */
-async function countInRange(state: TableState, range: KeyRange, execution: Execution): Promise<number> {
-  let total = await countRange(state.tree, range);
-  if (state.layers.length === 0) return total;
-  const changes = state.scanLayers(range, true);
-  const pace = new LookupPace(state.tree.source.memory);
-  const waiting: Promise<void>[] = [];
-  let room = pace.step(Number.POSITIVE_INFINITY);
-  let key = new Uint8Array(256);
-  const subtract = (before: RowHit | undefined): void => {
-    if (before !== undefined) total--;
-  };
-  for (;;) {
-    let more = changes.next();
-    if (more instanceof Promise) more = await more;
-    if (!more) break;
-    const { node, from, to } = changes;
-    for (let i = from; i < to; i++) {
-      const length = node.keyLength(i);
-      if (key.length < length) key = new Uint8Array(length * 2);
-      node.copyKey(i, key, 0);
-      const before = state.tree.lookup(key, length);
-      if (!(before instanceof Promise)) subtract(before);
-      else {
-        const subtracted = before.then(subtract);
-        // Should one fail, the others are still under way: their failures are not to go unhandled.
-        subtracted.catch(() => undefined);
-        waiting.push(subtracted);
-      }
-      if (waiting.length >= room) {
-        await Promise.all(waiting);
-        waiting.length = 0;
-        room = pace.step(Number.POSITIVE_INFINITY);
-      }
-      if (!isDeleted(node, i)) total++;
-    }
-    await execution.breathe();
-  }
-  await Promise.all(waiting);
   return total;
 }
 

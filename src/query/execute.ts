@@ -172,7 +172,7 @@ export class Execution {
   skip(): Promise<Skipped | undefined> | undefined {
     const { state, query, plan } = this;
     const access = skippable(state, query, plan);
-    return access && skipRows(state, access, query.offset);
+    return access && skipRows(state, access, query.offset, () => this.breathe());
   }
 
   /** Lets the event loop run if it is time to, and gives up if the signal says so. */

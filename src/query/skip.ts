@@ -14,7 +14,8 @@ import type { Tree } from '../tree/tree.ts';
 import { endOfValue } from './index-cursor.ts';
 import { residualOf } from './plan.ts';
 import type { Candidate, CompiledQuery, IndexAccess, TableAccess } from './plan.ts';
-import { countBelow } from './range-count.ts';
+import { countBelow, countMerged } from './range-count.ts';
+import { estimateTree } from './tree-estimate.ts';
 
 /** Fewer rows are passed faster than their number is looked up. */
 const fewestSkipped = 16;
@@ -34,14 +35,59 @@ export function skippable(
 ): IndexAccess | TableAccess | undefined {
   if (query.offset < fewestSkipped || !ordered || query.counts === true) return undefined;
   if ((access.kind !== 'table' && access.kind !== 'index') || access.ranges.length !== 1) return undefined;
-  // What commits have changed that are not merged yet is not in the counts.
-  if (state.layers.length > 0 || residualOf(query, covered).length > 0) return undefined;
+  if (residualOf(query, covered).length > 0) return undefined;
+  if (state.layers.length > 0 && !paysDespite(state, access, query.offset)) return undefined;
   const tree = access.kind === 'table' ? state.tree : state.treeOf(access.index);
   return tree === undefined || tree instanceof SplitTree || tree.mayBreak || tree.ref === null ? undefined : access;
 }
 
+/** Rows of commits that are not merged yet. Each may shift those behind it by one. */
+function changesIn({ layers }: TableState): number {
+  return layers.reduce((sum, { count }) => sum + count, 0);
+}
+
+/**
+ * What commits have changed that are not merged yet is not in the counts: of a table it is found out by looking the changed rows
+ * up, each of which may take as long as passing a leaf.
+ */
+function paysDespite(state: TableState, { kind }: IndexAccess | TableAccess, offset: number): boolean {
+  const changes = changesIn(state);
+  const { entries, leaves } = estimateTree(state.tree);
+  return kind === 'table' && offset >= fewestSkipped + changes * (1 + entries / Math.max(1, leaves));
+}
+
+/**
+ * The same with changes that are not merged: so many rows fewer are skipped, and then it is counted how many those are by now.
+ */
+async function skipChanged(
+  state: TableState,
+  access: TableAccess,
+  offset: number,
+  breathe: () => void | Promise<void>,
+): Promise<Skipped> {
+  const skipped = await skipStored(state, access, offset - changesIn(state));
+  // Few rows are left then, if any: those that were inserted.
+  if (skipped === undefined) return { access, offset };
+  const [before] = access.ranges as [KeyRange];
+  const [behind] = skipped.access.ranges as [KeyRange];
+  const passed = access.descending ? { ...before, from: behind.to } : { ...before, to: behind.from };
+  return { access: skipped.access, offset: offset - (await countMerged(state, passed, breathe)) };
+}
+
 /** Skips as many rows of an access as can be counted. Reads the way to the first row that is left, and little else. */
-export async function skipRows(
+export function skipRows(
+  state: TableState,
+  access: IndexAccess | TableAccess,
+  offset: number,
+  breathe: () => void | Promise<void>,
+): Promise<Skipped | undefined> {
+  return access.kind === 'table' && state.layers.length > 0
+    ? skipChanged(state, access, offset, breathe)
+    : skipStored(state, access, offset);
+}
+
+/** What was merged alone. Undefined if nothing is left. */
+async function skipStored(
   state: TableState,
   access: IndexAccess | TableAccess,
   offset: number,

@@ -305,8 +305,8 @@ describe('read-ahead', () => {
   it('reads the rows that triggers are shown while those before them have their turn', async () => {
     const { db, measure } = await open(await copied());
     const shown: string[] = [];
-    db.registerTrigger('readings', '*', async (row, _batch, _api, operation) => {
-      shown.push([operation, row['id'], row['kind']].join(' '));
+    db.registerTrigger('readings', '*', async (document, _batch, _api, operation) => {
+      shown.push([operation, document['id'], document['kind']].join(' '));
     });
     const count = 300;
     const { gets, tookMs } = await measure(async () => {
