@@ -3,10 +3,9 @@ import { InvalidQueryError } from '../base/errors.ts';
 import { describeValue } from '../format/values.ts';
 import type { Overlay, QueryHost } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
-import type { TableState } from '../table/table-state.ts';
 import { compileAggregate, writtenAggregates } from './aggregate.ts';
 import type { AggregateRow, Aggregates, SumOf, WrittenAggregate } from './aggregate.ts';
-import { BudgetMeter, checkedBudget } from './budget.ts';
+import { checkedBudget } from './budget.ts';
 import type { BudgetLimits } from './budget.ts';
 import { conditionsIn, writtenClause, writtenCondition } from './clause.ts';
 import type { Clause, Clauses, WrittenClause } from './clause.ts';
@@ -14,24 +13,21 @@ import type { ComparedValue, FieldName, NumericField, OperatorOf, OrderedField }
 import { checkFunctionOperator, requireField } from './condition.ts';
 import type { CompileOptions } from './condition.ts';
 import { countRows } from './count.ts';
-import { Execution } from './execute.ts';
-import type { Row } from './execute.ts';
+import type { Execution, Row } from './execute.ts';
 import { explainQuery, explainRun } from './explain.ts';
 import type { Explanation } from './explain.ts';
 import { extremeOf, isQuick, resultOf, writtenExtreme, writtenSingly } from './extremes.ts';
 import { Fold } from './fold.ts';
 import { Groups } from './groups.ts';
-import { plannedQuery } from './known-plans.ts';
-import type { PlannedQuery } from './known-plans.ts';
 import { Bookmarks, checkedSize, keptPage } from './page.ts';
 import type { Page, PageOptions } from './page.ts';
 import { effectiveOrder } from './plan.ts';
 import type { CompiledQuery } from './plan.ts';
-import { readOf } from './query-read.ts';
+import { QueryRun } from './query-run.ts';
 import { rowByKey } from './row-by-key.ts';
 import { RowIterator } from './row-iterator.ts';
-import { eitherOf, orAborted, runOnState } from './run.ts';
-import type { QueryOptions, RunOptions } from './run.ts';
+import { orAborted, runOnState } from './run.ts';
+import type { QueryOptions } from './run.ts';
 import { compileQuery, compileWhere, isPlain, requireOrderField } from './written-query.ts';
 import type { Direction, Where, WrittenOrder, WrittenQuery } from './written-query.ts';
 
@@ -172,13 +168,14 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     const written = this.#written();
     const rows = (execution: Execution): R[] | Promise<R[]> => execution.rows() as R[] | Promise<R[]>;
     const { signal } = options;
+    const run = this.#run();
     if (this.#budget !== undefined || this.#host.queried !== undefined || signal !== undefined) {
-      return this.#run(written, options, rows);
+      return run.one(written, options, rows);
     }
-    return runOnState(this.#runOptions(undefined, true), (state, _, ends) => {
+    return runOnState(run, (state, _, ends) => {
       return (
         (rowByKey(this.#host, state, written) as R[] | Promise<R[]> | undefined) ??
-        this.#onState(state, written, ends, rows)
+        run.onState(state, written, ends, rows)
       );
     });
   }
@@ -186,14 +183,14 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   /** The first matching row; undefined if there is none. */
   async first(options: QueryOptions = {}): Promise<R | undefined> {
     const written = { ...this.#written(), limit: Math.min(1, this.#limit ?? 1) };
-    const rows = await this.#run(written, options, (execution) => execution.rows());
+    const rows = await this.#run().one(written, options, (execution) => execution.rows());
     return rows[0] as R | undefined;
   }
 
   /** How many rows the query returns, limit and offset applied. */
   count(options: QueryOptions = {}): Promise<number> {
     const written = { ...this.#written(), orders: [], counts: true };
-    return this.#run(written, options, countRows);
+    return this.#run().one(written, options, countRows);
   }
 
   /**
@@ -213,7 +210,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     const more: WrittenQuery['more'] = (shape, query) =>
       after === undefined ? [] : [bookmarksOf(shape, query).decode(after)];
     const written: WrittenQuery = { ...this.#written(), limit: size + 1, more };
-    return this.#run(written, { ...(signal && { signal }) }, async (execution) => {
+    return this.#run().one(written, { ...(signal && { signal }) }, async (execution) => {
       const { state, query } = execution;
       return (await keptPage(execution, size, bookmarksOf(state.shape, query))) as Page<unknown> as Page<R>;
     });
@@ -265,12 +262,8 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   /** The rows one by one; where their order comes from an index or the primary key, only a few are held at a time. */
   [Symbol.asyncIterator](): AsyncIterableIterator<R> {
     const written = this.#written();
-    const meter = this.#meter();
-    const iterator = new RowIterator(
-      this.#runOptions(meter),
-      (state, sorts) => this.#execution(state, { ...written, sorts }, undefined, meter),
-      meter,
-    );
+    const run = this.#run(false);
+    const iterator = new RowIterator(run, (state, sorts) => run.execution(state, { ...written, sorts }), run.meter);
     return iterator as AsyncIterableIterator<unknown> as AsyncIterableIterator<R>;
   }
 
@@ -282,7 +275,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     const written = this.#written();
     const { prices, environment } = this.#host;
     const { signal } = options;
-    const running = runOnState(this.#runOptions(), (state) => {
+    const running = runOnState(new QueryRun(this.#host, this.#table, this.#overlay, undefined, false), (state) => {
       const query = compileQuery(this.#host, state.shape, written);
       const explained =
         options.run === true
@@ -301,7 +294,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
       return row?.[kind];
     }
     const extreme = writtenExtreme(written, kind, name);
-    return this.#run(extreme, options, (execution) => extremeOf(execution, name));
+    return this.#run().one(extreme, options, (execution) => extremeOf(execution, name));
   }
 
   #fold(groupedBy: readonly string[], aggregates: readonly WrittenAggregate[], options: QueryOptions): Promise<Row[]> {
@@ -323,10 +316,10 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
       }).rows();
     };
     const singly = isWhole && groupedBy.length === 0 ? writtenSingly(written, aggregates) : undefined;
-    if (singly === undefined) return this.#run(folded, options, fold);
+    if (singly === undefined) return this.#run().one(folded, options, fold);
     const shape = this.#host.shapeOf(this.#table);
     if (shape !== undefined) for (const aggregate of aggregates) compileAggregate(shape, aggregate);
-    return this.#runAll(singly, options, async (executions, otherwise) => {
+    return this.#run().all(singly, options, async (executions, otherwise) => {
       if (!executions.every(isQuick)) return fold(await otherwise(folded));
       const results = executions.map((execution, i) => resultOf(execution, aggregates[i] as WrittenAggregate));
       const values = await Promise.all(results);
@@ -334,55 +327,9 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     });
   }
 
-  #run<T>(written: WrittenQuery, options: QueryOptions, work: (execution: Execution) => T | Promise<T>): Promise<T> {
-    return this.#onStates(options, (state, ends, meter) => this.#onState(state, written, ends, work, meter));
-  }
-
-  /** Runs several queries on one state. `otherwise` plans another one on it, to be run in their place. */
-  #runAll<T>(
-    written: readonly WrittenQuery[],
-    options: QueryOptions,
-    work: (executions: readonly Execution[], otherwise: (other: WrittenQuery) => Promise<Execution>) => Promise<T>,
-  ): Promise<T> {
-    return this.#onStates(options, async (stored, ends, meter) => {
-      const state = meter?.metered(stored) ?? stored;
-      const plan = async (one: WrittenQuery): Promise<Execution> => this.#planned(state, one, ends, meter);
-      return work(await Promise.all(written.map(plan)), plan);
-    });
-  }
-
-  #onStates<T>(
-    options: QueryOptions,
-    work: (state: TableState, ends: AbortSignal | undefined, meter: BudgetMeter | undefined) => T | Promise<T>,
-  ): Promise<T> {
-    const meter = this.#meter();
-    const run = (): Promise<T> => {
-      // What is metered is done once.
-      return runOnState(this.#runOptions(meter, meter === undefined), (state, _, ends) => {
-        return work(state, eitherOf(options.signal, ends), meter);
-      });
-    };
-    return orAborted(meter === undefined ? run() : meter.timed(run), this.#table, options.signal);
-  }
-
-  #onState<T>(
-    state: TableState,
-    written: WrittenQuery,
-    ends: AbortSignal | undefined,
-    work: (execution: Execution) => T | Promise<T>,
-    meter?: BudgetMeter,
-  ): T | Promise<T> {
-    const execution = this.#execution(state, written, ends, meter);
-    return execution instanceof Promise ? execution.then(work) : work(execution);
-  }
-
-  #meter(): BudgetMeter | undefined {
-    return this.#budget && new BudgetMeter(this.#host.environment, this.#table, this.#budget);
-  }
-
-  #runOptions(meter?: BudgetMeter, ahead = false): RunOptions {
-    const through = meter && ((state: TableState) => meter.metered(state));
-    return { host: this.#host, table: this.#table, overlay: this.#overlay, through, ahead };
+  /** A run of it as it is now. `ahead`: see {@link QueryRun}. */
+  #run(ahead = true): QueryRun {
+    return new QueryRun(this.#host, this.#table, this.#overlay, this.#budget, ahead);
   }
 
   #written(): WrittenQuery {
@@ -393,35 +340,5 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
       limit: this.#limit,
       offset: this.#offset,
     };
-  }
-
-  #execution(
-    stored: TableState,
-    written: WrittenQuery,
-    ends: AbortSignal | undefined,
-    meter?: BudgetMeter,
-  ): Execution | Promise<Execution> {
-    return this.#planned(meter?.metered(stored) ?? stored, written, ends, meter);
-  }
-
-  /** The same on a state that is metered, if it is to be. */
-  #planned(
-    state: TableState,
-    written: WrittenQuery,
-    ends: AbortSignal | undefined,
-    meter?: BudgetMeter,
-  ): Execution | Promise<Execution> {
-    const { shape } = state;
-    const fields = written.fields?.map((name) => requireField(shape, name, 'select'));
-    const signal = eitherOf(ends, meter?.signal);
-    const begin = ({ query, plan }: PlannedQuery): Execution => {
-      if (meter !== undefined) meter.plan = plan;
-      const { environment } = this.#host;
-      const execution = new Execution(state, query, plan, { environment, fields, signal });
-      this.#host.queried?.(shape, readOf(execution));
-      return execution;
-    };
-    const planned = plannedQuery(this.#host, state, written);
-    return planned instanceof Promise ? planned.then(begin) : begin(planned);
   }
 }

@@ -1,0 +1,102 @@
+/** One run of a query: on which states of its table, within which budget, and by which plans. */
+import type { Overlay, QueryHost, ReadThrough } from '../table/query-host.ts';
+import type { TableState } from '../table/table-state.ts';
+import { BudgetMeter } from './budget.ts';
+import type { BudgetLimits } from './budget.ts';
+import { requireField } from './condition.ts';
+import { Execution } from './execute.ts';
+import { plannedQuery } from './known-plans.ts';
+import type { PlannedQuery } from './known-plans.ts';
+import { readOf } from './query-read.ts';
+import { eitherOf, orAborted, runOnState } from './run.ts';
+import type { QueryOptions, RunOptions } from './run.ts';
+import type { WrittenQuery } from './written-query.ts';
+
+export class QueryRun implements RunOptions {
+  readonly host: QueryHost;
+  readonly table: string;
+  readonly overlay: Overlay | undefined;
+  /** What is metered is done once. */
+  readonly ahead: boolean;
+  /** Undefined where there is no budget. */
+  readonly meter: BudgetMeter | undefined;
+  readonly through: ReadThrough | undefined;
+
+  /** `ahead`: whether it may begin before it is known whether a state is the present one, if it has no budget. */
+  constructor(
+    host: QueryHost,
+    table: string,
+    overlay: Overlay | undefined,
+    budget: BudgetLimits | undefined,
+    ahead: boolean,
+  ) {
+    this.host = host;
+    this.table = table;
+    this.overlay = overlay;
+    this.ahead = ahead && budget === undefined;
+    if (budget === undefined) return;
+    const meter = new BudgetMeter(host.environment, table, budget);
+    this.meter = meter;
+    this.through = (state) => meter.metered(state);
+  }
+
+  /** Runs a query. */
+  one<T>(written: WrittenQuery, options: QueryOptions, work: (execution: Execution) => T | Promise<T>): Promise<T> {
+    return this.#onStates(options, (state, ends) => this.onState(state, written, ends, work));
+  }
+
+  /** Runs several queries on one state. `otherwise` plans another one on it, to be run in their place. */
+  all<T>(
+    written: readonly WrittenQuery[],
+    options: QueryOptions,
+    work: (executions: readonly Execution[], otherwise: (other: WrittenQuery) => Promise<Execution>) => Promise<T>,
+  ): Promise<T> {
+    return this.#onStates(options, async (stored, ends) => {
+      const state = this.meter?.metered(stored) ?? stored;
+      const plan = async (one: WrittenQuery): Promise<Execution> => this.#planned(state, one, ends);
+      return work(await Promise.all(written.map(plan)), plan);
+    });
+  }
+
+  #onStates<T>(
+    options: QueryOptions,
+    work: (state: TableState, ends: AbortSignal | undefined) => T | Promise<T>,
+  ): Promise<T> {
+    const { meter } = this;
+    const run = (): Promise<T> => runOnState(this, (state, _, ends) => work(state, eitherOf(options.signal, ends)));
+    return orAborted(meter === undefined ? run() : meter.timed(run), this.table, options.signal);
+  }
+
+  /** Plans a query on a state, and works on it. */
+  onState<T>(
+    state: TableState,
+    written: WrittenQuery,
+    ends: AbortSignal | undefined,
+    work: (execution: Execution) => T | Promise<T>,
+  ): T | Promise<T> {
+    const execution = this.execution(state, written, ends);
+    return execution instanceof Promise ? execution.then(work) : work(execution);
+  }
+
+  /** The plan of a query on a state, ready to be carried out. */
+  execution(stored: TableState, written: WrittenQuery, ends?: AbortSignal): Execution | Promise<Execution> {
+    return this.#planned(this.meter?.metered(stored) ?? stored, written, ends);
+  }
+
+  /** The same on a state that is metered, if it is to be. */
+  #planned(state: TableState, written: WrittenQuery, ends: AbortSignal | undefined): Execution | Promise<Execution> {
+    const { host, meter } = this;
+    const { shape } = state;
+    const fields = written.fields?.map((name) => requireField(shape, name, 'select'));
+    const signal = eitherOf(ends, meter?.signal);
+    const begin = ({ query, plan }: PlannedQuery): Execution => {
+      if (meter !== undefined) meter.plan = plan;
+      const { environment } = host;
+      const execution = new Execution(state, query, plan, { environment, fields, signal });
+      host.queried?.(shape, readOf(execution));
+      return execution;
+    };
+    const planned = plannedQuery(host, state, written);
+    return planned instanceof Promise ? planned.then(begin) : begin(planned);
+  }
+}
