@@ -63,9 +63,6 @@ function loaderOf(db: Db, slatedb: SlateDb): Loader {
   };
 }
 
-/** More gets at once, some ten thousand, end its process with SIGSEGV. */
-const mostTogether = 1000;
-
 /** SlateDB has keys and values: indexes are kept by hand, and scans go over all rows. */
 export async function openSlateDb({ place }: OpenOptions): Promise<Contender> {
   const packageName: string = '@slatedb/uniffi';
@@ -87,11 +84,7 @@ export async function openSlateDb({ place }: OpenOptions): Promise<Contender> {
   const rowsIn = async (from: string, to: string, limit = Infinity): Promise<(City | undefined)[]> => {
     const ids: number[] = [];
     await over(from, to, (key) => ids.push(idIn(key)) < limit);
-    const rows: (City | undefined)[] = [];
-    for (let i = 0; i < ids.length; i += mostTogether) {
-      rows.push(...(await Promise.all(ids.slice(i, i + mostTogether).map(get))));
-    }
-    return rows;
+    return Promise.all(ids.map(get));
   };
   const overRows = (each: (city: City) => void): Promise<void> =>
     over('r', after('r'), (_, value) => {
