@@ -8,6 +8,9 @@ import type { TableState } from '../table/table-state.ts';
 /** Rows that are read before their turn, at most: by then the cache should still have them. */
 const mostAhead = 64;
 
+/** Those that are done with are forgotten once they are so many. */
+const mostPassed = 1024;
+
 interface Mutation {
   readonly shape: TableShape;
   readonly key: Uint8Array;
@@ -46,8 +49,8 @@ export class TriggerReads {
       // Whatever comes of it, the mutation itself finds out at its turn.
       this.#read(mutation).catch(() => undefined);
     }
-    if (this.#next === this.#waiting.length) {
-      this.#waiting.length = 0;
+    if (this.#next === this.#waiting.length || this.#next >= mostPassed) {
+      this.#waiting.splice(0, this.#next);
       this.#next = 0;
     }
   }

@@ -40,7 +40,8 @@ export class Scratch {
   add(bytes: number): void {
     this.#used += bytes;
     if (this.#used <= this.#taken) return;
-    const more = Math.max(this.#used - this.#taken, Math.min(stepBytes, this.#used));
+    // Estimates may be fractions, of which sums do not cancel out.
+    const more = Math.ceil(Math.max(this.#used - this.#taken, Math.min(stepBytes, this.#used)));
     this.#memory.take(more);
     this.#taken += more;
   }

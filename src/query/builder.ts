@@ -315,12 +315,12 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
         aggregates: aggregates.map((aggregate) => compileAggregate(shape, aggregate)),
       }).rows();
     };
-    const singly = isWhole && groupedBy.length === 0 ? writtenSingly(written, aggregates) : undefined;
-    if (singly === undefined) return this.#run().one(folded, options, fold);
-    const shape = this.#host.shapeOf(this.#table);
-    if (shape !== undefined) for (const aggregate of aggregates) compileAggregate(shape, aggregate);
-    return this.#run().all(singly, options, async (executions, otherwise) => {
-      if (!executions.every(isQuick)) return fold(await otherwise(folded));
+    const shape = isWhole && groupedBy.length === 0 ? this.#host.shapeOf(this.#table) : undefined;
+    const singly = shape && writtenSingly(shape, written, aggregates);
+    if (shape === undefined || singly === undefined) return this.#run().one(folded, options, fold);
+    for (const aggregate of aggregates) compileAggregate(shape, aggregate);
+    return this.#run().several(singly, options, isQuick, async (executions, otherwise) => {
+      if (executions === undefined) return fold(await otherwise(folded));
       const results = executions.map((execution, i) => resultOf(execution, aggregates[i] as WrittenAggregate));
       const values = await Promise.all(results);
       return [Object.fromEntries(aggregates.map(({ name }, i) => [name, values[i]]))];

@@ -165,7 +165,17 @@ export class Execution {
   open(access?: Access): HitStream {
     const { state, query, needed } = this;
     const plan = access === undefined ? this.plan : { ...this.plan, access };
-    return openAccess({ state, query, plan, filter: this.#filter, needed, pacer: this.#pace, work: this.work });
+    const breathe = (): void | Promise<void> => this.breathe();
+    return openAccess({
+      state,
+      query,
+      plan,
+      filter: this.#filter,
+      needed,
+      pacer: this.#pace,
+      breathe,
+      work: this.work,
+    });
   }
 
   /** What of the plan's access is left behind the rows that can be skipped by counting, if it is one of which some can. */

@@ -1,5 +1,6 @@
 /** The least and the greatest value of a field: the first in its order, for which an index or the primary key may do. */
 import type { LayoutField } from '../format/row-layout.ts';
+import type { TableShape } from '../table/table-shape.ts';
 import { compileAggregate, oneZero } from './aggregate.ts';
 import type { WrittenAggregate } from './aggregate.ts';
 import { Condition } from './condition.ts';
@@ -23,15 +24,47 @@ export async function extremeOf(execution: Execution, name: string): Promise<unk
   return oneZero(rows[0]?.[name] ?? null);
 }
 
-/** A query for each aggregate of all rows that match; undefined where one needs every row. */
+/** Of so few rows it takes less to look at all of them than to plan several queries. */
+const fewRows = 1000;
+
+/** Names of the fields that conditions are on, and of those that one gives a single value; undefined where it is not so simple. */
+function namesIn({ wheres }: WrittenQuery): { readonly all: Set<string>; readonly fixed: Set<string> } | undefined {
+  const all = new Set<string>();
+  const fixed = new Set<string>();
+  for (const { written } of wheres) {
+    if (written.kind !== 'condition') return undefined;
+    const { name, operator } = written.condition;
+    all.add(name);
+    if (operator === '=') fixed.add(name);
+  }
+  return { all, fixed };
+}
+
+/** Whether an index, or the table, has the rows that match in the order of a field, and no others between them. */
+function mayHaveEnds(shape: TableShape, written: WrittenQuery, name: string): boolean {
+  const names = namesIn(written);
+  if (names === undefined) return false;
+  const { all, fixed } = names;
+  const primaryKey = shape.primaryKey.name;
+  if (name === primaryKey && [...all].every((other) => other === primaryKey)) return true;
+  return shape.indexes.some(({ fields, result }) => {
+    if (result !== undefined) return false;
+    const keys = [...fields.map((field) => field.name), primaryKey];
+    const at = keys.findIndex((key) => !fixed.has(key) || key === name);
+    return keys[at] === name && [...all].every((other) => keys.indexOf(other) >= 0 && keys.indexOf(other) <= at);
+  });
+}
+
+/** A query for each aggregate of all rows that match; undefined where one is bound to need every row. */
 export function writtenSingly(
+  shape: TableShape,
   written: WrittenQuery,
   aggregates: readonly WrittenAggregate[],
 ): readonly WrittenQuery[] | undefined {
   const queries: WrittenQuery[] = [];
   for (const { kind, field } of aggregates) {
     if (kind === 'count' && field === undefined) queries.push({ ...written, orders: [], counts: true });
-    else if ((kind === 'min' || kind === 'max') && field !== undefined)
+    else if ((kind === 'min' || kind === 'max') && field !== undefined && mayHaveEnds(shape, written, field))
       queries.push(writtenExtreme(written, kind, field));
     else return undefined;
   }
@@ -42,9 +75,9 @@ export function writtenSingly(
 export function isQuick({ state, query, plan }: Execution): boolean {
   const { access, residual, ordered } = plan;
   if (access.kind === 'nothing') return true;
-  if (residual.length > 0) return false;
-  if (query.counts !== true) return ordered;
-  return state.layers.length === 0 && (access.kind === 'table' || access.kind === 'index');
+  if (access.kind !== 'table' && access.kind !== 'index') return false;
+  if (residual.length > 0 || state.tree.count <= fewRows) return false;
+  return query.counts === true ? state.layers.length === 0 : ordered;
 }
 
 /** What an aggregate comes to by its own query. */

@@ -1,5 +1,4 @@
 /** Rows whose primary keys several indexes have: the entries of one of them are looked for in all others. */
-import type { Pacer } from '../base/pacer.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { Tree } from '../tree/tree.ts';
 import type { HitList, HitStream } from './hits.ts';
@@ -26,7 +25,8 @@ export function isMerged(first: IndexAccess, other: IndexAccess): boolean {
 export interface IntersectionOptions {
   readonly state: TableState;
   readonly access: IntersectionAccess;
-  readonly pacer: Pacer;
+  /** Called between reads. Throws if the rows are of no use any more. */
+  readonly breathe: () => void | Promise<void>;
   readonly work: QueryWork;
   /** Opens the first index, for rows whose keys are wherever the probes ask for them. */
   readonly open: (probes: readonly KeyProbe[]) => HitStream;
@@ -51,7 +51,7 @@ export class IntersectionStream implements HitStream {
   }
 
   async #prepare(): Promise<HitStream> {
-    const { access, state, pacer, work, open, openFirst } = this.#options;
+    const { access, state, breathe, work, open, openFirst } = this.#options;
     const { first, others } = access;
     const probes: KeyProbe[] = [];
     let keys: KeySet | undefined;
@@ -63,7 +63,7 @@ export class IntersectionStream implements HitStream {
       }
       const more = new KeySet(state.shape.primaryKey);
       const cursor = indexCursor(tree, { ...other, descending: false });
-      const options = { within: keys, maxBytes: mostKeyBytes(state), pacer };
+      const options = { within: keys, maxBytes: mostKeyBytes(state), breathe };
       const entries = await more.addAll(cursor, other.index, options);
       // There are more of them than it looked like.
       if (entries === undefined) return openFirst();

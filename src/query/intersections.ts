@@ -2,6 +2,8 @@
 import type { TableState } from '../table/table-state.ts';
 import type { Tree } from '../tree/tree.ts';
 import { entryUseOf } from './entry-use.ts';
+import { mostKeyBytes } from './intersection-stream.ts';
+import { leastKeyBytes } from './key-probe.ts';
 import { effectiveOrder, residualOf } from './plan.ts';
 import type { Candidate, CompiledQuery, IndexAccess } from './plan.ts';
 import { estimateEntries } from './tree-estimate.ts';
@@ -64,7 +66,8 @@ export function intersectionsOf(
     .slice(0, mostParts);
   const [fewest] = parts;
   if (fewest === undefined || fewest.entries <= fewEntries) return [];
-  const ordered = inOrder.map((first) => intersectionOf(state, query, first, [fewest]));
+  const fits = fewest.entries * leastKeyBytes <= mostKeyBytes(state);
+  const ordered = fits ? inOrder.map((first) => intersectionOf(state, query, first, [fewest])) : [];
   return parts.length < 2 ? ordered : [...ordered, ...ofConditions(state, query, parts)];
 }
 

@@ -1,6 +1,5 @@
 /** Tells of primary keys whether an index has entries for them in certain ranges: what intersections are made of. */
 import { copyRange, prefixEnd } from '../base/bytes.ts';
-import type { Pacer } from '../base/pacer.ts';
 import { widthOf } from '../format/types.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { isTextField } from '../table/table-shape.ts';
@@ -115,7 +114,7 @@ export class SortedProbe implements KeyProbe {
 }
 
 /** About what a key takes in a set beside its own bytes. */
-const setBytes = 64;
+export const leastKeyBytes = 64;
 /** Keys of up to so many bytes are held as numbers. */
 const numberBytes = 6;
 
@@ -149,7 +148,7 @@ export class KeySet implements KeyProbe {
   async addAll(
     cursor: RunCursor,
     index: TableIndex,
-    { within, maxBytes, pacer }: AddOptions,
+    { within, maxBytes, breathe }: AddOptions,
   ): Promise<number | undefined> {
     let entries = 0;
     cursor.expect?.(Number.POSITIVE_INFINITY);
@@ -163,11 +162,11 @@ export class KeySet implements KeyProbe {
         const start = endOfValue(node, key, key.length, index);
         if (within?.has(key, start, key.length) === false) continue;
         this.#keys.add(this.#held(key, start, key.length));
-        this.sizeBytes += setBytes + (this.#isNumber ? 0 : key.length - start);
+        this.sizeBytes += leastKeyBytes + (this.#isNumber ? 0 : key.length - start);
       }
       entries += to - from;
       if (this.sizeBytes > maxBytes) return undefined;
-      if (pacer.due()) await pacer.pause();
+      await breathe();
     }
   }
 }
@@ -175,5 +174,6 @@ export class KeySet implements KeyProbe {
 export interface AddOptions {
   readonly within: KeySet | undefined;
   readonly maxBytes: number;
-  readonly pacer: Pacer;
+  /** Called between reads. May throw, to end it. */
+  readonly breathe: () => void | Promise<void>;
 }

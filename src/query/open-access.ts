@@ -41,6 +41,8 @@ export interface OpenOptions {
   /** How many rows are wanted. */
   readonly needed: number;
   readonly pacer: Pacer;
+  /** Lets the event loop run if it is time to. Throws if the query was given up. */
+  readonly breathe: () => void | Promise<void>;
   readonly work: QueryWork;
 }
 
@@ -89,7 +91,7 @@ const mostlyAtHand = 0.9;
 
 /** The rows of an index's entries, unless unmerged commits have changed them. `use`: what entries are good for. */
 function openEntries(
-  { state, query, plan, needed, pacer, work }: OpenOptions,
+  { state, query, plan, needed, pacer, breathe, work }: OpenOptions,
   access: IndexAccess,
   filter: Filter,
   use?: EntryUse,
@@ -101,17 +103,17 @@ function openEntries(
     const mayStop = plan.ordered || (query.unordered === true && Number.isFinite(needed));
     return access.oneValue || mayStop || estimateTree(state.tree).atHand > mostlyAtHand
       ? new IndexStream(state, access, cursor, filter, work)
-      : new SortedLookups({ state, access, cursor, filter, work, pacer });
+      : new SortedLookups({ state, access, cursor, filter, work, pacer, breathe });
   }
   return new EntryStream({ state, access, cursor, filter, work, use, probes });
 }
 
 function openIntersection(options: OpenOptions, access: IntersectionAccess): HitStream {
-  const { state, query, plan, filter, pacer, work } = options;
+  const { state, query, plan, filter, breathe, work } = options;
   const { first, firstCovers } = access;
   const open = (probes: readonly KeyProbe[]): HitStream => openEntries(options, first, filter, plan.use, probes);
   const openFirst = (): HitStream => openEntries(options, first, filterOf(residualOf(query, firstCovers)));
-  return new IntersectionStream({ state, access, pacer, work, open, openFirst });
+  return new IntersectionStream({ state, access, breathe, work, open, openFirst });
 }
 
 function openIndex(options: OpenOptions, access: IndexAccess | IntersectionAccess): HitStream {
@@ -124,8 +126,8 @@ function openIndex(options: OpenOptions, access: IndexAccess | IntersectionAcces
   const long = plan.order.some(({ field }) => isTextField(field) && field !== state.shape.primaryKey);
   if (!long && changes === undefined) return stream;
   const order = new RowOrder(state.shape, plan.order);
-  const { needed, pacer } = options;
-  const sorted = { order, needed, holdsBlocks: true, memory: state.tree.source.memory, pacer };
+  const { needed, breathe } = options;
+  const sorted = { order, needed, holdsBlocks: true, memory: state.tree.source.memory, breathe };
   if (long) stream = new LongValueStream(stream, sorted);
   if (changes === undefined) return stream;
   const { streams, isOrdered } = changes;

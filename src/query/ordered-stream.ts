@@ -44,7 +44,8 @@ export interface LongValueOptions {
   /** Whether whoever holds a row keeps its block in memory: not where it waits to be merged, and is there anyway. */
   readonly holdsBlocks: boolean;
   readonly memory: ReadMemory;
-  readonly pacer: Pacer;
+  /** Called between reads. Throws if the rows are of no use any more. */
+  readonly breathe: () => void | Promise<void>;
 }
 
 /** What a row takes beside its key and its block. */
@@ -149,7 +150,7 @@ export class LongValueStream implements HitStream {
   /** The rows from one on, until none is held that another one may come before. */
   async #sort(from: number, hits: HitList): Promise<true> {
     const own = this.#own;
-    const { memory, pacer } = this.#options;
+    const { memory, breathe } = this.#options;
     const scratch = new Scratch(memory);
     try {
       for (let i = from; ; i = 0) {
@@ -157,7 +158,7 @@ export class LongValueStream implements HitStream {
         own.clear();
         if (this.#ended) this.#endGroup(hits, scratch);
         if (this.#group === undefined) return true;
-        if (pacer.due()) await pacer.pause();
+        await breathe();
         // How long it goes on is not known.
         own.wanted *= 2;
         this.#ended = !(await this.#stream.next(own));

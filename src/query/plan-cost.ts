@@ -34,9 +34,18 @@ interface AccessEstimate {
   readonly leaves: number;
   readonly missing: number;
   readonly ranges: number;
-  /** Of an intersection: entries whose keys are in all of its indexes, and the entries that are read of the others. */
-  readonly joint?: { readonly entries: number; readonly others: number };
+  /** Of an intersection: entries whose keys are in all of its indexes, and what is read of the others before all else. */
+  readonly joint?: { readonly entries: number; readonly others: WholeRead };
 }
+
+/** What is read to its end, however soon the rest is over. */
+interface WholeRead {
+  readonly entries: number;
+  readonly leaves: number;
+  readonly missing: number;
+}
+
+const noOthers: WholeRead = { entries: 0, leaves: 0, missing: 0 };
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -168,19 +177,26 @@ export class PlanCosts {
     const sum: Mutable<AccessEstimate> = { ...this.#accessOf({ access: first }) };
     let joint = sum.entries;
     let read = 0;
+    let leaves = 0;
+    let missing = 0;
     for (const other of others) {
       const more = this.#accessOf({ access: other });
       joint *= more.entries / Math.max(1, table.entries, more.entries);
       // Of entries that are merely passed, the leaves between those that are looked for are not read.
       const isMergedIn = isMerged(first, other);
-      const part = isMergedIn ? Math.min(1, sum.entries / Math.max(1, more.indexLeaves)) : 1;
-      if (!isMergedIn) read += more.entries;
-      sum.indexLeaves += more.indexLeaves * part;
-      sum.indexMissing += more.indexMissing * part;
+      if (isMergedIn) {
+        const part = Math.min(1, sum.entries / Math.max(1, more.indexLeaves));
+        sum.indexLeaves += more.indexLeaves * part;
+        sum.indexMissing += more.indexMissing * part;
+      } else {
+        read += more.entries;
+        leaves += more.indexLeaves;
+        missing += more.indexMissing;
+      }
       sum.ranges += more.ranges;
       sum.exact &&= more.exact;
     }
-    return { ...sum, joint: { entries: joint, others: read } };
+    return { ...sum, joint: { entries: joint, others: { entries: read, leaves, missing } } };
   }
 
   /** Candidates with what their accesses give. */
@@ -352,15 +368,17 @@ export class PlanCosts {
     const isSure = tests.length === 0 && joint === undefined;
     const guessed = isSure ? expected : (expected + Math.min(1, expected * misfortune)) / 2;
     const part = (stops && isFullScan(candidate) ? this.#stop : undefined) ?? guessed;
-    const others = joint?.others ?? 0;
-    const entries = access.entries * part + others;
+    const others = joint?.others ?? noOthers;
+    const entries = access.entries * part + others.entries;
     const indexed = candidate.access.kind === 'index' || joint !== undefined;
     const found =
       joint === undefined ? access.entries : tests.length === 0 ? matches : Math.max(joint.entries, matches);
     const rows = found * part * this.#lookedUp(candidate, tests, found, matches);
     // The first leaf is there in any case.
-    const indexLeaves = Math.max(Math.min(1, access.indexLeaves), access.indexLeaves * part);
-    const indexReads = access.indexLeaves === 0 ? 0 : (access.indexMissing / access.indexLeaves) * indexLeaves;
+    const gone = Math.max(Math.min(1, access.indexLeaves), access.indexLeaves * part);
+    const indexLeaves = gone + others.leaves;
+    const goneReads = access.indexLeaves === 0 ? 0 : (access.indexMissing / access.indexLeaves) * gone;
+    const indexReads = goneReads + others.missing;
     // Rows that come by primary key lie in the first leaves, all others anywhere, and so do the few that entries leave.
     const byKey = candidate.access.kind === 'index' && candidate.access.oneValue;
     const first = Math.max(Math.min(1, access.leaves), access.leaves * part);
@@ -374,9 +392,9 @@ export class PlanCosts {
     const tested = use?.only === true ? found * part : rows;
     for (const { selector } of tests) time += tested * (selector.cost >= 1000 ? cost.slowTest : cost.test);
     if (tests.length === 0) time += tested * cost.test;
-    if (use !== undefined || joint !== undefined) time += (entries - others) * cost.entry;
+    if (use !== undefined || joint !== undefined) time += (entries - others.entries) * cost.entry;
     if (candidate.access.kind === 'intersection') {
-      time += others * cost.key + access.entries * part * cost.probe * candidate.access.others.length;
+      time += others.entries * cost.key + access.entries * part * cost.probe * candidate.access.others.length;
     }
     const overlaid = indexed ? this.#overlaidBy(candidate.access, access.entries * part) : 0;
     if (indexed) time += this.#overlaidCost(candidate.access, overlaid);

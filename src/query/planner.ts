@@ -5,7 +5,11 @@ import { intersectionsOf } from './intersections.ts';
 import { candidatesFor, effectiveOrder, isBest, residualOf } from './plan.ts';
 import type { Candidate, CompiledQuery, Forgone, Plan } from './plan.ts';
 import { comparePlans } from './compare-plans.ts';
+import type { Estimated } from './plan-cost.ts';
 import { isWorthProbing, probe } from './plan-probe.ts';
+
+/** What looks good because nobody has looked at it is looked at, so often at most. */
+const mostLooks = 3;
 
 /** The plan that comes by the rows in one of the possible ways. */
 export function planOf(state: TableState, query: CompiledQuery, candidate: Candidate, forgone?: Forgone): Plan {
@@ -44,5 +48,21 @@ export function planQuery(state: TableState, query: CompiledQuery): Plan | Promi
     const { chosen, forgone } = chosenOf(state, comparison);
     return planOf(state, query, chosen.candidate, forgone);
   }
-  return probe(state, all).then(() => planFromMemory(state, query));
+  return planCloser(state, query, all);
+}
+
+/** Looks closer, and again while what is the best then is a guess of its own. */
+async function planCloser(state: TableState, query: CompiledQuery, first: readonly Estimated[]): Promise<Plan> {
+  let all = first;
+  for (let round = 1; ; round++) {
+    await probe(state, all);
+    const candidates = candidatesOf(state, query);
+    const obvious = obviousOf(candidates);
+    if (obvious !== undefined) return planOf(state, query, obvious);
+    const comparison = comparePlans(state, query, candidates);
+    if (round === mostLooks || !isWorthProbing(comparison.best, comparison.all, query)) {
+      return planOf(state, query, comparison.best.candidate);
+    }
+    all = comparison.all;
+  }
 }

@@ -45,16 +45,27 @@ export class QueryRun implements RunOptions {
     return this.#onStates(options, (state, ends) => this.onState(state, written, ends, work));
   }
 
-  /** Runs several queries on one state. `otherwise` plans another one on it, to be run in their place. */
-  all<T>(
+  /**
+   * Runs several queries on one state, if all of them are of use: else `work` is given none. `otherwise` plans another one on
+   * that state.
+   */
+  several<T>(
     written: readonly WrittenQuery[],
     options: QueryOptions,
-    work: (executions: readonly Execution[], otherwise: (other: WrittenQuery) => Promise<Execution>) => Promise<T>,
+    isOfUse: (execution: Execution) => boolean,
+    work: (
+      executions: readonly Execution[] | undefined,
+      otherwise: (other: WrittenQuery) => Promise<Execution>,
+    ) => Promise<T>,
   ): Promise<T> {
     return this.#onStates(options, async (stored, ends) => {
       const state = this.meter?.metered(stored) ?? stored;
       const plan = async (one: WrittenQuery): Promise<Execution> => this.#planned(state, one, ends);
-      return work(await Promise.all(written.map(plan)), plan);
+      const [one, ...more] = written;
+      const first = one && (await plan(one));
+      if (first === undefined || !isOfUse(first)) return work(undefined, plan);
+      const others = await Promise.all(more.map(plan));
+      return work(others.every(isOfUse) ? [first, ...others] : undefined, plan);
     });
   }
 

@@ -64,10 +64,10 @@ async function skipChanged(
   access: TableAccess,
   offset: number,
   breathe: () => void | Promise<void>,
-): Promise<Skipped> {
+): Promise<Skipped | undefined> {
   const skipped = await skipStored(state, access, offset - changesIn(state));
-  // Few rows are left then, if any: those that were inserted.
-  if (skipped === undefined) return { access, offset };
+  // Then not even as many are left as could have been inserted.
+  if (skipped === undefined) return undefined;
   const [before] = access.ranges as [KeyRange];
   const [behind] = skipped.access.ranges as [KeyRange];
   const passed = access.descending ? { ...before, from: behind.to } : { ...before, to: behind.from };

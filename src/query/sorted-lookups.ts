@@ -25,6 +25,8 @@ export interface SortedLookupsOptions {
   readonly filter: Filter;
   readonly work: QueryWork;
   readonly pacer: Pacer;
+  /** Called between reads. Throws if the rows are of no use any more. */
+  readonly breathe: () => void | Promise<void>;
 }
 
 export class SortedLookups implements HitStream {
@@ -58,7 +60,7 @@ export class SortedLookups implements HitStream {
 
   /** Takes the keys of the next entries, as many as there is room for. */
   async #collect(): Promise<void> {
-    const { state, access, cursor, work, pacer } = this.#options;
+    const { state, access, cursor, work, pacer, breathe } = this.#options;
     const most = mostKeyBytes(state);
     const keys = new KeyList();
     let entry: Uint8Array = new Uint8Array(256);
@@ -78,7 +80,7 @@ export class SortedLookups implements HitStream {
         keys.end();
       }
       work.entries += to - from;
-      if (pacer.due()) await pacer.pause();
+      await breathe();
     }
     this.#order = await keys.sorted(pacer);
     this.#keys = keys;

@@ -1,7 +1,7 @@
 /** Rows whose long texts begin alike, so that an index does not tell them apart: in order, and within the budget. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { realEnvironment } from '../../src/base/env.ts';
-import { MemoryBudgetError } from '../../src/base/errors.ts';
+import { realEnvironment, sleep } from '../../src/base/env.ts';
+import { AbortedError, MemoryBudgetError } from '../../src/base/errors.ts';
 import { createDatabase } from '../../src/create.ts';
 import type { Database } from '../../src/database.ts';
 import { Types } from '../../src/format/types.ts';
@@ -66,6 +66,33 @@ describe('Rows whose texts begin alike', () => {
     const left = ascending.filter((rank) => !gone.has(rank));
     expect(await ranks(db.query(pages).orderBy('text').limit(rows).execute())).toEqual(left);
     expect(await ranks(db.query(pages).orderBy('text').limit(1_000).execute())).toEqual(left.slice(0, 1_000));
+    await db.stop();
+  });
+
+  it('are not read on once the query is given up', async () => {
+    const environment = realEnvironment;
+    const slow = new MemoryDriver();
+    let gets = 0;
+    slow.get = async (key, options) => {
+      gets++;
+      await sleep(environment, 3);
+      return driver.get(key, options);
+    };
+    slow.list = (prefix, options) => driver.list(prefix, options);
+    const options = { dbPrefix: 'db', nodeId: 1, driver: slow, role: 'replica', polling: 'onDemand' } as const;
+    const db = createDatabase({ ...options, maxMemoryBytes: 4 * 1024 * 1024, logLevel: 'silent' }, environment);
+    db.registerSchema(pages);
+    await db.start();
+    const controller = new AbortController();
+    const running = db.query(pages).orderBy('text').limit(5).execute({ signal: controller.signal });
+    while (gets < 20) await sleep(environment, 1);
+    controller.abort();
+    await expect(running).rejects.toThrow(AbortedError);
+    await sleep(environment, 50);
+    const after = gets;
+    await sleep(environment, 200);
+    expect(gets).toBe(after);
+    expect(db.stats().memory?.scratchBytes).toBe(0);
     await db.stop();
   });
 

@@ -183,4 +183,32 @@ describe('explain', () => {
     expect(table.requests - before).toBeLessThan(8);
     expect((await query.explain()).access).toBe('table');
   });
+
+  it('looks at a plan that looks good because nobody has looked at it, before it is chosen', async () => {
+    const fields = {
+      id: { typeId: Types.uint32 },
+      a: { typeId: Types.uint32 },
+      s: { typeId: Types.uint32 },
+      b: { typeId: Types.uint32 },
+      text: { typeId: Types.varchar },
+    };
+    const definition = { name: 'points', version: 1, fields, primaryKey: 'id', indexes: ['a', 's', 'b'] } as const;
+    const table = new TestTable(definition, { inlineRoots: true, blockSizeBytes: 16_384 });
+    const of = (id: number, step: number, count: number): number => ((id * step) % 20_011) % count;
+    const rows = Array.from({ length: 20_000 }, (_, id) => {
+      return { id, a: of(id, 7919, 1000), s: of(id, 104_729, 100), b: of(id, 1299, 10_000), text: 'x'.repeat(300) };
+    });
+    await table.commit(rows);
+    await table.merge();
+    for (const a of [17, 500, 726]) {
+      table.forgetBlocks();
+      const before = table.requests;
+      const query = table
+        .query()
+        .where(({ is, or }) => or(is('s', '=', 11), is('b', '=', 77)))
+        .where('a', '=', a);
+      expect(await query.execute()).toEqual(rows.filter((row) => (row.s === 11 || row.b === 77) && row.a === a));
+      expect(table.requests - before).toBeLessThan(40);
+    }
+  });
 });
