@@ -72,9 +72,9 @@ describe('Rows whose texts begin alike', () => {
   it('are not read on once the query is given up', async () => {
     const environment = realEnvironment;
     const slow = new MemoryDriver();
-    let gets = 0;
+    const reads = { count: 0 };
     slow.get = async (key, options) => {
-      gets++;
+      reads.count++;
       await sleep(environment, 3);
       return driver.get(key, options);
     };
@@ -85,13 +85,13 @@ describe('Rows whose texts begin alike', () => {
     await db.start();
     const controller = new AbortController();
     const running = db.query(pages).orderBy('text').limit(5).execute({ signal: controller.signal });
-    while (gets < 20) await sleep(environment, 1);
+    while (reads.count < 20) await sleep(environment, 1);
     controller.abort();
     await expect(running).rejects.toThrow(AbortedError);
     await sleep(environment, 50);
-    const after = gets;
+    const after = reads.count;
     await sleep(environment, 200);
-    expect(gets).toBe(after);
+    expect(reads.count).toBe(after);
     expect(db.stats().memory?.scratchBytes).toBe(0);
     await db.stop();
   });
