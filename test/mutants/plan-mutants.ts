@@ -202,8 +202,8 @@ export const planMutants: readonly Mutant[] = [
     edits: [
       {
         file: skip,
-        find: 'if (state.layers.length > 0 || residualOf(query, covered).length > 0) return undefined;',
-        replace: 'if (residualOf(query, covered).length > 0) return undefined;',
+        find: "return access.kind === 'table' && state.layers.length > 0",
+        replace: "return access.kind === 'table' && state.layers.length > 1000",
       },
     ],
     tests: [skipTests],
@@ -234,5 +234,70 @@ export const planMutants: readonly Mutant[] = [
       },
     ],
     tests: [readAhead],
+  },
+  {
+    name: 'plans: what an intersection reads of its other indexes is priced by the limit',
+    edits: [
+      {
+        file: 'src/query/plan-cost.ts',
+        find: 'const indexReads = goneReads + others.missing;',
+        replace: 'const indexReads = goneReads + others.missing * part;',
+      },
+      {
+        file: 'src/query/plan-cost.ts',
+        find: 'time += others.entries * cost.key +',
+        replace: 'time += others.entries * part * cost.key +',
+      },
+    ],
+    tests: ['test/query/intersections.test.ts'],
+  },
+  {
+    name: 'plans: a plan that looks good because nobody looked at it is taken',
+    edits: [{ file: 'src/query/planner.ts', find: 'round === mostLooks ||', replace: 'round >= 1 ||' }],
+    tests: ['test/query/explain.test.ts'],
+  },
+  {
+    name: 'queries: what it takes to lay a batch over a table is not in the budget',
+    edits: [
+      {
+        file: 'src/query/query-run.ts',
+        find: 'this.through = (state) => meter.metered(state);',
+        replace: 'this.through = undefined;',
+      },
+    ],
+    tests: [readAhead],
+  },
+  {
+    name: 'queries: all rows that begin alike are held, however few are wanted',
+    edits: [
+      {
+        file: 'src/query/ordered-stream.ts',
+        find: 'if (this.#rows.length >= this.#wanted * 2 + leastSurplus) this.#cut();',
+        replace: '',
+      },
+    ],
+    tests: ['test/query/alike-rows.test.ts'],
+  },
+  {
+    name: 'queries: rows that begin alike are not counted',
+    edits: [
+      {
+        file: 'src/query/ordered-stream.ts',
+        find: 'this.#scratch.add(this.#bytes - this.#counted);',
+        replace: '',
+      },
+    ],
+    tests: ['test/query/alike-rows.test.ts'],
+  },
+  {
+    name: 'queries: rows that begin alike are read on after the query was given up',
+    edits: [
+      {
+        file: 'src/query/ordered-stream.ts',
+        find: '        await breathe();\n        // How long',
+        replace: '        // How long',
+      },
+    ],
+    tests: ['test/query/alike-rows.test.ts'],
   },
 ];
