@@ -125,11 +125,7 @@ export class Batch implements Overlay {
     this.#depth = triggerDepth ?? (parent === undefined ? 0 : parent.#depth);
     this.#isTriggers = triggerDepth !== undefined;
     this.#operations = new OperationSet(host.environment);
-    this.#reads = this.#newReads();
-  }
-
-  #newReads(): TriggerReads {
-    return new TriggerReads((table) => this.#host.tableState(table));
+    this.#reads = new TriggerReads(host);
   }
 
   /** How many operations the batch holds. */
@@ -198,7 +194,7 @@ export class Batch implements Overlay {
   /** Drops all operations, and errors that no flush has reported yet. The batch can be used again. */
   clear(): void {
     this.#epoch++;
-    this.#reads = this.#newReads();
+    this.#reads = new TriggerReads(this.#host);
     this.#operations = new OperationSet(this.#host.environment);
     this.#failures = [];
     this.#undecided = undefined;

@@ -16,16 +16,20 @@ interface Mutation {
   readonly key: Uint8Array;
 }
 
+interface StateHost {
+  tableState(table: string): TableState | Promise<TableState>;
+}
+
 export class TriggerReads {
-  readonly #tableState: (table: string) => TableState | Promise<TableState>;
+  readonly #host: StateHost;
   /** Mutations whose rows nobody has begun to read, in the order of their turns. */
   readonly #waiting: Mutation[] = [];
   #next = 0;
   /** Of those whose rows were, how many have not had their turn. */
   #begun = 0;
 
-  constructor(tableState: (table: string) => TableState | Promise<TableState>) {
-    this.#tableState = tableState;
+  constructor(host: StateHost) {
+    this.#host = host;
   }
 
   /** A mutation that will have its turn behind all that were added before. */
@@ -56,7 +60,7 @@ export class TriggerReads {
   }
 
   async #read({ shape, key }: Mutation): Promise<void> {
-    const state = await this.#tableState(shape.name);
+    const state = await this.#host.tableState(shape.name);
     const { memory } = state.tree.source;
     const { blockBytes } = memory;
     if (!memory.beginAhead(blockBytes)) return;

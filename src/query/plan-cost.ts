@@ -4,16 +4,16 @@
  */
 import { haveEntries } from '../table/layer-entries.ts';
 import type { TableState } from '../table/table-state.ts';
-import type { Tree } from '../tree/tree.ts';
+import { estimateAccess, leavesOf, noOthers } from './access-estimate.ts';
+import type { AccessEstimate } from './access-estimate.ts';
 import { filterOf } from './condition.ts';
 import type { Condition } from './condition.ts';
-import { isMerged } from './intersection-stream.ts';
 import { mockRun } from './mock-run.ts';
 import { residualOf } from './plan.ts';
-import type { Access, Candidate, CompiledQuery, IntersectionAccess, UnionAccess } from './plan.ts';
+import type { Access, Candidate, CompiledQuery, UnionAccess } from './plan.ts';
 import { skippable } from './skip.ts';
 import { stopPosition } from './stop-position.ts';
-import { estimateEntries, estimateRanges, estimateTree } from './tree-estimate.ts';
+import { estimateTree } from './tree-estimate.ts';
 import type { TreeEstimate } from './tree-estimate.ts';
 import { cost } from './unit-costs.ts';
 
@@ -21,33 +21,6 @@ import { cost } from './unit-costs.ts';
 const usualSelectivity = 0.25;
 /** Matching rows may lie together at the far end: so many times more may have to be looked at before enough are found. */
 const misfortune = 4;
-
-/** What an access gives, and what it takes to go through all of it. */
-interface AccessEstimate {
-  /** Entries or rows that it goes through. */
-  readonly entries: number;
-  readonly exact: boolean;
-  /** Leaves of the index, and those that are missing. */
-  readonly indexLeaves: number;
-  readonly indexMissing: number;
-  /** Leaves of the table, and those that are missing. */
-  readonly leaves: number;
-  readonly missing: number;
-  readonly ranges: number;
-  /** Of an intersection: entries whose keys are in all of its indexes, and what is read of the others before all else. */
-  readonly joint?: { readonly entries: number; readonly others: WholeRead };
-}
-
-/** What is read to its end, however soon the rest is over. */
-interface WholeRead {
-  readonly entries: number;
-  readonly leaves: number;
-  readonly missing: number;
-}
-
-const noOthers: WholeRead = { entries: 0, leaves: 0, missing: 0 };
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** What a candidate would cost. */
 export interface CostEstimate {
@@ -104,11 +77,6 @@ function isFullScan({ access, ordered }: Candidate): boolean {
   return ordered && access.kind === 'table' && !access.descending && access.ranges[0]?.from === undefined;
 }
 
-/** Leaves that so many rows in random places are in. */
-function leavesOf(rows: number, leaves: number): number {
-  return leaves <= 1 ? Math.min(rows, leaves) : leaves * (1 - (1 - 1 / leaves) ** rows);
-}
-
 /** The plans of one query, to be compared. */
 export class PlanCosts {
   readonly #state: TableState;
@@ -125,84 +93,10 @@ export class PlanCosts {
     this.#overlaid = state.layers.reduce((sum, layer) => sum + layer.count, 0);
   }
 
-  #accessOf({ access }: { readonly access: Access }): AccessEstimate {
-    const none = { indexLeaves: 0, indexMissing: 0, ranges: 1, exact: true };
-    const table = this.#table;
-    const missingOf = (leaves: number): number => leaves * (1 - table.atHand);
-    switch (access.kind) {
-      case 'nothing':
-        return { ...none, entries: 0, leaves: 0, missing: 0 };
-      case 'keys': {
-        const entries = access.keys.length;
-        const leaves = leavesOf(entries, table.leaves);
-        return { ...none, entries, leaves, missing: missingOf(leaves), ranges: entries };
-      }
-      case 'table': {
-        const sum = estimateRanges(this.#state.tree, access.ranges);
-        const { exact, leaves, missing } = sum;
-        let { entries } = sum;
-        for (const layer of this.#state.layers) entries += estimateRanges(layer, access.ranges).entries;
-        const ranges = access.ranges.length;
-        return { entries, exact, indexLeaves: 0, indexMissing: 0, leaves, missing, ranges };
-      }
-      case 'index': {
-        const tree = this.#state.treeOf(access.index) as Tree;
-        const { entries, exact, leaves: indexLeaves, missing } = estimateEntries(tree, access);
-        const leaves = leavesOf(entries, table.leaves);
-        const ranges = access.ranges.length;
-        return { entries, exact, indexLeaves, indexMissing: missing, leaves, missing: missingOf(leaves), ranges };
-      }
-      case 'intersection':
-        return this.#intersectionOf(access);
-      case 'union': {
-        const parts = access.parts.map(({ plan }) => this.#accessOf(plan));
-        const sum = (of: (part: AccessEstimate) => number): number =>
-          parts.reduce((total, part) => total + of(part), 0);
-        return {
-          entries: sum(({ entries }) => entries),
-          exact: parts.every(({ exact }) => exact),
-          indexLeaves: sum(({ indexLeaves }) => indexLeaves),
-          indexMissing: sum(({ indexMissing }) => indexMissing),
-          leaves: sum(({ leaves }) => leaves),
-          missing: sum(({ missing }) => missing),
-          ranges: sum(({ ranges }) => ranges),
-        };
-      }
-    }
-  }
-
-  /** Conditions on different fields are taken to have nothing to do with each other. */
-  #intersectionOf({ first, others }: IntersectionAccess): AccessEstimate {
-    const table = this.#table;
-    const sum: Mutable<AccessEstimate> = { ...this.#accessOf({ access: first }) };
-    let joint = sum.entries;
-    let read = 0;
-    let leaves = 0;
-    let missing = 0;
-    for (const other of others) {
-      const more = this.#accessOf({ access: other });
-      joint *= more.entries / Math.max(1, table.entries, more.entries);
-      // Of entries that are merely passed, the leaves between those that are looked for are not read.
-      const isMergedIn = isMerged(first, other);
-      if (isMergedIn) {
-        const part = Math.min(1, sum.entries / Math.max(1, more.indexLeaves));
-        sum.indexLeaves += more.indexLeaves * part;
-        sum.indexMissing += more.indexMissing * part;
-      } else {
-        read += more.entries;
-        leaves += more.indexLeaves;
-        missing += more.indexMissing;
-      }
-      sum.ranges += more.ranges;
-      sum.exact &&= more.exact;
-    }
-    return { ...sum, joint: { entries: joint, others: { entries: read, leaves, missing } } };
-  }
-
   /** Candidates with what their accesses give. */
   open(candidates: readonly Candidate[]): Estimated[] {
     return candidates.map((candidate) => {
-      const access = this.#accessOf(candidate);
+      const access = estimateAccess(this.#state, candidate.access);
       return { candidate, access, estimate: notEstimated };
     });
   }
@@ -314,7 +208,7 @@ export class PlanCosts {
     };
     for (const { query, plan } of parts) {
       const costs = new PlanCosts(this.#state, query);
-      const access = costs.#accessOf(plan);
+      const access = estimateAccess(this.#state, plan.access);
       const part = costs.estimate(plan, access, access.entries);
       sum.entries += part.entries;
       sum.rows += part.rows;
