@@ -276,16 +276,10 @@ export class UniqueCheck {
   /** Whether the flush changes the row with this key: then what it was before does not count. */
   #isChanged(key: Uint8Array): boolean {
     const changed = this.#changed;
-    let low = 0;
-    let high = changed.count;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const order = compareRanges(changed.bytes, changed.start(middle), changed.endOf(middle), key, 0, key.length);
-      if (order === 0) return true;
-      if (order < 0) low = middle + 1;
-      else high = middle;
-    }
-    return false;
+    const at = changed.lowerBound(key);
+    return (
+      at < changed.count && compareRanges(changed.bytes, changed.start(at), changed.endOf(at), key, 0, key.length) === 0
+    );
   }
 
   #conflict(values: NewValues, at: number, other: Uint8Array): UniqueIndexError {

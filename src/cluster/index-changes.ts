@@ -130,14 +130,8 @@ class SortedKeys implements ChangeStream, KeyChanges {
 
   mayChange(from: Uint8Array, to: Uint8Array): boolean {
     const { keys } = this;
-    let low = this.#at;
-    let high = keys.count;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (compareRanges(keys.bytes, keys.start(middle), keys.endOf(middle), from, 0, from.length) < 0) low = middle + 1;
-      else high = middle;
-    }
-    return low < keys.count && compareRanges(keys.bytes, keys.start(low), keys.endOf(low), to, 0, to.length) <= 0;
+    const at = keys.lowerBound(from, this.#at);
+    return at < keys.count && compareRanges(keys.bytes, keys.start(at), keys.endOf(at), to, 0, to.length) <= 0;
   }
 
   /**

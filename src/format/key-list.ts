@@ -57,6 +57,19 @@ export class KeyList {
     return compareRanges(bytes, this.start(i), this.endOf(i), bytes, this.start(j), this.endOf(j));
   }
 
+  /** In a sorted list, the first position from `from` on whose key is not below `key`; `count` if there is none. */
+  lowerBound(key: Uint8Array, from = 0): number {
+    const { bytes } = this;
+    let low = from;
+    let high = this.count;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (compareRanges(bytes, this.start(middle), this.endOf(middle), key, 0, key.length) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
   async #isSorted(pacer: Pacer): Promise<boolean> {
     for (let i = 1; i < this.count; i++) {
       if (this.compare(i - 1, i) > 0) return false;

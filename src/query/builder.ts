@@ -275,7 +275,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     const written = this.#written();
     const { prices, environment } = this.#host;
     const { signal } = options;
-    const running = runOnState(new QueryRun(this.#host, this.#table, this.#overlay, undefined, false), (state) => {
+    const running = runOnState({ host: this.#host, table: this.#table, overlay: this.#overlay }, (state) => {
       const query = compileQuery(this.#host, state.shape, written);
       const explained =
         options.run === true

@@ -2,7 +2,6 @@
  * Rows by way of an index whose entries say more than which row it is: they are tested before their rows are looked up, and
  * where they hold all that is asked for, rows are made of them and none is looked up.
  */
-import { CorruptionError } from '../base/errors.ts';
 import type { Node } from '../format/node.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -10,6 +9,7 @@ import type { RunCursor } from '../tree/cursor.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { filterOf } from './condition.ts';
 import { EntryReader, EntryRows } from './entry-reader.ts';
+import { rowOfEntry } from './entry-row.ts';
 import type { EntryUse } from './entry-use.ts';
 import type { HitList, HitStream } from './hits.ts';
 import type { KeyProbe } from './key-probe.ts';
@@ -218,24 +218,9 @@ export class EntryStream implements HitStream {
     else if (!overlaid) lookups.pass(row.source, row.base);
   }
 
-  /** The row of an entry; none if a commit that is not merged yet has changed it. */
   #lookUp(node: Node, i: number): Found | Promise<Found> {
     this.#reader.read(node, i);
-    const key = this.#reader.primaryKey;
-    if (!this.#overlaid) return this.#find(node, key);
-    const overlaid = this.#state.isOverlaid(key);
-    if (overlaid instanceof Promise) return overlaid.then((is) => (is ? undefined : this.#find(node, key)));
-    return overlaid ? undefined : this.#find(node, key);
-  }
-
-  #find(node: Node, key: Uint8Array): RowHit | Promise<RowHit> {
-    const found = this.#state.tree.lookup(key);
-    if (found instanceof Promise) return found.then((hit) => hit ?? this.#missing(node));
-    return found ?? this.#missing(node);
-  }
-
-  #missing({ name }: Node): never {
-    const { name: table } = this.#state.shape;
-    throw new CorruptionError(name, `Index '${this.#index.name}' has an entry for a row that table '${table}' has not`);
+    const place = { state: this.#state, index: this.#index, leafName: node.name };
+    return rowOfEntry(place, this.#reader.primaryKey);
   }
 }

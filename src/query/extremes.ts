@@ -27,8 +27,14 @@ export async function extremeOf(execution: Execution, name: string): Promise<unk
 /** Of so few rows it takes less to look at all of them than to plan several queries. */
 const fewRows = 1000;
 
-/** Names of the fields that conditions are on, and of those that one gives a single value; undefined where it is not so simple. */
-function namesIn({ wheres }: WrittenQuery): { readonly all: Set<string>; readonly fixed: Set<string> } | undefined {
+/** Names of the fields that conditions are on, and of those that one gives a single value. */
+interface ConditionNames {
+  readonly all: ReadonlySet<string>;
+  readonly fixed: ReadonlySet<string>;
+}
+
+/** Undefined where it is not so simple. */
+function namesIn({ wheres }: WrittenQuery): ConditionNames | undefined {
   const all = new Set<string>();
   const fixed = new Set<string>();
   for (const { written } of wheres) {
@@ -41,10 +47,7 @@ function namesIn({ wheres }: WrittenQuery): { readonly all: Set<string>; readonl
 }
 
 /** Whether an index, or the table, has the rows that match in the order of a field, and no others between them. */
-function mayHaveEnds(shape: TableShape, written: WrittenQuery, name: string): boolean {
-  const names = namesIn(written);
-  if (names === undefined) return false;
-  const { all, fixed } = names;
+function mayHaveEnds(shape: TableShape, { all, fixed }: ConditionNames, name: string): boolean {
   const primaryKey = shape.primaryKey.name;
   if (name === primaryKey && [...all].every((other) => other === primaryKey)) return true;
   return shape.indexes.some(({ fields, result }) => {
@@ -61,10 +64,16 @@ export function writtenSingly(
   written: WrittenQuery,
   aggregates: readonly WrittenAggregate[],
 ): readonly WrittenQuery[] | undefined {
+  const names = namesIn(written);
   const queries: WrittenQuery[] = [];
   for (const { kind, field } of aggregates) {
     if (kind === 'count' && field === undefined) queries.push({ ...written, orders: [], counts: true });
-    else if ((kind === 'min' || kind === 'max') && field !== undefined && mayHaveEnds(shape, written, field))
+    else if (
+      (kind === 'min' || kind === 'max') &&
+      field !== undefined &&
+      names !== undefined &&
+      mayHaveEnds(shape, names, field)
+    )
       queries.push(writtenExtreme(written, kind, field));
     else return undefined;
   }

@@ -1,6 +1,5 @@
 /** Rows by way of an index: every entry names a primary key, by which the row is looked up in the table's tree. */
 import { copyRange } from '../base/bytes.ts';
-import { CorruptionError } from '../base/errors.ts';
 import { Node } from '../format/node.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -8,6 +7,7 @@ import type { RunCursor } from '../tree/cursor.ts';
 import { RowPlaces } from '../tree/row-places.ts';
 import { SplitTree } from '../tree/split-tree.ts';
 import type { RowHit } from '../tree/tree.ts';
+import { missingRow } from './entry-row.ts';
 import type { HitList, HitStream } from './hits.ts';
 import { endOfValue } from './index-cursor.ts';
 import { LookupPace, Lookups } from './lookups.ts';
@@ -179,8 +179,7 @@ export class IndexStream implements HitStream {
     return overlaid ? undefined : this.#find(key, length, node);
   }
 
-  #missing(name: string): never {
-    const { name: table } = this.#state.shape;
-    throw new CorruptionError(name, `Index '${this.#index.name}' has an entry for a row that table '${table}' has not`);
+  #missing(leafName: string): never {
+    return missingRow({ state: this.#state, index: this.#index, leafName });
   }
 }

@@ -90,7 +90,7 @@ export class PlanCosts {
     this.#state = state;
     this.#query = query;
     this.#table = estimateTree(state.tree);
-    this.#overlaid = state.layers.reduce((sum, layer) => sum + layer.count, 0);
+    this.#overlaid = state.layerRows;
   }
 
   /** Candidates with what their accesses give. */

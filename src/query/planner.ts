@@ -5,7 +5,6 @@ import { intersectionsOf } from './intersections.ts';
 import { candidatesFor, effectiveOrder, isBest, residualOf } from './plan.ts';
 import type { Candidate, CompiledQuery, Forgone, Plan } from './plan.ts';
 import { comparePlans } from './compare-plans.ts';
-import type { Estimated } from './plan-cost.ts';
 import { isWorthProbing, probe } from './plan-probe.ts';
 
 /** What looks good because nobody has looked at it is looked at, so often at most. */
@@ -37,32 +36,21 @@ export function planFromMemory(state: TableState, query: CompiledQuery): Plan {
   return planOf(state, query, obviousOf(candidates) ?? comparePlans(state, query, candidates).best.candidate);
 }
 
-/** The plan of a query on a state of its table: at once, unless something must be read to choose well. */
-export function planQuery(state: TableState, query: CompiledQuery): Plan | Promise<Plan> {
+/**
+ * The plan of a query on a state of its table: at once, unless something must be read to choose well. `looks`: how often that was
+ * done, again while what is the best then is a guess of its own.
+ */
+export function planQuery(state: TableState, query: CompiledQuery, looks = 0): Plan | Promise<Plan> {
   const candidates = candidatesOf(state, query);
   const obvious = obviousOf(candidates);
   if (obvious !== undefined) return planOf(state, query, obvious);
   const comparison = comparePlans(state, query, candidates);
   const { all, best } = comparison;
-  if (!isWorthProbing(best, all, query)) {
-    const { chosen, forgone } = chosenOf(state, comparison);
-    return planOf(state, query, chosen.candidate, forgone);
+  if (looks < mostLooks && isWorthProbing(best, all, query)) {
+    return probe(state, all).then(() => planQuery(state, query, looks + 1));
   }
-  return planCloser(state, query, all);
-}
-
-/** Looks closer, and again while what is the best then is a guess of its own. */
-async function planCloser(state: TableState, query: CompiledQuery, first: readonly Estimated[]): Promise<Plan> {
-  let all = first;
-  for (let round = 1; ; round++) {
-    await probe(state, all);
-    const candidates = candidatesOf(state, query);
-    const obvious = obviousOf(candidates);
-    if (obvious !== undefined) return planOf(state, query, obvious);
-    const comparison = comparePlans(state, query, candidates);
-    if (round === mostLooks || !isWorthProbing(comparison.best, comparison.all, query)) {
-      return planOf(state, query, comparison.best.candidate);
-    }
-    all = comparison.all;
-  }
+  // What was just read is in memory: nothing is forgone.
+  if (looks > 0) return planOf(state, query, best.candidate);
+  const { chosen, forgone } = chosenOf(state, comparison);
+  return planOf(state, query, chosen.candidate, forgone);
 }

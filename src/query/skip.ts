@@ -41,23 +41,18 @@ export function skippable(
   return tree === undefined || tree instanceof SplitTree || tree.mayBreak || tree.ref === null ? undefined : access;
 }
 
-/** Rows of commits that are not merged yet. Each may shift those behind it by one. */
-function changesIn({ layers }: TableState): number {
-  return layers.reduce((sum, { count }) => sum + count, 0);
-}
-
 /**
  * What commits have changed that are not merged yet is not in the counts: of a table it is found out by looking the changed rows
  * up, each of which may take as long as passing a leaf.
  */
 function paysDespite(state: TableState, { kind }: IndexAccess | TableAccess, offset: number): boolean {
-  const changes = changesIn(state);
   const { entries, leaves } = estimateTree(state.tree);
-  return kind === 'table' && offset >= fewestSkipped + changes * (1 + entries / Math.max(1, leaves));
+  return kind === 'table' && offset >= fewestSkipped + state.layerRows * (1 + entries / Math.max(1, leaves));
 }
 
 /**
- * The same with changes that are not merged: so many rows fewer are skipped, and then it is counted how many those are by now.
+ * The same with changes that are not merged, each of which may shift the rows behind it by one: so many rows fewer are skipped, and
+ * then it is counted how many those are by now.
  */
 async function skipChanged(
   state: TableState,
@@ -65,7 +60,7 @@ async function skipChanged(
   offset: number,
   breathe: () => void | Promise<void>,
 ): Promise<Skipped | undefined> {
-  const skipped = await skipStored(state, access, offset - changesIn(state));
+  const skipped = await skipStored(state, access, offset - state.layerRows);
   // Then not even as many are left as could have been inserted.
   if (skipped === undefined) return undefined;
   const [before] = access.ranges as [KeyRange];

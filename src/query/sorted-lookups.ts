@@ -3,17 +3,15 @@
  * in memory: many keys are collected and sorted first, so that a block is read once for all of its rows, and not again for each
  * of them that comes after it has gone from the cache.
  */
-import { CorruptionError } from '../base/errors.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { KeyList } from '../format/key-list.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RunCursor } from '../tree/cursor.ts';
-import type { RowHit } from '../tree/tree.ts';
+import { rowOfEntry } from './entry-row.ts';
 import type { HitList, HitStream } from './hits.ts';
 import { endOfValue } from './index-cursor.ts';
 import { mostKeyBytes } from './intersection-stream.ts';
 import { LookupPace, Lookups } from './lookups.ts';
-import type { Found } from './lookups.ts';
 import type { IndexAccess } from './plan.ts';
 import type { QueryWork } from './query-work.ts';
 import type { Filter } from './selector.ts';
@@ -51,10 +49,11 @@ export class SortedLookups implements HitStream {
   }
 
   #lookUp(hits: HitList): true | Promise<true> {
-    const { filter, work } = this.#options;
+    const { state, access, filter, work } = this.#options;
+    const place = { state, index: access.index, leafName: this.#leafName };
     const lookups = new Lookups(filter, hits, work);
     const end = Math.min(this.#order.length, this.#next + this.#pace.step(Number.POSITIVE_INFINITY));
-    while (this.#next < end) lookups.add(this.#findUnlessOverlaid(this.#keys.key(this.#order[this.#next++] as number)));
+    while (this.#next < end) lookups.add(rowOfEntry(place, this.#keys.key(this.#order[this.#next++] as number)));
     return lookups.finish();
   }
 
@@ -85,27 +84,5 @@ export class SortedLookups implements HitStream {
     this.#order = await keys.sorted(pacer);
     this.#keys = keys;
     this.#next = 0;
-  }
-
-  /** The row with a key; none if a commit that is not merged yet has changed it. */
-  #findUnlessOverlaid(key: Uint8Array): Found | Promise<Found> {
-    const overlaid = this.#options.state.isOverlaid(key);
-    if (overlaid instanceof Promise) return overlaid.then((is) => (is ? undefined : this.#find(key)));
-    return overlaid ? undefined : this.#find(key);
-  }
-
-  #find(key: Uint8Array): RowHit | Promise<RowHit> {
-    const found = this.#options.state.tree.lookup(key);
-    if (found instanceof Promise) return found.then((hit) => hit ?? this.#missing());
-    return found ?? this.#missing();
-  }
-
-  #missing(): never {
-    const { state, access } = this.#options;
-    const table = `table '${state.shape.name}'`;
-    throw new CorruptionError(
-      this.#leafName,
-      `Index '${access.index.name}' has an entry for a row that ${table} has not`,
-    );
   }
 }

@@ -88,6 +88,11 @@ export class TableState {
     return new TableState(this.shape, this.tree, this.indexes, layers, this.editions, this.blanks, loose, filter);
   }
 
+  /** Rows of commits that are not merged yet: one that several have changed counts for each. */
+  get layerRows(): number {
+    return this.layers.reduce((sum, { count }) => sum + count, 0);
+  }
+
   /** Whether a commit that is not merged yet may have changed the row with a key: false is certain, and quickly told. */
   mayBeOverlaid(key: Uint8Array, length: number = key.length): boolean {
     return this.layers.length > 0 && this.#filter?.mayHave(key, length) !== false;

@@ -81,7 +81,7 @@ async function encodeChanges(`,
   },
   {
     name: 'unique: what a row was before the batch counts',
-    edits: [{ file: check, find: 'if (order === 0) return true;', replace: 'if (order === 0) return false;' }],
+    edits: [{ file: check, find: 'at < changed.count &&', replace: 'at < 0 &&' }],
   },
   {
     name: 'unique: long values are compared as far as keys hold them',
