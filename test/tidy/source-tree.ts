@@ -147,7 +147,8 @@ function publishedEntries(packageJson: string | undefined): string[] {
   if (packageJson === undefined) return [];
   const manifest = JSON.parse(packageJson) as { exports?: unknown; bin?: unknown };
   const built = stringsIn([manifest.exports, manifest.bin]).flatMap((path) => {
-    const match = /^(?:\.\/)?dist\/(.*)\.js$/.exec(path);
+    // What is published as CommonJS too is of the same source.
+    const match = /^(?:\.\/)?dist\/(?:cjs\/)?(.*)\.js$/.exec(path);
     return match === null ? [] : [`src/${match[1]}.ts`];
   });
   return [...new Set(built)];
