@@ -27,6 +27,8 @@ export class AnyCondition extends Condition {
   /** At least two. */
   readonly branches: readonly Branch[];
   #selector: Selector | undefined;
+  /** By field. Planning asks again and again, for each index and each part of a union. */
+  readonly #keys = { table: new Map<LayoutField, KeyAccess | null>(), index: new Map<LayoutField, KeyAccess | null>() };
 
   constructor(branches: readonly Branch[]) {
     super(namesIn(branches.flat()), undefined, undefined, readsOf(branches));
@@ -40,6 +42,14 @@ export class AnyCondition extends Condition {
 
   /** Helps only where every branch does. */
   override keysBy(field: LayoutField, tree: 'table' | 'index'): KeyAccess | undefined {
+    const known = this.#keys[tree].get(field);
+    if (known !== undefined) return known ?? undefined;
+    const keys = this.#keysBy(field, tree);
+    this.#keys[tree].set(field, keys ?? null);
+    return keys;
+  }
+
+  #keysBy(field: LayoutField, tree: 'table' | 'index'): KeyAccess | undefined {
     const all: KeyAccess[] = [];
     for (const branch of this.branches) {
       const keys = keysOfAll(branch, field, tree);

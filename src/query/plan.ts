@@ -30,6 +30,11 @@ export interface CompiledQuery {
   readonly sorts?: 'few' | 'none' | undefined;
   /** Undefined: whole rows. */
   readonly takes?: TakenFields | undefined;
+  /**
+   * The conditions whose branches may each have an access of its own. Undefined: all of them. A part of a union splits only
+   * what its own branch says: if it split the conditions beside that as well, the plans would multiply with each of them.
+   */
+  readonly splits?: readonly Condition[] | undefined;
 }
 
 /** The table's tree, or ranges of it. */
@@ -106,6 +111,8 @@ export interface Plan extends Candidate {
 
 /** More branches than that are tested row by row: each part of a union tests for all earlier ones. */
 const maxParts = 32;
+/** So many parts of unions are planned at most for one query, of the conditions that have the fewest branches. */
+const maxPlannedParts = 64;
 
 /** The fields that have one value, or null, in all rows that match. */
 function fixedFields({ conditions }: CompiledQuery): Set<LayoutField> {
@@ -237,21 +244,36 @@ class Planner {
 
   /** Where every branch of a condition has an access of its own, all of them together are one. */
   #addUnions(): void {
-    for (const condition of this.#query.conditions) {
-      if (!(condition instanceof AnyCondition) || condition.branches.length > maxParts) continue;
-      const others = this.#query.conditions.filter((other) => other !== condition);
-      const { branches } = condition;
-      const takes = this.#takenFromParts();
-      const parts = branches.map((branch, i) => {
-        const earlier = i === 0 ? [] : [opposedTo(branches.slice(0, i))];
-        const conditions = [...branch, ...others, ...earlier];
-        const query: CompiledQuery = { conditions, order: [], limit: undefined, offset: 0, unordered: true, takes };
-        return { query, plan: this.#planPart(this.#state, query) };
-      });
-      // A part that reads the whole table might as well look for all the others too.
-      if (parts.some(({ plan: { access } }) => isWholeTable(access))) continue;
-      this.#add({ kind: 'union', parts }, false, this.#query.conditions);
+    for (const condition of splitConditions(this.#query)) {
+      const parts = this.#partsOf(condition);
+      if (parts !== undefined) this.#add({ kind: 'union', parts }, false, this.#query.conditions);
     }
+  }
+
+  /** Plans each branch of a condition; undefined if one reads the whole table: it might as well look for all the others. */
+  #partsOf(condition: AnyCondition): UnionAccess['parts'] | undefined {
+    const { branches } = condition;
+    const others = this.#query.conditions.filter((other) => other !== condition);
+    const takes = this.#takenFromParts();
+    const parts: UnionAccess['parts'][number][] = [];
+    for (const [i, branch] of branches.entries()) {
+      const earlier = i === 0 ? [] : [opposedTo(branches.slice(0, i))];
+      const conditions = [...branch, ...others, ...earlier];
+      const splits = branch;
+      const query: CompiledQuery = {
+        conditions,
+        order: [],
+        limit: undefined,
+        offset: 0,
+        unordered: true,
+        takes,
+        splits,
+      };
+      const plan = this.#planPart(this.#state, query);
+      if (isWholeTable(plan.access)) return undefined;
+      parts.push({ query, plan });
+    }
+    return parts;
   }
 
   /** What is taken of the rows of a part: also what they are sorted by. */
@@ -311,6 +333,20 @@ class Planner {
     const open = index.fields.filter((field) => !this.#fixed.has(field));
     return directionOf(this.#order, open, this.#state.shape.primaryKey);
   }
+}
+
+/** The conditions of a query whose branches are planned one by one: those with the fewest, as far as that may go. */
+function splitConditions({ conditions, splits = conditions }: CompiledQuery): AnyCondition[] {
+  const all = splits.filter((condition): condition is AnyCondition => condition instanceof AnyCondition);
+  let left = maxPlannedParts;
+  const chosen = new Set<AnyCondition>();
+  for (const condition of all.toSorted((a, b) => a.branches.length - b.branches.length)) {
+    const count = condition.branches.length;
+    if (count > maxParts || count > left) break;
+    left -= count;
+    chosen.add(condition);
+  }
+  return all.filter((condition) => chosen.has(condition));
 }
 
 /** The accesses that a query could use. There is always one. `order` is the effective one. */

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { InvalidOperatorError, InvalidQueryError } from '../../src/base/errors.ts';
+import { compileClause, writtenClause } from '../../src/query/clause.ts';
 import type { Clause, Clauses } from '../../src/query/clause.ts';
+import { candidatesFor } from '../../src/query/plan.ts';
+import type { Candidate, CompiledQuery, Plan } from '../../src/query/plan.ts';
+import { planOf } from '../../src/query/planner.ts';
+import type { TableState } from '../../src/table/table-state.ts';
 import { Types } from '../../src/format/types.ts';
 import { compile, plansOf } from './every-plan.ts';
 import { TestTable } from './test-table.ts';
@@ -250,5 +255,76 @@ describe('ways to the rows', () => {
       .execute();
     expect(found.map(({ id }) => id)).toEqual([17, 19_000]);
     expect(reads).toBeLessThan(8);
+  });
+});
+
+/** A search box: every word begins the town or the name, or is the age. */
+function searchBox(words: readonly { town: string; name: string; age: number }[]): Build {
+  return ({ is, and, or }) =>
+    and(
+      ...words.map(({ town, name, age }) =>
+        or(is('town', 'PREFIX', town), is('name', 'PREFIX', name), is('age', '=', age)),
+      ),
+    );
+}
+
+describe('many clauses', () => {
+  it('are not multiplied with each other: a search box takes any number of words', async () => {
+    const table = await people();
+    for (const count of [2, 7, 12, 50]) {
+      const words = Array.from({ length: count }, () => ({ town: 'Town 1', name: 'Name 99', age: 7 }));
+      await expectSame(
+        table,
+        searchBox(words),
+        ({ town, name, age }) =>
+          (town as string | null)?.startsWith('Town 1') === true || (name as string).startsWith('Name 99') || age === 7,
+      );
+    }
+  });
+
+  it('are planned in as many parts as there are branches, and not in all that can be made of them', async () => {
+    const { state, shape } = await people();
+    const partsOf = (clauses: number): number => {
+      const written = writtenClause<Row>(({ is, and, or }) =>
+        and(...Array.from({ length: clauses }, (_, i) => or(is('age', '=', i), is('town', '=', `Town ${i}`)))),
+      );
+      const conditions = compileClause({ shape, registered: () => undefined }, written);
+      let parts = 0;
+      const planPart = (of: TableState, query: CompiledQuery): Plan => {
+        parts++;
+        const candidates = candidatesFor(of, query, [], planPart);
+        const byIndex = candidates.find(({ access }) => access.kind === 'index');
+        return planOf(of, query, byIndex ?? (candidates.at(-1) as Candidate));
+      };
+      candidatesFor(state, { conditions, order: [], limit: undefined, offset: 0 }, [], planPart);
+      return parts;
+    };
+    expect([1, 2, 4, 8, 16].map(partsOf)).toEqual([2, 4, 8, 16, 32]);
+    expect(partsOf(1000)).toBe(64);
+  });
+
+  it('take conditions by the hundred', async () => {
+    const table = await people();
+    const fields = ['age', 'shoe'] as const;
+    for (const operator of ['!=', '=', '<'] as const) {
+      const conditions = Array.from({ length: 50 }, (_, clause) =>
+        Array.from({ length: 50 }, (_2, i) => ({ field: fields[(clause + i) % 2] as 'age', value: (clause * i) % 60 })),
+      );
+      const matches = (row: Row): boolean =>
+        conditions.every((clause) =>
+          clause.some(({ field, value }) => {
+            const actual = row[field] as number;
+            return operator === '=' ? actual === value : operator === '<' ? actual < value : actual !== value;
+          }),
+        );
+      const expected = (await table.query().execute()).filter(matches);
+      const found = await table
+        .query()
+        .where(({ is, and, or }: Clauses<Row>) =>
+          and(...conditions.map((clause) => or(...clause.map(({ field, value }) => is(field, operator, value))))),
+        )
+        .execute();
+      expect(found).toEqual(expected);
+    }
   });
 });
