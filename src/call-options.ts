@@ -36,9 +36,11 @@ export function checkPosition(option: string, value: unknown): void {
 }
 
 export function checkCommit(commit: unknown): CommitRef {
-  const { commitId, slot } = Object(commit) as { commitId: unknown; slot: unknown };
-  if (typeof commitId === 'string' && isUuid(commitId) && Number.isSafeInteger(slot) && (slot as number) > 0) {
-    return { commitId, slot: slot as number };
+  const { commitId, slot, databaseId } = Object(commit) as Partial<Record<keyof CommitRef, unknown>>;
+  const isOfDatabase = databaseId === undefined || (typeof databaseId === 'string' && isUuid(databaseId));
+  const isCommit = typeof commitId === 'string' && isUuid(commitId) && isOfDatabase;
+  if (isCommit && Number.isSafeInteger(slot) && (slot as number) > 0) {
+    return { commitId, slot: slot as number, ...(databaseId !== undefined && { databaseId }) };
   }
   throw new InvalidOptionError(
     'commit',

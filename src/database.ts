@@ -246,12 +246,12 @@ export class Database {
   /**
    * What became of a commit whose outcome was unknown: pass the `CommitOutcomeUnknownError`, or its `commitId` and `slot`,
    * also in another process or on a replica. True: it was applied, and this instance shows it. False: it was not, and never
-   * will be. Rejects with `CommitOutcomeUnknownError` while that cannot be told, and with `InvalidOptionError`. Where
-   * the batch is still at hand, flushing it again asks as well, and commits it if it was not.
+   * will be. Rejects with `CommitOutcomeUnknownError` while that cannot be told, and with `InvalidOptionError`, also for a
+   * commit to another database. Where the batch is still at hand, flushing it again asks as well, and commits it if it was
+   * not.
    */
   async resolveCommit(commit: CommitRef, options: CallOptions = {}): Promise<boolean> {
-    const { commitId, slot } = checkCommit(commit);
-    return this.#instance.resolveCommit(commitId, slot, options, 'db.resolveCommit()');
+    return this.#instance.resolveCommit(checkCommit(commit), options, 'db.resolveCommit()');
   }
 
   /**

@@ -5,7 +5,7 @@
 import { SignalPool } from './base/deadline.ts';
 import type { Deadline } from './base/deadline.ts';
 import type { Environment } from './base/env.ts';
-import { NotStartedError, ReadOnlyError } from './base/errors.ts';
+import { InvalidOptionError, NotStartedError, ReadOnlyError } from './base/errors.ts';
 import { filteredLogger } from './base/logger.ts';
 import type { Logger } from './base/logger.ts';
 import type { Batch, BatchHost, FlushOptions } from './batch/batch.ts';
@@ -20,7 +20,7 @@ import { readStats } from './care/stats.ts';
 import type { DatabaseStats } from './care/stats.ts';
 import type { TransactionCounters } from './care/transaction-counters.ts';
 import type { StoreReport } from './care/doctor.ts';
-import type { Undecided } from './cluster/fate.ts';
+import type { CommitRef, Undecided } from './cluster/fate.ts';
 import { Engine } from './cluster/engine.ts';
 import type { PinnedView } from './cluster/engine.ts';
 import { LogFeed } from './cluster/log-feed.ts';
@@ -121,6 +121,14 @@ export class Instance implements BatchHost, QueryHost {
 
   get prices(): PriceTable {
     return this.#options.prices;
+  }
+
+  get owner(): this {
+    return this;
+  }
+
+  get databaseId(): string {
+    return this.running('A query').view.block0.databaseId;
   }
 
   /** The engine from `start()` to `stop()`. */
@@ -289,11 +297,11 @@ export class Instance implements BatchHost, QueryHost {
     return this.bridge.isOvertaken(state, engine.view);
   }
 
-  async commit(operations: OperationSet, options: FlushOptions, guard?: CommitGuard): Promise<void> {
+  async commit(operations: OperationSet, options: FlushOptions, check: () => void, guard?: CommitGuard): Promise<void> {
     const what = guard?.what ?? 'batch.flush()';
     const engine = this.writing(what);
     // Also while its blobs are uploaded: what an engine acknowledges once the next one runs, that one would not show.
-    await engine.whileRunning(this.#commit(engine, what, operations, options, guard));
+    await engine.whileRunning(this.#commit(engine, what, operations, options, check, guard));
   }
 
   async #commit(
@@ -301,6 +309,7 @@ export class Instance implements BatchHost, QueryHost {
     what: string,
     operations: OperationSet,
     options: FlushOptions,
+    check: () => void,
     guard: CommitGuard | undefined,
   ): Promise<void> {
     const { blockSizeBytes, dbPrefix: prefix } = this.#options;
@@ -320,6 +329,7 @@ export class Instance implements BatchHost, QueryHost {
         signal,
         sizeBytes: lists.reduce((bytes, { sizeBytes }) => bytes + sizeBytes, 0),
         prepare: async (view, earlier) => {
+          check();
           await guard?.validate(view, earlier);
           if (operations.blobs.size > 0) await uploads.check(view);
           for (const { shape } of lists) await refuseRetired(view, shape);
@@ -383,13 +393,17 @@ export class Instance implements BatchHost, QueryHost {
     return new ChangeFeed({ engine, environment, after: after ?? engine.view.tail, signal, versionOf, open });
   }
 
-  resolveCommit(
-    commitId: string,
-    slot: number,
-    options: FlushOptions,
-    what: string = 'batch.flush()',
-  ): Promise<boolean> {
+  async resolveCommit(commit: CommitRef, options: FlushOptions, what: string = 'batch.flush()'): Promise<boolean> {
     const engine = this.running(what);
+    const { commitId, slot, databaseId } = commit;
+    const own = engine.view.block0.databaseId;
+    if (databaseId !== undefined && databaseId !== own) {
+      throw new InvalidOptionError(
+        'commit',
+        `${what} was asked for commit ${commitId} to database ${databaseId}, and this one is ${own}. Ask the database that ` +
+          'the commit was for; if a new one has taken its place, drop the batch with clear().',
+      );
+    }
     return engine.withDeadline(what, options.signal, ({ signal }) => engine.resolveCommit(commitId, slot, signal));
   }
 }

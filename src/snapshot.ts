@@ -32,6 +32,14 @@ class SnapshotHost implements QueryHost {
     return this.#instance.prices;
   }
 
+  get owner(): Instance {
+    return this.#instance;
+  }
+
+  get databaseId(): string {
+    return this.#instance.databaseId;
+  }
+
   shapeOf(table: string): TableShape | undefined {
     const shape = this.#instance.registry.shape(table);
     const stored = this.#held.view.table(table)?.shape;

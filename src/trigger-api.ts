@@ -24,6 +24,7 @@ export class TriggerApi {
 
   /** A query that sees the batch's own writes. */
   query<T extends TableRef>(table: T): Query<RowFor<T>> {
+    this.#batch.checkOpen();
     return new Query<RowFor<T>>(this.#host, tableName(table)).overlay(this.#batch);
   }
 

@@ -60,12 +60,12 @@ export function addNoteRoutes(app: FastifyInstance, db: Database): void {
     const { topic, before, limit } = request.query;
     // Newest first. A page begins where the one before ended, so writes in between neither repeat nor hide a note. One
     // row more than asked for tells whether there is another page.
-    const query = db
+    let query = db
       .query(notes)
       .orderBy('id', 'desc')
       .limit(limit + 1);
-    if (topic !== undefined) query.where('topic', '=', topic);
-    if (before !== undefined) query.where('id', '<', before);
+    if (topic !== undefined) query = query.where('topic', '=', topic);
+    if (before !== undefined) query = query.where('id', '<', before);
     const rows = await query.execute();
     const shown = rows.slice(0, limit);
     const last = rows.length > limit ? shown.at(-1) : undefined;

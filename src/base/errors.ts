@@ -214,10 +214,17 @@ export class CommitOutcomeUnknownError extends StoreDbError {
   readonly commitId: string;
   /** The place in the log that the commit may have taken. */
   readonly slot: number;
-  constructor(commitId: string, slot: number, message: string, options?: { cause?: unknown }) {
+  /** Id of the database that the commit was for. */
+  readonly databaseId: string;
+  constructor(
+    { commitId, slot, databaseId }: { commitId: string; slot: number; databaseId: string },
+    message: string,
+    options?: { cause?: unknown },
+  ) {
     super('COMMIT_OUTCOME_UNKNOWN', message, options);
     this.commitId = commitId;
     this.slot = slot;
+    this.databaseId = databaseId;
   }
 }
 

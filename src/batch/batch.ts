@@ -7,6 +7,7 @@
  */
 import { BatchStateError, CommitOutcomeUnknownError, TriggerDepthError } from '../base/errors.ts';
 import type { Environment } from '../base/env.ts';
+import { describeValue } from '../format/values.ts';
 import type { DocumentOf, SchemaDefinition } from '../table/schema.ts';
 import type { Overlay, ReadThrough } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
@@ -54,6 +55,8 @@ const maxTriggerDepth = 32;
 /** What a batch needs of the database that it belongs to. */
 export interface BatchHost {
   readonly environment: Environment;
+  /** The database instance that the batch belongs to. */
+  readonly owner: object;
   /** Throws `NotStartedError` unless the database is running; `what` names the call. */
   checkStarted(what: string): void;
   /** Shape of a table that may be written to. Throws `SchemaNotFoundError`. */
@@ -66,10 +69,10 @@ export interface BatchHost {
   triggers(table: string): readonly RegisteredTrigger[];
   /** What triggers get to read with, for the batch that they fire in. */
   triggerApi(batch: Batch): unknown;
-  /** Commits the operations as one. */
-  commit(operations: OperationSet, options: FlushOptions): Promise<void>;
+  /** Commits the operations as one, unless `check` throws before they are written. */
+  commit(operations: OperationSet, options: FlushOptions, check: () => void): Promise<void>;
   /** Whether a commit whose outcome was unknown was applied. */
-  resolveCommit(commitId: string, slot: number, options: FlushOptions): Promise<boolean>;
+  resolveCommit(commit: CommitOutcomeUnknownError, options: FlushOptions): Promise<boolean>;
 }
 
 /** A query whose rows can be deleted: `db.query(...)`. */
@@ -77,9 +80,13 @@ export interface DeletableQuery {
   /** Name of the table. */
   readonly table: string;
   /** Lays the batch's own writes over what is stored. */
-  overlay(batch: Overlay): unknown;
-  /** The rows to delete. */
-  execute(): Promise<readonly object[]>;
+  overlay(batch: Overlay): { execute(): Promise<readonly object[]> };
+  /**
+   * Returns whether the query reads through a host.
+   *
+   * @hidden
+   */
+  readsThrough(host: object): boolean;
 }
 
 /** Name of a table given by name or by its schema. */
@@ -90,6 +97,28 @@ export function tableName(table: TableRef): string {
 interface Undecided {
   readonly error: CommitOutcomeUnknownError;
   readonly operations: OperationSet;
+}
+
+/** A trigger that has ended: on which table, in which root batch, and in which of its rounds. */
+interface TriggerEnd {
+  readonly trigger: string;
+  readonly root: Batch;
+  readonly round: number;
+}
+
+/** A flush of a root batch under way. */
+interface UnderWay {
+  readonly firstRound: number;
+  readonly flush: Promise<void>;
+  /** Error of the first call of an ended trigger whose mutation it writes. */
+  tooLate: Error | undefined;
+}
+
+function triggerEnded(table: string): BatchStateError {
+  return new BatchStateError(
+    `A trigger on table '${table}' has ended, and this call through its batch or dbApi came after that. Nothing was ` +
+      'added: await in the trigger all that it begins (the function that forEach() is given is awaited by nobody).',
+  );
 }
 
 const done: Promise<void> = Promise.resolve();
@@ -117,6 +146,13 @@ export class Batch implements Overlay {
   /** Goes up with {@link clear}: what was called before it does not enter any more. */
   #epoch = 0;
   #reads: TriggerReads;
+  /** Of a root batch: the number of the round that is being filled. A flush ends it, and so does {@link clear}. */
+  #round = 0;
+  /** The first round whose operations are still to be flushed: an earlier one than the present, if a flush was rejected. */
+  #firstRound = 0;
+  #underWay: UnderWay | undefined;
+  /** Of the handle that a trigger was given: that it has ended. */
+  #endedIn: TriggerEnd | undefined;
 
   /** @internal Use `db.batch()` or `batch.subBatch()`. */
   constructor(host: BatchHost, parent?: Batch, triggerDepth?: number) {
@@ -166,14 +202,17 @@ export class Batch implements Overlay {
 
   /**
    * Adds a deletion of every row that a query finds now, the batch's own writes included. Resolves to how many there
-   * are. Rows that are committed later are not deleted, even if they match.
+   * are. Rows that are committed later are not deleted, even if they match. Rejects with `BatchStateError`, and deletes
+   * nothing, if the query is of another database instance, of a snapshot, or of a transaction that the batch is not part of:
+   * the rows that it finds are not those that this batch would delete.
    */
   deleteWhere(query: DeletableQuery): Promise<number> {
+    const refused = this.#refusalOf(query) ?? this.#late();
+    if (refused !== undefined) return refused;
     let count = 0;
     const deleteRows = async (): Promise<void> => {
       const { name } = this.#host.writableShape(query.table).primaryKey;
-      query.overlay(this);
-      const rows = await query.execute();
+      const rows = await query.overlay(this).execute();
       // All of the rows or, if a trigger refuses one of them, none.
       const own = new Batch(this.#host, this);
       for (const row of rows) await own.delete(query.table, (row as Record<string, unknown>)[name]);
@@ -186,6 +225,31 @@ export class Batch implements Overlay {
     return counted;
   }
 
+  /** A rejection for a query that reads something else than this batch writes to; undefined for one of its own. */
+  #refusalOf(query: DeletableQuery): Promise<never> | undefined {
+    const given = query as Partial<DeletableQuery> | null | undefined;
+    if (typeof given?.readsThrough !== 'function') {
+      return this.#failed(new BatchStateError(`deleteWhere() takes a query, not ${describeValue(query)}.`));
+    }
+    if (query.readsThrough(this.#host)) return undefined;
+    return this.#failed(
+      new BatchStateError(
+        `deleteWhere() was given a query on table '${query.table}' that reads another database instance, a snapshot or a ` +
+          'transaction than this batch writes to. Nothing was deleted: make the query where the batch was made, and in a ' +
+          'trigger with dbApi.query().',
+      ),
+    );
+  }
+
+  /**
+   * Returns whether a database instance made it.
+   *
+   * @hidden For queries.
+   */
+  isOf(owner: object): boolean {
+    return this.#host.owner === owner;
+  }
+
   /** A batch whose `flush()` adds its operations to this one. If it is not flushed, it takes no part. */
   subBatch(): Batch {
     return new Batch(this.#host, this);
@@ -194,6 +258,7 @@ export class Batch implements Overlay {
   /** Drops all operations, and errors that no flush has reported yet. The batch can be used again. */
   clear(): void {
     this.#epoch++;
+    this.#firstRound = ++this.#round;
     this.#reads = new TriggerReads(this.#host);
     this.#operations = new OperationSet(this.#host.environment);
     this.#failures = [];
@@ -208,7 +273,10 @@ export class Batch implements Overlay {
    * batch is empty and can be used again; an empty flush writes nothing.
    */
   flush(options: FlushOptions = {}): Promise<void> {
+    const late = this.#late();
+    if (late !== undefined) return late;
     const flush = async (): Promise<void> => {
+      await this.#late();
       this.#host.checkStarted('batch.flush()');
       if (this.#isTriggers) {
         throw new BatchStateError(
@@ -230,6 +298,7 @@ export class Batch implements Overlay {
    * @hidden For queries.
    */
   async overlayOn(state: TableState, through?: ReadThrough): Promise<TableState> {
+    if (this.#endedIn !== undefined) await this.#late();
     const below = this.#parent === undefined ? state : await this.#parent.overlayOn(state, through);
     let overlaid = below;
     for (const operations of [this.#undecided?.operations, this.#committing]) {
@@ -238,12 +307,56 @@ export class Batch implements Overlay {
     return this.#operations.overlayOn(overlaid, this.#host, through);
   }
 
+  /**
+   * A rejection for a call through the handle of a trigger that has ended; undefined for every other one. Nobody takes in what
+   * it would add. The flush that the trigger is part of fails, if it is not committed yet; if it is, the rejection is the only
+   * sign, and is not silenced.
+   */
+  #late(): Promise<never> | undefined {
+    if (this.#endedIn === undefined) return this.#parent === undefined ? undefined : this.#parent.#late();
+    const { trigger, root, round } = this.#endedIn;
+    return root.#failLate(round, triggerEnded(trigger));
+  }
+
+  /** Fails the flush that a round is part of, and returns the rejection. */
+  #failLate(round: number, error: Error): Promise<never> {
+    const underWay = this.#underWay;
+    if (round >= this.#firstRound) return this.#failed(error);
+    if (underWay === undefined || round < underWay.firstRound) return Promise.reject(error);
+    underWay.tooLate ??= error;
+    const { flush } = underWay;
+    const reject = (): never => {
+      throw error;
+    };
+    const rejected = flush.then(reject, reject);
+    // If the flush fails, it tells. If it was past stopping, this rejection is the only sign.
+    flush.catch(() => rejected.catch(() => undefined));
+    return rejected;
+  }
+
+  get #root(): Batch {
+    return this.#parent === undefined ? this : this.#parent.#root;
+  }
+
+  /**
+   * Throws `BatchStateError` if this is the handle of a trigger that has ended: nothing is laid over what is stored any more.
+   *
+   * @hidden For what triggers read with.
+   */
+  checkOpen(): void {
+    if (this.#endedIn === undefined) return;
+    this.#late()?.catch(() => undefined);
+    throw triggerEnded(this.#endedIn.trigger);
+  }
+
   #addDocument(kind: Operation, table: TableRef, document: unknown): Promise<void> {
     return this.#add(kind, table, (set, shape) => captureDocument(set, shape, kind, document));
   }
 
   /** Adds a mutation: at once, unless it fires triggers or comes after one that does. */
   #add(kind: Operation, table: TableRef, capture: (set: OperationSet, shape: TableShape) => void): Promise<void> {
+    const late = this.#late();
+    if (late !== undefined) return late;
     try {
       this.#host.checkStarted('A batch');
       const shape = this.#host.writableShape(tableName(table));
@@ -262,14 +375,19 @@ export class Batch implements Overlay {
         return this.#fire(captured, shape, kind);
       });
     } catch (error) {
-      const failed = this.#fail(error);
-      failed.catch(() => undefined);
-      return failed;
+      return this.#failed(error);
     }
   }
 
+  /** A call that failed at once: its promise may be ignored, for the next flush reports it. */
+  #failed(cause: unknown): Promise<never> {
+    const failed = this.#fail(cause);
+    failed.catch(() => undefined);
+    return failed;
+  }
+
   /** A call that failed. Callers may ignore its promise: the next flush reports the error. */
-  async #fail(cause: unknown): Promise<void> {
+  async #fail(cause: unknown): Promise<never> {
     this.#failures.push(cause);
     throw cause;
   }
@@ -326,14 +444,36 @@ export class Batch implements Overlay {
     );
     const own = new Batch(this.#host, this, depth);
     own.#operations = captured;
-    const api = this.#host.triggerApi(own);
+    const root = this.#root;
+    const ending = { trigger: shape.name, root, round: root.#round };
     for (const trigger of this.#host.triggers(shape.name)) {
-      if (!firesFor(trigger, operation)) continue;
-      await (trigger.handler as TriggerHandler<unknown>)(row, own, api, operation);
-      await own.#waiting;
-      own.#reportFailures();
+      if (firesFor(trigger, operation)) await own.#callTrigger(trigger, row, operation, ending);
     }
     if (epoch === this.#epoch) this.#operations.append(own.#takeOperations());
+  }
+
+  /** Calls a trigger with a handle on this batch that ends with it, and takes in what it adds. */
+  async #callTrigger(
+    trigger: RegisteredTrigger,
+    row: Record<string, unknown>,
+    operation: TriggerOperation,
+    ending: TriggerEnd,
+  ): Promise<void> {
+    const handle = new Batch(this.#host, this, this.#depth);
+    try {
+      const api = this.#host.triggerApi(handle);
+      await (trigger.handler as TriggerHandler<unknown>)(row, handle, api, operation);
+      while (handle.#waiting !== undefined) await handle.#waiting;
+      handle.#reportFailures();
+      this.#operations.append(handle.#takeOperations());
+    } catch (error) {
+      // What it has begun before it failed is not wanted any more.
+      handle.#epoch++;
+      await handle.#waiting;
+      throw error;
+    } finally {
+      handle.#endedIn = ending;
+    }
   }
 
   /** A blob that this batch, or one that it is part of, brings with it. */
@@ -363,17 +503,27 @@ export class Batch implements Overlay {
     const operations = this.#takeOperations();
     if (operations.count === 0) return;
     const epoch = this.#epoch;
+    const firstRound = this.#firstRound;
+    this.#firstRound = ++this.#round;
     this.#committing = operations;
     try {
-      await this.#host.commit(operations, options);
+      const flush = this.#host.commit(operations, options, () => {
+        if (this.#underWay?.tooLate !== undefined) throw this.#underWay.tooLate;
+      });
+      this.#underWay = { firstRound, flush, tooLate: undefined };
+      await flush;
     } catch (error) {
       // What was cleared meanwhile is not wanted back.
       if (epoch !== this.#epoch) throw error;
       if (error instanceof CommitOutcomeUnknownError) this.#undecided = { error, operations };
-      else this.#restore(operations);
+      else {
+        this.#restore(operations);
+        this.#firstRound = firstRound;
+      }
       throw error;
     } finally {
       this.#committing = undefined;
+      this.#underWay = undefined;
     }
   }
 
@@ -386,7 +536,7 @@ export class Batch implements Overlay {
   async #settleUndecided(options: FlushOptions): Promise<void> {
     if (this.#undecided === undefined) return;
     const { error, operations } = this.#undecided;
-    const applied = await this.#host.resolveCommit(error.commitId, error.slot, options);
+    const applied = await this.#host.resolveCommit(error, options);
     this.#undecided = undefined;
     if (!applied) this.#restore(operations);
   }

@@ -39,8 +39,9 @@ function valueOf(schema: SchemaDefinition, name: string, text: string): unknown 
   }
 }
 
-/** Adds the conditions to a query. Throws `UsageError`. */
-export function addConditions(query: Query<Row>, schema: SchemaDefinition, conditions: readonly string[]): void {
+/** The query with the conditions added. Throws `UsageError`. */
+export function addConditions(query: Query<Row>, schema: SchemaDefinition, conditions: readonly string[]): Query<Row> {
+  let asked = query;
   for (const condition of conditions) {
     const match = pattern.exec(condition.trim());
     if (match === null) throw new UsageError(`'${condition}' is no condition: write ${form}.`);
@@ -53,15 +54,18 @@ export function addConditions(query: Query<Row>, schema: SchemaDefinition, condi
     const value = isList
       ? items(text.replace(/^[[(](.*)[\])]$/s, '$1')).map((item) => valueOf(schema, name, item))
       : valueOf(schema, name, text);
-    query.where(name, operator as '=', value as never);
+    asked = asked.where(name, operator as '=', value as never);
   }
+  return asked;
 }
 
-/** Adds orders such as `name` and `population:desc`. Throws `UsageError`. */
-export function addOrders(query: Query<Row>, schema: SchemaDefinition, orders: readonly string[]): void {
+/** The query with orders added such as `name` and `population:desc`. Throws `UsageError`. */
+export function addOrders(query: Query<Row>, schema: SchemaDefinition, orders: readonly string[]): Query<Row> {
+  let asked = query;
   for (const order of orders) {
     const [, name = '', direction = 'asc'] = /^(.*?)(?::(asc|desc))?$/is.exec(order) ?? [];
     fieldOf(schema, name);
-    query.orderBy(name, direction.toLowerCase() as 'asc' | 'desc');
+    asked = asked.orderBy(name, direction.toLowerCase() as 'asc' | 'desc');
   }
+  return asked;
 }

@@ -30,10 +30,8 @@ export function queryFrom(
   schema: SchemaDefinition,
   { where = [], order = [], limit, offset }: QueryArguments,
 ): Query<Record<string, unknown>> {
-  const query = db.query(schema.name);
-  addConditions(query, schema, where);
-  addOrders(query, schema, order);
-  if (limit !== undefined) query.limit(limit);
-  if (offset !== undefined) query.offset(offset);
+  let query = addOrders(addConditions(db.query(schema.name), schema, where), schema, order);
+  if (limit !== undefined) query = query.limit(limit);
+  if (offset !== undefined) query = query.offset(offset);
   return query;
 }

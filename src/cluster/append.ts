@@ -19,7 +19,7 @@ import type { View } from '../table/view.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import type { CommitLog } from '../log/commit-log.ts';
 import { deadSlotFate, DefiniteFailure, lostForCertain, outcomeUnknown, readFate, refKey } from './fate.ts';
-import type { Fate, Undecided } from './fate.ts';
+import type { CommitRef, Fate, Undecided } from './fate.ts';
 import type { Follower } from './follow.ts';
 import { GroupDelay } from './group-delay.ts';
 import { SlotRace } from './slot-race.ts';
@@ -43,7 +43,7 @@ interface Waiting {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
   /** The commit that it is in, from its put on until that is decided. */
-  inFlight: { readonly commitId: string; readonly slot: number } | undefined;
+  inFlight: Required<CommitRef> | undefined;
   /** Whether the tail was refreshed since the flush was called: before that no rejection is final. */
   refreshed: boolean;
   settled: boolean;
@@ -151,6 +151,7 @@ export class LogWriter {
 
   async #resolve(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
     const isOwn = this.#ownOf(commitId, slot) !== undefined;
+    const { databaseId } = this.#options.register.current.block0;
     let fate: Fate;
     try {
       fate = this.#decided.get(refKey({ commitId, slot })) ?? (await this.#settleAgain(commitId, slot, signal));
@@ -158,9 +159,9 @@ export class LogWriter {
       if (fate === 'applied' && this.#options.follower.view.tail < slot) await this.#options.catchUp(signal);
     } catch (error) {
       // Whatever went wrong while asking is no answer: the old commit may still be applied.
-      throw outcomeUnknown({ commitId, slot }, error);
+      throw outcomeUnknown({ commitId, slot, databaseId }, error);
     }
-    if (fate === 'unknown') throw outcomeUnknown({ commitId, slot }, this.#failureOf(commitId));
+    if (fate === 'unknown') throw outcomeUnknown({ commitId, slot, databaseId }, this.#failureOf(commitId));
     if (isOwn) {
       this.#undecided.delete(commitId);
       this.#decided.set(refKey({ commitId, slot }), fate);
@@ -307,15 +308,16 @@ export class LogWriter {
 
   async #put(accepted: readonly Waiting[], slot: number, members: readonly CommitMember[]): Promise<Fate> {
     const { environment, register, nodeId } = this.#options;
+    const { databaseId } = register.current.block0;
     const commit: Commit = {
-      databaseId: register.current.block0.databaseId,
+      databaseId,
       commitId: randomUuid(environment),
       nodeId,
       atMs: environment.now(),
       members,
     };
     const bytes = encodeCommit(slot, commit);
-    for (const waiting of accepted) waiting.inFlight = { commitId: commit.commitId, slot };
+    for (const waiting of accepted) waiting.inFlight = { commitId: commit.commitId, slot, databaseId };
     const { commitId } = commit;
     const undecided: Undecided = { slot, commit, bytes, settling: undefined };
     this.#undecided.set(commitId, undecided);

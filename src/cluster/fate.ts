@@ -39,6 +39,8 @@ export interface CommitRef {
   readonly commitId: string;
   /** The place in the log that the commit may have taken. */
   readonly slot: number;
+  /** Id of the database that the commit was for. Where it is given, another database is not asked. */
+  readonly databaseId?: string;
 }
 
 /** The same as text. */
@@ -47,11 +49,12 @@ export function refKey({ commitId, slot }: CommitRef): string {
 }
 
 /** Nobody knows, and the batch finds out when it is flushed again. */
-export function outcomeUnknown({ commitId, slot }: CommitRef, cause?: unknown): CommitOutcomeUnknownError {
+export function outcomeUnknown(commit: Required<CommitRef>, cause?: unknown): CommitOutcomeUnknownError {
+  const { commitId, slot } = commit;
   const message =
     `Whether commit ${commitId} (slot ${slot}) was applied is not known. Flush the batch again: it settles the old ` +
     'commit first and never applies it twice. Where the batch is gone, ask db.resolveCommit() later.';
-  return new CommitOutcomeUnknownError(commitId, slot, message, { cause });
+  return new CommitOutcomeUnknownError(commit, message, { cause });
 }
 
 /** What became of a commit as far as the store tells: nothing is written for it, so that whoever reads may ask. */

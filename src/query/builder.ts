@@ -44,26 +44,51 @@ function checkCount(what: string, count: unknown): number {
   throw new InvalidQueryError(`${what}() takes an integer of at least 0, not ${describeValue(count)}.`);
 }
 
+/** What a query asks for. */
+interface Asked {
+  readonly wheres: readonly Where[];
+  readonly orders: readonly WrittenOrder[];
+  readonly fields: readonly string[] | undefined;
+  readonly overlay: Overlay | undefined;
+  readonly limit: number | undefined;
+  readonly offset: number;
+  readonly budget: BudgetLimits | undefined;
+}
+
+const everything: Asked = {
+  wheres: [],
+  orders: [],
+  fields: undefined,
+  overlay: undefined,
+  limit: undefined,
+  offset: 0,
+  budget: undefined,
+};
+
 /**
- * A query on one table. Every call but those that run it returns the query itself. Conditions are ANDed; without
- * `orderBy`, rows come by ascending primary key. A query can be run any number of times.
+ * A query on one table. It never changes: every call but those that run it returns a new query, so that one can be kept,
+ * shared and extended in several ways. Conditions are ANDed; without `orderBy`, rows come by ascending primary key. A query
+ * can be run any number of times.
  */
 export class Query<out R extends object = Row> implements AsyncIterable<R> {
   readonly #host: QueryHost;
   readonly #table: string;
-  // Replaced and never changed, so that a query under way keeps what it began with.
-  #wheres: readonly Where[] = [];
-  #orders: readonly WrittenOrder[] = [];
-  #fields: readonly string[] | undefined;
-  #overlay: Overlay | undefined;
-  #limit: number | undefined;
-  #offset = 0;
-  #budget: BudgetLimits | undefined;
+  readonly #asked: Asked;
 
   /** @internal Use `db.query(table)`. */
-  constructor(host: QueryHost, table: string) {
+  constructor(host: QueryHost, table: string, asked: Asked = everything) {
     this.#host = host;
     this.#table = table;
+    this.#asked = asked;
+  }
+
+  /**
+   * Returns whether the query reads through `host`: the database, snapshot or transaction that made it.
+   *
+   * @hidden For batches.
+   */
+  readsThrough(host: object): boolean {
+    return this.#host === host;
   }
 
   /** Name of the table. */
@@ -83,13 +108,13 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     field: F,
     operator: O,
     value: ComparedValue<R, F, O>,
-  ): this;
+  ): Query<R>;
   /**
    * Adds a clause: conditions joined by `or`, `and` and `not`, as in
    * `where(({ is, or }) => or(is('year', '<', 1800), is('author', '=', 'Austen')))`. The function is called at once.
    */
-  where(build: (clauses: Clauses<R>) => Clause): this;
-  where(field: unknown, operator?: unknown, value?: unknown): this {
+  where(build: (clauses: Clauses<R>) => Clause): Query<R>;
+  where(field: unknown, operator?: unknown, value?: unknown): Query<R> {
     const shape = this.#host.shapeOf(this.#table);
     const written: WrittenClause =
       typeof field === 'function'
@@ -104,43 +129,49 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
       }
       if (shape !== undefined) compileWhere(this.#host, shape, where);
     }
-    this.#wheres = this.#wheres.length === 0 ? [where] : [...this.#wheres, where];
-    return this;
+    const { wheres } = this.#asked;
+    return this.#with({ ...this.#asked, wheres: wheres.length === 0 ? [where] : [...wheres, where] });
   }
 
-  /** Lays the unflushed writes of a batch over what is stored. Only one batch: a second call replaces the first. */
-  overlay(batch: Overlay): this {
-    if (typeof (batch as Partial<Overlay> | null)?.overlayOn !== 'function') {
+  /**
+   * Lays the unflushed writes of a batch over what is stored. Only one batch: a second call replaces the first. Throws
+   * `InvalidQueryError` for anything but a batch that this database instance made.
+   */
+  overlay(batch: Overlay): Query<R> {
+    const given = batch as Partial<Overlay> | null | undefined;
+    if (typeof given?.overlayOn !== 'function' || typeof given.isOf !== 'function') {
       throw new InvalidQueryError(`overlay() takes a batch of this database, not ${describeValue(batch)}.`);
     }
-    this.#overlay = batch;
-    return this;
+    if (!batch.isOf(this.#host.owner)) {
+      throw new InvalidQueryError(
+        `overlay() on table '${this.#table}' was given a batch of another database instance. Use one that the ` +
+          'instance of the query made.',
+      );
+    }
+    return this.#with({ ...this.#asked, overlay: batch });
   }
 
   /**
    * Sorts the rows; a second call sorts those that tie in the first. At last, ascending primary keys decide. Null comes
    * first, or last if descending. Throws `InvalidQueryError` for an unknown or json field.
    */
-  orderBy(field: FieldName<R>, direction: Direction = 'asc'): this {
+  orderBy(field: FieldName<R>, direction: Direction = 'asc'): Query<R> {
     if (direction !== 'asc' && direction !== 'desc') {
       throw new InvalidQueryError(`orderBy() takes 'asc' or 'desc', not ${describeValue(direction)}.`);
     }
     const shape = this.#host.shapeOf(this.#table);
     if (shape !== undefined) requireOrderField(shape, field);
-    this.#orders = [...this.#orders, { name: field, direction }];
-    return this;
+    return this.#with({ ...this.#asked, orders: [...this.#asked.orders, { name: field, direction }] });
   }
 
   /** Returns at most so many rows: an integer of at least 0. A second call replaces the first. */
-  limit(count: number): this {
-    this.#limit = checkCount('limit', count);
-    return this;
+  limit(count: number): Query<R> {
+    return this.#with({ ...this.#asked, limit: checkCount('limit', count) });
   }
 
   /** Skips so many rows: an integer of at least 0. A second call replaces the first. */
-  offset(count: number): this {
-    this.#offset = checkCount('offset', count);
-    return this;
+  offset(count: number): Query<R> {
+    return this.#with({ ...this.#asked, offset: checkCount('offset', count) });
   }
 
   /**
@@ -148,9 +179,8 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
    * `BudgetExceededError`. A second call replaces the first. Throws `InvalidQueryError` if a limit is not a number of at
    * least 0.
    */
-  budget(budget: BudgetLimits): this {
-    this.#budget = checkedBudget(budget);
-    return this;
+  budget(budget: BudgetLimits): Query<R> {
+    return this.#with({ ...this.#asked, budget: checkedBudget(budget) });
   }
 
   /** Returns rows with these fields only. Conditions and order may use the others all the same. */
@@ -159,8 +189,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
       throw new InvalidQueryError('select() takes the names of the fields that rows should have.');
     const shape = this.#host.shapeOf(this.#table);
     if (shape !== undefined) for (const field of fields) requireField(shape, field, 'select');
-    this.#fields = [...new Set(fields)];
-    return this;
+    return new Query<Pick<R, F>>(this.#host, this.#table, { ...this.#asked, fields: [...new Set(fields)] });
   }
 
   /** Runs the query: the matching rows, as fresh plain objects. */
@@ -169,7 +198,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     const rows = (execution: Execution): R[] | Promise<R[]> => execution.rows() as R[] | Promise<R[]>;
     const { signal } = options;
     const run = this.#run();
-    if (this.#budget !== undefined || this.#host.queried !== undefined || signal !== undefined) {
+    if (this.#asked.budget !== undefined || this.#host.queried !== undefined || signal !== undefined) {
       return run.one(written, options, rows);
     }
     return runOnState(run, (state, _, ends) => {
@@ -182,7 +211,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
 
   /** The first matching row; undefined if there is none. */
   async first(options: QueryOptions = {}): Promise<R | undefined> {
-    const written = { ...this.#written(), limit: Math.min(1, this.#limit ?? 1) };
+    const written = { ...this.#written(), limit: Math.min(1, this.#asked.limit ?? 1) };
     const rows = await this.#run().one(written, options, (execution) => execution.rows());
     return rows[0] as R | undefined;
   }
@@ -200,12 +229,13 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
    * is damaged, or is of another query or version of the table.
    */
   async page(options: PageOptions): Promise<Page<R>> {
-    const size = checkedSize(options, this.#limit, this.#offset);
+    const size = checkedSize(options, this.#asked.limit, this.#asked.offset);
     const { after, signal } = options;
     const registered: CompileOptions['registered'] = (name) => this.#host.registeredFunction(name);
-    const clauses = this.#wheres.map(({ written }) => written);
+    const clauses = this.#asked.wheres.map(({ written }) => written);
     const bookmarksOf = (shape: TableShape, query: CompiledQuery): Bookmarks => {
-      return new Bookmarks({ shape, clauses, registered, order: effectiveOrder(shape.primaryKey, query) });
+      const { databaseId } = this.#host;
+      return new Bookmarks({ databaseId, shape, clauses, registered, order: effectiveOrder(shape.primaryKey, query) });
     };
     const more: WrittenQuery['more'] = (shape, query) =>
       after === undefined ? [] : [bookmarksOf(shape, query).decode(after)];
@@ -275,7 +305,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     const written = this.#written();
     const { prices, environment } = this.#host;
     const { signal } = options;
-    const running = runOnState({ host: this.#host, table: this.#table, overlay: this.#overlay }, (state) => {
+    const running = runOnState({ host: this.#host, table: this.#table, overlay: this.#asked.overlay }, (state) => {
       const query = compileQuery(this.#host, state.shape, written);
       const explained =
         options.run === true
@@ -327,18 +357,18 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     });
   }
 
-  /** A run of it as it is now. `ahead`: see {@link QueryRun}. */
+  #with(asked: Asked): Query<R> {
+    return new Query<R>(this.#host, this.#table, asked);
+  }
+
+  /** A run of it. `ahead`: see {@link QueryRun}. */
   #run(ahead = true): QueryRun {
-    return new QueryRun(this.#host, this.#table, this.#overlay, this.#budget, ahead);
+    const { overlay, budget } = this.#asked;
+    return new QueryRun(this.#host, this.#table, overlay, budget, ahead);
   }
 
   #written(): WrittenQuery {
-    return {
-      wheres: this.#wheres,
-      orders: this.#orders,
-      fields: this.#fields,
-      limit: this.#limit,
-      offset: this.#offset,
-    };
+    const { wheres, orders, fields, limit, offset } = this.#asked;
+    return { wheres, orders, fields, limit, offset };
   }
 }

@@ -34,9 +34,9 @@ export interface Page<R> {
   readonly next: string | undefined;
 }
 
-const version = 1;
-/** Before the key: version, and the checksums of the schema and of the query. Behind it: that of all these bytes. */
-const headBytes = 9;
+const version = 2;
+/** Before the key: version, and the checksums of the database's id, of the schema and of the query. Behind it: that of all these bytes. */
+const headBytes = 13;
 const tailBytes = 4;
 
 /** A value such that equal ones give equal texts, and others do not. */
@@ -63,6 +63,7 @@ function textOfClause(clause: WrittenClause, registered: (name: string) => Regis
 
 /** What a bookmark is of. */
 export interface PagedQuery {
+  readonly databaseId: string;
   readonly shape: TableShape;
   readonly clauses: readonly WrittenClause[];
   readonly registered: (name: string) => RegisteredFunction | undefined;
@@ -77,12 +78,14 @@ function refuse(table: string, why: string, cause?: unknown): never {
 
 export class Bookmarks {
   readonly #query: PagedQuery;
+  readonly #databaseSum: number;
   readonly #schemaSum: number;
   readonly #querySum: number;
 
   constructor(query: PagedQuery) {
-    const { shape, clauses, registered, order } = query;
+    const { databaseId, shape, clauses, registered, order } = query;
     this.#query = query;
+    this.#databaseSum = checksum(encodeUtf8(databaseId));
     this.#schemaSum = checksum(encodeUtf8(`${shape.name} ${shape.canonical}`));
     const orders = order.map(({ field, descending }) => `${JSON.stringify(field.name)} ${descending}`);
     const text = `${clauses.map((clause) => textOfClause(clause, registered)).join()} by ${orders.join()}`;
@@ -93,6 +96,7 @@ export class Bookmarks {
   encode(key: Uint8Array): string {
     const writer = new ByteWriter(headBytes + key.length + tailBytes);
     writer.u8(version);
+    writer.u32(this.#databaseSum);
     writer.u32(this.#schemaSum);
     writer.u32(this.#querySum);
     writer.append(key);
@@ -114,9 +118,10 @@ export class Bookmarks {
     if (!isWhole || bytes.toString('base64url') !== bookmark) refuse(shape.name, 'is damaged');
     if (bytes[0] !== version)
       refuse(shape.name, `is of version ${bytes[0]}, and this release knows version ${version}`);
-    if (bytes.readUInt32LE(1) !== this.#schemaSum)
+    if (bytes.readUInt32LE(1) !== this.#databaseSum) refuse(shape.name, 'is of another database');
+    if (bytes.readUInt32LE(5) !== this.#schemaSum)
       refuse(shape.name, 'is of another table, or of another version of its schema');
-    if (bytes.readUInt32LE(5) !== this.#querySum)
+    if (bytes.readUInt32LE(9) !== this.#querySum)
       refuse(shape.name, 'is of a query with other conditions or another order');
     try {
       return new PositionCondition(shape, order, Uint8Array.from(bytes.subarray(headBytes, end)));

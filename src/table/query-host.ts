@@ -19,6 +19,12 @@ export interface Overlay {
    * @hidden
    */
   overlayOn(state: TableState, through?: ReadThrough): Promise<TableState>;
+  /**
+   * Returns whether a database instance made it.
+   *
+   * @hidden
+   */
+  isOf(owner: object): boolean;
 }
 
 /** Holds on to a state on behalf of a loop that takes long. */
@@ -40,6 +46,10 @@ export interface QueryRead {
 
 export interface QueryHost {
   readonly environment: Environment;
+  /** The database instance that all of this belongs to: what another one made is refused. */
+  readonly owner: object;
+  /** The id of the database: bookmarks of another one are refused. Throws `NotStartedError`. */
+  readonly databaseId: string;
   /** What requests cost. */
   readonly prices: PriceTable;
   /** The registered shape of a table; undefined while it is not registered. */

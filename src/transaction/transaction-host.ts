@@ -13,6 +13,7 @@ import type { Batch, BatchHost, FlushOptions } from '../batch/batch.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { OperationSet } from '../batch/operation-set.ts';
 import type { Engine } from '../cluster/engine.ts';
+import type { CommitRef } from '../cluster/fate.ts';
 import type { CommitMember } from '../format/commit.ts';
 import type { Instance } from '../instance.ts';
 import type { RegisteredFunction } from '../table/function-call.ts';
@@ -56,6 +57,14 @@ export class TransactionHost implements BatchHost, QueryHost {
 
   get prices(): PriceTable {
     return this.#instance.prices;
+  }
+
+  get owner(): Instance {
+    return this.#instance;
+  }
+
+  get databaseId(): string {
+    return this.#instance.databaseId;
   }
 
   get blobs(): BlobStore {
@@ -143,14 +152,14 @@ export class TransactionHost implements BatchHost, QueryHost {
     return new TriggerApi(this, (table) => this.#instance.registry.requireShape(table), batch);
   }
 
-  async commit(operations: OperationSet, options: FlushOptions): Promise<void> {
+  async commit(operations: OperationSet, options: FlushOptions, check: () => void): Promise<void> {
     this.checkStarted(what);
     this.#sealed = true;
     const validate = (view: View, earlier: readonly CommitMember[]): Promise<void> => this.#validate(view, earlier);
     try {
       await this.#lookAhead();
       this.#checkRunning(what);
-      await this.#instance.commit(operations, options, { what, validate });
+      await this.#instance.commit(operations, options, check, { what, validate });
     } catch (error) {
       // Only what came of the commit counts: while it waited for others, it may have been rejected and accepted again.
       if (error instanceof TransactionConflictError) this.#conflict = error;
@@ -159,8 +168,8 @@ export class TransactionHost implements BatchHost, QueryHost {
     }
   }
 
-  resolveCommit(commitId: string, slot: number, options: FlushOptions): Promise<boolean> {
-    return this.#instance.resolveCommit(commitId, slot, options);
+  resolveCommit(commit: CommitRef, options: FlushOptions): Promise<boolean> {
+    return this.#instance.resolveCommit(commit, options);
   }
 
   /** Rejects if it is plain already that it cannot be committed, before blobs are uploaded for nothing. */

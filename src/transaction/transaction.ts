@@ -18,8 +18,6 @@ import type { TransactionHost } from './transaction-host.ts';
 export class Transaction {
   readonly #host: TransactionHost;
   readonly #batch: Batch;
-  /** The queries that are this transaction's own. */
-  readonly #queries = new WeakSet<object>();
   #ended = false;
 
   /** @internal Functions given to `db.transaction()` are handed one. */
@@ -33,9 +31,7 @@ export class Transaction {
    * beyond `limit()`.
    */
   query<T extends TableRef>(table: T): Query<RowFor<T>> {
-    const query = new Query<RowFor<T>>(this.#host, tableName(table)).overlay(this.#batch);
-    this.#queries.add(query);
-    return query;
+    return new Query<RowFor<T>>(this.#host, tableName(table)).overlay(this.#batch);
   }
 
   /** The row with a primary key, the transaction's own writes included; undefined if there is none. */
@@ -75,7 +71,8 @@ export class Transaction {
 
   /** Adds a deletion of every row that a query of this transaction finds. Resolves to how many there are. */
   deleteWhere(query: DeletableQuery): Promise<number> {
-    if (this.#queries.has(query)) return this.#add((batch) => batch.deleteWhere(query));
+    const given = query as Partial<DeletableQuery> | null | undefined;
+    if (given?.readsThrough?.(this.#host) === true) return this.#add((batch) => batch.deleteWhere(query));
     const message = 'deleteWhere() of a transaction takes a query of its own: make it with tx.query().';
     return Promise.reject(new BatchStateError(message));
   }

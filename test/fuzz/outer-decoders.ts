@@ -254,8 +254,8 @@ const orders = [
 ] as const;
 
 async function bookmark(db: Database, random: SeededRandom): Promise<void> {
-  const query = db.query('Towns');
-  for (const [field, direction] of random.pick(orders)) query.orderBy(field, direction);
+  let query = db.query('Towns');
+  for (const [field, direction] of random.pick(orders)) query = query.orderBy(field, direction);
   const size = random.integer(1, 9);
   const { next } = await query.page({ size });
   if (next === undefined) throw new Error('the table has one page');
@@ -265,7 +265,7 @@ async function bookmark(db: Database, random: SeededRandom): Promise<void> {
   if (isSealed) {
     // As whoever meant to would: only the key is wrong.
     if (random.chance(0.8)) {
-      damaged = Buffer.concat([bytes.subarray(0, 9), mutate(bytes.subarray(9, -4), random), bytes.subarray(-4)]);
+      damaged = Buffer.concat([bytes.subarray(0, 13), mutate(bytes.subarray(13, -4), random), bytes.subarray(-4)]);
     }
     const end = damaged.length - 4;
     damaged.writeUInt32LE(checksum(damaged.subarray(0, end)), end);

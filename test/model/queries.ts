@@ -88,20 +88,20 @@ function build(
   query: ModelQuery,
   overlay: Batch | undefined,
 ): ReturnType<Database['query']> {
-  const built = db.query(table.name);
-  for (const { field, operator, value } of query.conditions) built.where(field.name, operator, value);
+  let built = db.query(table.name);
+  for (const { field, operator, value } of query.conditions) built = built.where(field.name, operator, value);
   for (const { branches, negated } of query.alternatives) {
-    built.where(({ is, and, or, not }) => {
+    built = built.where(({ is, and, or, not }) => {
       const all = branches.map((branch) =>
         and(...branch.map(({ field, operator, value }) => is(field.name, operator, value))),
       );
       return negated ? not(or(...all)) : or(...all);
     });
   }
-  for (const { field, descending } of query.order) built.orderBy(field.name, descending ? 'desc' : 'asc');
-  if (query.limit !== undefined) built.limit(query.limit);
-  if (query.offset > 0) built.offset(query.offset);
-  if (overlay !== undefined) built.overlay(overlay);
+  for (const { field, descending } of query.order) built = built.orderBy(field.name, descending ? 'desc' : 'asc');
+  if (query.limit !== undefined) built = built.limit(query.limit);
+  if (query.offset > 0) built = built.offset(query.offset);
+  if (overlay !== undefined) built = built.overlay(overlay);
   return built;
 }
 

@@ -208,8 +208,8 @@ export const logMutants: readonly Mutant[] = [
       {
         file: batch,
         find: `if (error instanceof CommitOutcomeUnknownError) this.#undecided = { error, operations };
-      else this.#restore(operations);`,
-        replace: 'this.#restore(operations);',
+      else {`,
+        replace: '{',
       },
     ],
   },

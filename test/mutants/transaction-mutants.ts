@@ -18,8 +18,8 @@ export const transactionMutants: readonly Mutant[] = [
     edits: [
       {
         file: host,
-        find: 'options, { what, validate });',
-        replace: 'options, { what, validate: async () => undefined });',
+        find: 'options, check, { what, validate });',
+        replace: 'options, check, { what, validate: async () => undefined });',
       },
     ],
   },

@@ -159,10 +159,21 @@ describe('asking', () => {
     expect(await nodes.run(a.db.resolveCommit({ commitId, slot }))).toBe(true);
   });
 
+  it('to another database is refused: "it was not applied" would have it written twice', async () => {
+    const error = await flushBlindly(true);
+    const others = new Nodes(2);
+    const other = await others.start(0);
+    const refusal = await others.failure(other.db.resolveCommit(error));
+    expect(refusal).toMatchObject({ code: 'INVALID_OPTION', option: 'commit' });
+    expect(String(refusal)).toContain(`to database ${error.databaseId}, and this one is `);
+    expect(await nodes.run(b.db.resolveCommit(error))).toBe(true);
+  });
+
   it('takes an error or what it says, and nothing else', async () => {
     const commitId = '0e0c1b1e-0000-4000-8000-000000000000';
     const wrong = [undefined, null, 1, commitId, {}, { commitId }, { commitId: 'x', slot: 1 }, { commitId, slot: 0 }];
-    for (const commit of [...wrong, { commitId, slot: 1.5 }, { commitId, slot: '1' }]) {
+    const ofNoDatabase = { commitId, slot: 1, databaseId: 'db' };
+    for (const commit of [...wrong, { commitId, slot: 1.5 }, { commitId, slot: '1' }, ofNoDatabase]) {
       const error = await nodes.failure(a.db.resolveCommit(commit as { commitId: string; slot: number }));
       expect(error).toMatchObject({ code: 'INVALID_OPTION', option: 'commit' });
     }

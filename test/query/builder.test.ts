@@ -268,14 +268,40 @@ describe('the ways to run a query', () => {
     expect(() => table.query().select()).toThrow(InvalidQueryError);
   });
 
-  it('a query can be changed while it runs, and run again', async () => {
+  it('a query never changes: what is made of it is another one, whatever call made it', async () => {
+    const table = await people(20);
+    const base = table.query();
+    const batch: Overlay = { overlayOn: async (state) => state, isOf: () => true };
+    const extended = [
+      base.where('id', '<', 5),
+      base.where(({ is }) => is('id', '<', 5)),
+      base.orderBy('id', 'desc').limit(5),
+      base.limit(5),
+      base.offset(15),
+      base.select('id').limit(5),
+      base.overlay(batch).limit(5),
+    ];
+    for (const query of extended) {
+      expect(query).not.toBe(base);
+      expect((await query.execute()).length).toBe(5);
+    }
+    expect(base.budget({ ms: 1000 })).not.toBe(base);
+    expect(await base.execute()).toEqual(Array.from({ length: 20 }, (_, id) => person(id)));
+    // The classic mistake of builders that mutate: two conditions that should not meet.
+    const young = base.where('id', '<', 10);
+    expect([await young.where('id', '>', 7).count(), await young.where('id', '<', 3).count()]).toEqual([2, 3]);
+    expect(await young.count()).toBe(10);
+  });
+
+  it('a query can be run again while it runs, and extended', async () => {
     const table = await people(20);
     table.late = true;
     const query = table.query().where('id', '<', 10);
     const running = query.execute();
-    query.where('id', '<', 5).limit(2);
+    const narrower = query.where('id', '<', 5).limit(2);
     expect((await running).length).toBe(10);
-    expect((await query.execute()).length).toBe(2);
+    expect((await narrower.execute()).length).toBe(2);
+    expect((await query.execute()).length).toBe(10);
   });
 
   it('rows are fresh: changing them changes nothing', async () => {
@@ -308,7 +334,10 @@ describe('overlay', () => {
       ],
       [4],
     );
-    const batch: Overlay = { overlayOn: async (state) => (layer === undefined ? state : stacked(state, layer)) };
+    const batch: Overlay = {
+      overlayOn: async (state) => (layer === undefined ? state : stacked(state, layer)),
+      isOf: () => true,
+    };
     expect(await drain(table.query().overlay(batch).where('age', '=', 99))).toEqual([3, 100]);
     expect(await drain(table.query().overlay(batch).where('age', 'IN', [3, 4]))).toEqual([13, 14]);
     expect(await table.query().overlay(batch).count()).toBe(20);
@@ -321,6 +350,8 @@ describe('overlay', () => {
     for (const other of [null, undefined, {}, 'batch']) {
       expect(() => table.query().overlay(other as never)).toThrow(/takes a batch/);
     }
+    const foreign: Overlay = { overlayOn: async (state) => state, isOf: (owner) => owner !== table };
+    expect(() => table.query().overlay(foreign)).toThrow(/batch of another database instance/);
   });
 });
 

@@ -57,9 +57,9 @@ interface Ask {
 /** Runs a query, compares it with the model, and tells its plan. */
 async function explain(table: TestTable, { wheres, orders = [], limit }: Ask): Promise<Explanation> {
   const build = (): ReturnType<TestTable['query']> => {
-    const query = table.query();
-    for (const where of wheres) query.where(...where);
-    for (const order of orders) query.orderBy(...order);
+    let query = table.query();
+    for (const where of wheres) query = query.where(...where);
+    for (const order of orders) query = query.orderBy(...order);
     return limit === undefined ? query : query.limit(limit);
   };
   const asked: ModelQuery = { wheres, orders, limit, offset: 0 };

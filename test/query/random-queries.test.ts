@@ -326,13 +326,13 @@ describe('random queries', () => {
           for (const query of queries) {
             const expected = runModel([...model.values()], primaryKey, query);
             const build: Build = () => {
-              const built = table.query().offset(query.offset);
+              let built = table.query().offset(query.offset);
               for (const clause of query.wheres) {
-                if (Array.isArray(clause)) built.where(...(clause as ModelCondition));
-                else built.where((clauses) => clauseOf(clauses, clause));
+                if (Array.isArray(clause)) built = built.where(...(clause as ModelCondition));
+                else built = built.where((clauses) => clauseOf(clauses, clause));
               }
-              for (const [field, direction] of query.orders) built.orderBy(field, direction);
-              if (query.limit !== undefined) built.limit(query.limit);
+              for (const [field, direction] of query.orders) built = built.orderBy(field, direction);
+              if (query.limit !== undefined) built = built.limit(query.limit);
               return built;
             };
             expect(await build().execute()).toEqual(expected);

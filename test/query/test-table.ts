@@ -145,6 +145,12 @@ export class TestTable implements QueryHost {
     this.functions.set(name, { name, fn, version: undefined });
   }
 
+  get owner(): this {
+    return this;
+  }
+
+  readonly databaseId = 'test';
+
   query(table: string = this.shape.name): Query<Row> {
     return new Query(this, table);
   }

@@ -97,8 +97,8 @@ export function randomQuery(random: SeededRandom, table: Table, keys: readonly u
   };
 }
 
-function addClause(query: AnyQuery, written: Clause): void {
-  query.where(({ is, and, or, not }) => {
+function addClause(query: AnyQuery, written: Clause): AnyQuery {
+  return query.where(({ is, and, or, not }) => {
     type Built = ReturnType<typeof is>;
     const built = (clause: Clause): Built => {
       if ('and' in clause) return and(...clause.and.map(built));
@@ -111,13 +111,14 @@ function addClause(query: AnyQuery, written: Clause): void {
 
 /** The query as StoreDb takes it. */
 export function build(start: AnyQuery, query: RandomQuery): AnyQuery {
+  let built = start;
   for (const clause of query.clauses) {
-    if ('column' in clause) start.where(clause.column.name, clause.operator, clause.value);
-    else addClause(start, clause);
+    if ('column' in clause) built = built.where(clause.column.name, clause.operator, clause.value);
+    else built = addClause(built, clause);
   }
-  for (const { name, direction } of query.orders) start.orderBy(name, direction);
-  if (query.limit !== undefined) start.limit(query.limit);
-  return query.offset > 0 ? start.offset(query.offset) : start;
+  for (const { name, direction } of query.orders) built = built.orderBy(name, direction);
+  if (query.limit !== undefined) built = built.limit(query.limit);
+  return query.offset > 0 ? built.offset(query.offset) : built;
 }
 
 function conditionSql({ column, operator, value }: Condition, values: SqlValue[]): string {

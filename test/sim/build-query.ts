@@ -13,11 +13,12 @@ function built(clause: ModelClause, clauses: AnyClauses): Clause {
   return 'not' in clause ? not(built(clause.not, clauses)) : is(clause.field, clause.operator, clause.value);
 }
 
-export function buildQuery<Row extends object>(query: Query<Row>, model: ModelQuery): Query<Row> {
+export function buildQuery<Row extends object>(start: Query<Row>, model: ModelQuery): Query<Row> {
+  let query = start;
   const { wheres, clause, orders, limit, offset } = model;
-  for (const { field, operator, value } of wheres) query.where(engineName(field), operator, value);
-  if (clause !== undefined) query.where((clauses) => built(clause, clauses as unknown as AnyClauses));
-  for (const { field, direction } of orders) query.orderBy(field, direction);
-  if (limit !== undefined) query.limit(limit);
+  for (const { field, operator, value } of wheres) query = query.where(engineName(field), operator, value);
+  if (clause !== undefined) query = query.where((clauses) => built(clause, clauses as unknown as AnyClauses));
+  for (const { field, direction } of orders) query = query.orderBy(field, direction);
+  if (limit !== undefined) query = query.limit(limit);
   return query.offset(offset);
 }

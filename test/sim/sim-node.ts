@@ -426,8 +426,8 @@ export class SimNode {
     const query =
       this.#versions?.query() ?? seats?.query() ?? this.#functions?.query() ?? randomQuery(random, config.scale);
     const overlay = over?.overlay;
-    const built = buildQuery(this.db.query(tableName(query.table)), query);
-    if (over !== undefined && overlay !== undefined) built.overlay(over.batch);
+    const stored = buildQuery(this.db.query(tableName(query.table)), query);
+    const built = over === undefined || overlay === undefined ? stored : stored.overlay(over.batch);
     const streamed = overlay === undefined && random.chance(0.25);
     const began = this.#beginRead();
     const rows: Row[] = [];

@@ -43,8 +43,8 @@ export const query: Command = command({
     const { terminal, signal } = session;
     await using opened = await session.open(database, 'replica');
     const schema = opened.table(table);
-    const all = queryFrom(opened.db, schema, written);
-    if (requests !== undefined) all.budget({ requests });
+    let all = queryFrom(opened.db, schema, written);
+    if (requests !== undefined) all = all.budget({ requests });
     if (count) {
       const found = await all.count({ signal });
       if (terminal.json) terminal.printJson({ count: found });
@@ -55,7 +55,7 @@ export const query: Command = command({
     const unknown = names.find((name) => !Object.hasOwn(schema.fields, name));
     if (unknown !== undefined) throw new UsageError(`Table ${table} has no field ${unknown}.`);
     const isCut = written.limit === undefined && terminal.columns !== undefined && !terminal.json;
-    if (isCut) all.limit(shownRows + 1);
+    if (isCut) all = all.limit(shownRows + 1);
     const typeOf = (name: string): TypeId => schema.fields[name]?.typeId as TypeId;
     const rows = await all.select(...names).execute({ signal });
     if (terminal.json) {
