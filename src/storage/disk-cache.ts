@@ -8,6 +8,7 @@
  * name is a hash of the key. What was used last is known by the files' times, so that processes agree on what goes first.
  */
 import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
 import fs from 'node:fs/promises';
 import path from 'node:path';
 import { checksum } from '../base/checksum.ts';
@@ -38,6 +39,9 @@ const magic = 0x31434453;
 const headerBytes = 16;
 /** A file that was used longer ago is marked as used again, in milliseconds: not with every use, which costs a write. */
 const markAfterMs = 60_000;
+
+/** Opening a pipe must not wait for somebody who writes into it. */
+const openToRead = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 
 function encodeFile(key: string, block: Uint8Array): Uint8Array {
   const name = encodeUtf8(key);
@@ -112,13 +116,15 @@ export class DiskCacheDriver implements CacheDriver {
   async #read(file: string): Promise<Uint8Array | undefined> {
     let handle: fs.FileHandle;
     try {
-      handle = await fs.open(file, 'r');
+      handle = await fs.open(file, openToRead);
     } catch (error) {
       if (errorCode(error) === 'ENOENT') return undefined;
       throw error;
     }
     try {
-      const { size, mtimeMs } = await handle.stat();
+      const stats = await handle.stat();
+      if (!stats.isFile()) return undefined;
+      const { size, mtimeMs } = stats;
       // Nobody who has as much room as this one wrote it: whatever it is, it is not read into memory.
       if (size > this.#maxFileBytes) return undefined;
       const bytes = new Uint8Array(size);

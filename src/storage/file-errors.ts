@@ -15,6 +15,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   ENAMETOOLONG: 'The path is longer than this system allows: use a shorter folder, prefix or key.',
   ENOTDIR: 'Part of the path is a file where a folder is needed: choose another folder, or move that file away.',
   EISDIR: 'There is a folder where a file is needed: move it away.',
+  EFTYPE: 'There is a pipe, a device or a socket where a file is needed: move it away.',
+  ENXIO: 'There is a pipe, a device or a socket where a file is needed: move it away.',
   ENOTSUP: 'The file system cannot do this; it must have hard links. Use a local POSIX file system.',
   EOPNOTSUPP: 'The file system cannot do this; it must have hard links. Use a local POSIX file system.',
   ENOSYS: 'The file system cannot do this; it must have hard links. Use a local POSIX file system.',

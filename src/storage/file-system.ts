@@ -37,7 +37,10 @@ export interface FileWork {
 }
 
 export interface FileSystem {
-  /** Opens a file for reading; undefined if there is none. */
+  /**
+   * Opens a file for reading; undefined if there is none. What is no regular file (a pipe, a device) is refused here or by
+   * the file's `status()`, and never waited for.
+   */
   open(path: string): Promise<ReadableFile | undefined>;
   /** Creates a file under a name that is not taken; undefined if its folder is missing. */
   create(path: string, options?: FileWork): Promise<WritableFile | undefined>;

@@ -23,11 +23,14 @@ import { isRefusal } from './file-errors.ts';
 import { TEMPORARY_MARK, VERSIONS_MARK } from './file-names.ts';
 import { errorCode, type FileSystem } from './file-system.ts';
 import type { FileContext } from './file-context.ts';
+import { checkNotAborted } from './requests.ts';
 import { damaged, StoredFile, TRAILER_BYTES } from './stored-file.ts';
 import type { TemporaryFile } from './temporary-files.ts';
 
 /** How far a write has come, for the error that it may end with. */
 export interface Attempt {
+  /** Gives the write up, as long as nobody can see it. */
+  readonly signal?: AbortSignal | undefined;
   /** Whether others may see what it wrote. */
   mayBeVisible: boolean;
 }
@@ -61,10 +64,13 @@ const MAX_ATTEMPTS = 10_000;
 /** Links in one step, keeping track of whether the result may be visible if the call fails. */
 export async function linkFinal(
   system: FileSystem,
+  key: string,
   from: string,
   to: string,
   attempt: Attempt,
 ): Promise<'linked' | 'exists' | 'missing'> {
+  // Whoever asked may have been told long ago that it was given up.
+  checkNotAborted(key, attempt.signal);
   attempt.mayBeVisible = true;
   try {
     const result = await system.link(from, to);
@@ -137,9 +143,10 @@ export class FileVersions {
    * Makes the plain file version 1, unless there are versions already. False if there is neither.
    * The plain file may be deleted and made again at any time; the token decides which of its lives becomes a version.
    */
-  async begin(): Promise<boolean> {
+  async begin({ signal }: Attempt): Promise<boolean> {
     const { system, folders, temporaries } = this.#context;
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
+      checkNotAborted(this.key, signal);
       if ((await this.#scan()).top > 0) return true;
       await folders.ensure(this.folder.slice(0, -1));
       const token = temporaries.newPath(this.folder);
@@ -151,7 +158,7 @@ export class FileVersions {
       try {
         if ((await this.#scan()).top > 0) return true;
         const linked = await system.link(token, `${this.folder}1`);
-        if (linked === 'missing') await this.#pause(attempts);
+        if (linked === 'missing') await this.#pause(attempts, signal);
         else return true;
       } finally {
         await folders.sync(this.folder);
@@ -174,6 +181,7 @@ export class FileVersions {
   ): Promise<AppendResult> {
     const { system, temporaries } = this.#context;
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
+      checkNotAborted(this.key, attempt.signal);
       // First the token, then the look: see the head of this file.
       const token = temporaries.newPath(this.folder);
       if ((await system.link(temporary.path, token)) !== 'linked') return 'swept';
@@ -189,7 +197,7 @@ export class FileVersions {
           return 'lost';
         }
         if (scan.top === 1) await this.markPlainFile();
-        const linked = await linkFinal(system, token, `${this.folder}${scan.top + 1}`, attempt);
+        const linked = await linkFinal(system, this.key, token, `${this.folder}${scan.top + 1}`, attempt);
         if (linked === 'linked') {
           await this.#context.folders.sync(this.folder);
           attempt.mayBeVisible = false;
@@ -204,7 +212,7 @@ export class FileVersions {
       } finally {
         await temporaries.discard(token);
       }
-      await this.#pause(attempts);
+      await this.#pause(attempts, attempt.signal);
     }
     throw this.#restless();
   }
@@ -294,8 +302,8 @@ export class FileVersions {
   }
 
   /** Others are faster: waits a little, longer after many attempts. */
-  async #pause(attempts: number): Promise<void> {
-    if (attempts < 2) return;
+  async #pause(attempts: number, signal: AbortSignal | undefined): Promise<void> {
+    if (attempts < 2 || signal?.aborted === true) return;
     const { environment } = this.#context;
     await sleep(environment, environment.random() * Math.min(attempts, 20));
   }

@@ -28,7 +28,7 @@ import { FileVersions, linkFinal, type AppendResult, type Attempt, type SeenVers
 import type { FileSystem } from './file-system.ts';
 import { Folders, type Durability } from './folders.ts';
 import { NodeFileSystem } from './node-file-system.ts';
-import { checkKey, checkList, checkNotAborted, clipRange } from './requests.ts';
+import { checkKey, checkList, checkNotAborted, checkWholeBytes, clipRange } from './requests.ts';
 import { damaged, StoredFile } from './stored-file.ts';
 import { WriteLanes } from './write-lanes.ts';
 import { TemporaryFiles, type TemporaryFile } from './temporary-files.ts';
@@ -102,6 +102,7 @@ export class FileDriver implements StorageDriver {
       try {
         const { etag, sizeBytes, lastModifiedMs } = file;
         if (options?.ifNoneMatch === etag) return { status: 'unchanged' };
+        if (options?.range === undefined) checkWholeBytes(key, sizeBytes);
         const { start, end } = clipRange(key, options?.range, sizeBytes);
         return { status: 'found', bytes: await file.read(start, end), etag, sizeBytes, lastModifiedMs };
       } finally {
@@ -119,7 +120,7 @@ export class FileDriver implements StorageDriver {
   async #put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     checkKey(key);
     checkNotAborted(key, options.signal);
-    const attempt: Attempt = { mayBeVisible: false };
+    const attempt: Attempt = { signal: options.signal, mayBeVisible: false };
     try {
       const versions = this.#versionsOf(key);
       // A race that is lost already costs two looks, and not a write.
@@ -186,7 +187,7 @@ export class FileDriver implements StorageDriver {
     checkKey(from);
     checkKey(to);
     checkNotAborted(to, options?.signal);
-    const attempt: Attempt = { mayBeVisible: false };
+    const attempt: Attempt = { signal: options?.signal, mayBeVisible: false };
     try {
       const source = this.#versionsOf(from);
       const target = this.#versionsOf(to);
@@ -301,7 +302,7 @@ export class FileDriver implements StorageDriver {
     { if: condition, purge = false }: PutOptions,
     attempt: Attempt,
   ): Promise<AppendResult> {
-    return (await versions.begin()) ? await versions.append(temporary, condition, attempt, purge) : 'lost';
+    return (await versions.begin(attempt)) ? await versions.append(temporary, condition, attempt, purge) : 'lost';
   }
 
   async #create(
@@ -311,7 +312,7 @@ export class FileDriver implements StorageDriver {
     attempt: Attempt,
   ): Promise<AppendResult | 'again'> {
     const { system, folders } = this.#context;
-    const linked = await linkFinal(system, temporary.path, versions.plainPath, attempt);
+    const linked = await linkFinal(system, versions.key, temporary.path, versions.plainPath, attempt);
     if (linked === 'missing') return 'swept';
     const isVersioned = (await versions.settle()) > 0;
     if (linked === 'linked') {
@@ -326,7 +327,7 @@ export class FileDriver implements StorageDriver {
       await folders.sync(versions.parent);
       return 'lost';
     }
-    const begun = await versions.begin();
+    const begun = await versions.begin(attempt);
     return begun ? await versions.append(temporary, condition, attempt) : 'again';
   }
 
@@ -349,16 +350,16 @@ export class FileDriver implements StorageDriver {
   /** Deletes one object. Returns the folder that must be synced for it, even if someone else removed the file. */
   async #deleteOne(versions: FileVersions): Promise<string | undefined> {
     const { system, temporaries } = this.#context;
-    if ((await versions.settle()) === 0) {
-      const removed = await system.remove(versions.plainPath);
+    for (let rewrites = 0; rewrites <= MAX_REWRITES; rewrites++) {
       if ((await versions.settle()) === 0) {
-        return removed || (await system.status(versions.parent)) !== undefined ? versions.parent : undefined;
+        const removed = await system.remove(versions.plainPath);
+        if ((await versions.settle()) === 0) {
+          return removed || (await system.status(versions.parent)) !== undefined ? versions.parent : undefined;
+        }
       }
-    }
-    const current = await this.#open(versions, false);
-    await current?.close();
-    if (current === undefined) return undefined;
-    for (;;) {
+      const current = await this.#open(versions, false);
+      await current?.close();
+      if (current === undefined) return undefined;
       const content = { kind: 'deleted', key: versions.key, body: new Uint8Array() } as const;
       const tombstone = await temporaries.write(versions.parent, content);
       const attempt: Attempt = { mayBeVisible: false };
@@ -368,6 +369,7 @@ export class FileDriver implements StorageDriver {
         if (!attempt.mayBeVisible) await temporaries.discard(tombstone.path);
       }
     }
+    throw new StorageError(versions.key, 'none', 'The folder was removed again and again. Try again.');
   }
 }
 

@@ -8,6 +8,9 @@ import { errorCode, type FileSystem } from './file-system.ts';
 /** What written data survives: a loss of power, or only the end of the process. */
 export type Durability = 'fsync' | 'none';
 
+/** So often a folder is made again that others remove. */
+const maxAttempts = 4;
+
 export class Folders {
   readonly #system: FileSystem;
   readonly #durability: Durability;
@@ -30,7 +33,8 @@ export class Folders {
     const parent = path.dirname(folder);
     if (parent === folder) return;
     let made = await this.#system.createFolder(folder);
-    while (made === 'missing') {
+    for (let attempts = 1; made === 'missing'; attempts++) {
+      if (attempts > maxAttempts) throw leadsNowhere(parent);
       await this.ensure(parent);
       made = await this.#system.createFolder(folder);
       if (made === 'missing') this.forget();
@@ -78,4 +82,12 @@ export class Folders {
     this.#running.set(folder, running);
     return running;
   }
+}
+
+/** A name that is taken, and in which nothing can be made. */
+function leadsNowhere(folder: string): Error {
+  return new Error(
+    `nothing can be made in ${folder}: it is a symbolic link whose target is missing, or somebody keeps removing it; ` +
+      'make the target (or mount its disk), or remove the link',
+  );
 }

@@ -31,6 +31,17 @@ const OPERATIONS_PER_TURN = 32;
 /** Larger reads and writes go to the pool. */
 const SMALL_BYTES = 64 * 1024;
 
+/** Opening a pipe must not wait for somebody who writes into it. On regular files this has no effect. */
+const openToRead = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
+const openFolder = openToRead | (fs.constants.O_DIRECTORY ?? 0);
+
+/** Refuses whatever is no file in place of one: reading a pipe or a device may never end, or have effects. */
+function checkIsFile(stats: fs.Stats, path: string): void {
+  if (stats.isFile()) return;
+  const code = stats.isDirectory() ? 'EISDIR' : 'EFTYPE';
+  throw Object.assign(new Error(`${code}: this is no regular file, '${path}'`), { code });
+}
+
 function toStatus(stats: fs.Stats): FileStatus {
   return { sizeBytes: stats.size, lastModifiedMs: Math.floor(stats.mtimeMs), linkCount: stats.nlink };
 }
@@ -78,21 +89,23 @@ class Pace {
 
 class OpenFile implements ReadableFile, WritableFile {
   readonly #descriptor: number;
+  readonly #path: string;
   readonly #pace: Pace;
 
-  constructor(descriptor: number, pace: Pace) {
+  constructor(descriptor: number, path: string, pace: Pace) {
     this.#descriptor = descriptor;
+    this.#path = path;
     this.#pace = pace;
   }
 
   async status(): Promise<FileStatus> {
     const descriptor = this.#descriptor;
-    return toStatus(
-      await this.#pace.run(
-        () => fs.fstatSync(descriptor),
-        () => readStatus(descriptor),
-      ),
+    const stats = await this.#pace.run(
+      () => fs.fstatSync(descriptor),
+      () => readStatus(descriptor),
     );
+    checkIsFile(stats, this.#path);
+    return toStatus(stats);
   }
 
   async read(into: Uint8Array, position: number): Promise<number> {
@@ -146,25 +159,29 @@ export class NodeFileSystem implements FileSystem {
   }
 
   open(path: string): Promise<ReadableFile | undefined> {
-    return this.#open(path, 'r');
+    return this.#open(path, openToRead);
   }
 
   create(path: string, { background = false }: FileWork = {}): Promise<WritableFile | undefined> {
     return this.#open(path, 'wx', background);
   }
 
-  #open(path: string, flags: 'r' | 'wx', background = false): Promise<OpenFile | undefined> {
+  #open(path: string, flags: number | 'wx', background = false): Promise<OpenFile | undefined> {
     const opened = this.#pace.run<number | undefined>(
       () => {
         // Where an object is to be created, mostly nothing is there. Asking first costs less than an exception.
-        if (flags === 'r' && fs.statSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
+        if (flags === openToRead) {
+          const stats = fs.statSync(path, { throwIfNoEntry: false });
+          if (stats === undefined) return undefined;
+          checkIsFile(stats, path);
+        }
         return fs.openSync(path, flags);
       },
       () => openFile(path, flags),
       background,
     );
     return unless<OpenFile | undefined>(
-      opened.then((descriptor) => (descriptor === undefined ? undefined : new OpenFile(descriptor, this.#pace))),
+      opened.then((descriptor) => (descriptor === undefined ? undefined : new OpenFile(descriptor, path, this.#pace))),
       { ENOENT: undefined },
     );
   }
@@ -174,7 +191,7 @@ export class NodeFileSystem implements FileSystem {
     const copied = fs.promises.copyFile(from, to, COPYFILE_EXCL | COPYFILE_FICLONE).then(() => true);
     if (!(await unless(copied, { ENOENT: false }))) return undefined;
     const descriptor = await openFile(to, 'a');
-    const file = new OpenFile(descriptor, this.#pace);
+    const file = new OpenFile(descriptor, to, this.#pace);
     try {
       const { sizeBytes } = await file.status();
       await truncateFile(descriptor, Math.max(0, sizeBytes - withoutLastBytes));
@@ -256,8 +273,8 @@ export class NodeFileSystem implements FileSystem {
     // Windows has no such call; its file systems keep the order of such changes themselves.
     if (process.platform === 'win32') return;
     const descriptor = await this.#pace.run(
-      () => fs.openSync(path, 'r'),
-      () => openFile(path, 'r'),
+      () => fs.openSync(path, openFolder),
+      () => openFile(path, openFolder),
     );
     try {
       await syncFile(descriptor);

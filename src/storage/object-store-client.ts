@@ -2,6 +2,7 @@
  * The S3 client behind `ObjectStoreDriver`: loaded when the first request is made, never before, so that applications
  * on other drivers do not pay for it.
  */
+import { pipeline, Readable, Transform } from 'node:stream';
 import type * as s3Module from '@aws-sdk/client-s3';
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
 
@@ -31,6 +32,8 @@ export interface OpenClient {
 
 /** Most connections, and so most requests at a time; others wait for one. */
 const maxSockets = 64;
+/** Most bytes of an answer that is no object's content: a page of keys, each of them escaped, has 7 MB. */
+const mostAnswerBytes = 32 * 1024 * 1024;
 /** Time to connect, in milliseconds. */
 const connectionTimeoutMs = 5000;
 
@@ -85,6 +88,39 @@ function noteServer(stack: S3Client['middlewareStack'], seen: (server: string) =
   );
 }
 
+/** Passes a body on that ends in time, and fails for one that does not. */
+function bounded(body: Readable): Readable {
+  let length = 0;
+  const counter = new Transform({
+    transform(chunk: Uint8Array, _encoding, done) {
+      length += chunk.length;
+      if (length <= mostAnswerBytes) done(null, chunk);
+      else done(new Error(`The store's answer goes on behind ${mostAnswerBytes} bytes, more than any answer has`));
+    },
+  });
+  // Whoever reads the counter is told of what fails.
+  pipeline(body, counter, () => {});
+  return counter;
+}
+
+/** Answers other than an object's content are parsed as a whole: none may take more memory than the longest there is. */
+function boundAnswers(stack: S3Client['middlewareStack']): void {
+  stack.add(
+    (next, { commandName }) =>
+      async (args) => {
+        const result = await next(args);
+        const response = result.response as { statusCode: number; headers?: Record<string, string>; body?: unknown };
+        const isContent = commandName === 'GetObjectCommand' && response.statusCode < 300;
+        const statedBytes = Number(response.headers?.['content-length'] ?? Number.NaN);
+        if (!isContent && response.body instanceof Readable && !(statedBytes <= mostAnswerBytes)) {
+          response.body = bounded(response.body);
+        }
+        return result;
+      },
+    { name: 'boundAnswers', step: 'deserialize', priority: 'low' },
+  );
+}
+
 /** In its very place, since others find theirs by it. */
 function replaceRetries(stack: S3Client['middlewareStack']): void {
   stack.add((next) => (args) => next(args), {
@@ -101,7 +137,10 @@ export async function openClient(options: ClientOptions): Promise<OpenClient> {
   const { client: given } = options;
   const base = given ?? new s3.S3Client(configOf(options));
   const opened: { server?: string } = {};
-  const client = derivedClient(base, (stack) => noteServer(stack, (server) => (opened.server = server)));
+  const client = derivedClient(base, (stack) => {
+    boundAnswers(stack);
+    noteServer(stack, (server) => (opened.server = server));
+  });
   return {
     s3,
     client,

@@ -4,7 +4,7 @@ import { StorageError } from '../base/errors.ts';
 import type { FoundObject, GetOptions, GetResult } from './driver.ts';
 import { codeOf, statusOf } from './object-store-errors.ts';
 import type { ObjectStoreRequests } from './object-store-requests.ts';
-import { clipRange } from './requests.ts';
+import { checkWholeBytes, clipRange, MAX_WHOLE_BYTES } from './requests.ts';
 
 /** Reads that meet an object which changes its size under them start again so often. */
 const maxRereads = 8;
@@ -83,6 +83,35 @@ async function readNothing(
   return { status: 'found', bytes: new Uint8Array(0), ...known };
 }
 
+/**
+ * The body of an answer, no longer than what was asked for, or than the object may be: not every server ends what it sends.
+ */
+async function readAnswer(
+  key: string,
+  output: GetObjectCommandOutput,
+  range: GetOptions['range'],
+): Promise<Uint8Array> {
+  const body = output.Body;
+  if (body === undefined) return new Uint8Array(0);
+  const asked = range !== undefined && output.ContentRange !== undefined ? range.end - range.start : undefined;
+  const mostBytes = Math.min(asked ?? MAX_WHOLE_BYTES, output.ContentLength ?? MAX_WHOLE_BYTES);
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
+    if (asked === undefined) checkWholeBytes(key, output.ContentLength ?? 0);
+    length += chunk.length;
+    if (length > mostBytes) {
+      throw new StorageError(
+        key,
+        'none',
+        `The answer for ${key} goes on behind the ${mostBytes} bytes that it may have.`,
+      );
+    }
+    chunks.push(chunk);
+  }
+  return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks, length);
+}
+
 export async function readObject(
   requests: ObjectStoreRequests,
   bucket: string,
@@ -102,8 +131,7 @@ export async function readObject(
     try {
       return await requests.send(request, { signal, isAnswer }, async ({ s3, client }, inner) => {
         const output = await client.send(new s3.GetObjectCommand(input), { abortSignal: inner });
-        const body = (await output.Body?.transformToByteArray()) ?? new Uint8Array(0);
-        return found(key, output, body, range);
+        return found(key, output, await readAnswer(key, output, range), range);
       });
     } catch (error) {
       if (error instanceof StorageError) throw error;

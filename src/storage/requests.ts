@@ -4,6 +4,11 @@ import { StorageError, type RequestOutcome } from '../base/errors.ts';
 
 /** Longest key, in UTF-8 bytes. */
 export const MAX_KEY_BYTES = 1024;
+/**
+ * Most bytes of an object that is read without a range, in bytes: twice the largest row. StoreDb writes nothing larger that it
+ * reads as a whole, so that whatever is larger is not read into memory.
+ */
+export const MAX_WHOLE_BYTES = 512 * 1024 * 1024;
 /** Most entries in one page of a listing. */
 export const MAX_PAGE_ENTRIES = 1000;
 
@@ -37,6 +42,17 @@ export function checkList(prefix: string, options: ListOptions | undefined): num
 export function checkNotAborted(key: string, signal: AbortSignal | undefined, outcome: RequestOutcome = 'none'): void {
   if (signal?.aborted !== true) return;
   throw new StorageError(key, outcome, 'The request was given up: its signal was aborted.', { cause: signal.reason });
+}
+
+/** Rejects reading as a whole what is too large for that. */
+export function checkWholeBytes(key: string, sizeBytes: number): void {
+  if (sizeBytes <= MAX_WHOLE_BYTES) return;
+  throw new StorageError(
+    key,
+    'none',
+    `The object ${key} has ${sizeBytes} bytes or more, and no more than ${MAX_WHOLE_BYTES} are read at once: it is nothing ` +
+      'that StoreDb wrote. Restore it from a backup; what is so large otherwise is read by ranges.',
+  );
 }
 
 /** The part of an object of `sizeBytes` that a range asks for: offsets, end exclusive, within the object. */

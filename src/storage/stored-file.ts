@@ -7,6 +7,7 @@
  */
 import { StorageError } from '../base/errors.ts';
 import { readLatin1 } from '../base/text.ts';
+import { checkWholeBytes } from './requests.ts';
 import type { FileStatus, FileSystem, ReadableFile } from './file-system.ts';
 
 /** `object`; `deleted`: a version that says there is no object; `moved`: see the folder with the versions. */
@@ -59,6 +60,7 @@ export class StoredFile {
     if (file === undefined) return undefined;
     try {
       const status = await file.status();
+      if (whole) checkWholeBytes(key, status.sizeBytes - TRAILER_BYTES);
       const from = whole ? 0 : Math.max(0, status.sizeBytes - TRAILER_BYTES);
       const bytes = await readExactly(file, key, path, from, status.sizeBytes);
       const match = TRAILER.exec(readLatin1(bytes, Math.max(0, bytes.length - TRAILER_BYTES), bytes.length));

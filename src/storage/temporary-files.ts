@@ -65,7 +65,12 @@ export class TemporaryFiles {
       if (file !== undefined) break;
       // The folder was removed from outside since this process saw it.
       this.#folders.forget();
-      if (attempt >= 3) throw new StorageError(content.key, 'none', `The folder ${folder} is being removed.`);
+      if (attempt >= 3)
+        throw new StorageError(
+          content.key,
+          'none',
+          `The folder ${folder} is being removed, or a symbolic link that leads nowhere.`,
+        );
     }
     const written = file;
     return this.#finish(path, file, etag, () =>
