@@ -186,7 +186,10 @@ export class Merger {
 
 async function mergeTables(view: View, context: TableMergeContext): Promise<MergedTable[]> {
   const merged: MergedTable[] = [];
-  for (const name of changedTables(view)) merged.push(await mergeTable(view, name, context));
+  for (const name of changedTables(view)) {
+    if (context.pacer.due()) await context.pacer.pause();
+    merged.push(await mergeTable(view, name, context));
+  }
   return merged;
 }
 

@@ -175,14 +175,18 @@ export function decodeCommit(slot: number, bytes: Uint8Array): Commit {
   }
   if (!isHeader(header, slot)) return fail();
   const { commitId } = header;
+  // Blocks follow one another and fill the object: so all of them together take no longer to read than it is long.
+  let end = blocksAt;
   const members = header.members.map((member) => ({
     changes: member.changes.map(({ schema, offset, length, staged }): TableChange => {
       const start = blocksAt + offset;
-      if (start + length > bytes.length) fail();
+      if (start !== end || start + length > bytes.length) fail();
+      end = start + padTo4(length);
       const node = openNode(commitBlockName(schema.name), bytes.subarray(start, start + length));
       if (!isOfSchema(node, schema, staged)) fail();
       return { schema, node, ...(staged === undefined ? {} : { staged }) };
     }),
   }));
+  if (end !== bytes.length) fail();
   return { databaseId: header.databaseId, commitId, nodeId: header.nodeId, atMs: header.atMs, members };
 }

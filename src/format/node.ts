@@ -17,10 +17,14 @@ import { childRefBytes, readChildCount, readChildRef } from './child-ref.ts';
 import type { BlockRef } from './child-ref.ts';
 import { firstNotBelow, headBytes, headOf, mostHead } from './key-heads.ts';
 import type { RowSource } from './row-layout.ts';
+import { maxKeyBytes } from './values.ts';
 
 export const nodeHeaderBytes = 24;
 export const flagVariable = 1;
 export const flagWide = 2;
+
+/** Bytes of the key of a row: every byte of the primary key may be escaped, and its kind and its end are marked. */
+const maxPrimaryKeyBytes = 2 * maxKeyBytes + 16;
 
 /** The next multiple of 4. Exact for any length that a header can claim: only the last two bits go through a bit operation. */
 export function padTo4(length: number): number {
@@ -100,6 +104,9 @@ export class Node implements RowSource {
     if (kind === BlockKind.inner && this.count === 0) fail('an inner node without children');
     // Keys differ, so that no two can be nothing but the prefix: it bounds the entries by the length of the block.
     if (this.count > 1 && this.#suffixBytes === 0) fail('its keys are equal');
+    // Else a few bytes for each row would make keys that are longer than all of the block.
+    if (kind === BlockKind.table && this.prefixLength > maxPrimaryKeyBytes)
+      fail('its keys are longer than any primary key');
     this.prefixStart = body + nodeHeaderBytes;
     this.#prefixHead = headOf(bytes, this.prefixStart, this.prefixStart + this.prefixLength);
     this.#offsetsStart = this.prefixStart + padTo4(this.prefixLength);

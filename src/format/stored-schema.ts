@@ -3,6 +3,12 @@ import { compareStrings } from '../base/order.ts';
 import { isIntegerOf, isKeyType, isTypeId, isVariable, maxTimestampMs, Types } from './types.ts';
 import type { TypeId } from './types.ts';
 
+/** Limits of a schema: rows, and their entries in indexes, take no more work than they are long. */
+export const maxFields = 1000;
+export const maxIndexes = 1000;
+/** Fields of one index: so many long values still fit in a key. */
+export const maxIndexFields = 16;
+
 /** What a field is when an insert leaves it out: a constant, or an id made at the insert. */
 export type StoredDefault = { readonly constant: unknown } | { readonly generated: 'uuidv7' };
 
@@ -111,7 +117,9 @@ function isConstant(typeId: TypeId, constant: unknown): boolean {
 function isStoredIndex(value: unknown): value is StoredIndex {
   if (!isObject(value) || typeof value['name'] !== 'string') return false;
   const { fields, unique } = value;
-  return isNames(fields) && fields.length > 0 && (unique === undefined || unique === true);
+  return (
+    isNames(fields) && fields.length > 0 && fields.length <= maxIndexFields && (unique === undefined || unique === true)
+  );
 }
 
 function isStoredFunctionIndex(value: unknown): value is StoredFunctionIndex {
@@ -122,7 +130,8 @@ function isStoredFunctionIndex(value: unknown): value is StoredFunctionIndex {
 /** Whether every index has a name of its own, as the folder of its blocks needs it. */
 function areFunctionIndexes(value: unknown, indexes: readonly StoredIndex[]): boolean {
   if (value === undefined) return true;
-  if (!Array.isArray(value) || value.length === 0 || !value.every(isStoredFunctionIndex)) return false;
+  if (!Array.isArray(value) || value.length === 0 || value.length > maxIndexes || !value.every(isStoredFunctionIndex))
+    return false;
   return new Set([...indexes, ...value].map(({ name }) => name)).size === indexes.length + value.length;
 }
 
@@ -131,8 +140,8 @@ export function isStoredSchema(value: unknown): value is StoredSchema {
   if (!isObject(value)) return false;
   const { name, version, fields, primaryKey, indexes, functionIndexes } = value;
   if (typeof name !== 'string' || !Number.isInteger(version) || (version as number) < 0) return false;
-  if (!Array.isArray(fields) || !fields.every(isStoredField)) return false;
-  if (!Array.isArray(indexes) || !indexes.every(isStoredIndex)) return false;
+  if (!Array.isArray(fields) || fields.length > maxFields || !fields.every(isStoredField)) return false;
+  if (!Array.isArray(indexes) || indexes.length > maxIndexes || !indexes.every(isStoredIndex)) return false;
   if (!areFunctionIndexes(functionIndexes, indexes)) return false;
   if (!isNames(primaryKey) || primaryKey.length === 0) return false;
   const types = new Map(fields.map((field) => [field.name, field.typeId]));

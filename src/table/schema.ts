@@ -2,7 +2,7 @@
 import type { BlobValue } from '../blob/blob-value.ts';
 import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
-import { isResultType } from '../format/stored-schema.ts';
+import { isResultType, maxFields, maxIndexes, maxIndexFields } from '../format/stored-schema.ts';
 import type {
   StoredDefault,
   StoredField,
@@ -128,11 +128,8 @@ export function defineSchema<const S extends SchemaDefinition>(schema: S): S {
   return schema;
 }
 
-/** Limits of a schema. Names must fit in object names, even with every byte escaped. */
+/** Names must fit in object names, even with every byte escaped. */
 const maxNameBytes = 128;
-const maxFields = 1000;
-/** Fields of one index: so many long values still fit in a key. */
-const maxIndexFields = 16;
 
 function checkName(table: string, what: string, name: unknown): asserts name is string {
   if (typeof name !== 'string' || name === '' || !name.isWellFormed() || encodeUtf8(name).length > maxNameBytes) {
@@ -275,6 +272,9 @@ function readIndexes(table: string, fields: readonly StoredField[], definitions:
     throw new InvalidSchemaError(table, `The indexes of table '${table}' must be an array of field names.`);
   }
   const all: readonly unknown[] = definitions;
+  if (all.length > maxIndexes) {
+    throw new InvalidSchemaError(table, `Table '${table}' has ${all.length} indexes: it takes up to ${maxIndexes}.`);
+  }
   const indexes = all.filter((index) => !isOnFunction(index)).map((index) => readIndex(table, fields, index));
   const functionIndexes = all.filter((index) => isOnFunction(index)).map((index) => readFunctionIndex(table, index));
   const names = [...indexes, ...functionIndexes].map(({ name }) => name);

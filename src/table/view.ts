@@ -23,7 +23,7 @@ import { checkLeaf } from '../tree/leaf-shape.ts';
 import { isSameTree, Tree, treeOfNode } from '../tree/tree.ts';
 import type { Edition } from './edition.ts';
 import { changesByTable } from './member-changes.ts';
-import type { MemberChange } from './member-changes.ts';
+import type { MemberChange, VersionedChanges } from './member-changes.ts';
 import { mostLayers } from './joined-layers.ts';
 import { versionsOf } from './stored-versions.ts';
 import { indexLeafShape, TableShape } from './table-shape.ts';
@@ -237,6 +237,7 @@ export class View {
   readonly #context: ViewContext;
   readonly #shown: Shown;
   readonly #changes = new Map<string, readonly MemberChange[]>();
+  #byTable: ReadonlyMap<string, readonly VersionedChanges[]> | undefined;
 
   private constructor(
     context: ViewContext,
@@ -321,7 +322,9 @@ export class View {
         const { truth, twin } = changes.ofVersion(stored?.shape.version);
         const table = stored ?? this.#context.emptyTable(truth.schema);
         const layer = this.#context.layer(truth, table.shape);
-        added.set(name, [...(added.get(name) ?? []), layer]);
+        const others = added.get(name);
+        if (others === undefined) added.set(name, [layer]);
+        else others.push(layer);
         tables.set(name, table);
         if (twin === undefined) continue;
         if (!besides.has(name)) besides.set(name, this.#context.newBeside(twin.schema, table));
@@ -363,16 +366,25 @@ export class View {
   #readChanges(name: string): MemberChange[] {
     const truthVersion = this.table(name)?.shape.version;
     const besideVersion = this.beside(name)?.rows.shape.version;
-    const found: MemberChange[] = [];
-    const add = (member: CommitMember): void => {
-      const changes = changesByTable(member).get(name);
-      if (changes === undefined) return;
+    this.#byTable ??= this.#membersByTable();
+    return (this.#byTable.get(name) ?? []).map((changes) => {
       const change = changes.ofVersion(truthVersion);
-      found.push(change.twin?.schema.version === besideVersion ? change : { truth: change.truth, twin: undefined });
+      return change.twin?.schema.version === besideVersion ? change : { truth: change.truth, twin: undefined };
+    });
+  }
+
+  #membersByTable(): Map<string, VersionedChanges[]> {
+    const byTable = new Map<string, VersionedChanges[]>();
+    const add = (member: CommitMember): void => {
+      for (const [name, changes] of changesByTable(member)) {
+        const known = byTable.get(name);
+        if (known === undefined) byTable.set(name, [changes]);
+        else known.push(changes);
+      }
     };
     for (const { commit } of this.pending) commit.members.forEach(add);
     this.#uncommitted.forEach(add);
-    return found;
+    return byTable;
   }
 
   /** The blocks that are in memory. */
