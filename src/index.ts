@@ -1,10 +1,13 @@
 /** The package `store-db`: exports only. */
 import { realEnvironment } from './base/env.ts';
-import { checkPlace, checkPrune } from './care/copy-options.ts';
+import { inspect, rewriteBackupsAt } from './care/backup-keys.ts';
+import type { BackupsReport, InspectBackupsOptions, RewriteBackupsOptions } from './care/backup-keys.ts';
+import { checkInspectBackups, checkPlace, checkPrune, checkRewriteBackups } from './care/copy-options.ts';
 import { prune } from './care/prune.ts';
 import type { PruneOptions, PruneReport } from './care/prune.ts';
 import { restoreFrom } from './care/restore.ts';
 import type { RestoreOptions, RestoreReport } from './care/restore.ts';
+import type { RewriteReport } from './care/rewrite.ts';
 import { createDatabase } from './create.ts';
 import type { Database } from './database.ts';
 import type { StoreDbOptions } from './options.ts';
@@ -38,6 +41,25 @@ export async function pruneBackups(options: PruneOptions): Promise<PruneReport> 
   return prune(realEnvironment, checkPrune(options));
 }
 
+/**
+ * Tells which keys the backups of a place need, and what of them is not encrypted. It reads the inner nodes of every backup
+ * and looks at each object once. Rejects with `InvalidOptionError` and `StorageError`; what cannot be read is told with the
+ * backup that it is of.
+ */
+export async function inspectBackups(options: InspectBackupsOptions): Promise<BackupsReport> {
+  return inspect(realEnvironment, checkInspectBackups(options));
+}
+
+/**
+ * Stores anew what the backups of a place consist of, where it is not encrypted with the current key and compressed as the
+ * options say: after a key was replaced, or when encryption is turned on or off. Every object is replaced where it is, so that
+ * each backup can be restored at every moment, with all keys. Safe beside backups that are being made. What could not be read
+ * stays as it is, and is told in the report. Rejects with `InvalidOptionError` and `StorageError`; the next call goes on.
+ */
+export async function rewriteBackups(options: RewriteBackupsOptions): Promise<RewriteReport> {
+  return rewriteBackupsAt(realEnvironment, checkRewriteBackups(options));
+}
+
 export default StoreDb;
 
 export type { CallOptions, RefreshOptions, SnapshotOptions } from './call-options.ts';
@@ -49,6 +71,13 @@ export type { Transaction } from './transaction/transaction.ts';
 export type { TransactionFunction, TransactionOptions } from './transaction/run.ts';
 export { listBackups } from './care/backup.ts';
 export type { BackupInfo, BackupReport, CopyOptions } from './care/backup.ts';
+export type {
+  BackupsReport,
+  InspectBackupsOptions,
+  InspectedBackup,
+  KeyNeeds,
+  RewriteBackupsOptions,
+} from './care/backup-keys.ts';
 export type { BackupRetention } from './care/backup-retention.ts';
 export type { PruneOptions, PruneProgress, PruneReport } from './care/prune.ts';
 export type { RestoreOptions, RestoreReport } from './care/restore.ts';

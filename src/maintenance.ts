@@ -18,7 +18,7 @@ import { runRepair, runVerify } from './care/upkeep.ts';
 import { rewriteObjects } from './care/rewrite.ts';
 import type { RewriteOptions, RewriteReport } from './care/rewrite.ts';
 import { protectedPlace } from './care/state-copy.ts';
-import type { StorePlace } from './care/state-copy.ts';
+import type { ProtectedPlace, StorePlace } from './care/state-copy.ts';
 import type { UpkeepOptions } from './care/upkeep.ts';
 import type { VerifyReport } from './care/verify.ts';
 import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
@@ -156,7 +156,7 @@ export class Maintenance {
     what: string,
     to: StorePlace,
     options: CopyOptions,
-    copy: (source: BackupSource, to: StorePlace, options: CopyOptions) => Promise<T>,
+    copy: (source: BackupSource, to: ProtectedPlace, options: CopyOptions) => Promise<T>,
   ): Promise<T> {
     const { environment, driver, options: checked, writing, hold } = this.#options;
     const engine = writing(what);

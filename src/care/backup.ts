@@ -10,16 +10,18 @@ import { ContentionError, CorruptionError, InvalidOptionError } from '../base/er
 import { newId } from '../base/ids.ts';
 import { decodeBlock0, encodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
-import { backupFolder, backupName, block0Name, parseBackupName, rootId } from '../format/keys.ts';
+import { backupFolder, backupName, block0Name, parseBackupName, parseMadeName, rootId } from '../format/keys.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 import { isSameStore } from '../storage/capsule-driver.ts';
+import { isStoredAs } from '../storage/object-form.ts';
 import { listAll } from '../storage/list-all.ts';
 import { putRepeatedly } from '../storage/put-repeatedly.ts';
-import { RetryingDriver } from '../storage/retry.ts';
 import type { ViewContext } from '../table/view.ts';
 import { BackupClaim } from './backup-claim.ts';
-import { copyState } from './state-copy.ts';
-import type { CopyCounts, CopyProgress, StorePlace } from './state-copy.ts';
+import { vouch, vouchedUntil } from './backup-voucher.ts';
+import { formsOf } from './object-forms.ts';
+import { copyState, patiently } from './state-copy.ts';
+import type { CopyCounts, CopyProgress, ProtectedPlace, StorePlace } from './state-copy.ts';
 
 /** Options of calls that copy a database. */
 export interface CopyOptions {
@@ -35,6 +37,11 @@ export interface BackupReport extends CopyCounts {
   readonly id: string;
   /** The generation of the database that it holds. */
   readonly generation: number;
+  /**
+   * Whether earlier backups there have objects of their own that are encrypted with another key than the current one, or
+   * not at all. `rewriteBackups()` stores these anew.
+   */
+  readonly hasOutdated: boolean;
 }
 
 /** A backup, as `listBackups()` tells it. */
@@ -57,19 +64,22 @@ export interface BackupSource {
   readonly block0: Block0;
 }
 
-/** The same place with a driver that repeats what may be repeated. */
-export function patiently({ driver, prefix }: StorePlace, environment: Environment): StorePlace {
-  return { driver: new RetryingDriver(driver, environment), prefix };
-}
-
 /** The backups of a place, the oldest first. */
 export async function listBackups(place: StorePlace, signal?: AbortSignal): Promise<BackupInfo[]> {
   const { driver, prefix } = place;
-  const found: BackupInfo[] = [];
+  const manifests = new Map<string, { readonly generation: number; readonly putMs: number }>();
+  const made = new Map<string, number>();
   for await (const { key, lastModifiedMs } of listAll(driver, `${prefix}/${backupFolder}`, signal && { signal })) {
-    const parsed = parseBackupName(key.slice(prefix.length + 1));
-    if (parsed !== undefined) found.push({ ...parsed, createdAt: new Date(lastModifiedMs) });
+    const name = key.slice(prefix.length + 1);
+    const manifest = parseBackupName(name);
+    const kept = parseMadeName(name);
+    if (manifest !== undefined) {
+      manifests.set(manifest.id, { generation: manifest.generation, putMs: lastModifiedMs });
+    } else if (kept !== undefined) made.set(kept.id, Math.min(kept.madeMs, made.get(kept.id) ?? Infinity));
   }
+  const found = [...manifests].map(([id, { generation, putMs }]): BackupInfo => {
+    return { id, generation, createdAt: new Date(made.get(id) ?? putMs) };
+  });
   // By name the lower generation comes first; after a restore, generations may begin anew.
   return found.toSorted((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || a.generation - b.generation);
 }
@@ -96,13 +106,23 @@ export async function holdsDatabase({ driver, prefix }: StorePlace, signal: Abor
 }
 
 /** Refuses a place that holds a database, or backups of another one. */
-async function checkTarget(target: StorePlace, databaseId: string, signal: AbortSignal | undefined): Promise<void> {
+async function checkTarget(target: ProtectedPlace, databaseId: string, signal: AbortSignal | undefined): Promise<void> {
   const { prefix } = target;
   if (await holdsDatabase(target, signal)) {
     throw new InvalidOptionError('to', `There is a database under ${prefix}/: back up to a prefix of its own.`);
   }
   const last = (await listBackups(target, signal)).at(-1);
   if (last === undefined) return;
+  if (target.protection?.acceptsUnencrypted === false) {
+    for await (const { form } of formsOf(target, [backupName(last.id)], signal)) {
+      if (form.kind !== 'plain' && form.kind !== 'compressed') continue;
+      throw new InvalidOptionError(
+        'to',
+        `The backups under ${prefix}/ are not encrypted, and the database is: encrypt them with rewriteBackups(), or back ` +
+          'up to a prefix of its own.',
+      );
+    }
+  }
   const held = await readBackup(target, last.id, signal);
   if (held.databaseId === databaseId) return;
   throw new InvalidOptionError(
@@ -132,7 +152,7 @@ async function untilNothingIsPruned(
 }
 
 /** Copies a state to a place for backups: what is not there yet. */
-export async function backUp(source: BackupSource, to: StorePlace, options: CopyOptions): Promise<BackupReport> {
+export async function backUp(source: BackupSource, to: ProtectedPlace, options: CopyOptions): Promise<BackupReport> {
   const { environment, block0 } = source;
   const { signal } = options;
   const target = patiently(to, environment);
@@ -154,7 +174,7 @@ export async function backUp(source: BackupSource, to: StorePlace, options: Copy
 }
 
 interface BackupTarget {
-  readonly target: StorePlace;
+  readonly target: ProtectedPlace;
   readonly isOneStore: boolean;
   readonly claim: BackupClaim;
   readonly writing: { mayBeWritten: boolean };
@@ -166,8 +186,10 @@ async function copyAndList(
   { signal, onProgress }: CopyOptions,
 ): Promise<BackupReport> {
   const check = (): Promise<void> => claim.check(signal);
-  const copying = { environment, from, to: target, isOneStore, context, signal, onProgress, check };
-  const counts = await copyState(block0, copying);
+  const vouchedUntilMs = await vouchedUntil(target, signal);
+  const copying = { environment, from, to: target, vouchedUntilMs, isOneStore, context, signal, onProgress, check };
+  const { counts, unknown } = await copyState(block0, copying);
+  const hasOutdated = await areOutdated(target, unknown, claim, signal);
   const { generation } = block0;
   const id = rootId(generation, newId(environment, 8));
   const manifest = encodeBlock0({ ...block0, snapshots: [], nodes: [], history: null });
@@ -176,5 +198,24 @@ async function copyAndList(
   writing.mayBeWritten = true;
   await putRepeatedly(target.driver, key, manifest, { if: 'absent', ...(signal && { signal }) });
   writing.mayBeWritten = false;
-  return { id, generation, ...counts };
+  // From before anything was looked at. Without it the next backup looks at more, and that is all.
+  if (!hasOutdated) await vouch(target, claim.storeMs, signal).catch(() => undefined);
+  return { id, generation, hasOutdated, ...counts };
+}
+
+/** Whether any object of earlier backups is stored otherwise than what is put there now. Ends with the first one. */
+async function areOutdated(
+  target: ProtectedPlace,
+  unknown: readonly string[],
+  claim: BackupClaim,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  const { protection } = target;
+  if (protection?.hasKeys !== true) return false;
+  const manifests = (await listBackups(target, signal)).map(({ id }) => backupName(id));
+  for await (const { form } of formsOf(target, [...manifests, ...unknown], signal)) {
+    await claim.check(signal);
+    if (!isStoredAs(form, protection)) return true;
+  }
+  return false;
 }

@@ -3,7 +3,8 @@ import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../format/values.ts';
 import { checkRetention } from './backup-retention.ts';
-import { checkKind } from './option-checks.ts';
+import type { InspectBackupsOptions, RewriteBackupsOptions } from './backup-keys.ts';
+import { checkKind, checkNames } from './option-checks.ts';
 import type { PruneOptions } from './prune.ts';
 import type { StorePlace } from './state-copy.ts';
 
@@ -46,6 +47,23 @@ export function checkPrune(options: PruneOptions): PruneOptions {
   if (graceMs === undefined || (Number.isSafeInteger(graceMs) && graceMs >= 0)) return options;
   const allowed = 'whole milliseconds >= 0';
   throw new InvalidOptionError('graceMs', `Option graceMs is ${describeValue(graceMs)}; it must be ${allowed}.`);
+}
+
+/** Throws `InvalidOptionError`. */
+export function checkInspectBackups(options: InspectBackupsOptions): InspectBackupsOptions {
+  checkNames(options, ['from', 'encryption', 'compression', 'signal']);
+  checkPlace('from', options.from);
+  checkKind('signal', options.signal, 'object');
+  return options;
+}
+
+/** Throws `InvalidOptionError`. */
+export function checkRewriteBackups(options: RewriteBackupsOptions): RewriteBackupsOptions {
+  checkNames(options, ['from', 'encryption', 'compression', 'dryRun', 'onProgress', 'signal']);
+  checkPlace('from', options.from);
+  checkKind('dryRun', options.dryRun, 'boolean');
+  checkKind('signal', options.signal, 'object');
+  return checkCopy(options);
 }
 
 /** Throws `InvalidOptionError`. */

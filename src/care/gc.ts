@@ -226,7 +226,7 @@ export class Collector {
     return kept;
   }
 
-  async #collectBlocks({ generation }: Block0, reached: ReadonlySet<string>): Promise<void> {
+  async #collectBlocks({ generation }: Block0, reached: ReadonlyMap<string, number>): Promise<void> {
     const reason = `no kept state reaches it, and no merge after generation ${generation} can`;
     for (const folder of [folders.data, folders.indexes]) {
       for await (const { name, sizeBytes } of this.#store.list(folder)) {

@@ -6,8 +6,9 @@
  */
 import type { Environment } from '../base/env.ts';
 import { Pacer } from '../base/pacer.ts';
+import { EncryptionKeyError } from '../base/encryption-errors.ts';
 import { InvalidOptionError, StorageError, isUnreadable } from '../base/errors.ts';
-import { backupName, blobName, folders } from '../format/keys.ts';
+import { backupFolder, backupName, blobName, folders, parseMadeName } from '../format/keys.ts';
 import { BlockCache } from '../memory/block-cache.ts';
 import type { ListEntry } from '../storage/driver.ts';
 import { listAll } from '../storage/list-all.ts';
@@ -15,14 +16,14 @@ import { checkProtection } from '../storage/protection.ts';
 import type { Compression, EncryptionOptions } from '../storage/protection.ts';
 import { ViewContext } from '../table/view.ts';
 import { BlockReader } from '../tree/block-source.ts';
-import { holdsDatabase, listBackups, patiently, readBackup } from './backup.ts';
+import { holdsDatabase, listBackups, readBackup } from './backup.ts';
 import type { BackupInfo } from './backup.ts';
 import { BackupClaim } from './backup-claim.ts';
 import { keptBackups } from './backup-retention.ts';
 import type { BackupRetention } from './backup-retention.ts';
 import { Reach } from './reach.ts';
 import { blobsOf } from './state-blobs.ts';
-import { protectedPlace } from './state-copy.ts';
+import { patiently, protectedPlace } from './state-copy.ts';
 import type { StorePlace } from './state-copy.ts';
 
 /** Options of `pruneBackups()`. */
@@ -118,6 +119,7 @@ class Pruning {
     if (claim !== undefined) {
       await claim.check(signal);
       await this.#delete(removed.map(({ id }) => backupName(id)));
+      await this.#delete(await this.#timesWithout(keptIds));
       for (let at = 0; at < garbage.length; at += keysAtOnce) {
         await claim.check(signal);
         await this.#delete(
@@ -128,6 +130,19 @@ class Pruning {
     }
     const freedBytes = garbage.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     return { kept, removed, deletedObjects: garbage.length, freedBytes, isPostponed };
+  }
+
+  /** Names of the objects that keep when a backup was made that is not there any more. */
+  async #timesWithout(keptIds: ReadonlySet<string>): Promise<string[]> {
+    const { signal } = this.#options;
+    const { driver, prefix } = this.#place;
+    const names: string[] = [];
+    for await (const { key } of listAll(driver, `${prefix}/${backupFolder}`, signal && { signal })) {
+      const name = key.slice(prefix.length + 1);
+      const made = parseMadeName(name);
+      if (made !== undefined && !keptIds.has(made.id)) names.push(name);
+    }
+    return names;
   }
 
   /** Objects that only removed backups refer to, and old ones that none does. */
@@ -142,7 +157,8 @@ class Pruning {
     // Only to know that they need not be spared: where they cannot be read, time tells.
     const given = await this.#namesOf(removed, claim).catch((error: unknown) => {
       signal?.throwIfAborted();
-      if (!(isUnreadable(error) || error instanceof InvalidOptionError)) throw error;
+      const isKeyMissing = error instanceof EncryptionKeyError;
+      if (!(isKeyMissing || isUnreadable(error) || error instanceof InvalidOptionError)) throw error;
       return new Set<string>();
     });
     const unneeded: ListEntry[] = [];
@@ -171,7 +187,7 @@ class Pruning {
       await reach.add(block0, signal);
       for (const { reference } of await blobsOf(context, block0, this.#pacer, signal)) names.add(blobName(reference));
     }
-    for (const name of reach.names) names.add(name);
+    for (const name of reach.names.keys()) names.add(name);
     return names;
   }
 

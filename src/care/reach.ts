@@ -12,8 +12,8 @@ import type { Tree } from '../tree/tree.ts';
 const readsAtOnce = 16;
 
 export class Reach {
-  /** Names of the blocks. */
-  readonly names: Set<string> = new Set();
+  /** Names of the blocks, with their sizes in bytes. */
+  readonly names: Map<string, number> = new Map();
   readonly #context: ViewContext;
   readonly #pacer: Pacer;
 
@@ -32,7 +32,7 @@ export class Reach {
     const name = blockName(place, tree.ref);
     // States share most of their blocks, and all that is below a block that they share.
     if (this.names.has(name)) return;
-    this.names.add(name);
+    this.names.set(name, tree.ref.sizeBytes);
     if (tree.ref.level === 0) return;
     let level = [await tree.loadRoot()];
     while (level.length > 0) level = await this.#addChildren(place, tree, level, signal);
@@ -51,9 +51,10 @@ export class Reach {
       for (let i = 0; i < parent.count; i++) {
         if (this.#pacer.due()) await this.#pacer.pause();
         signal?.throwIfAborted();
-        const name = blockName(place, parent.child(i));
+        const child = parent.child(i);
+        const name = blockName(place, child);
         if (this.names.has(name)) continue;
-        this.names.add(name);
+        this.names.set(name, child.sizeBytes);
         if (parent.level === 1) continue;
         reads.push(loadChild(tree.source, parent, i));
         if (reads.length < readsAtOnce) continue;

@@ -19,10 +19,10 @@ import { ViewContext } from '../table/view.ts';
 import { BlockReader } from '../tree/block-source.ts';
 import { checkProtection } from '../storage/protection.ts';
 import type { Compression, EncryptionOptions } from '../storage/protection.ts';
-import { listBackups, patiently, readBackup } from './backup.ts';
+import { listBackups, readBackup } from './backup.ts';
 import type { CopyOptions } from './backup.ts';
-import { copyState, protectedPlace } from './state-copy.ts';
-import type { CopyCounts, StorePlace } from './state-copy.ts';
+import { copyState, patiently, protectedPlace } from './state-copy.ts';
+import type { CopyCounts, ProtectedPlace, StorePlace } from './state-copy.ts';
 
 /** What a restore or a clone made. */
 export interface RestoreReport extends CopyCounts {
@@ -92,13 +92,13 @@ export interface CloneSource {
 /** Makes a database of a state at a place where nothing is. */
 export async function makeDatabase(
   { environment, place: from, store, context, block0: state }: CloneSource,
-  target: StorePlace,
+  target: ProtectedPlace,
   { signal, onProgress }: CopyOptions,
 ): Promise<RestoreReport> {
   const to = patiently(target, environment);
   await checkEmpty(to, signal);
   const isOneStore = isSameStore(target.driver, store);
-  const counts = await copyState(state, { environment, from, to, isOneStore, context, signal, onProgress });
+  const { counts } = await copyState(state, { environment, from, to, isOneStore, context, signal, onProgress });
   const block0 = firstBlock0(environment, state);
   const key = `${to.prefix}/${block0Name}`;
   const bytes = encodeBlock0(block0);

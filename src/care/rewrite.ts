@@ -12,7 +12,7 @@ import { EncryptionKeyError } from '../base/encryption-errors.ts';
 import { StorageError, isUnreadable } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
 import { Codec } from '../format/capsule.ts';
-import { backupFolder, block0Name, folders, parseBlobName } from '../format/keys.ts';
+import { backupFolder, block0Name, folders, parseBlobName, parseMadeName } from '../format/keys.ts';
 import { mayCompress } from '../storage/capsule-driver.ts';
 import type { CapsuleDriver, StoredForm } from '../storage/capsule-driver.ts';
 import type { PutBody, PutOptions } from '../storage/driver.ts';
@@ -56,8 +56,10 @@ export interface RewriteContext {
   readonly environment: Environment;
   readonly driver: CapsuleDriver;
   readonly prefix: string;
-  /** Writes Block 0 anew, unchanged, as it is written at any time. */
-  readonly rewriteBlock0: (signal: AbortSignal | undefined) => Promise<void>;
+  /** Writes Block 0 anew, unchanged, as it is written at any time. Undefined where there is none: at a place for backups. */
+  readonly rewriteBlock0: ((signal: AbortSignal | undefined) => Promise<void>) | undefined;
+  /** Called before an object is stored anew. */
+  readonly beforeReplacing?: (name: string) => Promise<void>;
   /** Media type of a blob, if it is known: where blobs are not encrypted, the store keeps it. */
   readonly contentTypeOf: (blob: string) => Promise<string | undefined>;
 }
@@ -103,7 +105,7 @@ class Rewriting {
     };
     await allEnded(Array.from({ length: maxWorkers }, worker));
     // The last: where it is encrypted, everything is.
-    await this.#visit(block0Name);
+    if (this.#context.rewriteBlock0 !== undefined) await this.#visit(block0Name);
     return {
       objects: this.#done,
       rewritten: this.#rewritten,
@@ -119,6 +121,7 @@ class Rewriting {
     const { signal } = this.#options;
     for await (const { key } of listAll(driver, `${prefix}/`, signal && { signal })) {
       const name = key.slice(prefix.length + 1);
+      if (parseMadeName(name) !== undefined) continue;
       if (name === block0Name || ownFolders.some((folder) => name.startsWith(folder))) yield name;
     }
   }
@@ -184,12 +187,13 @@ class Rewriting {
 
   /** True once an object is stored anew; false if another one took its place meanwhile, or nobody knows. */
   async #replace(name: string, key: string, form: StoredForm, attempt: number): Promise<boolean> {
-    const { driver, rewriteBlock0, contentTypeOf } = this.#context;
+    const { driver, rewriteBlock0, beforeReplacing, contentTypeOf } = this.#context;
     const { signal } = this.#options;
     if (name === block0Name) {
-      await rewriteBlock0(signal);
+      await rewriteBlock0?.(signal);
       return true;
     }
+    await beforeReplacing?.(name);
     const blob = parseBlobName(name);
     // Only the store of a blob that is not encrypted keeps its media type.
     const isPlainBlob = blob !== undefined && driver.capsules.protection.current === undefined;

@@ -6,16 +6,19 @@
  */
 import { allEnded } from '../base/all-ended.ts';
 import type { Environment } from '../base/env.ts';
-import { CorruptionError, StorageError } from '../base/errors.ts';
+import { ContentionError, CorruptionError, StorageError } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
 import { BlobStore } from '../blob/blob-store.ts';
 import { openBlock } from '../format/block.ts';
 import type { Block0 } from '../format/block0.ts';
 import { blobName, folders } from '../format/keys.ts';
 import { protectedDriver } from '../storage/capsule-driver.ts';
-import type { StorageDriver } from '../storage/driver.ts';
-import type { Protection } from '../storage/protection.ts';
+import type { PutBody, StorageDriver } from '../storage/driver.ts';
 import { listAll } from '../storage/list-all.ts';
+import { formOf, isStoredAs, isSurelyPlain } from '../storage/object-form.ts';
+import type { ObjectForm } from '../storage/object-form.ts';
+import type { Protection } from '../storage/protection.ts';
+import { RetryingDriver } from '../storage/retry.ts';
 import type { ViewContext } from '../table/view.ts';
 import { Reach } from './reach.ts';
 import { blobsOf } from './state-blobs.ts';
@@ -29,15 +32,30 @@ export interface StorePlace {
   readonly prefix: string;
 }
 
+/** A place, with what is put there compressed and encrypted as the options say. */
+export interface ProtectedPlace extends StorePlace {
+  /** The driver inside, which shows objects as they are stored. */
+  readonly bare: StorageDriver;
+  readonly protection: Protection | undefined;
+}
+
 /** The same place, with what is put there compressed and encrypted as the options say. `databaseId`: whose it is, if known. */
 export function protectedPlace(
   environment: Environment,
   { driver, prefix }: StorePlace,
   protection: Protection | undefined,
   databaseId?: string,
-): StorePlace {
+): ProtectedPlace {
   const whose = databaseId !== undefined && { databaseId };
-  return { driver: protectedDriver({ driver, prefix, protection, environment, ...whose }), prefix };
+  const inside = protectedDriver({ driver, prefix, protection, environment, ...whose });
+  return { driver: inside, prefix, bare: driver, protection };
+}
+
+/** The same place with drivers that repeat what may be repeated. */
+export function patiently(place: ProtectedPlace, environment: Environment): ProtectedPlace {
+  const { driver, bare } = place;
+  const repeating = new RetryingDriver(driver, environment);
+  return { ...place, driver: repeating, bare: bare === driver ? repeating : new RetryingDriver(bare, environment) };
 }
 
 /** How far a copy is. */
@@ -53,7 +71,12 @@ export interface CopyProgress {
 export interface StateCopyOptions {
   readonly environment: Environment;
   readonly from: StorePlace;
-  readonly to: StorePlace;
+  readonly to: ProtectedPlace;
+  /**
+   * Objects that were at the other place at that time of its store, or before, are known to be encrypted with the current
+   * key. How others are stored is looked at. Default: nothing is known.
+   */
+  readonly vouchedUntilMs?: number | undefined;
   /** Whether both are in one store, so that the driver of `from` can copy to the other place where it can copy at all. */
   readonly isOneStore: boolean;
   /** Reads the blocks of `from`. */
@@ -70,26 +93,53 @@ export interface CopyCounts {
   readonly objects: number;
   /** Of these, the ones that were not there yet. */
   readonly copiedObjects: number;
+  /** Of these, the ones that were there with another key or without one, and were encrypted anew as the options say. */
+  readonly rewrittenObjects: number;
   /** Bytes that went through this process; those that a store copied by itself are not counted. */
   readonly copiedBytes: number;
+}
+
+/** What a copy has made, and what it has found. */
+export interface CopiedState {
+  readonly counts: CopyCounts;
+  /**
+   * Where there are keys: names of the objects that were there, are not part of the state, and that nobody vouches for.
+   */
+  readonly unknown: readonly string[];
 }
 
 /** Objects that are on their way at the same time, and from which size on a blob goes in pieces. */
 const maxCopies = 16;
 const maxWholeBytes = 4 * 1024 * 1024;
-const attempts = 3;
+const maxAttempts = 4;
+
+/** An object that is to be at the other place. */
+interface CopiedObject {
+  readonly name: string;
+  /** Length of its content, in bytes. */
+  readonly contentBytes: number;
+  readonly contentType?: string | undefined;
+  /** Reads it, and checks it against the checksums that it has. */
+  readonly read: () => Promise<PutBody>;
+}
+
+/** How an object is at the other place. */
+type There = 'missing' | 'right' | ObjectForm;
 
 class StateCopy {
   readonly #options: StateCopyOptions;
   readonly #pacer: Pacer;
   readonly #blobs: BlobStore;
-  /** Names of what is at the other place. */
-  readonly present: Set<string> = new Set();
+  /** What is at the other place: names, and the lengths of what is stored. */
+  readonly #present = new Map<string, number>();
+  /** Names of those that nobody vouches for; only where there are keys. */
+  readonly #unvouched = new Set<string>();
   /** Until the store has refused: then it refuses the next one as well. */
   #storeCopies: boolean;
   #total = 0;
   #done = 0;
   #copiedObjects = 0;
+  #rewrittenObjects = 0;
   #copiedBytes = 0;
 
   constructor(options: StateCopyOptions) {
@@ -99,7 +149,7 @@ class StateCopy {
     this.#blobs = new BlobStore(options.from.driver, options.from.prefix);
   }
 
-  async run(block0: Block0): Promise<CopyCounts> {
+  async run(block0: Block0): Promise<CopiedState> {
     const { context, signal } = this.#options;
     await this.#listPresent();
     const reach = new Reach(context, this.#pacer);
@@ -108,16 +158,27 @@ class StateCopy {
     for (const { name } of block0.inlined) reach.names.delete(name);
     const blobs = await blobsOf(context, block0, this.#pacer, signal);
     this.#total = reach.names.size + blobs.length;
-    await this.#each(reach.names, (name) => this.#copyBlock(name));
-    await this.#each(blobs, (blob) => this.#copyBlob(blob));
-    return { objects: this.#total, copiedObjects: this.#copiedObjects, copiedBytes: this.#copiedBytes };
+    await this.#each(reach.names, ([name, sizeBytes]) => this.#bring(this.#block(name, sizeBytes)));
+    await this.#each(blobs, (blob) => this.#bring(this.#blob(blob)));
+    const counts = {
+      objects: this.#total,
+      copiedObjects: this.#copiedObjects,
+      rewrittenObjects: this.#rewrittenObjects,
+      copiedBytes: this.#copiedBytes,
+    };
+    for (const name of reach.names.keys()) this.#unvouched.delete(name);
+    for (const { reference } of blobs) this.#unvouched.delete(blobName(reference));
+    return { counts, unknown: [...this.#unvouched] };
   }
 
   async #listPresent(): Promise<void> {
-    const { to, signal } = this.#options;
+    const { to, signal, vouchedUntilMs = Number.NEGATIVE_INFINITY } = this.#options;
+    const isKeyed = to.protection?.hasKeys === true;
     for (const folder of [folders.data, folders.indexes, folders.blobs]) {
-      for await (const { key } of listAll(to.driver, `${to.prefix}/${folder}`, signal && { signal })) {
-        this.present.add(key.slice(to.prefix.length + 1));
+      for await (const entry of listAll(to.driver, `${to.prefix}/${folder}`, signal && { signal })) {
+        const name = entry.key.slice(to.prefix.length + 1);
+        this.#present.set(name, entry.sizeBytes);
+        if (isKeyed && entry.lastModifiedMs > vouchedUntilMs) this.#unvouched.add(name);
       }
     }
   }
@@ -144,78 +205,110 @@ class StateCopy {
     await allEnded(Array.from({ length: maxCopies }, worker));
   }
 
-  async #copyBlock(name: string): Promise<void> {
-    if (this.present.has(name)) return;
+  #block(name: string, contentBytes: number): CopiedObject {
     const { from, signal } = this.#options;
-    if (await this.#copiedByStore(name)) return;
-    await this.#repeatedly(async () => {
+    const read = async (): Promise<PutBody> => {
       const found = await from.driver.get(`${from.prefix}/${name}`, signal && { signal });
       if (found.status !== 'found') throw new CorruptionError(name, 'A block that the state refers to is missing');
       openBlock(name, found.bytes);
-      await this.#put(name, found.bytes, found.bytes.length);
-    });
+      return found.bytes;
+    };
+    return { name, contentBytes, read };
   }
 
-  async #copyBlob({ reference, record }: StateBlob): Promise<void> {
-    const name = blobName(reference);
-    if (this.present.has(name)) return;
+  #blob({ reference, record }: StateBlob): CopiedObject {
     const { signal } = this.#options;
     const { sizeBytes, contentType } = record;
-    const known = { sizeBytes, ...(contentType !== undefined && { contentType }) };
-    if (await this.#copiedByStore(name, known)) return;
-    await this.#repeatedly(async () => {
+    const read = async (): Promise<PutBody> => {
       if (sizeBytes === 0) await this.#blobs.check(reference, record, signal);
-      const body =
-        sizeBytes <= maxWholeBytes
-          ? await this.#blobs.read(reference, record, 0, sizeBytes, signal)
-          : this.#blobs.stream(reference, record, 0, sizeBytes, signal);
-      await this.#put(name, body, sizeBytes, contentType);
-    });
+      return sizeBytes <= maxWholeBytes
+        ? this.#blobs.read(reference, record, 0, sizeBytes, signal)
+        : this.#blobs.stream(reference, record, 0, sizeBytes, signal);
+    };
+    return { name: blobName(reference), contentBytes: sizeBytes, contentType, read };
+  }
+
+  /**
+   * Sees to it that an object is at the other place, stored as what is put there is: what is there with another key, or
+   * readable by anybody, would make the copy need that key, or be readable.
+   */
+  async #bring(object: CopiedObject): Promise<void> {
+    const { signal } = this.#options;
+    for (let attempt = 1; ; attempt++) {
+      const known = attempt === 1 ? this.#known(object) : 'unsure';
+      const there = known === 'unsure' ? await this.#look(object) : known;
+      if (there === 'right') {
+        // Another process put it there, or an attempt of this one that nobody answered.
+        if (attempt > 1) this.#copiedObjects++;
+        return;
+      }
+      if (there === 'missing' && attempt === 1 && (await this.#copiedByStore(object))) return;
+      try {
+        if (await this.#put(object, there)) return;
+      } catch (error) {
+        if (!(error instanceof StorageError) || attempt >= maxAttempts || signal?.aborted === true) throw error;
+      }
+      if (attempt >= maxAttempts) {
+        throw new ContentionError(
+          `Others replaced ${object.name} again and again while it was copied. Try again later.`,
+        );
+      }
+    }
+  }
+
+  /** What the listing tells of an object. */
+  #known({ name, contentBytes }: CopiedObject): There | 'unsure' {
+    const storedBytes = this.#present.get(name);
+    if (storedBytes === undefined) return 'missing';
+    if (this.#options.to.protection?.current !== undefined)
+      return storedBytes === contentBytes || this.#unvouched.has(name) ? 'unsure' : 'right';
+    return isSurelyPlain(name, storedBytes, contentBytes) ? 'right' : 'unsure';
+  }
+
+  async #look({ name, contentBytes }: CopiedObject): Promise<There> {
+    const { to, signal } = this.#options;
+    const form = await formOf(to.bare, `${to.prefix}/${name}`, name, signal ? { signal } : {});
+    if (form === undefined) return 'missing';
+    const isPlain = to.protection?.current === undefined && isSurelyPlain(name, form.sizeBytes, contentBytes);
+    return isPlain || isStoredAs(form, to.protection) ? 'right' : form;
   }
 
   /** Where both places are in one store that can copy, nothing need be moved through here. */
-  async #copiedByStore(name: string, known: { sizeBytes?: number; contentType?: string } = {}): Promise<boolean> {
+  async #copiedByStore({ name, contentBytes, contentType }: CopiedObject): Promise<boolean> {
     const { from, to, signal } = this.#options;
     if (!this.#storeCopies) return false;
-    const options = { ...known, ...(signal && { signal }) };
+    const isBlob = name.startsWith(folders.blobs);
+    const options = {
+      ...(isBlob && { sizeBytes: contentBytes }),
+      ...(contentType !== undefined && { contentType }),
+      ...(signal && { signal }),
+    };
     const answer = await from.driver.copy?.(`${from.prefix}/${name}`, `${to.prefix}/${name}`, options);
     if (answer?.status === 'copied') this.#copiedObjects++;
     else this.#storeCopies = false;
     return answer?.status === 'copied';
   }
 
+  /** Puts an object where nothing is, or in place of one that is stored otherwise. False if that is not there any more. */
   async #put(
-    name: string,
-    body: Parameters<StorageDriver['put']>[1],
-    bytes: number,
-    contentType?: string,
-  ): Promise<void> {
+    { name, contentBytes, contentType, read }: CopiedObject,
+    before: 'missing' | ObjectForm,
+  ): Promise<boolean> {
     const { to, signal } = this.#options;
-    const options = {
-      if: 'absent',
+    const put = await to.driver.put(`${to.prefix}/${name}`, await read(), {
+      if: before === 'missing' ? 'absent' : { etag: before.etag },
       ...(signal && { signal }),
       ...(contentType !== undefined && { contentType }),
-    } as const;
-    // Lost: somebody else put the same bytes there, or an earlier attempt of this did.
-    await to.driver.put(`${to.prefix}/${name}`, body, options);
-    this.#copiedObjects++;
-    this.#copiedBytes += bytes;
-  }
-
-  async #repeatedly(copy: () => Promise<void>): Promise<void> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        await copy();
-        return;
-      } catch (error) {
-        const mayHelp = error instanceof StorageError && attempt < attempts;
-        if (!mayHelp || this.#options.signal?.aborted === true) throw error;
-      }
-    }
+    });
+    if (put.status !== 'written') return false;
+    if (before === 'missing') this.#copiedObjects++;
+    else this.#rewrittenObjects++;
+    this.#copiedBytes += contentBytes;
+    return true;
   }
 }
 
 /** Copies what is not there yet. When it has resolved, all that the state consists of is at the other place. */
-export function copyState(block0: Block0, options: StateCopyOptions): Promise<CopyCounts> {
+export function copyState(block0: Block0, options: StateCopyOptions): Promise<CopiedState> {
   return new StateCopy(options).run(block0);
 }

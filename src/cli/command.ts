@@ -48,8 +48,15 @@ export class Session {
 
   /** How objects are stored, as the command was told. Throws `UsageError`. */
   get storage(): StorageOptions {
-    const { compression = 'none', keys = process.env['STOREDB_KEYS'] } = this.#arguments;
+    const { compression = 'none' } = this.#arguments;
+    const given = this.#arguments.keys;
+    const keys = given === undefined || given === '' ? process.env['STOREDB_KEYS'] : given;
     return { compression, ...(keys !== undefined && keys !== '' && { encryption: readKeys(keys) }) };
+  }
+
+  /** Whether the option for keys was given, with a file or without. */
+  get areKeysGiven(): boolean {
+    return this.#arguments.keys !== undefined;
   }
 
   /** Whether it was told how to compress. */

@@ -16,6 +16,7 @@ import { prune } from './commands/prune.ts';
 import { query } from './commands/query.ts';
 import { repair } from './commands/repair.ts';
 import { restore } from './commands/restore.ts';
+import { rewriteBackups } from './commands/rewrite-backups.ts';
 import { rewrite } from './commands/rewrite.ts';
 import { snapshots } from './commands/snapshots.ts';
 import { stats } from './commands/stats.ts';
@@ -38,6 +39,7 @@ export const commands: readonly Command[] = [
   restore,
   clone,
   rewrite,
+  rewriteBackups,
   snapshots,
   log,
   cat,

@@ -115,6 +115,25 @@ export function backupName(id: string): string {
   return `${backupFolder}${id}`;
 }
 
+/** Name of the object that keeps when a backup was made, once its manifest was stored anew and has a later time. */
+export function madeName(id: string, madeMs: number): string {
+  return `${backupFolder}${id}.made-${madeMs}`;
+}
+
+/** The backup whose time is kept, and that time in milliseconds since 1970, by the object's name; undefined for other names. */
+export function parseMadeName(name: string): { readonly id: string; readonly madeMs: number } | undefined {
+  const match = /^backups\/([0-9a-f]{12}-[0-9a-f]{16})\.made-([0-9]{1,15})$/.exec(name);
+  return match === null ? undefined : { id: match[1] as string, madeMs: Number(match[2]) };
+}
+
+/** Folder of the vouchers at a place for backups: each says that everything before it is encrypted with the key it names. */
+export const voucherFolder = 'keys/';
+
+/** Name of the voucher for a key. */
+export function voucherName(keyId: string): string {
+  return `${voucherFolder}${escapeSegment(keyId)}`;
+}
+
 /** Folder of the claims of what is under way at a place for backups. */
 export const claimFolder = 'active/';
 

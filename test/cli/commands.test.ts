@@ -311,6 +311,55 @@ describe('migrate', () => {
   });
 });
 
+describe('backups and keys', () => {
+  it('tell which keys they need, and are rewritten, step by step as documented', async () => {
+    const db = await open('turned');
+    const batch = db.batch();
+    for (let id = 0; id < 3000; id++) void batch.insert('cities', row(id));
+    await batch.flush();
+    await db.stop();
+    const [url, to] = [folder.url('turned'), `file:${folder.file('safe')}#turned`];
+    const keysFile = async (name: string, value: object): Promise<string> => {
+      const file = folder.file(name);
+      await writeFile(file, JSON.stringify(value));
+      return file;
+    };
+    const key = (byte: number): string =>
+      Buffer.from(Array.from({ length: 32 }, (_, i) => byte + i)).toString('base64');
+    const moving = await keysFile('moving', { keys: { a: key(1) }, current: 'a', acceptUnencrypted: true });
+    const rotating = await keysFile('rotating', { keys: { a: key(1), b: key(2) }, current: 'b' });
+    const final = await keysFile('final', { keys: { b: key(2) }, current: 'b' });
+    const step = async (words: string[]): Promise<{ output: string; messages: string }> => {
+      const done = await run(words);
+      expect(done, words.join(' ')).toMatchObject({ status: 0 });
+      return done;
+    };
+    await step(['backup', url, to]);
+    expect((await step(['backups', to, '--keys'])).output).toMatch(/none: \d+\.\n$/);
+    for (const file of [moving, rotating]) {
+      await step(['rewrite', url, '--keys', file, '--compression', 'none']);
+      const { messages } = await step(['backup', url, to, '--keys', file]);
+      expect(messages).toContain('store-db rewrite-backups');
+      const [mixed] = jsonLines((await step(['backups', to, '--keys', file, '--json'])).output) as [
+        { keys: object; unencrypted: number },
+      ];
+      expect(Object.keys(mixed.keys).length + mixed.unencrypted).toBeGreaterThan(1);
+      expect(await run(['rewrite-backups', to, '--keys', file])).toMatchObject({ status: 2 });
+      await step(['rewrite-backups', to, '--keys', file, '--compression', 'none', '--dry-run']);
+      await step(['rewrite-backups', to, '--keys', file, '--compression', 'none']);
+      expect((await step(['backup', url, to, '--keys', file])).messages).not.toContain('rewrite-backups');
+    }
+    const { output } = await step(['backups', to, '--keys', final]);
+    expect(output).not.toMatch(/none: |a: /);
+    for (const { id } of jsonLines((await run(['backups', to, '--json'])).output) as { id: string }[]) {
+      await step(['restore', to, folder.url(`again-${id}`), '--backup', id, '--keys', final]);
+      await step(['verify', folder.url(`again-${id}`), '--deep', '--keys', final]);
+    }
+    const blind = await run(['backups', to, '--keys', moving]);
+    expect(blind).toMatchObject({ status: 1, messages: expect.stringContaining("key 'b'") as unknown });
+  });
+});
+
 describe('backups', () => {
   it('are taken, listed, restored and pruned; clones are made', async () => {
     const db = await open('backed');

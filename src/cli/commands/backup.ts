@@ -41,6 +41,12 @@ export const backup: Command = command({
         const how = copiedBytes === 0 && copiedObjects > 0 ? 'by the store itself' : formatBytes(copiedBytes);
         const copied = `${plural(copiedObjects, 'object')} of ${objects} copied, ${how}`;
         terminal.print(`Backup ${id} is in ${describePlace(target)}: ${copied}.`);
+        if (report.hasOutdated) {
+          terminal.tell(
+            'Older backups there need another key, or are not encrypted: `store-db backups --keys` shows them, and ' +
+              '`store-db rewrite-backups` encrypts them with the current key.',
+          );
+        }
       }
       return ExitCode.done;
     } finally {
