@@ -34,6 +34,7 @@ import { protectedDriver } from './storage/capsule-driver.ts';
 import { ObservedDriver } from './storage/observed.ts';
 import { harmlessHook } from './storage/request-hook.ts';
 import { ReadOnlyDriver } from './storage/read-only.ts';
+import { OwnWrites } from './storage/own-writes.ts';
 import { RetryingDriver } from './storage/retry.ts';
 import type { StorageDriver } from './storage/driver.ts';
 import type { QueryHost, StateKeeper } from './table/query-host.ts';
@@ -84,6 +85,7 @@ export class Instance implements BatchHost, QueryHost {
   readonly #signals = new SignalPool();
   /** Flushes that were told that their outcome is unknown ask for it again, also after a restart. */
   readonly #undecided = new Map<string, Undecided>();
+  readonly #writes = new OwnWrites();
   #engine: Engine | undefined;
   /** The last start or stop that was asked for; each begins when the one before it has ended. */
   #last: Transition = stopped;
@@ -101,7 +103,7 @@ export class Instance implements BatchHost, QueryHost {
     this.observed = new ObservedDriver(options.driver, { environment, ...(onRequest && { onRequest }) });
     this.#createdMs = environment.monotonicMs();
     const { dbPrefix: prefix, protection } = options;
-    const driver = new RetryingDriver(this.observed, environment);
+    const driver = new RetryingDriver(this.observed, environment, { onWrite: (key) => this.#writes.note(key) });
     const store = protectedDriver({ driver, prefix, protection, environment });
     this.#driver = options.role === 'replica' ? new ReadOnlyDriver(store) : store;
     this.blobs = new BlobStore(this.#driver, options.dbPrefix);
@@ -157,6 +159,7 @@ export class Instance implements BatchHost, QueryHost {
       cacheDriver: isSecret ? new CapsuleCache(cache, protection, this.environment) : cache,
       logger: this.#logger,
       undecided: this.#undecided,
+      writes: this.#writes,
       functions: (name) => this.registry.registeredFunction(name),
       intervalMs: writeForwardInterval,
       nodes: async () => (typeof nodes === 'function' ? checkNodes(await nodes()) : nodes),
@@ -245,6 +248,7 @@ export class Instance implements BatchHost, QueryHost {
   writing(what: string): Engine {
     const engine = this.running(what);
     if (this.#options.role === 'replica') throw new ReadOnlyError(what);
+    engine.register.checkNotReplaced();
     return engine;
   }
 

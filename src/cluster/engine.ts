@@ -18,6 +18,7 @@ import {
 import type { Block0, StoredSnapshot } from '../format/block0.ts';
 import { CommitLog } from '../log/commit-log.ts';
 import type { SecondCache } from '../memory/second-cache.ts';
+import type { OwnWrites } from '../storage/own-writes.ts';
 import type { SplitPool } from '../memory/split-pool.ts';
 import { Block0Register } from '../root/block0-register.ts';
 import type { QueryHost } from '../table/query-host.ts';
@@ -34,12 +35,15 @@ import { openOrCreate } from './opening.ts';
 import { Backlog } from './backlog.ts';
 import { makeBlockMemory } from './block-memory.ts';
 import type { BlockMemoryOptions } from './block-memory.ts';
+import { Leftovers } from './leftovers.ts';
 import { Membership } from './membership.ts';
 import { Turns } from './turns.ts';
 import type { TurnHost, TurnOptions } from './turns.ts';
 
 export interface EngineOptions extends TurnOptions, BlockMemoryOptions {
   readonly blockSizeBytes: number;
+  /** What was written since Block 0 was seen. */
+  readonly writes: OwnWrites;
   /** Commits whose outcome was not known when an engine before this one was closed. */
   readonly undecided: Map<string, Undecided>;
   /** The functions that are registered here. */
@@ -76,6 +80,7 @@ export class Engine implements TurnHost {
   readonly #membership: Membership;
   readonly #freshness: Freshness;
   readonly #turns: Turns;
+  readonly #leftovers: Leftovers;
   readonly #stopping = new AbortController();
   /** What else is under way. */
   readonly #work = new Set<Promise<unknown>>();
@@ -86,7 +91,13 @@ export class Engine implements TurnHost {
     const { pool, second, reader } = makeBlockMemory(options, () => this.follower.pendingBytes);
     this.pool = pool;
     this.#second = second;
-    this.register = new Block0Register(driver, prefix, environment, logger, nodeId);
+    const leftovers = new Leftovers(options);
+    this.#leftovers = leftovers;
+    this.register = new Block0Register(driver, prefix, environment, logger, nodeId, {
+      writes: options.writes,
+      gone: (databaseId) => leftovers.removeAll(databaseId),
+      another: (databaseId) => leftovers.removeCommits(databaseId),
+    });
     this.log = new CommitLog(driver, prefix);
     this.context = new ViewContext(reader);
     this.follower = new Follower(this.register, this.log, this.context, (view) => this.#backlog.roomBytes(view));
@@ -204,6 +215,9 @@ export class Engine implements TurnHost {
         ...this.#work,
       ]);
       await untilAborted(idle, signal);
+      // What was under way when that was noticed has ended only now.
+      if (this.register.isGone)
+        await untilAborted(this.#leftovers.removeAll(this.register.current.block0.databaseId), signal);
       if (this.#options.role === 'writer') await this.#membership.leave(signal);
     });
     this.pool.cache.clear();

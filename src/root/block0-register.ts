@@ -18,6 +18,7 @@ import { block0Format, decodeBlock0, encodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { block0Name } from '../format/keys.ts';
 import type { GetOptions, StorageDriver } from '../storage/driver.ts';
+import type { OwnWrites } from '../storage/own-writes.ts';
 
 /** Block 0 and the ETag under which it was read. */
 export interface VersionedBlock0 {
@@ -27,6 +28,14 @@ export interface VersionedBlock0 {
 
 /** What a replacement may change; the register sets the rest. */
 export type Block0Change = Omit<Block0, 'revision' | 'nonce' | 'writer' | 'databaseId' | 'format'>;
+
+/** What is done for an instance whose database turns out to be gone, or another. Must not reject. */
+export interface ReplacedHooks {
+  /** Taken before a look at Block 0, and given back if it was there. */
+  readonly writes: OwnWrites;
+  gone(databaseId: string): Promise<void>;
+  another(databaseId: string): Promise<void>;
+}
 
 const maxAttempts = 5;
 /** Attempts at an update that other writes of Block 0 come before. */
@@ -53,15 +62,25 @@ export class Block0Register {
   readonly #logger: Logger;
   readonly #nodeId: number;
   #current: VersionedBlock0 | undefined;
+  readonly #hooks: ReplacedHooks | undefined;
+  #isGone = false;
   /** For good: others may write on until nothing of it shows any more. */
   #replaced: DatabaseReplacedError | undefined;
 
-  constructor(driver: StorageDriver, prefix: string, environment: Environment, logger: Logger, nodeId: number) {
+  constructor(
+    driver: StorageDriver,
+    prefix: string,
+    environment: Environment,
+    logger: Logger,
+    nodeId: number,
+    hooks?: ReplacedHooks,
+  ) {
     this.#driver = driver;
     this.#key = `${prefix}/${block0Name}`;
     this.#environment = environment;
     this.#logger = logger;
     this.#nodeId = nodeId;
+    this.#hooks = hooks;
   }
 
   /** The newest Block 0 that was seen. */
@@ -114,16 +133,31 @@ export class Block0Register {
   async refresh(signal?: AbortSignal): Promise<VersionedBlock0> {
     this.checkNotReplaced();
     const before = this.current;
+    const mark = this.#hooks?.writes.mark ?? 0;
     const options = signal === undefined ? {} : { signal };
-    const result = await this.#read({ ifNoneMatch: before.etag, ...options });
-    if (result === 'unchanged') return this.current;
-    if (result === 'missing') {
-      throw new DatabaseReplacedError(
-        `Block 0 (${this.#key}) is gone: the database was deleted or moved while this instance was running. ` +
-          'Nothing more is written; restore it, or stop this instance.',
-      );
+    let result = await this.#read({ ifNoneMatch: before.etag, ...options });
+    // What follows from it is for good, so that it is asked for once more.
+    if (result === 'missing') result = await this.#read(options);
+    if (result === 'missing') return this.#gone();
+    try {
+      const seen = result === 'unchanged' ? this.current : this.#see(result, before.block0.revision);
+      this.#hooks?.writes.seen(mark);
+      return seen;
+    } catch (error) {
+      const { databaseId } = before.block0;
+      if (typeof result === 'object' && result.block0.databaseId !== databaseId) await this.#hooks?.another(databaseId);
+      throw error;
     }
-    return this.#see(result, before.block0.revision);
+  }
+
+  async #gone(): Promise<never> {
+    this.#isGone = true;
+    this.#replaced = new DatabaseReplacedError(
+      `Block 0 (${this.#key}) is gone: the database was deleted or moved while this instance was running. ` +
+        'Nothing more is written; stop this instance, restore the database if need be, and open the database again.',
+    );
+    await this.#hooks?.gone(this.current.block0.databaseId);
+    throw this.#replaced;
   }
 
   /** Takes note of what was read. `atLeast` is the revision that was known when the request began. */
@@ -164,6 +198,11 @@ export class Block0Register {
     return this.#replaced !== undefined;
   }
 
+  /** Whether there was no Block 0 any more. */
+  get isGone(): boolean {
+    return this.#isGone;
+  }
+
   /** Throws `DatabaseReplacedError` once what is stored was found to be no state of the database that was opened. */
   checkNotReplaced(): void {
     if (this.#replaced !== undefined) throw this.#replaced;
@@ -190,6 +229,7 @@ export class Block0Register {
       writer: { nodeId: this.#nodeId, atMs: this.#environment.now() },
     };
     const bytes = encodeBlock0(next);
+    const mark = this.#hooks?.writes.mark ?? 0;
     const options = signal === undefined ? {} : { signal };
     let failure: StorageError | undefined;
     for (let attempt = 1; ; attempt++) {
@@ -198,6 +238,7 @@ export class Block0Register {
         const result = await this.#driver.put(this.#key, bytes, { if: { etag: expected.etag }, ...options });
         if (result.status === 'written') {
           this.#see({ block0: next, etag: result.etag }, 0);
+          this.#hooks?.writes.seen(mark);
           written(next);
           return true;
         }

@@ -33,6 +33,8 @@ export interface RetryOptions {
   readonly requestTimeoutMs?: number;
   /** First pause in milliseconds; it doubles with every attempt. Default 50. */
   readonly pauseMs?: number;
+  /** Told of every object that is about to be written, and again when it was. */
+  readonly onWrite?: (key: string) => void;
 }
 
 /** A body may take a millisecond more for every so many bytes: 0.5 MB a second. */
@@ -50,6 +52,7 @@ export class RetryingDriver implements StorageDriver {
   readonly #attempts: number;
   readonly #requestTimeoutMs: number;
   readonly #pauseMs: number;
+  readonly #onWrite: ((key: string) => void) | undefined;
   readonly #signals = new SignalPool();
 
   constructor(driver: StorageDriver, environment: Environment, options: RetryOptions = {}) {
@@ -59,6 +62,7 @@ export class RetryingDriver implements StorageDriver {
     this.#attempts = options.attempts ?? 4;
     this.#requestTimeoutMs = options.requestTimeoutMs ?? 15_000;
     this.#pauseMs = options.pauseMs ?? 50;
+    this.#onWrite = options.onWrite;
     if (driver.certified === true) this.certified = true;
     if (driver.removeUploads !== undefined) this.removeUploads = driver.removeUploads.bind(driver);
     if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
@@ -76,7 +80,14 @@ export class RetryingDriver implements StorageDriver {
     return this.#repeat(`get ${key}`, options, (signal) => this.#driver.get(key, { ...options, signal }));
   }
 
-  put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+  async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+    this.#onWrite?.(key);
+    const result = await this.#put(key, body, options);
+    if (result.status === 'written') this.#onWrite?.(key);
+    return result;
+  }
+
+  #put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     // A stream takes as long as its source does; a large body, as long as a slow line needs.
     if (!(body instanceof Uint8Array)) return this.#driver.put(key, body, options);
     const timeoutMs = this.#requestTimeoutMs + body.length / slowBytesPerMs;
