@@ -3,18 +3,13 @@
  * the two. The facade (database.ts) puts the public calls on top of it.
  */
 import { SignalPool } from './base/deadline.ts';
-import type { Deadline } from './base/deadline.ts';
 import type { Environment } from './base/env.ts';
-import { InvalidOptionError, NotStartedError, ReadOnlyError } from './base/errors.ts';
+import { NotStartedError, ReadOnlyError } from './base/errors.ts';
 import { filteredLogger } from './base/logger.ts';
 import type { Logger } from './base/logger.ts';
-import type { Batch, BatchHost, FlushOptions } from './batch/batch.ts';
-import type { OperationSet } from './batch/operation-set.ts';
-import { prepareMember } from './batch/prepare.ts';
-import { PinningKeeper } from './care/state-keeper.ts';
+import type { BatchOwner, FlushOptions } from './batch/batch.ts';
 import type { HeldSnapshot } from './care/held-snapshot.ts';
 import { HeldSnapshots } from './care/held-snapshots.ts';
-import { BlobUploads } from './batch/blob-uploads.ts';
 import { BlobStore } from './blob/blob-store.ts';
 import { readStats } from './care/stats.ts';
 import type { DatabaseStats } from './care/stats.ts';
@@ -22,7 +17,7 @@ import type { TransactionCounters } from './care/transaction-counters.ts';
 import type { StoreReport } from './care/doctor.ts';
 import type { CommitRef, Undecided } from './cluster/fate.ts';
 import { Engine } from './cluster/engine.ts';
-import type { PinnedView } from './cluster/engine.ts';
+import { EngineHost } from './engine-host.ts';
 import { LogFeed } from './cluster/log-feed.ts';
 import { ChangeFeed } from './changes.ts';
 import { Bridge } from './migration/bridge.ts';
@@ -39,25 +34,12 @@ import { RetryingDriver } from './storage/retry.ts';
 import type { StorageDriver } from './storage/driver.ts';
 import type { QueryHost, StateKeeper } from './table/query-host.ts';
 import { Registry } from './table/registry.ts';
-import { refuseRetired } from './table/retired-versions.ts';
 import type { TableShape } from './table/table-shape.ts';
-import { TriggerApi } from './trigger-api.ts';
 import type { TableState } from './table/table-state.ts';
-import type { View } from './table/view.ts';
-import type { CommitMember } from './format/commit.ts';
 import type { PriceTable } from './storage/prices.ts';
 
-/** After how long a state that a long loop holds counts as abandoned unless it is renewed, in milliseconds. */
-const loopPinMs = 600_000;
 /** What a flush may hold in its commit itself, in bytes; more goes into staged runs. */
 const defaultMaxCommitBytes = 8 * 1024 * 1024;
-
-/** What else a commit is subject to, and the call that it is for. */
-export interface CommitGuard {
-  readonly what: string;
-  /** Rejects if the commit must not follow the state that a view shows, whose last changes are those of `earlier`. */
-  validate(view: View, earlier: readonly CommitMember[]): Promise<void>;
-}
 
 interface Transition {
   readonly kind: 'start' | 'stop';
@@ -66,7 +48,7 @@ interface Transition {
 
 const stopped: Transition = { kind: 'stop', done: Promise.resolve() };
 
-export class Instance implements BatchHost, QueryHost {
+export class Instance implements BatchOwner, QueryHost {
   readonly environment: Environment;
   readonly registry: Registry;
   readonly bridge: Bridge;
@@ -86,7 +68,8 @@ export class Instance implements BatchHost, QueryHost {
   /** Flushes that were told that their outcome is unknown ask for it again, also after a restart. */
   readonly #undecided = new Map<string, Undecided>();
   readonly #writes = new OwnWrites();
-  #engine: Engine | undefined;
+  /** What calls go through while it runs. */
+  #host: EngineHost | undefined;
   /** The last start or stop that was asked for; each begins when the one before it has ended. */
   #last: Transition = stopped;
 
@@ -117,7 +100,7 @@ export class Instance implements BatchHost, QueryHost {
       maxCommitBytes,
       running: (what) => this.running(what),
       writing: (what) => this.writing(what),
-      hold: (...held) => this.#hold(...held),
+      hold: (what, ...pinning) => this.admit(what).hold(what, ...pinning),
     });
   }
 
@@ -129,13 +112,17 @@ export class Instance implements BatchHost, QueryHost {
     return this;
   }
 
+  get source(): this {
+    return this;
+  }
+
   get databaseId(): string {
-    return this.running('A query').view.block0.databaseId;
+    return this.admit('A query').databaseId;
   }
 
   /** The engine from `start()` to `stop()`. */
   get engine(): Engine | undefined {
-    return this.#engine;
+    return this.#host?.engine;
   }
 
   start(): Promise<void> {
@@ -166,7 +153,19 @@ export class Instance implements BatchHost, QueryHost {
     });
     await engine.open();
     await this.#keepHistory(engine);
-    this.#engine = engine;
+    this.#host = new EngineHost(engine, {
+      environment: this.environment,
+      owner: this,
+      options: this.#options,
+      logger: this.#logger,
+      driver: this.#driver,
+      registry: this.registry,
+      bridge: this.bridge,
+      blobs: this.blobs,
+      held: this.#held,
+      signals: this.#signals,
+      maxCommitBytes: this.#maxCommitBytes,
+    });
     this.maintenance.begin(engine);
   }
 
@@ -184,9 +183,9 @@ export class Instance implements BatchHost, QueryHost {
 
   stop(): Promise<void> {
     if (this.#last.kind === 'stop') return this.#last.done;
-    const running = this.#engine;
+    const running = this.#host;
     // Calls are refused from now on.
-    this.#engine = undefined;
+    this.#host = undefined;
     const started = this.#last.done.catch(() => undefined);
     return this.#become(
       'stop',
@@ -204,28 +203,27 @@ export class Instance implements BatchHost, QueryHost {
     return done;
   }
 
-  async #close(running: Engine | undefined): Promise<void> {
-    const engine = running ?? this.#engine;
-    this.#engine = undefined;
+  async #close(running: EngineHost | undefined): Promise<void> {
+    const host = running ?? this.#host;
+    this.#host = undefined;
     this.maintenance.end();
-    if (engine === undefined) return;
+    if (host === undefined) return;
     try {
+      // What does not end in time is told, after the rest has been closed.
+      const [ended] = await Promise.allSettled([host.end()]);
       await this.#held.release();
-      await engine.close();
+      await host.engine.close();
+      if (ended.status === 'rejected') throw ended.reason;
     } finally {
       await this.#driver.close?.();
     }
-  }
-
-  checkStarted(what: string): void {
-    this.running(what);
   }
 
   stats(): DatabaseStats {
     const uptimeMs = this.environment.monotonicMs() - this.#createdMs;
     const { transactions, observed } = this;
     const { role, prices } = this.#options;
-    return readStats(role, observed.snapshot(), prices, uptimeMs, this.#engine, transactions);
+    return readStats(role, observed.snapshot(), prices, uptimeMs, this.engine, transactions);
   }
 
   /** Looks at the store, started or not. */
@@ -238,10 +236,15 @@ export class Instance implements BatchHost, QueryHost {
     }
   }
 
+  /** What a call goes through that is made now; throws `NotStartedError` unless the database is running. */
+  admit(what: string): EngineHost {
+    if (this.#host === undefined) throw new NotStartedError(what);
+    return this.#host;
+  }
+
   /** The engine; throws `NotStartedError` unless the database is running. `what` names the call. */
   running(what: string): Engine {
-    if (this.#engine === undefined) throw new NotStartedError(what);
-    return this.#engine;
+    return this.admit(what).engine;
   }
 
   /** The same for a call that writes; throws `ReadOnlyError` on a replica. */
@@ -253,10 +256,7 @@ export class Instance implements BatchHost, QueryHost {
   }
 
   shapeOf(table: string): TableShape | undefined {
-    const shape = this.registry.shape(table);
-    // Of two that are equal the view's own: what is compiled for it is recognised by the plans of its states.
-    const stored = this.#engine?.view.table(table)?.shape;
-    return stored !== undefined && shape !== undefined && stored.isSame(shape) ? stored : shape;
+    return this.#host === undefined ? this.registry.shape(table) : this.#host.shapeOf(table);
   }
 
   registeredFunction(name: string): ReturnType<Registry['registeredFunction']> {
@@ -264,93 +264,26 @@ export class Instance implements BatchHost, QueryHost {
   }
 
   tableState(table: string): TableState | Promise<TableState> {
-    const engine = this.running('A query');
-    engine.asked();
-    if (!engine.isStale) return this.bridge.presentState(engine, table);
-    return engine
-      .withDeadline('A query', undefined, ({ signal }) => engine.freshen(signal))
-      .then(() => this.bridge.presentState(engine, table));
+    return this.admit('A query').tableState(table);
   }
 
   earlyState(table: string): TableState | undefined {
-    if (this.#engine?.isLooking !== true) return undefined;
-    const stored = this.#engine.view.table(table);
-    return stored?.shape === this.shapeOf(table) ? stored : undefined;
+    return this.#host?.earlyState(table);
   }
 
   keeperOf(state: TableState): StateKeeper | undefined {
-    const engine = this.#engine;
-    // A replica cannot hold on to a state. And only of the present view it is known which Block 0 it belongs to.
-    const truth = this.bridge.truthOf(state);
-    if (engine === undefined || this.#options.role === 'replica' || engine.view.table(state.shape.name) !== truth)
-      return undefined;
-    const { view } = engine;
-    return new PinningKeeper(
-      () => {
-        const pinning = engine.pins.pin(view.block0, loopPinMs).then((pin) => ({ pin, view }));
-        return this.#hold(engine, 'A query', pinning, loopPinMs);
-      },
-      this.#logger,
-      (work) => void engine.whileRunning(work),
-    );
+    return this.#host?.keeperOf(state);
   }
 
-  async viewMovedOn(state: TableState): Promise<boolean> {
-    const engine = this.running('A query');
-    await engine.refresh();
-    return this.bridge.isOvertaken(state, engine.view);
-  }
-
-  async commit(operations: OperationSet, options: FlushOptions, check: () => void, guard?: CommitGuard): Promise<void> {
-    const what = guard?.what ?? 'batch.flush()';
-    const engine = this.writing(what);
-    // Also while its blobs are uploaded: what an engine acknowledges once the next one runs, that one would not show.
-    await engine.whileRunning(this.#commit(engine, what, operations, options, check, guard));
-  }
-
-  async #commit(
-    engine: Engine,
-    what: string,
-    operations: OperationSet,
-    options: FlushOptions,
-    check: () => void,
-    guard: CommitGuard | undefined,
-  ): Promise<void> {
-    const { blockSizeBytes, dbPrefix: prefix } = this.#options;
-    const prepareOptions = {
-      environment: this.environment,
-      driver: this.#driver,
-      prefix,
-      blockSizeBytes,
-      maxCommitBytes: this.#maxCommitBytes,
-    };
-    const lists = operations.lists;
-    // Before the commit that refers to them.
-    const uploads = new BlobUploads(operations, this.blobs, options.signal);
-    await uploads.upload(engine.view.tail);
-    const commit = ({ signal }: Deadline): Promise<void> =>
-      engine.append({
-        signal,
-        sizeBytes: lists.reduce((bytes, { sizeBytes }) => bytes + sizeBytes, 0),
-        prepare: async (view, earlier) => {
-          check();
-          await guard?.validate(view, earlier);
-          if (operations.blobs.size > 0) await uploads.check(view);
-          for (const { shape } of lists) await refuseRetired(view, shape);
-          return prepareMember(lists, operations.blobs, ({ shape }) => this.bridge.writableTable(view, shape.name), {
-            ...prepareOptions,
-            slot: view.tail + 1,
-          });
-        },
-      });
-    await engine.withDeadline(what, options.signal, commit, this.#signals);
+  viewMovedOn(state: TableState): Promise<boolean> {
+    return this.admit('A query').viewMovedOn(state);
   }
 
   /** Takes a snapshot of everything that was committed before the call, and holds it. */
   async takeSnapshot(timeToLiveMs: number, signal: AbortSignal | undefined): Promise<HeldSnapshot> {
     const what = 'db.snapshot()';
     const engine = this.writing(what);
-    return this.#hold(engine, what, engine.pinPresent(timeToLiveMs, signal), timeToLiveMs);
+    return this.admit(what).hold(what, engine.pinPresent(timeToLiveMs, signal), timeToLiveMs);
   }
 
   /** Holds on to an earlier state. */
@@ -361,30 +294,7 @@ export class Instance implements BatchHost, QueryHost {
   ): Promise<HeldSnapshot> {
     const what = 'db.at()';
     const engine = this.writing(what);
-    return this.#hold(engine, what, engine.pinEarlier(which, timeToLiveMs, signal), timeToLiveMs);
-  }
-
-  /** Holds what is being pinned. If the instance is stopped meanwhile, that waits until the pin is let go of again. */
-  #hold(engine: Engine, what: string, pinning: Promise<PinnedView>, timeToLiveMs: number): Promise<HeldSnapshot> {
-    const hold = async (): Promise<HeldSnapshot> => {
-      const held = this.#held.hold(engine.pins, await pinning, timeToLiveMs);
-      if (this.#engine === engine) return held;
-      await held.release();
-      throw new NotStartedError(what);
-    };
-    return engine.whileRunning(hold());
-  }
-
-  writableShape(table: string): TableShape {
-    return this.registry.writableShape(table);
-  }
-
-  triggers(table: string): ReturnType<Registry['triggers']> {
-    return this.registry.triggers(table);
-  }
-
-  triggerApi(batch: Batch): TriggerApi {
-    return new TriggerApi(this, (table) => this.registry.requireShape(table), batch);
+    return this.admit(what).hold(what, engine.pinEarlier(which, timeToLiveMs, signal), timeToLiveMs);
   }
 
   changes(after: number | undefined, signal: AbortSignal | undefined): ChangeFeed {
@@ -397,17 +307,7 @@ export class Instance implements BatchHost, QueryHost {
     return new ChangeFeed({ engine, environment, after: after ?? engine.view.tail, signal, versionOf, open });
   }
 
-  async resolveCommit(commit: CommitRef, options: FlushOptions, what: string = 'batch.flush()'): Promise<boolean> {
-    const engine = this.running(what);
-    const { commitId, slot, databaseId } = commit;
-    const own = engine.view.block0.databaseId;
-    if (databaseId !== undefined && databaseId !== own) {
-      throw new InvalidOptionError(
-        'commit',
-        `${what} was asked for commit ${commitId} to database ${databaseId}, and this one is ${own}. Ask the database that ` +
-          'the commit was for; if a new one has taken its place, drop the batch with clear().',
-      );
-    }
-    return engine.withDeadline(what, options.signal, ({ signal }) => engine.resolveCommit(commitId, slot, signal));
+  async resolveCommit(commit: CommitRef, options: FlushOptions, what: string): Promise<boolean> {
+    return this.admit(what).resolveCommit(commit, options, what);
   }
 }

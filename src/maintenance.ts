@@ -53,12 +53,7 @@ export interface MaintenanceOptions {
   /** The same for what writes; throws `ReadOnlyError` on a replica. */
   readonly writing: (what: string) => Engine;
   /** Holds what is being pinned. */
-  readonly hold: (
-    engine: Engine,
-    what: string,
-    pinning: Promise<PinnedView>,
-    timeToLiveMs: number,
-  ) => Promise<HeldSnapshot>;
+  readonly hold: (what: string, pinning: Promise<PinnedView>, timeToLiveMs: number) => Promise<HeldSnapshot>;
 }
 
 export class Maintenance {
@@ -147,7 +142,7 @@ export class Maintenance {
       prefix,
       maxMemoryBytes,
       functions: (name) => registry.registeredFunction(name),
-      hold: (pinning, timeToLiveMs) => hold(engine, what, pinning, timeToLiveMs),
+      hold: (pinning, timeToLiveMs) => hold(what, pinning, timeToLiveMs),
     };
   }
 
@@ -160,7 +155,7 @@ export class Maintenance {
   ): Promise<T> {
     const { environment, driver, options: checked, writing, hold } = this.#options;
     const engine = writing(what);
-    const held = await hold(engine, what, engine.pinPresent(copyPinMs, options.signal), copyPinMs);
+    const held = await hold(what, engine.pinPresent(copyPinMs, options.signal), copyPinMs);
     try {
       const source = {
         environment,

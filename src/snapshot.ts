@@ -36,6 +36,10 @@ class SnapshotHost implements QueryHost {
     return this.#instance;
   }
 
+  get source(): this {
+    return this;
+  }
+
   get databaseId(): string {
     return this.#instance.databaseId;
   }

@@ -9,7 +9,7 @@ import { BatchStateError, CommitOutcomeUnknownError, TriggerDepthError } from '.
 import type { Environment } from '../base/env.ts';
 import { describeValue } from '../format/values.ts';
 import type { DocumentOf, SchemaDefinition } from '../table/schema.ts';
-import type { Overlay, ReadThrough } from '../table/query-host.ts';
+import type { Overlay, QueryHost, ReadThrough } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RegisteredTrigger, TriggerOperation } from '../table/trigger.ts';
@@ -52,19 +52,25 @@ export type TriggerHandler<Api> = (
 /** Triggers may fire each other this deep. */
 const maxTriggerDepth = 32;
 
-/** What a batch needs of the database that it belongs to. */
-export interface BatchHost {
+/** What a batch belongs to: a database instance, or a transaction. */
+export interface BatchOwner {
   readonly environment: Environment;
-  /** The database instance that the batch belongs to. */
+  /** The database instance. */
   readonly owner: object;
-  /** Throws `NotStartedError` unless the database is running; `what` names the call. */
-  checkStarted(what: string): void;
+  /** What its queries read: the owner, or the transaction. */
+  readonly source: object;
+  /** Told of rows that what a batch shows depends on, by those that must know what was read. */
+  rowRead?(shape: TableShape, key: Uint8Array): void;
+  /** Lets a call in, which `what` names. Throws `NotStartedError` unless the database is running. */
+  admit(what: string): BatchHost;
+}
+
+/** What the calls that were let in go on with, also while the database is being stopped. */
+export interface BatchHost extends BatchOwner, QueryHost {
+  /** Has `db.stop()` wait for a flush. */
+  waitFor(work: Promise<unknown>): void;
   /** Shape of a table that may be written to. Throws `SchemaNotFoundError`. */
   writableShape(table: string): TableShape;
-  /** Present state of a table, without any batch. */
-  tableState(table: string): TableState | Promise<TableState>;
-  /** Told of rows that what a batch shows depends on, by hosts that must know what was read. */
-  rowRead?(shape: TableShape, key: Uint8Array): void;
   /** Triggers of a table that fire for an operation, in the order of their registration. */
   triggers(table: string): readonly RegisteredTrigger[];
   /** What triggers get to read with, for the batch that they fire in. */
@@ -79,14 +85,18 @@ export interface BatchHost {
 export interface DeletableQuery {
   /** Name of the table. */
   readonly table: string;
-  /** Lays the batch's own writes over what is stored. */
-  overlay(batch: Overlay): { execute(): Promise<readonly object[]> };
   /**
-   * Returns whether the query reads through a host.
+   * Returns whether it is what the query reads: a database instance, a snapshot or a transaction.
    *
    * @hidden
    */
-  readsThrough(host: object): boolean;
+  reads(source: object): boolean;
+  /**
+   * Runs the query with the writes of a batch laid over what is stored.
+   *
+   * @hidden
+   */
+  rowsUnder(batch: Overlay, host: QueryHost): Promise<readonly object[]>;
 }
 
 /** Name of a table given by name or by its schema. */
@@ -128,7 +138,7 @@ const done: Promise<void> = Promise.resolve();
  * (`batch.subBatch()`) hands its operations to its parent.
  */
 export class Batch implements Overlay {
-  readonly #host: BatchHost;
+  readonly #host: BatchOwner;
   readonly #parent: Batch | undefined;
   /** How many triggers deep this batch is: those that were fired to let somebody add to it. */
   readonly #depth: number;
@@ -155,13 +165,13 @@ export class Batch implements Overlay {
   #endedIn: TriggerEnd | undefined;
 
   /** @internal Use `db.batch()` or `batch.subBatch()`. */
-  constructor(host: BatchHost, parent?: Batch, triggerDepth?: number) {
+  constructor(host: BatchOwner, parent?: Batch, triggerDepth?: number) {
     this.#host = host;
     this.#parent = parent;
     this.#depth = triggerDepth ?? (parent === undefined ? 0 : parent.#depth);
     this.#isTriggers = triggerDepth !== undefined;
     this.#operations = new OperationSet(host.environment);
-    this.#reads = new TriggerReads(host);
+    this.#reads = new TriggerReads();
   }
 
   /** How many operations the batch holds. */
@@ -209,12 +219,18 @@ export class Batch implements Overlay {
   deleteWhere(query: DeletableQuery): Promise<number> {
     const refused = this.#refusalOf(query) ?? this.#late();
     if (refused !== undefined) return refused;
+    let host: BatchHost;
+    try {
+      host = this.#host.admit('A batch');
+    } catch (error) {
+      return this.#failed(error);
+    }
     let count = 0;
     const deleteRows = async (): Promise<void> => {
-      const { name } = this.#host.writableShape(query.table).primaryKey;
-      const rows = await query.overlay(this).execute();
+      const { name } = host.writableShape(query.table).primaryKey;
+      const rows = await query.rowsUnder(this, host);
       // All of the rows or, if a trigger refuses one of them, none.
-      const own = new Batch(this.#host, this);
+      const own = new Batch(host, this);
       for (const row of rows) await own.delete(query.table, (row as Record<string, unknown>)[name]);
       await this.#enter(own.#takeOperations());
       count = rows.length;
@@ -228,10 +244,10 @@ export class Batch implements Overlay {
   /** A rejection for a query that reads something else than this batch writes to; undefined for one of its own. */
   #refusalOf(query: DeletableQuery): Promise<never> | undefined {
     const given = query as Partial<DeletableQuery> | null | undefined;
-    if (typeof given?.readsThrough !== 'function') {
+    if (typeof given?.reads !== 'function') {
       return this.#failed(new BatchStateError(`deleteWhere() takes a query, not ${describeValue(query)}.`));
     }
-    if (query.readsThrough(this.#host)) return undefined;
+    if (query.reads(this.#host.source)) return undefined;
     return this.#failed(
       new BatchStateError(
         `deleteWhere() was given a query on table '${query.table}' that reads another database instance, a snapshot or a ` +
@@ -259,7 +275,7 @@ export class Batch implements Overlay {
   clear(): void {
     this.#epoch++;
     this.#firstRound = ++this.#round;
-    this.#reads = new TriggerReads(this.#host);
+    this.#reads = new TriggerReads();
     this.#operations = new OperationSet(this.#host.environment);
     this.#failures = [];
     this.#undecided = undefined;
@@ -275,9 +291,15 @@ export class Batch implements Overlay {
   flush(options: FlushOptions = {}): Promise<void> {
     const late = this.#late();
     if (late !== undefined) return late;
+    let host: BatchHost;
+    try {
+      host = this.#host.admit('batch.flush()');
+    } catch (error) {
+      const refusal = error as Error;
+      return Promise.reject(refusal);
+    }
     const flush = async (): Promise<void> => {
       await this.#late();
-      this.#host.checkStarted('batch.flush()');
       if (this.#isTriggers) {
         throw new BatchStateError(
           'A trigger cannot flush the batch that it was fired by: what it adds is committed with it.',
@@ -285,10 +307,13 @@ export class Batch implements Overlay {
       }
       await this.#waiting;
       this.#reportFailures();
-      await (this.#parent === undefined ? this.#flushRoot(options) : this.#parent.#receive(this.#takeOperations()));
+      await (this.#parent === undefined
+        ? this.#flushRoot(host, options)
+        : this.#parent.#receive(this.#takeOperations()));
     };
     const flushed = this.#flushing.then(flush);
     this.#flushing = flushed.catch(() => undefined);
+    host.waitFor(this.#flushing);
     return flushed;
   }
 
@@ -358,21 +383,21 @@ export class Batch implements Overlay {
     const late = this.#late();
     if (late !== undefined) return late;
     try {
-      this.#host.checkStarted('A batch');
-      const shape = this.#host.writableShape(tableName(table));
-      const fires = this.#host.triggers(shape.name).length > 0;
+      const host = this.#host.admit('A batch');
+      const shape = host.writableShape(tableName(table));
+      const fires = host.triggers(shape.name).length > 0;
       if (!fires && this.#waiting === undefined) {
         capture(this.#operations, shape);
         return done;
       }
-      const captured = new OperationSet(this.#host.environment);
+      const captured = new OperationSet(host.environment);
       capture(captured, shape);
       if (!fires) return this.#queue(() => this.#enter(captured));
       const reads = this.#reads;
-      reads.add(shape, captured.list(shape).keys.key(0));
+      reads.add(host, shape, captured.list(shape).keys.key(0));
       return this.#queue(() => {
         reads.turn();
-        return this.#fire(captured, shape, kind);
+        return this.#fire(host, captured, shape, kind);
       });
     } catch (error) {
       return this.#failed(error);
@@ -427,7 +452,7 @@ export class Batch implements Overlay {
   }
 
   /** Lets a mutation's triggers add to it, and takes in the whole; or nothing of it, if one of them fails. */
-  async #fire(captured: OperationSet, shape: TableShape, kind: Operation): Promise<void> {
+  async #fire(host: BatchHost, captured: OperationSet, shape: TableShape, kind: Operation): Promise<void> {
     const epoch = this.#epoch;
     const depth = this.#depth + 1;
     if (depth > maxTriggerDepth) {
@@ -437,31 +462,32 @@ export class Batch implements Overlay {
       );
     }
     // An insert is shown as it was given, whatever is there.
-    if (kind !== Operation.insert) this.#host.rowRead?.(shape, captured.list(shape).keys.key(0));
-    const before = await this.overlayOn(await this.#host.tableState(shape.name));
+    if (kind !== Operation.insert) host.rowRead?.(shape, captured.list(shape).keys.key(0));
+    const before = await this.overlayOn(await host.tableState(shape.name));
     const { operation, row } = await new CapturedMutation(captured, shape, kind).describe(before, (reference) =>
       this.#newBlob(reference),
     );
-    const own = new Batch(this.#host, this, depth);
+    const own = new Batch(host, this, depth);
     own.#operations = captured;
     const root = this.#root;
     const ending = { trigger: shape.name, root, round: root.#round };
-    for (const trigger of this.#host.triggers(shape.name)) {
-      if (firesFor(trigger, operation)) await own.#callTrigger(trigger, row, operation, ending);
+    for (const trigger of host.triggers(shape.name)) {
+      if (firesFor(trigger, operation)) await own.#callTrigger(host, trigger, row, operation, ending);
     }
     if (epoch === this.#epoch) this.#operations.append(own.#takeOperations());
   }
 
   /** Calls a trigger with a handle on this batch that ends with it, and takes in what it adds. */
   async #callTrigger(
+    host: BatchHost,
     trigger: RegisteredTrigger,
     row: Record<string, unknown>,
     operation: TriggerOperation,
     ending: TriggerEnd,
   ): Promise<void> {
-    const handle = new Batch(this.#host, this, this.#depth);
+    const handle = new Batch(host, this, this.#depth);
     try {
-      const api = this.#host.triggerApi(handle);
+      const api = host.triggerApi(handle);
       await (trigger.handler as TriggerHandler<unknown>)(row, handle, api, operation);
       while (handle.#waiting !== undefined) await handle.#waiting;
       handle.#reportFailures();
@@ -497,8 +523,8 @@ export class Batch implements Overlay {
     throw first;
   }
 
-  async #flushRoot(options: FlushOptions): Promise<void> {
-    await this.#settleUndecided(options);
+  async #flushRoot(host: BatchHost, options: FlushOptions): Promise<void> {
+    await this.#settleUndecided(host, options);
     // What is added from now on belongs to the next flush.
     const operations = this.#takeOperations();
     if (operations.count === 0) return;
@@ -507,7 +533,7 @@ export class Batch implements Overlay {
     this.#firstRound = ++this.#round;
     this.#committing = operations;
     try {
-      const flush = this.#host.commit(operations, options, () => {
+      const flush = host.commit(operations, options, () => {
         if (this.#underWay?.tooLate !== undefined) throw this.#underWay.tooLate;
       });
       this.#underWay = { firstRound, flush, tooLate: undefined };
@@ -533,10 +559,10 @@ export class Batch implements Overlay {
     this.#operations = operations;
   }
 
-  async #settleUndecided(options: FlushOptions): Promise<void> {
+  async #settleUndecided(host: BatchHost, options: FlushOptions): Promise<void> {
     if (this.#undecided === undefined) return;
     const { error, operations } = this.#undecided;
-    const applied = await this.#host.resolveCommit(error, options);
+    const applied = await host.resolveCommit(error, options);
     this.#undecided = undefined;
     if (!applied) this.#restore(operations);
   }

@@ -12,6 +12,7 @@ const mostAhead = 64;
 const mostPassed = 1024;
 
 interface Mutation {
+  readonly host: StateHost;
   readonly shape: TableShape;
   readonly key: Uint8Array;
 }
@@ -21,20 +22,15 @@ interface StateHost {
 }
 
 export class TriggerReads {
-  readonly #host: StateHost;
   /** Mutations whose rows nobody has begun to read, in the order of their turns. */
   readonly #waiting: Mutation[] = [];
   #next = 0;
   /** Of those whose rows were, how many have not had their turn. */
   #begun = 0;
 
-  constructor(host: StateHost) {
-    this.#host = host;
-  }
-
   /** A mutation that will have its turn behind all that were added before. */
-  add(shape: TableShape, key: Uint8Array): void {
-    this.#waiting.push({ shape, key });
+  add(host: StateHost, shape: TableShape, key: Uint8Array): void {
+    this.#waiting.push({ host, shape, key });
     // The first one's turn comes at once.
     if (this.#waiting.length - this.#next > 1 || this.#begun > 0) this.#fill();
   }
@@ -59,8 +55,8 @@ export class TriggerReads {
     }
   }
 
-  async #read({ shape, key }: Mutation): Promise<void> {
-    const state = await this.#host.tableState(shape.name);
+  async #read({ host, shape, key }: Mutation): Promise<void> {
+    const state = await host.tableState(shape.name);
     const { memory } = state.tree.source;
     const { blockBytes } = memory;
     if (!memory.beginAhead(blockBytes)) return;

@@ -83,12 +83,21 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   }
 
   /**
-   * Returns whether the query reads through `host`: the database, snapshot or transaction that made it.
+   * Returns whether it is what the query reads: a database instance, a snapshot or a transaction.
    *
    * @hidden For batches.
    */
-  readsThrough(host: object): boolean {
-    return this.#host === host;
+  reads(source: object): boolean {
+    return this.#host.source === source;
+  }
+
+  /**
+   * Runs the query with the writes of a batch laid over what is stored.
+   *
+   * @hidden For batches, which go on while the database is being stopped.
+   */
+  rowsUnder(batch: Overlay, host: QueryHost): Promise<R[]> {
+    return new Query<R>(host, this.#table, this.#asked).overlay(batch).execute();
   }
 
   /** Name of the table. */

@@ -48,6 +48,8 @@ export interface QueryHost {
   readonly environment: Environment;
   /** The database instance that all of this belongs to: what another one made is refused. */
   readonly owner: object;
+  /** What queries read: the owner, a snapshot or a transaction. */
+  readonly source: object;
   /** The id of the database: bookmarks of another one are refused. Throws `NotStartedError`. */
   readonly databaseId: string;
   /** What requests cost. */

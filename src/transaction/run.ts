@@ -3,7 +3,9 @@ import { sleep } from '../base/env.ts';
 import { InvalidOptionError, TransactionConflictError } from '../base/errors.ts';
 import { abortedError } from '../base/until-aborted.ts';
 import { Batch } from '../batch/batch.ts';
+import type { TransactionCounters } from '../care/transaction-counters.ts';
 import type { Engine } from '../cluster/engine.ts';
+import type { EngineHost } from '../engine-host.ts';
 import { describeValue } from '../format/values.ts';
 import type { Instance } from '../instance.ts';
 import { Transaction } from './transaction.ts';
@@ -45,31 +47,45 @@ export async function runTransaction<T>(
   options: TransactionOptions,
 ): Promise<T> {
   const maxAttempts = checkArguments(run, options);
-  const { environment, transactions } = instance;
+  const { transactions } = instance;
   try {
-    for (let attempt = 1; ; attempt++) {
-      const engine = instance.running(what);
-      await freshen(engine, attempt > 1, options.signal);
-      const host = new TransactionHost(instance, engine, attempt);
-      try {
-        const value = await makeAttempt(engine, host, run, options.signal);
-        transactions.committed++;
-        return value;
-      } catch (error) {
-        if (host.conflict === undefined) throw error;
-        transactions.conflicts++;
-        if (attempt >= maxAttempts) throw givenUp(attempt, host.conflict);
-      } finally {
-        host.end();
-      }
-      const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(attempt - 1, 20));
-      const signal = engine.untilClosed(options.signal);
-      const jitteredMs = pauseMs * (0.5 + environment.random());
-      await engine.withSignal(what, options.signal, () => sleep(environment, jitteredMs, signal));
-    }
+    const host = instance.admit(what);
+    const committed = attemptUntilCommitted(host, run, { ...options, maxAttempts }, transactions);
+    host.waitFor(committed);
+    return await committed;
   } catch (error) {
     transactions.failed++;
     throw error;
+  }
+}
+
+async function attemptUntilCommitted<T>(
+  instance: EngineHost,
+  run: TransactionFunction<T>,
+  options: TransactionOptions & { readonly maxAttempts: number },
+  transactions: TransactionCounters,
+): Promise<T> {
+  const { engine, environment } = instance;
+  const { maxAttempts } = options;
+  for (let attempt = 1; ; attempt++) {
+    instance.admit(what);
+    await freshen(engine, attempt > 1, options.signal);
+    const host = new TransactionHost(instance, attempt);
+    try {
+      const value = await makeAttempt(engine, host, run, options.signal);
+      transactions.committed++;
+      return value;
+    } catch (error) {
+      if (host.conflict === undefined) throw error;
+      transactions.conflicts++;
+      if (attempt >= maxAttempts) throw givenUp(attempt, host.conflict);
+    } finally {
+      host.end();
+    }
+    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(attempt - 1, 20));
+    const signal = engine.untilClosed(options.signal);
+    const jitteredMs = pauseMs * (0.5 + environment.random());
+    await engine.withSignal(what, options.signal, () => sleep(environment, jitteredMs, signal));
   }
 }
 

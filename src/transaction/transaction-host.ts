@@ -7,7 +7,7 @@
  * - It is committed only directly behind a state in which everything that was read is as it was read.
  */
 import type { Environment } from '../base/env.ts';
-import { BatchStateError, ContentionError, NotStartedError, TransactionConflictError } from '../base/errors.ts';
+import { BatchStateError, ContentionError, TransactionConflictError } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
 import type { Batch, BatchHost, FlushOptions } from '../batch/batch.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
@@ -15,7 +15,7 @@ import type { OperationSet } from '../batch/operation-set.ts';
 import type { Engine } from '../cluster/engine.ts';
 import type { CommitRef } from '../cluster/fate.ts';
 import type { CommitMember } from '../format/commit.ts';
-import type { Instance } from '../instance.ts';
+import type { EngineHost } from '../engine-host.ts';
 import type { RegisteredFunction } from '../table/function-call.ts';
 import type { QueryHost, QueryRead } from '../table/query-host.ts';
 import { changesByTable } from '../table/member-changes.ts';
@@ -34,7 +34,7 @@ export const what = 'db.transaction()';
 
 export class TransactionHost implements BatchHost, QueryHost {
   readonly environment: Environment;
-  readonly #instance: Instance;
+  readonly #host: EngineHost;
   readonly #engine: Engine;
   readonly #attempt: number;
   readonly #view: View;
@@ -45,9 +45,10 @@ export class TransactionHost implements BatchHost, QueryHost {
   #conflict: TransactionConflictError | undefined;
   #sealed = false;
 
-  constructor(instance: Instance, engine: Engine, attempt: number) {
-    this.environment = instance.environment;
-    this.#instance = instance;
+  constructor(host: EngineHost, attempt: number) {
+    const { engine, environment } = host;
+    this.environment = environment;
+    this.#host = host;
     this.#engine = engine;
     this.#attempt = attempt;
     this.#view = engine.view;
@@ -56,19 +57,23 @@ export class TransactionHost implements BatchHost, QueryHost {
   }
 
   get prices(): PriceTable {
-    return this.#instance.prices;
+    return this.#host.prices;
   }
 
-  get owner(): Instance {
-    return this.#instance;
+  get owner(): object {
+    return this.#host.owner;
+  }
+
+  get source(): this {
+    return this;
   }
 
   get databaseId(): string {
-    return this.#instance.databaseId;
+    return this.#host.databaseId;
   }
 
   get blobs(): BlobStore {
-    return this.#instance.blobs;
+    return this.#host.blobs;
   }
 
   /** Why the attempt must be made again: whatever came of it, it has committed nothing. */
@@ -82,30 +87,29 @@ export class TransactionHost implements BatchHost, QueryHost {
     this.#watch.stop();
   }
 
-  checkStarted(call: string): void {
-    this.#checkRunning(call);
+  admit(call: string): this {
+    this.#host.admit(call);
     if (this.#conflict !== undefined) throw this.#conflict;
     if (this.#sealed) throw transactionEnded();
+    return this;
   }
 
-  /** An instance that was started again has another log to follow. */
-  #checkRunning(call: string): void {
-    if (this.#instance.engine !== this.#engine) throw new NotStartedError(call);
-  }
+  /** `db.stop()` waits for the transaction as a whole. */
+  waitFor(): void {}
 
   shapeOf(table: string): TableShape | undefined {
-    const shape = this.#instance.registry.shape(table);
+    const shape = this.#host.registry.shape(table);
     const stored = this.#view.table(table)?.shape;
     return stored !== undefined && stored.canonical === shape?.canonical ? stored : shape;
   }
 
   registeredFunction(name: string): RegisteredFunction | undefined {
-    return this.#instance.registeredFunction(name);
+    return this.#host.registeredFunction(name);
   }
 
   tableState(table: string): TableState | Promise<TableState> {
-    this.checkStarted('A query');
-    const state = this.#instance.bridge.stateOf(this.#view, table);
+    this.admit('A query');
+    const state = this.#host.bridge.stateOf(this.#view, table);
     return state instanceof Promise ? state.catch((error: unknown) => this.#refuse(error)) : state;
   }
 
@@ -117,7 +121,7 @@ export class TransactionHost implements BatchHost, QueryHost {
 
   /** A block of the view is gone: the attempt is lost if garbage was collected past it, and the block is if not. */
   async viewMovedOn(): Promise<boolean> {
-    this.checkStarted('A query');
+    this.admit('A query');
     await this.#engine.refresh();
     if (!this.#isOvertaken(this.#engine.view)) return false;
     if (!this.#sealed) this.#conflict ??= this.#conflictOver('what it reads was collected as garbage meanwhile');
@@ -141,25 +145,25 @@ export class TransactionHost implements BatchHost, QueryHost {
   }
 
   writableShape(table: string): TableShape {
-    return this.#instance.writableShape(table);
+    return this.#host.writableShape(table);
   }
 
   triggers(table: string): readonly RegisteredTrigger[] {
-    return this.#instance.triggers(table);
+    return this.#host.triggers(table);
   }
 
   triggerApi(batch: Batch): TriggerApi {
-    return new TriggerApi(this, (table) => this.#instance.registry.requireShape(table), batch);
+    return new TriggerApi(this, (table) => this.#host.registry.requireShape(table), batch);
   }
 
   async commit(operations: OperationSet, options: FlushOptions, check: () => void): Promise<void> {
-    this.checkStarted(what);
+    this.admit(what);
     this.#sealed = true;
     const validate = (view: View, earlier: readonly CommitMember[]): Promise<void> => this.#validate(view, earlier);
     try {
       await this.#lookAhead();
-      this.#checkRunning(what);
-      await this.#instance.commit(operations, options, check, { what, validate });
+      this.#host.admit(what);
+      await this.#host.commit(operations, options, check, { what, validate });
     } catch (error) {
       // Only what came of the commit counts: while it waited for others, it may have been rejected and accepted again.
       if (error instanceof TransactionConflictError) this.#conflict = error;
@@ -169,7 +173,7 @@ export class TransactionHost implements BatchHost, QueryHost {
   }
 
   resolveCommit(commit: CommitRef, options: FlushOptions): Promise<boolean> {
-    return this.#instance.resolveCommit(commit, options);
+    return this.#host.resolveCommit(commit, options);
   }
 
   /** Rejects if it is plain already that it cannot be committed, before blobs are uploaded for nothing. */
@@ -203,7 +207,7 @@ export class TransactionHost implements BatchHost, QueryHost {
       if (!this.#reads.concerns(table)) continue;
       let conflict: string | undefined;
       try {
-        const before = await this.#instance.bridge.stateOf(this.#view, table);
+        const before = await this.#host.bridge.stateOf(this.#view, table);
         conflict = await this.#reads.conflictWith(changes, before, pacer);
       } catch (error) {
         if (!(error instanceof BlockGone) || !this.#isOvertaken(view)) throw error;

@@ -72,7 +72,7 @@ export class Transaction {
   /** Adds a deletion of every row that a query of this transaction finds. Resolves to how many there are. */
   deleteWhere(query: DeletableQuery): Promise<number> {
     const given = query as Partial<DeletableQuery> | null | undefined;
-    if (given?.readsThrough?.(this.#host) === true) return this.#add((batch) => batch.deleteWhere(query));
+    if (given?.reads?.(this.#host) === true) return this.#add((batch) => batch.deleteWhere(query));
     const message = 'deleteWhere() of a transaction takes a query of its own: make it with tx.query().';
     return Promise.reject(new BatchStateError(message));
   }

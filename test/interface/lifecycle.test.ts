@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { defineSchema, NotStartedError, StoreDb, Types } from '../../src/index.ts';
@@ -171,6 +172,78 @@ describe('starting and stopping', () => {
     release();
     await Promise.all([flushed, stopped, started]);
     expect(await db.get('files', 1)).toMatchObject({ id: 1 });
+    await db.stop();
+  });
+
+  it('stop() waits for flushes of the same turn, sub-batches and slow triggers, and refuses what comes after it', async () => {
+    const db = make();
+    const log = { ...notes, name: 'log' };
+    db.registerSchema(log);
+    const fired: number[] = [];
+    db.registerTrigger('notes', '*', async ({ id }, batch, api) => {
+      await sleep(5);
+      // What a trigger reads and adds belongs to the flush.
+      const seen = await api.get('notes', id);
+      await batch.upsert('log', { id, text: seen === undefined ? 'gone' : 'seen' });
+      await batch.subBatch().flush();
+      fired.push(id as number);
+    });
+    await db.start();
+    const filled = db.batch();
+    await filled.insert(notes, { id: 9, text: 'to be deleted' });
+    await filled.flush();
+    const batch = db.batch();
+    const sub = batch.subBatch();
+    void sub.insert(notes, { id: 1, text: 'note 1' });
+    const moved = sub.flush();
+    void batch.insert(notes, { id: 2, text: 'note 2' });
+    const deleted = batch.deleteWhere(db.query(notes).where('id', '=', 9));
+    const flushed = batch.flush();
+    const other = insert(db, 3);
+    const stopped = db.stop();
+    const late = db.batch();
+    const refused = [
+      insert(db, 4),
+      late.insert(notes, { id: 5, text: '' }),
+      late.flush(),
+      batch.flush(),
+      late.deleteWhere(db.query(notes)),
+      db.query(notes).execute(),
+      db.get(notes, 1),
+      db.transaction(() => undefined),
+    ];
+    for (const call of refused) await expect(call).rejects.toBeInstanceOf(NotStartedError);
+    await Promise.all([moved, deleted, flushed, other, stopped]);
+    expect(fired.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 9, 9]);
+    await db.start();
+    expect((await db.query(notes).execute()).map(({ id }) => id)).toEqual([1, 2, 3]);
+    expect((await db.query(log).execute()).map(({ id, text }) => [id, text])).toEqual([
+      [1, 'seen'],
+      [2, 'seen'],
+      [3, 'seen'],
+      [9, 'gone'],
+    ]);
+    await db.stop();
+  });
+
+  it('stop() waits for a transaction in its function', async () => {
+    const db = make();
+    await db.start();
+    await insert(db, 1);
+    const order: string[] = [];
+    const committed = db.transaction(async (tx) => {
+      await sleep(5);
+      const note = await tx.get(notes, 1);
+      await sleep(5);
+      await tx.update(notes, { id: 1, text: `${note?.text} and more` });
+      order.push('function');
+    });
+    await db.stop();
+    order.push('stopped');
+    await committed;
+    expect(order).toEqual(['function', 'stopped']);
+    await db.start();
+    expect(await db.get(notes, 1)).toEqual({ id: 1, text: 'note 1 and more' });
     await db.stop();
   });
 

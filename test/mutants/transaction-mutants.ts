@@ -88,8 +88,8 @@ export const transactionMutants: readonly Mutant[] = [
     edits: [
       {
         file: host,
-        find: 'const state = this.#instance.bridge.stateOf(this.#view, table);',
-        replace: 'const state = this.#instance.bridge.stateOf(this.#engine.view, table);',
+        find: 'const state = this.#host.bridge.stateOf(this.#view, table);',
+        replace: 'const state = this.#host.bridge.stateOf(this.#engine.view, table);',
       },
     ],
     tests: [

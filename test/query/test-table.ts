@@ -149,6 +149,10 @@ export class TestTable implements QueryHost {
     return this;
   }
 
+  get source(): this {
+    return this;
+  }
+
   readonly databaseId = 'test';
 
   query(table: string = this.shape.name): Query<Row> {

@@ -38,6 +38,7 @@ const layers: readonly Layer[] = [
       'changes.ts',
       'trigger-api.ts',
       'maintenance.ts',
+      'engine-host.ts',
       'instance.ts',
       'snapshot.ts',
       'transaction',

@@ -325,22 +325,39 @@ describe('errors', () => {
   it('of a database that is not running', async () => {
     await nodes.run(b.db.stop());
     expect((await nodes.failure(b.db.transaction(readAndWrite))).name).toBe('NotStartedError');
+    expect(nodes.environment.timerCount).toBe(1);
+  });
+
+  it('of one whose function awaits stop(), which waits for the function', async () => {
     const stopping = a.db.transaction(async (tx) => {
       await readAndWrite(tx);
-      await a.db.stop();
+      const error = await caught(a.db.stop());
+      expect(error).toMatchObject({ code: 'DEADLINE_EXCEEDED' });
+      expect(error.message).toMatch(/waited 60 s .* 1 of them have not ended.*waits for itself/);
       await a.db.start();
       await readAndWrite(tx);
     });
     expect((await nodes.failure(stopping)).name).toBe('NotStartedError');
-    const stoppedBeforeTheEnd = a.db.transaction(async (tx) => {
+    expect(await nodes.run(a.db.transaction(readAndWrite))).toBe('first');
+  });
+
+  it('are none if it is stopped meanwhile: stop() waits for it, attempt after attempt', async () => {
+    let others = 5;
+    const running = a.db.transaction(async (tx) => {
       await readAndWrite(tx);
-      await a.db.stop();
+      if (others-- > 0) await change();
     });
-    expect((await nodes.failure(stoppedBeforeTheEnd)).name).toBe('NotStartedError');
+    while (a.db.stats().transactions.conflicts < 3) await nodes.environment.advance(1);
+    const stopped = a.db.stop();
+    expect((await nodes.failure(a.db.transaction(readAndWrite))).name).toBe('NotStartedError');
+    expect((await nodes.failure(a.db.query(people).execute())).name).toBe('NotStartedError');
+    await nodes.run(Promise.all([running, stopped]));
+    expect(a.db.stats().transactions).toMatchObject({ committed: 1, conflicts: 5 });
+    await nodes.run(b.db.stop());
     expect(nodes.environment.timerCount).toBe(0);
   });
 
-  it('of one that is stopped between two attempts', async () => {
+  it('of one that others keep from being committed, and that stop() has waited for', async () => {
     const running = a.db.transaction(async (tx) => {
       await readAndWrite(tx);
       await change();
@@ -354,7 +371,7 @@ describe('errors', () => {
     await nodes.run(a.db.stop());
     await nodes.environment.quiesce();
     expect(ended).toBe(true);
-    expect((await failed).name).toBe('NotStartedError');
+    expect((await failed).name).toBe('TransactionConflictError');
     await nodes.run(b.db.stop());
     expect(nodes.environment.timerCount).toBe(0);
   });
