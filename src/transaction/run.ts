@@ -16,6 +16,12 @@ export interface TransactionOptions {
   /** After how many attempts it rejects with `TransactionConflictError`: an integer from 1 to 1,000. Default 16. */
   readonly maxAttempts?: number;
   /**
+   * Whether the transaction begins with everything that was committed before the call, for two reads more. Default true. With
+   * false it begins with what this instance knows, at most two intervals old: what it reads is still checked before its writes are
+   * committed, but nobody checks what it throws, or returns without a write.
+   */
+  readonly fresh?: boolean;
+  /**
    * Gives the transaction up: it rejects with `AbortedError`, or with `CommitOutcomeUnknownError` if it had begun to
    * commit. The function is not interrupted, but can read and write nothing any more.
    */
@@ -29,9 +35,12 @@ const defaultMaxAttempts = 16;
 const firstPauseMs = 20;
 const longestPauseMs = 2000;
 
-function checkArguments(run: unknown, { maxAttempts = defaultMaxAttempts }: TransactionOptions): number {
+function checkArguments(run: unknown, { maxAttempts = defaultMaxAttempts, fresh }: TransactionOptions): number {
   if (typeof run !== 'function') {
     throw new InvalidOptionError('run', `${what} takes a function (tx) => value, not ${describeValue(run)}.`);
+  }
+  if (fresh !== undefined && typeof fresh !== 'boolean') {
+    throw new InvalidOptionError('fresh', `Option fresh is ${describeValue(fresh)}; it must be true or false.`);
   }
   if (Number.isInteger(maxAttempts) && maxAttempts >= 1 && maxAttempts <= 1000) return maxAttempts;
   throw new InvalidOptionError(
@@ -69,7 +78,7 @@ async function attemptUntilCommitted<T>(
   const { maxAttempts } = options;
   for (let attempt = 1; ; attempt++) {
     instance.admit(what);
-    await freshen(engine, attempt > 1, options.signal);
+    await freshen(engine, attempt > 1 || options.fresh !== false, options.signal);
     const host = new TransactionHost(instance, attempt);
     try {
       const value = await makeAttempt(engine, host, run, options.signal);
@@ -89,7 +98,7 @@ async function attemptUntilCommitted<T>(
   }
 }
 
-/** What the attempt is to see: everything known, if that is not too old. The next one sees what was in its way as well. */
+/** What the attempt is to see: everything that was committed before it, or what is known, if that is not too old. */
 async function freshen(engine: Engine, always: boolean, signal: AbortSignal | undefined): Promise<void> {
   engine.asked();
   if (always) await engine.withDeadline(what, signal, (deadline) => engine.refresh(deadline.signal));

@@ -316,7 +316,9 @@ export class SimNode {
     const giveUp = (): void => controller?.abort(new Error('The application has changed its mind'));
     const timer = this.environment.setTimer(giveUp, random.between(0, 8) * thinkMs);
     const pause = (): Promise<void> => this.#sleep(random.between(0, 1) * thinkMs);
-    const began = this.#beginRead();
+    const { reader } = this.#beginRead();
+    // It begins with all that was committed before the call.
+    const began = { reader, least: Math.max(reader.least, world.ledger.tailAt(world.root.timeline.nowMs)) };
     const run = async (): Promise<void> => {
       const signal = controller?.signal;
       const [versions, seats] = [this.#versions, this.#seats];
@@ -324,7 +326,6 @@ export class SimNode {
       const { error, acked, attempts } = await runTransaction(options);
       timer.cancel();
       if (error !== undefined) this.#expect('transaction', error);
-      const { reader } = began;
       for (const reads of attempts)
         reader.judgeTogether('a transaction', reader === this.#reader ? began.least : 0, reads);
       if (acked !== undefined) this.#reader.promised(acked.landed?.slot ?? 0);

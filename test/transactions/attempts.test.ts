@@ -74,12 +74,34 @@ describe('what a transaction sees', () => {
     expect(seen).toEqual([first, first, first, 'changed']);
   });
 
-  it('is as fresh as what a query sees: a view that is too old is brought up to date', async () => {
+  it('shows everything that was committed before the call, also to one that only reads or throws', async () => {
+    await nodes.run(nodes.insert(b, 3, 'third'));
+    expect(await nodes.run(a.db.transaction((tx) => tx.get(people, 3)))).toMatchObject({ name: 'third' });
+    await nodes.run(nodes.insert(b, 4, 'fourth'));
+    let calls = 0;
+    const unlessThere = a.db.transaction(async (tx) => {
+      calls++;
+      if ((await tx.get(people, 4)) === undefined) throw new Error('404');
+      throw new Error('it is there');
+    });
+    expect((await nodes.failure(unlessThere)).message).toBe('it is there');
+    await nodes.run(nodes.insert(b, 5, 'fifth'));
+    expect(await nodes.run(a.db.transaction((tx) => tx.query(people).count()))).toBe(4);
+    expect(calls).toBe(1);
+    // And nothing of it where the store cannot be asked.
+    a.driver.onAll(requestLost);
+    expect((await nodes.failure(a.db.transaction((tx) => tx.get(people, 3)))).name).toBe('StorageError');
+  });
+
+  it('is only as fresh as what a query sees, if that is asked for: a view that is too old is brought up to date', async () => {
+    const fresh = { fresh: false };
     await nodes.run(change());
-    expect(await nodes.run(a.db.transaction(readAndWrite, { maxAttempts: 2 }))).toBe('changed');
+    expect(await nodes.run(a.db.transaction((tx) => tx.get(people, 1), fresh))).toMatchObject({ name: 'first' });
+    // What is written rests on what is so, whatever the first attempt saw.
+    expect(await nodes.run(a.db.transaction(readAndWrite, { ...fresh, maxAttempts: 2 }))).toBe('changed');
     await nodes.run(nodes.insert(b, 3, 'third'));
     await nodes.environment.advance(3 * quietIntervalMs);
-    expect(await nodes.run(a.db.transaction((tx) => tx.query(people).count()))).toBe(3);
+    expect(await nodes.run(a.db.transaction((tx) => tx.query(people).count(), fresh))).toBe(3);
   });
 
   it('is typed by schema definitions, and free with names', async () => {
@@ -99,24 +121,34 @@ describe('what a transaction sees', () => {
 });
 
 describe('requests', () => {
-  it('of a transaction that nobody disturbs are those of a flush', async () => {
+  it('of a transaction that nobody disturbs are two reads, and those of a flush', async () => {
     await nodes.run(nodes.insert(a, 5));
     const ofFlush = a.driver.takeLines();
     await nodes.run(a.db.transaction(readAndWrite));
     const ofTransaction = a.driver.takeLines();
+    await nodes.run(a.db.transaction(readAndWrite, { fresh: false }));
+    const ofOneThatIsNotFresh = a.driver.takeLines();
     expect(ofFlush).toEqual(['put committed/2 written', 'get block0 unchanged']);
-    expect(ofTransaction).toEqual(['put committed/3 written', 'get block0 unchanged']);
+    expect(ofTransaction).toEqual([
+      'get committed/3 missing',
+      'get block0 unchanged',
+      'put committed/3 written',
+      'get block0 unchanged',
+    ]);
+    expect(ofOneThatIsNotFresh).toEqual(['put committed/4 written', 'get block0 unchanged']);
   });
 
-  it('of one that only reads are none', async () => {
+  it('of one that only reads are two, or none', async () => {
     expect(await nodes.run(a.db.transaction((tx) => tx.query(people).count()))).toBe(1);
+    expect(a.driver.takeLines()).toEqual(['get committed/2 missing', 'get block0 unchanged']);
+    expect(await nodes.run(a.db.transaction((tx) => tx.query(people).count(), { fresh: false }))).toBe(1);
     expect(a.driver.takeLines()).toEqual([]);
-    expect(a.db.stats().transactions).toEqual({ committed: 1, conflicts: 0, failed: 0 });
+    expect(a.db.stats().transactions).toEqual({ committed: 2, conflicts: 0, failed: 0 });
   });
 
   it('of a conflict that shows in a lost slot are one look at the store more, and two at the next slot alone', async () => {
     a.driver.onPut(/^committed/, after(change));
-    await nodes.run(a.db.transaction(readAndWrite));
+    await nodes.run(a.db.transaction(readAndWrite, { fresh: false }));
     expect(a.driver.takeLines()).toEqual([
       'put committed/2 lost',
       'get committed/2 found',
@@ -240,7 +272,7 @@ describe('errors', () => {
     });
     expect(await nodes.failure(failing)).toBe(mine);
     expect(attempts).toBe(1);
-    expect(a.driver.takeLines()).toEqual([]);
+    expect(a.driver.takeLines()).toEqual(['get committed/2 missing', 'get block0 unchanged']);
     expect(a.db.stats().transactions).toEqual({ committed: 0, conflicts: 0, failed: 1 });
     const throwing = (): number => {
       throw mine;
@@ -305,9 +337,9 @@ describe('errors', () => {
 
   it('of a commit whose outcome is unknown are passed on as they are', async () => {
     let attempts = 0;
-    a.driver.onAll(requestLost);
     const unknown = a.db.transaction(async (tx) => {
       attempts++;
+      a.driver.onAll(requestLost);
       await readAndWrite(tx);
     });
     const error = await nodes.failure(unknown);
@@ -407,7 +439,7 @@ describe('a signal', () => {
     expect((await nodes.failure(given)).name).toBe('AbortedError');
     await nodes.environment.quiesce();
     expect((await (later as Promise<Error>)).name).toBe('BatchStateError');
-    expect(a.driver.takeLines()).toEqual([]);
+    expect(a.driver.takeLines()).toEqual(['get committed/2 missing', 'get block0 unchanged']);
   });
 
   it('ends it between two attempts', async () => {
