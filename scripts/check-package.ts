@@ -1,6 +1,6 @@
 /**
  * Checks the package as its users will get it: packs what was built, has the tarball looked over, installs it in an
- * empty project, and there imports, requires, type-checks and uses it, also from a terminal. Run `npm run build` first.
+ * empty project, and there imports, requires, type-checks, bundles and uses it, also from a terminal. Run `npm run build` first.
  *
  *   check-package.ts [another node binary to use the installed package with]...
  */
@@ -22,7 +22,7 @@ function run(folder: string, command: string, ...args: string[]): string {
     stdio: ['ignore', 'pipe', 'inherit'],
     shell: process.platform === 'win32',
     // A script that uses the package must end by itself; one that does not is stopped, and so fails.
-    timeout: 300_000,
+    timeout: 600_000,
   });
 }
 
@@ -241,6 +241,7 @@ try {
   if (process.platform !== 'win32') for (const node of [process.execPath, ...process.argv.slice(2)]) useCommand(node);
   checkTypes();
   useInJest(process.execPath, process.argv.slice(2, 3));
+  console.log(run(repository, tool('tsx'), 'scripts/check-bundlers.ts', consumer).trim());
 } catch (error) {
   // What a failed command printed says more than where it was called.
   const { message, stdout } = error as Error & { stdout?: unknown };

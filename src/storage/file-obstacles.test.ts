@@ -55,6 +55,20 @@ describe.skipIf(process.platform === 'win32')('FileDriver, a symbolic link that 
     expect((await driver.put('db/committed/1', encodeUtf8('x'), { if: 'absent' })).status).toBe('written');
   });
 
+  it('is no empty folder for those who read', async () => {
+    const [target, link] = [path.join(folder, 'target'), path.join(folder, 'link')];
+    symlinkSync(target, link);
+    const driver = new FileDriver(link);
+    const failed = { code: 'STORAGE', message: expect.stringContaining('whose target is missing') as unknown };
+    await expect(driver.get('db/block0')).rejects.toMatchObject(failed);
+    await expect(driver.list('db/')).rejects.toMatchObject(failed);
+    mkdirSync(target);
+    expect(await driver.get('db/block0')).toEqual({ status: 'missing' });
+    expect((await driver.list('db/')).entries).toEqual([]);
+    // What is not there at all is a folder that nobody has made yet.
+    expect(await new FileDriver(path.join(folder, 'new')).get('db/block0')).toEqual({ status: 'missing' });
+  });
+
   it('refuses them where it is a folder within', async () => {
     const committed = path.join(folder, placeOf('db/committed/1').folder);
     mkdirSync(path.dirname(committed), { recursive: true });

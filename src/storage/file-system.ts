@@ -52,6 +52,8 @@ export interface FileSystem {
   copy(from: string, to: string, withoutLastBytes: number): Promise<WritableFile | undefined>;
   /** Undefined if there is no such file or folder. */
   status(path: string): Promise<FileStatus | undefined>;
+  /** Whether the path is a symbolic link whose target is missing. */
+  leadsNowhere?(path: string): Promise<boolean>;
   /**
    * The names in a folder; undefined if it is missing. Every entry that was there when the call began and still is
    * when it returns is among them. `few` says that there cannot be many.

@@ -26,7 +26,7 @@ import { placeOf } from './file-names.ts';
 import type { FileContext } from './file-context.ts';
 import { FileVersions, linkFinal, type AppendResult, type Attempt, type SeenVersion } from './file-versions.ts';
 import type { FileSystem } from './file-system.ts';
-import { Folders, type Durability } from './folders.ts';
+import { leadsNowhere, Folders, type Durability } from './folders.ts';
 import { NodeFileSystem } from './node-file-system.ts';
 import { checkKey, checkList, checkNotAborted, checkWholeBytes, clipRange } from './requests.ts';
 import { damaged, StoredFile } from './stored-file.ts';
@@ -66,6 +66,8 @@ export class FileDriver implements StorageDriver {
   readonly #durable = new Map<string, true>();
   /** By key, the version seen last. To have any is for ever: the plain file need not be looked at. */
   readonly #versioned = new Map<string, SeenVersion>();
+  /** Whether the folder was found to be there. */
+  #isRootKnown = false;
 
   /** Takes the path of a folder, or options. Nothing is touched yet. Throws `InvalidOptionError`. */
   constructor(options: string | FileDriverOptions) {
@@ -98,7 +100,10 @@ export class FileDriver implements StorageDriver {
       if (isSeen && (await versions.isNewest(seen))) return { status: 'unchanged' };
       const whole = options?.range === undefined && options?.ifNoneMatch === undefined;
       const file = await this.#open(versions, whole);
-      if (file === undefined) return { status: 'missing' };
+      if (file === undefined) {
+        await this.#checkRoot();
+        return { status: 'missing' };
+      }
       try {
         const { etag, sizeBytes, lastModifiedMs } = file;
         if (options?.ifNoneMatch === etag) return { status: 'unchanged' };
@@ -111,6 +116,18 @@ export class FileDriver implements StorageDriver {
     } catch (error) {
       throw toStorageError(error, key, 'none', 'read');
     }
+  }
+
+  /** Rejects where the folder is a link to one that is not there: nobody can tell what is in it. */
+  async #checkRoot(): Promise<void> {
+    if (this.#isRootKnown) return;
+    const { system } = this.#context;
+    const root = this.#root.slice(0, -1);
+    if ((await system.status(root)) === undefined) {
+      if ((await system.leadsNowhere?.(root)) === true) throw leadsNowhere(root);
+      return;
+    }
+    this.#isRootKnown = true;
   }
 
   put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
@@ -176,7 +193,9 @@ export class FileDriver implements StorageDriver {
     checkNotAborted(prefix, options?.signal);
     const listing = new FileListing(this.#context, this.#root, (key) => this.#open(this.#versionsOf(key), false));
     try {
-      return await listing.page(prefix, options?.after, limit);
+      const page = await listing.page(prefix, options?.after, limit);
+      if (page.entries.length === 0) await this.#checkRoot();
+      return page;
     } catch (error) {
       throw toStorageError(error, prefix, 'none', 'list');
     }

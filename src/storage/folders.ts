@@ -84,10 +84,10 @@ export class Folders {
   }
 }
 
-/** A name that is taken, and in which nothing can be made. */
-function leadsNowhere(folder: string): Error {
+/** The error for a name that is taken, and in which nothing can be made or found. */
+export function leadsNowhere(folder: string): Error {
   return new Error(
-    `nothing can be made in ${folder}: it is a symbolic link whose target is missing, or somebody keeps removing it; ` +
+    `nothing can be made or found in ${folder}: it is a symbolic link whose target is missing, or somebody keeps removing it; ` +
       'make the target (or mount its disk), or remove the link',
   );
 }

@@ -210,6 +210,11 @@ export class NodeFileSystem implements FileSystem {
     return stats === undefined ? undefined : toStatus(stats);
   }
 
+  async leadsNowhere(path: string): Promise<boolean> {
+    const link = await unless<fs.Stats | undefined>(fs.promises.lstat(path), { ENOENT: undefined });
+    return link?.isSymbolicLink() === true && (await this.status(path)) === undefined;
+  }
+
   readFolder(path: string, options?: { readonly few?: boolean }): Promise<string[] | undefined> {
     const inPool = (): Promise<string[]> => fs.promises.readdir(path);
     const names = options?.few === true ? this.#pace.run(() => fs.readdirSync(path), inPool) : inPool();

@@ -41,6 +41,8 @@ export class ObjectDeletion {
   }
 
   async delete(keys: readonly string[], signal: AbortSignal | undefined): Promise<DeleteResult> {
+    // That there is no client is no word of the store about many keys at once.
+    await this.#requests.open();
     const tally: RequestTally = { requests: 0 };
     const failed: Failure[] = [];
     const singles = keys.length === 1 ? [...keys] : keys.filter((key) => !fitsInXml(key));

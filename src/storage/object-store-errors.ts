@@ -175,3 +175,16 @@ export function toStorageError(request: FailedRequest, error: unknown): StorageE
     ...(reason === undefined ? {} : { reason }),
   });
 }
+
+/** The error where the SDK could not be loaded, or made no client: nothing was requested. */
+export function notLoaded(bucket: string, error: unknown): StorageError {
+  hideDetails(error);
+  const text = error instanceof Error ? error.message : String(error);
+  const isUnloaded =
+    /dynamic require|cannot find (?:module|package)|require is not defined|failed to (?:load|resolve)/i;
+  const advice = isUnloaded.test(text)
+    ? 'If the program is a bundle, leave @aws-sdk/* out of it, or see "Bundlers" in docs/object-stores.md.'
+    : 'Nothing was requested.';
+  const message = `The S3 client for bucket ${bucket} could not be made: ${sentence(withoutSecrets(text).slice(0, maxSaid))} ${advice}`;
+  return new StorageError(bucket, 'none', message, { cause: error });
+}

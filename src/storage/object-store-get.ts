@@ -2,7 +2,7 @@
 import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import { StorageError } from '../base/errors.ts';
 import type { FoundObject, GetOptions, GetResult } from './driver.ts';
-import { codeOf, statusOf } from './object-store-errors.ts';
+import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
 import type { ObjectStoreRequests } from './object-store-requests.ts';
 import { checkWholeBytes, clipRange, MAX_WHOLE_BYTES } from './requests.ts';
 
@@ -23,7 +23,7 @@ function etagOf(key: string, etag: string | undefined): string {
   return etag;
 }
 
-/** What is known of an object without reading it; undefined where there is none. */
+/** What is known of an object without reading it; undefined where there is none. Rejects with `StorageError`. */
 export async function statObject(
   requests: ObjectStoreRequests,
   bucket: string,
@@ -45,8 +45,8 @@ export async function statObject(
       lastModifiedMs: head.LastModified?.getTime() ?? 0,
     };
   } catch (error) {
-    if (error instanceof StorageError) throw error;
-    return undefined;
+    if (statusOf(error) === 404) return undefined;
+    throw toStorageError(request, error);
   }
 }
 
@@ -70,17 +70,27 @@ function found(key: string, output: GetObjectCommandOutput, body: Uint8Array, ra
   return { status: 'found', bytes, etag: etagOf(key, output.ETag), sizeBytes, lastModifiedMs };
 }
 
-/** An empty range has no form in HTTP: it is answered by what is known of the object. */
+/**
+ * An empty range has no form in HTTP: the first byte is asked for instead. A HEAD would do, were it not that its answer has no
+ * code: a 404 of something that is no object store would read as a missing object.
+ */
 async function readNothing(
   requests: ObjectStoreRequests,
   bucket: string,
   key: string,
   options: GetOptions,
 ): Promise<GetResult> {
-  const known = await statObject(requests, bucket, key, options.signal);
-  if (known === undefined) return { status: 'missing' };
-  if (known.etag === options.ifNoneMatch) return { status: 'unchanged' };
-  return { status: 'found', bytes: new Uint8Array(0), ...known };
+  const { ifNoneMatch, signal } = options;
+  const empty = new Uint8Array(0);
+  const first = await getObject(requests, bucket, key, { ...options, range: { start: 0, end: 1 } });
+  if (first === 'behind') {
+    // It has no first byte, so that it is there and empty.
+    const known = await statObject(requests, bucket, key, signal);
+    if (known === undefined)
+      throw new StorageError(key, 'none', `The object ${key} was deleted while it was looked at.`);
+    return known.etag === ifNoneMatch ? { status: 'unchanged' } : { status: 'found', bytes: empty, ...known };
+  }
+  return first.status === 'found' ? { ...first, bytes: empty } : first;
 }
 
 /**
@@ -112,35 +122,48 @@ async function readAnswer(
   return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks, length);
 }
 
-export async function readObject(
+/** One request. `behind`: the range begins after the end. */
+async function getObject(
   requests: ObjectStoreRequests,
   bucket: string,
   key: string,
-  options: GetOptions,
-): Promise<GetResult> {
-  const { range, ifNoneMatch, signal } = options;
+  { range, ifNoneMatch, signal }: GetOptions,
+): Promise<GetResult | 'behind'> {
   const request = { operation: 'GetObject', bucket, key };
-  if (range !== undefined && range.start === range.end) return readNothing(requests, bucket, key, options);
   const input = {
     Bucket: bucket,
     Key: key,
     ...(range === undefined ? {} : { Range: `bytes=${range.start}-${range.end - 1}` }),
     ...(ifNoneMatch === undefined ? {} : { IfNoneMatch: ifNoneMatch }),
   };
+  try {
+    return await requests.send(request, { signal, isAnswer }, async ({ s3, client }, inner) => {
+      const output = await client.send(new s3.GetObjectCommand(input), { abortSignal: inner });
+      return found(key, output, await readAnswer(key, output, range), range);
+    });
+  } catch (error) {
+    if (error instanceof StorageError) throw error;
+    if (statusOf(error) === 304) return { status: 'unchanged' };
+    if (isMissing(error)) return { status: 'missing' };
+    if (statusOf(error) === 416) return 'behind';
+    throw toStorageError(request, error);
+  }
+}
+
+export async function readObject(
+  requests: ObjectStoreRequests,
+  bucket: string,
+  key: string,
+  options: GetOptions,
+): Promise<GetResult> {
+  const { range } = options;
+  if (range !== undefined && range.start === range.end) return readNothing(requests, bucket, key, options);
   for (let reread = 0; ; reread++) {
-    try {
-      return await requests.send(request, { signal, isAnswer }, async ({ s3, client }, inner) => {
-        const output = await client.send(new s3.GetObjectCommand(input), { abortSignal: inner });
-        return found(key, output, await readAnswer(key, output, range), range);
-      });
-    } catch (error) {
-      if (error instanceof StorageError) throw error;
-      if (statusOf(error) === 304) return { status: 'unchanged' };
-      if (isMissing(error)) return { status: 'missing' };
-      // 416: the range begins after the end.
-      const result = await readNothing(requests, bucket, key, options);
-      if (result.status !== 'found' || range === undefined || result.sizeBytes <= range.start) return result;
-      if (reread < maxRereads) continue;
+    const result = await getObject(requests, bucket, key, options);
+    if (result !== 'behind') return result;
+    const known = await readNothing(requests, bucket, key, options);
+    if (known.status !== 'found' || range === undefined || known.sizeBytes <= range.start) return known;
+    if (reread >= maxRereads) {
       throw new StorageError(key, 'none', `The object ${key} changes faster than it can be read.`);
     }
   }

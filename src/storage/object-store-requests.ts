@@ -8,7 +8,7 @@ import type { Environment } from '../base/env.ts';
 import { StorageError } from '../base/errors.ts';
 import { openClient } from './object-store-client.ts';
 import type { ClientOptions, OpenClient } from './object-store-client.ts';
-import { isConflict, isSkewCorrected, toStorageError } from './object-store-errors.ts';
+import { isConflict, isSkewCorrected, notLoaded, toStorageError } from './object-store-errors.ts';
 import type { FailedRequest } from './object-store-errors.ts';
 
 /** Counts the requests that a call takes. */
@@ -38,12 +38,14 @@ const conflictAttempts = 6;
 export class ObjectStoreRequests {
   readonly #environment: Environment;
   readonly #clientOptions: ClientOptions;
+  readonly #bucket: string;
   #open: Promise<OpenClient> | undefined;
   /** The open client, for those who cannot wait. */
   #opened: OpenClient | undefined;
 
-  constructor(clientOptions: ClientOptions, environment: Environment) {
+  constructor(clientOptions: ClientOptions & { readonly bucket: string }, environment: Environment) {
     this.#clientOptions = clientOptions;
+    this.#bucket = clientOptions.bucket;
     this.#environment = environment;
   }
 
@@ -52,17 +54,33 @@ export class ObjectStoreRequests {
     return this.#opened?.server();
   }
 
-  /** The client; loads the SDK at the first call. */
-  open(): Promise<OpenClient> {
+  /** The client; loads the SDK at the first call. Rejects with `StorageError`; the next call tries again. */
+  async open(): Promise<OpenClient> {
     this.#open ??= openClient(this.#clientOptions).then((opened) => (this.#opened = opened));
-    return this.#open;
+    const open = this.#open;
+    try {
+      return await open;
+    } catch (error) {
+      if (this.#open === open) this.#open = undefined;
+      throw notLoaded(this.#bucket, error);
+    }
+  }
+
+  /** Loads a part of the SDK. Rejects with `StorageError`. */
+  async load<T>(part: () => Promise<T>): Promise<T> {
+    try {
+      return await part();
+    } catch (error) {
+      throw notLoaded(this.#bucket, error);
+    }
   }
 
   /** Closes the client. The next request opens another. */
   async close(): Promise<void> {
     const open = this.#open;
     this.#open = undefined;
-    (await open)?.destroy();
+    // One that could not be opened has nothing to close.
+    (await open?.catch(() => undefined))?.destroy();
   }
 
   /**

@@ -4,6 +4,7 @@
  */
 import { Readable } from 'node:stream';
 import type { PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
+import type { Upload as UploadOfSdk } from '@aws-sdk/lib-storage';
 import { StorageError } from '../base/errors.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 
@@ -19,6 +20,8 @@ export type SendCommand = (command: object, isRepeatable: boolean, signal?: Abor
 const repeatable = new Set(['CreateMultipartUploadCommand', 'UploadPartCommand', 'AbortMultipartUploadCommand']);
 
 export interface StreamUpload {
+  /** The class of the SDK, which is loaded by whoever uploads. */
+  readonly Upload: typeof UploadOfSdk;
   /** Whose configuration the upload reads; requests go through `send`. */
   readonly client: S3Client;
   readonly send: SendCommand;
@@ -50,8 +53,7 @@ async function* copies(
 }
 
 /** Uploads a stream; resolves with the new ETag. Rejects once nothing of it is left, as far as the store lets it. */
-export async function uploadStream({ client, send, input, chunks, signal }: StreamUpload): Promise<string> {
-  const { Upload } = await import('@aws-sdk/lib-storage');
+export async function uploadStream({ Upload, client, send, input, chunks, signal }: StreamUpload): Promise<string> {
   const stopped = new AbortController();
   const stop = (reason: unknown): void => stopped.abort(reason);
   const onAbort = (): void => stop(signal?.reason);

@@ -135,6 +135,7 @@ export class ObjectStoreDriver implements StorageDriver {
     const condition = typeof options.if === 'string' ? undefined : this.#etags.write(options.if.etag);
     const isAnswer = (error: unknown): boolean => answerOf(error, condition !== undefined) !== undefined;
     const { client, single } = await this.#requests.open();
+    const { Upload } = await this.#requests.load(() => import('@aws-sdk/lib-storage'));
     const send = (command: object, isRepeatable: boolean, inner?: AbortSignal): Promise<unknown> => {
       const operation = command.constructor.name.replace(/Command$/, '');
       const attempts = isRepeatable ? partAttempts : 1;
@@ -147,7 +148,7 @@ export class ObjectStoreDriver implements StorageDriver {
     try {
       const chunks = readBody(key, body, signal);
       const input = this.#input(key, options, condition);
-      const etag = await uploadStream({ client, send, input, chunks, signal });
+      const etag = await uploadStream({ Upload, client, send, input, chunks, signal });
       return { status: 'written', etag, requests: tally.requests };
     } catch (error) {
       if (isAnswer(error)) return { status: 'lost', requests: tally.requests };
@@ -191,7 +192,7 @@ export class ObjectStoreDriver implements StorageDriver {
   async presign(key: string, { expiresInSeconds }: PresignOptions): Promise<string> {
     checkKey(key);
     const { s3, client } = await this.#requests.open();
-    const { getSignedUrl } = await import('@aws-sdk/s3-request-presigner');
+    const { getSignedUrl } = await this.#requests.load(() => import('@aws-sdk/s3-request-presigner'));
     const command = new s3.GetObjectCommand({ Bucket: this.#options.bucket, Key: key });
     // By the store's clock, as far as its answers have told it.
     const signingDate = new Date(this.#options.environment.now() + client.config.systemClockOffset);

@@ -8,7 +8,7 @@ export const MAX_KEY_BYTES = 1024;
  * Most bytes of an object that is read without a range, in bytes: twice the largest row. StoreDb writes nothing larger that it
  * reads as a whole, so that whatever is larger is not read into memory.
  */
-export const MAX_WHOLE_BYTES = 512 * 1024 * 1024;
+export const MAX_WHOLE_BYTES: number = 512 * 1024 * 1024;
 /** Most entries in one page of a listing. */
 export const MAX_PAGE_ENTRIES = 1000;
 
