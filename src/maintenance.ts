@@ -224,6 +224,7 @@ export class Maintenance {
         prefix,
         logger,
         register: engine.register,
+        clock: engine.clock,
         context: engine.context,
         append: (request) => engine.append(request),
         prepare,

@@ -16,6 +16,12 @@ export interface GcOptions {
    * more to catch up. Default 3,600,000 (an hour).
    */
   readonly logRetentionMs?: number;
+  /**
+   * Snapshots and history end by the time. If that is more than a day after the last write of the database, and the store has no
+   * clock but this machine's, the clock may be wrong: then nothing of them ends, before it has said so for a day. True: the
+   * clock is right. Default false.
+   */
+  readonly trustClock?: boolean;
   /** Gives the call up. What was deleted until then is gone; the next run goes on. */
   readonly signal?: AbortSignal;
 }
@@ -25,10 +31,17 @@ export interface CheckedGcOptions {
   readonly dryRun: boolean;
   readonly graceMs: number;
   readonly logRetentionMs: number;
+  readonly trustClock: boolean;
   readonly signal: AbortSignal | undefined;
 }
 
-const known: ReadonlySet<string> = new Set<keyof GcOptions>(['dryRun', 'graceMs', 'logRetentionMs', 'signal']);
+const known: ReadonlySet<string> = new Set<keyof GcOptions>([
+  'dryRun',
+  'graceMs',
+  'logRetentionMs',
+  'trustClock',
+  'signal',
+]);
 const dayMs = 86_400_000;
 
 function milliseconds(option: keyof GcOptions, value: unknown, fallback: number): number {
@@ -46,14 +59,16 @@ export function checkGcOptions(options: GcOptions): CheckedGcOptions {
   if (unknown !== undefined) {
     throw new InvalidOptionError(unknown, `There is no option ${unknown}. The options are ${[...known].join(', ')}.`);
   }
-  const { dryRun = false, signal } = options;
-  if (typeof dryRun !== 'boolean') {
-    throw new InvalidOptionError('dryRun', `Option dryRun is ${describeValue(dryRun)}; it must be true or false.`);
+  const { dryRun = false, trustClock = false, signal } = options;
+  for (const [option, value] of Object.entries({ dryRun, trustClock })) {
+    if (typeof value === 'boolean') continue;
+    throw new InvalidOptionError(option, `Option ${option} is ${describeValue(value)}; it must be true or false.`);
   }
   return {
     dryRun,
     graceMs: milliseconds('graceMs', options.graceMs, dayMs),
     logRetentionMs: milliseconds('logRetentionMs', options.logRetentionMs, dayMs / 24),
+    trustClock,
     signal,
   };
 }

@@ -33,8 +33,10 @@ import {
   rootName,
 } from '../format/keys.ts';
 import { changeableOf } from '../root/block0-register.ts';
-import type { Block0Register } from '../root/block0-register.ts';
+import type { Block0Change, Block0Register } from '../root/block0-register.ts';
 import type { StorageDriver } from '../storage/driver.ts';
+import { leadText } from '../storage/store-clock.ts';
+import type { StoreClock } from '../storage/store-clock.ts';
 import { View } from '../table/view.ts';
 import type { ViewContext } from '../table/view.ts';
 import { isListed } from '../table/blob-lists.ts';
@@ -69,6 +71,7 @@ export interface CollectorOptions {
   readonly prefix: string;
   readonly logger: Logger;
   readonly register: Block0Register;
+  readonly clock: StoreClock;
   readonly context: ViewContext;
   /** Commits what gc writes to the system tables. */
   readonly append: (request: FlushRequest) => Promise<void>;
@@ -77,6 +80,8 @@ export interface CollectorOptions {
 
 /** How far clocks of nodes may differ before a snapshot is taken for abandoned too early. */
 const clockMarginMs = 300_000;
+/** So long after the last write a clock may be wrong. */
+const mostLeadMs = 86_400_000;
 /** After so long nobody waits for what a probe of the store would tell. */
 const probeLifeMs = 86_400_000;
 /** Roots of snapshots that are read at the same time. */
@@ -162,28 +167,56 @@ export class Collector {
 
   /** Says in Block 0 that what `collected` does not need will go, and ends abandoned snapshots. */
   async #announce(): Promise<Block0> {
-    const { register, environment } = this.#options;
-    if (this.#settings.dryRun) return (await register.refresh(this.#signal)).block0;
-    const now = environment.now();
-    const floor = await this.#historyFloor();
+    const { register, clock } = this.#options;
+    const { block0 } = await register.refresh(this.#signal);
+    if (this.#settings.dryRun) return block0;
+    const mayEnd = block0.snapshots.some(({ expiresMs }) => expiresMs + clockMarginMs <= clock.now());
+    // No other clock than the store's says for how long something has been there.
+    const now = mayEnd || block0.history !== null ? await this.#now() : clock.now();
+    const passed = await this.#historyFloor(block0, now);
+    const isPassed = block0.history !== null && passed > block0.history.floor;
+    const doubt = mayEnd || isPassed ? this.#doubtOf(block0, now) : undefined;
+    const floor = doubt === undefined ? passed : 0;
     let expired = 0;
-    const announced = await register.update((present) => {
-      const snapshots = present.snapshots.filter(({ expiresMs }) => expiresMs + clockMarginMs > now);
+    const announce = (present: Block0): Block0Change | undefined => {
+      const snapshots = present.snapshots.filter(
+        ({ expiresMs }) => doubt !== undefined || expiresMs + clockMarginMs > now,
+      );
       expired = present.snapshots.length - snapshots.length;
       const history = present.history && { ...present.history, floor: Math.max(present.history.floor, floor) };
-      const isSaid = present.collected === present.generation && present.history?.floor === history?.floor;
+      const isKept = present.history?.floor === history?.floor && present.doubtedMs === doubt;
+      const isSaid = present.collected === present.generation && isKept;
       if (isSaid && expired === 0) return undefined;
       return { ...changeableOf(present), collected: present.generation, history, snapshots };
-    }, this.#signal);
+    };
+    const announced = await register.update((present) => withDoubt(announce(present), doubt), this.#signal);
     this.#expired += expired;
     return announced;
   }
 
+  /**
+   * Since when the time is doubted; undefined where it is believed. A store that tells its own time is believed. Any other
+   * time comes from this machine, and if it is far after the last write, either nobody has written, or the clock is wrong.
+   */
+  #doubtOf({ doubtedMs, changedMs, writer }: Block0, now: number): number | undefined {
+    const { clock, logger } = this.#options;
+    if (this.#settings.trustClock || clock.isOfStore) return undefined;
+    const isDoubted = doubtedMs !== undefined && now >= doubtedMs - clockMarginMs;
+    if (isDoubted && now - doubtedMs >= mostLeadMs) return undefined;
+    const last = Math.max(changedMs, writer.atMs);
+    if (!isDoubted && now - last <= mostLeadMs) return undefined;
+    logger.warn(
+      `The clock is ${leadText(now - last)} the last write of the database, so that it may be wrong: no snapshot and no ` +
+        'history ends in this run. They do once the clock has said so for a day, or with option trustClock (--trust-clock).',
+      { nowMs: now, lastWriteMs: last },
+    );
+    return isDoubted ? doubtedMs : Math.floor(now);
+  }
+
   /** The first generation that is still within the window of the history. */
-  async #historyFloor(): Promise<number> {
-    const { history } = (await this.#options.register.refresh(this.#signal)).block0;
+  async #historyFloor({ history }: Block0, now: number): Promise<number> {
     if (history === null) return 0;
-    const before = (await this.#now()) - history.windowMs;
+    const before = now - history.windowMs;
     let floor = 0;
     for await (const { name, lastModifiedMs } of this.#store.list(folders.history)) {
       const generation = parseHistoryName(name);
@@ -362,4 +395,10 @@ export class Collector {
       failed,
     };
   }
+}
+
+function withDoubt(change: Block0Change | undefined, doubt: number | undefined): Block0Change | undefined {
+  if (change === undefined) return undefined;
+  const { doubtedMs: _, ...rest } = change;
+  return doubt === undefined ? rest : { ...rest, doubtedMs: doubt };
 }

@@ -19,6 +19,7 @@ import type { Block0, StoredSnapshot } from '../format/block0.ts';
 import { CommitLog } from '../log/commit-log.ts';
 import type { SecondCache } from '../memory/second-cache.ts';
 import type { OwnWrites } from '../storage/own-writes.ts';
+import { StoreClock } from '../storage/store-clock.ts';
 import type { SplitPool } from '../memory/split-pool.ts';
 import { Block0Register } from '../root/block0-register.ts';
 import type { QueryHost } from '../table/query-host.ts';
@@ -74,6 +75,7 @@ export class Engine implements TurnHost {
   readonly pins: Pins;
   readonly history: History;
   readonly context: ViewContext;
+  readonly clock: StoreClock;
   readonly #second: SecondCache | undefined;
   readonly #writer: LogWriter;
   readonly #backlog: Backlog;
@@ -110,7 +112,17 @@ export class Engine implements TurnHost {
       isOwnTurn: () => this.#turns.isOwnTurn,
     });
     const { intervalMs, polling } = options;
-    const parts = { environment, driver, prefix, register: this.register, follower: this.follower, logger, nodeId };
+    this.clock = new StoreClock(driver, environment, logger);
+    const parts = {
+      environment,
+      driver,
+      prefix,
+      register: this.register,
+      follower: this.follower,
+      logger,
+      nodeId,
+      clock: this.clock,
+    };
     this.#freshness = new Freshness({
       ...parts,
       intervalMs,
@@ -193,7 +205,7 @@ export class Engine implements TurnHost {
   /** Opens or creates the database and begins to take turns. */
   async open(): Promise<void> {
     await this.#freshness.open(async (signal) => {
-      const opened = await openOrCreate({ ...this.#options, register: this.register }, signal);
+      const opened = await openOrCreate({ ...this.#options, register: this.register, clock: this.clock }, signal);
       this.#second?.useDatabase(opened.block0.databaseId);
       this.follower.open(opened);
     });

@@ -25,7 +25,7 @@ export class History {
     await this.#options.register.update((present) => {
       if ((present.history?.windowMs ?? 0) === windowMs) return undefined;
       const floor = present.history?.floor ?? present.generation;
-      const history: StoredHistory | null = windowMs === 0 ? null : { windowMs, floor };
+      const history: StoredHistory | null = windowMs === 0 ? null : { ...present.history, windowMs, floor };
       return { ...changeableOf(present), history };
     }, signal);
   }
@@ -43,11 +43,30 @@ export class History {
     );
   }
 
-  /** The Block 0 that was in force at a time, by the clocks of the nodes that made it and the next one. */
+  /** The Block 0 that was in force at a time, by the times at which it and the next one are said to have begun. */
   async readAt(timeMs: number, signal?: AbortSignal): Promise<Block0> {
     const { block0: present } = await this.#options.register.refresh(signal);
     if (timeMs >= present.changedMs) return present;
     const generations = await this.#list(signal);
+    const setBack = present.history?.setBack ?? [];
+    // From one place where times went back to the next they ascend. The last state that began by then is the one.
+    let found: Block0 | undefined;
+    for (let part = setBack.length, to = generations.length; part >= 0 && found === undefined; part--) {
+      const first = part === 0 ? 0 : generations.findIndex((generation) => generation >= (setBack[part - 1] as number));
+      const from = first < 0 ? to : first;
+      found = await this.#readLast(generations.slice(from, to), timeMs, signal);
+      to = from;
+    }
+    if (found !== undefined) return found;
+    throw new SnapshotExpiredError(`The state of ${new Date(timeMs).toISOString()} is not kept. ${advice(present)}`);
+  }
+
+  /** The last of some generations, whose times ascend, that began by a time. */
+  async #readLast(
+    generations: readonly number[],
+    timeMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<Block0 | undefined> {
     let found: Block0 | undefined;
     for (let low = 0, high = generations.length - 1; low <= high; ) {
       const middle = (low + high) >> 1;
@@ -59,8 +78,7 @@ export class History {
         low = middle + 1;
       } else high = middle - 1;
     }
-    if (found !== undefined) return found;
-    throw new SnapshotExpiredError(`The state of ${new Date(timeMs).toISOString()} is not kept. ${advice(present)}`);
+    return found;
   }
 
   async #readKept(generation: number, signal: AbortSignal | undefined): Promise<Block0 | undefined> {

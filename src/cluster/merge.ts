@@ -15,6 +15,7 @@ import type { Block0Change, Block0Register, VersionedBlock0 } from '../root/bloc
 import type { BlockCache } from '../memory/block-cache.ts';
 import type { LoggedCommit, View } from '../table/view.ts';
 import type { StorageDriver } from '../storage/driver.ts';
+import type { StoreClock } from '../storage/store-clock.ts';
 import { putRepeatedly } from '../storage/put-repeatedly.ts';
 import { encodeBlock0 } from '../format/block0.ts';
 import { historyName } from '../format/keys.ts';
@@ -24,6 +25,7 @@ import type { Follower } from './follow.ts';
 import { inlineRoots } from './inline-roots.ts';
 import type { InlinedRoots } from './inline-roots.ts';
 import type { MergeCounters } from './merge-counters.ts';
+import { mergeTime } from './merge-time.ts';
 import { mergeTable } from './merge-table.ts';
 import type { MergedTable, TableMergeContext } from './merge-table.ts';
 
@@ -40,6 +42,7 @@ export interface MergerOptions {
   readonly follower: Follower;
   readonly cache: BlockCache;
   readonly logger: Logger;
+  readonly clock: StoreClock;
   readonly nodeId: number;
   /** The nodes that share write authority once this one has merged, by those that did before. */
   readonly members: (registered: readonly number[]) => readonly number[];
@@ -149,7 +152,7 @@ export class Merger {
     applied: readonly LoggedCommit[],
     { tables, inlined, migrationsAfter }: InlinedRoots,
   ): Promise<boolean> {
-    const { register, members, environment } = this.#options;
+    const { register, members } = this.#options;
     const added = applied.map(({ seq, commit }): AppliedCommit => ({ seq, id: commit.commitId }));
     for (let attempt = 0; attempt < maxReplacements; attempt++) {
       const present: VersionedBlock0 = register.current;
@@ -159,7 +162,7 @@ export class Merger {
       const change: Block0Change = {
         ...changeableOf(block0),
         generation: generation + 1,
-        changedMs: Math.max(Math.floor(environment.now()), block0.changedMs),
+        ...(await mergeTime(block0, this.#options)),
         appliedSeq: added.at(-1)?.seq ?? block0.appliedSeq,
         applied: [...block0.applied, ...added].slice(-appliedListLength),
         tables,

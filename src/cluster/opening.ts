@@ -10,6 +10,7 @@ import type { Block0Register, VersionedBlock0 } from '../root/block0-register.ts
 import { certifyStore } from '../storage/certify.ts';
 import type { CertifiedStore } from '../storage/certify.ts';
 import type { StorageDriver } from '../storage/driver.ts';
+import type { StoreClock } from '../storage/store-clock.ts';
 import type { Role } from './role.ts';
 
 export interface OpeningOptions {
@@ -20,6 +21,7 @@ export interface OpeningOptions {
   readonly logger: Logger;
   readonly nodeId: number;
   readonly role: Role;
+  readonly clock: StoreClock;
 }
 
 export async function openOrCreate(options: OpeningOptions, signal: AbortSignal): Promise<VersionedBlock0> {
@@ -107,13 +109,13 @@ export async function findStrayObject(
   }
 }
 
-function emptyDatabase({ environment, register, nodeId }: OpeningOptions): Block0 {
+function emptyDatabase({ environment, register, nodeId, clock }: OpeningOptions): Block0 {
   return {
     format: block0FormatVersion,
     databaseId: randomUuid(environment),
     revision: 1,
     generation: 0,
-    changedMs: Math.floor(environment.now()),
+    changedMs: Math.floor(clock.now()),
     nonce: register.newNonce(),
     appliedSeq: 0,
     logFloor: 0,

@@ -18,10 +18,12 @@ import { rootId, rootName } from '../format/keys.ts';
 import { changeableOf } from '../root/block0-register.ts';
 import type { Block0Change, Block0Register } from '../root/block0-register.ts';
 import type { StorageDriver } from '../storage/driver.ts';
+import type { StoreClock } from '../storage/store-clock.ts';
 import { putRepeatedly } from '../storage/put-repeatedly.ts';
 
 export interface PinsOptions {
   readonly environment: Environment;
+  readonly clock: StoreClock;
   readonly driver: StorageDriver;
   readonly prefix: string;
   readonly register: Block0Register;
@@ -45,12 +47,12 @@ export class Pins {
 
   /** Pins the state that a Block 0 describes. Throws `SnapshotExpiredError` if it is not retained any more. */
   async pin(block0: Block0, timeToLiveMs: number, signal?: AbortSignal): Promise<StoredSnapshot> {
-    const { environment, register, nodeId } = this.#options;
+    const { environment, clock, register, nodeId } = this.#options;
     const { generation, appliedSeq } = block0;
     const id = rootId(generation, newId(environment, 8));
     if (!isRetained(register.current.block0, generation)) throw gone(generation);
     await this.#storeRoot(id, block0, signal);
-    const createdMs = environment.now();
+    const createdMs = clock.now();
     const pin = { id, generation, appliedSeq, nodeId, createdMs, expiresMs: createdMs + timeToLiveMs };
     await register.update((present) => {
       // Its write may have been carried out although nobody said so.
@@ -73,7 +75,7 @@ export class Pins {
 
   /** Keeps a pin for longer. False if it is gone. */
   async renew(id: string, timeToLiveMs: number, signal?: AbortSignal): Promise<boolean> {
-    const expiresMs = this.#options.environment.now() + timeToLiveMs;
+    const expiresMs = this.#options.clock.now() + timeToLiveMs;
     const block0 = await this.#change(
       id,
       (pin) => (pin.expiresMs === expiresMs ? undefined : { ...pin, expiresMs }),

@@ -56,6 +56,8 @@ export interface StoredSnapshot {
 export interface StoredHistory {
   readonly windowMs: number;
   readonly floor: number;
+  /** Generations whose time is before that of the generation before them, ascending. Absent where there are none. */
+  readonly setBack?: readonly number[];
 }
 
 export interface Block0 {
@@ -65,7 +67,7 @@ export interface Block0 {
   readonly revision: number;
   /** One more with every write that changes a tree root. */
   readonly generation: number;
-  /** When the generation came to be, by the clock of the node that made it; never before the one before it. */
+  /** When the generation came to be, by the store's clock where it tells, else by that of the node that made it. */
   readonly changedMs: number;
   /** Random with every write, so that a writer recognises its own. */
   readonly nonce: string;
@@ -81,6 +83,8 @@ export interface Block0 {
   /** What is collected needs no generation from this one on: all that they reach is there. */
   readonly collected: number;
   readonly history: StoredHistory | null;
+  /** Since when a collector takes the time that its store tells for too late to be true. Absent: none does. */
+  readonly doubtedMs?: number;
   readonly snapshots: readonly StoredSnapshot[];
   /** At most one for each table. */
   readonly migrations: readonly StoredMigration[];
@@ -143,8 +147,8 @@ function isSnapshot(value: unknown): value is StoredSnapshot {
 function isHistory(value: unknown): value is StoredHistory | null {
   if (value === null) return true;
   if (typeof value !== 'object') return false;
-  const { windowMs, floor } = value as Record<string, unknown>;
-  return isCount(windowMs) && isCount(floor);
+  const { windowMs, floor, setBack = [] } = value as Record<string, unknown>;
+  return isCount(windowMs) && isCount(floor) && everyOf(setBack, isCount);
 }
 
 function isInlined(value: unknown): value is { name: string; block: string } {
@@ -193,6 +197,7 @@ function isBlock0(value: Record<string, unknown>): boolean {
     isCount(value['collected']) &&
     value['collected'] <= (generation as number) &&
     isHistory(value['history']) &&
+    (value['doubtedMs'] === undefined || isCount(value['doubtedMs'])) &&
     everyOf(value['snapshots'], isSnapshot) &&
     everyOf(value['migrations'], isStoredMigration) &&
     isConsistent(value['tables'], value['migrations']) &&

@@ -88,6 +88,7 @@ function isBlock0(name: string): boolean {
 export class CapsuleDriver implements StorageDriver {
   readonly name: string;
   readonly certified?: true;
+  readonly storeTimeMs?: () => number | undefined;
   readonly describe?: () => Readonly<Record<string, string>>;
   readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
@@ -108,6 +109,7 @@ export class CapsuleDriver implements StorageDriver {
     if (driver.certified === true) this.certified = true;
     if (driver.removeUploads !== undefined) this.removeUploads = driver.removeUploads.bind(driver);
     if (driver.copy !== undefined && !protection.hasKeys) this.copy = driver.copy.bind(driver);
+    if (driver.storeTimeMs !== undefined) this.storeTimeMs = driver.storeTimeMs.bind(driver);
     if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
     if (driver.presign !== undefined)
       this.presign = protection.hasKeys ? refusePresigning : driver.presign.bind(driver);

@@ -162,6 +162,11 @@ export interface StorageDriver {
    * completed: parts that are no objects yet. For stores that keep such parts. Resolves to how many uploads there were.
    */
   removeUploads?(prefix: string, options: RemoveUploadsOptions): Promise<number>;
+  /**
+   * The store's own time now, in milliseconds since 1970, as its answers have told it without being asked; undefined as long as
+   * they have not. Where there is none, the clock of the process is believed.
+   */
+  storeTimeMs?(): number | undefined;
   /** What the driver knows or has learnt of its store, for reports: for instance how it wants ETags to be written. */
   describe?(): Readonly<Record<string, string>>;
   /** Releases sockets and handles. The driver may be used again afterwards. */

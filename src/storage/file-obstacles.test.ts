@@ -26,6 +26,7 @@ import { FileDriver } from './file.ts';
 import { NodeFileSystem } from './node-file-system.ts';
 import { MAX_WHOLE_BYTES } from './requests.ts';
 
+const pipeMaker = 'mkfifo';
 let folder = '';
 beforeEach(() => {
   folder = mkdtempSync(path.join(tmpdir(), 'store-db-obstacle-'));
@@ -103,7 +104,7 @@ describe.skipIf(process.platform === 'win32')('FileDriver, a symbolic link that 
 
 describe.skipIf(process.platform === 'win32')('FileDriver, a pipe, a device or a socket in place of an object', () => {
   async function withObstacles(check: (key: string) => Promise<void>): Promise<void> {
-    execFileSync('mkfifo', [path.join(folder, 'pipe')]);
+    execFileSync(pipeMaker, [path.join(folder, 'pipe')]);
     symlinkSync('/dev/zero', path.join(folder, 'device'));
     const server = createServer();
     server.listen(path.join(folder, 'socket'));
@@ -143,7 +144,7 @@ describe.skipIf(process.platform === 'win32')('FileDriver, a pipe, a device or a
     const [sub] = readdirSync(folder) as [string];
     const [file] = readdirSync(path.join(folder, sub)) as [string];
     rmSync(path.join(folder, sub, file));
-    execFileSync('mkfifo', [path.join(folder, sub, file)]);
+    execFileSync(pipeMaker, [path.join(folder, sub, file)]);
     expect(await cache.get('key')).toBeUndefined();
     writeFileSync(path.join(folder, 'still-here'), '');
   });

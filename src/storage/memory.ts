@@ -40,6 +40,8 @@ export interface MemoryDriverOptions {
 export class MemoryDriver implements StorageDriver {
   readonly name = 'memory';
   readonly certified = true;
+  /** Only of a clock that it was given: the runtime's own is everybody's. */
+  readonly storeTimeMs?: () => number;
   readonly #environment: Environment;
   readonly #objects = new Map<string, StoredObject>();
   /** Every key, in the order of its UTF-8 bytes. */
@@ -51,6 +53,7 @@ export class MemoryDriver implements StorageDriver {
   /** Makes an empty store. */
   constructor(options: MemoryDriverOptions = {}) {
     this.#environment = options.environment ?? realEnvironment;
+    if (options.environment !== undefined) this.storeTimeMs = () => this.#environment.now();
     this.#etagPrefix = toHex(this.#environment.randomBytes(6));
   }
 

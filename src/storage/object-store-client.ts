@@ -5,12 +5,14 @@
 import { pipeline, Readable, Transform } from 'node:stream';
 import type * as s3Module from '@aws-sdk/client-s3';
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
+import type { Environment } from '../base/env.ts';
 
 /** The SDK's module of S3 commands. */
 export type S3Module = typeof s3Module;
 
 /** Where the bucket is. */
 export interface ClientOptions {
+  readonly environment: Environment;
   readonly endpoint: string | undefined;
   readonly region: string | undefined;
   readonly forcePathStyle: boolean | undefined;
@@ -26,6 +28,8 @@ export interface OpenClient {
   readonly single: S3Client;
   /** What the store calls itself, once it has answered. */
   server(): string | undefined;
+  /** The store's time, by the date of its last answer. */
+  timeMs(): number | undefined;
   /** Closes its sockets, unless they are the caller's. */
   destroy(): void;
 }
@@ -75,16 +79,19 @@ function derivedClient(client: S3Client, change: (stack: S3Client['middlewareSta
   return Object.create(client, { middlewareStack: { value: middlewareStack } }) as S3Client;
 }
 
-function noteServer(stack: S3Client['middlewareStack'], seen: (server: string) => void): void {
+function noteAnswers(
+  stack: S3Client['middlewareStack'],
+  seen: (server: string | undefined, dateMs: number) => void,
+): void {
   stack.add(
     (next) => async (args) => {
       const result = await next(args);
       const { headers } = result.response as { headers?: Record<string, string> };
-      if (headers?.['server'] !== undefined) seen(headers['server']);
+      seen(headers?.['server'], Date.parse(headers?.['date'] ?? ''));
       return result;
     },
     // The last step before the connection: what comes before it makes values, or errors, of the answer.
-    { name: 'noteServer', step: 'deserialize', priority: 'low' },
+    { name: 'noteAnswers', step: 'deserialize', priority: 'low' },
   );
 }
 
@@ -136,10 +143,13 @@ export async function openClient(options: ClientOptions): Promise<OpenClient> {
   const s3 = await import('@aws-sdk/client-s3');
   const { client: given } = options;
   const base = given ?? new s3.S3Client(configOf(options));
-  const opened: { server?: string } = {};
+  const opened: { server?: string; date?: { readonly storeMs: number; readonly atMs: number } } = {};
   const client = derivedClient(base, (stack) => {
     boundAnswers(stack);
-    noteServer(stack, (server) => (opened.server = server));
+    noteAnswers(stack, (server, dateMs) => {
+      if (server !== undefined) opened.server = server;
+      if (Number.isFinite(dateMs)) opened.date = { storeMs: dateMs, atMs: options.environment.monotonicMs() };
+    });
   });
   return {
     s3,
@@ -148,6 +158,10 @@ export async function openClient(options: ClientOptions): Promise<OpenClient> {
     // what to do next (docs/protocol.md, "Commit").
     single: derivedClient(client, replaceRetries),
     server: () => opened.server,
+    timeMs: () => {
+      const { date } = opened;
+      return date === undefined ? undefined : date.storeMs + options.environment.monotonicMs() - date.atMs;
+    },
     destroy: () => {
       if (given === undefined) base.destroy();
     },

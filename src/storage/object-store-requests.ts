@@ -54,6 +54,11 @@ export class ObjectStoreRequests {
     return this.#opened?.server();
   }
 
+  /** The store's time, once it has answered. */
+  get timeMs(): number | undefined {
+    return this.#opened?.timeMs();
+  }
+
   /** The client; loads the SDK at the first call. Rejects with `StorageError`; the next call tries again. */
   async open(): Promise<OpenClient> {
     this.#open ??= openClient(this.#clientOptions).then((opened) => (this.#opened = opened));

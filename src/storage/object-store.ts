@@ -203,6 +203,11 @@ export class ObjectStoreDriver implements StorageDriver {
     }
   }
 
+  /** By the date of its last answer. */
+  storeTimeMs(): number | undefined {
+    return this.#requests.timeMs;
+  }
+
   describe(): Readonly<Record<string, string>> {
     const { bucket, endpoint } = this.#options;
     return {

@@ -119,6 +119,7 @@ function zero(): RequestCounts {
 export class ObservedDriver implements StorageDriver {
   readonly name: string;
   readonly certified?: true;
+  readonly storeTimeMs?: () => number | undefined;
   readonly describe?: () => Readonly<Record<string, string>>;
   readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
@@ -137,6 +138,7 @@ export class ObservedDriver implements StorageDriver {
     // Only there if the driver inside has it: callers ask by looking.
     if (inner.certified === true) this.certified = true;
     if (inner.removeUploads !== undefined) this.removeUploads = inner.removeUploads.bind(inner);
+    if (inner.storeTimeMs !== undefined) this.storeTimeMs = inner.storeTimeMs.bind(inner);
     if (inner.describe !== undefined) this.describe = inner.describe.bind(inner);
     if (inner.presign !== undefined) {
       this.presign = (key, presignOptions) => this.#presign(key, presignOptions);

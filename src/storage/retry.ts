@@ -43,6 +43,7 @@ const slowBytesPerMs = 500;
 export class RetryingDriver implements StorageDriver {
   readonly name: string;
   readonly certified?: true;
+  readonly storeTimeMs?: () => number | undefined;
   readonly describe?: () => Readonly<Record<string, string>>;
   readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
@@ -65,6 +66,7 @@ export class RetryingDriver implements StorageDriver {
     this.#onWrite = options.onWrite;
     if (driver.certified === true) this.certified = true;
     if (driver.removeUploads !== undefined) this.removeUploads = driver.removeUploads.bind(driver);
+    if (driver.storeTimeMs !== undefined) this.storeTimeMs = driver.storeTimeMs.bind(driver);
     if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
     if (driver.presign !== undefined) this.presign = driver.presign.bind(driver);
     const copy = driver.copy?.bind(driver);

@@ -25,6 +25,7 @@ export interface ConnectedProcess {
 export class ConnectedDriver implements StorageDriver {
   readonly name: string;
   readonly certified?: true;
+  readonly storeTimeMs?: () => number | undefined;
   readonly describe?: () => Readonly<Record<string, string>>;
   readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
@@ -37,6 +38,7 @@ export class ConnectedDriver implements StorageDriver {
     this.#driver = driver;
     this.#process = process;
     if (driver.certified === true) this.certified = true;
+    if (driver.storeTimeMs !== undefined) this.storeTimeMs = driver.storeTimeMs.bind(driver);
     if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
     const removeUploads = driver.removeUploads?.bind(driver);
     if (removeUploads !== undefined) {

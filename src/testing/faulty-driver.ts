@@ -71,6 +71,7 @@ function failureBefore(fault: FaultKind | undefined, key: string): StorageError 
 export class FaultyDriver implements StorageDriver {
   readonly name: string;
   readonly certified?: true;
+  readonly storeTimeMs?: () => number | undefined;
   readonly describe?: () => Readonly<Record<string, string>>;
   readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
@@ -91,6 +92,7 @@ export class FaultyDriver implements StorageDriver {
     this.#environment = options.environment ?? realEnvironment;
     this.#random = new SeededRandom(options.seed ?? 1);
     if (driver.certified === true) this.certified = true;
+    if (driver.storeTimeMs !== undefined) this.storeTimeMs = driver.storeTimeMs.bind(driver);
     if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
     if (driver.removeUploads !== undefined) this.removeUploads = driver.removeUploads.bind(driver);
     if (driver.presign !== undefined) this.presign = driver.presign.bind(driver);

@@ -49,6 +49,9 @@ interface Landed {
 
 const tables: ReadonlySet<string> = new Set(schemas.map(({ name }) => name));
 
+/** What wall clocks show when virtual time begins. */
+const simulatedStartMs = 1_700_000_000_000;
+
 export class Ledger {
   readonly blobs: BlobLedger;
   /** Undefined: there is no table in several versions. */
@@ -173,6 +176,10 @@ export class Ledger {
     if (block0.logFloor < before.logFloor) fail('its floor went down');
     if (block0.collected < before.collected) fail('what was collected is called kept');
     const same = block0.generation === before.generation;
+    // A node's own clock counts as long as it differs by less.
+    if (!same && block0.changedMs > simulatedStartMs + this.#nowMs() + 6000)
+      fail('its generation begins in the future');
+    if (!same && block0.changedMs < before.changedMs) fail('its generation begins before the one before it');
     if (!same && block0.generation !== before.generation + 1) fail('it skipped a generation');
     if (same && block0.appliedSeq !== before.appliedSeq) fail('commits were applied without a new generation');
     if (block0.appliedSeq < before.appliedSeq) fail(`applied commits went back from ${before.appliedSeq}`);

@@ -32,6 +32,7 @@ function conditionText(condition: PutCondition): string {
 export class WatchedDriver implements StorageDriver {
   readonly name = 'watched';
   readonly certified?: true;
+  readonly storeTimeMs?: () => number | undefined;
   readonly #driver: StorageDriver;
   readonly #hooks: RequestHooks;
   #requests = 0;
@@ -40,6 +41,7 @@ export class WatchedDriver implements StorageDriver {
     this.#driver = driver;
     this.#hooks = hooks;
     if (driver.certified === true) this.certified = true;
+    if (driver.storeTimeMs !== undefined) this.storeTimeMs = driver.storeTimeMs.bind(driver);
   }
 
   get(key: string, options?: GetOptions): Promise<GetResult> {

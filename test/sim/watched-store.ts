@@ -45,6 +45,10 @@ export class WatchedStore implements StorageDriver {
     this.#memory = new MemoryDriver({ environment: options.environment });
   }
 
+  storeTimeMs(): number {
+    return this.#options.environment.now();
+  }
+
   #nameOf(key: string): string {
     const start = `${this.#options.prefix}/`;
     return key.startsWith(start) ? key.slice(start.length) : key;

@@ -22,9 +22,17 @@ export const gc: Command = command({
     'dry-run': { type: 'boolean', default: false, describe: 'Delete nothing, and list what would be deleted and why' },
     'grace-hours': { type: 'number', describe: 'Leave blobs alone that were uploaded since; default 24' },
     'log-hours': { type: 'number', describe: 'Keep merged commits for so long; default 1' },
+    'trust-clock': {
+      type: 'boolean',
+      default: false,
+      describe: 'End snapshots and history although the clock is more than a day after the last write',
+    },
     ...yesOption,
   },
-  run: async (session, { database, 'dry-run': dryRun, 'grace-hours': grace, 'log-hours': log, yes }) => {
+  run: async (
+    session,
+    { database, 'dry-run': dryRun, 'grace-hours': grace, 'log-hours': log, 'trust-clock': trustClock, yes },
+  ) => {
     const { terminal, signal } = session;
     const graceMs = hours('grace-hours', grace);
     const logRetentionMs = hours('log-hours', log);
@@ -36,6 +44,7 @@ export const gc: Command = command({
     await using opened = await session.openAt(place, 'writer', { onRequest: () => progress.set(++requests) });
     const report = await opened.db.gc({
       dryRun,
+      trustClock,
       signal,
       ...(graceMs !== undefined && { graceMs }),
       ...(logRetentionMs !== undefined && { logRetentionMs }),
