@@ -1,4 +1,5 @@
 /** Options and arguments of calls, and their checks. */
+import { isDate } from './base/brands.ts';
 import { InvalidOptionError } from './base/errors.ts';
 import type { CommitRef } from './cluster/fate.ts';
 import { describeValue, isUuid } from './format/values.ts';
@@ -50,7 +51,7 @@ export function checkCommit(commit: unknown): CommitRef {
 }
 
 export function isTime(value: unknown): boolean {
-  return value instanceof Date && !Number.isNaN(value.getTime());
+  return isDate(value) && !Number.isNaN(value.getTime());
 }
 
 export function checkSnapshotOptions(options: SnapshotOptions): {

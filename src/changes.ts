@@ -2,6 +2,7 @@
 import type { Environment } from './base/env.ts';
 import { ChangesExpiredError, NotStartedError } from './base/errors.ts';
 import { Pacer } from './base/pacer.ts';
+import { anySignal, newAbortController } from './base/signals.ts';
 import { abortedError } from './base/until-aborted.ts';
 import { systemSchemas } from './blob/blob-tables.ts';
 import type { CallOptions } from './call-options.ts';
@@ -147,9 +148,9 @@ class FeedIterator implements AsyncIterableIterator<CommittedChanges, undefined>
     this.#environment = options.environment;
     this.#outer = options.signal;
     this.#versionOf = options.versionOf;
-    this.#controller = new AbortController();
+    this.#controller = newAbortController();
     const { signal } = this.#controller;
-    const either = options.signal === undefined ? signal : AbortSignal.any([signal, options.signal]);
+    const either = options.signal === undefined ? signal : anySignal(signal, options.signal);
     this.#feed = options.open(options.after, options.engine.untilClosed(either));
   }
 

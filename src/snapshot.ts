@@ -1,4 +1,5 @@
 /** A state of the database that stays as it is, for as long as it is held. */
+import { isPromise } from './base/brands.ts';
 import { BlobReference } from './blob/blob-reference.ts';
 import type { BlobStore } from './blob/blob-store.ts';
 import type { HeldSnapshot } from './care/held-snapshot.ts';
@@ -58,7 +59,7 @@ class SnapshotHost implements QueryHost {
     this.#instance.running('A query');
     this.#held.check();
     const state = this.#instance.bridge.stateOf(this.#held.view, table);
-    return state instanceof Promise ? state.catch((error: unknown) => this.#refuse(error)) : state;
+    return isPromise(state) ? state.catch((error: unknown) => this.#refuse(error)) : state;
   }
 
   /** What the state is made of is gone only if the snapshot has ended. */

@@ -2,6 +2,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Environment, Timer } from './env.ts';
 import { DeadlineExceededError, StorageError } from './errors.ts';
+import { newAbortController, ownSignal } from './signals.ts';
 import { abortedError } from './until-aborted.ts';
 
 /** So many deadlines may have the same signal, one after the other: listeners that were forgotten on it do not pile up. */
@@ -19,7 +20,7 @@ export class SignalPool {
   readonly #uses = new WeakMap<AbortController, number>();
 
   take(): AbortController {
-    return this.#spares.pop() ?? new AbortController();
+    return this.#spares.pop() ?? newAbortController();
   }
 
   /** To be called once nothing is under way any more that has the signal. */
@@ -44,8 +45,9 @@ export class Deadline {
    * `what` names the call in the error, for instance `flush()`. Release it with {@link clear}. `pool`: where its signal
    * is from, for calls that are made by the thousand.
    */
-  constructor(environment: Environment, what: string, timeoutMs: number, outer?: AbortSignal, pool?: SignalPool) {
-    const controller = pool?.take() ?? new AbortController();
+  constructor(environment: Environment, what: string, timeoutMs: number, given?: AbortSignal, pool?: SignalPool) {
+    const outer = given && ownSignal(given);
+    const controller = pool?.take() ?? newAbortController();
     this.#controller = controller;
     this.#pool = pool;
     this.signal = controller.signal;
@@ -59,8 +61,6 @@ export class Deadline {
       );
     }, timeoutMs);
     if (outer === undefined) return;
-    // One signal may end any number of calls: no leak that anyone need be warned of.
-    setMaxListeners(0, outer);
     if (outer.aborted) this.#onAbort();
     else outer.addEventListener('abort', this.#onAbort, { once: true });
   }

@@ -6,6 +6,17 @@
  * decide who tries.
  */
 import { randomFillSync } from 'node:crypto';
+import { performance as runtimePerformance } from 'node:perf_hooks';
+import * as timers from 'node:timers';
+
+/**
+ * The runtime's own functions, taken once. Fake timers, as tests of applications use them, stand in their places until they
+ * are told to go on: a request that waits for one would wait for ever.
+ */
+const { setTimeout, clearTimeout, setImmediate } = timers;
+const { now } = Date;
+const monotonicMs = runtimePerformance.now.bind(runtimePerformance);
+const { random } = Math;
 
 /** A pending timer, as returned by {@link Environment.setTimer}. */
 export interface Timer {
@@ -42,10 +53,10 @@ let poolAt = pool.length;
 
 class RealEnvironment implements Environment {
   now(): number {
-    return Date.now();
+    return now();
   }
   monotonicMs(): number {
-    return performance.now();
+    return monotonicMs();
   }
   setTimer(callback: () => void, delayMs: number, options?: TimerOptions): Timer {
     const handle = setTimeout(callback, delayMs);
@@ -70,7 +81,7 @@ class RealEnvironment implements Environment {
     return bytes;
   }
   random(): number {
-    return Math.random();
+    return random();
   }
   yieldToEventLoop(): Promise<void> {
     return new Promise((resolve) => {
@@ -81,6 +92,11 @@ class RealEnvironment implements Environment {
 
 /** The runtime's own clock, timers and randomness. */
 export const realEnvironment: Environment = new RealEnvironment();
+
+/** By how much a fake clock that stands in the place of the runtime's is behind it; about 0 where there is none. */
+export function fakedByMs(): number {
+  return now() - Date.now();
+}
 
 /** Resolves after `delayMs` milliseconds, or rejects with the signal's reason as soon as it is aborted. */
 export function sleep(environment: Environment, delayMs: number, signal?: AbortSignal): Promise<void> {

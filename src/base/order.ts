@@ -3,6 +3,7 @@
  * point, booleans false first, bytes bytewise. JavaScript's `<` on strings compares UTF-16 code units, which is a
  * different order (U+FFFF against U+10000), so no other code compares strings with it.
  */
+import { isBytes } from './brands.ts';
 import { compareBytes } from './bytes.ts';
 
 /** Compares two strings by Unicode code point, which is also the order of their UTF-8 bytes. */
@@ -28,8 +29,9 @@ export function compareValues(a: OrderedValue, b: OrderedValue): number {
   if (a === null) return b === null ? 0 : -1;
   if (b === null) return 1;
   if (typeof a === 'string') return compareStrings(a, b as string);
-  if (a instanceof Date) return a.getTime() - (b as Date).getTime();
-  if (a instanceof Uint8Array) return compareBytes(a, b as Uint8Array);
+  if (typeof a === 'object') {
+    return isBytes(a) ? compareBytes(a, b as Uint8Array) : a.getTime() - (b as Date).getTime();
+  }
   // Numbers, bigints (mixed comparisons are exact in JavaScript) and booleans.
   const x = a as number;
   const y = b as number;

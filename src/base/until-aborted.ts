@@ -1,7 +1,7 @@
 /** Giving up on work that goes on: what several callers share, or what must not be cut short, such as a merge. */
 
-import { setMaxListeners } from 'node:events';
 import { AbortedError } from './errors.ts';
+import { ownSignal } from './signals.ts';
 
 /** What a call rejects with that its signal has ended; `what` names it. */
 export function abortedError(what: string, cause: unknown): AbortedError {
@@ -9,10 +9,9 @@ export function abortedError(what: string, cause: unknown): AbortedError {
 }
 
 /** The outcome of `work`, or the signal's reason as soon as it is aborted. */
-export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return work;
-  // One signal may end any number of calls: no leak that anyone need be warned of.
-  setMaxListeners(0, signal);
+export async function untilAborted<T>(work: Promise<T>, outer: AbortSignal | undefined): Promise<T> {
+  if (outer === undefined) return work;
+  const signal = ownSignal(outer);
   let onAbort: (() => void) | undefined;
   const aborted = new Promise<never>((_, reject) => {
     onAbort = () => reject(signal.reason as Error);

@@ -2,6 +2,7 @@
  * Folds a batch's operations on one table into one row per key, as it is after them, on top of a table's state: an
  * update is resolved to the whole row, and operations that contradict what is there are rejected.
  */
+import { isPromise } from '../base/brands.ts';
 import { copyRange } from '../base/bytes.ts';
 import { DuplicateKeyError, RowNotFoundError } from '../base/errors.ts';
 import { appendNullRow, copyField, copyRow } from '../format/row-encode.ts';
@@ -93,7 +94,7 @@ export class FoldedChanges implements ChangeStream {
         continue;
       }
       const found = this.#found(from);
-      if (found instanceof Promise) {
+      if (isPromise(found)) {
         this.#lookAhead();
         return found.then((hit) => (this.#fold(from, to, hit) ? undefined : this.advance()));
       }
@@ -140,7 +141,7 @@ export class FoldedChanges implements ChangeStream {
       if (this.#needsLookup(this.#order[at] as number)) {
         const found = this.#lookup(at);
         // Should one fail, the others are still under way: their failures are not to go unhandled.
-        if (found instanceof Promise) found.catch(() => undefined);
+        if (isPromise(found)) found.catch(() => undefined);
         this.#ahead.set(at, found);
       }
       at = this.#endOfKey(at);

@@ -1,4 +1,5 @@
 /** Folded rows that are shown to the blobs' bookkeeping as they pass. */
+import { isPromise } from '../base/brands.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import type { ChangeStream } from '../tree/write.ts';
 import type { BlobChanges } from './blob-changes.ts';
@@ -48,7 +49,7 @@ export class ObservedChanges implements ChangeStream {
 
   advance(): void | Promise<void> {
     const advanced = this.#folded.advance();
-    if (advanced instanceof Promise) return advanced.then(() => this.#observe());
+    if (isPromise(advanced)) return advanced.then(() => this.#observe());
     this.#observe();
     return undefined;
   }

@@ -7,6 +7,7 @@
  * that state, and the other rows of the flush. Values are compared whole, however little of them keys hold; those in
  * which a field is null agree with none.
  */
+import { isPromise } from '../base/brands.ts';
 import { ByteWriter, compareRanges, prefixEnd } from '../base/bytes.ts';
 import { hashOf } from '../base/hash.ts';
 import { UniqueIndexError } from '../base/unique-index-error.ts';
@@ -140,8 +141,8 @@ export class UniqueCheck {
     if ((marks & rowDeletedFlag) !== 0) return;
     // An update has looked its row up, which is at hand then. Others are not read for this.
     const stored = (marks & rowUpdatedFlag) === 0 ? undefined : this.#state.lookup(key.subarray(start, end));
-    if (stored instanceof Promise) stored.catch(() => undefined);
-    const isAtHand = stored !== undefined && !(stored instanceof Promise);
+    if (isPromise(stored)) stored.catch(() => undefined);
+    const isAtHand = stored !== undefined && !isPromise(stored);
     for (const values of this.#values) {
       if (isAtHand) values.addOver(row, source, base, stored);
       else values.add(row, source, base);

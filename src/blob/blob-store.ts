@@ -2,6 +2,7 @@
  * Blobs as objects: exactly their bytes, under a random name, created once. Their checksums are in the database, one
  * for every chunk, so that a range can be verified without reading the rest.
  */
+import { isBytes } from '../base/brands.ts';
 import { checksum } from '../base/checksum.ts';
 import { BlobNotFoundError, CorruptionError, NotSupportedError } from '../base/errors.ts';
 import { blobName } from '../format/keys.ts';
@@ -59,7 +60,7 @@ async function* observed(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   for await (const piece of source) {
     const bytes = typeof piece === 'string' ? Buffer.from(piece, 'utf8') : piece;
-    if (!(bytes instanceof Uint8Array)) throw new TypeError('A blob stream must give bytes or strings');
+    if (!isBytes(bytes)) throw new TypeError('A blob stream must give bytes or strings');
     sums.add(bytes);
     yield bytes;
   }
@@ -90,9 +91,9 @@ export class BlobStore {
   async upload(reference: string, value: BlobValue, signal?: AbortSignal): Promise<BlobRecord> {
     const sums = new ChunkChecksums();
     const { source, contentType } = value;
-    if (source instanceof Uint8Array) sums.add(source);
+    if (isBytes(source)) sums.add(source);
     const options = { if: 'absent', contentType, ...(signal === undefined ? {} : { signal }) } as const;
-    const body = source instanceof Uint8Array ? bodyOf(source) : observed(value.read(), sums);
+    const body = isBytes(source) ? bodyOf(source) : observed(value.read(), sums);
     await this.#driver.put(this.#key(reference), body, options);
     return { sizeBytes: sums.sizeBytes, contentType, checksums: sums.finish() };
   }

@@ -1,4 +1,5 @@
 /** The system tables that say which blobs there are, whose they are, and which of them no row refers to any more. */
+import { isBytes } from '../base/brands.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { blobName } from '../format/keys.ts';
 import { Types } from '../format/types.ts';
@@ -56,7 +57,7 @@ export function checkBlobRecord(reference: string, row: Readonly<Record<string, 
     Number.isSafeInteger(sizeBytes) &&
     (sizeBytes as number) >= 0 &&
     typeof contentType === 'string' &&
-    checksums instanceof Uint8Array &&
+    isBytes(checksums) &&
     checksums.length === Math.ceil((sizeBytes as number) / blobChunkBytes) * 4;
   if (!isRecord) throw new CorruptionError(blobName(reference), 'What the database says of the blob cannot be');
   return { sizeBytes: sizeBytes as number, contentType, checksums };

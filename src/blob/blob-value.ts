@@ -1,4 +1,5 @@
 /** What `db.Blob()` returns: data on its way into a blob field. */
+import { isBytes } from '../base/brands.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../format/values.ts';
 
@@ -48,7 +49,7 @@ export class BlobValue {
     this.contentType = contentType;
     if (typeof data === 'string') this.source = Buffer.from(data, 'utf8');
     // Not slice(), which gives a view of a Buffer.
-    else if (data instanceof Uint8Array) this.source = new Uint8Array(data);
+    else if (isBytes(data)) this.source = new Uint8Array(data);
     else if (isStream(data)) this.source = data;
     else {
       const allowed = 'a Buffer, Uint8Array, string, or a readable stream of bytes';
@@ -71,7 +72,7 @@ export class BlobValue {
    * @hidden
    */
   async *read(): AsyncGenerator<Uint8Array | string, void, undefined> {
-    if (this.source instanceof Uint8Array) {
+    if (isBytes(this.source)) {
       yield this.source;
       return;
     }

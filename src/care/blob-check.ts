@@ -2,6 +2,7 @@
  * The check of blobs: every reference in a row is listed in `_blobs` with that row as its owner, every record's owner
  * refers back, no blob is listed as deleted as well, and every object is there, with the size and checksums of its record.
  */
+import { isBytes } from '../base/brands.ts';
 import { BlobNotFoundError, isUnreadable } from '../base/errors.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import { blobsSchema, checkBlobRecord, deletedBlobsSchema } from '../blob/blob-tables.ts';
@@ -119,7 +120,7 @@ export class BlobCheck {
   async #refersBack(view: View, blob: string, { table, key, field }: Owner): Promise<boolean> {
     const state = typeof table === 'string' ? view.table(table) : undefined;
     const own = state?.shape.blobFields.find(({ name }) => name === field);
-    if (state === undefined || own === undefined || !(key instanceof Uint8Array)) return false;
+    if (state === undefined || own === undefined || !isBytes(key)) return false;
     const row = await this.#lookup(state.shape.name, () => state.lookup(key));
     if (row === 'unreadable') return true;
     return row !== undefined && readField(row.source, row.base, own) === blob;
@@ -195,11 +196,11 @@ export class BlobCheck {
 }
 
 function isKey(value: unknown, key: Uint8Array): boolean {
-  return value instanceof Uint8Array && compareBytes(value, key) === 0;
+  return isBytes(value) && compareBytes(value, key) === 0;
 }
 
 function ownerText(view: View, { table, key, field }: Owner): string {
   const shape = typeof table === 'string' ? view.table(table)?.shape : undefined;
-  if (shape === undefined || !(key instanceof Uint8Array)) return `a row of table '${String(table)}'`;
+  if (shape === undefined || !isBytes(key)) return `a row of table '${String(table)}'`;
   return `field '${String(field)}' of ${rowText(shape, key)}`;
 }

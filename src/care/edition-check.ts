@@ -2,6 +2,7 @@
  * The check of an edition of an index on a function: every entry is of a row of its base and, where the function is
  * registered here in that version, the one that the function makes; where all are made, there are as many as rows.
  */
+import { isPromise } from '../base/brands.ts';
 import { ByteWriter, compareBytes } from '../base/bytes.ts';
 import { isUnreadable } from '../base/errors.ts';
 import { MalformedKey } from '../format/ordered-key.ts';
@@ -91,7 +92,7 @@ class EditionCheck {
         add('is of a row whose turn has not come');
       }
       const found = base.lookup(primaryKey);
-      const row = found instanceof Promise ? await found : found;
+      const row = isPromise(found) ? await found : found;
       if (row === undefined) {
         add('names a row that does not exist');
         return;

@@ -16,6 +16,7 @@ import { CorruptionError, StorageError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import { Pacer } from '../base/pacer.ts';
 import { newId } from '../base/ids.ts';
+import { newAbortController } from '../base/signals.ts';
 import { deletedBlobsSchema } from '../blob/blob-tables.ts';
 import { prepareMember } from '../batch/prepare.ts';
 import type { PrepareOptions } from '../batch/prepare.ts';
@@ -333,7 +334,7 @@ export class Collector {
     this.#condemned = verdicts.condemned.length;
     if (dryRun || verdicts.deleted.length + verdicts.condemned.length === 0) return;
     await append({
-      signal: signal ?? new AbortController().signal,
+      signal: signal ?? newAbortController().signal,
       sizeBytes: 64 * (verdicts.deleted.length + verdicts.condemned.length),
       prepare: async (view) => {
         const { operations, condemned } = await blobOperations(verdicts, view, environment);

@@ -2,6 +2,7 @@
  * The check of one table: its rows decode and stand under their own keys, every index holds exactly the entries that the
  * rows imply, and what pending commits hold is whole.
  */
+import { isPromise } from '../base/brands.ts';
 import { ByteWriter, compareBytes } from '../base/bytes.ts';
 import { MalformedKey } from '../format/ordered-key.ts';
 import type { Node } from '../format/node.ts';
@@ -232,7 +233,7 @@ export class TableCheck {
       try {
         const primaryKey = entry.subarray(endOfValues(entry, index));
         const found = tree.lookup(primaryKey);
-        const row = found instanceof Promise ? await found : found;
+        const row = isPromise(found) ? await found : found;
         if (row === undefined) {
           add('names a row that does not exist');
           continue;

@@ -1,5 +1,6 @@
 /** Nodes of trees and commits as plain values, for people to read. */
 import type { StoredSchema } from '../format/stored-schema.ts';
+import { isError } from '../base/brands.ts';
 import { BlockKind } from '../format/block.ts';
 import type { Commit } from '../format/commit.ts';
 import type { Node } from '../format/node.ts';
@@ -44,7 +45,7 @@ function keyText(key: Uint8Array, types: KeyTypes | undefined): unknown {
       at = end;
     }
   } catch (error) {
-    if (!(error instanceof MalformedKey) && !(error instanceof RangeError)) throw error;
+    if (!(error instanceof MalformedKey) && !(isError(error) && error.name === 'RangeError')) throw error;
     values.push(hex(at));
   }
   return types.length === 1 ? values[0] : values;

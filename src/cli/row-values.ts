@@ -2,6 +2,7 @@
  * Values of rows as text that gives them back exactly, by the type of their field: what exports write and imports read,
  * and what conditions on the command line are.
  */
+import { isBytes, isDate } from '../base/brands.ts';
 import { isBase64 } from '../format/stored-root.ts';
 import { bigintBounds, isTypeId, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
@@ -20,9 +21,8 @@ export function toJson(typeId: TypeId, value: unknown): unknown {
     const number = Number(value);
     return Number.isSafeInteger(number) ? number : String(value);
   }
-  if (value instanceof Date) return value.toISOString();
-  if (value instanceof Uint8Array)
-    return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64');
+  if (isDate(value)) return value.toISOString();
+  if (isBytes(value)) return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64');
   if (isFloat(typeId) && typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))) {
     // JSON has neither infinities nor, as JavaScript writes it, a zero with a sign.
     return Object.is(value, -0) ? '-0' : String(value);

@@ -2,10 +2,10 @@
  * The running parts of an opened database, wired together: the register, the follower of the log, the writer to it,
  * the merger and its turns.
  */
-import { setMaxListeners } from 'node:events';
 import { withinDeadline } from '../base/deadline.ts';
 import type { Deadline, SignalPool } from '../base/deadline.ts';
 import { sleep } from '../base/env.ts';
+import { anySignal, newAbortController } from '../base/signals.ts';
 import { abortedError, untilAborted } from '../base/until-aborted.ts';
 import {
   ContentionError,
@@ -83,7 +83,7 @@ export class Engine implements TurnHost {
   readonly #freshness: Freshness;
   readonly #turns: Turns;
   readonly #leftovers: Leftovers;
-  readonly #stopping = new AbortController();
+  readonly #stopping = newAbortController();
   /** What else is under way. */
   readonly #work = new Set<Promise<unknown>>();
 
@@ -196,10 +196,7 @@ export class Engine implements TurnHost {
 
   /** Aborted with a call's own signal, and when the engine is closed. */
   untilClosed(signal: AbortSignal | undefined): AbortSignal {
-    const either = AbortSignal.any(signal === undefined ? [this.stopping] : [this.stopping, signal]);
-    // Many requests at once listen: no leak that anyone need be warned of.
-    setMaxListeners(0, either);
-    return either;
+    return anySignal(this.stopping, signal);
   }
 
   /** Opens or creates the database and begins to take turns. */

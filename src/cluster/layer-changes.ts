@@ -1,4 +1,5 @@
 /** The rows that unmerged commits have changed, as a stream of changes to a table's tree. */
+import { isPromise } from '../base/brands.ts';
 import { isDeleted } from '../table/merged-cursor.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RunCursor } from '../tree/cursor.ts';
@@ -49,7 +50,7 @@ export class LayerChanges implements ChangeStream {
       return undefined;
     }
     const moved = this.#cursor.next();
-    if (moved instanceof Promise) return moved.then((more) => this.#take(more));
+    if (isPromise(moved)) return moved.then((more) => this.#take(more));
     this.#take(moved);
     return undefined;
   }

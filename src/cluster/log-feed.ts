@@ -16,6 +16,7 @@ import {
   InvalidOptionError,
   StorageError,
 } from '../base/errors.ts';
+import { newAbortController } from '../base/signals.ts';
 import { commitName } from '../format/keys.ts';
 import type { LoggedCommit } from '../table/view.ts';
 import type { Engine } from './engine.ts';
@@ -131,7 +132,7 @@ export class LogFeed {
   /** Waits until the view moves on, and looks by itself where the instance does so less often than at every interval. */
   async #wait(): Promise<void> {
     const { engine, environment, intervalMs, polling } = this.#options;
-    const woken = new AbortController();
+    const woken = newAbortController();
     const wake = (): void => woken.abort();
     this.#signal.addEventListener('abort', wake, { once: true });
     const ignore = engine.follower.watch((news) => {

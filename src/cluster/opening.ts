@@ -1,4 +1,5 @@
 /** Opens the database under a prefix, or creates it where there is nothing at all (docs/protocol.md, "Opening"). */
+import { isError } from '../base/brands.ts';
 import type { Environment } from '../base/env.ts';
 import { NotADatabaseError, StorageError, UnsafeStoreError } from '../base/errors.ts';
 import { randomUuid } from '../base/ids.ts';
@@ -80,7 +81,7 @@ function uncertified({ driver, prefix }: OpeningOptions, { certification, failur
   const needed = ['read', 'write', 'list'] as const;
   const forbidden = needed.filter((permission) => permissions[permission] === 'forbidden');
   const untold = checks.find(({ status }) => status === 'skipped')?.detail ?? '';
-  const why = failure instanceof Error ? failure.message : untold;
+  const why = isError(failure) ? failure.message : untold;
   const what =
     forbidden.length > 0
       ? `the credentials are not allowed to ${forbidden.join(' and ')} there`

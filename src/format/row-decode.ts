@@ -1,4 +1,5 @@
 /** Row bytes to values: one field at a time, or a whole row as a fresh plain object. */
+import { isError } from '../base/brands.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { readLatin1, readShortAscii, readUtf8, shortTextBytes } from '../base/text.ts';
 import { inlineBytes, nonAsciiFlag } from './row-layout.ts';
@@ -55,7 +56,7 @@ function readJson(source: RowSource, at: number, field: LayoutField): unknown {
   try {
     return JSON.parse(readText(source, at, field));
   } catch (error) {
-    if (error instanceof SyntaxError) corrupt(source, field, 'text that is not JSON');
+    if (isError(error) && error.name === 'SyntaxError') corrupt(source, field, 'text that is not JSON');
     throw error;
   }
 }

@@ -3,6 +3,7 @@
  * A value that a type cannot hold is refused, never bent: nothing is truncated, wrapped or coerced. (float32 is the
  * one type that rounds, to the nearest float32, since that is what it is for.)
  */
+import { isBytes, isDate, isPlainObject } from '../base/brands.ts';
 import type { OrderedValue } from '../base/order.ts';
 import { bigintBounds, integerBounds, typeName, Types } from './types.ts';
 import type { TypeId } from './types.ts';
@@ -29,10 +30,10 @@ export function describeValue(value: unknown): string {
   if (typeof value === 'bigint') return isLong(value) ? 'a bigint of more than 77 digits' : `${value}n`;
   if (typeof value === 'symbol') return 'a symbol';
   if (typeof value === 'function') return 'a function';
-  if (value instanceof Date) {
+  if (isDate(value)) {
     return Number.isNaN(value.getTime()) ? 'an invalid Date' : `the Date ${value.toISOString()}`;
   }
-  if (value instanceof Uint8Array) return `${value.length} bytes`;
+  if (isBytes(value)) return `${value.length} bytes`;
   if (Array.isArray(value)) return 'an array';
   if (typeof value === 'object' && value !== null) return 'an object';
   return String(value);
@@ -97,7 +98,7 @@ export function normalizeValue(typeId: TypeId, value: unknown): Exclude<OrderedV
     case Types.boolean:
       return typeof value === 'boolean' ? value : problem(typeId, value, 'true and false');
     case Types.timestamp:
-      if (!(value instanceof Date) || Number.isNaN(value.getTime())) problem(typeId, value, 'valid Dates');
+      if (!isDate(value) || Number.isNaN(value.getTime())) problem(typeId, value, 'valid Dates');
       return value;
     case Types.json:
       return encodeJson(value);
@@ -106,7 +107,7 @@ export function normalizeValue(typeId: TypeId, value: unknown): Exclude<OrderedV
       if (typeof value !== 'string' || !uuidPattern.test(value)) problem(typeId, value, 'UUID strings');
       return value.toLowerCase();
     case Types.bytes:
-      return value instanceof Uint8Array ? value : problem(typeId, value, 'a Buffer or Uint8Array');
+      return isBytes(value) ? value : problem(typeId, value, 'a Buffer or Uint8Array');
     default:
       return checkNumber(typeId, value);
   }
@@ -138,13 +139,12 @@ function checkJson(value: unknown, depth: number): void {
       throw new ValueProblem('JSON cannot hold an array with named fields');
     return;
   }
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== null) {
+  if (!isPlainObject(value)) {
     throw new ValueProblem('JSON holds plain objects only: an instance of a class would not read back as it was');
   }
   if (Object.getOwnPropertySymbols(value).length > 0) throw new ValueProblem('JSON cannot hold symbol keys');
   for (const key of Object.keys(value)) {
-    const inner = (value as Record<string, unknown>)[key];
+    const inner = value[key];
     if (inner === undefined) throw new ValueProblem(`JSON cannot hold undefined (at '${key}'): leave the key out`);
     checkJson(inner, depth + 1);
   }

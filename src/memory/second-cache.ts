@@ -4,9 +4,11 @@
  * under that name.
  */
 import { createHash } from 'node:crypto';
+import { isBytes, messageOf } from '../base/brands.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
+import { newAbortController } from '../base/signals.ts';
 import type { CacheDriver } from '../storage/cache-driver.ts';
 
 export interface SecondCacheOptions {
@@ -61,7 +63,7 @@ export class SecondCache {
     const key = this.#key(name);
     const sealed = await this.#attempt(async () => {
       const answer = await driver.get(key);
-      if (answer === undefined || answer === null || answer instanceof Uint8Array) return answer ?? undefined;
+      if (answer === undefined || answer === null || isBytes(answer)) return answer ?? undefined;
       throw new TypeError('get() of a cache driver gives bytes, as a Uint8Array, or undefined');
     });
     if (sealed === undefined) return undefined;
@@ -94,7 +96,7 @@ export class SecondCache {
 
   /** What a call gives; undefined if it failed, or took too long. */
   async #attempt<T>(call: () => Promise<T>): Promise<T | undefined> {
-    const answered = new AbortController();
+    const answered = newAbortController();
     const late = sleep(this.#options.environment, patienceMs, answered.signal).then(() => {
       throw new Error(`no answer within ${patienceMs} ms`);
     });
@@ -124,7 +126,7 @@ export class SecondCache {
     this.#pauseMs = isNew ? firstPauseMs : Math.min(longestPauseMs, this.#pauseMs * 2);
     this.#pausedUntilMs = environment.monotonicMs() + this.#pauseMs;
     if (!isNew) return;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     logger.warn(`The cache driver failed and is passed over for a while: ${reason}`, { error });
   }
 

@@ -5,6 +5,7 @@
  *
  * States are made once for each state of the truth, step by step: what a commit changes is laid over the state before it.
  */
+import { isPromise } from '../base/brands.ts';
 import { InvalidSchemaError, MigrationPendingError } from '../base/errors.ts';
 import { blockName } from '../format/keys.ts';
 import type { LayoutField } from '../format/row-layout.ts';
@@ -112,7 +113,7 @@ export class Bridge {
    */
   presentState(host: ViewHost, table: string): TableState | Promise<TableState> {
     const state = this.stateOf(host.view, table);
-    return state instanceof Promise ? this.#presentState(host, table, state) : state;
+    return isPromise(state) ? this.#presentState(host, table, state) : state;
   }
 
   async #presentState(host: ViewHost, table: string, first: Promise<TableState>): Promise<TableState> {

@@ -3,6 +3,7 @@
  * `to` is what `to`'s definition makes of it, or what carries over by itself. Nothing here keeps or changes a row that it
  * is given: all that comes out is new.
  */
+import { isError, isThenable } from '../base/brands.ts';
 import { ByteWriter } from '../base/bytes.ts';
 import { EncodeError } from '../base/errors.ts';
 import type { OrderedValue } from '../base/order.ts';
@@ -269,10 +270,10 @@ export class RowTranslation {
     try {
       made = migrate(row, given.version);
     } catch (error) {
-      return refuse(`threw: ${error instanceof Error ? error.message : describeValue(error)}`, error);
+      return refuse(`threw: ${isError(error) ? error.message : describeValue(error)}`, error);
     }
-    if (made instanceof Promise) {
-      made.catch(() => undefined);
+    if (isThenable(made)) {
+      made.then(undefined, () => undefined);
       return refuse('returned a promise; it must be synchronous');
     }
     if (typeof made !== 'object' || made === null || Array.isArray(made)) {

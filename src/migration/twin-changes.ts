@@ -2,6 +2,7 @@
  * For rows that are written in another version than the truth: the rows of the truth that go with them, with the same keys.
  * Nodes without the code of the version read, write and merge those.
  */
+import { isPromise } from '../base/brands.ts';
 import { compareBytes } from '../base/bytes.ts';
 import { EncodeError } from '../base/errors.ts';
 import { decodeRow } from '../format/row-decode.ts';
@@ -75,7 +76,7 @@ export class TwinChanges implements ChangeStream {
       return undefined;
     }
     const advanced = this.#written.advance();
-    return advanced instanceof Promise ? advanced.then(() => this.#make()) : this.#make();
+    return isPromise(advanced) ? advanced.then(() => this.#make()) : this.#make();
   }
 
   async #makeAll(): Promise<void> {
@@ -98,7 +99,7 @@ export class TwinChanges implements ChangeStream {
     }
     const truthKey = this.#translation.keyBack(key.slice(keyStart, keyEnd));
     const before = this.#truth.lookup(truthKey);
-    if (before instanceof Promise) return before.then((found) => this.#take(truthKey, found));
+    if (isPromise(before)) return before.then((found) => this.#take(truthKey, found));
     return this.#take(truthKey, before);
   }
 

@@ -2,6 +2,7 @@
 import type { Environment } from '../base/env.ts';
 import { InvalidQueryError } from '../base/errors.ts';
 import { BudgetExceededError } from '../base/query-errors.ts';
+import { newAbortController } from '../base/signals.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import { describeValue } from '../format/values.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -60,7 +61,7 @@ export class BudgetMeter implements BlockMeter {
   readonly #environment: Environment;
   readonly #table: string;
   readonly #budget: BudgetLimits;
-  readonly #controller = new AbortController();
+  readonly #controller = newAbortController();
   #requests = 0;
   #bytes = 0;
   #usedMs = 0;

@@ -1,4 +1,5 @@
 /** Conditions of a query, as they are written and as they are compiled for a version of a table. */
+import { isBytes, isDate } from '../base/brands.ts';
 import { InvalidOperatorError, InvalidQueryError } from '../base/errors.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
@@ -100,8 +101,8 @@ export function namesIn(conditions: readonly Condition[]): string[] {
 /** A copy of a compared value that the caller cannot change any more. */
 export function captureValue(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  if (value instanceof Date) return new Date(value.getTime());
-  if (value instanceof Uint8Array) return Uint8Array.from(value);
+  if (isDate(value)) return new Date(value.getTime());
+  if (isBytes(value)) return Uint8Array.from(value);
   return Array.isArray(value) ? Array.from(value, (item) => (Array.isArray(item) ? item : captureValue(item))) : value;
 }
 

@@ -1,4 +1,5 @@
 /** Counting what a query would return, with as little reading as can be. */
+import { isPromise } from '../base/brands.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
 import { filterOf } from './condition.ts';
@@ -50,7 +51,7 @@ async function countSelected(execution: Execution, access: TableAccess): Promise
   let total = 0;
   while (total < needed) {
     let more = stream.count();
-    if (more instanceof Promise) more = await more;
+    if (isPromise(more)) more = await more;
     if (more === undefined) break;
     total += more;
     await execution.breathe();
@@ -65,7 +66,7 @@ async function countHits(execution: Execution): Promise<number> {
   let total = 0;
   while (total < needed) {
     let more = stream.next(hits);
-    if (more instanceof Promise) more = await more;
+    if (isPromise(more)) more = await more;
     total += hits.count;
     hits.clear();
     if (!more) break;

@@ -1,4 +1,5 @@
 /** The rows that entries of an index name. */
+import { isPromise } from '../base/brands.ts';
 import { CorruptionError } from '../base/errors.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -20,13 +21,13 @@ export function missingRow({ state, index, leafName }: Place): never {
 
 function storedRow(place: Place, key: Uint8Array): RowHit | Promise<RowHit> {
   const found = place.state.tree.lookup(key);
-  if (found instanceof Promise) return found.then((hit) => hit ?? missingRow(place));
+  if (isPromise(found)) return found.then((hit) => hit ?? missingRow(place));
   return found ?? missingRow(place);
 }
 
 /** The row with the primary key of an entry; none if a commit that is not merged yet has changed it. */
 export function rowOfEntry(place: Place, key: Uint8Array): Found | Promise<Found> {
   const overlaid = place.state.isOverlaid(key);
-  if (overlaid instanceof Promise) return overlaid.then((is) => (is ? undefined : storedRow(place, key)));
+  if (isPromise(overlaid)) return overlaid.then((is) => (is ? undefined : storedRow(place, key)));
   return overlaid ? undefined : storedRow(place, key);
 }

@@ -2,6 +2,7 @@
  * Rows by way of an index whose entries say more than which row it is: they are tested before their rows are looked up, and
  * where they hold all that is asked for, rows are made of them and none is looked up.
  */
+import { isPromise } from '../base/brands.ts';
 import type { Node } from '../format/node.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -105,8 +106,7 @@ export class EntryStream implements HitStream {
       if (this.#from >= this.#to) {
         const moved = this.#advance();
         const rest = left;
-        if (moved instanceof Promise)
-          return moved.then((more) => (more ? this.#fill(lookups, rest) : this.#end(lookups)));
+        if (isPromise(moved)) return moved.then((more) => (more ? this.#fill(lookups, rest) : this.#end(lookups)));
         if (!moved) return this.#end(lookups);
       }
       const before = this.#to - this.#from;
@@ -127,7 +127,7 @@ export class EntryStream implements HitStream {
     const all = this.#tests.empty && this.#filter.empty && this.#probes.length === 0;
     this.#cursor.expect?.(all ? this.#room + this.#beyond : Number.POSITIVE_INFINITY, this.#room);
     const moved = this.#cursor.next();
-    return moved instanceof Promise ? moved.then((more) => this.#enter(more)) : this.#enter(moved);
+    return isPromise(moved) ? moved.then((more) => this.#enter(more)) : this.#enter(moved);
   }
 
   #enter(more: boolean): boolean {
@@ -152,7 +152,7 @@ export class EntryStream implements HitStream {
       const i = this.#descending ? this.#to - 1 : this.#from;
       reader.read(node, i);
       const known = this.#probe();
-      if (known instanceof Promise) {
+      if (isPromise(known)) {
         ready = known;
         break;
       }
@@ -214,7 +214,7 @@ export class EntryStream implements HitStream {
   #passUnlessOverlaid(lookups: Lookups, node: Node, i: number, row: RowHit): void {
     this.#reader.read(node, i);
     const overlaid = this.#state.isOverlaid(this.#reader.primaryKey);
-    if (overlaid instanceof Promise) lookups.await(overlaid.then((is) => (is ? undefined : row)));
+    if (isPromise(overlaid)) lookups.await(overlaid.then((is) => (is ? undefined : row)));
     else if (!overlaid) lookups.pass(row.source, row.base);
   }
 

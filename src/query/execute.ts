@@ -1,4 +1,5 @@
 /** Runs a plan on one state of its table: collects, counts or hands out the rows that its access gives. */
+import { isPromise } from '../base/brands.ts';
 import type { Environment } from '../base/env.ts';
 import { Pacer } from '../base/pacer.ts';
 import { Node } from '../format/node.ts';
@@ -81,7 +82,7 @@ export class Execution {
     if (access.kind === 'nothing') return [];
     if (access.kind === 'keys' && access.keys.length === 1) {
       const found = this.state.lookup(access.keys[0] as Uint8Array);
-      return found instanceof Promise ? found.then((hit) => this.#single(hit)) : this.#single(found);
+      return isPromise(found) ? found.then((hit) => this.#single(hit)) : this.#single(found);
     }
     const keep: Keep<Row> = (source, base) => this.decode(source, base);
     return this.collected(keep);
@@ -109,7 +110,7 @@ export class Execution {
     const reader = new RowReader(this, keep);
     for (let bytes = 0; ; bytes = reader.sizeBytes) {
       let more = reader.next(rows);
-      if (more instanceof Promise) more = await more;
+      if (isPromise(more)) more = await more;
       if (!more) return rows;
       scratch.add(reader.sizeBytes - bytes);
       await this.breathe();
@@ -241,7 +242,7 @@ export class RowReader<T> {
     }
     this.#hits.wanted = this.#skip + this.#left;
     const more = this.#stream.next(this.#hits);
-    return more instanceof Promise ? more.then((moved) => this.#take(moved, rows)) : this.#take(more, rows);
+    return isPromise(more) ? more.then((moved) => this.#take(moved, rows)) : this.#take(more, rows);
   }
 
   /** Begins behind the rows that were skipped; none are left where that is undefined. */

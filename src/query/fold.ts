@@ -1,4 +1,5 @@
 /** Folds the rows of a query into aggregates: all of them, or each group. Rows are read field by field, not decoded. */
+import { isPromise } from '../base/brands.ts';
 import { ByteWriter, compareBytes } from '../base/bytes.ts';
 import { readField } from '../format/row-decode.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
@@ -74,7 +75,7 @@ export class Fold {
     const hits = new HitList();
     for (;;) {
       let more = stream.next(hits);
-      if (more instanceof Promise) more = await more;
+      if (isPromise(more)) more = await more;
       for (let i = 0; i < hits.count; i++) this.#add(hits.sources[i] as RowSource, hits.bases[i] as number);
       hits.clear();
       if (!more) return;

@@ -1,4 +1,5 @@
 /** Rows that were found, as places of their bytes, and streams of them. */
+import { isPromise } from '../base/brands.ts';
 import type { RowSource } from '../format/row-layout.ts';
 
 /** A list that is filled and emptied over and over. */
@@ -44,7 +45,7 @@ export class ConcatenatedStream implements HitStream {
     const stream = this.#streams[0];
     if (stream === undefined) return false;
     const more = stream.next(hits);
-    return more instanceof Promise ? more.then((moved) => this.#after(moved)) : this.#after(more);
+    return isPromise(more) ? more.then((moved) => this.#after(moved)) : this.#after(more);
   }
 
   #after(more: boolean): boolean {

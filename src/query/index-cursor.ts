@@ -2,6 +2,7 @@
  * Cursors over the entries of an index, in the order in which a query wants the rows: by the indexed values in either
  * direction, entries of the same values always by ascending primary key. Runs are to be read from their beginning.
  */
+import { isPromise } from '../base/brands.ts';
 import { compareBytes, prefixEnd } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { MalformedKey } from '../format/ordered-key.ts';
@@ -59,12 +60,12 @@ export class DescendingValues implements RunCursor {
   next(): boolean | Promise<boolean> {
     if (this.#ascending !== undefined) {
       const moved = this.#ascending.next();
-      if (moved instanceof Promise) return moved.then((more) => this.#take(more));
+      if (isPromise(moved)) return moved.then((more) => this.#take(more));
       return this.#take(moved);
     }
     if (this.#fresh || this.#left <= this.#descending.from) {
       const moved = this.#descending.next();
-      if (moved instanceof Promise) return moved.then((more) => more && this.#enter());
+      if (isPromise(moved)) return moved.then((more) => more && this.#enter());
       return moved && this.#enter();
     }
     return this.#takeGroup();

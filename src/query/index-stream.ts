@@ -1,4 +1,5 @@
 /** Rows by way of an index: every entry names a primary key, by which the row is looked up in the table's tree. */
+import { isPromise } from '../base/brands.ts';
 import { copyRange } from '../base/bytes.ts';
 import { Node } from '../format/node.ts';
 import type { TableIndex } from '../table/table-shape.ts';
@@ -78,7 +79,7 @@ export class IndexStream implements HitStream {
         this.#cursor.expect?.(this.#filter.empty ? wanted - (most - left) : Number.POSITIVE_INFINITY, left);
         const moved = this.#cursor.next();
         const rest = left;
-        if (moved instanceof Promise) return moved.then((more) => this.#goOn(more, lookups, hits, rest, wanted));
+        if (isPromise(moved)) return moved.then((more) => this.#goOn(more, lookups, hits, rest, wanted));
         if (!this.#enter(moved)) break;
       }
       left -= this.#lookUp(lookups, left);
@@ -156,7 +157,7 @@ export class IndexStream implements HitStream {
       }
     }
     const found = tree.lookup(key, length);
-    if (found instanceof Promise) {
+    if (isPromise(found)) {
       return found.then((hit) => hit ?? this.#missing(name));
     }
     if (found === undefined) return this.#missing(name);
@@ -175,7 +176,7 @@ export class IndexStream implements HitStream {
     const overlaid = this.#state.isOverlaid(key);
     // The cursor may have gone on when that is known.
     const { node } = this.#cursor;
-    if (overlaid instanceof Promise) return overlaid.then((is) => (is ? undefined : this.#find(key, length, node)));
+    if (isPromise(overlaid)) return overlaid.then((is) => (is ? undefined : this.#find(key, length, node)));
     return overlaid ? undefined : this.#find(key, length, node);
   }
 

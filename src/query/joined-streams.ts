@@ -1,4 +1,5 @@
 /** Streams one after the other, whose first rows are read together: each would otherwise wait for its own way to them. */
+import { isPromise } from '../base/brands.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { HitList } from './hits.ts';
 import type { HitStream } from './hits.ts';
@@ -42,7 +43,7 @@ export class JoinedStreams implements HitStream {
     const { moved } = part;
     part.moved = undefined;
     const more = moved ?? part.stream.next(hits);
-    if (!(more instanceof Promise)) return this.#after(part, more, hits);
+    if (!isPromise(more)) return this.#after(part, more, hits);
     this.#beginNext();
     return more.then((moves) => this.#after(part, moves, hits));
   }

@@ -1,4 +1,5 @@
 /** Tells of primary keys whether an index has entries for them in certain ranges: what intersections are made of. */
+import { isPromise } from '../base/brands.ts';
 import { copyRange, prefixEnd } from '../base/bytes.ts';
 import { widthOf } from '../format/types.ts';
 import type { LayoutField } from '../format/row-layout.ts';
@@ -56,7 +57,7 @@ export class SortedProbe implements KeyProbe {
         if (this.#skipped++ > 0) this.#jump(length);
       }
       const moved = this.#cursor.next();
-      if (moved instanceof Promise) return moved.then((more) => this.#enter(more));
+      if (isPromise(moved)) return moved.then((more) => this.#enter(more));
       this.#enter(moved);
     }
   }
@@ -154,7 +155,7 @@ export class KeySet implements KeyProbe {
     cursor.expect?.(Number.POSITIVE_INFINITY);
     for (;;) {
       let more = cursor.next();
-      if (more instanceof Promise) more = await more;
+      if (isPromise(more)) more = await more;
       if (!more) return entries;
       const { node, from, to } = cursor;
       for (let i = from; i < to; i++) {

@@ -2,6 +2,7 @@
  * Plans of queries that were asked before, word for word, on the same state of their table: applications ask the same few
  * queries over and over. A plan holds for as long as the same blocks are in memory, which is what it was chosen by.
  */
+import { isPromise } from '../base/brands.ts';
 import type { QueryHost } from '../table/query-host.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { CompiledQuery, Plan } from './plan.ts';
@@ -39,7 +40,7 @@ export function plannedQuery(
   const known = plans?.get(words);
   if (known?.turnover === turnover && known.plan.forgone?.use() !== true) return known;
   const planned = newlyPlanned(host, state, written);
-  if (planned instanceof Promise) return planned;
+  if (isPromise(planned)) return planned;
   if (plans === undefined) {
     plans = new Map();
     plansOf.set(state, plans);
@@ -52,7 +53,7 @@ export function plannedQuery(
 function newlyPlanned(host: QueryHost, state: TableState, written: WrittenQuery): PlannedQuery | Promise<PlannedQuery> {
   const query = compileQuery(host, state.shape, written);
   const plan = planQuery(state, query);
-  return plan instanceof Promise ? plan.then((chosen) => ({ query, plan: chosen })) : { query, plan };
+  return isPromise(plan) ? plan.then((chosen) => ({ query, plan: chosen })) : { query, plan };
 }
 
 /** What tells a query from every other; undefined for one that is not simple, or calls functions. */

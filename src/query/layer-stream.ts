@@ -2,6 +2,7 @@
  * The rows of one layer by way of an index: those that commits which are not merged yet have left there, in the order of
  * the index.
  */
+import { isPromise } from '../base/brands.ts';
 import { invariant } from '../base/invariant.ts';
 import type { Pacer } from '../base/pacer.ts';
 import type { Node } from '../format/node.ts';
@@ -61,7 +62,7 @@ export class LayerStream implements HitStream {
   next(hits: HitList): boolean | Promise<boolean> {
     if (this.#cursor !== undefined) return this.#read(hits);
     const entries = entriesOf(this.#layer, this.#state.shape, this.#access.index, this.#pacer);
-    return entries instanceof Promise ? entries.then((made) => this.#begin(made, hits)) : this.#begin(entries, hits);
+    return isPromise(entries) ? entries.then((made) => this.#begin(made, hits)) : this.#begin(entries, hits);
   }
 
   #begin({ tree, rows }: LayerEntries, hits: HitList): boolean {
@@ -85,7 +86,7 @@ export class LayerStream implements HitStream {
   #advance(): boolean {
     const cursor = this.#cursor as RunCursor;
     const moved = cursor.next();
-    invariant(!(moved instanceof Promise), 'Entries that are in memory are read without waiting');
+    invariant(!isPromise(moved), 'Entries that are in memory are read without waiting');
     if (!moved) return false;
     this.#from = cursor.from;
     this.#to = cursor.to;

@@ -1,4 +1,5 @@
 /** Rows that are looked up one by one, by primary key: many at a time where their blocks must be read first. */
+import { isPromise } from '../base/brands.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import type { ReadMemory } from '../memory/scratch.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -46,7 +47,7 @@ export class Lookups {
 
   /** Adds a row that others look up. */
   await(found: Found | Promise<Found>): void {
-    if (found instanceof Promise) {
+    if (isPromise(found)) {
       // Should one lookup fail, the others are still under way: their failures are not to go unhandled.
       found.catch(() => undefined);
       this.#late ??= [];

@@ -1,4 +1,5 @@
 /** Rows of several streams, each of which is in a certain order, in that order. */
+import { isPromise } from '../base/brands.ts';
 import { ByteWriter, compareRanges } from '../base/bytes.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import type { RowHit } from '../tree/tree.ts';
@@ -41,7 +42,7 @@ class Ahead {
       this.#hits.clear();
       this.#at = 0;
       const more = this.#stream.next(this.#hits);
-      if (more instanceof Promise) {
+      if (isPromise(more)) {
         return more.then((moved) => {
           this.#ended = !moved;
           // Rows that there are already begin at 0.
@@ -79,7 +80,7 @@ export class MergedStream implements HitStream {
   next(hits: HitList): boolean | Promise<boolean> {
     if (!this.#begun) {
       this.#begun = true;
-      const waits = this.#others.map((other) => other.advance()).filter((wait) => wait instanceof Promise);
+      const waits = this.#others.map((other) => other.advance()).filter((wait) => isPromise(wait));
       if (waits.length > 0) {
         return Promise.all(waits).then(() => {
           this.#choose();
@@ -93,7 +94,7 @@ export class MergedStream implements HitStream {
     this.#at = 0;
     this.#own.wanted = hits.wanted;
     const more = this.#stream.next(this.#own);
-    return more instanceof Promise ? more.then((moved) => this.#enter(moved, hits)) : this.#enter(more, hits);
+    return isPromise(more) ? more.then((moved) => this.#enter(moved, hits)) : this.#enter(more, hits);
   }
 
   #enter(more: boolean, hits: HitList): boolean | Promise<boolean> {
@@ -152,7 +153,7 @@ export class MergedStream implements HitStream {
     const first = this.#first as Ahead;
     hits.add(first.source, first.base);
     const waits = first.advance();
-    if (waits instanceof Promise) return waits.then(() => this.#choose());
+    if (isPromise(waits)) return waits.then(() => this.#choose());
     this.#choose();
     return undefined;
   }

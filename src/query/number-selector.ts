@@ -3,6 +3,7 @@
  * A condition on them is a closed interval, or a list of numbers. Rows are first read into an array of numbers, by one
  * short loop per type, and then tested there, by one loop for all types.
  */
+import { isDate } from '../base/brands.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import type { ComparisonOperator, FieldValue } from './comparison.ts';
@@ -64,7 +65,7 @@ function neighbour(value: number, direction: 1 | -1): number {
 
 /** The number that a row's bytes are read as. */
 function asNumber(value: FieldValue): number {
-  return value instanceof Date ? value.getTime() : Number(value);
+  return isDate(value) ? value.getTime() : Number(value);
 }
 
 /** Rows whose value lies in a closed interval, or outside of it. */

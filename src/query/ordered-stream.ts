@@ -1,4 +1,5 @@
 /** What it takes to put rows in order: all of a stream, and those with long values, which an index does not tell apart. */
+import { isPromise } from '../base/brands.ts';
 import { ByteWriter, compareBytes, compareRanges } from '../base/bytes.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { isNull } from '../format/row-decode.ts';
@@ -24,7 +25,7 @@ export async function collect<T>(
   const hits = new HitList();
   for (;;) {
     let more = stream.next(hits);
-    if (more instanceof Promise) more = await more;
+    if (isPromise(more)) more = await more;
     if (!more) return collector.finish(pacer);
     for (let i = 0; i < hits.count; i++) collector.add(hits.sources[i] as RowSource, hits.bases[i] as number);
     hits.clear();
@@ -131,7 +132,7 @@ export class LongValueStream implements HitStream {
     if (this.#ended) return false;
     this.#own.wanted = hits.wanted;
     const more = this.#stream.next(this.#own);
-    return more instanceof Promise ? more.then((moved) => this.#pass(moved, hits)) : this.#pass(more, hits);
+    return isPromise(more) ? more.then((moved) => this.#pass(moved, hits)) : this.#pass(more, hits);
   }
 
   #pass(more: boolean, hits: HitList): true | Promise<true> {

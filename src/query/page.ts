@@ -1,4 +1,5 @@
 /** Pages: some rows of a query, and a bookmark that says where the next ones begin, whatever has changed by then. */
+import { isBytes, isDate } from '../base/brands.ts';
 import { checksum } from '../base/checksum.ts';
 import { ByteWriter, encodeUtf8, toHex } from '../base/bytes.ts';
 import { InvalidQueryError } from '../base/errors.ts';
@@ -42,8 +43,8 @@ const tailBytes = 4;
 /** A value such that equal ones give equal texts, and others do not. */
 function textOf(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(textOf).join()}]`;
-  if (value instanceof Date) return `date ${value.getTime()}`;
-  if (value instanceof Uint8Array) return `bytes ${toHex(value)}`;
+  if (isDate(value)) return `date ${value.getTime()}`;
+  if (isBytes(value)) return `bytes ${toHex(value)}`;
   return typeof value === 'string' ? JSON.stringify(value) : `${typeof value} ${describeValue(value)}`;
 }
 

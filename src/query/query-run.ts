@@ -1,4 +1,5 @@
 /** One run of a query: on which states of its table, within which budget, and by which plans. */
+import { isPromise } from '../base/brands.ts';
 import type { Overlay, QueryHost, ReadThrough } from '../table/query-host.ts';
 import type { TableState } from '../table/table-state.ts';
 import { BudgetMeter } from './budget.ts';
@@ -86,7 +87,7 @@ export class QueryRun implements RunOptions {
     work: (execution: Execution) => T | Promise<T>,
   ): T | Promise<T> {
     const execution = this.execution(state, written, ends);
-    return execution instanceof Promise ? execution.then(work) : work(execution);
+    return isPromise(execution) ? execution.then(work) : work(execution);
   }
 
   /** The plan of a query on a state, ready to be carried out. */
@@ -108,6 +109,6 @@ export class QueryRun implements RunOptions {
       return execution;
     };
     const planned = plannedQuery(host, state, written);
-    return planned instanceof Promise ? planned.then(begin) : begin(planned);
+    return isPromise(planned) ? planned.then(begin) : begin(planned);
   }
 }

@@ -1,4 +1,5 @@
 /** How many entries of a tree lie in a range, from the counts in its nodes: only the blocks at the two ends are read. */
+import { isPromise } from '../base/brands.ts';
 import type { Node } from '../format/node.ts';
 import { isDeleted } from '../table/merged-cursor.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -55,7 +56,7 @@ export async function countMerged(
   };
   for (;;) {
     let more = changes.next();
-    if (more instanceof Promise) more = await more;
+    if (isPromise(more)) more = await more;
     if (!more) break;
     const { node, from, to } = changes;
     for (let i = from; i < to; i++) {
@@ -63,7 +64,7 @@ export async function countMerged(
       if (key.length < length) key = new Uint8Array(length * 2);
       node.copyKey(i, key, 0);
       const before = state.tree.lookup(key, length);
-      if (!(before instanceof Promise)) subtract(before);
+      if (!isPromise(before)) subtract(before);
       else {
         const subtracted = before.then(subtract);
         // Should one fail, the others are still under way: their failures are not to go unhandled.

@@ -2,6 +2,7 @@
  * The commonest query: the row with a certain primary key, and nothing else is asked for. No other way to it can be better, so
  * that it is looked up without a plan.
  */
+import { isPromise } from '../base/brands.ts';
 import { ByteWriter } from '../base/bytes.ts';
 import { writeKeyComponent } from '../format/ordered-key.ts';
 import type { QueryHost } from '../table/query-host.ts';
@@ -33,7 +34,7 @@ export function rowByKey(
   writeKeyComponent(key, primaryKey.typeId, value);
   // Primary keys are held whole: that of a value which is too long for one is no row's.
   const found = state.lookup(key.bytes, key.length);
-  return found instanceof Promise ? found.then((hit) => decoded(state, hit)) : decoded(state, found);
+  return isPromise(found) ? found.then((hit) => decoded(state, hit)) : decoded(state, found);
 }
 
 /** The primary key that rows must have, if that is all that a clause says. */

@@ -1,4 +1,5 @@
 /** `db.get()`: the row with a primary key, without a promise more than is handed out where its block is in memory. */
+import { isPromise } from '../base/brands.ts';
 import { ByteWriter } from '../base/bytes.ts';
 import { normalizeKey } from '../batch/operations.ts';
 import { FieldProblem } from '../format/row-encode.ts';
@@ -22,7 +23,7 @@ export class RowGetter {
   /** May throw what it would reject with. */
   get(table: string, primaryKey: unknown): Promise<Row | undefined> {
     const state = this.#host.tableState(table);
-    if (!(state instanceof Promise)) return this.#getIn(state, primaryKey);
+    if (!isPromise(state)) return this.#getIn(state, primaryKey);
     const early = this.#host.earlyState?.(table);
     const get = (from: TableState): Promise<Row | undefined> => this.#getIn(from, primaryKey);
     return early === undefined ? state.then(get) : workAhead(early, state, get);
@@ -40,7 +41,7 @@ export class RowGetter {
       return new Query(this.#host, shape.name).where(shape.primaryKey.name, '=', primaryKey).first();
     }
     const found = state.lookup(key.bytes, key.length);
-    if (found instanceof Promise) return this.#getSlowly(state, found, key.finish());
+    if (isPromise(found)) return this.#getSlowly(state, found, key.finish());
     return Promise.resolve(decodeHit(shape, found));
   }
 

@@ -1,5 +1,7 @@
 /** Runs work on the present state of a table, and again on a newer one if its blocks were taken away meanwhile. */
+import { isPromise } from '../base/brands.ts';
 import { AbortedError, SnapshotExpiredError } from '../base/errors.ts';
+import { anySignal } from '../base/signals.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import type { Overlay, QueryHost, ReadThrough } from '../table/query-host.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -28,7 +30,7 @@ export interface RunOptions {
 /** A signal that is aborted as soon as one of two is. */
 export function eitherOf(one: AbortSignal | undefined, other: AbortSignal | undefined): AbortSignal | undefined {
   if (one === undefined || other === undefined) return one ?? other;
-  return AbortSignal.any([one, other]);
+  return anySignal(one, other);
 }
 
 /** Rejects as soon as the signal is aborted, whatever the promise still waits for: a store that does not answer. */
@@ -65,11 +67,11 @@ export function runOnState<T>(options: RunOptions, work: Work<T>): Promise<T> {
   let failure: Attempt<T>['failure'];
   try {
     stored = host.tableState(table);
-    if (overlay === undefined && !(stored instanceof Promise)) {
+    if (overlay === undefined && !isPromise(stored)) {
       const done = work(stored, stored);
-      if (!(done instanceof Promise)) return Promise.resolve(done);
+      if (!isPromise(done)) return Promise.resolve(done);
       result = done;
-    } else if (ahead === true && overlay === undefined && stored instanceof Promise) {
+    } else if (ahead === true && overlay === undefined && isPromise(stored)) {
       const early = host.earlyState?.(table);
       if (early !== undefined) {
         result = workAhead(early, stored, (state, ends) => work(state, state, ends));

@@ -3,6 +3,7 @@
  * in memory: many keys are collected and sorted first, so that a block is read once for all of its rows, and not again for each
  * of them that comes after it has gone from the cache.
  */
+import { isPromise } from '../base/brands.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { KeyList } from '../format/key-list.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -66,7 +67,7 @@ export class SortedLookups implements HitStream {
     while (keys.sizeBytes < most) {
       cursor.expect?.(Number.POSITIVE_INFINITY);
       let more = cursor.next();
-      if (more instanceof Promise) more = await more;
+      if (isPromise(more)) more = await more;
       this.#ended = !more;
       if (!more) break;
       const { node, from, to } = cursor;

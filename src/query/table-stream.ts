@@ -1,4 +1,5 @@
 /** Rows of a table in key order, run by run: whole runs are filtered at a time, before anything is decoded. */
+import { isPromise } from '../base/brands.ts';
 import { CorruptionError } from '../base/errors.ts';
 import type { RowLayout } from '../format/row-layout.ts';
 import type { RunCursor } from '../tree/cursor.ts';
@@ -30,14 +31,14 @@ export class TableStream implements HitStream {
 
   next(hits: HitList): boolean | Promise<boolean> {
     const moved = this.#advance(hits.wanted);
-    if (moved instanceof Promise) return moved.then((more) => more && this.#addRows(hits));
+    if (isPromise(moved)) return moved.then((more) => more && this.#addRows(hits));
     return moved && this.#addRows(hits);
   }
 
   /** Counts matching rows instead of adding them: how many of the next ones; undefined once there are no more. */
   count(): number | undefined | Promise<number | undefined> {
     const moved = this.#advance(Number.POSITIVE_INFINITY);
-    if (moved instanceof Promise) return moved.then((more) => (more ? this.#countRows() : undefined));
+    if (isPromise(moved)) return moved.then((more) => (more ? this.#countRows() : undefined));
     return moved ? this.#countRows() : undefined;
   }
 
@@ -45,7 +46,7 @@ export class TableStream implements HitStream {
     if (this.#from < this.#to) return true;
     this.#cursor.expect?.(this.#rate.rowsFor(wanted));
     const moved = this.#cursor.next();
-    if (moved instanceof Promise) return moved.then((more) => this.#enter(more));
+    if (isPromise(moved)) return moved.then((more) => this.#enter(more));
     return this.#enter(moved);
   }
 

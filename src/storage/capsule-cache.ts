@@ -1,4 +1,5 @@
 /** A cache driver around another one that encrypts what goes there: where a database is encrypted, so is what is cached of it. */
+import { isBytes } from '../base/brands.ts';
 import type { Environment } from '../base/env.ts';
 import { EncryptionKeyError } from '../base/encryption-errors.ts';
 import { isUnreadable } from '../base/errors.ts';
@@ -17,7 +18,7 @@ export class CapsuleCache implements CacheDriver {
 
   async get(key: string): Promise<Uint8Array | undefined> {
     const object = await this.#driver.get(key);
-    if (!(object instanceof Uint8Array)) return undefined;
+    if (!isBytes(object)) return undefined;
     try {
       const { header, content } = await this.#capsules.unpack(key, object);
       const isEncrypted = header?.seal !== undefined;

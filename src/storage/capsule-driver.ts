@@ -3,6 +3,7 @@
  * it knows of that. Sizes of objects are those of their content, save in listings, which tell what is stored. What a store is
  * tried out with passes as it is.
  */
+import { isBytes } from '../base/brands.ts';
 import { NotEncryptedError } from '../base/encryption-errors.ts';
 import { CorruptionError, NotSupportedError, StorageError, isUnreadable } from '../base/errors.ts';
 import type { Environment } from '../base/env.ts';
@@ -211,7 +212,7 @@ export class CapsuleDriver implements StorageDriver {
     const { current } = this.capsules.protection;
     // What a blob is, is nobody's business where it is encrypted; nor is what was there before it was.
     const { contentType: _type, ...unnamed } = { ...options, purge: true };
-    if (!(body instanceof Uint8Array)) {
+    if (!isBytes(body)) {
       if (current === undefined) return this.#driver.put(key, body, options);
       const content = readBody(key, body, options.signal);
       return this.#driver.put(key, this.capsules.packStream(name, content, current, this.#database?.tag), unnamed);

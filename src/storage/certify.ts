@@ -5,6 +5,7 @@
  * It takes fewer than a hundred requests, so that the first opening of a database stays cheap, and about twenty of them
  * one after the other, so that it stays short. Failing requests take more of both.
  */
+import { messageOf } from '../base/brands.ts';
 import { Deadline } from '../base/deadline.ts';
 import type { Environment } from '../base/env.ts';
 import { checkNames, Verdicts } from './certification.ts';
@@ -124,7 +125,7 @@ class Run {
     } catch (error) {
       if (error instanceof Violation) this.verdicts.fail(error.check, error.message);
       else this.failure ??= error instanceof Unsettled ? (error.cause ?? error) : error;
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       for (const name of names) this.verdicts.skip(name, `Could not be told: ${why}`);
     }
   }

@@ -1,4 +1,5 @@
 /** Errors of the file system, as a driver reports them: what happened, what to do, whether it had an effect. */
+import { messageOf } from '../base/brands.ts';
 import { StorageError, type RequestOutcome } from '../base/errors.ts';
 import { errorCode } from './file-system.ts';
 
@@ -38,7 +39,7 @@ export function isRefusal(error: unknown): boolean {
 export function toStorageError(error: unknown, key: string, outcome: RequestOutcome, action: string): StorageError {
   if (error instanceof StorageError) return error;
   const code = errorCode(error);
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = messageOf(error);
   const advice = code === undefined ? '' : ` ${ADVICE[code] ?? ''}`;
   return new StorageError(key, outcome, `Could not ${action} ${key}.${advice} (${reason})`, { cause: error });
 }

@@ -4,6 +4,7 @@
  * works: docs/drivers.md.
  */
 import path from 'node:path';
+import { isBytes } from '../base/brands.ts';
 import type {
   CopyResult,
   DeleteResult,
@@ -150,7 +151,7 @@ export class FileDriver implements StorageDriver {
         if (result === 'written') return { status: 'written', etag: temporary.etag };
         if (result === 'lost') return { status: 'lost' };
         this.#context.folders.forget();
-        if (rewrites >= MAX_REWRITES || !(body instanceof Uint8Array)) break;
+        if (rewrites >= MAX_REWRITES || !isBytes(body)) break;
       }
       throw new StorageError(key, 'none', 'The file was removed while it was being written. Try again.');
     } catch (error) {

@@ -5,6 +5,7 @@
  * returns a view of the stored bytes, which by convention nobody writes to: copying them again would cost more than
  * everything else that this driver does.
  */
+import { isBytes } from '../base/brands.ts';
 import type {
   CopyResult,
   DeleteResult,
@@ -72,7 +73,7 @@ export class MemoryDriver implements StorageDriver {
   async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     checkKey(key);
     checkNotAborted(key, options.signal);
-    const bytes = body instanceof Uint8Array ? new Uint8Array(body) : await collect(key, body, options.signal);
+    const bytes = isBytes(body) ? new Uint8Array(body) : await collect(key, body, options.signal);
     // From here to the end nothing is awaited: the condition is checked and the object replaced in one step.
     checkNotAborted(key, options.signal);
     const current = this.#objects.get(key);

@@ -5,6 +5,7 @@
 import { pipeline, Readable, Transform } from 'node:stream';
 import type * as s3Module from '@aws-sdk/client-s3';
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
+import { fakedByMs } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 
 /** The SDK's module of S3 commands. */
@@ -138,11 +139,23 @@ function replaceRetries(stack: S3Client['middlewareStack']): void {
   });
 }
 
+/** Stores refuse what is signed for another time: it is signed by the real clock, also where the SDK sees a fake one. */
+function signByRealClock({ config }: S3Client): void {
+  let offsetMs = config.systemClockOffset;
+  Object.defineProperty(config, 'systemClockOffset', {
+    get: () => offsetMs + fakedByMs(),
+    set: (value: number) => {
+      offsetMs = value - fakedByMs();
+    },
+  });
+}
+
 /** Loads the SDK and makes a client, or takes the caller's. */
 export async function openClient(options: ClientOptions): Promise<OpenClient> {
   const s3 = await import('@aws-sdk/client-s3');
   const { client: given } = options;
   const base = given ?? new s3.S3Client(configOf(options));
+  if (given === undefined) signByRealClock(base);
   const opened: { server?: string; date?: { readonly storeMs: number; readonly atMs: number } } = {};
   const client = derivedClient(base, (stack) => {
     boundAnswers(stack);

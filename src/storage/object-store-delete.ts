@@ -1,5 +1,6 @@
 /** Deletes objects a thousand at a time, or one by one where a store cannot take many or a key does not fit in XML. */
 import { createHash } from 'node:crypto';
+import { isBytes } from '../base/brands.ts';
 import { StorageError } from '../base/errors.ts';
 import type { DeleteResult } from './driver.ts';
 import type { OpenClient } from './object-store-client.ts';
@@ -112,7 +113,7 @@ function manyCommand(
   command.middlewareStack.add(
     (next) => (args) => {
       const { body, headers } = args.request as { body?: unknown; headers: Record<string, string> };
-      if (typeof body === 'string' || body instanceof Uint8Array) {
+      if (typeof body === 'string' || isBytes(body)) {
         headers['content-md5'] = createHash('md5').update(body).digest('base64');
       }
       return next(args);

@@ -2,6 +2,7 @@
  * What the SDK's errors mean for the protocol. Only what certainly had no effect is `none`; a request that timed out, was
  * cut off or met a failing server may have been carried out, or may yet be, and is `unknown`.
  */
+import { isError, messageOf } from '../base/brands.ts';
 import { StorageError } from '../base/errors.ts';
 import { withoutSecrets } from '../base/message-text.ts';
 import type { RequestOutcome, StorageFailure } from '../base/errors.ts';
@@ -83,7 +84,7 @@ function isNeverSent(error: unknown): boolean {
 function outcomeOf(error: unknown): RequestOutcome {
   const [code, status] = [codeOf(error), statusOf(error)];
   if (status === undefined) {
-    const isMissingRegion = error instanceof Error && /region is missing/i.test(error.message);
+    const isMissingRegion = isError(error) && /region is missing/i.test(error.message);
     return isNeverSent(error) || unprepared.has(code) || isMissingRegion ? 'none' : 'unknown';
   }
   return refusals.has(status) && !interruptedCodes.has(code) ? 'none' : 'unknown';
@@ -111,7 +112,7 @@ function advice({ operation, bucket }: FailedRequest, error: unknown): string {
   if (reasonOf(error) === 'throttled') return 'The store asks to go slower.';
   if (unprepared.has(code))
     return 'No credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a role.';
-  if (error instanceof Error && /region is missing/i.test(error.message)) {
+  if (isError(error) && /region is missing/i.test(error.message)) {
     return 'Give the region of the bucket: option region, STOREDB_REGION or AWS_REGION.';
   }
   if (unreachable.has(code)) return 'The store cannot be reached: check the endpoint and the network.';
@@ -135,7 +136,7 @@ const shownProperties: ReadonlySet<string> = new Set(
  * store answered: session tokens are among them, and what was signed. Whoever looks for it finds it; no log enumerates it.
  */
 function hideDetails(error: unknown): void {
-  if (!(error instanceof Error)) return;
+  if (!isError(error)) return;
   for (const name of Object.keys(error)) {
     if (!shownProperties.has(name)) Object.defineProperty(error, name, { enumerable: false });
   }
@@ -179,7 +180,7 @@ export function toStorageError(request: FailedRequest, error: unknown): StorageE
 /** The error where the SDK could not be loaded, or made no client: nothing was requested. */
 export function notLoaded(bucket: string, error: unknown): StorageError {
   hideDetails(error);
-  const text = error instanceof Error ? error.message : String(error);
+  const text = messageOf(error);
   const isUnloaded =
     /dynamic require|cannot find (?:module|package)|require is not defined|failed to (?:load|resolve)/i;
   const advice = isUnloaded.test(text)

@@ -6,6 +6,7 @@ import { Readable } from 'node:stream';
 import type { PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
 import type { Upload as UploadOfSdk } from '@aws-sdk/lib-storage';
 import { StorageError } from '../base/errors.ts';
+import { newAbortController } from '../base/signals.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 
 /** Size of a part, and of the largest body that is sent in one request, in bytes. */
@@ -54,7 +55,7 @@ async function* copies(
 
 /** Uploads a stream; resolves with the new ETag. Rejects once nothing of it is left, as far as the store lets it. */
 export async function uploadStream({ Upload, client, send, input, chunks, signal }: StreamUpload): Promise<string> {
-  const stopped = new AbortController();
+  const stopped = newAbortController();
   const stop = (reason: unknown): void => stopped.abort(reason);
   const onAbort = (): void => stop(signal?.reason);
   if (signal?.aborted === true) onAbort();

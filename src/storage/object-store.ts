@@ -5,6 +5,8 @@
  * says so certainly is `lost` or has the outcome `none`; everything else is `unknown`.
  */
 import type { PutObjectCommandInput } from '@aws-sdk/client-s3';
+import { isBytes } from '../base/brands.ts';
+import { fakedByMs } from '../base/env.ts';
 import { StorageError } from '../base/errors.ts';
 import type {
   CopyResult,
@@ -69,7 +71,7 @@ export class ObjectStoreDriver implements StorageDriver {
   async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     checkKey(key);
     checkNotAborted(key, options.signal);
-    if (!(body instanceof Uint8Array)) return this.#putStream(key, body, options);
+    if (!isBytes(body)) return this.#putStream(key, body, options);
     const condition = options.if;
     if (typeof condition === 'string') return this.#putBytes(key, body, options, undefined);
     const { etag } = condition;
@@ -195,7 +197,7 @@ export class ObjectStoreDriver implements StorageDriver {
     const { getSignedUrl } = await this.#requests.load(() => import('@aws-sdk/s3-request-presigner'));
     const command = new s3.GetObjectCommand({ Bucket: this.#options.bucket, Key: key });
     // By the store's clock, as far as its answers have told it.
-    const signingDate = new Date(this.#options.environment.now() + client.config.systemClockOffset);
+    const signingDate = new Date(this.#options.environment.now() + client.config.systemClockOffset - fakedByMs());
     try {
       return await getSignedUrl(client, command, { expiresIn: expiresInSeconds, signingDate });
     } catch (error) {

@@ -1,4 +1,5 @@
 /** A driver around another one that counts what passes through: for tests, for statistics and for metrics hooks. */
+import { isBytes } from '../base/brands.ts';
 import type {
   CopyResult,
   DeleteResult,
@@ -193,7 +194,7 @@ export class ObservedDriver implements StorageDriver {
         yield chunk;
       }
     }
-    const counted = body instanceof Uint8Array ? body : countChunks(body);
+    const counted = isBytes(body) ? body : countChunks(body);
     return this.#observe(
       'put',
       key,
@@ -204,7 +205,7 @@ export class ObservedDriver implements StorageDriver {
           this.#counts.putLost++;
           return { status: 'lost', bytes: 0 };
         }
-        const bytes = body instanceof Uint8Array ? body.length : streamed;
+        const bytes = isBytes(body) ? body.length : streamed;
         this.#counts.put++;
         this.#counts.bytesWritten += bytes;
         return { status: 'written', bytes };

@@ -5,6 +5,7 @@
  * Some answers of a race may be unknown: failures, or "look again" (409), or "slower" (429). What is stored afterwards
  * tells who won. Only what no unknown answer explains is a violation; a race that shows too little is run again.
  */
+import { isError } from '../base/brands.ts';
 import { StorageError } from '../base/errors.ts';
 import type { CheckName, Verdicts } from './certification.ts';
 import type { PutResult } from './driver.ts';
@@ -73,7 +74,7 @@ function conclude(verdicts: Verdicts, check: CheckName, { rounds, decided, answe
     verdicts.pass(check, `In ${decided} races of ${racers} puts each, one won, and what it wrote was stored.`);
     return;
   }
-  const why = failure instanceof Error ? `: ${failure.message}` : '.';
+  const why = isError(failure) ? `: ${failure.message}` : '.';
   const message = `Too few puts were answered in ${rounds} races of ${racers}${why}`;
   verdicts.skip(check, message);
   throw new Unsettled(message, { cause: failure });

@@ -7,12 +7,13 @@
  * - a read shows what such a put wrote, or something older than what was acknowledged before the read began.
  * For this every put has bytes of its own. They are random, so that damage on the way never turns one into another.
  */
-import { setMaxListeners } from 'node:events';
+import { isError } from '../base/brands.ts';
 import { encodeUtf8, toHex } from '../base/bytes.ts';
 import { Deadline } from '../base/deadline.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { StorageError } from '../base/errors.ts';
+import { ownSignal } from '../base/signals.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import { newId } from '../base/ids.ts';
 import { probePrefix } from '../format/keys.ts';
@@ -104,10 +105,8 @@ export class Prober {
   constructor({ driver, environment, prefix, signal }: ProberOptions) {
     this.environment = environment;
     this.#driver = driver;
-    this.#signal = signal;
+    this.#signal = ownSignal(signal);
     this.#folder = `${prefix}/${probePrefix}${newId(environment, 12)}/`;
-    // A race has many requests under way at once, and each listens.
-    setMaxListeners(0, signal);
   }
 
   /** A key that only this run uses. */
@@ -154,7 +153,7 @@ export class Prober {
         failure = error;
       }
     }
-    const why = failure instanceof Error ? `: ${failure.message}` : '.';
+    const why = isError(failure) ? `: ${failure.message}` : '.';
     throw new Unsettled(`${what} did not work in ${maxAttempts} attempts${why}`, { cause: failure });
   }
 

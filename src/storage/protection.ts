@@ -1,5 +1,6 @@
 /** The options `encryption` and `compression`, checked. Keys are held where neither messages nor `inspect()` reach them. */
 import type { KeyObject } from 'node:crypto';
+import { isBytes } from '../base/brands.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { Codec } from '../format/capsule.ts';
 import { keyCheckOf, secretKey } from '../format/capsule-cipher.ts';
@@ -74,7 +75,7 @@ export class Protection {
 /** Never tells what was given: it may be most of a key. */
 function parseKey(id: string, value: unknown): NamedKey {
   let bytes: Uint8Array | undefined;
-  if (value instanceof Uint8Array) bytes = value;
+  if (isBytes(value)) bytes = value;
   else if (typeof value === 'string' && hexPattern.test(value)) bytes = Buffer.from(value, 'hex');
   else if (typeof value === 'string' && base64Pattern.test(value)) bytes = Buffer.from(value, 'base64');
   if (bytes?.length !== keyBytes) {
@@ -103,7 +104,7 @@ const form = "an object such as { keys: { '2026': key }, current: '2026' }";
 const names: ReadonlySet<string> = new Set<keyof EncryptionOptions>(['keys', 'current', 'acceptUnencrypted']);
 
 function parseKeys(keys: unknown): Map<string, NamedKey> {
-  const isRecord = typeof keys === 'object' && keys !== null && !Array.isArray(keys) && !(keys instanceof Uint8Array);
+  const isRecord = typeof keys === 'object' && keys !== null && !Array.isArray(keys) && !isBytes(keys);
   if (!isRecord) refuse(`Option encryption.keys must be an object with a key for each id.`);
   const parsed = new Map<string, NamedKey>();
   // Only what the object has itself: `constructor` is no key.

@@ -1,4 +1,5 @@
 /** A hook of the user's own, called after every request: whatever it does, the request has its result. */
+import { isThenable } from '../base/brands.ts';
 import type { Logger } from '../base/logger.ts';
 import type { ObservedRequest } from './observed.ts';
 
@@ -16,7 +17,7 @@ export function harmlessHook(hook: RequestHook, logger: Logger): (request: Obser
   return (request) => {
     try {
       const result = hook(request);
-      if (result instanceof Promise) result.catch(warn);
+      if (isThenable(result)) result.then(undefined, warn);
     } catch (error) {
       warn(error);
     }

@@ -1,4 +1,5 @@
 /** What every driver checks and computes alike: keys, ranges, page limits, aborts and bodies. */
+import { isBytes } from '../base/brands.ts';
 import type { GetOptions, ListOptions, PutBody } from './driver.ts';
 import { StorageError, type RequestOutcome } from '../base/errors.ts';
 
@@ -71,14 +72,14 @@ export function clipRange(
 
 /** The chunks of a body, with failures of the stream itself reported as requests without effect. */
 export async function* readBody(key: string, body: PutBody, signal?: AbortSignal): AsyncGenerator<Uint8Array, void> {
-  if (body instanceof Uint8Array) {
+  if (isBytes(body)) {
     yield body;
     return;
   }
   try {
     for await (const chunk of body) {
       checkNotAborted(key, signal);
-      if (!(chunk instanceof Uint8Array)) throw new TypeError('A body stream yields Uint8Array chunks.');
+      if (!isBytes(chunk)) throw new TypeError('A body stream yields Uint8Array chunks.');
       yield chunk;
     }
   } catch (error) {

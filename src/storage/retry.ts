@@ -4,6 +4,7 @@
  * turn its own success into a lost race, so those who make them decide (docs/protocol.md).
  */
 import { setMaxListeners } from 'node:events';
+import { isBytes } from '../base/brands.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { Deadline, SignalPool } from '../base/deadline.ts';
@@ -91,7 +92,7 @@ export class RetryingDriver implements StorageDriver {
 
   #put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     // A stream takes as long as its source does; a large body, as long as a slow line needs.
-    if (!(body instanceof Uint8Array)) return this.#driver.put(key, body, options);
+    if (!isBytes(body)) return this.#driver.put(key, body, options);
     const timeoutMs = this.#requestTimeoutMs + body.length / slowBytesPerMs;
     return this.#once(
       `put ${key}`,

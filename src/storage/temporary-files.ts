@@ -5,6 +5,7 @@
  * What a killed process left behind is swept once it is old. That is safe whatever the clocks say, and however long a
  * writer was paused: without its temporary file a writer's link fails, so it knows that it has written nothing.
  */
+import { isBytes } from '../base/brands.ts';
 import type { PutBody } from './driver.ts';
 import type { Environment } from '../base/env.ts';
 import { StorageError } from '../base/errors.ts';
@@ -103,7 +104,7 @@ export class TemporaryFiles {
 
   async #writeContent(file: WritableFile, content: Content, trailer: Uint8Array): Promise<void> {
     const { body, key, signal } = content;
-    if (body instanceof Uint8Array) {
+    if (isBytes(body)) {
       if (body.length > JOINED_BYTES) {
         await file.write(body);
         await file.write(trailer);

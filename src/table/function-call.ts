@@ -1,4 +1,5 @@
 /** Calls of registered functions: one row each, and an error that names function and row where that fails. */
+import { isError, isThenable } from '../base/brands.ts';
 import { FunctionError } from '../base/errors.ts';
 import { decodeRow, readField } from '../format/row-decode.ts';
 import type { RowSource } from '../format/row-layout.ts';
@@ -10,10 +11,6 @@ export interface RegisteredFunction {
   readonly name: string;
   readonly fn: (row: Record<string, unknown>) => unknown;
   readonly version: number | undefined;
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 }
 
 /** What a function makes of a row. Throws `FunctionError` where it throws, or returns a promise. */
@@ -48,7 +45,7 @@ function functionError(
   cause: unknown,
 ): FunctionError {
   const primaryKey = readField(source, base, shape.primaryKey);
-  const reason = cause instanceof Error ? `: ${cause.message}` : '';
+  const reason = isError(cause) ? `: ${cause.message}` : '';
   const message =
     `Function '${name}' ${what} for the row of table '${shape.name}' with primary key ` +
     `${describeValue(primaryKey)}${reason}. It must be synchronous and return a value for every row.`;

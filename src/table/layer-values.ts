@@ -3,6 +3,7 @@
  * that are not merged yet have none. A table of hashes is made once for each layer, of a few bytes for each row; whoever
  * finds a hash in it looks at the row.
  */
+import { isPromise } from '../base/brands.ts';
 import { ByteWriter } from '../base/bytes.ts';
 import { hashOf } from '../base/hash.ts';
 import type { Pacer } from '../base/pacer.ts';
@@ -56,7 +57,7 @@ async function readValues(layer: Tree, index: TableIndex, pacer: Pacer): Promise
   let before = 0;
   for (;;) {
     let more = cursor.next();
-    if (more instanceof Promise) more = await more;
+    if (isPromise(more)) more = await more;
     if (!more) return values;
     const { node, from, to } = cursor;
     for (let i = from; i < to; i++) {

@@ -2,6 +2,7 @@
  * A cursor over layers that lie on each other: of entries with equal keys the newest counts, and entries marked as
  * deleted hide those below and are not shown. Where only the bottom has entries, whole runs of it pass through.
  */
+import { isPromise } from '../base/brands.ts';
 import type { Node } from '../format/node.ts';
 import { rowDeletedFlag } from '../format/row-layout.ts';
 import type { RunCursor } from '../tree/cursor.ts';
@@ -33,7 +34,7 @@ class Input {
   refill(): void | Promise<void> {
     if (this.done || this.from < this.to) return undefined;
     const moved = this.cursor.next();
-    if (moved instanceof Promise) return moved.then((more) => this.#take(more));
+    if (isPromise(moved)) return moved.then((more) => this.#take(more));
     this.#take(moved);
     return undefined;
   }

@@ -1,4 +1,5 @@
 /** Schema definitions: what users write, the row types that follow from it, and the check before it is accepted. */
+import { isBytes, isDate } from '../base/brands.ts';
 import type { BlobValue } from '../blob/blob-value.ts';
 import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
@@ -155,8 +156,8 @@ function readDefault(table: string, name: string, field: FieldDefinition): Store
   }
   // Block 0 is JSON: what JSON cannot hold as it is travels as a string, and is read back by type.
   if (typeof value === 'bigint') return { constant: String(value) };
-  if (value instanceof Date) return { constant: value.getTime() };
-  if (value instanceof Uint8Array) return { constant: Buffer.from(value).toString('base64') };
+  if (isDate(value)) return { constant: value.getTime() };
+  if (isBytes(value)) return { constant: Buffer.from(value).toString('base64') };
   return { constant: value };
 }
 

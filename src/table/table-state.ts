@@ -2,6 +2,7 @@
  * One table as one view sees it: the trees of Block 0 and, on top, what commits that are not merged yet have changed
  * (the committed cache). Immutable: a new commit gives a new state.
  */
+import { isPromise } from '../base/brands.ts';
 import { rowDeletedFlag } from '../format/row-layout.ts';
 import type { KeyRange, RunCursor } from '../tree/cursor.ts';
 import { openCursor } from '../tree/split-tree.ts';
@@ -107,7 +108,7 @@ export class TableState {
     if (!this.mayBeOverlaid(key, length)) return this.tree.lookup(key, length);
     for (let i = 0; i < layers.length; i++) {
       const hit = (layers[i] as Tree).lookup(key, length);
-      if (hit instanceof Promise) return this.#lookupFrom(hit, i, key.slice(0, length));
+      if (isPromise(hit)) return this.#lookupFrom(hit, i, key.slice(0, length));
       if (hit !== undefined) return visible(hit);
     }
     return this.tree.lookup(key, length);
@@ -134,7 +135,7 @@ export class TableState {
     if (!this.mayBeOverlaid(key)) return false;
     for (let i = 0; i < this.layers.length; i++) {
       const hit = (this.layers[i] as Tree).lookup(key);
-      if (hit instanceof Promise) return this.#isOverlaidFrom(hit, i, key);
+      if (isPromise(hit)) return this.#isOverlaidFrom(hit, i, key);
       if (hit !== undefined) return true;
     }
     return false;

@@ -1,4 +1,5 @@
 /** A cursor over rows of which some could not be made: it ends with the error of the first of them that would be shown. */
+import { isPromise } from '../base/brands.ts';
 import type { Node } from '../format/node.ts';
 import type { RunCursor } from '../tree/cursor.ts';
 
@@ -27,7 +28,7 @@ export class UnbrokenCursor implements RunCursor {
 
   next(): boolean | Promise<boolean> {
     const moved = this.#cursor.next();
-    return moved instanceof Promise ? moved.then((more) => this.#checked(more)) : this.#checked(moved);
+    return isPromise(moved) ? moved.then((more) => this.#checked(more)) : this.#checked(moved);
   }
 
   #checked(more: boolean): boolean {

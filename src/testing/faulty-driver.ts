@@ -12,6 +12,7 @@
  * by itself; the database copes with it. To see that an application copes with a database whose store fails, count on
  * `CommitOutcomeUnknownError`: with a `lostAnswer` nobody can know.
  */
+import { isBytes } from '../base/brands.ts';
 import { realEnvironment, sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { StorageError } from '../base/errors.ts';
@@ -125,7 +126,7 @@ export class FaultyDriver implements StorageDriver {
   put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     const { signal, ...rest } = options;
     // The caller may use its buffer again once it was told that the request failed; the request may land later.
-    const kept = body instanceof Uint8Array ? new Uint8Array(body) : body;
+    const kept = isBytes(body) ? new Uint8Array(body) : body;
     const kind = options.if === 'any' ? 'put' : 'conditionalPut';
     return this.#request(kind, key, signal, async ({ fault }) => {
       const result = await this.#driver.put(key, kept, rest);

@@ -3,6 +3,7 @@
  * made a difference to any of it is decided row by row: by its key alone where that tells, else by the row after the
  * change and, if that does not match, by the row as the transaction saw it.
  */
+import { isPromise } from '../base/brands.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { compareBytes } from '../base/bytes.ts';
 import type { Node } from '../format/node.ts';
@@ -158,7 +159,7 @@ export class ReadSet {
       const after = isDeleted(node, i) ? undefined : { source: node, base: node.rowBase(i) };
       if (matchesAny(suspects, after)) return key;
       const known = before.lookup(key);
-      if (known instanceof Promise) {
+      if (isPromise(known)) {
         const looked = known.then((row) => (matchesAny(suspects, row) ? key : undefined));
         // Another one may decide first; how this one ends is then nobody's concern.
         looked.catch(() => undefined);

@@ -6,6 +6,7 @@
  * - What is read is noted before it is read; nothing is read once the commit has begun.
  * - It is committed only directly behind a state in which everything that was read is as it was read.
  */
+import { isPromise } from '../base/brands.ts';
 import type { Environment } from '../base/env.ts';
 import { BatchStateError, ContentionError, TransactionConflictError } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
@@ -110,7 +111,7 @@ export class TransactionHost implements BatchHost, QueryHost {
   tableState(table: string): TableState | Promise<TableState> {
     this.admit('A query');
     const state = this.#host.bridge.stateOf(this.#view, table);
-    return state instanceof Promise ? state.catch((error: unknown) => this.#refuse(error)) : state;
+    return isPromise(state) ? state.catch((error: unknown) => this.#refuse(error)) : state;
   }
 
   async #refuse(error: unknown): Promise<never> {

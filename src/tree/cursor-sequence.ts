@@ -1,4 +1,5 @@
 /** Cursors in a row. */
+import { isPromise } from '../base/brands.ts';
 import type { Node } from '../format/node.ts';
 import type { ReadMemory } from '../memory/scratch.ts';
 import type { RunCursor } from './cursor.ts';
@@ -68,7 +69,7 @@ export class CursorSequence implements RunCursor {
     for (let cursor = this.#current; cursor !== undefined; cursor = this.#current) {
       const moved = this.#moved ?? cursor.next();
       this.#moved = undefined;
-      if (moved instanceof Promise) {
+      if (isPromise(moved)) {
         this.#readAhead();
         return moved.then((more) => more || this.#nextCursor());
       }

@@ -2,6 +2,7 @@
  * Cursors over trees. A cursor moves from run to run: consecutive entries of one leaf. Whoever uses it works through a
  * whole run at a time, so that nothing is awaited, called or allocated per row.
  */
+import { isPromise } from '../base/brands.ts';
 import type { Node } from '../format/node.ts';
 import { LeafPath } from './leaf-path.ts';
 import type { Step } from './leaf-path.ts';
@@ -103,7 +104,7 @@ export class TreeCursor implements RunCursor {
     const passing = this.#scanning;
     this.#scanning = true;
     const leaf = this.#ahead?.arrive(step) ?? source.peekChild(node, child, passing);
-    if (leaf === undefined || leaf instanceof Promise) return this.#waitForLeaf(step, passing, leaf);
+    if (leaf === undefined || isPromise(leaf)) return this.#waitForLeaf(step, passing, leaf);
     this.#ahead?.fill(this.#path, this.#expected - node.childCount(child));
     return this.#enter(leaf);
   }

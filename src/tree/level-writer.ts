@@ -4,6 +4,7 @@
  *
  * The last finished node is held back, so that a small one after it can still be joined with it.
  */
+import { isPromise } from '../base/brands.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import type { BlockRef } from '../format/child-ref.ts';
@@ -245,7 +246,7 @@ export class LevelWriter {
   async #handUp({ separator, ref, entries }: HeldNode): Promise<void> {
     this.#handedUp = true;
     const stored = ref ?? this.#put(entries as NodeEntries);
-    await this.#push(separator, stored instanceof Promise ? await stored : stored);
+    await this.#push(separator, isPromise(stored) ? await stored : stored);
   }
 
   #put(entries: NodeEntries): BlockRef | Promise<BlockRef> {

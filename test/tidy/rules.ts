@@ -3,6 +3,7 @@
  * tidy.test.ts applies them to the repository, and to small trees that each break one.
  */
 import { ambientUses } from './ambient-use.ts';
+import { realmUses } from './realm-use.ts';
 import { childOf, countLines, isTest, lineAt, stringOf, walk } from './source-tree.ts';
 import type { Module, SyntaxNode, Tree } from './source-tree.ts';
 
@@ -167,6 +168,14 @@ const ambientUse: Rule = (tree) =>
       ambientUses(module).map(({ node, name, instead }) => at(module, node, `${name} is banned: use ${instead}`)),
     );
 
+/** Values come from any realm; what makes sure of that has to name the classes of its own. */
+const realmFiles = new Set(['src/base/brands.ts', 'src/base/signals.ts']);
+
+const realmUse: Rule = (tree) =>
+  sourcesOf(tree)
+    .filter(({ path }) => !realmFiles.has(path) && roomOf(path) !== 'cli')
+    .flatMap((module) => realmUses(module).map(({ node, message }) => at(module, node, message)));
+
 const fileNames: Rule = (tree) =>
   [...tree.modules.keys()].flatMap((path) => {
     const names = path.split('/').map((name) => name.replace(/(\.test|\.test-d|\.bench)?\.ts$/, ''));
@@ -306,6 +315,7 @@ export const rules = {
   fileLength,
   functionLength,
   ambientUse,
+  realmUse,
   fileNames,
   defaultExports,
   wildcardExports,
