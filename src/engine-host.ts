@@ -224,7 +224,7 @@ export class EngineHost implements BatchHost, QueryHost {
     const prepareOptions = { environment, driver, prefix, blockSizeBytes, maxCommitBytes };
     const lists = operations.lists;
     // Before the commit that refers to them.
-    const uploads = new BlobUploads(operations, this.blobs, options.signal);
+    const uploads = new BlobUploads(operations, this.blobs, { environment, signal: options.signal });
     await uploads.upload(engine.view.tail);
     const commit = ({ signal }: Deadline): Promise<void> =>
       engine.append({

@@ -282,8 +282,11 @@ export class NotADatabaseError extends StoreDbError {
 /** Whether a request that failed may have had an effect. */
 export type RequestOutcome = 'unknown' | 'none';
 
-/** What a store answered that failed a request, where that tells what to do: permissions are missing, or go slower. */
-export type StorageFailure = 'forbidden' | 'throttled';
+/**
+ * Why a request failed, where that tells what to do: permissions are missing; the store asks to go slower; the store, or the
+ * way to it, is away, and may be back soon.
+ */
+export type StorageFailure = 'forbidden' | 'throttled' | 'unavailable';
 
 /** A request to the store failed. */
 export class StorageError extends StoreDbError {
@@ -291,7 +294,7 @@ export class StorageError extends StoreDbError {
   readonly key: string;
   /** `none`: the request definitely had no effect. `unknown`: it may have had, or may still have. */
   readonly outcome: RequestOutcome;
-  /** Why, where the store said so. */
+  /** Why, where that is known. */
   readonly reason: StorageFailure | undefined;
   /** For drivers: a request about `key` failed, with `outcome`. `cause` is the error behind this one. */
   constructor(

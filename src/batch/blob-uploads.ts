@@ -6,22 +6,33 @@
  * upload that is or may be condemned is made again under a new reference, since a deletion of the old one may be on its
  * way. So is one that failed, since it may yet reach the store: nothing ever comes to be under a name a second time.
  */
+import { sleep } from '../base/env.ts';
+import type { Environment } from '../base/env.ts';
 import { BatchStateError, StorageError } from '../base/errors.ts';
 import { abortedError } from '../base/until-aborted.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
+import { Patience } from '../storage/patience.ts';
 import { isListed } from '../table/blob-lists.ts';
 import type { View } from '../table/view.ts';
 import type { NewBlob } from './new-blob.ts';
 import type { OperationSet } from './operation-set.ts';
 
 const maxAttempts = 4;
+/** Before bytes are sent again to a store that is away, in milliseconds: it doubles with every attempt. */
+const firstPauseMs = 100;
 
 export class BlobUploads {
   readonly #operations: OperationSet;
   readonly #store: BlobStore;
   readonly #signal: AbortSignal | undefined;
+  readonly #environment: Environment;
 
-  constructor(operations: OperationSet, store: BlobStore, signal: AbortSignal | undefined) {
+  constructor(
+    operations: OperationSet,
+    store: BlobStore,
+    { environment, signal }: { readonly environment: Environment; readonly signal: AbortSignal | undefined },
+  ) {
+    this.#environment = environment;
     this.#operations = operations;
     this.#store = store;
     this.#signal = signal;
@@ -44,6 +55,10 @@ export class BlobUploads {
 
   /** Each attempt is made under a name of its own. Bytes are tried again; a stream cannot be read twice. */
   async #upload(blob: NewBlob): Promise<void> {
+    const patience = new Patience(this.#environment);
+    // The database is open, so that the store has answered before.
+    patience.answered();
+    const firstSentMs = this.#environment.monotonicMs();
     for (let attempt = 1; ; attempt++) {
       try {
         blob.record = await this.#store.upload(blob.reference, blob.value, this.#signal);
@@ -51,7 +66,10 @@ export class BlobUploads {
       } catch (error) {
         if (!(error instanceof StorageError)) throw error;
         if (this.#signal?.aborted === true) throw abortedError('batch.flush()', error);
-        if (blob.value.isSpent || attempt >= maxAttempts) throw error;
+        if (blob.value.isSpent) throw error;
+        const isAway = patience.isLeft(error, firstSentMs);
+        if (attempt >= maxAttempts && !isAway) throw error;
+        if (isAway) await sleep(this.#environment, patience.pauseMs(firstPauseMs, attempt), this.#signal);
         this.#operations.renameBlob(blob);
       }
     }

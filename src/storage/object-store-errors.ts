@@ -29,6 +29,9 @@ interface SdkError {
 
 /** Codes of the connection itself, or of what comes before it. */
 const unreachable = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
+/** Codes of connections that fail where a store is started again. Not that there is no such host: that stays so. */
+const awayCodes = new Set('ECONNREFUSED ECONNRESET EPIPE EHOSTUNREACH ENETUNREACH EAI_AGAIN ETIMEDOUT'.split(' '));
+const awayStatuses = new Set([500, 502, 503, 504]);
 /** What the SDK throws before it has anything to send. */
 const unprepared = new Set(['CredentialsProviderError', 'TokenProviderError', 'NoAuthScheme']);
 const throttlingCodes = new Set(['SlowDown', 'TooManyRequests', 'RequestLimitExceeded', 'ThrottlingException']);
@@ -90,11 +93,19 @@ function outcomeOf(error: unknown): RequestOutcome {
   return refusals.has(status) && !interruptedCodes.has(code) ? 'none' : 'unknown';
 }
 
+/** Whether every address of a host was tried, and none of them is there. */
+function allAway(error: unknown): boolean {
+  const { errors } = (error ?? {}) as SdkError;
+  return Array.isArray(errors) && errors.length > 0 && errors.every((each) => awayCodes.has(codeOf(each)));
+}
+
 function reasonOf(error: unknown): StorageFailure | undefined {
   const status = statusOf(error);
   if (status === 401 || status === 403) return 'forbidden';
   if (status === 429 || throttlingCodes.has(codeOf(error))) return 'throttled';
-  return undefined;
+  // A gateway that is started again: what it says of itself, what stands before it says, and what becomes of connections.
+  const isAway = status === undefined ? awayCodes.has(codeOf(error)) : awayStatuses.has(status);
+  return isAway || allAway(error) ? 'unavailable' : undefined;
 }
 
 function advice({ operation, bucket }: FailedRequest, error: unknown): string {
@@ -183,9 +194,9 @@ export function notLoaded(bucket: string, error: unknown): StorageError {
   const text = messageOf(error);
   const isUnloaded =
     /dynamic require|cannot find (?:module|package)|require is not defined|failed to (?:load|resolve)/i;
-  const advice = isUnloaded.test(text)
+  const remedy = isUnloaded.test(text)
     ? 'If the program is a bundle, leave @aws-sdk/* out of it, or see "Bundlers" in docs/object-stores.md.'
     : 'Nothing was requested.';
-  const message = `The S3 client for bucket ${bucket} could not be made: ${sentence(withoutSecrets(text).slice(0, maxSaid))} ${advice}`;
+  const message = `The S3 client for bucket ${bucket} could not be made: ${sentence(withoutSecrets(text).slice(0, maxSaid))} ${remedy}`;
   return new StorageError(bucket, 'none', message, { cause: error });
 }

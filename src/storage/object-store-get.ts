@@ -3,7 +3,8 @@ import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import { StorageError } from '../base/errors.ts';
 import type { FoundObject, GetOptions, GetResult } from './driver.ts';
 import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
-import type { ObjectStoreRequests } from './object-store-requests.ts';
+import { uploadMark } from './object-store-final.ts';
+import type { ObjectStoreRequests, SendOptions } from './object-store-requests.ts';
 import { checkWholeBytes, clipRange, MAX_WHOLE_BYTES } from './requests.ts';
 
 /** Reads that meet an object which changes its size under them start again so often. */
@@ -23,19 +24,26 @@ function etagOf(key: string, etag: string | undefined): string {
   return etag;
 }
 
+/** What is known of an object. */
+export interface ObjectStat extends Omit<FoundObject, 'bytes' | 'status'> {
+  /** What the upload that made it marked it with. */
+  readonly mark: string | undefined;
+}
+
 /** What is known of an object without reading it; undefined where there is none. Rejects with `StorageError`. */
 export async function statObject(
   requests: ObjectStoreRequests,
   bucket: string,
   key: string,
   signal: AbortSignal | undefined,
-): Promise<Omit<FoundObject, 'bytes' | 'status'> | undefined> {
+  sending: Pick<SendOptions, 'attempts' | 'tally'> = {},
+): Promise<ObjectStat | undefined> {
   const request = { operation: 'HeadObject', bucket, key };
   try {
     const head = await requests.send(
       request,
       // An answer to HEAD has no body, and so no code that would tell a missing key from a missing bucket.
-      { signal, isAnswer: (error) => statusOf(error) === 404 },
+      { ...sending, signal, isAnswer: (error) => statusOf(error) === 404 },
       ({ s3, client }, inner) =>
         client.send(new s3.HeadObjectCommand({ Bucket: bucket, Key: key }), { abortSignal: inner }),
     );
@@ -43,6 +51,7 @@ export async function statObject(
       etag: etagOf(key, head.ETag),
       sizeBytes: head.ContentLength ?? 0,
       lastModifiedMs: head.LastModified?.getTime() ?? 0,
+      mark: head.Metadata?.[uploadMark],
     };
   } catch (error) {
     if (statusOf(error) === 404) return undefined;
@@ -88,7 +97,9 @@ async function readNothing(
     const known = await statObject(requests, bucket, key, signal);
     if (known === undefined)
       throw new StorageError(key, 'none', `The object ${key} was deleted while it was looked at.`);
-    return known.etag === ifNoneMatch ? { status: 'unchanged' } : { status: 'found', bytes: empty, ...known };
+    const { etag, sizeBytes, lastModifiedMs } = known;
+    if (etag === ifNoneMatch) return { status: 'unchanged' };
+    return { status: 'found', bytes: empty, etag, sizeBytes, lastModifiedMs };
   }
   return first.status === 'found' ? { ...first, bytes: empty } : first;
 }

@@ -10,6 +10,7 @@ import { openClient } from './object-store-client.ts';
 import type { ClientOptions, OpenClient } from './object-store-client.ts';
 import { isConflict, isSkewCorrected, notLoaded, toStorageError } from './object-store-errors.ts';
 import type { FailedRequest } from './object-store-errors.ts';
+import { Patience } from './patience.ts';
 
 /** Counts the requests that a call takes. */
 export interface RequestTally {
@@ -39,6 +40,7 @@ export class ObjectStoreRequests {
   readonly #environment: Environment;
   readonly #clientOptions: ClientOptions;
   readonly #bucket: string;
+  readonly #patience: Patience;
   #open: Promise<OpenClient> | undefined;
   /** The open client, for those who cannot wait. */
   #opened: OpenClient | undefined;
@@ -47,6 +49,7 @@ export class ObjectStoreRequests {
     this.#clientOptions = clientOptions;
     this.#bucket = clientOptions.bucket;
     this.#environment = environment;
+    this.#patience = new Patience(environment);
   }
 
   /** What the store calls itself, where it does. */
@@ -99,20 +102,31 @@ export class ObjectStoreRequests {
   ): Promise<T> {
     const { attempts = 1, signal } = options;
     const open = await this.open();
+    const firstSentMs = this.#environment.monotonicMs();
     for (let tried = 1; ; tried++) {
       try {
-        return await this.#sendOnce(request, options, (inner) => attempt(open, inner));
+        const result = await this.#sendOnce(request, options, (inner) => attempt(open, inner));
+        this.#patience.answered();
+        return result;
       } catch (error) {
-        const isFinal = tried >= attempts || signal?.aborted === true || !(error instanceof StorageError);
+        if (!(error instanceof StorageError)) this.#patience.answered();
+        const isFinal = attempts === 1 || signal?.aborted === true || !(error instanceof StorageError);
         if (isFinal || error.reason === 'forbidden') throw error;
+        if (tried >= attempts && !this.#patience.isLeft(error, firstSentMs)) throw error;
         await this.#pause(tried, signal);
       }
     }
   }
 
+  /** Whether a request that failed is to be made again, which was made first at a time of the monotonic clock. Pauses then. */
+  async isWorthAnother(error: unknown, firstSentMs: number, tried: number, signal?: AbortSignal): Promise<boolean> {
+    if (signal?.aborted === true || !this.#patience.isLeft(error, firstSentMs)) return false;
+    await this.#pause(tried, signal);
+    return true;
+  }
+
   #pause(tried: number, signal: AbortSignal | undefined): Promise<void> {
-    const pauseMs = firstPauseMs * 2 ** (tried - 1) * (0.5 + this.#environment.random());
-    return sleep(this.#environment, pauseMs, signal);
+    return sleep(this.#environment, this.#patience.pauseMs(firstPauseMs, tried), signal);
   }
 
   async #sendOnce<T>(

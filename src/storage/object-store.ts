@@ -8,6 +8,7 @@ import type { PutObjectCommandInput } from '@aws-sdk/client-s3';
 import { isBytes } from '../base/brands.ts';
 import { fakedByMs } from '../base/env.ts';
 import { StorageError } from '../base/errors.ts';
+import { newId } from '../base/ids.ts';
 import type {
   CopyResult,
   DeleteResult,
@@ -29,6 +30,7 @@ import { copyObject, isCopyRefusal } from './object-store-copy.ts';
 import { ObjectDeletion } from './object-store-delete.ts';
 import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
 import { readObject, statObject } from './object-store-get.ts';
+import { sendFinal, uploadMark } from './object-store-final.ts';
 import { listObjects } from './object-store-list.ts';
 import { checkDriverOptions } from './object-store-options.ts';
 import type { CheckedDriverOptions, ObjectStoreDriverOptions } from './object-store-options.ts';
@@ -138,18 +140,31 @@ export class ObjectStoreDriver implements StorageDriver {
     const isAnswer = (error: unknown): boolean => answerOf(error, condition !== undefined) !== undefined;
     const { client, single } = await this.#requests.open();
     const { Upload } = await this.#requests.load(() => import('@aws-sdk/lib-storage'));
-    const send = (command: object, isRepeatable: boolean, inner?: AbortSignal): Promise<unknown> => {
+    const mark = newId(this.#options.environment, 16);
+    const sendOnce = (command: object, attempts: number, inner?: AbortSignal): Promise<unknown> => {
       const operation = command.constructor.name.replace(/Command$/, '');
-      const attempts = isRepeatable ? partAttempts : 1;
       return this.#requests.send(
         { operation, bucket, key },
         { signal: inner, attempts, tally, isAnswer },
         (_, abortSignal) => single.send(command as Parameters<typeof single.send>[0], { abortSignal }),
       );
     };
+    const send = (command: object, isRepeatable: boolean, inner?: AbortSignal): Promise<unknown> => {
+      if (isRepeatable) return sendOnce(command, partAttempts, inner);
+      const firstSentMs = this.#options.environment.monotonicMs();
+      return sendFinal({
+        send: () => sendOnce(command, 1, inner),
+        look: async () => {
+          const stat = await statObject(this.#requests, bucket, key, inner, { attempts: partAttempts, tally });
+          return stat?.mark === mark ? { ETag: stat.etag } : undefined;
+        },
+        isAnswer,
+        isWorthAnother: (error, tried) => this.#requests.isWorthAnother(error, firstSentMs, tried, inner),
+      });
+    };
     try {
       const chunks = readBody(key, body, signal);
-      const input = this.#input(key, options, condition);
+      const input = { ...this.#input(key, options, condition), Metadata: { [uploadMark]: mark } };
       const etag = await uploadStream({ Upload, client, send, input, chunks, signal });
       return { status: 'written', etag, requests: tally.requests };
     } catch (error) {

@@ -1,7 +1,8 @@
 /**
  * Repeats what may be repeated. Reads, lists, copies and deletions have no effect the second time, so a failure is tried again
- * after a pause that grows and is jittered. Conditional puts pass through untouched, once: repeating one here would
- * turn its own success into a lost race, so those who make them decide (docs/protocol.md).
+ * after a pause that grows and is jittered. Conditional puts pass through untouched, and once: repeating one here would
+ * turn its own success into a lost race, so those who make them decide (docs/protocol.md). Only where the store was away and a
+ * put certainly had no effect, it is made again, until the store is back.
  */
 import { setMaxListeners } from 'node:events';
 import { isBytes } from '../base/brands.ts';
@@ -10,6 +11,7 @@ import type { Environment } from '../base/env.ts';
 import { Deadline, SignalPool } from '../base/deadline.ts';
 import { StorageError } from '../base/errors.ts';
 import { untilAborted } from '../base/until-aborted.ts';
+import { Patience } from './patience.ts';
 import type {
   CopyResult,
   DeleteResult,
@@ -32,8 +34,13 @@ export interface RetryOptions {
   readonly attempts?: number;
   /** Time for one attempt in milliseconds. Default 15,000. */
   readonly requestTimeoutMs?: number;
-  /** First pause in milliseconds; it doubles with every attempt. Default 50. */
+  /** First pause in milliseconds; it doubles with every attempt, up to a second. Default 50. */
   readonly pauseMs?: number;
+  /**
+   * How long a store that has answered before may be away, in milliseconds: for so long requests are repeated, however many
+   * attempts that takes. Default 10,000.
+   */
+  readonly patienceMs?: number;
   /** Told of every object that is about to be written, and again when it was. */
   readonly onWrite?: (key: string) => void;
 }
@@ -56,6 +63,7 @@ export class RetryingDriver implements StorageDriver {
   readonly #pauseMs: number;
   readonly #onWrite: ((key: string) => void) | undefined;
   readonly #signals = new SignalPool();
+  readonly #patience: Patience;
 
   constructor(driver: StorageDriver, environment: Environment, options: RetryOptions = {}) {
     this.name = driver.name;
@@ -65,6 +73,7 @@ export class RetryingDriver implements StorageDriver {
     this.#requestTimeoutMs = options.requestTimeoutMs ?? 15_000;
     this.#pauseMs = options.pauseMs ?? 50;
     this.#onWrite = options.onWrite;
+    this.#patience = new Patience(environment, options.patienceMs);
     if (driver.certified === true) this.certified = true;
     if (driver.removeUploads !== undefined) this.removeUploads = driver.removeUploads.bind(driver);
     if (driver.storeTimeMs !== undefined) this.storeTimeMs = driver.storeTimeMs.bind(driver);
@@ -90,16 +99,21 @@ export class RetryingDriver implements StorageDriver {
     return result;
   }
 
-  #put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+  async #put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     // A stream takes as long as its source does; a large body, as long as a slow line needs.
     if (!isBytes(body)) return this.#driver.put(key, body, options);
     const timeoutMs = this.#requestTimeoutMs + body.length / slowBytesPerMs;
-    return this.#once(
-      `put ${key}`,
-      options,
-      (signal) => this.#driver.put(key, body, { ...options, signal }),
-      timeoutMs,
-    );
+    const send = (signal: AbortSignal): Promise<PutResult> => this.#driver.put(key, body, { ...options, signal });
+    const firstSentMs = this.#environment.monotonicMs();
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#once(`put ${key}`, options, send, timeoutMs);
+      } catch (error) {
+        const hadNoEffect = error instanceof StorageError && error.outcome === 'none';
+        if (!hadNoEffect || options.signal?.aborted === true || !this.#patience.isLeft(error, firstSentMs)) throw error;
+        await this.#pause(attempt, options.signal);
+      }
+    }
   }
 
   delete(keys: readonly string[], options: RequestOptions = {}): Promise<DeleteResult> {
@@ -126,7 +140,9 @@ export class RetryingDriver implements StorageDriver {
     setMaxListeners(0, deadline.signal);
     try {
       deadline.check();
-      return await untilAborted(request(deadline.signal), deadline.signal);
+      const result = await untilAborted(request(deadline.signal), deadline.signal);
+      this.#patience.answered();
+      return result;
     } catch (error) {
       if (!deadline.signal.aborted || error !== deadline.signal.reason) throw error;
       throw new StorageError(what, 'unknown', (error as Error).message, { cause: error });
@@ -135,20 +151,25 @@ export class RetryingDriver implements StorageDriver {
     }
   }
 
+  #pause(attempt: number, signal: AbortSignal | undefined): Promise<void> {
+    return sleep(this.#environment, this.#patience.pauseMs(this.#pauseMs, attempt), signal);
+  }
+
   async #repeat<T>(
     what: string,
     options: RequestOptions,
     request: (signal: AbortSignal) => Promise<T>,
     timeoutMs?: number,
   ): Promise<T> {
+    const firstSentMs = this.#environment.monotonicMs();
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#once(what, options, request, timeoutMs);
       } catch (error) {
         const mayPass = error instanceof StorageError && error.reason !== 'forbidden';
-        if (!mayPass || attempt >= this.#attempts || options.signal?.aborted === true) throw error;
-        const pauseMs = this.#pauseMs * 2 ** (attempt - 1) * (0.5 + this.#environment.random());
-        await sleep(this.#environment, pauseMs, options.signal);
+        if (!mayPass || options.signal?.aborted === true) throw error;
+        if (attempt >= this.#attempts && !this.#patience.isLeft(error, firstSentMs)) throw error;
+        await this.#pause(attempt, options.signal);
       }
     }
   }

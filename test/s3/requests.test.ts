@@ -240,12 +240,78 @@ describe('streams', () => {
     await driver.delete(['key']);
   });
 
-  it('complete an upload once, whatever is answered, and leave no parts', async () => {
-    failFirst('CompleteMultipartUpload', { status: 500, code: 'InternalError' });
-    expect(await failure(driver.put('key', pieces(10), { if: 'absent' }))).toMatchObject({ outcome: 'unknown' });
-    expect(sent('CompleteMultipartUpload')).toBe(1);
-    expect(server.uploads(bucketName)).toEqual([]);
-    expect(server.objects(bucketName).has('key')).toBe(false);
+  const lost: readonly [string, Fault][] = [
+    ['cut off', 'reset-after'],
+    ['cut off in its middle', 'reset-during'],
+    ['500', { status: 500, code: 'InternalError', after: true }],
+    ['504', { status: 504, code: 'GatewayTimeout', after: true }],
+  ];
+  it.each(lost)('are written where the answer to the last request is lost: %s', async (_, fault) => {
+    for (const [mebibytes, operation] of [
+      [2, 'PutObject'],
+      [10, 'CompleteMultipartUpload'],
+    ] as const) {
+      for (const condition of ['absent', 'any'] as const) {
+        server.clearLog();
+        failFirst(operation, fault);
+        const put = await driver.put('key', pieces(mebibytes), { if: condition });
+        expect(put).toMatchObject({ status: 'written', etag: server.objects(bucketName).get('key')?.etag });
+        expect(sent(operation)).toBe(1);
+        expect(sent('HeadObject')).toBe(1);
+        expect(server.uploads(bucketName)).toEqual([]);
+        await driver.delete(['key']);
+      }
+    }
+  });
+
+  it('are completed again where the store was away and the object is not there', async () => {
+    for (const [mebibytes, operation] of [
+      [2, 'PutObject'],
+      [10, 'CompleteMultipartUpload'],
+    ] as const) {
+      server.clearLog();
+      failFirst(operation, { status: 503, code: 'ServiceUnavailable' }, 3);
+      expect(await driver.put('key', pieces(mebibytes), { if: 'absent' })).toMatchObject({ status: 'written' });
+      expect(sent(operation)).toBe(4);
+      expect(server.objects(bucketName).get('key')?.bytes.length).toBe(mebibytes * 1024 * 1024);
+      await driver.delete(['key']);
+    }
+  });
+
+  it('are lost where the object that is there is of somebody else', async () => {
+    for (const [mebibytes, operation] of [
+      [2, 'PutObject'],
+      [10, 'CompleteMultipartUpload'],
+    ] as const) {
+      const other = driverOf(server);
+      let meets = 0;
+      server.intercept = async (request) => {
+        if (request.operation !== operation || meets++ > 0) return undefined;
+        // The same bytes, of another upload.
+        await other.put('key', pieces(mebibytes), { if: 'absent' });
+        return { status: 502, code: 'BadGateway' };
+      };
+      expect(await driver.put('key', pieces(mebibytes), { if: 'absent' })).toMatchObject({ status: 'lost' });
+      await other.close();
+      await driver.delete(['key']);
+    }
+  });
+
+  it('are given up where the store does not come back in time, and leave no parts', async () => {
+    // So that ten seconds are soon over.
+    const environment = Object.create(realEnvironment, {
+      monotonicMs: { value: () => realEnvironment.monotonicMs() * 20 },
+    }) as Environment;
+    const hasty = driverOf(server, { environment });
+    for (const operation of ['CompleteMultipartUpload', 'UploadPart'] as const) {
+      server.intercept = (request) =>
+        request.operation === operation ? { status: 500, code: 'InternalError' } : undefined;
+      const failed = await failure(hasty.put('key', pieces(10), { if: 'absent' }));
+      expect(failed).toMatchObject({ outcome: 'unknown', reason: 'unavailable' });
+      expect(server.uploads(bucketName)).toEqual([]);
+      expect(server.objects(bucketName).has('key')).toBe(false);
+    }
+    await hasty.close();
   });
 
   it('that break off leave no parts', async () => {
