@@ -5,7 +5,8 @@
  */
 import { parseArgs } from 'node:util';
 import { Presets, SingleBar } from 'cli-progress';
-import Table from 'cli-table3';
+import { Terminal } from '../src/cli/terminal.ts';
+import { printTable } from '../src/cli/text-table.ts';
 import { jobs, noFigures, readFigures, writeFigures } from './scale/figures.ts';
 import type { Figures, Section } from './scale/figures.ts';
 import { tables, writePage } from './scale/page.ts';
@@ -39,11 +40,11 @@ async function simulate(figures: Figures): Promise<void> {
 }
 
 function print(figures: Figures): void {
+  const terminal = new Terminal(process.stdin, process.stdout, process.stderr);
   for (const { title, head, rows } of tables(figures)) {
-    console.log(`\n${title}`);
-    const table = new Table({ head: [...head], colAligns: head.map((_, i) => (i === 0 ? 'left' : 'right')) });
-    for (const row of rows) table.push([...row]);
-    console.log(table.toString());
+    terminal.printLines(`\n${title}`);
+    const columns = head.map((name, i) => ({ name, align: i === 0 ? 'left' : 'right' }) as const);
+    printTable(terminal, columns, rows);
   }
 }
 

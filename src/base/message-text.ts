@@ -6,8 +6,9 @@
 /** Longer messages are cut: a name or a value that an application passes on may be of any length. */
 const maxLength = 8192;
 
+/** Of C0 and C1, DEL, the ends of lines and paragraphs, and the ones that turn the direction of text around. */
 // eslint-disable-next-line no-control-regex
-const controls = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g;
+const controls = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 const hasControl = new RegExp(controls.source);
 
 /** User and password of a URL, whether or not the URL is a right one: secret keys may hold slashes. */
@@ -29,6 +30,11 @@ function escaped(character: string): string {
   return code.length > 2 ? `\\u${code}` : `\\x${code.padStart(2, '0')}`;
 }
 
+/** A text in which nothing moves the cursor of a terminal, colours what follows, or begins a line: `\\x1b` for an ESC. */
+export function withoutControls(text: string): string {
+  return hasControl.test(text) ? text.replace(controls, escaped) : text;
+}
+
 /** A text as a message may hold it that is more than one line: each is as {@link messageText} makes it. */
 export function messageLines(text: string): string {
   return text
@@ -41,6 +47,5 @@ export function messageLines(text: string): string {
 /** A text as a message may hold it. */
 export function messageText(text: string): string {
   const cut = text.length > maxLength ? `${text.slice(0, maxLength).toWellFormed()}\u2026` : text;
-  const safe = withoutSecrets(cut);
-  return hasControl.test(safe) ? safe.replace(controls, escaped) : safe;
+  return withoutControls(withoutSecrets(cut));
 }

@@ -2,6 +2,7 @@
 import { Deadline } from '../base/deadline.ts';
 import type { Environment } from '../base/env.ts';
 import { CorruptionError, NotSupportedError, UnknownFormatError, isUnreadable } from '../base/errors.ts';
+import { messageText } from '../base/message-text.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import { findStrayObject } from '../cluster/opening.ts';
 import type { Role } from '../cluster/role.ts';
@@ -157,7 +158,7 @@ export function formatStoreReport(report: StoreReport): string {
     ['requests', String(requests)],
   ];
   const parts = [aligned(facts), aligned(checks.map(({ name, status, detail }) => [status, name, detail]))];
-  if (recommendations.length > 0) parts.push(recommendations.map((text) => `- ${text}`).join('\n'));
+  if (recommendations.length > 0) parts.push(recommendations.map((text) => `- ${messageText(text)}`).join('\n'));
   return `${parts.join('\n\n')}\n`;
 }
 
@@ -179,8 +180,9 @@ function tenths(ms: number): string {
   return String(Math.round(ms * 10) / 10);
 }
 
-/** Rows with all columns but the last padded to the longest of them. */
-function aligned(rows: readonly (readonly string[])[]): string {
+/** Rows with all columns but the last padded to the longest of them. Names in the store and its answers may hold anything. */
+function aligned(given: readonly (readonly string[])[]): string {
+  const rows = given.map((row) => row.map(messageText));
   const widthOf = (column: number): number => Math.max(...rows.map((row) => (row[column] ?? '').length));
   return rows
     .map((row) =>

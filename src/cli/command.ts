@@ -1,7 +1,7 @@
 /** What a command is: its name, its options, and what it does. */
 import type { InferredOptionTypes, Options } from 'yargs';
 import type { ExitCode } from './exit-code.ts';
-import { readKeys } from './key-file.ts';
+import { isKeyText, readKeys } from './key-file.ts';
 import type { StorageOptions } from './key-file.ts';
 import { openDatabase, placeOf } from './open-database.ts';
 import type { OpenDatabase, OpenOptions, Place } from './open-database.ts';
@@ -23,7 +23,7 @@ export const commonOptions = {
   keys: {
     type: 'string',
     describe:
-      'File with the keys of an encrypted database: the option encryption as JSON; default: the variable STOREDB_KEYS, which may also hold that JSON itself',
+      'Keys of an encrypted database: a file with the option encryption as JSON, or that JSON itself, which other processes can read then; default: the variable STOREDB_KEYS, which may hold either',
   },
   compression: {
     choices: ['none', 'deflate', 'zstd'],
@@ -44,6 +44,9 @@ export class Session {
     this.terminal = terminal;
     this.signal = signal;
     this.#arguments = args;
+    if (args.keys !== undefined && isKeyText(args.keys)) {
+      terminal.tell('store-db: other processes can read keys on the command line: a file or STOREDB_KEYS hides them.');
+    }
   }
 
   /** How objects are stored, as the command was told. Throws `UsageError`. */

@@ -1,4 +1,5 @@
 /** Asks before what cannot be taken back. */
+import { withoutControls } from '../base/message-text.ts';
 import { UsageError } from './exit-code.ts';
 import type { Session } from './command.ts';
 
@@ -17,7 +18,7 @@ export async function confirmed(
   const { default: confirm } = await import('@inquirer/confirm');
   try {
     return await confirm(
-      { message: question, default: false },
+      { message: withoutControls(question), default: false },
       { input: terminal.input as NodeJS.ReadableStream, output: terminal.messages as NodeJS.WritableStream, signal },
     );
   } catch (error) {

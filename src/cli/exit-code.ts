@@ -1,4 +1,4 @@
-import { messageLines } from '../base/message-text.ts';
+import { messageText } from '../base/message-text.ts';
 
 /** What the exit status of the command line says. docs/cli.md lists them. */
 export const ExitCode = {
@@ -20,7 +20,17 @@ export type ExitCode = (typeof ExitCode)[keyof typeof ExitCode];
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 
-  constructor(message: string) {
-    super(messageLines(message));
+  /** `more`: lines below it. */
+  constructor(message: string, more: readonly string[] = []) {
+    super([message, ...more].map(messageText).join('\n'));
+  }
+}
+
+/** Where results should go does not take them: a full disk, a pipe that nobody reads. */
+export class OutputError extends Error {
+  override readonly name = 'OutputError';
+
+  constructor(where: string, cause: Error) {
+    super(`${where} cannot be written: ${cause.message}`, { cause });
   }
 }

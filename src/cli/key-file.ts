@@ -1,4 +1,4 @@
-/** The keys that a command is given, in a file or a variable: never on the command line, where every process could read them. */
+/** The keys that a command is given: in a file, in a variable, or on the command line, where other processes can read them. */
 import { readFileSync } from 'node:fs';
 import type { Compression, EncryptionOptions } from '../storage/protection.ts';
 import { UsageError } from './exit-code.ts';
@@ -18,9 +18,19 @@ function parsed(text: string, what: string): EncryptionOptions {
   }
 }
 
+/** Without the quotes that some shells leave around a word. */
+function unquoted(given: string): string {
+  return /^\s*'(.*)'\s*$/s.exec(given)?.[1] ?? given;
+}
+
+/** Whether what was given are the keys themselves, and not the name of a file. */
+export function isKeyText(given: string): boolean {
+  return unquoted(given).trimStart().startsWith('{');
+}
+
 /** The option `encryption`: JSON, or a file with it. Throws `UsageError`, which holds nothing of the keys. */
 export function readKeys(given: string): EncryptionOptions {
-  if (given.trimStart().startsWith('{')) return parsed(given, 'What was given as the keys');
+  if (isKeyText(given)) return parsed(unquoted(given), 'What was given as the keys');
   let text: string;
   try {
     text = readFileSync(given, 'utf8');

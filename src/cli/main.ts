@@ -8,17 +8,12 @@ const terminal = new Terminal(process.stdin, process.stdout, process.stderr);
 const interrupt = new AbortController();
 
 function stop(): void {
-  // Who asks twice wants out now.
-  if (interrupt.signal.aborted) process.exit(130);
+  // Who asks twice wants out now, unless it is a pager that is asked.
+  if (interrupt.signal.aborted && !terminal.isPaged) process.exit(130);
   interrupt.abort();
 }
 process.on('SIGINT', stop);
 process.on('SIGTERM', stop);
-// A reader such as `head` that has seen enough is no failure.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit(0);
-});
 
 // Which Node runs is seldom for whoever looks after a database to say, and messages are read by scripts as well.
 process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true';

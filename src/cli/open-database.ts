@@ -48,7 +48,8 @@ export async function placeOf(url: string, signal: AbortSignal): Promise<Place> 
   await driver.close?.();
   const form = (found: string): string => describePlace({ store, prefix: found });
   if (only !== undefined && prefixes.length > 1) {
-    throw new UsageError(`There are several databases in ${store}. Name one:\n  ${prefixes.map(form).join('\n  ')}`);
+    const lines = prefixes.map((found) => `  ${form(found)}`);
+    throw new UsageError(`There are several databases in ${store}. Name one:`, lines);
   }
   const advice = `If there should be one, name its prefix: ${form('my-app')}`;
   if (!complete)

@@ -2,11 +2,12 @@
 import yargs from 'yargs';
 import type { Argv, PositionalOptions } from 'yargs';
 import { AbortedError, StoreDbError } from '../base/errors.ts';
-import { messageLines } from '../base/message-text.ts';
+import { messageLines, messageText } from '../base/message-text.ts';
 import { commonOptions, Session } from './command.ts';
 import type { Command } from './command.ts';
 import { commands } from './commands.ts';
-import { ExitCode, UsageError } from './exit-code.ts';
+import { ExitCode, OutputError, UsageError } from './exit-code.ts';
+import { jsonText } from './json-text.ts';
 import type { Terminal } from './terminal.ts';
 
 const usageCodes: ReadonlySet<string> = new Set([
@@ -17,19 +18,29 @@ const usageCodes: ReadonlySet<string> = new Set([
   'SCHEMA_NOT_FOUND',
 ]);
 
+function isAbort(error: unknown): boolean {
+  return error instanceof AbortedError || (error as Error).name === 'AbortError';
+}
+
+function codeOf(error: unknown): string {
+  if (error instanceof StoreDbError) return error.code;
+  if (error instanceof UsageError) return 'USAGE';
+  return error instanceof OutputError ? 'OUTPUT' : 'UNEXPECTED';
+}
+
 /** What went wrong, in words and for machines. */
 function report(terminal: Terminal, error: unknown, isInterrupted: boolean): ExitCode {
-  const message = messageLines((error as Error).message);
-  const code = error instanceof StoreDbError ? error.code : error instanceof UsageError ? 'USAGE' : 'UNEXPECTED';
-  const isAborted = isInterrupted && (error instanceof AbortedError || (error as Error).name === 'AbortError');
-  if (isAborted) {
+  const code = codeOf(error);
+  const message = (code === 'USAGE' ? messageLines : messageText)((error as Error).message);
+  if (isInterrupted && isAbort(error)) {
     terminal.tell('Interrupted. What was done until then stays; nothing was left half done.');
     return ExitCode.interrupted;
   }
-  if (terminal.json) terminal.tell(JSON.stringify({ error: { code, message } }));
-  else terminal.tell(`${terminal.styleMessage('red', 'error')}: ${message}${code === 'USAGE' ? '' : ` [${code}]`}`);
+  if (terminal.json) terminal.tell(jsonText({ error: { code, message } }));
+  else
+    terminal.tellLines(`${terminal.styleMessage('red', 'error')}: ${message}${code === 'USAGE' ? '' : ` [${code}]`}`);
   // An error that nobody foresaw is a fault of ours: where it came from helps to find it.
-  if (code === 'UNEXPECTED') terminal.tell(messageLines((error as Error).stack ?? message));
+  if (code === 'UNEXPECTED') terminal.tellLines(messageLines((error as Error).stack ?? message));
   return code === 'USAGE' || usageCodes.has(code) ? ExitCode.usage : ExitCode.failed;
 }
 
@@ -68,7 +79,8 @@ export async function runProgram(
   const run = async (command: Command, args: object): Promise<void> => {
     const { json } = args as { json: boolean };
     terminal.json = json;
-    const session = new Session(terminal, signal, args as ConstructorParameters<typeof Session>[2]);
+    const either = AbortSignal.any([signal, terminal.closed]);
+    const session = new Session(terminal, either, args as ConstructorParameters<typeof Session>[2]);
     exitCode = await command.run(session, args as never);
   };
   const program: Argv = yargs()
@@ -86,16 +98,23 @@ export async function runProgram(
     .exitProcess(false)
     .showHelpOnFail(false)
     .fail((message, error) => {
-      throw error ?? new UsageError(`${message}\nSee store-db --help.`);
+      throw error ?? new UsageError(message, ['See store-db --help.']);
     });
   for (const command of commands) add(program, command, run);
   try {
     // Help, versions and completions come this way; errors have gone to `fail`.
     await program.parseAsync(words as string[], {}, (_, __, text) => {
-      if (text !== '') terminal.print(text);
+      if (text !== '') terminal.printLines(text);
     });
+    await terminal.flushed();
+    if (terminal.failure !== undefined) throw terminal.failure;
     return exitCode;
-  } catch (error) {
-    return report(terminal, error, signal.aborted);
+  } catch (caught) {
+    await terminal.flushed();
+    // Whatever else went wrong then, did so for that.
+    const error: unknown = terminal.failure === undefined ? caught : new OutputError('The output', terminal.failure);
+    // The command ended since nobody reads its results on, as in a pipe into `head`.
+    const isLeft = terminal.closed.aborted && isAbort(error);
+    return isLeft ? exitCode : report(terminal, error, signal.aborted);
   }
 }

@@ -2,6 +2,7 @@
 import { Presets, SingleBar } from 'cli-progress';
 import { formatCount } from './figures.ts';
 import type { Terminal } from './terminal.ts';
+import { printable } from './text-table.ts';
 
 export interface ProgressOptions {
   readonly what: string;
@@ -18,8 +19,13 @@ export interface ProgressOptions {
 export class Progress implements Disposable {
   readonly #bar: SingleBar | undefined;
 
-  constructor(terminal: Terminal, { what, total, unit = '', hidden = false, format = formatCount }: ProgressOptions) {
+  constructor(
+    terminal: Terminal,
+    { what: named, total, unit = '', hidden = false, format = formatCount }: ProgressOptions,
+  ) {
     if (hidden || !terminal.showsProgress) return;
+    // The bar takes braces for places, and the rest as it is.
+    const what = printable(named).replaceAll(/[{}]/g, '');
     this.#bar = new SingleBar(
       {
         stream: terminal.messages,

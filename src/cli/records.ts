@@ -2,6 +2,10 @@
 import type { Readable } from 'node:stream';
 import type { FieldDefinition, SchemaDefinition } from '../table/schema.ts';
 import { LineError, linesOf, maxLineBytes } from './line-reader.ts';
+import { withoutControls } from '../base/message-text.ts';
+import { Types } from '../format/types.ts';
+import type { TypeId } from '../format/types.ts';
+import { jsonText } from './json-text.ts';
 import { fromJson, fromText, toJson, toText, ValueError } from './row-values.ts';
 
 export const formats = ['ndjson', 'csv'] as const;
@@ -30,6 +34,17 @@ function fieldOf(schema: SchemaDefinition, name: string, line: number): FieldDef
   const field = Object.hasOwn(schema.fields, name) ? schema.fields[name] : undefined;
   if (field !== undefined) return field;
   throw new LineError(line, `table ${schema.name} has no field ${JSON.stringify(name)}`);
+}
+
+/** The field that a name at the head of a file stands for; the name itself where there is none. */
+function namedAtHead(schema: SchemaDefinition, text: string): string {
+  if (Object.hasOwn(schema.fields, text)) return text;
+  const names = Object.keys(schema.fields);
+  // As it is, with spaces at its ends that were left out, or as the head of an export has it.
+  const alike = names.filter(
+    (name) => headName(name).trim() === text || headName(name).replace(/^(?=[=+\-@])/, "'") === text,
+  );
+  return alike.length === 1 ? (alike[0] as string) : text;
 }
 
 function valueAt<T>(line: number, name: string, read: () => T): T {
@@ -126,7 +141,7 @@ async function* readCsv(
       const { record, info } = parsed as { readonly record: Cell[]; readonly info: { readonly lines: number } };
       const line = info.lines;
       if (names === undefined) {
-        names = record.map(({ text }) => text.trim());
+        names = record.map(({ text }) => namedAtHead(schema, text.trim()));
         for (const name of names) fieldOf(schema, name, line);
         if (new Set(names).size < names.length) throw new LineError(line, 'it names a field twice');
         continue;
@@ -157,28 +172,62 @@ export function readRecords(
   return format === 'csv' ? readCsv(input, schema, maxBytes) : readNdjson(input, schema, maxBytes);
 }
 
+/** As people read what texts that spreadsheets take for formulas begin with. */
+export const formulaStarts = '= + - @';
+const formula = /^[=+\-@\t\r]/;
+
+export interface WriterOptions {
+  /** Whether texts in CSV that spreadsheets take for formulas get a ' before them. They are not given back exactly then. */
+  readonly defusesFormulas?: boolean;
+}
+
 /** Rows as lines that {@link readRecords} gives back exactly. */
 export class RecordWriter {
   readonly #format: Format;
   readonly #fields: readonly (readonly [name: string, FieldDefinition])[];
+  readonly #defusesFormulas: boolean;
+  #formulas = 0;
 
-  constructor(format: Format, schema: SchemaDefinition) {
+  constructor(format: Format, schema: SchemaDefinition, { defusesFormulas = false }: WriterOptions = {}) {
     this.#format = format;
     this.#fields = Object.entries(schema.fields);
+    this.#defusesFormulas = defusesFormulas;
+  }
+
+  /** How many texts there were that spreadsheets take for formulas. NDJSON has none. */
+  get formulas(): number {
+    return this.#formulas;
   }
 
   /** What comes before the first row. */
   get head(): string {
-    return this.#format === 'csv' ? csvLine(this.#fields.map(([name]) => name)) : '';
+    return this.#format === 'csv'
+      ? csvLine(this.#fields.map(([name]) => this.#text(Types.varchar, headName(name))))
+      : '';
   }
 
   line(row: Readonly<Record<string, unknown>>): string {
     if (this.#format === 'csv') {
-      return csvLine(this.#fields.map(([name, { typeId }]) => (row[name] === null ? null : toText(typeId, row[name]))));
+      const cells = this.#fields.map(([name, { typeId }]) => {
+        return row[name] === null ? null : this.#text(typeId, toText(typeId, row[name]));
+      });
+      return csvLine(cells);
     }
     const entries = this.#fields.map(([name, { typeId }]) => [name, toJson(typeId, row[name])] as const);
-    return `${JSON.stringify(Object.fromEntries(entries))}\n`;
+    return `${jsonText(Object.fromEntries(entries))}\n`;
   }
+
+  /** Only text holds formulas: a number is one, also below zero. */
+  #text(typeId: TypeId, text: string): string {
+    if (typeId !== Types.varchar || !formula.test(text)) return text;
+    this.#formulas++;
+    return this.#defusesFormulas ? `'${text}` : text;
+  }
+}
+
+/** A field's name at the head of a file: text of one line that does nothing to a terminal. */
+function headName(name: string): string {
+  return withoutControls(name);
 }
 
 function csvLine(cells: readonly (string | null)[]): string {

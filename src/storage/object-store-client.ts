@@ -2,6 +2,7 @@
  * The S3 client behind `ObjectStoreDriver`: loaded when the first request is made, never before, so that applications
  * on other drivers do not pay for it.
  */
+import { hideIn, withoutKnown, withoutKnownIn } from './known-secrets.ts';
 import { pipeline, Readable, Transform } from 'node:stream';
 import type * as s3Module from '@aws-sdk/client-s3';
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
@@ -88,7 +89,10 @@ function noteAnswers(
     (next) => async (args) => {
       const result = await next(args);
       const { headers } = result.response as { headers?: Record<string, string> };
-      seen(headers?.['server'], Date.parse(headers?.['date'] ?? ''));
+      const sent = (args.request as { headers?: Readonly<Record<string, unknown>> }).headers ?? {};
+      const server = headers?.['server'];
+      const safe = server === undefined ? undefined : withoutKnown(server, secretsIn(sent));
+      seen(safe, Date.parse(headers?.['date'] ?? ''));
       return result;
     },
     // The last step before the connection: what comes before it makes values, or errors, of the answer.
@@ -129,6 +133,47 @@ function boundAnswers(stack: S3Client['middlewareStack']): void {
   );
 }
 
+/** Headers that hold what nobody else may know. */
+const secretHeaders = /authori[sz]ation|token|secret|cookie|credential|customer-key$/;
+
+/** What a request says that must not be shown: of a signed one the signature, which says nothing else of its credentials. */
+function secretsIn(headers: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(headers).flatMap(([name, value]) => {
+    if (typeof value !== 'string' || !secretHeaders.test(name.toLowerCase())) return [];
+    const signature = /Signature=(\w+)/.exec(value)?.[1];
+    return [signature ?? value.replace(/^(?:Basic|Bearer) /i, '')];
+  });
+}
+
+/**
+ * Takes out of every answer and every error what the request itself held in secret: stores and gateways repeat what they were
+ * sent, in texts of their own making.
+ */
+function hideSecrets(stack: S3Client['middlewareStack']): void {
+  const sent = new WeakMap<object, string[]>();
+  stack.add(
+    (next, context) => async (args) => {
+      try {
+        const result = await next(args);
+        const { Errors } = result.output as { Errors?: unknown };
+        if (Errors !== undefined) hideIn(Errors, sent.get(context) ?? []);
+        return result;
+      } catch (error) {
+        throw withoutKnownIn(error, sent.get(context) ?? []);
+      }
+    },
+    { name: 'hideSecrets', step: 'initialize', priority: 'high' },
+  );
+  stack.add(
+    (next, context) => (args) => {
+      const { headers } = args.request as { headers?: Readonly<Record<string, unknown>> };
+      sent.set(context, [...(sent.get(context) ?? []), ...secretsIn(headers ?? {})]);
+      return next(args);
+    },
+    { name: 'noteSecrets', step: 'deserialize', priority: 'low' },
+  );
+}
+
 /** In its very place, since others find theirs by it. */
 function replaceRetries(stack: S3Client['middlewareStack']): void {
   stack.add((next) => (args) => next(args), {
@@ -159,6 +204,7 @@ export async function openClient(options: ClientOptions): Promise<OpenClient> {
   const opened: { server?: string; date?: { readonly storeMs: number; readonly atMs: number } } = {};
   const client = derivedClient(base, (stack) => {
     boundAnswers(stack);
+    hideSecrets(stack);
     noteAnswers(stack, (server, dateMs) => {
       if (server !== undefined) opened.server = server;
       if (Number.isFinite(dateMs)) opened.date = { storeMs: dateMs, atMs: options.environment.monotonicMs() };

@@ -28,14 +28,19 @@ class Gathered extends Writable {
 export interface RunOptions {
   readonly input?: string | Readable;
   readonly signal?: AbortSignal;
+  /** What the output is: a terminal, one in which somebody sits who can be asked, or none. Default: none. */
+  readonly tty?: 'output' | 'both';
 }
 
 /** Runs one command line; words are not split. */
-export async function run(words: readonly string[], { input = '', signal }: RunOptions = {}): Promise<Ran> {
+export async function run(words: readonly string[], { input = '', signal, tty }: RunOptions = {}): Promise<Ran> {
   const output = new Gathered();
   const messages = new Gathered();
   const source = typeof input === 'string' ? Readable.from([Buffer.from(input)], { objectMode: false }) : input;
-  const terminal = new Terminal(source.pipe(new PassThrough()), output, messages);
+  const typed = source.pipe(new PassThrough());
+  if (tty !== undefined) Object.assign(output, { isTTY: true, columns: 90, hasColors: () => true });
+  if (tty === 'both') Object.assign(typed, { isTTY: true });
+  const terminal = new Terminal(typed, output, messages);
   const never = new AbortController().signal;
   const status = await runProgram(words, terminal, signal ?? never, '0.0.0');
   return { status, output: output.text, messages: messages.text };

@@ -8,12 +8,12 @@ import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { withoutSecrets } from '../../src/base/message-text.ts';
-import { EncodeError, StoreDb, StoreDbError, Types } from '../../src/index.ts';
-import type { Logger } from '../../src/index.ts';
+import { EncodeError, formatStoreReport, StoreDb, StoreDbError, Types } from '../../src/index.ts';
+import type { Logger, StoreReport } from '../../src/index.ts';
 import { MemoryDriver, ObjectStoreDriver, ObservedDriver } from '../../src/storage/index.ts';
 
 const secretKey = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY';
-const sessionToken = 'IQoJb3JpZ2luX2VjEXAMPLETOKEN';
+const sessionToken = 'IQoJb3JpZ2luX2VjEXAMPLE+/TOKENmuchLongerThanThat0123456789==';
 
 const variables = { ...process.env };
 let server: Server;
@@ -66,6 +66,30 @@ const indiscretions: Readonly<Record<string, typeof answer>> = {
     response.writeHead(400, { 'content-type': 'application/xml' });
     response.end(xml(`<Code>InvalidRequest</Code><Message>What is this?\n${headersOf(request)}</Message>`));
   },
+  'a sentence of its message': (_, response) => {
+    response.writeHead(403, { 'content-type': 'application/xml' });
+    response.end(xml(`<Code>ExpiredToken</Code><Message>The token ${sessionToken} has expired.</Message>`));
+  },
+  'a sentence that says it otherwise': (_, response) => {
+    response.writeHead(400, { 'content-type': 'application/xml' });
+    const ways = [
+      encodeURIComponent(sessionToken),
+      sessionToken.slice(0, 24),
+      sessionToken.slice(20),
+      sessionToken.toLowerCase(),
+    ];
+    const marked = sessionToken.replaceAll('+', '&#43;').replaceAll('/', '&#x2F;');
+    response.end(xml(`<Code>InvalidToken</Code><Message>Not ${ways.join(', nor ')}, nor ${marked}</Message>`));
+  },
+  'its code and its name': (_, response) => {
+    response.writeHead(403, { 'content-type': 'application/xml', server: `gateway ${sessionToken}` });
+    response.end(xml(`<Code>Bad-${sessionToken}</Code><Message>No.</Message><Resource>/${sessionToken}</Resource>`));
+  },
+  'what it did not delete': (request, response) => {
+    const failure = `<Error><Key>a</Key><Code>Denied</Code><Message>${sessionToken}</Message></Error>`;
+    response.writeHead(request.method === 'POST' ? 200 : 403, { 'content-type': 'application/xml' });
+    response.end(request.method === 'POST' ? `<DeleteResult>${failure}</DeleteResult>` : xml(failure));
+  },
   'a page of a gateway': (request, response) => {
     response.writeHead(502, { 'content-type': 'text/html' });
     response.end(`<html><body><pre>${headersOf(request)}</pre></body></html>`);
@@ -101,6 +125,10 @@ function shown(value: unknown): string {
 
 function expectNoSecrets(text: string): void {
   for (const secret of [secretKey, sessionToken, ...signatures]) expect(text).not.toContain(secret);
+  // Nor parts of the token, in whatever way.
+  const plain = text.toLowerCase();
+  for (const part of [sessionToken.slice(0, 16), sessionToken.slice(-20, -4)])
+    expect(plain).not.toContain(part.toLowerCase());
 }
 
 describe('an indiscreet store that repeats what it was sent', () => {
@@ -120,9 +148,27 @@ describe('an indiscreet store that repeats what it was sent', () => {
     expect(signatures.length).toBeGreaterThan(3);
     expectNoSecrets(shown(failures));
     expectNoSecrets(shown(heard));
+    // Also where hidden properties are shown.
+    expectNoSecrets(inspect(failures, { depth: 12, showHidden: true, maxStringLength: null, maxArrayLength: null }));
     for (const value of [driver, bucket, bucket.describe()]) {
       expectNoSecrets(inspect(value, { depth: 9, showHidden: true }));
     }
+    await driver.close();
+  });
+
+  const refusals = [
+    'elements of its own',
+    'a sentence of its message',
+    'its code and its name',
+    'what it did not delete',
+  ];
+  it.each(refusals)('in %s does not get them into what doctor() tells', async (kind) => {
+    answer = indiscretions[kind] as typeof answer;
+    const driver = new ObjectStoreDriver({ bucket: 'bucket', endpoint });
+    const db = StoreDb({ dbPrefix: 'app', nodeId: 0, driver, logLevel: 'silent' });
+    const report = await db.doctor({ signal: AbortSignal.timeout(20_000) }).catch((error: unknown) => error);
+    expectNoSecrets(shown(report));
+    if (!(report instanceof Error)) expectNoSecrets(formatStoreReport(report as StoreReport));
     await driver.close();
   });
 

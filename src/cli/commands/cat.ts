@@ -1,3 +1,4 @@
+import { withoutControls } from '../../base/message-text.ts';
 import { decodeBlock0 } from '../../format/block0.ts';
 import type { Block0 } from '../../format/block0.ts';
 import { decodeCommit } from '../../format/commit.ts';
@@ -15,6 +16,7 @@ import type { StoredSchema } from '../../format/stored-schema.ts';
 import { command, databasePositional } from '../command.ts';
 import type { Command } from '../command.ts';
 import { ExitCode, UsageError } from '../exit-code.ts';
+import { jsonText } from '../json-text.ts';
 import { commitText, indexKeyTypes, nodeText, tableKeyTypes } from '../node-text.ts';
 import { describePlace, readBlock0, readContent } from '../open-database.ts';
 import type { Place } from '../open-database.ts';
@@ -62,6 +64,12 @@ async function objectText(place: Place, name: string, signal: AbortSignal): Prom
   return undefined;
 }
 
+/** Whether bytes are text that does nothing to a terminal. */
+function isText(bytes: Uint8Array): boolean {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
+  return !text.includes('\ufffd') && text.split('\n').every((line) => withoutControls(line) === line);
+}
+
 /** `cat`: any object of a database, readable. */
 export const cat: Command = command({
   name: 'cat',
@@ -83,14 +91,20 @@ export const cat: Command = command({
       const text = await objectText(place, name, signal);
       if (text !== undefined) {
         if (terminal.json) terminal.printJson(text);
-        else terminal.print(JSON.stringify(text, undefined, 2));
+        else terminal.printLines(jsonText(text, 2));
         return ExitCode.done;
       }
       if (parseBlobName(name) === undefined) {
         const kinds = `${block0Name}, committed/…, data/…, indexes/…, roots/…, history/… or blobs/…`;
         throw new UsageError(`${name} is no object of ${describePlace(place)} that can be shown: ${kinds}.`);
       }
-      terminal.output.write(await readObject(place, name, signal));
+      const bytes = await readObject(place, name, signal);
+      if (terminal.output.isTTY === true && !isText(bytes)) {
+        throw new UsageError(
+          `${name} is not text, and a terminal may obey it: send it into a file, or through a pipe.`,
+        );
+      }
+      terminal.output.write(bytes);
       return ExitCode.done;
     } finally {
       await place.driver.close?.();

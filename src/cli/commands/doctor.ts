@@ -28,7 +28,7 @@ export const doctor: Command = command({
     );
     const report = await db.doctor({ signal });
     if (terminal.json) terminal.printJson(report);
-    else terminal.print(formatStoreReport(report));
+    else terminal.printLines(formatStoreReport(report));
     const isFine = report.safe && !['damaged', 'unknown format', 'unreadable'].includes(report.database.status);
     return isFine ? ExitCode.done : ExitCode.found;
   },

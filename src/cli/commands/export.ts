@@ -1,19 +1,17 @@
-import { createWriteStream, rmSync } from 'node:fs';
-import type { WriteStream } from 'node:fs';
-import { mkdir, rename, rm } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { once } from 'node:events';
-import { finished, pipeline } from 'node:stream/promises';
+import { pipeline } from 'node:stream/promises';
 import { Types } from '../../format/types.ts';
 import type { Snapshot } from '../../snapshot.ts';
 import type { SchemaDefinition } from '../../table/schema.ts';
 import { command, databasePositional, tablePositional } from '../command.ts';
 import type { Command, Session } from '../command.ts';
-import { ExitCode } from '../exit-code.ts';
+import { ExitCode, OutputError } from '../exit-code.ts';
+import { openTarget } from '../export-target.ts';
 import { plural } from '../figures.ts';
 import { Progress } from '../progress.ts';
-import { formatOf, formats, namedFile, RecordWriter } from '../records.ts';
-import type { Format } from '../records.ts';
+import { formatOf, formats, formulaStarts, namedFile, RecordWriter } from '../records.ts';
 
 /** What is written is gathered into pieces of about that many characters. */
 const pieceLength = 64 * 1024;
@@ -26,34 +24,25 @@ interface ExportTarget {
   readonly discard: () => Promise<void>;
 }
 
-/** A new file, and not what a link leads to that somebody has put there. What an export before left behind is gone. */
-function createNew(file: string): WriteStream {
-  rmSync(file, { force: true });
-  return createWriteStream(file, { flags: 'wx' });
-}
-
-/** A file that has its name only once it is whole. */
-function fileTarget(file: string): ExportTarget {
-  const partial = `${file}.partial`;
-  const stream = createNew(partial);
-  const failed = once(stream, 'error').then(([error]) => {
-    throw error;
-  });
-  failed.catch(() => undefined);
+async function fileTarget(file: string, signal: AbortSignal): Promise<ExportTarget> {
+  const { stream, keep, discard } = await openTarget(file, signal);
+  const orTold = async (work: Promise<unknown>): Promise<void> => {
+    try {
+      await work;
+    } catch (error) {
+      throw new OutputError(file, error as Error);
+    }
+  };
+  // Told by the next write, or at the end.
+  stream.on('error', () => undefined);
   return {
     isOutput: false,
     write: async (text) => {
-      if (!stream.write(text)) await Promise.race([once(stream, 'drain'), failed]);
+      if (stream.errored !== null) throw new OutputError(file, stream.errored);
+      if (!stream.write(text)) await orTold(once(stream, 'drain'));
     },
-    keep: async () => {
-      stream.end();
-      await finished(stream);
-      await rename(partial, file);
-    },
-    discard: async () => {
-      stream.destroy();
-      await rm(partial, { force: true });
-    },
+    keep: () => orTold(keep()),
+    discard,
   };
 }
 
@@ -81,21 +70,29 @@ async function saveBlobs(
     if (typeof reference !== 'string') continue;
     const file = path.join(folder, reference);
     const blob = snapshot.getBlob(reference).stream(undefined, undefined, { signal });
-    await pipeline(blob, createNew(`${file}.partial`), { signal });
-    await rename(`${file}.partial`, file);
+    const target = await openTarget(file, signal);
+    try {
+      await pipeline(blob, target.stream, { signal });
+      await target.keep();
+    } catch (error) {
+      await target.discard();
+      throw error;
+    }
   }
 }
 
 interface Exported {
   readonly rows: number;
   readonly blobs: number;
+  /** Texts that a spreadsheet takes for formulas. */
+  readonly formulas: number;
 }
 
 async function copyRows(
   session: Session,
   snapshot: Snapshot,
   schema: SchemaDefinition,
-  { format, target, blobs }: { format: Format; target: ExportTarget; blobs: string | undefined },
+  { writer, target, blobs }: { writer: RecordWriter; target: ExportTarget; blobs: string | undefined },
 ): Promise<Exported> {
   const { terminal, signal } = session;
   const blobFields = Object.entries(schema.fields).flatMap(([name, { typeId }]) =>
@@ -103,7 +100,6 @@ async function copyRows(
   );
   const total = await snapshot.query(schema.name).count({ signal });
   using progress = new Progress(terminal, { what: `exporting ${schema.name}`, total, hidden: target.isOutput });
-  const writer = new RecordWriter(format, schema);
   let piece = writer.head;
   let rows = 0;
   let saved = 0;
@@ -121,7 +117,7 @@ async function copyRows(
     progress.set(rows);
   }
   await target.write(piece);
-  return { rows, blobs: saved };
+  return { rows, blobs: saved, formulas: writer.formulas };
 }
 
 /** `export`: a table as a file, as it is at one moment. */
@@ -136,22 +132,35 @@ export const exportTable: Command = command({
   options: {
     format: { choices: formats, describe: 'Default: by the name of the file, else ndjson' },
     blobs: { type: 'string', describe: 'Folder for the blobs, each in a file named by its reference' },
+    'defuse-formulas': {
+      type: 'boolean',
+      default: false,
+      describe: "Put ' before texts in CSV that spreadsheets take for formulas; import then reads it as a part of them",
+    },
   },
   examples: [['export file:./data cities cities.csv', 'all rows, in the order of their primary keys']],
-  run: async (session, { database, table, file, format = formatOf(file) ?? 'ndjson', blobs }) => {
+  run: async (session, { database, table, file, format = formatOf(file) ?? 'ndjson', blobs, ...more }) => {
     const { terminal, signal } = session;
+    const defusesFormulas = more['defuse-formulas'];
     await using opened = await session.open(database, 'writer');
     const schema = opened.table(table);
     if (blobs !== undefined) await mkdir(blobs, { recursive: true });
     await using snapshot = await opened.db.snapshot({ signal });
-    const target = file === undefined ? outputTarget(session) : fileTarget(file);
+    const target = file === undefined ? outputTarget(session) : await fileTarget(file, signal);
     try {
-      const exported = await copyRows(session, snapshot, schema, { format, target, blobs });
+      const writer = new RecordWriter(format, schema, { defusesFormulas });
+      const exported = await copyRows(session, snapshot, schema, { writer, target, blobs });
       await target.keep();
       if (terminal.json && file !== undefined) terminal.printJson(exported);
       else {
         const where = file === undefined ? '' : ` to ${file}`;
         terminal.tell(`${plural(exported.rows, 'row')} exported${where}.`);
+        if (exported.formulas > 0 && !defusesFormulas) {
+          terminal.tell(
+            `A spreadsheet would take ${plural(exported.formulas, 'text')} for formulas, as ${formulaStarts} begin them, and ` +
+              "run them: --defuse-formulas puts ' before each.",
+          );
+        }
         if (exported.blobs > 0 && blobs === undefined) {
           terminal.tell(
             `Of ${plural(exported.blobs, 'blob')} only the references: --blobs <folder> saves what they hold.`,

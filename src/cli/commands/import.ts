@@ -197,6 +197,15 @@ async function openTarget(session: Session, url: string, schema: SchemaDefinitio
   return session.openAt(place, 'writer', { create: true });
 }
 
+/** Whether a file can be read again: what came out of a pipe is gone. Throws `UsageError`. */
+async function isRegular(file: string): Promise<boolean> {
+  try {
+    return (await stat(file)).isFile();
+  } catch (error) {
+    throw new UsageError(`${file} cannot be read: ${(error as Error).message}`);
+  }
+}
+
 /** `import`: rows of a file into a table. */
 export const importTable: Command = command({
   name: 'import',
@@ -225,11 +234,7 @@ export const importTable: Command = command({
     const { terminal } = session;
     if (!Number.isSafeInteger(rowsPerFlush) || rowsPerFlush < 1)
       throw new UsageError('--rows-per-flush must be at least 1.');
-    if (file !== undefined) {
-      await stat(file).catch((error: unknown) => {
-        throw new UsageError(`${file} cannot be read: ${(error as Error).message}`);
-      });
-    }
+    const canReadTwice = file !== undefined && (await isRegular(file));
     const written = args.schema === undefined ? undefined : await readSchemaFile(args.schema);
     if (written !== undefined && written.name !== table) {
       throw new UsageError(`The schema in ${args.schema as string} is of table ${written.name}, not of ${table}.`);
@@ -240,7 +245,7 @@ export const importTable: Command = command({
     const format = args.format ?? formatOf(file) ?? 'ndjson';
     const work = new Import({ session, db: opened.db, schema, file, format, mode, rowsPerFlush, fromLine, blobs });
     try {
-      if (check && file !== undefined) {
+      if (check && canReadTwice) {
         await work.check().catch((error: unknown) => {
           throw new ImportStopped({ rows: 0, line: 0 }, error instanceof LineError ? error.line : undefined, error);
         });
