@@ -127,6 +127,7 @@ export class Collector {
     const { deletedCount, freedBytes } = report;
     if (dryRun) logger.debug('Looked for garbage', { freedBytes, durationMs });
     else logger.info(`Collected garbage: ${deletedCount} blocks and blobs deleted`, { freedBytes, durationMs });
+    this.#warnOfFailed(report.failed);
     return report;
   }
 
@@ -156,6 +157,17 @@ export class Collector {
     const now = (): Promise<number> => this.#now();
     const log = { store: this.#store, register, retentionMs, dryRun, now, signal: this.#signal };
     await this.#collectStaged(await trimLog(block0, log));
+  }
+
+  /** Garbage that stays costs, and grows, where the store does not let it go. */
+  #warnOfFailed(failed: GcReport['failed']): void {
+    const [first] = failed;
+    if (first === undefined) return;
+    const others = failed.length === 1 ? '' : `, nor ${failed.length - 1} others`;
+    this.#options.logger.warn(
+      `Garbage stays: the store did not delete ${first.name} (${first.message})${others}. A later run tries again.`,
+      { failed: failed.length },
+    );
   }
 
   /** Whether something that `block0` keeps is kept no longer. */

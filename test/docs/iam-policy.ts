@@ -1,5 +1,7 @@
 /** Policies as IAM evaluates them, as far as those of the documentation need it. What it does not know it refuses. */
 
+import type { Access } from '../s3-server/authorization.ts';
+
 export interface Statement {
   readonly Sid: string;
   readonly Effect: 'Allow' | 'Deny';
@@ -11,15 +13,6 @@ export interface Statement {
 export interface Policy {
   readonly Version: string;
   readonly Statement: readonly Statement[];
-}
-
-/** What somebody wants to do. */
-export interface Access {
-  readonly action: string;
-  /** ARN of the object or bucket. */
-  readonly resource: string;
-  /** Condition keys that the request has. */
-  readonly context: Readonly<Record<string, string>>;
 }
 
 function list(value: string | readonly string[]): readonly string[] {

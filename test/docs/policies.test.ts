@@ -3,15 +3,26 @@
  * allowed, and nothing may be granted that it does not need.
  */
 import { readFile } from 'node:fs/promises';
-import { PutObjectCommand } from '@aws-sdk/client-s3';
+import { randomBytes } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import {
+  CreateMultipartUploadCommand,
+  DeleteObjectCommand,
+  DeleteObjectsCommand,
+  GetObjectCommand,
+  PutObjectCommand,
+} from '@aws-sdk/client-s3';
 import { defineSchema, StoreDb, Types } from 'store-db';
 import type { Database } from 'store-db';
 import { ObjectStoreDriver } from 'store-db/lib/storage';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { accessesOf, listing, objectActions } from '../s3-server/authorization.ts';
+import type { Access } from '../s3-server/authorization.ts';
 import { startS3Server } from '../s3-server/server.ts';
+import type { S3Server } from '../s3-server/server.ts';
 import type { S3Request } from '../s3-server/s3-message.ts';
 import { concerns, isAllowed } from './iam-policy.ts';
-import type { Access, Policy } from './iam-policy.ts';
+import type { Policy } from './iam-policy.ts';
 
 const page = await readFile(new URL('../../docs/object-stores.md', import.meta.url), 'utf8');
 const bucket = 'my-bucket';
@@ -47,53 +58,15 @@ const files = defineSchema({
   indexes: ['kind'],
 });
 
-/** The actions that a request needs, as Amazon documents them. */
-const actions: Readonly<Record<string, readonly string[]>> = {
-  GetObject: ['s3:GetObject'],
-  HeadObject: ['s3:GetObject'],
-  PutObject: ['s3:PutObject'],
-  CreateMultipartUpload: ['s3:PutObject'],
-  UploadPart: ['s3:PutObject'],
-  CompleteMultipartUpload: ['s3:PutObject'],
-  AbortMultipartUpload: ['s3:AbortMultipartUpload'],
-  DeleteObject: ['s3:DeleteObject'],
-};
-/** Those of which an object comes into being, and the only ones that take a condition. */
-const creations = new Set(['PutObject', 'CompleteMultipartUpload']);
-
-function contextOf({ operation, headers }: S3Request): Record<string, string> {
-  if (operation === undefined || !(actions[operation] ?? []).includes('s3:PutObject')) return {};
-  const isCreation = creations.has(operation);
-  return {
-    's3:ObjectCreationOperation': String(isCreation),
-    ...(isCreation && headers['if-match'] !== undefined ? { 's3:if-match': headers['if-match'] } : {}),
-    ...(isCreation && headers['if-none-match'] !== undefined ? { 's3:if-none-match': headers['if-none-match'] } : {}),
-  };
+/** Enforces policies for all requests that come, until others are. */
+function enforce(server: S3Server, policies: readonly Policy[]): void {
+  server.allows = (access) => isAllowed(policies, access);
 }
 
-/** What a request has to be allowed. */
-function accessesOf(request: S3Request): Access[] {
-  const { operation, key, query, headers, body } = request;
-  const object = (name: string): string => `${bucketArn}/${name}`;
-  const listing = (prefix: string): Access => {
-    return { action: 's3:ListBucket', resource: bucketArn, context: { 's3:prefix': prefix } };
-  };
-  if (operation === 'ListObjectsV2') return [listing(query['prefix'] ?? '')];
-  if (operation === 'DeleteObjects') {
-    return Array.from(body.toString().matchAll(/<Key>(.*?)<\/Key>/g), ([, name = '']) => {
-      return { action: 's3:DeleteObject', resource: object(name), context: {} };
-    });
-  }
-  const needed = actions[operation ?? ''];
-  if (needed === undefined) throw new Error(`Nobody knows what ${operation ?? 'this'} needs`);
-  const context = contextOf(request);
-  return [
-    ...needed.map((action) => ({ action, resource: object(key), context })),
-    // A replacement on a condition tells something of what is there.
-    ...(headers['if-match'] === undefined ? [] : [{ action: 's3:GetObject', resource: object(key), context: {} }]),
-    // The answer to a read of what is not there: the key stands for the prefix.
-    ...(operation === 'GetObject' || operation === 'HeadObject' ? [listing(key)] : []),
-  ];
+/** What a request needs, with what it needs to be told that something is not there. */
+function neededFor(request: S3Request): Access[] {
+  const isRead = request.operation === 'GetObject' || request.operation === 'HeadObject';
+  return [...accessesOf(request), ...(isRead ? [listing(bucket, request.key)] : [])];
 }
 
 async function put(db: Database, id: number, content: Parameters<Database['Blob']>[0]): Promise<void> {
@@ -107,11 +80,80 @@ async function* broken(): AsyncGenerator<Uint8Array, void> {
   throw new Error('This stream breaks off');
 }
 
-/** Everything that this release does with a store, from the first start on. */
-async function useEverything(): Promise<{ requests: S3Request[]; ofReplica: S3Request[] }> {
+interface Used {
+  readonly requests: S3Request[];
+  readonly ofReplica: S3Request[];
+  readonly ofCollection: S3Request[];
+  readonly ofRewrite: S3Request[];
+  /** What was collected, and what was said meanwhile. */
+  readonly collected: {
+    readonly counts: Readonly<Record<string, number>>;
+    readonly warnings: readonly string[];
+    readonly refused: { readonly failed: readonly string[]; readonly warnings: readonly string[] };
+  };
+}
+
+/** Makes garbage of every kind, and collects it. */
+async function collect(server: S3Server): Promise<Used['collected']> {
+  const warnings: string[] = [];
+  const warn = (message: string): void => void warnings.push(message);
+  const logger = { debug: () => undefined, info: () => undefined, warn, error: warn };
+  const driver = new ObjectStoreDriver({ bucket, client: server.client() });
+  const db = StoreDb({ dbPrefix, nodeId: 0, driver, logger, logLevel: 'warn', history: '1s' });
+  db.registerSchema(files);
+  await db.start();
+  const snapshot = await db.snapshot();
+  for (const id of [1, 10_001]) {
+    const batch = db.batch();
+    await batch.delete(files, id);
+    await batch.flush();
+    await db.checkpoint();
+  }
+  // Writers may not remove its root.
+  enforce(server, [writers, guard]);
+  await snapshot.release();
+  const { failed } = await db.gc({ graceMs: 0, logRetentionMs: 0 });
+  const refused = { failed: failed.map(({ name }) => name), warnings: warnings.splice(0) };
+  enforce(server, [writers, collection, guard]);
+  // What a killed process leaves behind.
+  const key = `${dbPrefix}/blobs/00000000-0000-4000-8000-000000000000`;
+  await server.client().send(new CreateMultipartUploadCommand({ Bucket: bucket, Key: key }));
+  const counts: Record<string, number> = {};
+  for (let run = 0; run < 3; run++) {
+    // Times of objects have whole seconds.
+    await wait(1100);
+    const batch = db.batch();
+    await batch.upsert(files, { id: 5, text: `run ${run}` });
+    await batch.flush();
+    await db.checkpoint();
+    const report = await db.gc({ graceMs: 0, logRetentionMs: 0 });
+    expect(report.failed).toEqual([]);
+    for (const [kind, count] of Object.entries(report.counts)) counts[kind] = (counts[kind] ?? 0) + count;
+  }
+  expect(server.uploads(bucket)).toEqual([]);
+  await db.stop();
+  return { counts, warnings, refused };
+}
+
+/** Encrypts all that is there. */
+async function rewriteAll(server: S3Server): Promise<void> {
+  const driver = new ObjectStoreDriver({ bucket, client: server.client() });
+  const keys = { first: randomBytes(32) };
+  const encryption = { keys, current: 'first', acceptUnencrypted: true };
+  const db = StoreDb({ dbPrefix, nodeId: 0, driver, logLevel: 'silent', encryption });
+  await db.start();
+  const report = await db.rewrite();
+  expect(report).toMatchObject({ failed: [], unencrypted: 0 });
+  expect(report.rewritten).toBeGreaterThan(5);
+  await db.stop();
+}
+
+/** Everything that this release does with a store, from the first start on, under the policies for it. */
+async function useEverything(): Promise<Used> {
   const server = await startS3Server({ buckets: [bucket] });
   const requests: S3Request[] = [];
   server.intercept = (request) => void requests.push(request);
+  enforce(server, [writers, guard]);
   const open = (nodeId: number): Database => {
     const driver = new ObjectStoreDriver({ bucket, client: server.client() });
     const db = StoreDb({ dbPrefix, nodeId, driver, logLevel: 'silent' });
@@ -146,9 +188,22 @@ async function useEverything(): Promise<{ requests: S3Request[]; ofReplica: S3Re
   await first.stop();
   await second.stop();
   const own = requests.length;
+  enforce(server, [replicas, guard]);
   await useReplica(new ObjectStoreDriver({ bucket, client: server.client() }));
+  const read = requests.length;
+  enforce(server, [writers, collection, guard]);
+  const collected = await collect(server);
+  const gone = requests.length;
+  enforce(server, [writers, guard]);
+  await rewriteAll(server);
   await server.close();
-  return { requests: requests.slice(0, own), ofReplica: requests.slice(own) };
+  return {
+    requests: requests.slice(0, own),
+    ofReplica: requests.slice(own, read),
+    ofCollection: requests.slice(read, gone),
+    ofRewrite: requests.slice(gone),
+    collected,
+  };
 }
 
 /** Everything that a replica does. */
@@ -174,21 +229,23 @@ async function useReplica(driver: ObjectStoreDriver): Promise<void> {
 }
 
 describe('the policies of docs/object-stores.md', () => {
+  let used: Used;
   let requests: S3Request[];
   let ofReplica: S3Request[];
   let accesses: Access[];
 
   beforeAll(async () => {
-    ({ requests, ofReplica } = await useEverything());
-    accesses = requests.flatMap(accessesOf);
-  });
+    used = await useEverything();
+    ({ requests, ofReplica } = used);
+    accesses = requests.flatMap(neededFor);
+  }, 180_000);
 
   it('are judged by all kinds of objects and of requests', () => {
     const places = new Set(requests.map(({ key }) => key.split('/')[1] ?? ''));
     expect([...places].toSorted()).toEqual(['', 'blobs', 'block0', 'committed', 'data', 'indexes', 'probe', 'staged']);
     const operations = new Set(requests.map(({ operation = '' }) => operation));
     expect([...operations]).toEqual(
-      expect.arrayContaining(Object.keys(actions).filter((name) => !/Head|DeleteObject$/.test(name))),
+      expect.arrayContaining(Object.keys(objectActions).filter((name) => !/Head|Copy|DeleteObject$/.test(name))),
     );
   });
 
@@ -221,7 +278,7 @@ describe('the policies of docs/object-stores.md', () => {
 
   it('allow replicas all that they do, which is to read', () => {
     expect(ofReplica.length).toBeGreaterThan(20);
-    const needed = ofReplica.flatMap(accessesOf);
+    const needed = ofReplica.flatMap(neededFor);
     expect(needed.filter((access) => !isAllowed([replicas], access))).toEqual([]);
     expect(new Set(ofReplica.map(({ method }) => method))).toEqual(new Set(['GET']));
   });
@@ -231,6 +288,56 @@ describe('the policies of docs/object-stores.md', () => {
       const isReading = access.action === 's3:GetObject' || access.action === 's3:ListBucket';
       expect([access, isAllowed([replicas], access)]).toEqual([access, isReading]);
     }
+  });
+
+  it('let garbage of every kind go, under the guard, with no word of failures', () => {
+    const { counts, warnings } = used.collected;
+    expect(warnings).toEqual([]);
+    for (const kind of ['block', 'blob', 'staged', 'commit', 'root', 'history']) {
+      expect([kind, counts[kind] ?? 0]).toEqual([kind, expect.toSatisfy((count: number) => count > 0)]);
+    }
+    const deleted = used.ofCollection.flatMap(accessesOf).filter(({ action }) => action === 's3:DeleteObject');
+    const places = new Set(deleted.map(({ resource }) => resource.split('/')[2] ?? ''));
+    const allowed = collection.Statement.flatMap(({ Resource }) => Resource).flatMap((arn) => arn.split('/')[2] ?? []);
+    // Each grant is used, and probes are the writers'.
+    expect([...places].toSorted()).toEqual([...new Set([...allowed, 'probe'])].toSorted());
+    expect(used.ofCollection.map(({ operation }) => operation)).toContain('ListMultipartUploads');
+  });
+
+  it('have gc() tell what a writer may not delete', () => {
+    const { failed, warnings } = used.collected.refused;
+    expect(failed.length).toBeGreaterThan(5);
+    expect(warnings.filter((line) => line.startsWith('Garbage stays'))).toHaveLength(1);
+    expect(warnings.join()).toContain('AccessDenied');
+    expect(warnings.join()).toContain('Parts of uploads could not be looked for');
+  });
+
+  it('let rewrite() replace what is there, under the guard', () => {
+    const replaced = used.ofRewrite.filter(({ headers }) => headers['if-match'] !== undefined);
+    const places = new Set(replaced.map(({ key }) => key.split('/')[1] ?? ''));
+    expect([...places]).toEqual(expect.arrayContaining(['block0', 'blobs', 'data', 'indexes']));
+  });
+
+  it('are enforced by the server of these tests', async () => {
+    const server = await startS3Server({ buckets: [bucket] });
+    enforce(server, [writers, collection, guard]);
+    const client = server.client();
+    const outcome = (sent: Promise<unknown>): Promise<string> =>
+      sent.then(
+        () => 'done',
+        (error: Error) => error.name,
+      );
+    const Bucket = bucket;
+    const block0 = { Bucket, Key: `${dbPrefix}/block0` };
+    expect(await outcome(client.send(new PutObjectCommand({ ...block0, Body: 'x' })))).toBe('AccessDenied');
+    expect(await outcome(client.send(new PutObjectCommand({ ...block0, Body: 'x', IfNoneMatch: '*' })))).toBe('done');
+    expect(await outcome(client.send(new DeleteObjectCommand(block0)))).toBe('AccessDenied');
+    expect(await outcome(client.send(new GetObjectCommand({ Bucket, Key: 'elsewhere' })))).toBe('AccessDenied');
+    expect(await outcome(client.send(new GetObjectCommand({ Bucket, Key: `${dbPrefix}/data/x` })))).toBe('NoSuchKey');
+    const Objects = [{ Key: block0.Key }, { Key: `${dbPrefix}/data/x` }];
+    const { Deleted, Errors } = await client.send(new DeleteObjectsCommand({ Bucket, Delete: { Objects } }));
+    expect([Deleted?.map(({ Key }) => Key), Errors?.map(({ Key }) => Key)]).toEqual([[Objects[1]?.Key], [block0.Key]]);
+    await server.close();
   });
 
   it('let garbage collection delete everything but Block 0, and writers nothing but probes', () => {
@@ -253,10 +360,10 @@ describe('the policies of docs/object-stores.md', () => {
     expect(refuses('s3:PutObject', block0, creating)).toBe(true);
     expect(refuses('s3:PutObject', block0, { 's3:ObjectCreationOperation': 'false' })).toBe(true);
     expect(refuses('s3:DeleteObject', block0)).toBe(true);
-    for (const place of ['blobs/a', 'committed/1', 'data/t/1', 'indexes/t/i/1', 'staged/a']) {
+    for (const place of ['blobs/a', 'committed/1', 'data/t/1', 'indexes/t/i/1', 'roots/a', 'staged/a']) {
       const resource = `${bucketArn}/my-app/${place}`;
       expect(refuses('s3:PutObject', resource, creating)).toBe(true);
-      expect(refuses('s3:PutObject', resource, { ...creating, 's3:if-match': '"etag"' })).toBe(true);
+      expect(refuses('s3:PutObject', resource, { ...creating, 's3:if-match': '"etag"' })).toBe(false);
       expect(refuses('s3:PutObject', resource, { ...creating, 's3:if-none-match': '*' })).toBe(false);
       expect(refuses('s3:DeleteObject', resource)).toBe(false);
     }
@@ -270,7 +377,7 @@ describe('the policies of docs/object-stores.md', () => {
     const input = { Bucket: bucket, Key: 'my-app/block0', Body: 'overwritten' };
     await server.client().send(new PutObjectCommand(input));
     await server.close();
-    const [access] = seen.flatMap(accessesOf);
+    const [access] = seen.flatMap(neededFor);
     expect(guard.Statement.some((statement) => concerns(statement, access as Access))).toBe(true);
   });
 

@@ -1,5 +1,7 @@
 /** From a request to its answer: who it is from, what it carries, and which operation it is for. */
 import { randomBytes } from 'node:crypto';
+import { accessesOf, deletion, listing } from './authorization.ts';
+import type { Access } from './authorization.ts';
 import type { Buckets } from './buckets.ts';
 import type { S3Dialect } from './dialect.ts';
 import { copyObject, copyPart } from './copies.ts';
@@ -24,6 +26,8 @@ export interface House {
   readonly dialect: Readonly<S3Dialect>;
   /** Milliseconds since 1970 by the server's clock. */
   readonly now: () => number;
+  /** Whether policies allow something. Default: everything. */
+  readonly allows?: ((access: Access) => boolean) | undefined;
 }
 
 /** An answer, and the code of the error that it is, if it is one. */
@@ -57,10 +61,22 @@ async function perform(request: S3Request, house: House): Promise<S3Answer> {
   const payload = readPayload(request, payloadHash);
   if (operation === 'ListBuckets') return buckets.list();
   if (operation === 'CreateBucket') return buckets.create(request.bucket, now());
-  const exchange: Exchange = { request, payload, bucket: buckets.get(request.bucket), dialect, now };
+  const { allows = () => true } = house;
+  const mayDelete = (key: string): boolean => allows(deletion(request.bucket, key));
+  const exchange: Exchange = { request, payload, bucket: buckets.get(request.bucket), dialect, now, mayDelete };
   if (operation === 'DeleteBucket') return buckets.delete(exchange);
   if (operation === 'HeadBucket') return buckets.head(exchange, region);
-  return (handlers[operation] as Handler)(exchange);
+  // Of several deletions each is allowed or not.
+  const isAllowed = house.allows === undefined || operation === 'DeleteObjects' || accessesOf(request).every(allows);
+  if (!isAllowed) throw new S3Error('AccessDenied');
+  try {
+    return await (handlers[operation] as Handler)(exchange);
+  } catch (error) {
+    // Only who may list is told that there is nothing.
+    const isMissing = error instanceof S3Error && error.code === 'NoSuchKey';
+    if (isMissing && !allows(listing(request.bucket, request.key))) throw new S3Error('AccessDenied');
+    throw error;
+  }
 }
 
 export interface Refusal {

@@ -11,6 +11,8 @@ export interface Exchange {
   readonly dialect: Readonly<S3Dialect>;
   /** Milliseconds since 1970 by the server's clock. */
   readonly now: () => number;
+  /** Whether policies allow to delete an object. */
+  readonly mayDelete: (key: string) => boolean;
 }
 
 export type Handler = (exchange: Exchange) => S3Answer | Promise<S3Answer>;

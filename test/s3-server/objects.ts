@@ -97,7 +97,7 @@ export function deleteObject({ request, bucket, dialect, now }: Exchange): S3Ans
 }
 
 /** What cannot be written in XML, a control character for instance, cannot be deleted this way. */
-export function deleteObjects({ request, payload, bucket, dialect, now }: Exchange): S3Answer {
+export function deleteObjects({ request, payload, bucket, dialect, now, mayDelete }: Exchange): S3Answer {
   if (dialect.noDeleteObjects) throw new S3Error('NotImplemented');
   if (payload.checksum === undefined && request.headers['content-md5'] === undefined) {
     throw new S3Error('InvalidRequest', {}, 'Missing required header for this request: Content-MD5');
@@ -112,7 +112,13 @@ export function deleteObjects({ request, payload, bucket, dialect, now }: Exchan
     const errors = keys.map((Key) => ({ Key, Code: 'AccessDenied', Message: 'Access Denied' }));
     return xmlAnswer('DeleteResult', { Error: errors });
   }
-  for (const key of keys) bucket.delete(key, now());
+  const allowed = keys.filter(mayDelete);
+  for (const key of allowed) bucket.delete(key, now());
   const isQuiet = childText(root, 'Quiet')?.trim() === 'true';
-  return xmlAnswer('DeleteResult', { Deleted: isQuiet ? [] : keys.map((Key) => ({ Key })) });
+  return xmlAnswer('DeleteResult', {
+    Deleted: isQuiet ? [] : allowed.map((Key) => ({ Key })),
+    Error: keys
+      .filter((key) => !mayDelete(key))
+      .map((Key) => ({ Key, Code: 'AccessDenied', Message: 'Access Denied' })),
+  });
 }

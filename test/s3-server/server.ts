@@ -10,6 +10,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { S3Client } from '@aws-sdk/client-s3';
 import type { S3ClientConfig } from '@aws-sdk/client-s3';
+import type { Access } from './authorization.ts';
 import { Buckets } from './buckets.ts';
 import type { OpenUpload, StoredObject } from './bucket.ts';
 import { amazonDialect } from './dialect.ts';
@@ -88,6 +89,8 @@ export class S3Server {
   /** May be changed while the server runs. */
   readonly dialect: S3Dialect;
   intercept: Intercept | undefined;
+  /** What policies allow; may be changed while the server runs. Default: everything. */
+  allows: ((access: Access) => boolean) | undefined;
   readonly #clock: () => number;
   readonly #buckets: Buckets;
   #server: Server | undefined;
@@ -206,7 +209,8 @@ export class S3Server {
       return refuse(request, refusal);
     }
     const { credentials, region, dialect } = this;
-    const house = { buckets: this.#buckets, credentials, region, dialect, now: () => this.#now() };
+    const now = (): number => this.#now();
+    const house = { buckets: this.#buckets, credentials, region, dialect, now, allows: this.allows };
     const outcome = await dispatch(request, house);
     if (fault === 'reset-after') return 'cut';
     return refusal === undefined ? outcome : refuse(request, refusal);

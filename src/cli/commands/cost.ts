@@ -16,6 +16,8 @@ const monthMs = 30 * dayMs;
 
 /** Requests of a write that comes alone: its commit, a merge with its blocks, Block 0, and what reads them. docs/costs.md. */
 const perCommit = { writes: 5, reads: 4 };
+/** Reads of a node that looks for commits and finds none: of Block 0, and of the next place in the log. */
+const readsPerLook = 2;
 
 /** When a commit was written, by the clock of its writer; undefined where it is not there any more. */
 async function timeOf(place: Place, slot: number, signal: AbortSignal): Promise<number | undefined> {
@@ -51,11 +53,11 @@ export const cost: Command = command({
       const interval = args['interval-ms'];
       if (!(interval > 0)) throw new UsageError('--interval-ms must be more than 0.');
       const commits = perDay * 30;
-      const polls = (nodes * monthMs) / interval;
+      const looks = (nodes * monthMs) / interval;
       const storage = (bytes / 1e9) * args['storage-price'];
       const writes = ((commits * perCommit.writes) / 1000) * args['write-price'];
       const reads = ((commits * perCommit.reads * nodes) / 1000) * args['read-price'];
-      const polling = (polls / 1000) * args['read-price'];
+      const polling = ((looks * readsPerLook) / 1000) * args['read-price'];
       const total = storage + writes + reads + polling;
       const month = { storage, writes, reads, polling, total };
       if (terminal.json) {
@@ -80,7 +82,11 @@ export const cost: Command = command({
             `${perCommit.writes} a commit that comes alone; fewer where several come together`,
           ],
           ['reads', formatDollars(reads), `${perCommit.reads} a commit on each node; those of queries are not in it`],
-          ['polling', formatDollars(polling), `once in ${interval} ms on each node; polling: 'adaptive' asks less`],
+          [
+            'polling',
+            formatDollars(polling),
+            `${readsPerLook} reads in ${interval} ms on each node; polling: 'adaptive' asks less`,
+          ],
           ['total', formatDollars(total), ''],
         ],
       );
