@@ -89,6 +89,7 @@ export type { Garbage, GarbageKind } from './care/gc-store.ts';
 export type { RowFor, TriggerApi } from './trigger-api.ts';
 export type { TriggerOperation } from './table/trigger.ts';
 export type { BlobCallOptions, BlobReference } from './blob/blob-reference.ts';
+export type { DownloadUrlOptions } from './blob/download-options.ts';
 export type { BlobData, BlobOptions, BlobValue } from './blob/blob-value.ts';
 export type { Logger, LogLevel } from './base/logger.ts';
 export type { StoreDbOptions } from './options.ts';

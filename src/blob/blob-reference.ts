@@ -5,6 +5,8 @@ import { withOwnSignal } from '../base/signals.ts';
 import { describeValue } from '../format/values.ts';
 import type { BlobRecord } from './blob-tables.ts';
 import type { BlobStore } from './blob-store.ts';
+import { downloadHeaders } from './download-options.ts';
+import type { DownloadUrlOptions } from './download-options.ts';
 
 const defaultExpirySeconds = 3600;
 const maxExpirySeconds = 604_800;
@@ -101,10 +103,11 @@ export class BlobReference {
   }
 
   /**
-   * A URL from which anyone can download the blob for `expiresIn` seconds (default 3600, at most 604800). Rejects with
-   * `NotSupportedError` where the driver cannot make one.
+   * A URL from which anyone can download the blob for `expiresIn` seconds (default 3600, at most 604800). What a browser would run,
+   * such as HTML and SVG, it saves, unless `contentDisposition` says otherwise. Rejects with `NotSupportedError` where the driver
+   * cannot make one.
    */
-  async getDownloadUrl(options: { readonly expiresIn?: number } = {}): Promise<string> {
+  async getDownloadUrl(options: DownloadUrlOptions = {}): Promise<string> {
     const { expiresIn = defaultExpirySeconds } = options;
     if (!Number.isInteger(expiresIn) || expiresIn < 1 || expiresIn > maxExpirySeconds) {
       const allowed = `a whole number of seconds from 1 to ${maxExpirySeconds}`;
@@ -113,7 +116,11 @@ export class BlobReference {
         `Option expiresIn is ${describeValue(expiresIn)}; it must be ${allowed}.`,
       );
     }
-    await this.#lookup(this.reference);
-    return this.#store().presign(this.reference, expiresIn);
+    downloadHeaders('', options);
+    const { contentType } = await this.#lookup(this.reference);
+    return this.#store().presign(this.reference, {
+      expiresInSeconds: expiresIn,
+      ...downloadHeaders(contentType, options),
+    });
   }
 }

@@ -6,7 +6,7 @@ import { isBytes } from '../base/brands.ts';
 import { checksum } from '../base/checksum.ts';
 import { BlobNotFoundError, CorruptionError, NotSupportedError } from '../base/errors.ts';
 import { blobName } from '../format/keys.ts';
-import type { PutBody, StorageDriver } from '../storage/driver.ts';
+import type { PresignOptions, PutBody, StorageDriver } from '../storage/driver.ts';
 import { blobChunkBytes } from './blob-tables.ts';
 import type { BlobRecord } from './blob-tables.ts';
 import type { BlobValue } from './blob-value.ts';
@@ -173,14 +173,14 @@ export class BlobStore {
     }
   }
 
-  presign(reference: string, expiresInSeconds: number): Promise<string> {
+  presign(reference: string, options: PresignOptions): Promise<string> {
     const { name } = this.#driver;
     if (this.#driver.presign === undefined) {
       throw new NotSupportedError(
         `The ${name} driver cannot make download URLs: read the blob with getBuffer() or stream().`,
       );
     }
-    return this.#driver.presign(this.#key(reference), { expiresInSeconds });
+    return this.#driver.presign(this.#key(reference), options);
   }
 }
 

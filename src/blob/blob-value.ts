@@ -19,6 +19,22 @@ function isStream(data: unknown): data is AsyncIterable<Uint8Array | string> {
   return typeof data === 'object' && data !== null && Symbol.asyncIterator in data;
 }
 
+/** Refuses what cannot stand in a header of HTTP. */
+export function checkContentType(contentType: unknown): asserts contentType is string {
+  if (
+    typeof contentType === 'string' &&
+    contentType.length <= maxContentTypeLength &&
+    !/[^\x20-\x7e]/.test(contentType)
+  ) {
+    return;
+  }
+  const allowed = `printable ASCII of up to ${maxContentTypeLength} characters`;
+  throw new InvalidOptionError(
+    'contentType',
+    `Option contentType is ${describeValue(contentType)}; it must be ${allowed}.`,
+  );
+}
+
 /** A value for a blob field, as `db.Blob()` returns it. */
 export class BlobValue {
   /** Media type that a download of the blob carries. */
@@ -35,17 +51,7 @@ export class BlobValue {
   /** @hidden Use `db.Blob()`. */
   constructor(data: unknown, options: BlobOptions = {}) {
     const { contentType = defaultContentType } = options;
-    if (
-      typeof contentType !== 'string' ||
-      contentType.length > maxContentTypeLength ||
-      /[^\x20-\x7e]/.test(contentType)
-    ) {
-      const allowed = `printable ASCII of up to ${maxContentTypeLength} characters`;
-      throw new InvalidOptionError(
-        'contentType',
-        `Option contentType is ${describeValue(contentType)}; it must be ${allowed}.`,
-      );
-    }
+    checkContentType(contentType);
     this.contentType = contentType;
     if (typeof data === 'string') this.source = Buffer.from(data, 'utf8');
     // Not slice(), which gives a view of a Buffer.

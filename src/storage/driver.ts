@@ -101,8 +101,16 @@ export interface ListPage {
   readonly more: boolean;
 }
 
+/** What the answer of a URL says of the bytes. A browser may run what comes without them, so drivers must carry them. */
+export interface DownloadHeaders {
+  /** Media type in place of the object's own. */
+  readonly contentType?: string;
+  /** The header `Content-Disposition`. Default: none. */
+  readonly contentDisposition?: string;
+}
+
 /** Options of `StorageDriver.presign()`. */
-export interface PresignOptions {
+export interface PresignOptions extends DownloadHeaders {
   /** How long the URL works, in seconds, 1 to 604,800. */
   readonly expiresInSeconds: number;
 }

@@ -11,6 +11,7 @@ export type {
   ListOptions,
   ListPage,
   ObjectCopyOptions,
+  DownloadHeaders,
   PresignOptions,
   PutBody,
   PutCondition,

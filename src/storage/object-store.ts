@@ -206,11 +206,16 @@ export class ObjectStoreDriver implements StorageDriver {
   }
 
   /** A signed URL. It works as long as the credentials that signed it do, at most for the time asked for. */
-  async presign(key: string, { expiresInSeconds }: PresignOptions): Promise<string> {
+  async presign(key: string, { expiresInSeconds, contentType, contentDisposition }: PresignOptions): Promise<string> {
     checkKey(key);
     const { s3, client } = await this.#requests.open();
     const { getSignedUrl } = await this.#requests.load(() => import('@aws-sdk/s3-request-presigner'));
-    const command = new s3.GetObjectCommand({ Bucket: this.#options.bucket, Key: key });
+    const command = new s3.GetObjectCommand({
+      Bucket: this.#options.bucket,
+      Key: key,
+      ...(contentType !== undefined && { ResponseContentType: contentType }),
+      ...(contentDisposition !== undefined && { ResponseContentDisposition: contentDisposition }),
+    });
     // By the store's clock, as far as its answers have told it.
     const signingDate = new Date(this.#options.environment.now() + client.config.systemClockOffset - fakedByMs());
     try {

@@ -13,7 +13,7 @@ import {
 } from '../../src/index.ts';
 import type { BlobData, Database } from '../../src/index.ts';
 import { FileDriver, MemoryDriver } from '../../src/storage/index.ts';
-import type { StorageDriver } from '../../src/storage/index.ts';
+import type { PresignOptions, StorageDriver } from '../../src/storage/index.ts';
 import { ObservedDriver } from '../../src/storage/observed.ts';
 import type { ObservedRequest } from '../../src/storage/observed.ts';
 import { driversUnderTest, localDrivers, newDriver, newFolder } from '../values/driver-under-test.ts';
@@ -379,8 +379,8 @@ describe('a download URL', () => {
     const inner: StorageDriver = new MemoryDriver();
     const asked: unknown[] = [];
     const driver = Object.assign(inner, {
-      presign: async (key: string, { expiresInSeconds }: { expiresInSeconds: number }) => {
-        asked.push(expiresInSeconds);
+      presign: async (key: string, options: PresignOptions) => {
+        asked.push(options);
         return `https://example.org/${key}`;
       },
     });
@@ -390,7 +390,22 @@ describe('a download URL', () => {
     expect(await blob.getDownloadUrl()).toBe(`https://example.org/${prefix}/blobs/${reference}`);
     await blob.getDownloadUrl({ expiresIn: 1 });
     await blob.getDownloadUrl({});
-    expect(asked).toEqual([3600, 1, 3600]);
+    expect(asked).toEqual([{ expiresInSeconds: 3600 }, { expiresInSeconds: 1 }, { expiresInSeconds: 3600 }]);
+    const headers = { contentType: 'text/html', contentDisposition: 'inline; filename="x"' };
+    await blob.getDownloadUrl(headers);
+    await blob.getDownloadUrl({ contentType: 'text/html' });
+    expect(asked.slice(3)).toEqual([
+      { expiresInSeconds: 3600, ...headers },
+      { expiresInSeconds: 3600, contentType: 'text/html', contentDisposition: 'attachment' },
+    ]);
+    for (const contentDisposition of ['', 'save', 'inline\r\nSet-Cookie: a=b', 'attachment; filename="é"', null, 5]) {
+      const refused = await failure(blob.getDownloadUrl({ contentDisposition: contentDisposition as string }));
+      expect(refused).toMatchObject({ code: 'INVALID_OPTION', option: 'contentDisposition' });
+    }
+    for (const contentType of ['a\nb', 'é', 5, null]) {
+      const refused = await failure(blob.getDownloadUrl({ contentType: contentType as string }));
+      expect(refused).toMatchObject({ code: 'INVALID_OPTION', option: 'contentType' });
+    }
   });
 });
 

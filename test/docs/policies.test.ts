@@ -139,8 +139,8 @@ async function collect(server: S3Server): Promise<Used['collected']> {
 async function rewriteAll(server: S3Server): Promise<void> {
   const driver = new ObjectStoreDriver({ bucket, client: server.client() });
   const keys = { first: randomBytes(32) };
-  const encryption = { keys, current: 'first', acceptUnencrypted: true };
-  const db = StoreDb({ dbPrefix, nodeId: 0, driver, logLevel: 'silent', encryption });
+  const protection = { keys, current: 'first', acceptUnencrypted: true };
+  const db = StoreDb({ dbPrefix, nodeId: 0, driver, logLevel: 'silent', encryption: protection });
   await db.start();
   const report = await db.rewrite();
   expect(report).toMatchObject({ failed: [], unencrypted: 0 });
@@ -325,7 +325,7 @@ describe('the policies of docs/object-stores.md', () => {
     const outcome = (sent: Promise<unknown>): Promise<string> =>
       sent.then(
         () => 'done',
-        (error: Error) => error.name,
+        (error: unknown) => (error as Error).name,
       );
     const Bucket = bucket;
     const block0 = { Bucket, Key: `${dbPrefix}/block0` };

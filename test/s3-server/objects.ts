@@ -5,7 +5,7 @@ import type { Exchange } from './exchange.ts';
 import { checksumHeaders, encryptionHeaders, etagOf, objectHeaders, parseProperties } from './object-properties.ts';
 import { S3Error } from './s3-error.ts';
 import { headerOf, xmlAnswer } from './s3-message.ts';
-import type { S3Answer } from './s3-message.ts';
+import type { S3Answer, S3Request } from './s3-message.ts';
 import { childText, parseXml } from './xml.ts';
 
 const maxKeySizeBytes = 1024;
@@ -64,12 +64,30 @@ function parseRange(header: string | undefined, sizeBytes: number): Range | unde
   throw new S3Error('InvalidRange', { RangeRequested: header, ActualObjectSize: sizeBytes });
 }
 
+/** Headers that a URL asks for. Only who signs may ask, which all that comes here does. */
+function askedHeaders({ query }: S3Request): Record<string, string> {
+  const names = [
+    'content-type',
+    'content-disposition',
+    'cache-control',
+    'content-encoding',
+    'content-language',
+    'expires',
+  ];
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = query[`response-${name}`];
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+}
+
 export function getObject(x: Exchange): S3Answer {
   const { request } = x;
   const object = findObject(x);
   const unchanged = checkRead(request, object);
   if (unchanged !== undefined) return unchanged;
-  const headers = objectHeaders(object, request);
+  const headers = { ...objectHeaders(object, request), ...askedHeaders(request) };
   const sizeBytes = object.bytes.length;
   const range = parseRange(request.headers['range'], sizeBytes);
   if (range === undefined) {

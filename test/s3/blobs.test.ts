@@ -87,6 +87,38 @@ it('are downloaded through a link, byte for byte, by anyone, for a while', async
   server.dialect.clockSkewMs = 0;
 });
 
+it.each([
+  ['text/html', {}, 'text/html', 'attachment'],
+  ['TEXT/HTML; charset=utf-8', {}, 'TEXT/HTML; charset=utf-8', 'attachment'],
+  ['image/svg+xml', {}, 'image/svg+xml', 'attachment'],
+  ['application/xhtml+xml', {}, 'application/xhtml+xml', 'attachment'],
+  ['application/xml', {}, 'application/xml', 'attachment'],
+  ['text/javascript', {}, 'text/javascript', 'attachment'],
+  ['multipart/x-mixed-replace', {}, 'multipart/x-mixed-replace', 'attachment'],
+  ['html', {}, 'html', 'attachment'],
+  ['image/png', {}, 'image/png', null],
+  ['text/plain; charset=utf-8', {}, 'text/plain; charset=utf-8', null],
+  ['application/pdf', {}, 'application/pdf', null],
+  ['application/json', {}, 'application/json', null],
+  ['image/png', { contentType: 'text/html' }, 'text/html', 'attachment'],
+  ['text/html', { contentType: 'text/plain' }, 'text/plain', null],
+  ['text/html', { contentDisposition: 'inline' }, 'text/html', 'inline'],
+  [
+    'image/png',
+    { contentDisposition: 'attachment; filename="a b.png"' },
+    'image/png',
+    'attachment; filename="a b.png"',
+  ],
+] as const)('of type %s with %o are downloaded as %s, %s', async (contentType, options, type, disposition) => {
+  const batch = db.batch();
+  await batch.upsert('files', { id: 60, content: db.Blob('<script>', { contentType }) });
+  await batch.flush();
+  const reference = String((await db.get('files', 60))?.['content']);
+  const answer = await fetch(await db.getBlob(reference).getDownloadUrl(options));
+  expect([answer.headers.get('content-type'), answer.headers.get('content-disposition')]).toEqual([type, disposition]);
+  expect(await answer.text()).toBe('<script>');
+});
+
 it('that are given up, or whose source breaks, leave nothing, and the batch can be repaired', async () => {
   const before = [...server.objects(bucketName).keys()];
   const controller = new AbortController();
