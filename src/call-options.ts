@@ -1,7 +1,6 @@
 /** Options and arguments of calls, and their checks. */
 import { isDate } from './base/brands.ts';
 import { InvalidOptionError } from './base/errors.ts';
-import { withOwnSignal } from './base/signals.ts';
 import type { CommitRef } from './cluster/fate.ts';
 import { describeValue, isUuid } from './format/values.ts';
 
@@ -59,7 +58,7 @@ export function checkSnapshotOptions(options: SnapshotOptions): {
   timeToLiveMs: number;
   signal: AbortSignal | undefined;
 } {
-  const { expiresAfterMs = 3_600_000, signal } = withOwnSignal('a snapshot', options);
+  const { expiresAfterMs = 3_600_000, signal } = options;
   if (Number.isInteger(expiresAfterMs) && expiresAfterMs >= 1000 && expiresAfterMs <= 2_592_000_000) {
     return { timeToLiveMs: expiresAfterMs, signal };
   }

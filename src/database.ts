@@ -1,6 +1,5 @@
 /** The facade: what an application holds. It wires the parts together and does nothing else itself. */
 import { InvalidOptionError } from './base/errors.ts';
-import { withOwnSignal } from './base/signals.ts';
 import { Batch, tableName } from './batch/batch.ts';
 import type { TableRef, TriggerHandler } from './batch/batch.ts';
 import { backUp } from './care/backup.ts';
@@ -117,13 +116,12 @@ export class Database {
    * `MigrationActiveError` once the old version is retired, and with `ReadOnlyError` on a replica.
    */
   async cancelMigration(table: string, options: CallOptions = {}): Promise<void> {
-    const what = 'db.cancelMigration()';
-    await this.#instance.maintenance.migrations(what).cancel(table, withOwnSignal(what, options).signal);
+    await this.#instance.maintenance.migrations('db.cancelMigration()').cancel(table, options.signal);
   }
 
   /** How far the migration of a table is. The table need not be registered. */
   async migrationStatus(table: string, options: CallOptions = {}): Promise<MigrationStatus> {
-    return this.#instance.maintenance.migrationStatus(table, withOwnSignal('db.migrationStatus()', options));
+    return this.#instance.maintenance.migrationStatus(table, options);
   }
 
   /**
@@ -174,8 +172,7 @@ export class Database {
 
   /**
    * The row with a primary key, as a fresh plain object; undefined if there is none. The fast way to one row. Rejects
-   * with `SchemaNotFoundError` if the table is not registered, and with `InvalidQueryError` for a key of another kind. A text
-   * that is no UUID is the key of no row.
+   * with `SchemaNotFoundError` if the table is not registered, and with `InvalidQueryError` for a key of another kind.
    */
   get<T extends TableRef>(table: T, primaryKey: unknown): Promise<RowFor<T> | undefined> {
     try {
@@ -225,7 +222,7 @@ export class Database {
    * Rejects with `DeadlineExceededError` if that takes longer than a minute, and with `InvalidOptionError`.
    */
   async refresh(options: RefreshOptions = {}): Promise<void> {
-    const { atLeast, signal: outer } = withOwnSignal('db.refresh()', options);
+    const { atLeast, signal: outer } = options;
     if (atLeast !== undefined) checkPosition('atLeast', atLeast);
     const engine = this.#instance.running('db.refresh()');
     await engine.withDeadline('db.refresh()', outer, ({ signal }) => {
@@ -241,7 +238,7 @@ export class Database {
    * `InvalidOptionError`.
    */
   changes(options: ChangesOptions = {}): ChangeFeed {
-    const { after, signal } = withOwnSignal('db.changes()', options);
+    const { after, signal } = options;
     if (after !== undefined) checkPosition('after', after);
     return this.#instance.changes(after, signal);
   }
@@ -254,8 +251,7 @@ export class Database {
    * not.
    */
   async resolveCommit(commit: CommitRef, options: CallOptions = {}): Promise<boolean> {
-    const what = 'db.resolveCommit()';
-    return this.#instance.resolveCommit(checkCommit(commit), withOwnSignal(what, options), what);
+    return this.#instance.resolveCommit(checkCommit(commit), options, 'db.resolveCommit()');
   }
 
   /**
@@ -263,7 +259,7 @@ export class Database {
    * large load. Rejects with `ContentionError` if other instances merge all the time.
    */
   async checkpoint(options: CallOptions = {}): Promise<void> {
-    await this.#instance.writing('db.checkpoint()').checkpoint(withOwnSignal('db.checkpoint()', options).signal);
+    await this.#instance.writing('db.checkpoint()').checkpoint(options.signal);
   }
 
   /**
@@ -312,9 +308,8 @@ export class Database {
 
   /** The snapshots that are held now, by whichever instance. */
   async snapshots(options: CallOptions = {}): Promise<SnapshotInfo[]> {
-    const { signal: outer } = withOwnSignal('db.snapshots()', options);
     const engine = this.#instance.running('db.snapshots()');
-    const block0 = await engine.withDeadline('db.snapshots()', outer, async ({ signal }) => {
+    const block0 = await engine.withDeadline('db.snapshots()', options.signal, async ({ signal }) => {
       await engine.refresh(signal);
       return engine.register.current.block0;
     });
@@ -326,9 +321,8 @@ export class Database {
    * the new one): what a tool registers that has none of its own. The database's own tables are left out.
    */
   async tables(options: CallOptions = {}): Promise<SchemaDefinition[]> {
-    const { signal: outer } = withOwnSignal('db.tables()', options);
     const engine = this.#instance.running('db.tables()');
-    await engine.withDeadline('db.tables()', outer, ({ signal }) => engine.refresh(signal));
+    await engine.withDeadline('db.tables()', options.signal, ({ signal }) => engine.refresh(signal));
     return storedDefinitions(engine.view);
   }
 
@@ -373,10 +367,10 @@ export class Database {
    * Tries the store out, under random keys that are deleted again, and looks what is under the prefix: whether writes
    * keep their conditions, what the credentials allow, how fast and how far off in time the store is. About a hundred
    * requests. May be called before `start()`, after `stop()` and when `start()` fails. An unsafe store, or one that is
-   * out of reach, is no error but in the report; it rejects only with `AbortedError`, and with `InvalidOptionError`.
+   * out of reach, is no error but in the report; it rejects only with `AbortedError`.
    */
-  async doctor(options: CallOptions = {}): Promise<StoreReport> {
-    return this.#instance.doctor(withOwnSignal('db.doctor()', options).signal);
+  doctor(options: CallOptions = {}): Promise<StoreReport> {
+    return this.#instance.doctor(options.signal);
   }
 
   /**

@@ -139,6 +139,7 @@ export class Instance implements BatchOwner, QueryHost {
     const { writeForwardInterval, dbPrefix, nodes, protection, cacheDriver: cache } = this.#options;
     const isSecret = cache !== undefined && protection?.hasKeys === true;
     const engine = new Engine({
+      given: this.#options.driver,
       ...this.#options,
       environment: this.environment,
       driver: this.#driver,

@@ -8,6 +8,7 @@ import { pollings } from './cluster/polling.ts';
 import type { Polling } from './cluster/polling.ts';
 import { roles } from './cluster/role.ts';
 import type { Role } from './cluster/role.ts';
+import { sharedPrefix } from './format/keys.ts';
 import { describeValue } from './format/values.ts';
 import type { CacheDriver } from './storage/cache-driver.ts';
 import type { StorageDriver } from './storage/driver.ts';
@@ -184,6 +185,9 @@ function checkPrefix(value: unknown): string {
     refuse('dbPrefix', value, allowed);
   if (value.split('/').some((segment) => segment === '.' || segment === '..')) {
     refuse('dbPrefix', value, `${allowed}, without . and .. between slashes: URLs of blobs could not name them`);
+  }
+  if (`${value}/`.startsWith(sharedPrefix)) {
+    refuse('dbPrefix', value, `${allowed}, and not under ${sharedPrefix}, where what belongs to no database is`);
   }
   return value;
 }

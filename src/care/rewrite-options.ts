@@ -1,5 +1,4 @@
 /** The options of `db.rewrite()`, checked. */
-import { withOwnSignal } from '../base/signals.ts';
 import { checkKind, checkNames } from './option-checks.ts';
 import type { RewriteOptions } from './rewrite.ts';
 
@@ -10,5 +9,6 @@ export function checkRewriteOptions(options: RewriteOptions): RewriteOptions {
   checkNames(options, names);
   checkKind('dryRun', options.dryRun, 'boolean');
   checkKind('onProgress', options.onProgress, 'function');
-  return withOwnSignal('db.rewrite()', options);
+  checkKind('signal', options.signal, 'object');
+  return options;
 }

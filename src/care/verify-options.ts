@@ -1,6 +1,5 @@
 /** The options of `db.verify()` and `db.repair()`, checked. */
 import { InvalidOptionError } from '../base/errors.ts';
-import { withOwnSignal } from '../base/signals.ts';
 import { checkKind, checkNames } from './option-checks.ts';
 
 /** How far `db.verify()` has come. */
@@ -44,7 +43,7 @@ export function checkVerifyOptions(options: VerifyOptions): VerifyOptions {
   checkNames(options, verifyNames);
   checkKind('deep', options.deep, 'boolean');
   checkKind('onProgress', options.onProgress, 'function');
-  return withOwnSignal('db.verify()', options);
+  return options;
 }
 
 /** Throws `InvalidOptionError`. */
@@ -56,5 +55,5 @@ export function checkRepairOptions(options: RepairOptions): RepairOptions {
   if (options.index !== undefined && options.table === undefined) {
     throw new InvalidOptionError('index', 'Option index needs option table: indexes of two tables may share a name.');
   }
-  return withOwnSignal('db.repair()', options);
+  return options;
 }

@@ -27,6 +27,7 @@ import { View, ViewContext } from '../table/view.ts';
 import { LogWriter } from './append.ts';
 import { History } from './history.ts';
 import type { FlushRequest } from './append.ts';
+import type { StorageDriver } from '../storage/driver.ts';
 import type { Undecided } from './fate.ts';
 import { Follower } from './follow.ts';
 import { Freshness } from './freshness.ts';
@@ -42,6 +43,8 @@ import { Turns } from './turns.ts';
 import type { TurnHost, TurnOptions } from './turns.ts';
 
 export interface EngineOptions extends TurnOptions, BlockMemoryOptions {
+  /** The driver as its user gave it. */
+  readonly given: StorageDriver;
   readonly blockSizeBytes: number;
   /** What was written since Block 0 was seen. */
   readonly writes: OwnWrites;

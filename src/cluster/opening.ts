@@ -8,6 +8,7 @@ import type { Block0 } from '../format/block0.ts';
 import { probePrefix } from '../format/keys.ts';
 import { block0FormatVersion } from '../format/version.ts';
 import type { Block0Register, VersionedBlock0 } from '../root/block0-register.ts';
+import { ensureCertified } from '../storage/certificate.ts';
 import { certifyStore } from '../storage/certify.ts';
 import type { CertifiedStore } from '../storage/certify.ts';
 import type { StorageDriver } from '../storage/driver.ts';
@@ -17,6 +18,8 @@ import type { Role } from './role.ts';
 export interface OpeningOptions {
   readonly environment: Environment;
   readonly driver: StorageDriver;
+  /** The driver as its user gave it. */
+  readonly given: StorageDriver;
   readonly prefix: string;
   readonly register: Block0Register;
   readonly logger: Logger;
@@ -46,7 +49,10 @@ export async function openOrCreate(options: OpeningOptions, signal: AbortSignal)
     );
   }
   // Whoever creates a database sees to it that the store is fit for one; whoever finds one relies on that.
-  if (options.driver.certified !== true) await certify(options, signal);
+  const { driver, given, environment } = options;
+  if (driver.certified !== true) {
+    await ensureCertified({ driver, given, environment, signal }, () => certify(options, signal));
+  }
   return register.create(emptyDatabase(options), signal);
 }
 

@@ -192,5 +192,13 @@ export const folders = {
   history: 'history/',
 } as const;
 
+/** Prefix of what belongs to a store and to none of its databases. */
+export const sharedPrefix = '_storedb/';
+
+/** Key, and not only name, of the object that says that a store was tried out; `id` is 32 hexadecimal digits. */
+export function certificateName(id: string): string {
+  return `${sharedPrefix}certified/${id}`;
+}
+
 /** Prefix of objects that probe what a store can do; they are not part of a database. */
 export const probePrefix = 'probe/';

@@ -47,7 +47,7 @@ const refused: readonly (readonly [type: TypeId, what: string, values: readonly 
     Types.json,
     'that would not read back as they are',
     [
-      { a: { b: [undefined] } },
+      { a: undefined },
       [undefined],
       () => 1,
       { f: () => 1 },

@@ -13,7 +13,7 @@ import { encryptedHeaderBytes } from '../format/capsule.ts';
 import type { CapsuleHeader } from '../format/capsule.ts';
 import { chunkBytes, chunkStart, decryptedBytes, tagBytes } from '../format/capsule-cipher.ts';
 import type { CapsuleCipher } from '../format/capsule-cipher.ts';
-import { backupFolder, block0Name, folders, probePrefix } from '../format/keys.ts';
+import { backupFolder, block0Name, folders, probePrefix, sharedPrefix } from '../format/keys.ts';
 import { Capsules, databaseTag } from './capsules.ts';
 import type {
   DeleteResult,
@@ -89,6 +89,7 @@ function isBlock0(name: string): boolean {
 export class CapsuleDriver implements StorageDriver {
   readonly name: string;
   readonly certified?: true;
+  readonly identity?: string;
   readonly storeTimeMs?: () => number | undefined;
   readonly describe?: () => Readonly<Record<string, string>>;
   readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
@@ -108,6 +109,7 @@ export class CapsuleDriver implements StorageDriver {
     this.name = driver.name;
     if (databaseId !== undefined) this.#noteDatabase(databaseId);
     if (driver.certified === true) this.certified = true;
+    if (driver.identity !== undefined) this.identity = driver.identity;
     if (driver.removeUploads !== undefined) this.removeUploads = driver.removeUploads.bind(driver);
     if (driver.copy !== undefined && !protection.hasKeys) this.copy = driver.copy.bind(driver);
     if (driver.storeTimeMs !== undefined) this.storeTimeMs = driver.storeTimeMs.bind(driver);
@@ -132,6 +134,7 @@ export class CapsuleDriver implements StorageDriver {
   }
 
   async get(key: string, options: GetOptions = {}): Promise<GetResult> {
+    if (key.startsWith(sharedPrefix)) return this.#driver.get(key, options);
     const name = this.#nameOf(key);
     if (this.#isPassed(name)) return this.#driver.get(key, options);
     const { range } = options;
@@ -207,6 +210,7 @@ export class CapsuleDriver implements StorageDriver {
   }
 
   async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+    if (key.startsWith(sharedPrefix)) return this.#driver.put(key, body, options);
     const name = this.#nameOf(key);
     if (this.#isPassed(name)) return this.#driver.put(key, body, options);
     const { current } = this.capsules.protection;

@@ -149,6 +149,12 @@ export interface StorageDriver {
    * relies on a server, or on anything else that it cannot see, leaves it out.
    */
   readonly certified?: true;
+  /**
+   * Names the store, and how it is reached: two drivers give the same text only if they reach the same objects through the same
+   * server. A store that was tried out with one need not be tried out with the other, for which a note is kept in the store.
+   * Without it, that is remembered of this very driver, while the process runs.
+   */
+  readonly identity?: string;
   /** Reads an object or a range of it. Never answers with bytes of two versions. */
   get(key: string, options?: GetOptions): Promise<GetResult>;
   /** Writes a whole object atomically: readers see the old bytes or all of the new ones. Durable once resolved. */

@@ -43,14 +43,14 @@ const mostAnswerBytes = 32 * 1024 * 1024;
 /** Time to connect, in milliseconds. */
 const connectionTimeoutMs = 5000;
 
-/** Whether the SDK takes an endpoint from the process's environment by itself. Empty variables count as not set. */
-function hasEnvironmentEndpoint(): boolean {
-  return [process.env['AWS_ENDPOINT_URL_S3'], process.env['AWS_ENDPOINT_URL']].some((url) => (url ?? '') !== '');
+/** The endpoint that the SDK takes from the process's environment by itself, if any. Empty variables count as not set. */
+export function environmentEndpoint(): string | undefined {
+  return [process.env['AWS_ENDPOINT_URL_S3'], process.env['AWS_ENDPOINT_URL']].find((url) => (url ?? '') !== '');
 }
 
 function configOf({ endpoint, region, forcePathStyle }: ClientOptions): S3ClientConfig {
   const agent = { keepAlive: true, maxSockets };
-  const isAmazon = endpoint === undefined && !hasEnvironmentEndpoint();
+  const isAmazon = endpoint === undefined && environmentEndpoint() === undefined;
   // Other stores name no region, or accept any; Amazon's must be known.
   const fallbackRegion = isAmazon ? undefined : (process.env['AWS_REGION'] ?? 'us-east-1');
   const chosenRegion = region ?? fallbackRegion;

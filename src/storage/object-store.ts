@@ -29,6 +29,7 @@ import { EtagForm } from './etag-form.ts';
 import { copyObject, isCopyRefusal } from './object-store-copy.ts';
 import { ObjectDeletion } from './object-store-delete.ts';
 import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
+import { environmentEndpoint } from './object-store-client.ts';
 import { readObject, statObject } from './object-store-get.ts';
 import { sendFinal, uploadMark } from './object-store-final.ts';
 import { listObjects } from './object-store-list.ts';
@@ -48,6 +49,7 @@ type Answer = PutResult['status'];
 /** Keeps objects in a bucket. Loads the AWS SDK when the first request is made. */
 export class ObjectStoreDriver implements StorageDriver {
   readonly name = 'object-store';
+  readonly identity?: string;
   readonly #options: CheckedDriverOptions;
   readonly #requests: ObjectStoreRequests;
   readonly #deletion: ObjectDeletion;
@@ -61,6 +63,9 @@ export class ObjectStoreDriver implements StorageDriver {
     this.#options = checked;
     this.#requests = new ObjectStoreRequests(checked, checked.environment);
     this.#deletion = new ObjectDeletion(this.#requests, checked.bucket);
+    const { client, endpoint, bucket } = checked;
+    // Where a client of the caller's own leads, only it knows.
+    if (client === undefined) this.identity = `${shownEndpoint(endpoint ?? environmentEndpoint() ?? 's3')} ${bucket}`;
   }
 
   async get(key: string, options: GetOptions = {}): Promise<GetResult> {

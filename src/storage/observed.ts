@@ -120,6 +120,7 @@ function zero(): RequestCounts {
 export class ObservedDriver implements StorageDriver {
   readonly name: string;
   readonly certified?: true;
+  readonly identity?: string;
   readonly storeTimeMs?: () => number | undefined;
   readonly describe?: () => Readonly<Record<string, string>>;
   readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
@@ -138,6 +139,7 @@ export class ObservedDriver implements StorageDriver {
     this.#onRequest = options.onRequest;
     // Only there if the driver inside has it: callers ask by looking.
     if (inner.certified === true) this.certified = true;
+    if (inner.identity !== undefined) this.identity = inner.identity;
     if (inner.removeUploads !== undefined) this.removeUploads = inner.removeUploads.bind(inner);
     if (inner.storeTimeMs !== undefined) this.storeTimeMs = inner.storeTimeMs.bind(inner);
     if (inner.describe !== undefined) this.describe = inner.describe.bind(inner);

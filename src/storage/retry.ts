@@ -51,6 +51,7 @@ const slowBytesPerMs = 500;
 export class RetryingDriver implements StorageDriver {
   readonly name: string;
   readonly certified?: true;
+  readonly identity?: string;
   readonly storeTimeMs?: () => number | undefined;
   readonly describe?: () => Readonly<Record<string, string>>;
   readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
@@ -75,6 +76,7 @@ export class RetryingDriver implements StorageDriver {
     this.#onWrite = options.onWrite;
     this.#patience = new Patience(environment, options.patienceMs);
     if (driver.certified === true) this.certified = true;
+    if (driver.identity !== undefined) this.identity = driver.identity;
     if (driver.removeUploads !== undefined) this.removeUploads = driver.removeUploads.bind(driver);
     if (driver.storeTimeMs !== undefined) this.storeTimeMs = driver.storeTimeMs.bind(driver);
     if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);

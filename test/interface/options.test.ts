@@ -32,6 +32,8 @@ describe('what is refused', () => {
     ['dbPrefix', 'é'.repeat(257), 'éé', '512'],
     ['dbPrefix', '\u{D800}', '', 'a string'],
     ['dbPrefix', 'a/../b', "'a/../b'", 'without . and ..'],
+    ['dbPrefix', '_storedb/shop', "'_storedb/shop'", 'not under _storedb/'],
+    ['dbPrefix', '_storedb', "'_storedb'", 'not under _storedb/'],
     ['dbPrefix', '.', "'.'", 'without . and ..'],
     ['nodeId', undefined, 'undefined', '0 to 255'],
     ['nodeId', -1, '-1', '0 to 255'],
