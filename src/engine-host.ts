@@ -207,6 +207,7 @@ export class EngineHost implements BatchHost, QueryHost {
     const what = guard?.what ?? 'batch.flush()';
     const { engine } = this.admit(what);
     if (this.#parts.options.role === 'replica') throw new ReadOnlyError(what);
+    engine.register.checkNotReplaced();
     // Also while its blobs are uploaded: what an engine acknowledges once the next one runs, that one would not show.
     await engine.whileRunning(this.#commit(what, operations, options, check, guard));
   }
