@@ -1,7 +1,9 @@
 /** Options and arguments of calls, and their checks. */
 import { isDate } from './base/brands.ts';
 import { InvalidOptionError } from './base/errors.ts';
+import { checkNames } from './care/option-checks.ts';
 import type { CommitRef } from './cluster/fate.ts';
+import type { ExpectedState } from './cluster/opening.ts';
 import { describeValue, isUuid } from './format/values.ts';
 
 /** Options of calls that reach the store. */
@@ -33,6 +35,33 @@ export function checkPosition(option: string, value: unknown): void {
   throw new InvalidOptionError(
     option,
     `Option ${option} is ${describeValue(value)}; it must be a position: a whole number >= 0, such as db.position.`,
+  );
+}
+
+/** Options of `db.start()`. */
+export interface StartOptions {
+  /**
+   * The least state that may be opened. A database that is older, since somebody put an older Block 0 or bucket back, or that is
+   * not there at all, rejects, and nothing is created. Remember `db.stats().log.revision` where the bucket's owner cannot write.
+   * Default: whatever is stored is opened.
+   */
+  readonly expectAtLeast?: ExpectedState;
+}
+
+/** Throws `InvalidOptionError`. */
+export function checkStartOptions(options: StartOptions): ExpectedState | undefined {
+  checkNames(options, ['expectAtLeast']);
+  const { expectAtLeast } = options;
+  if (expectAtLeast === undefined) return undefined;
+  const isObject = typeof expectAtLeast === 'object' && (expectAtLeast as unknown) !== null;
+  const numbers = isObject ? Object.entries(expectAtLeast) : [];
+  const isState = numbers.every(([name, value]) => {
+    return (name === 'revision' || name === 'generation') && Number.isSafeInteger(value) && (value as number) >= 0;
+  });
+  if (numbers.length > 0 && isState) return expectAtLeast;
+  throw new InvalidOptionError(
+    'expectAtLeast',
+    `Option expectAtLeast is ${describeValue(expectAtLeast)}; it must be { revision }, { generation } or both, whole numbers >= 0.`,
   );
 }
 

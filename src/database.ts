@@ -27,8 +27,8 @@ import { BlobValue } from './blob/blob-value.ts';
 import type { BlobData, BlobOptions } from './blob/blob-value.ts';
 import { describeValue } from './format/values.ts';
 import type { ChangeFeed, ChangesOptions } from './changes.ts';
-import { checkCommit, checkPosition, checkSnapshotOptions, isTime } from './call-options.ts';
-import type { CallOptions, RefreshOptions, SnapshotOptions } from './call-options.ts';
+import { checkCommit, checkStartOptions, checkPosition, checkSnapshotOptions, isTime } from './call-options.ts';
+import type { CallOptions, RefreshOptions, SnapshotOptions, StartOptions } from './call-options.ts';
 import type { CommitRef } from './cluster/fate.ts';
 import type { TriggerOperation } from './table/trigger.ts';
 import type { Instance } from './instance.ts';
@@ -61,10 +61,11 @@ export class Database {
    * `NotADatabaseError` if there are other objects under the prefix, with `UnsafeStoreError` if the store is not safe
    * for a new database, with `DeadlineExceededError` if it cannot be reached, and with `BackpressureError` if more commits
    * wait to be merged than there is memory for, and cannot be. With polling `'onDemand'` it does not wait for the look at the
-   * log, and what is found there, be it damage, is told by the calls that need it.
+   * log, and what is found there, be it damage, is told by the calls that need it. With `expectAtLeast` it rejects with
+   * `DatabaseReplacedError` if what is stored is older, or nothing, and with `InvalidOptionError`.
    */
-  async start(): Promise<void> {
-    await this.#instance.start();
+  async start(options: StartOptions = {}): Promise<void> {
+    await this.#instance.start(checkStartOptions(options));
   }
 
   /**

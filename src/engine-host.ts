@@ -38,7 +38,7 @@ import { TriggerApi } from './trigger-api.ts';
 /** After how long a state that a long loop holds counts as abandoned unless it is renewed, in milliseconds. */
 const loopPinMs = 600_000;
 /** How long `stop()` waits for flushes and transactions before they are refused, in milliseconds. */
-const drainTimeoutMs = 60_000;
+export const stopTimeoutMs = 60_000;
 
 /** What else a commit is subject to, and the call that it is for. */
 export interface CommitGuard {
@@ -117,12 +117,12 @@ export class EngineHost implements BatchHost, QueryHost {
     };
     try {
       if (this.#underWay.size === 0) return;
-      await withinDeadline(this.environment, 'db.stop()', drainTimeoutMs, undefined, ({ signal }) =>
+      await withinDeadline(this.environment, 'db.stop()', stopTimeoutMs, undefined, ({ signal }) =>
         untilAborted(allEnded(), signal),
       );
     } catch (error) {
       throw new DeadlineExceededError(
-        `db.stop() waited ${drainTimeoutMs / 1000} s for flushes and transactions that were called before it, and ` +
+        `db.stop() waited ${stopTimeoutMs / 1000} s for flushes and transactions that were called before it, and ` +
           `${this.#underWay.size} of them have not ended. They are refused now. (A function or trigger that awaits stop() ` +
           'waits for itself.)',
         { cause: error },

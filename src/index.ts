@@ -62,7 +62,8 @@ export async function rewriteBackups(options: RewriteBackupsOptions): Promise<Re
 
 export default StoreDb;
 
-export type { CallOptions, RefreshOptions, SnapshotOptions } from './call-options.ts';
+export type { CallOptions, RefreshOptions, SnapshotOptions, StartOptions } from './call-options.ts';
+export type { ExpectedState } from './cluster/opening.ts';
 export type { Database } from './database.ts';
 export type { SnapshotInfo } from './care/snapshot-info.ts';
 export type { Change, ChangeFeed, ChangesOptions, CommittedChanges } from './changes.ts';
@@ -116,7 +117,8 @@ export type {
 } from './table/schema.ts';
 export type { GarbageCount } from './care/object-census.ts';
 export type { RepairedIndex } from './care/index-rebuild.ts';
-export type { RepairReport } from './care/repair.ts';
+export type { StrandedCommit } from './care/log-check.ts';
+export type { RepairReport, RepairedLog } from './care/repair.ts';
 export type { RepairOptions, VerifyOptions, VerifyProgress } from './care/verify-options.ts';
 export type { VerifiedTable } from './care/table-check.ts';
 export type { VerifyReport } from './care/verify.ts';

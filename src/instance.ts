@@ -17,7 +17,9 @@ import type { TransactionCounters } from './care/transaction-counters.ts';
 import type { StoreReport } from './care/doctor.ts';
 import type { CommitRef, Undecided } from './cluster/fate.ts';
 import { Engine } from './cluster/engine.ts';
-import { EngineHost } from './engine-host.ts';
+import type { ExpectedState } from './cluster/opening.ts';
+import type { Block0 } from './format/block0.ts';
+import { EngineHost, stopTimeoutMs } from './engine-host.ts';
 import { LogFeed } from './cluster/log-feed.ts';
 import { ChangeFeed } from './changes.ts';
 import { Bridge } from './migration/bridge.ts';
@@ -40,6 +42,9 @@ import type { PriceTable } from './storage/prices.ts';
 
 /** What a flush may hold in its commit itself, in bytes; more goes into staged runs. */
 const defaultMaxCommitBytes = 8 * 1024 * 1024;
+
+/** How long closing may take where waiting for flushes took all the time that `stop()` has, in milliseconds. */
+const leastCloseMs = 1000;
 
 interface Transition {
   readonly kind: 'start' | 'stop';
@@ -68,6 +73,8 @@ export class Instance implements BatchOwner, QueryHost {
   /** Flushes that were told that their outcome is unknown ask for it again, also after a restart. */
   readonly #undecided = new Map<string, Undecided>();
   readonly #writes = new OwnWrites();
+  /** The newest Block 0 that was seen before the last stop. */
+  #seen: Block0 | undefined;
   /** What calls go through while it runs. */
   #host: EngineHost | undefined;
   /** The last start or stop that was asked for; each begins when the one before it has ended. */
@@ -125,17 +132,17 @@ export class Instance implements BatchOwner, QueryHost {
     return this.#host?.engine;
   }
 
-  start(): Promise<void> {
+  start(expectAtLeast?: ExpectedState): Promise<void> {
     if (this.#last.kind === 'start') return this.#last.done;
     // How it was stopped is told to whoever stopped it.
     const ended = this.#last.done.catch(() => undefined);
     return this.#become(
       'start',
-      ended.then(() => this.#open()),
+      ended.then(() => this.#open(expectAtLeast)),
     );
   }
 
-  async #open(): Promise<void> {
+  async #open(expectAtLeast: ExpectedState | undefined): Promise<void> {
     const { writeForwardInterval, dbPrefix, nodes, protection, cacheDriver: cache } = this.#options;
     const isSecret = cache !== undefined && protection?.hasKeys === true;
     const engine = new Engine({
@@ -148,11 +155,13 @@ export class Instance implements BatchOwner, QueryHost {
       logger: this.#logger,
       undecided: this.#undecided,
       writes: this.#writes,
+      expectAtLeast,
       functions: (name) => this.registry.registeredFunction(name),
       intervalMs: writeForwardInterval,
       nodes: async () => (typeof nodes === 'function' ? checkNodes(await nodes()) : nodes),
     });
     await engine.open();
+    this.#compareWithSeen(engine.register.current.block0);
     await this.#keepHistory(engine);
     this.#host = new EngineHost(engine, {
       environment: this.environment,
@@ -168,6 +177,16 @@ export class Instance implements BatchOwner, QueryHost {
       maxCommitBytes: this.#maxCommitBytes,
     });
     this.maintenance.begin(engine);
+  }
+
+  /** The running instance would have stopped: one that is started again opens what there is, and says so. */
+  #compareWithSeen({ databaseId, revision }: Block0): void {
+    const seen = this.#seen;
+    if (seen?.databaseId !== databaseId || revision >= seen.revision) return;
+    this.#logger.warn(
+      `The database is of revision ${revision}, and this instance has seen revision ${seen.revision} of it before: an older ` +
+        'state was restored. If nobody you know did that, stop, and see expectAtLeast of db.start().',
+    );
   }
 
   /** Where it cannot be said in Block 0, the instance is not started, and nothing of it goes on. */
@@ -209,11 +228,13 @@ export class Instance implements BatchOwner, QueryHost {
     this.#host = undefined;
     this.maintenance.end();
     if (host === undefined) return;
+    this.#seen = host.engine.register.current.block0;
     try {
       // What does not end in time is told, after the rest has been closed.
+      const startedMs = this.environment.monotonicMs();
       const [ended] = await Promise.allSettled([host.end()]);
       await this.#held.release();
-      await host.engine.close();
+      await host.engine.close(Math.max(leastCloseMs, stopTimeoutMs - (this.environment.monotonicMs() - startedMs)));
       if (ended.status === 'rejected') throw ended.reason;
     } finally {
       await this.#driver.close?.();

@@ -7,7 +7,6 @@ import { isUnreadable } from '../base/errors.ts';
 import type { Block0 } from '../format/block0.ts';
 import {
   block0Name,
-  commitName,
   parseBlobName,
   parseBlockName,
   parseCommitName,
@@ -46,8 +45,6 @@ type Standing = 'kept' | 'garbage' | 'unsure' | 'unknown';
 
 /** Names of unknown objects that are reported. */
 const maxUnknown = 1000;
-/** Commits that are looked for where the log has a gap. */
-const maxGap = 10;
 
 export class ObjectCensus {
   readonly #options: CensusOptions;
@@ -55,12 +52,10 @@ export class ObjectCensus {
   readonly unknownObjects: string[] = [];
   #objects = 0;
   #bytes = 0;
-  #nextSlot: number;
 
   constructor(options: CensusOptions) {
     this.#options = options;
     this.#pinnedNames = new Set(options.block0.snapshots.map(({ id }) => rootName(id)));
-    this.#nextSlot = options.block0.appliedSeq + 1;
   }
 
   get garbage(): GarbageCount {
@@ -87,7 +82,8 @@ export class ObjectCensus {
     if (name === block0Name || name.startsWith(probePrefix)) return 'kept';
     const { run, block0 } = this.#options;
     const slot = parseCommitName(name);
-    if (slot !== undefined) return this.#commitStanding(slot);
+    // Commits over the floor may still be read.
+    if (slot !== undefined) return slot <= block0.logFloor ? 'garbage' : 'kept';
     const birth = parseBlockName(name)?.birth;
     if (birth !== undefined) {
       // A merge under way, or one that was given up: the next generations show which.
@@ -99,22 +95,6 @@ export class ObjectCensus {
     const stagedFor = parseStagedName(name);
     if (stagedFor !== undefined) return stagedFor <= block0.logFloor ? 'garbage' : 'kept';
     return this.#rootStanding(name);
-  }
-
-  /** Commits over the floor may still be read. None is missing before one that is there. */
-  async #commitStanding(slot: number): Promise<Standing> {
-    const { run, block0 } = this.#options;
-    if (slot >= this.#nextSlot) {
-      const { driver, prefix } = run.options;
-      for (let missing = this.#nextSlot; missing < Math.min(slot, this.#nextSlot + maxGap); missing++) {
-        const name = commitName(missing);
-        // A listing is no snapshot: it may show a commit, and not the one that came just before it.
-        const found = await driver.get(`${prefix}/${name}`, { range: { start: 0, end: 0 } });
-        if (found.status !== 'found') run.findings.add({}, name, 'The commit is missing, and there are later ones');
-      }
-      this.#nextSlot = slot + 1;
-    }
-    return slot <= block0.logFloor ? 'garbage' : 'kept';
   }
 
   async #blobStanding(blob: string): Promise<Standing> {

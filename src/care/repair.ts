@@ -7,13 +7,20 @@
  * - Rows, blobs and what states refer to are never changed. Blocks of the old index stay until garbage is collected.
  */
 import { sleep } from '../base/env.ts';
+import { randomUuid } from '../base/ids.ts';
 import { ContentionError, InvalidOptionError } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
 import type { TreeBuild } from '../cluster/merge.ts';
 import { isRetained } from '../cluster/pins.ts';
+import type { Block0 } from '../format/block0.ts';
+import { emptyCommit } from '../format/commit.ts';
+import { CommitLog } from '../log/commit-log.ts';
+import type { LoggedCommit } from '../table/view.ts';
 import type { Finding } from '../tree/check.ts';
 import { IndexRebuild, RowsUnreadable } from './index-rebuild.ts';
 import type { RebuildOptions, RepairedIndex } from './index-rebuild.ts';
+import { readSlot } from './log-check.ts';
+import type { LogDamage } from './log-check.ts';
 import { lostRowsFinding } from './lost-rows.ts';
 import { verifyDatabase } from './verify.ts';
 import type { Verified, VerifyContext } from './verify.ts';
@@ -27,29 +34,47 @@ export interface RepairReport {
   readonly repaired: readonly RepairedIndex[];
   /** What is wrong and stays so, and what can be done about it. */
   readonly unrepairable: readonly Finding[];
+  /** What was wrong with the log, and how the database goes on; undefined if nothing was. */
+  readonly log?: RepairedLog;
+}
+
+/** A log with a hole. */
+export interface RepairedLog extends Omit<LogDamage, 'message' | 'slot'> {
+  /** Whether the stranded commits were given up or kept, or with `dryRun` would be; undefined: nothing was asked for. */
+  readonly way: 'stop' | 'skip' | undefined;
 }
 
 export interface RepairContext extends VerifyContext {
   /** Replaces trees in a generation of its own. */
   readonly rebuild: (build: TreeBuild) => Promise<boolean>;
+  /** Has Block 0 apply what it is given, on top of it. False if it must begin anew. */
+  readonly applyLog: (slots: (block0: Block0) => Promise<readonly LoggedCommit[]>) => Promise<boolean>;
 }
 
 /** Attempts at replacing Block 0 that other nodes come before. */
 const maxLost = 20;
 
 export async function repairDatabase(context: RepairContext, options: RepairOptions): Promise<RepairReport> {
-  const { table, index, signal, dryRun = false } = options;
+  const { table, index, signal, dryRun = false, log: way } = options;
   const only = table === undefined ? undefined : { table, index };
-  const verified = await verifyDatabase(context, { deep: true, signal, ...(only !== undefined && { only }) });
+  const settings = { deep: true, signal, ...(only !== undefined && { only }) };
+  let verified = await verifyDatabase(context, settings);
   checkFound(verified, options);
+  const { log: damage } = verified;
+  if (damage !== undefined && way !== undefined && !dryRun) {
+    await goOn(context, damage, way, signal);
+    verified = await verifyDatabase(context, settings);
+  }
   const repair = new Repair(context, verified, signal);
   await repair.run(dryRun);
   const { repaired } = repair;
   const unrepairable = [...repair.unrepairable];
-  const settings = { driver: context.driver, prefix: context.prefix, cacheBytes: context.cacheBytes, signal };
-  for (const lost of verified.lostRows) unrepairable.push(await lostRowsFinding(settings, verified.block0, lost));
+  const place = { driver: context.driver, prefix: context.prefix, cacheBytes: context.cacheBytes, signal };
+  for (const lost of verified.lostRows) unrepairable.push(await lostRowsFinding(place, verified.block0, lost));
   const ok = unrepairable.length === 0 && (!dryRun || repaired.length === 0);
-  return { ok, repaired, unrepairable };
+  if (damage === undefined) return { ok, repaired, unrepairable };
+  const { lostSlots, stranded } = damage;
+  return { ok, repaired, unrepairable, log: { way, lostSlots, stranded } };
 }
 
 function checkFound({ report }: Verified, { table, index }: RepairOptions): void {
@@ -58,6 +83,38 @@ function checkFound({ report }: Verified, { table, index }: RepairOptions): void
   if (found === undefined) throw new InvalidOptionError('table', `There is no table '${table}' in the database.`);
   if (index === undefined || found.indexes.some(({ name }) => name === index)) return;
   throw new InvalidOptionError('index', `Table '${table}' has no index '${index}'.`);
+}
+
+/** Has Block 0 apply the log up to its last slot: what is lost as commits of nothing, and with `stop` what lies behind as well. */
+async function goOn(
+  context: RepairContext,
+  damage: LogDamage,
+  way: 'stop' | 'skip',
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const { driver, prefix, environment, register } = context;
+  const log = new CommitLog(driver, prefix);
+  const last = Math.max(...damage.lostSlots, ...damage.stranded.map(({ slot }) => slot));
+  const slots = async ({ databaseId, appliedSeq }: Block0): Promise<LoggedCommit[]> => {
+    const found: LoggedCommit[] = [];
+    for (let seq = appliedSeq + 1; seq <= last; seq++) {
+      const isKept = seq < damage.slot || way === 'skip';
+      const read = isKept ? (await readSlot(log, seq, signal)).commit : undefined;
+      const commit = read?.databaseId === databaseId ? read : undefined;
+      const empty = emptyCommit(databaseId, randomUuid(environment));
+      found.push(commit === undefined ? { seq, commit: empty, givenUp: true } : { seq, commit });
+    }
+    return found;
+  };
+  for (let lost = 0; (await register.refresh(signal)).block0.appliedSeq < last; ) {
+    signal?.throwIfAborted();
+    if (await context.applyLog(slots)) continue;
+    if (++lost >= maxLost)
+      throw new ContentionError(
+        'Other nodes replaced Block 0 before every attempt to repair the log. Stop them first.',
+      );
+    await sleep(environment, Math.min(1000, 5 * 2 ** lost) * environment.random(), signal);
+  }
 }
 
 class Repair {

@@ -31,6 +31,8 @@ export interface LogStats {
   readonly ageMs: number;
   /** Counts the merges of the database, by any instance: the generation that `db.at()` knows the present state by. */
   readonly generation: number;
+  /** Counts the writes of Block 0, by any instance: what `expectAtLeast` of `db.start()` takes. */
+  readonly revision: number;
   /** The last commit that the instance shows: `db.position`. */
   readonly tail: number;
   /** The last commit that is merged into blocks. */
@@ -86,6 +88,7 @@ export function readStats(
     log: view && {
       ageMs: Math.max(0, engine?.viewAgeMs ?? 0),
       generation: view.block0.generation,
+      revision: view.block0.revision,
       tail: view.tail,
       appliedSeq: view.block0.appliedSeq,
       pendingCommits: view.pending.length,

@@ -53,7 +53,11 @@ export async function runVerify(upkeep: UpkeepOptions, options: VerifyOptions): 
 export function runRepair(upkeep: UpkeepOptions, options: RepairOptions): Promise<RepairReport> {
   const { engine } = upkeep;
   const { signal } = options;
-  const context = { ...contextOf(upkeep), rebuild: engine.merger.rebuild.bind(engine.merger) };
+  const context = {
+    ...contextOf(upkeep),
+    rebuild: engine.merger.rebuild.bind(engine.merger),
+    applyLog: engine.applyLog.bind(engine),
+  };
   return engine.withSignal('db.repair()', signal, () =>
     engine.whileRunning(repairDatabase(context, { ...options, signal: engine.untilClosed(signal) })),
   );

@@ -1,5 +1,6 @@
 /** The options of `db.verify()` and `db.repair()`, checked. */
 import { InvalidOptionError } from '../base/errors.ts';
+import { describeValue } from '../format/values.ts';
 import { checkKind, checkNames } from './option-checks.ts';
 
 /** How far `db.verify()` has come. */
@@ -25,6 +26,12 @@ export interface VerifyOptions {
 
 /** Options of `db.repair()`. */
 export interface RepairOptions {
+  /**
+   * What becomes of a log with a hole, where an acknowledged commit is lost: `'stop'` gives up all commits behind the hole,
+   * `'skip'` goes on with them, without the lost one. Default: the report says what is lost and what lies behind it, and nothing
+   * is done. Stop all other instances before. Does not go with `table` and `index`.
+   */
+  readonly log?: 'stop' | 'skip';
   /** Looks at this table only, and neither at blobs nor at snapshots. Default: at everything. */
   readonly table?: string;
   /** Looks at this index of the table only. */
@@ -36,7 +43,7 @@ export interface RepairOptions {
 }
 
 const verifyNames: readonly (keyof VerifyOptions)[] = ['deep', 'onProgress', 'signal'];
-const repairNames: readonly (keyof RepairOptions)[] = ['table', 'index', 'dryRun', 'signal'];
+const repairNames: readonly (keyof RepairOptions)[] = ['log', 'table', 'index', 'dryRun', 'signal'];
 
 /** Throws `InvalidOptionError`. */
 export function checkVerifyOptions(options: VerifyOptions): VerifyOptions {
@@ -52,6 +59,13 @@ export function checkRepairOptions(options: RepairOptions): RepairOptions {
   checkKind('table', options.table, 'string');
   checkKind('index', options.index, 'string');
   checkKind('dryRun', options.dryRun, 'boolean');
+  const { log } = options as { log?: unknown };
+  if (log !== undefined && log !== 'stop' && log !== 'skip') {
+    throw new InvalidOptionError('log', `Option log is ${describeValue(log)}; it must be 'stop' or 'skip'.`);
+  }
+  if (log !== undefined && options.table !== undefined) {
+    throw new InvalidOptionError('log', 'Option log does not go with option table: the log is of all tables.');
+  }
   if (options.index !== undefined && options.table === undefined) {
     throw new InvalidOptionError('index', 'Option index needs option table: indexes of two tables may share a name.');
   }

@@ -8,13 +8,12 @@
  * garbage past what was being checked, is checked again, the second time on a state that is held on to.
  */
 import type { Environment } from '../base/env.ts';
-import { ContentionError, CorruptionError, ReadOnlyError, SnapshotExpiredError, StorageError } from '../base/errors.ts';
+import { ContentionError, ReadOnlyError, SnapshotExpiredError, StorageError } from '../base/errors.ts';
 import { BlobStore } from '../blob/blob-store.ts';
 import { blobsSchema } from '../blob/blob-tables.ts';
 import { isRetained } from '../cluster/pins.ts';
 import type { Block0 } from '../format/block0.ts';
 import { parseCommitName, parseStagedName } from '../format/keys.ts';
-import { CommitLog } from '../log/commit-log.ts';
 import type { Block0Register } from '../root/block0-register.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 import type { QueryHost } from '../table/query-host.ts';
@@ -25,6 +24,8 @@ import { checkBeside } from './beside-check.ts';
 import { BlobCheck } from './blob-check.ts';
 import { CheckRun } from './check-run.ts';
 import type { HeldSnapshot } from './held-snapshot.ts';
+import { checkLog, damagedName } from './log-check.ts';
+import type { LogDamage } from './log-check.ts';
 import { historyStates, pinnedStates } from './kept-states.ts';
 import { ObjectCensus } from './object-census.ts';
 import type { GarbageCount } from './object-census.ts';
@@ -73,6 +74,8 @@ export interface Verified {
   readonly block0: Block0;
   readonly wrongIndexes: readonly WrongIndex[];
   readonly lostRows: readonly LostRows[];
+  /** What is wrong with the log. */
+  readonly log: LogDamage | undefined;
 }
 
 export interface VerifyContext {
@@ -175,7 +178,7 @@ class Verification {
     if (base !== undefined) return this.#check(base);
     const { list: findings } = this.#run.findings;
     const report = { ok: false, findings, tables: [], pendingCommits: 0 };
-    return { report, block0: this.#block0, wrongIndexes: [], lostRows: [] };
+    return { report, block0: this.#block0, wrongIndexes: [], lostRows: [], log: undefined };
   }
 
   /** What is in blocks; undefined if a root in Block 0 is damaged, so that the database cannot be opened. */
@@ -191,7 +194,8 @@ class Verification {
   async #check(base: View): Promise<Verified> {
     const run = this.#run;
     const { only } = this.#settings;
-    const tail = await this.#readLog(base);
+    const { tail, damage: log } = await checkLog(run.options, base);
+    if (log !== undefined) run.findings.add({}, damagedName(log), log.message);
     const check = new TableCheck({ run, base, tail, blobs: this.#blobs, functions: this.#functions });
     const tables: VerifiedTable[] = [];
     const wrongIndexes: WrongIndex[] = [];
@@ -217,25 +221,7 @@ class Verification {
     const { list: findings } = run.findings;
     const { length: pendingCommits } = tail.pending;
     const report = { ok: findings.length === 0, findings, tables, pendingCommits, ...deep };
-    return { report, block0: this.#block0, wrongIndexes, lostRows };
-  }
-
-  /** The view with the commits of the log, as far as they can be read. */
-  async #readLog(view: View): Promise<View> {
-    const run = this.#run;
-    const log = new CommitLog(run.options.driver, run.options.prefix);
-    let tail = view;
-    for (;;) {
-      try {
-        const commit = await log.read(tail.tail + 1, run.signal);
-        if (commit === undefined) return tail;
-        tail = tail.withCommit({ seq: tail.tail + 1, commit });
-      } catch (error) {
-        if (!(error instanceof CorruptionError)) throw error;
-        run.findings.addError({}, error, '');
-        return tail;
-      }
-    }
+    return { report, block0: this.#block0, wrongIndexes, lostRows, log };
   }
 
   /** States that are kept, and every object. */

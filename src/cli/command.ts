@@ -76,14 +76,14 @@ export class Session {
   }
 
   /** Opens a database that exists. */
-  async open(url: string, role: OpenOptions['role']): Promise<OpenDatabase> {
-    return this.openAt(await this.place(url), role);
+  async open(url: string, role: OpenOptions['role'], more: Pick<OpenOptions, 'damaged'> = {}): Promise<OpenDatabase> {
+    return this.openAt(await this.place(url), role, more);
   }
 
   openAt(
     place: Place,
     role: OpenOptions['role'],
-    more: Pick<OpenOptions, 'create' | 'onRequest'> = {},
+    more: Pick<OpenOptions, 'create' | 'damaged' | 'onRequest'> = {},
   ): Promise<OpenDatabase> {
     const { terminal, signal } = this;
     const { node: nodeId, 'log-level': logLevel } = this.#arguments;

@@ -1,4 +1,5 @@
 /** Opens the database that a URL names, for one command. */
+import { CorruptionError } from '../base/errors.ts';
 import { createDatabase } from '../create.ts';
 import type { Database } from '../database.ts';
 import { realEnvironment } from '../base/env.ts';
@@ -93,6 +94,8 @@ export interface OpenOptions {
   readonly signal: AbortSignal;
   /** Whether a database is made where there is none. Default: no, that is an error. */
   readonly create?: boolean;
+  /** Whether a database is opened whose log is damaged, for commands that need no tables. Default: no, that is an error. */
+  readonly damaged?: boolean;
   /** Called after every request to the store. */
   readonly onRequest?: () => void;
 }
@@ -133,7 +136,7 @@ export class OpenDatabase implements AsyncDisposable {
 
 /** Opens it and registers what is stored. */
 export async function openDatabase(place: Place, options: OpenOptions): Promise<OpenDatabase> {
-  const { role, nodeId, logLevel, terminal, signal, create = false, onRequest } = options;
+  const { role, nodeId, logLevel, terminal, signal, create = false, damaged = false, onRequest } = options;
   if (!create) await readBlock0(place, signal);
   const { driver, prefix: dbPrefix, storage } = place;
   const logger = loggerTo(terminal);
@@ -141,7 +144,10 @@ export async function openDatabase(place: Place, options: OpenOptions): Promise<
   const db = createDatabase({ ...common, ...(onRequest && { onRequest }) }, realEnvironment);
   try {
     await db.start();
-    const tables = await db.tables({ signal });
+    const tables = await db.tables({ signal }).catch((error: unknown) => {
+      if (damaged && error instanceof CorruptionError) return [];
+      throw error;
+    });
     for (const table of tables) db.registerSchema(table);
     return new OpenDatabase(place, db, tables);
   } catch (error) {

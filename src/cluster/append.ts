@@ -214,6 +214,7 @@ export class LogWriter {
 
   async #commitGroup(group: readonly Waiting[]): Promise<void> {
     const { follower, environment, freshen, makeRoom } = this.#options;
+    follower.checkWhole();
     await makeRoom();
     const freshening = freshen();
     if (freshening !== undefined) await this.#refreshFor(group, freshening);
@@ -307,11 +308,12 @@ export class LogWriter {
   }
 
   async #put(accepted: readonly Waiting[], slot: number, members: readonly CommitMember[]): Promise<Fate> {
-    const { environment, register, nodeId } = this.#options;
+    const { environment, register, follower, nodeId } = this.#options;
     const { databaseId } = register.current.block0;
     const commit: Commit = {
       databaseId,
       commitId: randomUuid(environment),
+      previousId: follower.view.tailId,
       nodeId,
       atMs: environment.now(),
       members,

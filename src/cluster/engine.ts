@@ -23,6 +23,7 @@ import { StoreClock } from '../storage/store-clock.ts';
 import type { SplitPool } from '../memory/split-pool.ts';
 import { Block0Register } from '../root/block0-register.ts';
 import type { QueryHost } from '../table/query-host.ts';
+import type { LoggedCommit } from '../table/view.ts';
 import { View, ViewContext } from '../table/view.ts';
 import { LogWriter } from './append.ts';
 import { History } from './history.ts';
@@ -34,6 +35,7 @@ import { Freshness } from './freshness.ts';
 import { Merger } from './merge.ts';
 import { Pins } from './pins.ts';
 import { openOrCreate } from './opening.ts';
+import type { ExpectedState } from './opening.ts';
 import { Backlog } from './backlog.ts';
 import { makeBlockMemory } from './block-memory.ts';
 import type { BlockMemoryOptions } from './block-memory.ts';
@@ -50,6 +52,7 @@ export interface EngineOptions extends TurnOptions, BlockMemoryOptions {
   readonly writes: OwnWrites;
   /** Commits whose outcome was not known when an engine before this one was closed. */
   readonly undecided: Map<string, Undecided>;
+  readonly expectAtLeast: ExpectedState | undefined;
   /** The functions that are registered here. */
   readonly functions: QueryHost['registeredFunction'];
 }
@@ -212,12 +215,12 @@ export class Engine implements TurnHost {
     this.#turns.start();
   }
 
-  /** Takes no more turns and waits for what is under way. */
-  async close(): Promise<void> {
+  /** Takes no more turns and waits for what is under way, so many milliseconds at most. */
+  async close(timeoutMs: number = operationTimeoutMs): Promise<void> {
     this.#turns.stop();
     this.#stopping.abort(new NotStartedError('What was under way when the database was stopped'));
     const { environment } = this.#options;
-    await withinDeadline(environment, 'db.stop()', operationTimeoutMs, undefined, async ({ signal }) => {
+    await withinDeadline(environment, 'db.stop()', timeoutMs, undefined, async ({ signal }) => {
       const idle = Promise.all([
         this.#writer.idle(),
         this.merger.idle(),
@@ -386,6 +389,14 @@ export class Engine implements TurnHost {
       await sleep(environment, Math.min(1000, 5 * 2 ** Math.min(lost + failed, 8)) * environment.random(), signal);
       await this.refresh(signal);
     }
+  }
+
+  /** Merges commits that a repair of the log gives, on top of the newest Block 0. False if others were faster. */
+  async applyLog(slots: (block0: Block0) => Promise<readonly LoggedCommit[]>): Promise<boolean> {
+    await this.merger.idle();
+    const versioned = await this.register.refresh();
+    this.follower.accept(versioned, await slots(versioned.block0));
+    return this.merge();
   }
 
   async #mergeQuietly(): Promise<void> {

@@ -67,6 +67,8 @@ export async function readFate(
   const stored = await log.read(slot, signal);
   const { block0 } = await register.refresh(signal);
   if (block0.logFloor >= slot) return deadSlotFate(block0, slot, commitId);
+  // A repair of the log went on without it, whatever lies in the slot.
+  if (block0.applied.some(({ seq, givenUp }) => seq === slot && givenUp === true)) return 'lost';
   // A missing slot is no "no": a delayed put may still land.
   if (stored === undefined) return 'unknown';
   return stored.commitId === commitId ? 'applied' : 'lost';

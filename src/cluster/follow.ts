@@ -3,15 +3,17 @@
  *
  * A slot is confirmed when it was read (or won) and a read of Block 0 that started after that shows a floor below it.
  * So a refresh reads the next slots first and Block 0 afterwards. Invariants: the view's Block 0 and tail never go
- * back; the commits in it are consecutive. It holds no more than there is room for: what is beyond is read once what was
+ * back; the commits in it are consecutive, and each names the one before it: what does not follow is never shown. It holds no more than there is room for: what is beyond is read once what was
  * read before is merged.
  */
+import { CorruptionError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import type { Block0Register, VersionedBlock0 } from '../root/block0-register.ts';
 import { View } from '../table/view.ts';
 import type { LoggedCommit, ViewContext } from '../table/view.ts';
 import type { Commit } from '../format/commit.ts';
+import { commitName } from '../format/keys.ts';
 import type { CommitLog } from '../log/commit-log.ts';
 
 /** Most slots that are read at the same time while catching up. */
@@ -30,7 +32,15 @@ function sparingly(_ahead: number, found: number): number {
 interface ReadSlots {
   readonly slots: readonly LoggedCommit[];
   readonly missing: number | undefined;
+  /** A slot behind the missing one that was there. */
+  readonly behind?: number | undefined;
+  /** A commit that does not follow the one before it. */
+  readonly stray?: LoggedCommit | undefined;
 }
+
+const waysOn =
+  'Nothing is shown or written until somebody decides: db.verify() tells what there is, and db.repair({ log }) goes on with or ' +
+  "without what comes behind it (open with polling 'onDemand' for that, or use the command store-db repair).";
 
 /** Bytes of commits that may be read on top of a view; 0: none until some are merged. */
 export type RoomFor = (view: View) => number;
@@ -59,6 +69,8 @@ export class Follower {
   readonly #watchers = new Set<ViewWatcher>();
   /** Told that there is another view. Must not throw. */
   onView: (() => void) | undefined;
+  /** Damage of the log behind the tail, until the view has moved past it. */
+  #damage: { readonly slot: number; readonly error: CorruptionError } | undefined;
   /** How often the tail moved over slots that were not read, because Block 0 had applied them already. */
   jumps = 0;
 
@@ -92,10 +104,10 @@ export class Follower {
 
   async #readOn(signal: AbortSignal | undefined): Promise<boolean> {
     // Whoever opens a database waits for it, and what is read now is known to be pending.
-    const { slots, missing } = await this.#readSlots((ahead) => ahead * 2, Infinity, signal);
+    const read = await this.#readSlots((ahead) => ahead * 2, Infinity, signal);
     // A lone missing slot needs no second look: the view is Block 0's.
-    if (slots.length === 0) return true;
-    return (await this.#confirm(slots, missing, signal)) ? this.#catchUp(signal) : true;
+    if (read.slots.length === 0 && read.stray === undefined) return true;
+    return (await this.#confirm(read, signal)) ? this.#catchUp(signal) : true;
   }
 
   /**
@@ -126,26 +138,71 @@ export class Follower {
    * a refresh, and no proof that nothing is new: the slot may have been trimmed.
    */
   async peek(): Promise<boolean> {
-    const { slots, missing } = await this.#readSlots(sparingly, firstRound);
-    if (slots.length === 0) return false;
-    if (await this.#confirm(slots, missing)) await this.#catchUp();
+    const read = await this.#readSlots(sparingly, firstRound);
+    if (read.slots.length === 0 && read.stray === undefined) return false;
+    if (await this.#confirm(read)) await this.#catchUp();
     return true;
   }
 
   async #catchUp(signal?: AbortSignal): Promise<boolean> {
     for (let most = firstRound; ; most *= 2) {
-      const { slots, missing } = await this.#readSlots(sparingly, most, signal);
-      if (!(await this.#confirm(slots, missing, signal))) return true;
+      if (!(await this.#confirm(await this.#readSlots(sparingly, most, signal), signal))) return true;
       // What others have merged in the meantime has made room.
       if (this.#roomFor(this.view) === 0) return false;
     }
   }
 
   /** Confirms slots by Block 0. True if there may be more to read: it has moved past `missing`, or that is not known. */
-  async #confirm(slots: readonly LoggedCommit[], missing: number | undefined, signal?: AbortSignal): Promise<boolean> {
+  async #confirm({ slots, missing, behind, stray }: ReadSlots, signal?: AbortSignal): Promise<boolean> {
+    // It may have been put between the two reads. Then there is more.
+    const isGone =
+      missing !== undefined && behind !== undefined && (await this.#log.read(missing, signal)) === undefined;
     const versioned = await this.#register.refresh(signal);
     this.advance(versioned, slots);
-    return missing === undefined || versioned.block0.appliedSeq >= missing;
+    this.#lookForDamage(isGone ? missing : undefined, behind, stray);
+    // A look that reads less than the one that found it.
+    if (missing === this.#damage?.slot) this.checkWhole();
+    return missing === undefined || behind !== undefined || versioned.block0.appliedSeq >= missing;
+  }
+
+  /**
+   * Throws `CorruptionError` where the log has a hole that Block 0 does not explain. Whoever put a commit had confirmed the slot
+   * before it, and that may be removed only once the floor has been raised over it.
+   */
+  #lookForDamage(gone: number | undefined, behind: number | undefined, stray: LoggedCommit | undefined): void {
+    const { view } = this;
+    const { tail, tailId } = view;
+    if (gone !== undefined && behind !== undefined && tail < gone) {
+      const what = `The commit is missing from the log, and later ones are there (slot ${behind}): it was acknowledged and is lost`;
+      this.#damaged(gone, `${what}. ${waysOn}`);
+    }
+    if (stray !== undefined && tail === stray.seq - 1 && !view.isFollowedBy(stray.commit)) {
+      const what =
+        `The commit follows commit ${stray.commit.previousId} in slot ${tail}, and there is commit ${tailId} now: what it ` +
+        'was written on is lost';
+      this.#damaged(stray.seq, `${what}. ${waysOn}`);
+    }
+  }
+
+  #damaged(slot: number, message: string): never {
+    const error = new CorruptionError(commitName(slot), message);
+    this.#damage = { slot, error };
+    throw error;
+  }
+
+  /** Throws `CorruptionError` while the log behind the view is known to be damaged: a commit would be lost behind it. */
+  checkWhole(): void {
+    if (this.#damage === undefined) return;
+    if (this.view.tail < this.#damage.slot) throw this.#damage.error;
+    this.#damage = undefined;
+  }
+
+  /** Shows commits that a repair of the log goes on with: whether they follow each other is not asked. */
+  accept(versioned: VersionedBlock0, slots: readonly LoggedCommit[]): void {
+    let view = View.ofBlock0(this.#context, versioned.block0);
+    for (const logged of slots) view = view.withCommit(logged);
+    this.#view = view;
+    this.onView?.();
   }
 
   /**
@@ -161,15 +218,26 @@ export class Follower {
     let next = this.view.tail + 1;
     let room = this.#roomFor(this.view);
     let largest = 1;
+    let { tailId } = this.view;
     for (let ahead = 1; slots.length < most && room > 0; ahead = Math.min(aheadOf(ahead, slots.length), maxReadAhead)) {
       const count = Math.min(ahead, most - slots.length, Math.max(1, Math.floor(room / largest)));
       const window = Array.from({ length: count }, (_, i) => next + i);
       // All of them are waited for, also when one fails: nothing goes on behind the back of who called.
       const reads = await Promise.allSettled(window.map((slot) => this.#log.read(slot, signal)));
-      for (const read of reads) {
+      for (const [i, read] of reads.entries()) {
         if (read.status === 'rejected') throw read.reason;
-        if (read.value === undefined) return { slots, missing: next };
-        slots.push({ seq: next++, commit: read.value });
+        if (read.value === undefined) {
+          const later = reads.findIndex(
+            (other, at) => at > i && other.status === 'fulfilled' && other.value !== undefined,
+          );
+          return { slots, missing: next, behind: later < 0 ? undefined : next + later - i };
+        }
+        const logged = { seq: next, commit: read.value };
+        if (tailId !== undefined && (read.value.previousId ?? tailId) !== tailId)
+          return { slots, missing: next, stray: logged };
+        slots.push(logged);
+        next++;
+        tailId = read.value.commitId;
         const sizeBytes = sizeOf(read.value);
         largest = Math.max(largest, sizeBytes);
         room -= sizeBytes;
@@ -193,7 +261,7 @@ export class Follower {
     const news: LoggedCommit[] = [];
     for (const logged of slots) {
       if (logged.seq <= block0.logFloor) continue;
-      if (logged.seq === view.tail + 1) view = view.withCommit(logged);
+      if (logged.seq === view.tail + 1 && view.isFollowedBy(logged.commit)) view = view.withCommit(logged);
       // Also where Block 0 has applied it already.
       if (logged.seq === tail + 1 + news.length) news.push(logged);
     }

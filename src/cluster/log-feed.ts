@@ -17,6 +17,7 @@ import {
   StorageError,
 } from '../base/errors.ts';
 import { newAbortController } from '../base/signals.ts';
+import { emptyCommit } from '../format/commit.ts';
 import { commitName } from '../format/keys.ts';
 import type { LoggedCommit } from '../table/view.ts';
 import type { Engine } from './engine.ts';
@@ -103,7 +104,7 @@ export class LogFeed {
     const { engine } = this.#options;
     const { log, register } = engine;
     this.#checkFloor(register.current.block0.logFloor);
-    const { databaseId, appliedSeq } = engine.view.block0;
+    const { databaseId, appliedSeq, applied } = engine.view.block0;
     const count = Math.min(this.#window, appliedSeq - this.#at);
     const slots = Array.from({ length: count }, (_, i) => this.#at + 1 + i);
     // All of them are waited for, also when one fails: nothing goes on behind the back of who called.
@@ -113,6 +114,11 @@ export class LogFeed {
     const found: LoggedCommit[] = [];
     for (const [i, read] of reads.entries()) {
       const seq = slots[i] as number;
+      const givenUp = applied.find((entry) => entry.seq === seq && entry.givenUp === true);
+      if (givenUp !== undefined) {
+        found.push({ seq, commit: emptyCommit(databaseId, givenUp.id), givenUp: true });
+        continue;
+      }
       if (read.status === 'rejected') throw read.reason;
       if (read.value === undefined) throw new CorruptionError(commitName(seq), 'A commit is missing from the log');
       if (read.value.databaseId !== databaseId) {

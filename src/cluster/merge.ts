@@ -153,7 +153,9 @@ export class Merger {
     { tables, inlined, migrationsAfter }: InlinedRoots,
   ): Promise<boolean> {
     const { register, members } = this.#options;
-    const added = applied.map(({ seq, commit }): AppliedCommit => ({ seq, id: commit.commitId }));
+    const added = applied.map(
+      ({ seq, commit, givenUp }): AppliedCommit => ({ seq, id: commit.commitId, ...(givenUp && { givenUp }) }),
+    );
     for (let attempt = 0; attempt < maxReplacements; attempt++) {
       const present: VersionedBlock0 = register.current;
       if (present.block0.generation !== generation) return false;

@@ -1,7 +1,7 @@
 /** Opens the database under a prefix, or creates it where there is nothing at all (docs/protocol.md, "Opening"). */
 import { isError } from '../base/brands.ts';
 import type { Environment } from '../base/env.ts';
-import { NotADatabaseError, StorageError, UnsafeStoreError } from '../base/errors.ts';
+import { DatabaseReplacedError, NotADatabaseError, StorageError, UnsafeStoreError } from '../base/errors.ts';
 import { randomUuid } from '../base/ids.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Block0 } from '../format/block0.ts';
@@ -26,12 +26,31 @@ export interface OpeningOptions {
   readonly nodeId: number;
   readonly role: Role;
   readonly clock: StoreClock;
+  /** The least state that may be opened; undefined: any, or none yet. */
+  readonly expectAtLeast?: ExpectedState | undefined;
+}
+
+/** A state that a database has had. */
+export interface ExpectedState {
+  /** The revision of its Block 0, as `db.stats()` and `store-db stats` tell it. */
+  readonly revision?: number;
+  /** Its generation, as backups and snapshots tell it. */
+  readonly generation?: number;
 }
 
 export async function openOrCreate(options: OpeningOptions, signal: AbortSignal): Promise<VersionedBlock0> {
-  const { register } = options;
+  const { register, expectAtLeast } = options;
   const opened = await register.open(signal);
-  if (opened !== undefined) return opened;
+  if (opened !== undefined) {
+    checkExpected(options, opened.block0);
+    return opened;
+  }
+  if (expectAtLeast !== undefined) {
+    throw new DatabaseReplacedError(
+      `There is no database under ${options.prefix}/, and one of at least ${stateText(expectAtLeast)} was expected ` +
+        '(expectAtLeast). None was created: restore it from a backup, or correct dbPrefix or the driver.',
+    );
+  }
   if (options.role === 'replica') {
     throw new NotADatabaseError(
       `There is no database under ${options.prefix}/, and this instance is a replica, which creates none. Start an ` +
@@ -54,6 +73,25 @@ export async function openOrCreate(options: OpeningOptions, signal: AbortSignal)
     await ensureCertified({ driver, given, environment, signal }, () => certify(options, signal));
   }
   return register.create(emptyDatabase(options), signal);
+}
+
+function stateText({ revision, generation }: ExpectedState): string {
+  const parts = [
+    ...(revision === undefined ? [] : [`revision ${revision}`]),
+    ...(generation === undefined ? [] : [`generation ${generation}`]),
+  ];
+  return parts.join(' and ');
+}
+
+/** Throws `DatabaseReplacedError` for an older state than is expected. */
+function checkExpected({ prefix, expectAtLeast }: OpeningOptions, { revision, generation }: Block0): void {
+  if (expectAtLeast === undefined) return;
+  if (revision >= (expectAtLeast.revision ?? 0) && generation >= (expectAtLeast.generation ?? 0)) return;
+  throw new DatabaseReplacedError(
+    `The database under ${prefix}/ is of ${stateText({ revision, generation })}, and at least ${stateText(expectAtLeast)} was ` +
+      'expected (expectAtLeast): an older state was put back, by whoever can write there or by the store. Nothing was ' +
+      'opened. Find out who did it; to go on with the older state, expect less.',
+  );
 }
 
 /** Tries the store out, and throws unless it keeps every rule that data depends on. */

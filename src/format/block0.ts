@@ -37,6 +37,8 @@ export interface StoredTable {
 export interface AppliedCommit {
   readonly seq: number;
   readonly id: string;
+  /** Whether the slot was given up when the log was repaired: nothing of it is in the blocks. */
+  readonly givenUp?: true;
 }
 
 /** A state that somebody holds on to: nothing that it reaches is deleted. Its Block 0 is kept as `roots/<id>`. */

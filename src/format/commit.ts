@@ -39,10 +39,17 @@ export interface CommitMember {
 export interface Commit {
   readonly databaseId: string;
   readonly commitId: string;
+  /** Id of the commit in the slot before, on which it was validated; undefined where its writer did not know it. */
+  readonly previousId?: string | undefined;
   readonly nodeId: number;
   /** When it was written by its writer's clock. For people; nothing depends on it. */
   readonly atMs: number;
   readonly members: readonly CommitMember[];
+}
+
+/** A commit that changes nothing: what a slot counts as that a repair of the log has given up. */
+export function emptyCommit(databaseId: string, commitId: string): Commit {
+  return { databaseId, commitId, nodeId: 0, atMs: 0, members: [] };
 }
 
 interface HeaderChange {
@@ -87,8 +94,8 @@ export function encodeCommit(slot: number, commit: Commit): Uint8Array {
     });
     return `{"changes":[${changes.join(',')}]}`;
   });
-  const { databaseId, commitId, nodeId, atMs } = commit;
-  const about = JSON.stringify({ databaseId, commitId, nodeId, atMs });
+  const { databaseId, commitId, previousId, nodeId, atMs } = commit;
+  const about = JSON.stringify({ databaseId, commitId, previousId, nodeId, atMs });
   const header = encodeUtf8(`${about.slice(0, -1)},"members":[${members.join(',')}]}`);
   const blocksAt = envelopeBytes + 4 + padTo4(header.length);
   const bytes = new Uint8Array(blocksAt + offset);
@@ -127,6 +134,7 @@ function isHeaderChange(value: unknown, slot: number): value is HeaderChange {
 interface Header {
   readonly databaseId: string;
   readonly commitId: string;
+  readonly previousId?: string;
   readonly nodeId: number;
   readonly atMs: number;
   readonly members: readonly { readonly changes: readonly HeaderChange[] }[];
@@ -134,8 +142,9 @@ interface Header {
 
 function isHeader(value: unknown, slot: number): value is Header {
   if (typeof value !== 'object' || value === null) return false;
-  const { databaseId, commitId, nodeId, atMs, members } = value as Record<string, unknown>;
+  const { databaseId, commitId, previousId, nodeId, atMs, members } = value as Record<string, unknown>;
   if (typeof databaseId !== 'string' || typeof commitId !== 'string') return false;
+  if (previousId !== undefined && typeof previousId !== 'string') return false;
   if (!Number.isSafeInteger(nodeId) || (nodeId as number) < 0 || typeof atMs !== 'number') return false;
   if (!Array.isArray(members)) return false;
   return members.every((member: { changes?: unknown } | null) => {
@@ -174,7 +183,7 @@ export function decodeCommit(slot: number, bytes: Uint8Array): Commit {
     fail(cause);
   }
   if (!isHeader(header, slot)) return fail();
-  const { commitId } = header;
+  const { databaseId, commitId, previousId, nodeId, atMs } = header;
   // Blocks follow one another and fill the object: so all of them together take no longer to read than it is long.
   let end = blocksAt;
   const members = header.members.map((member) => ({
@@ -188,5 +197,5 @@ export function decodeCommit(slot: number, bytes: Uint8Array): Commit {
     }),
   }));
   if (end !== bytes.length) fail();
-  return { databaseId: header.databaseId, commitId, nodeId: header.nodeId, atMs: header.atMs, members };
+  return { databaseId, commitId, ...(previousId !== undefined && { previousId }), nodeId, atMs, members };
 }

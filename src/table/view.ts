@@ -33,6 +33,8 @@ import { TableState } from './table-state.ts';
 export interface LoggedCommit {
   readonly seq: number;
   readonly commit: Commit;
+  /** Whether it stands for a slot that a repair of the log gives up: a commit of nothing. */
+  readonly givenUp?: true;
 }
 
 /** A tree and where its blocks are. */
@@ -290,6 +292,17 @@ export class View {
       if (beside?.migration !== undefined) besides.set(migration.table, { ...beside, migration });
     }
     return new View(this.#context, block0, this.tail, this.pending, { tables, besides, twinBytes });
+  }
+
+  /** Id of the commit at the tail; undefined where nobody knows it, as after a restore. */
+  get tailId(): string | undefined {
+    return this.pending.at(-1)?.commit.commitId ?? this.block0.applied.at(-1)?.id;
+  }
+
+  /** Whether a commit was written on top of this view's tail, as far as both are known. */
+  isFollowedBy({ previousId }: Commit): boolean {
+    const { tailId } = this;
+    return previousId === undefined || tailId === undefined || previousId === tailId;
   }
 
   /** The view with the commit of the next slot. */

@@ -259,6 +259,35 @@ describe('checks and repair', () => {
     expect((await run(['verify', url])).status).toBe(0);
   });
 
+  it('repair says what a hole in the log has cost, and goes on as it is told', async () => {
+    const db = await open('holed');
+    for (let id = 0; id < 4; id++) {
+      const batch = db.batch();
+      void batch.insert('cities', row(id));
+      await batch.flush();
+    }
+    await db.stop();
+    const url = folder.url('holed');
+    const driver = new FileDriver(folder.file('db'));
+    const { entries } = await driver.list('holed/committed/');
+    await driver.delete([entries[1]?.key as string]);
+    const wrong = await run(['verify', url]);
+    expect(wrong).toMatchObject({ status: 1, output: expect.stringContaining('The commit is missing') as unknown });
+    const told = await run(['repair', url, '--yes']);
+    expect(told.status).toBe(1);
+    expect(told.output).toMatch(
+      /Lost: 1 acknowledged commit, in slot 2\.[^]*cities 1[^]*--log stop gives them up, --log skip/,
+    );
+    expect((await run(['repair', url, '--log', 'drop', '--yes'])).status).toBe(2);
+    const mended = await run(['repair', url, '--log', 'skip', '--yes']);
+    expect(mended).toMatchObject({
+      status: 0,
+      output: expect.stringContaining('2 commits behind the hole were kept.') as unknown,
+    });
+    expect((await run(['verify', url])).status).toBe(0);
+    expect((await run(['query', url, 'cities', '--count'])).output.trim()).toBe('3');
+  });
+
   it('gc tells first, asks, and deletes', async () => {
     const url = folder.url('damaged');
     expect(await run(['gc', url])).toMatchObject({ status: 2 });

@@ -13,6 +13,38 @@ const block0Register = 'src/root/block0-register.ts';
 
 export const logMutants: readonly Mutant[] = [
   {
+    name: 'a commit applied behind one that it does not follow',
+    edits: [
+      {
+        file: 'src/table/view.ts',
+        find: 'return previousId === undefined || tailId === undefined || previousId === tailId;',
+        replace: 'return previousId === undefined || tailId !== previousId || previousId === tailId;',
+      },
+      {
+        file: follow,
+        find: 'if (tailId !== undefined && (read.value.previousId ?? tailId) !== tailId)',
+        replace: 'if (next < 0)',
+      },
+    ],
+    tests: ['test/protocol/holes.test.ts'],
+  },
+  {
+    name: 'a hole in the log passed over',
+    edits: [{ file: follow, find: 'behind: later < 0 ? undefined : next + later - i', replace: 'behind: undefined' }],
+    tests: ['test/protocol/holes.test.ts'],
+  },
+  {
+    name: 'a hole that is no longer one, since it was merged, taken for damage',
+    edits: [
+      {
+        file: follow,
+        find: 'if (gone !== undefined && behind !== undefined && tail < gone) {',
+        replace: 'if (gone !== undefined && behind !== undefined) {',
+      },
+    ],
+    tests: ['test/protocol/holes.test.ts'],
+  },
+  {
     name: 'no check of Block 0 after the put',
     edits: [
       {
@@ -77,11 +109,9 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: follow,
-        find: `      const { slots, missing } = await this.#readSlots(sparingly, most, signal);
-`,
+        find: '      if (!(await this.#confirm(await this.#readSlots(sparingly, most, signal), signal))) return true;',
         replace: `      await this.#register.refresh(signal);
-      const { slots, missing } = await this.#readSlots(sparingly, most, signal);
-`,
+      if (!(await this.#confirm(await this.#readSlots(sparingly, most, signal), signal))) return true;`,
       },
       {
         file: follow,

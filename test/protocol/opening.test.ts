@@ -187,3 +187,41 @@ describe('where there is a database', () => {
     expect(await nodes.failure(db.start())).toBeInstanceOf(DatabaseReplacedError);
   });
 });
+
+describe('expectAtLeast', () => {
+  it('refuses a database that was set back, which nothing else shows to whoever opens it', async () => {
+    const a = await nodes.start(0);
+    const old = await nodes.store.get(`${prefix}/block0`);
+    await nodes.run(nodes.insert(a, 1));
+    await nodes.run(a.db.checkpoint());
+    const { revision, generation } = a.db.stats().log as { revision: number; generation: number };
+    expect([revision, generation]).toEqual([2, 1]);
+    await nodes.run(a.db.stop());
+    if (old.status === 'found') await nodes.store.put(`${prefix}/block0`, old.bytes, { if: 'any' });
+    for (const expectAtLeast of [{ revision }, { generation }, { revision, generation }, { revision: 1, generation }]) {
+      const error = await nodes.failure(nodes.make(1).db.start({ expectAtLeast }));
+      expect(error).toMatchObject({ code: 'DATABASE_REPLACED' });
+      expect(error.message).toMatch(/is of revision 1 and generation 0, and at least .* was expected/);
+    }
+    const { db } = nodes.make(1);
+    await nodes.run(db.start({ expectAtLeast: { revision: 1, generation: 0 } }));
+    // The instance that had seen more opens it too, and says so.
+    await nodes.run(a.db.start());
+    expect(a.log.filter(({ message }) => message.includes('has seen revision'))).toHaveLength(1);
+  });
+
+  it('creates no database where there is none', async () => {
+    const { db, driver } = nodes.make(0);
+    const error = await nodes.failure(db.start({ expectAtLeast: { revision: 1 } }));
+    expect(error).toBeInstanceOf(DatabaseReplacedError);
+    expect(error.message).toContain('None was created');
+    expect(driver.lines).toEqual(['get block0 missing']);
+  });
+
+  it.each([{}, 7, { revision: -1 }, { revision: 1.5 }, { revisions: 1 }, null])('refuses %o', async (expectAtLeast) => {
+    const { db, driver } = nodes.make(0);
+    const error = await nodes.failure(db.start({ expectAtLeast: expectAtLeast as never }));
+    expect(error).toMatchObject({ code: 'INVALID_OPTION', option: 'expectAtLeast' });
+    expect(driver.lines).toEqual([]);
+  });
+});

@@ -16,7 +16,7 @@ export const verify: Command = command({
   },
   run: async (session, { database, deep }) => {
     const { terminal, signal } = session;
-    await using opened = await session.open(database, 'replica');
+    await using opened = await session.open(database, 'replica', { damaged: true });
     using progress = new Progress(terminal, { what: 'checking', total: 0 });
     const report = await opened.db.verify({
       deep,
@@ -55,7 +55,7 @@ export const verify: Command = command({
     if (report.ok) terminal.print(terminal.style('green', 'Nothing is wrong.'));
     else {
       const count = plural(report.findings.length, 'thing is', 'things are');
-      terminal.print(`${terminal.style('red', `${count} wrong.`)} \`store-db repair\` makes damaged indexes anew.`);
+      terminal.print(`${terminal.style('red', `${count} wrong.`)} \`store-db repair\` says what can be done.`);
     }
     return report.ok ? ExitCode.done : ExitCode.found;
   },
