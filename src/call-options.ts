@@ -2,6 +2,7 @@
 import { isDate } from './base/brands.ts';
 import { InvalidOptionError } from './base/errors.ts';
 import { checkNames } from './care/option-checks.ts';
+import { withOwnSignal } from './base/signals.ts';
 import type { CommitRef } from './cluster/fate.ts';
 import type { ExpectedState } from './cluster/opening.ts';
 import { describeValue, isUuid } from './format/values.ts';
@@ -87,7 +88,7 @@ export function checkSnapshotOptions(options: SnapshotOptions): {
   timeToLiveMs: number;
   signal: AbortSignal | undefined;
 } {
-  const { expiresAfterMs = 3_600_000, signal } = options;
+  const { expiresAfterMs = 3_600_000, signal } = withOwnSignal('a snapshot', options);
   if (Number.isInteger(expiresAfterMs) && expiresAfterMs >= 1000 && expiresAfterMs <= 2_592_000_000) {
     return { timeToLiveMs: expiresAfterMs, signal };
   }

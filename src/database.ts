@@ -1,5 +1,6 @@
 /** The facade: what an application holds. It wires the parts together and does nothing else itself. */
 import { InvalidOptionError } from './base/errors.ts';
+import { withOwnSignal } from './base/signals.ts';
 import { Batch, tableName } from './batch/batch.ts';
 import type { TableRef, TriggerHandler } from './batch/batch.ts';
 import { backUp } from './care/backup.ts';
@@ -117,12 +118,13 @@ export class Database {
    * `MigrationActiveError` once the old version is retired, and with `ReadOnlyError` on a replica.
    */
   async cancelMigration(table: string, options: CallOptions = {}): Promise<void> {
-    await this.#instance.maintenance.migrations('db.cancelMigration()').cancel(table, options.signal);
+    const what = 'db.cancelMigration()';
+    await this.#instance.maintenance.migrations(what).cancel(table, withOwnSignal(what, options).signal);
   }
 
   /** How far the migration of a table is. The table need not be registered. */
   async migrationStatus(table: string, options: CallOptions = {}): Promise<MigrationStatus> {
-    return this.#instance.maintenance.migrationStatus(table, options);
+    return this.#instance.maintenance.migrationStatus(table, withOwnSignal('db.migrationStatus()', options));
   }
 
   /**
@@ -173,7 +175,8 @@ export class Database {
 
   /**
    * The row with a primary key, as a fresh plain object; undefined if there is none. The fast way to one row. Rejects
-   * with `SchemaNotFoundError` if the table is not registered, and with `InvalidQueryError` for a key of another kind.
+   * with `SchemaNotFoundError` if the table is not registered, and with `InvalidQueryError` for a key of another kind. A text
+   * that is no UUID is the key of no row.
    */
   get<T extends TableRef>(table: T, primaryKey: unknown): Promise<RowFor<T> | undefined> {
     try {
@@ -223,7 +226,7 @@ export class Database {
    * Rejects with `DeadlineExceededError` if that takes longer than a minute, and with `InvalidOptionError`.
    */
   async refresh(options: RefreshOptions = {}): Promise<void> {
-    const { atLeast, signal: outer } = options;
+    const { atLeast, signal: outer } = withOwnSignal('db.refresh()', options);
     if (atLeast !== undefined) checkPosition('atLeast', atLeast);
     const engine = this.#instance.running('db.refresh()');
     await engine.withDeadline('db.refresh()', outer, ({ signal }) => {
@@ -239,7 +242,7 @@ export class Database {
    * `InvalidOptionError`.
    */
   changes(options: ChangesOptions = {}): ChangeFeed {
-    const { after, signal } = options;
+    const { after, signal } = withOwnSignal('db.changes()', options);
     if (after !== undefined) checkPosition('after', after);
     return this.#instance.changes(after, signal);
   }
@@ -252,7 +255,8 @@ export class Database {
    * not.
    */
   async resolveCommit(commit: CommitRef, options: CallOptions = {}): Promise<boolean> {
-    return this.#instance.resolveCommit(checkCommit(commit), options, 'db.resolveCommit()');
+    const what = 'db.resolveCommit()';
+    return this.#instance.resolveCommit(checkCommit(commit), withOwnSignal(what, options), what);
   }
 
   /**
@@ -260,7 +264,7 @@ export class Database {
    * large load. Rejects with `ContentionError` if other instances merge all the time.
    */
   async checkpoint(options: CallOptions = {}): Promise<void> {
-    await this.#instance.writing('db.checkpoint()').checkpoint(options.signal);
+    await this.#instance.writing('db.checkpoint()').checkpoint(withOwnSignal('db.checkpoint()', options).signal);
   }
 
   /**
@@ -309,8 +313,9 @@ export class Database {
 
   /** The snapshots that are held now, by whichever instance. */
   async snapshots(options: CallOptions = {}): Promise<SnapshotInfo[]> {
+    const { signal: outer } = withOwnSignal('db.snapshots()', options);
     const engine = this.#instance.running('db.snapshots()');
-    const block0 = await engine.withDeadline('db.snapshots()', options.signal, async ({ signal }) => {
+    const block0 = await engine.withDeadline('db.snapshots()', outer, async ({ signal }) => {
       await engine.refresh(signal);
       return engine.register.current.block0;
     });
@@ -322,8 +327,9 @@ export class Database {
    * the new one): what a tool registers that has none of its own. The database's own tables are left out.
    */
   async tables(options: CallOptions = {}): Promise<SchemaDefinition[]> {
+    const { signal: outer } = withOwnSignal('db.tables()', options);
     const engine = this.#instance.running('db.tables()');
-    await engine.withDeadline('db.tables()', options.signal, ({ signal }) => engine.refresh(signal));
+    await engine.withDeadline('db.tables()', outer, ({ signal }) => engine.refresh(signal));
     return storedDefinitions(engine.view);
   }
 
@@ -368,10 +374,10 @@ export class Database {
    * Tries the store out, under random keys that are deleted again, and looks what is under the prefix: whether writes
    * keep their conditions, what the credentials allow, how fast and how far off in time the store is. About a hundred
    * requests. May be called before `start()`, after `stop()` and when `start()` fails. An unsafe store, or one that is
-   * out of reach, is no error but in the report; it rejects only with `AbortedError`.
+   * out of reach, is no error but in the report; it rejects only with `AbortedError`, and with `InvalidOptionError`.
    */
-  doctor(options: CallOptions = {}): Promise<StoreReport> {
-    return this.#instance.doctor(options.signal);
+  async doctor(options: CallOptions = {}): Promise<StoreReport> {
+    return this.#instance.doctor(withOwnSignal('db.doctor()', options).signal);
   }
 
   /**

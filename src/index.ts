@@ -2,7 +2,7 @@
 import { realEnvironment } from './base/env.ts';
 import { inspect, rewriteBackupsAt } from './care/backup-keys.ts';
 import type { BackupsReport, InspectBackupsOptions, RewriteBackupsOptions } from './care/backup-keys.ts';
-import { checkInspectBackups, checkPlace, checkPrune, checkRewriteBackups } from './care/copy-options.ts';
+import { checkCopy, checkInspectBackups, checkPlace, checkPrune, checkRewriteBackups } from './care/copy-options.ts';
 import { prune } from './care/prune.ts';
 import type { PruneOptions, PruneReport } from './care/prune.ts';
 import { restoreFrom } from './care/restore.ts';
@@ -28,7 +28,7 @@ export function StoreDb(options: StoreDbOptions): Database {
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   checkPlace('from', options.from);
   checkPlace('to', options.to);
-  return restoreFrom(realEnvironment, options);
+  return restoreFrom(realEnvironment, checkCopy(options));
 }
 
 /**

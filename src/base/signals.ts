@@ -4,6 +4,7 @@
  */
 import { setMaxListeners } from 'node:events';
 import * as util from 'node:util';
+import { InvalidOptionError } from './errors.ts';
 
 /** Whether it is one of the runtime's own, which its functions take. */
 function isOwn(signal: AbortSignal): boolean {
@@ -53,4 +54,35 @@ export function anySignal(...signals: readonly (AbortSignal | undefined)[]): Abo
   const either = OwnSignal.any(given);
   setMaxListeners(0, either);
   return either;
+}
+
+/** What is amiss with a value that is no signal; undefined for one, of whatever class. */
+export function flawOf(value: unknown): string | undefined {
+  if (typeof value !== 'object' || value === null) return typeof value === 'string' ? 'a string' : String(value);
+  const { aborted, addEventListener, removeEventListener, signal } = value as Partial<AbortSignal> & {
+    signal?: unknown;
+  };
+  if (
+    typeof aborted === 'boolean' &&
+    typeof addEventListener === 'function' &&
+    typeof removeEventListener === 'function'
+  ) {
+    return undefined;
+  }
+  return typeof signal === 'object' ? 'an AbortController, whose `signal` was meant' : 'an object';
+}
+
+/** The options of a call, with a signal that is the runtime's own. Throws `InvalidOptionError` for a `signal` that is none. */
+export function withOwnSignal<O extends { readonly signal?: AbortSignal | undefined }>(what: string, options: O): O {
+  const { signal } = options;
+  if (signal === undefined) return options;
+  const flaw = flawOf(signal);
+  if (flaw === undefined) {
+    const own = ownSignal(signal);
+    return own === signal ? options : { ...options, signal: own };
+  }
+  throw new InvalidOptionError(
+    'signal',
+    `Option signal of ${what} is ${flaw}; it must be an AbortSignal, such as AbortSignal.timeout(5000).`,
+  );
 }

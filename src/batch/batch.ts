@@ -7,6 +7,7 @@
  */
 import { BatchStateError, CommitOutcomeUnknownError, TriggerDepthError } from '../base/errors.ts';
 import type { Environment } from '../base/env.ts';
+import { withOwnSignal } from '../base/signals.ts';
 import { describeValue } from '../format/values.ts';
 import type { DocumentOf, SchemaDefinition } from '../table/schema.ts';
 import type { Overlay, QueryHost, ReadThrough } from '../table/query-host.ts';
@@ -288,11 +289,13 @@ export class Batch implements Overlay {
    * settles that first. Sub-batch: moves the operations into the parent, where no triggers fire for them again. A flushed
    * batch is empty and can be used again; an empty flush writes nothing.
    */
-  flush(options: FlushOptions = {}): Promise<void> {
+  flush(given: FlushOptions = {}): Promise<void> {
     const late = this.#late();
     if (late !== undefined) return late;
     let host: BatchHost;
+    let options: FlushOptions;
     try {
+      options = withOwnSignal('batch.flush()', given);
       host = this.#host.admit('batch.flush()');
     } catch (error) {
       const refusal = error as Error;

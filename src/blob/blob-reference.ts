@@ -1,6 +1,7 @@
 /** A stored blob as an application reads it. */
 import { Readable } from 'node:stream';
 import { BlobNotFoundError, InvalidOptionError } from '../base/errors.ts';
+import { withOwnSignal } from '../base/signals.ts';
 import { describeValue } from '../format/values.ts';
 import type { BlobRecord } from './blob-tables.ts';
 import type { BlobStore } from './blob-store.ts';
@@ -62,9 +63,10 @@ export class BlobReference {
    * the blob is left out. Rejects with `BlobNotFoundError`, and with `CorruptionError` if the bytes are damaged.
    */
   async getBuffer(start?: number, end?: number, options: BlobCallOptions = {}): Promise<Buffer> {
+    const { signal } = withOwnSignal('getBuffer()', options);
     const { record, from, to } = await this.#range(start, end);
     try {
-      return await this.#store().read(this.reference, record, from, to, options.signal);
+      return await this.#store().read(this.reference, record, from, to, signal);
     } catch (error) {
       throw error instanceof BlobNotFoundError ? this.#whenGone(error) : error;
     }
@@ -81,9 +83,10 @@ export class BlobReference {
   }
 
   async *#pieces(start?: number, end?: number, options: BlobCallOptions = {}): AsyncGenerator<Buffer, void, undefined> {
+    const { signal } = withOwnSignal('stream()', options);
     const { record, from, to } = await this.#range(start, end);
     try {
-      for await (const piece of this.#store().stream(this.reference, record, from, to, options.signal)) {
+      for await (const piece of this.#store().stream(this.reference, record, from, to, signal)) {
         // Copies: drivers may answer with the very bytes that they hold.
         for (let at = 0; at < piece.length; at += copyBytes) yield Buffer.from(piece.subarray(at, at + copyBytes));
       }

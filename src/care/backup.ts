@@ -8,6 +8,7 @@ import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { ContentionError, CorruptionError, InvalidOptionError } from '../base/errors.ts';
 import { newId } from '../base/ids.ts';
+import { withOwnSignal } from '../base/signals.ts';
 import { decodeBlock0, encodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { backupFolder, backupName, block0Name, parseBackupName, parseMadeName, rootId } from '../format/keys.ts';
@@ -67,9 +68,10 @@ export interface BackupSource {
 /** The backups of a place, the oldest first. */
 export async function listBackups(place: StorePlace, signal?: AbortSignal): Promise<BackupInfo[]> {
   const { driver, prefix } = place;
+  const options = withOwnSignal('listBackups()', signal === undefined ? {} : { signal });
   const manifests = new Map<string, { readonly generation: number; readonly putMs: number }>();
   const made = new Map<string, number>();
-  for await (const { key, lastModifiedMs } of listAll(driver, `${prefix}/${backupFolder}`, signal && { signal })) {
+  for await (const { key, lastModifiedMs } of listAll(driver, `${prefix}/${backupFolder}`, options)) {
     const name = key.slice(prefix.length + 1);
     const manifest = parseBackupName(name);
     const kept = parseMadeName(name);

@@ -1,6 +1,7 @@
 /** The options of calls that copy a database, checked. */
 import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidOptionError } from '../base/errors.ts';
+import { withOwnSignal } from '../base/signals.ts';
 import { describeValue } from '../format/values.ts';
 import { checkRetention } from './backup-retention.ts';
 import type { InspectBackupsOptions, RewriteBackupsOptions } from './backup-keys.ts';
@@ -41,10 +42,10 @@ export function checkPlace(option: string, place: unknown): StorePlace {
 export function checkPrune(options: PruneOptions): PruneOptions {
   checkPlace('from', options.from);
   checkRetention(options);
-  checkCopy(options);
-  const { dryRun, graceMs } = options;
+  const checked = checkCopy(options);
+  const { dryRun, graceMs } = checked;
   checkKind('dryRun', dryRun, 'boolean');
-  if (graceMs === undefined || (Number.isSafeInteger(graceMs) && graceMs >= 0)) return options;
+  if (graceMs === undefined || (Number.isSafeInteger(graceMs) && graceMs >= 0)) return checked;
   const allowed = 'whole milliseconds >= 0';
   throw new InvalidOptionError('graceMs', `Option graceMs is ${describeValue(graceMs)}; it must be ${allowed}.`);
 }
@@ -53,8 +54,7 @@ export function checkPrune(options: PruneOptions): PruneOptions {
 export function checkInspectBackups(options: InspectBackupsOptions): InspectBackupsOptions {
   checkNames(options, ['from', 'encryption', 'compression', 'signal']);
   checkPlace('from', options.from);
-  checkKind('signal', options.signal, 'object');
-  return options;
+  return withOwnSignal('inspectBackups()', options);
 }
 
 /** Throws `InvalidOptionError`. */
@@ -62,12 +62,11 @@ export function checkRewriteBackups(options: RewriteBackupsOptions): RewriteBack
   checkNames(options, ['from', 'encryption', 'compression', 'dryRun', 'onProgress', 'signal']);
   checkPlace('from', options.from);
   checkKind('dryRun', options.dryRun, 'boolean');
-  checkKind('signal', options.signal, 'object');
   return checkCopy(options);
 }
 
 /** Throws `InvalidOptionError`. */
-export function checkCopy<T extends { readonly onProgress?: unknown }>(options: T): T {
+export function checkCopy<T extends { readonly onProgress?: unknown; readonly signal?: AbortSignal }>(options: T): T {
   checkKind('onProgress', options.onProgress, 'function');
-  return options;
+  return withOwnSignal('a copy', options);
 }

@@ -1,5 +1,6 @@
 /** The options of `db.gc()`, checked. */
 import { InvalidOptionError } from '../base/errors.ts';
+import { withOwnSignal } from '../base/signals.ts';
 import { describeValue } from '../format/values.ts';
 
 /** Options of `db.gc()`. */
@@ -59,7 +60,7 @@ export function checkGcOptions(options: GcOptions): CheckedGcOptions {
   if (unknown !== undefined) {
     throw new InvalidOptionError(unknown, `There is no option ${unknown}. The options are ${[...known].join(', ')}.`);
   }
-  const { dryRun = false, trustClock = false, signal } = options;
+  const { dryRun = false, trustClock = false, signal } = withOwnSignal('db.gc()', options);
   for (const [option, value] of Object.entries({ dryRun, trustClock })) {
     if (typeof value === 'boolean') continue;
     throw new InvalidOptionError(option, `Option ${option} is ${describeValue(value)}; it must be true or false.`);

@@ -1,4 +1,5 @@
 /** The options of `db.rewrite()`, checked. */
+import { withOwnSignal } from '../base/signals.ts';
 import { checkKind, checkNames } from './option-checks.ts';
 import type { RewriteOptions } from './rewrite.ts';
 
@@ -9,6 +10,5 @@ export function checkRewriteOptions(options: RewriteOptions): RewriteOptions {
   checkNames(options, names);
   checkKind('dryRun', options.dryRun, 'boolean');
   checkKind('onProgress', options.onProgress, 'function');
-  checkKind('signal', options.signal, 'object');
-  return options;
+  return withOwnSignal('db.rewrite()', options);
 }

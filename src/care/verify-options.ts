@@ -1,6 +1,7 @@
 /** The options of `db.verify()` and `db.repair()`, checked. */
 import { InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../format/values.ts';
+import { withOwnSignal } from '../base/signals.ts';
 import { checkKind, checkNames } from './option-checks.ts';
 
 /** How far `db.verify()` has come. */
@@ -50,7 +51,7 @@ export function checkVerifyOptions(options: VerifyOptions): VerifyOptions {
   checkNames(options, verifyNames);
   checkKind('deep', options.deep, 'boolean');
   checkKind('onProgress', options.onProgress, 'function');
-  return options;
+  return withOwnSignal('db.verify()', options);
 }
 
 /** Throws `InvalidOptionError`. */
@@ -69,5 +70,5 @@ export function checkRepairOptions(options: RepairOptions): RepairOptions {
   if (options.index !== undefined && options.table === undefined) {
     throw new InvalidOptionError('index', 'Option index needs option table: indexes of two tables may share a name.');
   }
-  return options;
+  return withOwnSignal('db.repair()', options);
 }

@@ -47,7 +47,7 @@ const refused: readonly (readonly [type: TypeId, what: string, values: readonly 
     Types.json,
     'that would not read back as they are',
     [
-      { a: undefined },
+      { a: { b: [undefined] } },
       [undefined],
       () => 1,
       { f: () => 1 },

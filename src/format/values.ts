@@ -145,8 +145,8 @@ function checkJson(value: unknown, depth: number): void {
   if (Object.getOwnPropertySymbols(value).length > 0) throw new ValueProblem('JSON cannot hold symbol keys');
   for (const key of Object.keys(value)) {
     const inner = value[key];
-    if (inner === undefined) throw new ValueProblem(`JSON cannot hold undefined (at '${key}'): leave the key out`);
-    checkJson(inner, depth + 1);
+    // JSON leaves these out, and so does JSON.stringify(): as if the key were not there.
+    if (inner !== undefined) checkJson(inner, depth + 1);
   }
 }
 

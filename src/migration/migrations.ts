@@ -9,6 +9,7 @@ import {
   SchemaNotFoundError,
 } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
+import { withOwnSignal } from '../base/signals.ts';
 import type { Engine } from '../cluster/engine.ts';
 import type { TreeBuild } from '../cluster/merge.ts';
 import { commitBlockName } from '../format/commit.ts';
@@ -63,11 +64,12 @@ export class Migrations {
   }
 
   async setTarget(table: unknown, version: unknown, options: TargetOptions): Promise<void> {
-    const target = checkTarget(options);
-    const shape = this.#shapeOf(table, version);
     const what = 'db.setTargetSchemaVersion()';
+    const target = checkTarget(options);
+    const { signal: outer } = withOwnSignal(what, options);
+    const shape = this.#shapeOf(table, version);
     const { engine, daemon } = this.#options;
-    await engine.withDeadline(what, options.signal, async ({ signal }) => {
+    await engine.withDeadline(what, outer, async ({ signal }) => {
       await engine.refresh(signal);
       const phase = engine.view.beside(shape.name)?.migration?.phase;
       // Rows that were put right before the call are to be right when the work begins.

@@ -154,7 +154,7 @@ describe('values that carry over', () => {
       [Types.varchar, Types.uuid, 'x'],
     ];
     for (const [from, to, value] of refused)
-      expect(carried(from, to, value)).toMatch(/^Error: Field 'value': .* \(row 1\)$/);
+      expect(carried(from, to, value)).toMatch(/^MigrationError: Field 'value': .* \(row 1\)$/);
   });
 
   it('holds what it can', () => {

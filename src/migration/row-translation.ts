@@ -5,7 +5,7 @@
  */
 import { isError, isThenable } from '../base/brands.ts';
 import { ByteWriter } from '../base/bytes.ts';
-import { EncodeError } from '../base/errors.ts';
+import { EncodeError, MigrationError } from '../base/errors.ts';
 import type { OrderedValue } from '../base/order.ts';
 import { decodeRow, isNull, readField, readValue } from '../format/row-decode.ts';
 import { FieldProblem } from '../format/row-encode.ts';
@@ -18,16 +18,12 @@ import type { RowHit } from '../tree/tree.ts';
 import type { PlainRows } from './plain-rows.ts';
 import { canonicalValue, convertKey, convertValue, keysCorrespond, sameValue } from './value-conversion.ts';
 
-/** A row that cannot be made into one of the other version. */
-export class RowNotMigrated extends Error {
-  readonly table: string;
-  readonly primaryKey: unknown;
-
-  constructor(table: string, primaryKey: unknown, message: string, options?: { cause?: unknown }) {
-    super(message, options);
-    this.table = table;
-    this.primaryKey = primaryKey;
-  }
+/**
+ * A row that cannot be made into one of the other version. Code that knows both versions says more; where nothing does, users get
+ * an error with a code all the same.
+ */
+export class RowNotMigrated extends MigrationError {
+  override readonly name = 'MigrationError';
 }
 
 /** Why a table cannot go from one version to another, as a sentence; undefined if it can. */

@@ -4,15 +4,17 @@
  */
 import { isPromise } from '../base/brands.ts';
 import { compareBytes } from '../base/bytes.ts';
-import { EncodeError } from '../base/errors.ts';
+import { EncodeError, MigrationError } from '../base/errors.ts';
 import { decodeRow } from '../format/row-decode.ts';
 import { FieldProblem } from '../format/row-encode.ts';
 import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
+import { describeValue } from '../format/values.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
 import { PlainRows } from './plain-rows.ts';
+import { RowNotMigrated } from './row-translation.ts';
 import type { RowTranslation } from './row-translation.ts';
 
 /** Rows are made into memory of so many bytes, which goes once they are written. */
@@ -115,12 +117,24 @@ export class TwinChanges implements ChangeStream {
     const marks = source === undefined ? rowDeletedFlag : (source.rows[base] as number);
     if (source === undefined || (marks & rowDeletedFlag) !== 0) return rows.addDeleted(from.layout);
     const old = before && decodeRow(from.layout, before.source, before.base);
-    const row = this.#translation.back(decodeRow(to.layout, source, base), old);
+    const written = decodeRow(to.layout, source, base);
     try {
+      const row = this.#translation.back(written, old);
       const at = rows.add(from.layout, row);
       rows.rows[at] = (rows.rows[at] as number) | (marks & rowUpdatedFlag);
       return at;
     } catch (error) {
+      if (error instanceof RowNotMigrated) {
+        const { table, primaryKey, message } = error;
+        const row = `The row of table '${table}' with primary key ${describeValue(primaryKey)}`;
+        throw new MigrationError(
+          table,
+          primaryKey,
+          `${row} cannot be made into one of version ${from.version}, which is in force beside version ${to.version}: ` +
+            `${message} Nothing was written.`,
+          { cause: error.cause ?? error },
+        );
+      }
       if (!(error instanceof FieldProblem)) throw error;
       throw new EncodeError(
         from.name,

@@ -1,5 +1,6 @@
 /** The query builder: what `db.query(table)` returns. */
 import { InvalidQueryError } from '../base/errors.ts';
+import { withOwnSignal } from '../base/signals.ts';
 import { describeValue } from '../format/values.ts';
 import type { Overlay, QueryHost } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
@@ -249,7 +250,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     const more: WrittenQuery['more'] = (shape, query) =>
       after === undefined ? [] : [bookmarksOf(shape, query).decode(after)];
     const written: WrittenQuery = { ...this.#written(), limit: size + 1, more };
-    return this.#run().one(written, { ...(signal && { signal }) }, async (execution) => {
+    return this.#run().one(written, signal === undefined ? {} : { signal }, async (execution) => {
       const { state, query } = execution;
       return (await keptPage(execution, size, bookmarksOf(state.shape, query))) as Page<unknown> as Page<R>;
     });
@@ -310,10 +311,10 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
    * How the query would be run now, and what that is likely to take, without reading anything. With `run: true` it is run,
    * and what it did take is told beside that.
    */
-  explain(options: ExplainOptions = {}): Promise<Explanation> {
+  async explain(options: ExplainOptions = {}): Promise<Explanation> {
     const written = this.#written();
     const { prices, environment } = this.#host;
-    const { signal } = options;
+    const { signal } = withOwnSignal('a query', options);
     const running = runOnState({ host: this.#host, table: this.#table, overlay: this.#asked.overlay }, (state) => {
       const query = compileQuery(this.#host, state.shape, written);
       const explained =

@@ -182,7 +182,7 @@ describe('a value of another kind', () => {
     ['boolean', 0],
     ['timestamp', 0],
     ['timestamp', new Date(Number.NaN)],
-    ['uuid', 'no uuid'],
+    ['uuid', 5],
     ['blob', Buffer.from('x')],
     ['bytes', 'text'],
     ['bytes', [1, 2]],
@@ -192,6 +192,16 @@ describe('a value of another kind', () => {
       const given = operator === 'IN' ? [compared] : operator === 'BETWEEN' ? [compared, compared] : compared;
       expect(() => compare(type, operator, given)).toThrow(isTaken ? InvalidQueryError : InvalidOperatorError);
       expect(() => compare(type, operator, undefined)).toThrow(InvalidQueryError);
+    }
+  });
+
+  it.each(['uuid', 'blob'] as const)('a text that is no UUID equals no %s, and has no place among them', (type) => {
+    expect(compare(type, '=', 'no uuid')).toStrictEqual(none);
+    expect(compare(type, '!=', 'no uuid')).toStrictEqual({ kind: 'all' });
+    expect(compare(type, 'IN', ['no uuid', ''])).toStrictEqual(none);
+    expect(compare(type, 'IN', ['no uuid', null])).toStrictEqual({ kind: 'null' });
+    for (const operator of ['<', '<=', '>', '>='] as const) {
+      expect(() => compare(type, operator, 'no uuid')).toThrow(InvalidQueryError);
     }
   });
 

@@ -9,7 +9,7 @@ import type { OrderedValue } from '../base/order.ts';
 import type { FieldShape } from '../format/row-layout.ts';
 import { bigintBounds, integerBounds, isIntegerOf, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import { describeValue, normalizeValue, ValueProblem } from '../format/values.ts';
+import { describeValue, isUuid, normalizeValue, ValueProblem } from '../format/values.ts';
 
 /** The operators that `where` takes. */
 export const operators = ['=', '!=', '>', '>=', '<', '<=', 'IN', 'BETWEEN', 'PREFIX'] as const;
@@ -124,6 +124,11 @@ function placeOf(typeId: TypeId, compared: unknown): Place | undefined {
   }
 }
 
+/** A text that is no UUID lies nowhere among them, and is equal to none: applications ask for what their users give them. */
+function isNoUuid(typeId: TypeId, compared: unknown): boolean {
+  return (typeId === Types.uuid || typeId === Types.blob) && typeof compared === 'string' && !isUuid(compared);
+}
+
 /**
  * The field's value that equals a compared one, where it takes no closer look to tell: numbers that the type holds, and
  * text. Undefined for all others, of which most are as good.
@@ -227,6 +232,7 @@ function compareOnce(compared: ComparedField, operator: Exclude<Operator, 'BETWE
   if (operator === 'IN') return compareWithAny(compared, value);
   if (operator === 'PREFIX') return compareWithPrefix(compared, value);
   if (value === null) return operator === '=' ? isNull : operator === '!=' ? isNotNull : none;
+  if ((operator === '=' || operator === '!=') && isNoUuid(field.typeId, value)) return operator === '=' ? none : all;
   return compareWithPlace(field.typeId, operator, placeOf(field.typeId, value) ?? refuse(compared, value));
 }
 
@@ -246,6 +252,7 @@ function compareWithAny(compared: ComparedField, list: unknown): Comparison {
       orNull = true;
       continue;
     }
+    if (isNoUuid(compared.field.typeId, value)) continue;
     const place = placeOf(compared.field.typeId, value) ?? refuse(compared, value);
     if (place.side === 0) found.push(place.value);
   }

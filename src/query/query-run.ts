@@ -1,5 +1,6 @@
 /** One run of a query: on which states of its table, within which budget, and by which plans. */
 import { isPromise } from '../base/brands.ts';
+import { withOwnSignal } from '../base/signals.ts';
 import type { Overlay, QueryHost, ReadThrough } from '../table/query-host.ts';
 import type { TableState } from '../table/table-state.ts';
 import { BudgetMeter } from './budget.ts';
@@ -75,8 +76,15 @@ export class QueryRun implements RunOptions {
     work: (state: TableState, ends: AbortSignal | undefined) => T | Promise<T>,
   ): Promise<T> {
     const { meter } = this;
-    const run = (): Promise<T> => runOnState(this, (state, _, ends) => work(state, eitherOf(options.signal, ends)));
-    return orAborted(meter === undefined ? run() : meter.timed(run), this.table, options.signal);
+    let signal: AbortSignal | undefined;
+    try {
+      ({ signal } = withOwnSignal('a query', options));
+    } catch (error) {
+      const refusal = error as Error;
+      return Promise.reject(refusal);
+    }
+    const run = (): Promise<T> => runOnState(this, (state, _, ends) => work(state, eitherOf(signal, ends)));
+    return orAborted(meter === undefined ? run() : meter.timed(run), this.table, signal);
   }
 
   /** Plans a query on a state, and works on it. */

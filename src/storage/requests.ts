@@ -1,5 +1,6 @@
 /** What every driver checks and computes alike: keys, ranges, page limits, aborts and bodies. */
 import { isBytes } from '../base/brands.ts';
+import { flawOf } from '../base/signals.ts';
 import type { GetOptions, ListOptions, PutBody } from './driver.ts';
 import { StorageError, type RequestOutcome } from '../base/errors.ts';
 
@@ -41,6 +42,9 @@ export function checkList(prefix: string, options: ListOptions | undefined): num
 
 /** Rejects a request that was given up. `outcome` is `none` as long as nothing was sent or written. */
 export function checkNotAborted(key: string, signal: AbortSignal | undefined, outcome: RequestOutcome = 'none'): void {
+  const flaw = signal === undefined ? undefined : flawOf(signal);
+  if (flaw !== undefined)
+    throw new StorageError(key, 'none', `The signal of the request is ${flaw}; it must be an AbortSignal.`);
   if (signal?.aborted !== true) return;
   throw new StorageError(key, outcome, 'The request was given up: its signal was aborted.', { cause: signal.reason });
 }

@@ -1,6 +1,7 @@
 /** Runs a transaction: attempt after attempt, each on a newer view, until one of them is committed. */
 import { sleep } from '../base/env.ts';
 import { InvalidOptionError, TransactionConflictError } from '../base/errors.ts';
+import { withOwnSignal } from '../base/signals.ts';
 import { abortedError } from '../base/until-aborted.ts';
 import { Batch } from '../batch/batch.ts';
 import type { TransactionCounters } from '../care/transaction-counters.ts';
@@ -53,9 +54,10 @@ function checkArguments(run: unknown, { maxAttempts = defaultMaxAttempts, fresh 
 export async function runTransaction<T>(
   instance: Instance,
   run: TransactionFunction<T>,
-  options: TransactionOptions,
+  given: TransactionOptions,
 ): Promise<T> {
-  const maxAttempts = checkArguments(run, options);
+  const maxAttempts = checkArguments(run, given);
+  const options = withOwnSignal(what, given);
   const { transactions } = instance;
   try {
     const host = instance.admit(what);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DuplicateKeyError, RowNotFoundError } from '../../src/base/errors.ts';
+import { DuplicateKeyError, MigrationError, RowNotFoundError } from '../../src/base/errors.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 import { users1, users2, Versions } from './versions.ts';
 
@@ -148,3 +148,27 @@ for (const [name, merge] of Object.entries(merges)) {
     });
   });
 }
+
+describe("a migrate of the old version's own that fails", () => {
+  it('rejects the flush with an error that names the row, and nothing is written', async () => {
+    const versions = new Versions();
+    const broken = {
+      ...users1,
+      migrate: (): never => {
+        throw new Error('as it happens');
+      },
+    };
+    const v1 = await versions.open(1, [users1]);
+    await versions.write(v1, 'insert', [{ id: 1, name: 'Ann', age: 31, old: 'a' }]);
+    const v2 = await versions.open(2, [broken, users2]);
+    const error: unknown = await versions
+      .write(v2, 'update', [{ id: 1, name: 'Anna' }])
+      .catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(MigrationError);
+    expect(error).toMatchObject({ name: 'MigrationError', code: 'MIGRATION', table: 'users', primaryKey: 1 });
+    expect((error as Error).message).toMatch(
+      /primary key 1 .* version 1, .* threw: as it happens. Nothing was written/,
+    );
+    expect(await versions.row(v1, 1)).toEqual({ id: 1, name: 'Ann', age: 31, old: 'a' });
+  });
+});

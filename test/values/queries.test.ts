@@ -199,7 +199,8 @@ describe('where', () => {
     ['time', '=', 0],
     ['time', '=', new Date(Number.NaN)],
     ['time', '<', '2020-01-01'],
-    ['uuid', '=', 'no uuid'],
+    ['uuid', '=', 5],
+    ['uuid', '<', 'no uuid'],
     ['uuid', '=', 5],
     ['raw', '=', 'a'],
     ['big', '=', '5'],
@@ -389,5 +390,44 @@ describe('rows', () => {
       }
       for (const row of await read()) expect(row).toEqual(expected);
     });
+  });
+});
+
+describe('a text that is no UUID, as the users of an application may give one', () => {
+  const notes = { name: 'notes', version: 1, primaryKey: 'id', fields: { id: { typeId: Types.uuid } } } as const;
+
+  it('is the key of no row, wherever one row is asked for', async () => {
+    const db = await openDatabase([notes]);
+    const batch = db.batch();
+    await batch.insert(notes, { id: uuid });
+    await batch.flush();
+    const snapshot = await db.snapshot();
+    for (const text of ['', 'no uuid', `${uuid}0`, '__proto__']) {
+      expect(await db.get(notes, text)).toBeUndefined();
+      expect(await snapshot.get(notes, text)).toBeUndefined();
+      expect(await db.transaction(async (tx) => tx.get(notes, text))).toBeUndefined();
+      expect(await db.query(notes).where('id', '=', text).first()).toBeUndefined();
+      expect(await db.query(notes).where('id', 'IN', [text, uuid]).count()).toBe(1);
+      expect(await db.query(notes).where('id', '!=', text).count()).toBe(1);
+      expect(() => db.query(notes).where('id', '>', text)).toThrow(/is compared with UUID strings/);
+    }
+    await expect(db.get(notes, 5)).rejects.toMatchObject({ code: 'INVALID_QUERY' });
+    await snapshot.release();
+  });
+});
+
+describe('a property of json that is undefined', () => {
+  it('is left out, as JSON.stringify() does', async () => {
+    const json = {
+      name: 'j',
+      version: 1,
+      primaryKey: 'id',
+      fields: { id: { typeId: 1 }, value: { typeId: 14 } },
+    } as const;
+    const db = await openDatabase([json]);
+    const batch = db.batch();
+    await batch.insert('j', { id: 1, value: { a: undefined, b: [{ c: undefined, d: 1 }] } });
+    await batch.flush();
+    expect((await db.get('j', 1))?.['value']).toStrictEqual({ b: [{ d: 1 }] });
   });
 });

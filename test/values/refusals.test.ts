@@ -64,7 +64,7 @@ const refused: Record<TypeName, readonly unknown[]> = {
     circular,
     holes,
     named,
-    { a: undefined },
+    { a: [undefined] },
     { a: [Number.NaN] },
     [undefined],
     { toJSON: () => 1 },

@@ -1,0 +1,180 @@
+/** Every call that takes a `signal` says so at once where it is given something else, and takes signals of any class. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  inspectBackups,
+  InvalidOptionError,
+  listBackups,
+  pruneBackups,
+  restoreBackup,
+  rewriteBackups,
+  StoreDb,
+  Types,
+} from '../../src/index.ts';
+import type { Database, Snapshot } from '../../src/index.ts';
+import { MemoryDriver, ObservedDriver } from '../../src/storage/index.ts';
+
+const schema = {
+  name: 't',
+  version: 1,
+  primaryKey: 'id',
+  fields: { id: { typeId: Types.uint32 }, n: { typeId: Types.uint32 }, blob: { typeId: Types.blob } },
+};
+
+const driver = new ObservedDriver(new MemoryDriver());
+const place = { driver, prefix: 'backups' };
+const elsewhere = { driver, prefix: 'elsewhere' };
+const encryption = { keys: { k: Uint8Array.from({ length: 32 }, (_, i) => i) }, current: 'k' };
+let db: Database;
+let snapshot: Snapshot;
+let reference: string;
+
+beforeAll(async () => {
+  const given = { encryption, history: '1h', logLevel: 'silent', writeForwardInterval: 86_400_000 } as const;
+  db = StoreDb({ dbPrefix: 'db', nodeId: 0, driver, ...given });
+  for (const version of [1, 2]) db.registerSchema({ ...schema, version });
+  await db.start();
+  const batch = db.batch();
+  await batch.insert('t', { id: 1, n: 1, blob: db.Blob('hello') });
+  await batch.flush();
+  reference = (await db.get('t', 1))?.['blob'] as string;
+  snapshot = await db.snapshot();
+});
+
+afterAll(async () => {
+  await snapshot.release();
+  await db.stop();
+});
+
+interface Given {
+  readonly signal: AbortSignal;
+}
+
+async function flushed(options: Given): Promise<void> {
+  const batch = db.batch();
+  await batch.insert('t', { id: 9, n: 9 });
+  try {
+    await batch.flush(options);
+  } finally {
+    batch.clear();
+  }
+}
+
+async function streamed(options: Given): Promise<void> {
+  for await (const _ of db.getBlob(reference).stream(0, 3, options));
+}
+
+const calls: Readonly<Record<string, (options: Given) => unknown>> = {
+  setTargetSchemaVersion: (options) => db.setTargetSchemaVersion('t', 2, options),
+  cancelMigration: (options) => db.cancelMigration('t', options),
+  migrationStatus: (options) => db.migrationStatus('t', options),
+  transaction: (options) => db.transaction(async (tx) => tx.get('t', 1), options),
+  refresh: (options) => db.refresh(options),
+  changes: (options) => db.changes(options)[Symbol.asyncIterator]().return?.(),
+  resolveCommit: (options) => db.resolveCommit({ commitId: reference, slot: 1 }, options).catch(orCode('COMMIT')),
+  checkpoint: (options) => db.checkpoint(options),
+  verify: (options) => db.verify(options),
+  repair: (options) => db.repair({ ...options, dryRun: true }),
+  snapshot: async (options) => (await db.snapshot(options)).release(),
+  at: async (options) => (await db.at(snapshot.generation, options)).release(),
+  snapshots: (options) => db.snapshots(options),
+  tables: (options) => db.tables(options),
+  gc: (options) => db.gc(options),
+  backup: (options) => db.backup(place, options),
+  rewrite: (options) => db.rewrite({ ...options, dryRun: true }),
+  doctor: (options) => db.doctor(options),
+  flush: flushed,
+  execute: (options) => db.query('t').execute(options),
+  first: (options) => db.query('t').first(options),
+  count: (options) => db.query('t').count(options),
+  page: (options) => db.query('t').page({ size: 1, ...options }),
+  min: (options) => db.query('t').min('n', options),
+  sum: (options) => db.query('t').sum('n', options),
+  groupBy: (options) => db.query('t').groupBy('n').aggregate({ all: 'count' }, options),
+  explain: (options) => db.query('t').explain(options),
+  'a query of a snapshot': (options) => snapshot.query('t').execute(options),
+  getBuffer: (options) => db.getBlob(reference).getBuffer(0, 3, options),
+  stream: streamed,
+  listBackups: ({ signal }) => listBackups(place, signal),
+  inspectBackups: (options) => inspectBackups({ from: place, encryption, ...options }),
+  rewriteBackups: (options) => rewriteBackups({ from: place, encryption, dryRun: true, ...options }),
+  pruneBackups: (options) => pruneBackups({ from: place, keepLast: 1, encryption, ...options }),
+  restoreBackup: (options) => restoreBackup({ from: place, to: elsewhere, backup: 'none', encryption, ...options }),
+};
+
+const wrong: readonly (readonly [what: string, signal: unknown])[] = [
+  ['a string', 'soon'],
+  ['a number', 5000],
+  ['null', null],
+  ['a plain object', { aborted: false }],
+  ['a controller', new AbortController()],
+];
+
+function orCode(code: string): (error: unknown) => void {
+  return (error) => {
+    if (!String((error as { code?: string }).code).startsWith(code)) throw error;
+  };
+}
+
+describe.each(Object.keys(calls))('the signal of %s', (name) => {
+  const call = async (signal: unknown): Promise<unknown> => calls[name]?.({ signal: signal as AbortSignal });
+
+  it.each(wrong)('may not be %s', async (_what, signal) => {
+    const before = driver.snapshot();
+    const error: unknown = await call(signal).catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(InvalidOptionError);
+    expect(error).toMatchObject({ code: 'INVALID_OPTION', option: 'signal' });
+    expect((error as Error).message).toContain('it must be an AbortSignal');
+    expect(driver.snapshot()).toEqual(before);
+  });
+});
+
+/** As a library makes them for runtimes that have none: the interface, and nothing of the class. */
+class StrangeSignal extends EventTarget {
+  aborted = false;
+  reason: unknown;
+
+  abort(reason: unknown): void {
+    this.aborted = true;
+    this.reason = reason;
+    this.dispatchEvent(new Event('abort'));
+  }
+}
+
+/** What only looks like a target of events to whoever asks the runtime. */
+function strangeSignal(): { signal: AbortSignal; abort: (reason: unknown) => void } {
+  const target = new StrangeSignal();
+  const signal = {
+    get aborted(): boolean {
+      return target.aborted;
+    },
+    get reason(): unknown {
+      return target.reason;
+    },
+    addEventListener: target.addEventListener.bind(target),
+    removeEventListener: target.removeEventListener.bind(target),
+  };
+  return { signal: signal as unknown as AbortSignal, abort: (reason) => target.abort(reason) };
+}
+
+describe('a signal of a class that the runtime does not know', () => {
+  it('is taken by calls, and gives them up', async () => {
+    const { signal, abort } = strangeSignal();
+    await db.refresh({ signal });
+    expect(await db.query('t').count({ signal })).toBe(1);
+    const reason = new Error('enough');
+    abort(reason);
+    for (const call of [db.refresh({ signal }), db.query('t').execute({ signal }), db.gc({ signal })]) {
+      await expect(call).rejects.toMatchObject({ code: 'ABORTED', cause: reason });
+    }
+  });
+});
+
+describe('a driver', () => {
+  it('refuses a signal that is none, having done nothing', async () => {
+    const store = new MemoryDriver();
+    const signal = 'soon' as unknown as AbortSignal;
+    const given = { if: 'absent', signal } as const;
+    await expect(store.put('a', Buffer.from('x'), given)).rejects.toMatchObject({ code: 'STORAGE', outcome: 'none' });
+    expect((await store.get('a')).status).toBe('missing');
+  });
+});
