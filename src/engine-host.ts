@@ -161,12 +161,13 @@ export class EngineHost implements BatchHost, QueryHost {
   keeperOf(state: TableState): StateKeeper | undefined {
     const { engine } = this;
     const { options, logger } = this.#parts;
-    // A replica cannot hold on to a state. And only of the present view it is known which Block 0 it belongs to.
-    const truth = this.bridge.truthOf(state);
-    if (this.#hasEnded || options.role === 'replica' || engine.view.table(state.shape.name) !== truth) return undefined;
     const { view } = engine;
+    // A replica cannot hold on to a state. And the Block 0 of the present view is not that of a state from before a merge; of
+    // one from before later commits it is.
+    if (this.#hasEnded || options.role === 'replica' || this.bridge.isOvertaken(state, view)) return undefined;
     const pin = async (): Promise<PinnedView> => ({ pin: await engine.pins.pin(view.block0, loopPinMs), view });
     return new PinningKeeper(
+      () => engine.view.block0.generation > view.block0.generation,
       () => this.hold('A query', pin(), loopPinMs),
       logger,
       (work) => void engine.whileRunning(work),

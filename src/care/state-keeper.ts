@@ -4,6 +4,7 @@ import type { StateKeeper } from '../table/query-host.ts';
 import type { HeldSnapshot } from './held-snapshot.ts';
 
 export class PinningKeeper implements StateKeeper {
+  readonly isPast: () => boolean;
   readonly #pin: () => Promise<HeldSnapshot>;
   readonly #logger: Logger;
   #held: Promise<HeldSnapshot> | undefined;
@@ -12,7 +13,13 @@ export class PinningKeeper implements StateKeeper {
   readonly #inBackground: (work: Promise<unknown>) => void;
 
   /** `inBackground` takes work that nobody waits for, but that must end before the database has. */
-  constructor(pin: () => Promise<HeldSnapshot>, logger: Logger, inBackground: (work: Promise<unknown>) => void) {
+  constructor(
+    isPast: () => boolean,
+    pin: () => Promise<HeldSnapshot>,
+    logger: Logger,
+    inBackground: (work: Promise<unknown>) => void,
+  ) {
+    this.isPast = isPast;
     this.#pin = pin;
     this.#logger = logger;
     this.#inBackground = inBackground;

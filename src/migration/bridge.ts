@@ -88,8 +88,8 @@ export class Bridge {
   /** By the state of the truth that they go with. */
   readonly #states = new WeakMap<TableState, TableState>();
   readonly #making = new WeakMap<TableState, { readonly shape: TableShape; readonly state: Promise<TableState> }>();
-  /** The states of the truth, by those that were made of them, and the generation that both are of. */
-  readonly #origins = new WeakMap<TableState, { readonly truth: TableState; readonly generation: number }>();
+  /** The generation of the truth that a state was made of. */
+  readonly #origins = new WeakMap<TableState, number>();
 
   constructor(registry: Registry) {
     this.#registry = registry;
@@ -142,15 +142,10 @@ export class Bridge {
     return { state, isWhole, truth: { state: truth, translation: this.translation(truth.shape, state.shape) } };
   }
 
-  /** The state of the truth that a state was made of: itself, if it is the truth. */
-  truthOf(state: TableState): TableState {
-    return this.#origins.get(state)?.truth ?? state;
-  }
-
   /** Whether a view is past the blocks that a state shows. */
   isOvertaken(state: TableState, view: View): boolean {
     const origin = this.#origins.get(state);
-    if (origin !== undefined) return view.block0.generation > origin.generation;
+    if (origin !== undefined) return view.block0.generation > origin;
     const present = view.table(state.shape.name);
     if (present?.tree.ref !== state.tree.ref) return true;
     // Also where the tree was empty, and is again: staged rows of a commit go with the log once that is merged.
@@ -199,7 +194,7 @@ export class Bridge {
     const { state } = step;
     const made = new TableState(state.shape, state.tree, state.indexes, state.layers);
     this.#states.set(truth, made);
-    this.#origins.set(made, { truth, generation });
+    this.#origins.set(made, generation);
     return made;
   }
 

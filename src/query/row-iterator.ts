@@ -21,7 +21,7 @@ interface Reading {
 /** Plans the query on a state, and makes ready to run it. */
 type Execute = (state: TableState, sorts: 'few' | 'none') => Execution | Promise<Execution>;
 
-/** A loop that takes longer holds on to the state that it reads. */
+/** A loop that takes longer holds on to the state that it reads, and one whose state a merge has replaced does at once. */
 const heldAfterMs = 10_000;
 
 function noResult(): void {}
@@ -107,6 +107,9 @@ export class RowIterator implements AsyncIterableIterator<Row> {
   /** The first rows. Nothing was handed out yet, so that the query may still begin anew. */
   async #start(): Promise<readonly Row[]> {
     const rows = await runOnState(this.#options, async (state, stored) => {
+      const { host } = this.#options;
+      // Before anything is waited for: the view may be another one once the plan is made.
+      const keeper = host.keeperOf(stored);
       let execution = await this.#execute(state, 'few');
       if (!execution.plan.ordered) {
         try {
@@ -118,10 +121,9 @@ export class RowIterator implements AsyncIterableIterator<Row> {
           if (!execution.plan.ordered) throw error;
         }
       }
-      const { host } = this.#options;
       const startedMs = host.environment.monotonicMs();
       const reader = new RowReader(execution, (source, base) => execution.decode(source, base));
-      this.#reading = { execution, reader, stored, keeper: host.keeperOf(stored), startedMs };
+      this.#reading = { execution, reader, stored, keeper, startedMs };
       return this.#continue(this.#reading);
     });
     this.#started = true;
@@ -132,7 +134,7 @@ export class RowIterator implements AsyncIterableIterator<Row> {
     const rows: Row[] = [];
     if (keeper !== undefined && this.#kept === undefined) {
       const { environment } = this.#options.host;
-      if (environment.monotonicMs() - startedMs > heldAfterMs) {
+      if (keeper.isPast() || environment.monotonicMs() - startedMs > heldAfterMs) {
         this.#kept = keeper;
         await keeper.hold();
       }

@@ -29,6 +29,8 @@ export interface Overlay {
 
 /** Holds on to a state on behalf of a loop that takes long. */
 export interface StateKeeper {
+  /** Whether what the state shows may be deleted from now on: a merge has put something else in its place. */
+  isPast(): boolean;
   /** From now on nothing that the state shows is deleted. Never rejects: a loop whose state cannot be kept may yet end. */
   hold(): Promise<void>;
   /** The loop has ended. */

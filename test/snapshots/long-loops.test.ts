@@ -83,6 +83,30 @@ describe('a loop', () => {
     await environment.run(other.stop());
   });
 
+  it('holds on to a state that a merge has replaced, without waiting for ten seconds', async () => {
+    const db = await open();
+    const other = await open({ nodeId: 1 });
+    await write(db, 'a');
+    const texts: string[] = [];
+    const iterator = db.query(rows)[Symbol.asyncIterator]();
+    for (;;) {
+      const next = await environment.run(iterator.next());
+      if (next.done === true) break;
+      texts.push(next.value.text as string);
+      if (texts.length === 10) await write(db, 'b');
+      if (texts.length !== 400) continue;
+      for (const text of ['c', 'd']) {
+        await write(other, text);
+        await environment.run(other.gc());
+      }
+    }
+    expect(texts).toEqual(Array.from({ length: count }, (_, id) => 'a'.repeat(400) + id));
+    await environment.advance(1000);
+    expect(await environment.run(other.snapshots())).toEqual([]);
+    await environment.run(db.stop());
+    await environment.run(other.stop());
+  });
+
   it('that is left early lets go of its state', async () => {
     const db = await open();
     await write(db, 'a');
