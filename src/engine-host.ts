@@ -10,6 +10,7 @@ import { withinDeadline } from './base/deadline.ts';
 import type { Deadline, SignalPool } from './base/deadline.ts';
 import type { Environment } from './base/env.ts';
 import { DeadlineExceededError, InvalidOptionError, NotStartedError, ReadOnlyError } from './base/errors.ts';
+import { newAbortController } from './base/signals.ts';
 import { untilAborted } from './base/until-aborted.ts';
 import type { Logger } from './base/logger.ts';
 import type { Batch, BatchHost, FlushOptions } from './batch/batch.ts';
@@ -22,6 +23,7 @@ import type { HeldSnapshots } from './care/held-snapshots.ts';
 import { PinningKeeper } from './care/state-keeper.ts';
 import type { Engine, PinnedView } from './cluster/engine.ts';
 import type { CommitRef } from './cluster/fate.ts';
+import { StaleReads } from './cluster/stale-reads.ts';
 import type { CommitMember } from './format/commit.ts';
 import type { Bridge } from './migration/bridge.ts';
 import type { CheckedOptions } from './options.ts';
@@ -72,9 +74,14 @@ export class EngineHost implements BatchHost, QueryHost {
   readonly #parts: EngineHostParts;
   /** Flushes and transactions that `stop()` waits for. */
   readonly #underWay = new Set<Promise<unknown>>();
+  /** Aborted when the instance is being stopped. */
+  readonly #ending = newAbortController();
+  readonly #staleReads: StaleReads;
   #hasEnded = false;
 
   constructor(engine: Engine, parts: EngineHostParts) {
+    const { environment, logger, options } = parts;
+    this.#staleReads = new StaleReads({ environment, logger, engine, maxWaitMs: options.maxStaleWaitMs });
     this.engine = engine;
     this.environment = parts.environment;
     this.owner = parts.owner;
@@ -115,6 +122,7 @@ export class EngineHost implements BatchHost, QueryHost {
       // A flush may come of a transaction.
       while (this.#underWay.size > 0) await Promise.all(this.#underWay);
     };
+    this.#ending.abort();
     try {
       if (this.#underWay.size === 0) return;
       await withinDeadline(this.environment, 'db.stop()', stopTimeoutMs, undefined, ({ signal }) =>
@@ -147,9 +155,7 @@ export class EngineHost implements BatchHost, QueryHost {
     const { engine } = this.admit('A query');
     engine.asked();
     if (!engine.isStale) return this.bridge.presentState(engine, table);
-    return engine
-      .withDeadline('A query', undefined, ({ signal }) => engine.freshen(signal))
-      .then(() => this.bridge.presentState(engine, table));
+    return this.#staleReads.freshen().then(() => this.bridge.presentState(engine, table));
   }
 
   earlyState(table: string): TableState | undefined {
@@ -226,7 +232,11 @@ export class EngineHost implements BatchHost, QueryHost {
     const prepareOptions = { environment, driver, prefix, blockSizeBytes, maxCommitBytes };
     const lists = operations.lists;
     // Before the commit that refers to them.
-    const uploads = new BlobUploads(operations, this.blobs, { environment, signal: options.signal });
+    const uploads = new BlobUploads(operations, this.blobs, {
+      environment,
+      signal: options.signal,
+      ending: this.#ending.signal,
+    });
     await uploads.upload(engine.view.tail);
     const commit = ({ signal }: Deadline): Promise<void> =>
       engine.append({

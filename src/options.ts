@@ -68,6 +68,12 @@ export interface StoreDbOptions {
    */
   readonly polling?: Polling;
   /**
+   * How long a query on a view older than two intervals waits for a newer one, in milliseconds, 0 to 60,000. After that, or if
+   * the store fails, it shows the view that there is, and `db.stats()` tells its age; transactions and `db.refresh()` never do.
+   * Default: as long as it takes, up to 60,000, and then it rejects.
+   */
+  readonly maxStaleWaitMs?: number;
+  /**
    * What a merge waits for. Default: nothing, so that whatever is pending is merged at this node's next turn. In any case a
    * node that merges alone rests after each merge, three times as long as that took and a minute at most.
    */
@@ -115,6 +121,7 @@ export interface CheckedOptions {
   readonly cacheBlockSize: number;
   readonly nodes: StoreDbOptions['nodes'] | undefined;
   readonly polling: Polling;
+  readonly maxStaleWaitMs: number | undefined;
   readonly mergePolicy: Required<MergePolicy>;
   /** In milliseconds; 0: off; undefined: as it is. */
   readonly history: number | undefined;
@@ -139,6 +146,7 @@ const known: ReadonlySet<string> = new Set<keyof StoreDbOptions>([
   'cacheBlockSize',
   'nodes',
   'polling',
+  'maxStaleWaitMs',
   'mergePolicy',
   'history',
   'gcInterval',
@@ -228,6 +236,8 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
     cacheBlockSize: integer('cacheBlockSize', given.cacheBlockSize, 65_536, 512, 16 * mebibyte),
     nodes,
     polling,
+    maxStaleWaitMs:
+      given.maxStaleWaitMs === undefined ? undefined : integer('maxStaleWaitMs', given.maxStaleWaitMs, 0, 0, 60_000),
     mergePolicy: checkMergePolicy(given.mergePolicy),
     history: duration('history', given.history),
     gcInterval:

@@ -284,9 +284,9 @@ export type RequestOutcome = 'unknown' | 'none';
 
 /**
  * Why a request failed, where that tells what to do: permissions are missing; the store asks to go slower; the store, or the
- * way to it, is away, and may be back soon.
+ * way to it, is away, and may be back soon; there is no room.
  */
-export type StorageFailure = 'forbidden' | 'throttled' | 'unavailable';
+export type StorageFailure = 'forbidden' | 'throttled' | 'unavailable' | 'full';
 
 /** A request to the store failed. */
 export class StorageError extends StoreDbError {

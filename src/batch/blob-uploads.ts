@@ -11,6 +11,7 @@ import type { Environment } from '../base/env.ts';
 import { BatchStateError, StorageError } from '../base/errors.ts';
 import { abortedError } from '../base/until-aborted.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
+import type { StreamLimits } from '../blob/live-stream.ts';
 import { Patience } from '../storage/patience.ts';
 import { isListed } from '../table/blob-lists.ts';
 import type { View } from '../table/view.ts';
@@ -24,18 +25,16 @@ const firstPauseMs = 100;
 export class BlobUploads {
   readonly #operations: OperationSet;
   readonly #store: BlobStore;
+  readonly #limits: StreamLimits;
   readonly #signal: AbortSignal | undefined;
   readonly #environment: Environment;
 
-  constructor(
-    operations: OperationSet,
-    store: BlobStore,
-    { environment, signal }: { readonly environment: Environment; readonly signal: AbortSignal | undefined },
-  ) {
-    this.#environment = environment;
+  constructor(operations: OperationSet, store: BlobStore, limits: StreamLimits) {
     this.#operations = operations;
     this.#store = store;
-    this.#signal = signal;
+    this.#limits = limits;
+    this.#environment = limits.environment;
+    this.#signal = limits.signal;
   }
 
   /** Uploads what was not uploaded yet. `tail`: last slot of a state that is current now. */
@@ -61,7 +60,7 @@ export class BlobUploads {
     const firstSentMs = this.#environment.monotonicMs();
     for (let attempt = 1; ; attempt++) {
       try {
-        blob.record = await this.#store.upload(blob.reference, blob.value, this.#signal);
+        blob.record = await this.#store.upload(blob.reference, blob.value, this.#limits);
         return;
       } catch (error) {
         if (!(error instanceof StorageError)) throw error;

@@ -10,6 +10,7 @@ import type { PresignOptions, PutBody, StorageDriver } from '../storage/driver.t
 import { blobChunkBytes } from './blob-tables.ts';
 import type { BlobRecord } from './blob-tables.ts';
 import type { BlobValue } from './blob-value.ts';
+import type { StreamLimits } from './live-stream.ts';
 
 /** Most bytes that are read in one request. */
 const maxReadBytes = 4 * 1024 * 1024;
@@ -88,13 +89,24 @@ export class BlobStore {
    * Stores a blob under a new reference. Once only: an upload that failed may reach the store at any later time, also
    * when a second one under the same name was collected as garbage.
    */
-  async upload(reference: string, value: BlobValue, signal?: AbortSignal): Promise<BlobRecord> {
+  async upload(reference: string, value: BlobValue, limits: StreamLimits): Promise<BlobRecord> {
+    const { signal } = limits;
     const sums = new ChunkChecksums();
     const { source, contentType } = value;
     if (isBytes(source)) sums.add(source);
     const options = { if: 'absent', contentType, ...(signal === undefined ? {} : { signal }) } as const;
-    const body = isBytes(source) ? bodyOf(source) : observed(value.read(), sums);
-    await this.#driver.put(this.#key(reference), body, options);
+    let failure: Error | undefined;
+    const stream = (): PutBody =>
+      observed(
+        value.read(limits, (error) => (failure = error)),
+        sums,
+      );
+    const body = isBytes(source) ? bodyOf(source) : stream();
+    try {
+      await this.#driver.put(this.#key(reference), body, options);
+    } catch (error) {
+      throw failure ?? error;
+    }
     return { sizeBytes: sums.sizeBytes, contentType, checksums: sums.finish() };
   }
 

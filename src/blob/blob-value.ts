@@ -2,6 +2,8 @@
 import { isBytes } from '../base/brands.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../format/values.ts';
+import { whileLive } from './live-stream.ts';
+import type { StreamLimits } from './live-stream.ts';
 
 /** What a blob can be made of. A stream is read once, when the batch is flushed. */
 export type BlobData = Uint8Array | string | AsyncIterable<Uint8Array | string> | ReadableStream<Uint8Array>;
@@ -10,10 +12,17 @@ export type BlobData = Uint8Array | string | AsyncIterable<Uint8Array | string> 
 export interface BlobOptions {
   /** Media type that a download of the blob carries. Default `application/octet-stream`. */
   readonly contentType?: string;
+  /**
+   * How long a stream may give nothing before it is ended and the flush rejects with `DeadlineExceededError`, in milliseconds,
+   * 1 to 2,147,483,647. Once `stop()` was called it has five seconds at most. Default 60,000.
+   */
+  readonly idleMs?: number;
 }
 
 const defaultContentType = 'application/octet-stream';
 const maxContentTypeLength = 255;
+const defaultIdleMs = 60_000;
+const longestIdleMs = 2_147_483_647;
 
 function isStream(data: unknown): data is AsyncIterable<Uint8Array | string> {
   return typeof data === 'object' && data !== null && Symbol.asyncIterator in data;
@@ -46,13 +55,19 @@ export class BlobValue {
    */
   readonly source: Uint8Array | AsyncIterable<Uint8Array | string>;
 
+  readonly #idleMs: number;
   #isSpent = false;
 
   /** @hidden Use `db.Blob()`. */
   constructor(data: unknown, options: BlobOptions = {}) {
-    const { contentType = defaultContentType } = options;
+    const { contentType = defaultContentType, idleMs = defaultIdleMs } = options;
     checkContentType(contentType);
+    if (!Number.isSafeInteger(idleMs) || idleMs < 1 || idleMs > longestIdleMs) {
+      const allowed = `whole milliseconds from 1 to ${longestIdleMs}`;
+      throw new InvalidOptionError('idleMs', `Option idleMs is ${describeValue(idleMs)}; it must be ${allowed}.`);
+    }
     this.contentType = contentType;
+    this.#idleMs = idleMs;
     if (typeof data === 'string') this.source = Buffer.from(data, 'utf8');
     // Not slice(), which gives a view of a Buffer.
     else if (isBytes(data)) this.source = new Uint8Array(data);
@@ -73,16 +88,20 @@ export class BlobValue {
   }
 
   /**
-   * The data, to be read now.
+   * The data, to be read now. `failure` is told if a stream is given up.
    *
    * @hidden
    */
-  async *read(): AsyncGenerator<Uint8Array | string, void, undefined> {
-    if (isBytes(this.source)) {
-      yield this.source;
+  async *read(
+    limits: StreamLimits,
+    failure: (error: Error) => void,
+  ): AsyncGenerator<Uint8Array | string, void, undefined> {
+    const { source } = this;
+    if (isBytes(source)) {
+      yield source;
       return;
     }
     this.#isSpent = true;
-    yield* this.source;
+    yield* whileLive(source, this.#idleMs, limits, failure);
   }
 }

@@ -119,14 +119,20 @@ export class GarbageStore {
   }
 
   /**
-   * The store's own time: no other clock can be compared with when it says that objects were written. Only what is not
+   * The store's own time; undefined where there is no room to ask for it. No other clock can be compared with when it says that objects were written. Only what is not
    * going to be deleted anyway is judged by another one.
    */
-  async now(probeName: string): Promise<number> {
+  async now(probeName: string): Promise<number | undefined> {
     const { driver, prefix, signal, dryRun, environment } = this.#options;
     if (dryRun) return environment.now();
     const key = `${prefix}/${probeName}`;
-    await putRepeatedly(driver, key, new Uint8Array(1), { if: 'any', ...(signal && { signal }) });
+    try {
+      await putRepeatedly(driver, key, new Uint8Array(1), { if: 'any', ...(signal && { signal }) });
+    } catch (error) {
+      // What goes whatever the time is goes first, and makes room for asking.
+      if (error instanceof StorageError && error.reason === 'full') return undefined;
+      throw error;
+    }
     const found = await driver.get(key, signal && { signal });
     // Where that fails, a later run finds it.
     await driver.delete([key], signal && { signal }).catch(() => undefined);

@@ -24,6 +24,7 @@ import type { FlushRequest } from '../cluster/append.ts';
 import { decodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import {
+  block0Name,
   folders,
   historyName,
   parseBlockName,
@@ -377,8 +378,21 @@ export class Collector {
 
   /** The store's time, asked for once and only if it is needed. */
   #now(): Promise<number> {
-    this.#storeNowMs ??= this.#store.now(`${probePrefix}${newId(this.#options.environment, 8)}`);
+    this.#storeNowMs ??= this.#askStore();
     return this.#storeNowMs;
+  }
+
+  async #askStore(): Promise<number> {
+    const { environment, register, driver, prefix } = this.#options;
+    const now = await this.#store.now(`${probePrefix}${newId(environment, 8)}`);
+    if (now !== undefined) return now;
+    // On a full disk there is room for Block 0 alone, in place of an old version of it.
+    await register.replace(register.current, changeableOf(register.current.block0), this.#signal);
+    const found = await driver.get(`${prefix}/${block0Name}`, {
+      range: { start: 0, end: 0 },
+      ...(this.#signal && { signal: this.#signal }),
+    });
+    return found.status === 'found' ? found.lastModifiedMs : 0;
   }
 
   #report(): GcReport {

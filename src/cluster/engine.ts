@@ -10,6 +10,7 @@ import { abortedError, untilAborted } from '../base/until-aborted.ts';
 import {
   ContentionError,
   CorruptionError,
+  DeadlineExceededError,
   NotStartedError,
   ReadOnlyError,
   SnapshotExpiredError,
@@ -369,8 +370,10 @@ export class Engine implements TurnHost {
   }
 
   async #checkpoint(signal: AbortSignal | undefined): Promise<void> {
-    await this.refresh(signal);
+    const { environment } = this.#options;
+    await this.#look(signal);
     const target = this.view.tail;
+    let answeredMs = environment.monotonicMs();
     for (let lost = 0, failed = 0; this.view.block0.appliedSeq < target; ) {
       signal?.throwIfAborted();
       try {
@@ -379,15 +382,33 @@ export class Engine implements TurnHost {
       } catch (error) {
         if (!(error instanceof StorageError) || error.reason === 'forbidden' || ++failed >= maxFailedMerges)
           throw error;
+        if (environment.monotonicMs() - answeredMs >= operationTimeoutMs) throw error;
       }
       if (lost >= maxLostMerges) {
         throw new ContentionError(
           'Other nodes replaced Block 0 before every attempt to merge. Nothing is lost: try it again.',
         );
       }
-      const { environment } = this.#options;
       await sleep(environment, Math.min(1000, 5 * 2 ** Math.min(lost + failed, 8)) * environment.random(), signal);
-      await this.refresh(signal);
+      await this.#look(signal);
+      answeredMs = environment.monotonicMs();
+    }
+  }
+
+  /** Catches up. That may take any time, if much has piled up, but no longer than usual without getting any further. */
+  async #look(signal: AbortSignal | undefined): Promise<void> {
+    const { environment } = this.#options;
+    for (;;) {
+      const { view } = this;
+      try {
+        await withinDeadline(environment, 'db.checkpoint()', operationTimeoutMs, signal, (deadline) =>
+          this.refresh(deadline.signal),
+        );
+        return;
+      } catch (error) {
+        const isFurther = this.view.tail > view.tail || this.view.block0.appliedSeq > view.block0.appliedSeq;
+        if (!isFurther || !(error instanceof DeadlineExceededError)) throw error;
+      }
     }
   }
 

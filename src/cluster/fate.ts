@@ -22,7 +22,10 @@ export interface Undecided {
 /** A failure of the first put of a commit that certainly had no effect. */
 export class DefiniteFailure extends StorageError {
   constructor(cause: StorageError) {
-    super(cause.key, 'none', `${cause.message} Nothing was committed.`, { cause });
+    super(cause.key, 'none', `${cause.message} Nothing was committed.`, {
+      cause,
+      ...(cause.reason === undefined ? {} : { reason: cause.reason }),
+    });
     // What users see is an ordinary failure of the store.
     this.name = 'StorageError';
   }

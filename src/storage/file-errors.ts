@@ -4,7 +4,7 @@ import { StorageError, type RequestOutcome } from '../base/errors.ts';
 import { errorCode } from './file-system.ts';
 
 const ADVICE: Readonly<Record<string, string>> = {
-  ENOSPC: 'The disk is full: free some space and try again.',
+  ENOSPC: 'The disk is full: collect garbage (db.gc(), store-db gc), or free some space, and try again.',
   EDQUOT: 'The disk quota of this user is used up: free some space or raise it, and try again.',
   EACCES: 'Permission was denied: give the user of this process read and write access to the folder.',
   EPERM:
@@ -35,11 +35,20 @@ export function isRefusal(error: unknown): boolean {
   return code !== undefined && REFUSALS.has(code);
 }
 
+/** Whether there is no room for what was to be written. */
+export function isFull(error: unknown): boolean {
+  const code = errorCode(error);
+  return code === 'ENOSPC' || code === 'EDQUOT';
+}
+
 /** The error as a driver reports it. Errors that already are `StorageError`s stay what they are. */
 export function toStorageError(error: unknown, key: string, outcome: RequestOutcome, action: string): StorageError {
   if (error instanceof StorageError) return error;
   const code = errorCode(error);
   const reason = messageOf(error);
   const advice = code === undefined ? '' : ` ${ADVICE[code] ?? ''}`;
-  return new StorageError(key, outcome, `Could not ${action} ${key}.${advice} (${reason})`, { cause: error });
+  return new StorageError(key, outcome, `Could not ${action} ${key}.${advice} (${reason})`, {
+    cause: error,
+    ...(isFull(error) ? { reason: 'full' } : {}),
+  });
 }

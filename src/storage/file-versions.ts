@@ -246,7 +246,26 @@ export class FileVersions {
     }
   }
 
-  /** Removes the versions before `own`, which this process wrote and synced. */
+  /** Makes room for so many bytes: removes the oldest versions, but not the newest one. False if there are none. */
+  async makeRoom(bytes: number): Promise<boolean> {
+    const { system, folders } = this.#context;
+    const { top, versions } = await this.#scan();
+    let before = versions[0] ?? top;
+    let freed = 0;
+    for (const version of versions) {
+      if (version === top || freed > bytes) break;
+      const status = await system.status(`${this.folder}${version}`);
+      freed += status?.sizeBytes ?? 0;
+      before = version + 1;
+    }
+    if (freed === 0) return false;
+    // Somebody else may have written the newest just now.
+    await folders.sync(this.folder);
+    await this.#clean(before);
+    return true;
+  }
+
+  /** Removes the versions before one that is durable, or is followed by one that is. */
   async #clean(own: number): Promise<void> {
     const { system } = this.#context;
     const notice = this.folder + CLEANED;

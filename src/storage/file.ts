@@ -21,7 +21,7 @@ import type {
 } from './driver.ts';
 import { realEnvironment, type Environment } from '../base/env.ts';
 import { InvalidOptionError, StorageError } from '../base/errors.ts';
-import { toStorageError } from './file-errors.ts';
+import { isFull, toStorageError } from './file-errors.ts';
 import { FileListing } from './file-listing.ts';
 import { placeOf } from './file-names.ts';
 import type { FileContext } from './file-context.ts';
@@ -30,7 +30,7 @@ import type { FileSystem } from './file-system.ts';
 import { leadsNowhere, Folders, type Durability } from './folders.ts';
 import { NodeFileSystem } from './node-file-system.ts';
 import { checkKey, checkList, checkNotAborted, checkWholeBytes, clipRange } from './requests.ts';
-import { damaged, StoredFile } from './stored-file.ts';
+import { damaged, StoredFile, TRAILER_BYTES } from './stored-file.ts';
 import { WriteLanes } from './write-lanes.ts';
 import { TemporaryFiles, type TemporaryFile } from './temporary-files.ts';
 
@@ -146,7 +146,15 @@ export class FileDriver implements StorageDriver {
       for (let rewrites = 0; ; rewrites++) {
         const { signal, background } = options;
         const content = { kind: 'object', key, body, signal, background } as const;
-        const temporary = await this.#context.temporaries.write(versions.parent, content);
+        let temporary: TemporaryFile;
+        try {
+          temporary = await this.#context.temporaries.write(versions.parent, content);
+        } catch (error) {
+          // The versions before the newest one are a reserve: what is replaced can be written also on a full disk.
+          if (!isFull(error) || !isBytes(body) || rewrites >= MAX_REWRITES) throw error;
+          if (typeof options.if === 'string' || !(await versions.makeRoom(body.length + TRAILER_BYTES))) throw error;
+          continue;
+        }
         const result = await this.#publish(versions, temporary, options, attempt);
         if (result === 'written') return { status: 'written', etag: temporary.etag };
         if (result === 'lost') return { status: 'lost' };

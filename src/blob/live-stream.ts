@@ -1,0 +1,103 @@
+/**
+ * A stream of somebody else's, read for as long as it gives something: a client that stops sending must hold up neither a flush
+ * nor `stop()`. Whatever ends the reading also ends the stream, without waiting for it.
+ */
+import { setMaxListeners } from 'node:events';
+import type { Environment } from '../base/env.ts';
+import { DeadlineExceededError } from '../base/errors.ts';
+import { abortedError } from '../base/until-aborted.ts';
+
+type Piece = Uint8Array | string;
+export type Source = AsyncIterable<Piece>;
+
+/** What a stream is given up for. */
+export interface StreamLimits {
+  readonly environment: Environment;
+  /** Aborted when the database is being stopped: then a stream that gives nothing has less time. */
+  readonly ending: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** How long a stream may give nothing while the database is being stopped, in milliseconds. */
+const endingIdleMs = 5000;
+
+interface Reader {
+  next(): Promise<{ readonly done?: boolean; readonly value?: Piece | undefined }>;
+  end(): void;
+}
+
+function readerOf(source: Source): Reader {
+  const ignore = (ended: unknown): void => void Promise.resolve(ended).catch(() => undefined);
+  const { getReader, destroy } = source as unknown as Partial<ReadableStream<Piece>> & { destroy?: unknown };
+  if (typeof getReader === 'function') {
+    const reader = (source as unknown as ReadableStream<Piece>).getReader();
+    return { next: () => reader.read(), end: () => ignore(reader.cancel()) };
+  }
+  const iterator = source[Symbol.asyncIterator]();
+  return {
+    next: () => iterator.next() as ReturnType<Reader['next']>,
+    end: () => {
+      // A generator that waits cannot be ended by its iterator; a stream of Node.js can.
+      if (typeof destroy === 'function') (source as unknown as { destroy(): void }).destroy();
+      ignore(iterator.return?.());
+    },
+  };
+}
+
+/** Reads a stream. `failure` is told why it was given up, for what comes of that in a driver says less. */
+export async function* whileLive(
+  source: Source,
+  idleMs: number,
+  { environment, ending, signal }: StreamLimits,
+  failure: (error: Error) => void,
+): AsyncGenerator<Piece, void, undefined> {
+  // Many streams may be read for one signal: no leak that anyone need be warned of.
+  setMaxListeners(0, ending);
+  const reader = readerOf(source);
+  try {
+    for (;;) {
+      const result = await nextOf(reader);
+      if (result.done === true) return;
+      yield result.value as Piece;
+    }
+  } finally {
+    reader.end();
+  }
+
+  function nextOf(from: Reader): ReturnType<Reader['next']> {
+    return new Promise((resolve, reject) => {
+      const startedMs = environment.monotonicMs();
+      const stalled = (mostMs: number): void => {
+        giveUp(
+          new DeadlineExceededError(
+            `The stream of a blob gave nothing for ${mostMs} ms, and was ended. Nothing was committed: drop the batch with ` +
+              'clear(), and give the field a new db.Blob(). Option idleMs of db.Blob() says how long a stream may wait.',
+          ),
+        );
+      };
+      let timer = environment.setTimer(() => stalled(idleMs), idleMs);
+      const onEnding = (): void => {
+        timer.cancel();
+        const mostMs = Math.min(idleMs, endingIdleMs);
+        const leftMs = Math.max(0, mostMs - (environment.monotonicMs() - startedMs));
+        timer = environment.setTimer(() => stalled(mostMs), leftMs);
+      };
+      const onAbort = (): void => giveUp(abortedError('batch.flush()', signal?.reason));
+      const settled = (): void => {
+        timer.cancel();
+        ending.removeEventListener('abort', onEnding);
+        signal?.removeEventListener('abort', onAbort);
+      };
+      const giveUp = (error: Error): void => {
+        settled();
+        failure(error);
+        reject(error);
+      };
+      if (ending.aborted) onEnding();
+      else ending.addEventListener('abort', onEnding, { once: true });
+      if (signal?.aborted === true) onAbort();
+      else signal?.addEventListener('abort', onAbort, { once: true });
+      from.next().finally(settled).then(resolve, reject);
+    });
+  }
+}
