@@ -34,7 +34,7 @@ import type { CommitRef } from './cluster/fate.ts';
 import type { TriggerOperation } from './table/trigger.ts';
 import type { Instance } from './instance.ts';
 import type { RowFor, TriggerApi } from './trigger-api.ts';
-import type { TargetOptions } from './migration/migrations.ts';
+import type { FinishOptions, TargetOptions } from './migration/migrations.ts';
 import type { MigrationStatus } from './migration/migration-status.ts';
 import { Query } from './query/builder.ts';
 import { RowGetter } from './query/row-getter.ts';
@@ -99,8 +99,8 @@ export class Database {
   /**
    * Asks that a table go to another version of its schema, which this instance has registered. Resolves when that is in
    * Block 0; the rows are made in the background, by instances that have registered the version, while instances with the old
-   * one read and write on. Once all rows are there the table switches, and the old version goes when no registered node uses
-   * it any more. `migrationStatus()` tells how far it is. Called again for a migration that is blocked, it tries again. For
+   * one read and write on. Once all rows are there the table switches; the old version stays until `finishMigration()` is
+   * called. `migrationStatus()` tells how far it is. Called again for a migration that is blocked, it tries again. For
    * the version in force it does nothing, or goes back to it. A table without any rows yet is made in the version.
    *
    * Rejects with `InvalidSchemaError` if the version is not registered here or the table cannot go there, with
@@ -110,6 +110,19 @@ export class Database {
   async setTargetSchemaVersion(table: string, version: number, options: TargetOptions = {}): Promise<void> {
     const migrations = this.#instance.maintenance.migrations('db.setTargetSchemaVersion()');
     await migrations.setTarget(table, version, options);
+  }
+
+  /**
+   * Has the old version of a table go, once all rows are there in the new one: what still uses it is refused from then on,
+   * before anything is written, and so is its `start()`. Resolves when the old version has gone; given up before that, the rest
+   * follows in the background. `migrationStatus()` shows who uses it. Without a migration it does nothing.
+   *
+   * Rejects with `MigrationActiveError` while instances are known to use the old version (pass `force` where they are gone
+   * without a word), before the table has switched, and while rows cannot be migrated; with `InvalidSchemaError` if the new
+   * version is not registered here, and with `ReadOnlyError` on a replica.
+   */
+  async finishMigration(table: string, options: FinishOptions = {}): Promise<void> {
+    await this.#instance.maintenance.migrations('db.finishMigration()').finish(table, options);
   }
 
   /**

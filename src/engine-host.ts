@@ -231,6 +231,8 @@ export class EngineHost implements BatchHost, QueryHost {
     const { blockSizeBytes, dbPrefix: prefix } = this.#parts.options;
     const prepareOptions = { environment, driver, prefix, blockSizeBytes, maxCommitBytes };
     const lists = operations.lists;
+    // Also before blobs are uploaded, as far as it is known by now.
+    for (const { shape } of lists) await refuseRetired(engine.view, shape);
     // Before the commit that refers to them.
     const uploads = new BlobUploads(operations, this.blobs, {
       environment,

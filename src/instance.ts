@@ -36,6 +36,8 @@ import { RetryingDriver } from './storage/retry.ts';
 import type { StorageDriver } from './storage/driver.ts';
 import type { QueryHost, StateKeeper } from './table/query-host.ts';
 import { Registry } from './table/registry.ts';
+import { refuseRegistered } from './table/retired-versions.ts';
+import { sayOldVersions } from './migration/old-versions.ts';
 import type { TableShape } from './table/table-shape.ts';
 import type { TableState } from './table/table-state.ts';
 import type { PriceTable } from './storage/prices.ts';
@@ -162,7 +164,12 @@ export class Instance implements BatchOwner, QueryHost {
     });
     await engine.open();
     this.#compareWithSeen(engine.register.current.block0);
-    await this.#keepHistory(engine);
+    await this.#unlessFailed(engine, async () => {
+      await this.#keepHistory(engine);
+      const { retiredVersions } = this.#options;
+      if (retiredVersions === 'refuse') await refuseRegistered(engine.view, this.registry.newest);
+      await sayOldVersions(engine, this.registry);
+    });
     this.#host = new EngineHost(engine, {
       environment: this.environment,
       owner: this,
@@ -189,16 +196,20 @@ export class Instance implements BatchOwner, QueryHost {
     );
   }
 
-  /** Where it cannot be said in Block 0, the instance is not started, and nothing of it goes on. */
-  async #keepHistory(engine: Engine): Promise<void> {
-    const { history } = this.#options;
-    if (history === undefined) return;
+  /** Where that fails, the instance is not started, and nothing of it goes on. */
+  async #unlessFailed(engine: Engine, work: () => Promise<void>): Promise<void> {
     try {
-      await engine.withDeadline('db.start()', undefined, ({ signal }) => engine.history.keep(history, signal));
+      await work();
     } catch (error) {
       await engine.close().catch(() => undefined);
       throw error;
     }
+  }
+
+  async #keepHistory(engine: Engine): Promise<void> {
+    const { history } = this.#options;
+    if (history === undefined) return;
+    await engine.withDeadline('db.start()', undefined, ({ signal }) => engine.history.keep(history, signal));
   }
 
   stop(): Promise<void> {

@@ -117,7 +117,8 @@ export class Maintenance {
   }
 
   #migrations(engine: Engine): Migrations {
-    return new Migrations({ ...this.#options, engine, daemon: this.#daemon as MigrationDaemon });
+    const { writeForwardInterval: intervalMs } = this.#options.options;
+    return new Migrations({ ...this.#options, engine, intervalMs, daemon: this.#daemon as MigrationDaemon });
   }
 
   /** Checks what is stored. */

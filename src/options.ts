@@ -18,6 +18,11 @@ import type { ObservedRequest } from './storage/observed.ts';
 import { s3StandardPrices } from './storage/prices.ts';
 import type { PriceTable } from './storage/prices.ts';
 
+/** What `start()` does where a registered version is retired. */
+export type RetiredVersions = 'refuse' | 'allow';
+
+const retiredVersionsAllowed: readonly RetiredVersions[] = ['refuse', 'allow'];
+
 /** Options of `StoreDb()`. */
 export interface StoreDbOptions {
   /** Root prefix of all data of this database: 1 to 512 UTF-8 bytes, without `/` at either end. */
@@ -79,6 +84,11 @@ export interface StoreDbOptions {
    */
   readonly mergePolicy?: MergePolicy;
   /**
+   * What `start()` does where the newest version of a table that is registered here is retired: `'refuse'`, it rejects;
+   * `'allow'`, it opens the database, and calls to that table alone reject. Default `'refuse'`.
+   */
+  readonly retiredVersions?: RetiredVersions;
+  /**
    * For how long earlier states can be read with `db.at()`: a number with a unit such as `'7d'`, `'12h'` or `'30m'`, or
    * `'off'`. It is a setting of the database, which the last instance to start with it decides. Default: as it was set; of
    * a new database `'off'`. Keeping states costs one write a merge, and the space of what they alone refer to.
@@ -123,6 +133,7 @@ export interface CheckedOptions {
   readonly polling: Polling;
   readonly maxStaleWaitMs: number | undefined;
   readonly mergePolicy: Required<MergePolicy>;
+  readonly retiredVersions: RetiredVersions;
   /** In milliseconds; 0: off; undefined: as it is. */
   readonly history: number | undefined;
   readonly gcInterval: number | undefined;
@@ -148,6 +159,7 @@ const known: ReadonlySet<string> = new Set<keyof StoreDbOptions>([
   'polling',
   'maxStaleWaitMs',
   'mergePolicy',
+  'retiredVersions',
   'history',
   'gcInterval',
   'encryption',
@@ -213,7 +225,10 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
   }
   if (given.nodeId === undefined) refuse('nodeId', given.nodeId, 'an integer from 0 to 255, different on every node');
   const { logLevel = 'info', logger = consoleLogger, nodes, cacheDriver, polling = 'interval', onRequest } = given;
-  const { role = 'writer' } = given;
+  const { role = 'writer', retiredVersions = 'refuse' } = given;
+  if (!retiredVersionsAllowed.includes(retiredVersions)) {
+    refuse('retiredVersions', retiredVersions, `one of ${retiredVersionsAllowed.join(', ')}`);
+  }
   if (!roles.includes(role)) refuse('role', role, `one of ${roles.join(', ')}`);
   if (role === 'replica') refuseOnReplica(given);
   if (!logLevels.includes(logLevel)) refuse('logLevel', logLevel, `one of ${logLevels.join(', ')}`);
@@ -239,6 +254,7 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
     maxStaleWaitMs:
       given.maxStaleWaitMs === undefined ? undefined : integer('maxStaleWaitMs', given.maxStaleWaitMs, 0, 0, 60_000),
     mergePolicy: checkMergePolicy(given.mergePolicy),
+    retiredVersions,
     history: duration('history', given.history),
     gcInterval:
       given.gcInterval === undefined ? undefined : integer('gcInterval', given.gcInterval, 0, 60_000, 2_147_483_647),

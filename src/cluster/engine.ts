@@ -302,6 +302,16 @@ export class Engine implements TurnHost {
     return this.#membership.join();
   }
 
+  /** Whether Block 0 is to be told which versions this instance uses: of a table, null where it uses none. */
+  mustSayVersions(versionOf: (table: string) => number | null): boolean {
+    return this.#options.role === 'writer' && this.#membership.mustSayVersions(this.view.block0, versionOf);
+  }
+
+  async sayVersions(versionOf: (table: string) => number | null, signal: AbortSignal = this.stopping): Promise<void> {
+    await this.#membership.sayVersions(versionOf, signal);
+    this.follower.advance(this.register.current, []);
+  }
+
   /** Commits one flush. */
   async append(request: FlushRequest): Promise<void> {
     this.#turns.asked(false);

@@ -5,10 +5,14 @@
  */
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
+import { newId } from '../base/ids.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Block0 } from '../format/block0.ts';
+import type { StoredMigration } from '../format/stored-migration.ts';
 import { changeableOf } from '../root/block0-register.ts';
 import type { Block0Change, Block0Register } from '../root/block0-register.ts';
+import { isListed, isOld, withoutUser, withUser } from './version-users.ts';
+import type { Speaker } from './version-users.ts';
 
 export interface MembershipOptions {
   readonly environment: Environment;
@@ -22,8 +26,10 @@ export interface MembershipOptions {
 
 export class Membership {
   readonly #options: MembershipOptions;
-  /** Whether a put that enters the list was given up: it may still land. */
+  /** Whether a put that enters a list was given up: it may still land. */
   #mayJoin = false;
+  /** Undefined: nothing was said of versions yet. */
+  #speaker: Speaker | undefined;
 
   constructor(options: MembershipOptions) {
     this.#options = options;
@@ -51,28 +57,59 @@ export class Membership {
     this.#mayJoin = false;
   }
 
+  /** Whether Block 0 is to be told which versions this instance uses. `versionOf`: of a table, null where it uses none. */
+  mustSayVersions(block0: Block0, versionOf: (table: string) => number | null): boolean {
+    return block0.migrations.some((migration) => this.#mustSay(block0, migration, versionOf(migration.table)));
+  }
+
+  #mustSay({ nodes }: Block0, migration: StoredMigration, version: number | null): boolean {
+    const { nodeId } = this.#options;
+    const { instance = '' } = this.#speaker ?? {};
+    // Who takes no turns matters only if it keeps the old version from going, or has said so before.
+    const isSaid = migration.users.some((user) => user.instance === instance);
+    if (!isSaid && !isOld(migration, version) && !nodes.includes(nodeId)) return false;
+    return !isListed(migration, { nodeId, instance }, version);
+  }
+
+  /** Says in Block 0 which versions this instance uses. */
+  async sayVersions(versionOf: (table: string) => number | null, signal: AbortSignal): Promise<void> {
+    const { environment, register, nodeId } = this.#options;
+    this.#speaker ??= { nodeId, instance: newId(environment, 8) };
+    const speaker = this.#speaker;
+    this.#mayJoin = true;
+    await register.update((present) => {
+      if (!this.mustSayVersions(present, versionOf)) return undefined;
+      const migrations = present.migrations.map((migration) => {
+        const version = versionOf(migration.table);
+        if (!this.#mustSay(present, migration, version)) return migration;
+        return withUser(migration, speaker, version, Math.floor(environment.now()), present.nodes);
+      });
+      return { ...changeableOf(present), migrations };
+    }, signal);
+    this.#mayJoin = false;
+  }
+
   /** Leaves the list. That it could not is told to the log only: the others will notice. */
   async leave(signal: AbortSignal): Promise<void> {
     const { register, nodeId, logger } = this.#options;
     // What may still land is only stopped by another Block 0.
-    if (!this.isRegistered && !this.#mayJoin) return;
+    const speaker = this.#speaker ?? { nodeId, instance: '' };
+    const isThere = (block0: Block0): boolean =>
+      block0.nodes.includes(nodeId) || block0.migrations.some((known) => withoutUser(known, speaker) !== known);
+    if (!isThere(register.current.block0) && !this.#mayJoin) return;
     try {
       const { current } = register;
       // Mostly what is known is the newest, and need not be asked for.
-      if (await register.replace(current, without(current.block0, nodeId), signal)) return;
-      await register.update((present) => {
-        return present.nodes.includes(nodeId) ? without(present, nodeId) : undefined;
-      }, signal);
+      if (await register.replace(current, without(current.block0, speaker), signal)) return;
+      await register.update((present) => (isThere(present) ? without(present, speaker) : undefined), signal);
     } catch (error) {
       logger.warn(`Node ${nodeId} could not leave the list of nodes; the others will take its turns`, { error });
     }
   }
 }
 
-/** What Block 0 says without a node, also of the versions that it uses: it may come back with others. */
-function without(block0: Block0, nodeId: number): Block0Change {
-  const migrations = block0.migrations.map((migration) => {
-    return { ...migration, users: migration.users.filter((user) => user.nodeId !== nodeId) };
-  });
-  return { ...changeableOf(block0), nodes: block0.nodes.filter((id) => id !== nodeId), migrations };
+/** What Block 0 says without an instance, also of the versions that it uses: it may come back with others. */
+function without(block0: Block0, speaker: Speaker): Block0Change {
+  const migrations = block0.migrations.map((migration) => withoutUser(migration, speaker));
+  return { ...changeableOf(block0), nodes: block0.nodes.filter((id) => id !== speaker.nodeId), migrations };
 }

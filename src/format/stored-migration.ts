@@ -20,18 +20,27 @@ export interface MigrationProblem {
   readonly message: string;
 }
 
-/** The newest version of a table that a node has registered; null: none. */
+/** The newest version of a table that an instance has registered; null: none. */
 export interface VersionUser {
   readonly nodeId: number;
   readonly version: number | null;
+  /** Which instance of the node: two may have one id. `*`: several; absent: written by an older release, for all of the node. */
+  readonly instance?: string;
+  /** When it said so, by its own clock. */
+  readonly sinceMs?: number;
 }
+
+/** How the old version may go: `unused`, once no instance is known to use it; `asked`, since somebody has asked for its end. */
+export type Retire = 'unused' | 'asked';
 
 /** What whoever asked for the new version said about how to bring it up. */
 export interface MigrationTarget {
   /** Rows a second that one node makes at most. */
   readonly rowsPerSecond: number;
-  /** Whether the old version stays once the new one is complete and nobody uses the old one. */
+  /** For nodes of older releases, which would take false for leave to retire the old version on a guess. */
   readonly keepOld: boolean;
+  /** Absent: the old version stays. */
+  readonly retire?: Retire;
 }
 
 export interface StoredMigration {
@@ -62,13 +71,16 @@ function isProblem(value: unknown): value is MigrationProblem {
 
 function isUser(value: unknown): value is VersionUser {
   if (typeof value !== 'object' || value === null) return false;
-  const { nodeId, version } = value as Record<string, unknown>;
+  const { nodeId, version, instance, sinceMs } = value as Record<string, unknown>;
+  if (instance !== undefined && typeof instance !== 'string') return false;
+  if (sinceMs !== undefined && typeof sinceMs !== 'number') return false;
   return isCount(nodeId) && (version === null || isCount(version));
 }
 
 function isTarget(value: unknown): value is MigrationTarget {
   if (typeof value !== 'object' || value === null) return false;
-  const { rowsPerSecond, keepOld } = value as Record<string, unknown>;
+  const { rowsPerSecond, keepOld, retire } = value as Record<string, unknown>;
+  if (retire !== undefined && retire !== 'unused' && retire !== 'asked') return false;
   return isCount(rowsPerSecond) && rowsPerSecond > 0 && typeof keepOld === 'boolean';
 }
 

@@ -284,8 +284,8 @@ function checkVersions(shape: TableShape, { shape: truth }: TableState, beside: 
   if (truth.version > version) {
     throw new InvalidSchemaError(
       name,
-      `Table '${name}' is stored in version ${truth.version}, and version ${version} is registered, which is retired. ` +
-        'Deploy the newer version of the application here.',
+      `Table '${name}' has gone from version ${version} to version ${truth.version}, and version ${version} is retired, which ` +
+        `is registered here. Deploy the version of the application that registers version ${truth.version} of the table.`,
     );
   }
   const other = beside?.rows.shape;

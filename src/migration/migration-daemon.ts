@@ -21,7 +21,7 @@ import { ChunkWork } from './chunk-work.ts';
 import type { Step } from './chunk-work.ts';
 import { nextChunk } from './chunk.ts';
 import type { Chunk } from './chunk.ts';
-import { MigrationRates, nodesUsingOld } from './migration-status.ts';
+import { MigrationRates, usersOfOld } from './migration-status.ts';
 import { RowTranslation } from './row-translation.ts';
 import { hasUniqueIndex, uniqueProblems } from './unique-problems.ts';
 
@@ -45,6 +45,9 @@ const mostRows = 20_000;
  * whole for every chunk, however few rows it has.
  */
 const steadyRows = 8000;
+/** Turns in which others that look at the store in every turn have said which version they use. */
+const turnsToSay = 3;
+
 export class MigrationDaemon {
   readonly #options: MigrationDaemonOptions;
   readonly rates: MigrationRates = new MigrationRates();
@@ -54,6 +57,8 @@ export class MigrationDaemon {
   readonly #settled = new Map<string, string>();
   /** By table the tenth of the rows that was told of last. */
   readonly #told = new Map<string, number>();
+  /** By table since when this instance knows that it has switched, and in which migration. */
+  readonly #switched = new Map<string, { readonly birth: number; readonly sinceMs: number }>();
   readonly #chunks: ChunkWork;
 
   constructor(options: MigrationDaemonOptions) {
@@ -103,6 +108,11 @@ export class MigrationDaemon {
       });
     // Where many nodes learn of a migration in the same moment, not all of them are to write Block 0 in the next.
     if (this.#isUnknown) delays.push(untilNextSlot(nowMs, intervalMs) + (environment.random() * intervalMs) / 2);
+    for (const migration of this.#migrations) {
+      if (migration.phase !== 'switched' || migration.target?.retire !== 'unused') continue;
+      const patienceMs = this.#patienceMs(migration);
+      if (patienceMs > 0 && this.#mayWork(migration)) delays.push(patienceMs);
+    }
     return delays.length === 0 ? undefined : Math.min(...delays);
   }
 
@@ -121,13 +131,17 @@ export class MigrationDaemon {
 
   /** Whether this node can do something for a migration, for all that the view shows. */
   #hasWork(migration: StoredMigration): boolean {
-    const { engine, polling } = this.#options;
     const { table, phase } = migration;
-    if (phase !== 'building' && phase !== 'switched') return false;
-    if (this.#shapes(engine.view, migration) === undefined) return false;
-    if (polling === 'onDemand' && !this.#asked.has(table)) return false;
+    if ((phase !== 'building' && phase !== 'switched') || !this.#mayWork(migration)) return false;
     if (this.#settled.get(table) === this.#situation(migration)) return false;
-    return phase === 'building' || !this.#isInStep(migration) || this.#mayRetire(migration);
+    return phase === 'building' || !this.#isInStep(migration) || migration.target?.retire !== undefined;
+  }
+
+  /** Whether the work is for this node to do, whenever there is any. */
+  #mayWork(migration: StoredMigration): boolean {
+    const { engine, polling } = this.#options;
+    if (this.#shapes(engine.view, migration) === undefined) return false;
+    return polling !== 'onDemand' || this.#asked.has(migration.table);
   }
 
   /** What decides whether there is something to do. */
@@ -142,8 +156,20 @@ export class MigrationDaemon {
 
   #mayRetire(migration: StoredMigration): boolean {
     const { view, isRegistered } = this.#options.engine;
-    if (migration.phase !== 'switched' || migration.target?.keepOld !== false || !isRegistered) return false;
-    return nodesUsingOld(view.block0, migration).length === 0;
+    const retire = migration.target?.retire;
+    if (migration.phase !== 'switched' || retire === undefined) return false;
+    if (retire === 'asked') return true;
+    return isRegistered && usersOfOld(view.block0, migration).length === 0 && this.#patienceMs(migration) <= 0;
+  }
+
+  /** How long others are still given to say that they use the old version, where it is to go once nobody does. */
+  #patienceMs({ table, birth }: StoredMigration): number {
+    const { environment, intervalMs } = this.#options;
+    const nowMs = environment.monotonicMs();
+    const seen = this.#switched.get(table);
+    if (seen?.birth === birth) return seen.sinceMs + turnsToSay * intervalMs - nowMs;
+    this.#switched.set(table, { birth, sinceMs: nowMs });
+    return turnsToSay * intervalMs;
   }
 
   /** Both versions; undefined where this node has not registered the new one. */
@@ -164,13 +190,9 @@ export class MigrationDaemon {
     return new RowTranslation(from, beside, forward, registry.migrateFunction(migration.table, from.version));
   }
 
-  /** Whether this node has yet to say which version of some table it uses. */
+  /** Whether this instance has yet to say which version of some table it uses. */
   get #isUnknown(): boolean {
-    const { engine, nodeId } = this.#options;
-    if (!engine.isRegistered) return false;
-    return this.#migrations.some(({ table, users }) => {
-      return users.find((user) => user.nodeId === nodeId)?.version !== this.#ownVersion(table);
-    });
+    return this.#options.engine.mustSayVersions((table) => this.#ownVersion(table));
   }
 
   #ownVersion(table: string): number | null {
@@ -178,27 +200,14 @@ export class MigrationDaemon {
   }
 
   async #work(): Promise<void> {
-    if (this.#isUnknown) await this.#sayVersions();
+    if (this.#isUnknown) await this.sayVersions();
     for (const { table } of this.#migrations) await this.#chunks.repeat(() => this.#step(table));
   }
 
-  /** Says in Block 0 which versions this node uses. Nodes that are listed no more are forgotten. */
-  async #sayVersions(): Promise<void> {
-    const { engine, nodeId } = this.#options;
-    await engine.register.update((present) => {
-      if (!present.nodes.includes(nodeId)) return undefined;
-      let changed = false;
-      const migrations = present.migrations.map((migration) => {
-        const version = this.#ownVersion(migration.table);
-        const known = migration.users.find((user) => user.nodeId === nodeId);
-        if (known?.version === version) return migration;
-        changed = true;
-        const others = migration.users.filter((user) => user.nodeId !== nodeId && present.nodes.includes(user.nodeId));
-        return { ...migration, users: [...others, { nodeId, version }] };
-      });
-      return changed ? { ...changeableOf(present), migrations } : undefined;
-    }, engine.stopping);
-    engine.follower.advance(engine.register.current, []);
+  /** Says in Block 0 which versions this instance uses, if that is still to be said. */
+  async sayVersions(signal?: AbortSignal): Promise<void> {
+    if (!this.#isUnknown) return;
+    await this.#options.engine.sayVersions((table) => this.#ownVersion(table), signal);
   }
 
   /** The next chunk of a migration, as long as it is this node's turn. */
@@ -242,7 +251,7 @@ export class MigrationDaemon {
       if (migration === undefined || translation === undefined) return undefined;
       const built = Math.ceil(((migration.target?.rowsPerSecond ?? 1) * intervalMs) / 4000);
       const mayRetire = this.#mayRetire(migration);
-      const retirement = !mayRetire ? 'no' : (await isRetiring(view, migration)) ? 'now' : 'soon';
+      const retirement = (await isRetiring(view, migration)) ? 'now' : mayRetire ? 'soon' : 'no';
       return nextChunk(view, table, translation, { ...limits, built }, context, retirement);
     });
     return chunk ?? { table: undefined, rows: 0, built: 0, problems: [], phase: 'beside' };

@@ -1,6 +1,7 @@
 /** What `db.migrationStatus()` tells: how far a migration is, and what it waits for. */
+import { isOld } from '../cluster/version-users.ts';
 import type { Block0 } from '../format/block0.ts';
-import type { MigrationPhase, StoredMigration } from '../format/stored-migration.ts';
+import type { MigrationPhase, StoredMigration, VersionUser } from '../format/stored-migration.ts';
 import type { View } from '../table/view.ts';
 
 /** How far the migration of a table is, as `db.migrationStatus()` tells it. */
@@ -10,7 +11,7 @@ export interface MigrationStatus {
   /**
    * `none`: one version only. `beside`: instances write a newer version too, and nobody has asked for the rest of it.
    * `building`: the other rows are being made. `blocked`: some cannot be; the old version stays in force. `switched`: all are
-   * there, and the old version lives on while registered nodes use it.
+   * there, and the old version lives on until somebody asks for its end.
    */
   readonly state: 'none' | MigrationPhase;
   /** The version whose rows are the truth until it is retired; null if nothing is stored of the table. */
@@ -23,30 +24,56 @@ export interface MigrationStatus {
   readonly rowsTotal: number;
   /** Rows a second that were added of late, as this instance has seen it. */
   readonly rowsPerSecond: number;
-  /** What stands in the way, one sentence each: rows that cannot be migrated, nodes that still use the old version. */
+  /** What stands in the way, one sentence each: rows that cannot be migrated, instances that still use the old version. */
   readonly blockers: readonly string[];
+  /**
+   * Instances that are known to use the old version, or that died without having said that they stop. Replicas write nothing,
+   * and are not among them; neither is an instance that has not looked at the store since the migration began.
+   */
+  readonly users: readonly OldVersionUser[];
 }
 
-/** The nodes of a database that stand in the way of retiring the version that a migration comes from. */
-export function nodesUsingOld({ nodes }: Block0, { to, users }: StoredMigration): string[] {
-  const versions = new Map(users.map(({ nodeId, version }) => [nodeId, version]));
-  return nodes.flatMap((nodeId) => {
-    const version = versions.get(nodeId);
-    if (version === undefined) return [`Node ${nodeId} has not said yet which version it uses.`];
-    return version === null || version >= to ? [] : [`Node ${nodeId} uses version ${version}.`];
+/** An instance that uses a version of a table that another one is to replace. */
+export interface OldVersionUser {
+  /** Its node, which other instances may belong to as well. */
+  readonly nodeId: number;
+  /** The newest version that it has registered; null: it has not said yet which one. */
+  readonly version: number | null;
+  /** When it said so, by its own clock; null: not known. */
+  readonly since: Date | null;
+}
+
+/** The instances of a database that stand in the way of retiring the version that a migration comes from. */
+export function usersOfOld({ nodes }: Block0, migration: StoredMigration): OldVersionUser[] {
+  const { users } = migration;
+  const counts = ({ nodeId, instance }: VersionUser): boolean => instance !== undefined || nodes.includes(nodeId);
+  const old = users.filter((user) => isOld(migration, user.version) && counts(user));
+  const silent = nodes.filter((nodeId) => !users.some((user) => user.nodeId === nodeId));
+  return [
+    ...old.map(({ nodeId, version, sinceMs }) => ({ nodeId, version, since: sinceMs ? new Date(sinceMs) : null })),
+    ...silent.map((nodeId) => ({ nodeId, version: null, since: null })),
+  ];
+}
+
+/** One sentence for each. */
+export function describeUsers(users: readonly OldVersionUser[]): string[] {
+  return users.map(({ nodeId, version, since }) => {
+    if (version === null) return `Node ${nodeId} has not said yet which version it uses.`;
+    const from = since === null ? '' : ` since ${since.toISOString()}`;
+    return `An instance of node ${nodeId} uses version ${version}${from}.`;
   });
 }
 
 function blockersOf(block0: Block0, migration: StoredMigration): string[] {
-  const { phase, to, users, problems, target } = migration;
+  const { from, phase, to, users, problems, target } = migration;
   const blockers = problems.map(({ key, message }) => `Row ${key}: ${message}`);
   if (phase === 'beside') return [...blockers, `Nobody has called setTargetSchemaVersion() with version ${to}.`];
   if (phase === 'building' && !users.some(({ nodeId, version }) => version === to && block0.nodes.includes(nodeId))) {
     blockers.push(`No registered node is known to have registered version ${to}, whose code is needed.`);
   }
-  if (phase !== 'switched') return blockers;
-  if (target?.keepOld === true) return [...blockers, 'Option keepOld keeps the old version.'];
-  return [...blockers, ...nodesUsingOld(block0, migration)];
+  if (phase !== 'switched' || target?.retire === 'asked') return blockers;
+  if (target?.retire === undefined) blockers.push(`Version ${from} stays until finishMigration() is called.`);
+  return [...blockers, ...describeUsers(usersOfOld(block0, migration))];
 }
 
 /** The status of a table in a view. */
@@ -56,14 +83,25 @@ export function statusOf(view: View, table: string, rowsPerSecond: number): Migr
   const rowsTotal = truth?.tree.count ?? 0;
   const from = truth?.shape.version ?? null;
   if (beside === undefined) {
-    return { table, state: 'none', from, to: null, rowsDone: rowsTotal, rowsTotal, rowsPerSecond: 0, blockers: [] };
+    return {
+      table,
+      state: 'none',
+      from,
+      to: null,
+      rowsDone: rowsTotal,
+      rowsTotal,
+      rowsPerSecond: 0,
+      blockers: [],
+      users: [],
+    };
   }
   const { migration, rows } = beside;
   const to = rows.shape.version;
   const rowsDone = Math.min(rows.tree.count, rowsTotal);
   const state = migration?.phase ?? 'beside';
   const blockers = migration === undefined ? [] : blockersOf(view.block0, migration);
-  return { table, state, from, to, rowsDone, rowsTotal, rowsPerSecond, blockers };
+  const users = migration === undefined ? [] : usersOfOld(view.block0, migration);
+  return { table, state, from, to, rowsDone, rowsTotal, rowsPerSecond, blockers, users };
 }
 
 const windowMs = 60_000;

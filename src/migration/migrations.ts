@@ -15,7 +15,7 @@ import type { TreeBuild } from '../cluster/merge.ts';
 import { commitBlockName } from '../format/commit.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
-import type { MigrationTarget, StoredMigration } from '../format/stored-migration.ts';
+import type { MigrationPhase, MigrationProblem, MigrationTarget, StoredMigration } from '../format/stored-migration.ts';
 import { describeValue } from '../format/values.ts';
 import { changeableOf } from '../root/block0-register.ts';
 import { redefined } from '../table/registry.ts';
@@ -24,8 +24,8 @@ import { isRetiring } from '../table/retired-versions.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { View } from '../table/view.ts';
 import type { MigrationDaemon } from './migration-daemon.ts';
-import { statusOf } from './migration-status.ts';
-import type { MigrationStatus } from './migration-status.ts';
+import { describeUsers, statusOf, usersOfOld } from './migration-status.ts';
+import type { MigrationStatus, OldVersionUser } from './migration-status.ts';
 import { versionConflict } from './row-translation.ts';
 import { askedFor, cancelled } from './version-steps.ts';
 
@@ -34,10 +34,19 @@ export interface TargetOptions {
   /** Rows a second that a node makes at most. Default 50,000. */
   readonly rowsPerSecond?: number;
   /**
-   * Whether the old version stays once the new one is complete and no registered node uses the old one, until
-   * `setTargetSchemaVersion()` is called again without it. Default false.
+   * Whether the old version stays until `finishMigration()` is called. Without that it goes by itself, once the new version is
+   * complete and no instance is known to use the old one: replicas, and instances that have not looked at the store since the
+   * migration began, are not known of, and would lose it. Default true.
    */
   readonly keepOld?: boolean;
+  /** Gives the call up. */
+  readonly signal?: AbortSignal;
+}
+
+/** Options of `db.finishMigration()`. */
+export interface FinishOptions {
+  /** Whether the old version goes although instances are known to use it, or have died without a word. Default false. */
+  readonly force?: boolean;
   /** Gives the call up. */
   readonly signal?: AbortSignal;
 }
@@ -48,10 +57,14 @@ export interface MigrationsOptions {
   readonly engine: Engine;
   readonly registry: Registry;
   readonly daemon: MigrationDaemon;
+  readonly intervalMs: number;
 }
 
 /** Attempts at a step that other writes of Block 0 come before. */
 const maxAttempts = 40;
+
+/** Waits, of an eighth of an interval each, until rows that are said not to fit are believed not to. */
+const patientWaits = 32;
 
 /** The step is not to be taken any more: what it began with has changed. */
 class Outdated extends Error {}
@@ -200,11 +213,14 @@ export class Migrations {
     const { table, from, to, birth, phase } = known;
     const { engine, logger } = this.#options;
     let found = false;
+    // What is committed is not taken back by asking for something else.
+    const isGoing = await isRetiring(engine.view, known);
     await engine.register.update((present) => {
       const migration = present.migrations.find((other) => other.table === table && other.birth === birth);
       found = migration !== undefined;
       if (migration === undefined) return undefined;
-      const asked = askedFor(migration, target);
+      const isAsked = isGoing || migration.target?.retire === 'asked';
+      const asked = askedFor(migration, isAsked ? { ...target, retire: 'asked' } : target);
       if (JSON.stringify(asked) === JSON.stringify(migration)) return undefined;
       const migrations = present.migrations.map((other) => (other === migration ? asked : other));
       return { ...changeableOf(present), migrations };
@@ -252,6 +268,69 @@ export class Migrations {
     return done;
   }
 
+  /** Has the old version of a table go, and waits until it has gone. */
+  async finish(table: unknown, { force = false, signal }: FinishOptions): Promise<void> {
+    const { engine, environment, daemon, intervalMs } = this.#options;
+    const what = 'db.finishMigration()';
+    if (typeof force !== 'boolean') {
+      throw new InvalidOptionError('force', `Option force is ${describeValue(force)}; it must be true or false.`);
+    }
+    if (typeof table !== 'string') {
+      throw new InvalidOptionError('tableName', `A table is given by its name, not by ${describeValue(table)}.`);
+    }
+    await engine.withDeadline(what, signal, async ({ signal: inner }) => {
+      await engine.refresh(inner);
+      const { view } = engine;
+      const migration = view.beside(table)?.migration;
+      if (migration === undefined) {
+        if (view.beside(table) === undefined) return;
+        throw unfinished(table, 'beside');
+      }
+      this.#shapeOf(table, migration.to);
+      await daemon.sayVersions(inner);
+      // A node that has joined just now will say what it uses in its next turn.
+      const patience = force ? 0 : patientWaits;
+      for (let waits = 0; waits < patience && isSilent(engine.view, migration); waits++) {
+        await sleep(environment, Math.max(20, intervalMs / 8), inner);
+        await engine.refresh(inner);
+      }
+      await this.#askForEnd(migration, force, inner);
+      daemon.drive(table);
+      for (let waits = 0; ; waits++) {
+        const present = engine.view.beside(table)?.migration;
+        if (present?.birth !== migration.birth) return;
+        // What Block 0 says of rows may have been put right since.
+        if (present.problems.length > 0 && waits >= patientWaits) throw stuck(migration, present.problems);
+        if (engine.view.pending.length > 0) await engine.checkpoint(inner);
+        else await sleep(environment, Math.max(20, intervalMs / 8), inner);
+        await engine.refresh(inner);
+      }
+    });
+  }
+
+  /** Says in Block 0 that the old version is to go. */
+  async #askForEnd(known: StoredMigration, force: boolean, signal: AbortSignal): Promise<void> {
+    const { table, from, to, birth } = known;
+    const { engine, logger } = this.#options;
+    await engine.register.update((present) => {
+      const migration = present.migrations.find((other) => other.table === table && other.birth === birth);
+      if (migration === undefined) return undefined;
+      if (migration.phase !== 'switched') throw unfinished(table, migration.phase);
+      const { target } = migration;
+      if (target?.retire === 'asked') return undefined;
+      const users = usersOfOld(present, migration);
+      if (users.length > 0 && !force) throw stillUsed(migration, users);
+      const asked = {
+        ...migration,
+        target: { rowsPerSecond: 50_000, ...target, keepOld: true, retire: 'asked' },
+      } as const;
+      const migrations = present.migrations.map((other) => (other === migration ? asked : other));
+      return { ...changeableOf(present), migrations };
+    }, signal);
+    engine.follower.advance(engine.register.current, []);
+    logger.info(`Version ${from} of table ${table} is to be retired, since that was asked for`, { table, from, to });
+  }
+
   async status(table: unknown, signal: AbortSignal | undefined): Promise<MigrationStatus> {
     const { engine, daemon } = this.#options;
     if (typeof table !== 'string') {
@@ -271,7 +350,42 @@ function tooLate({ table, from, to }: StoredMigration): MigrationActiveError {
   );
 }
 
-function checkTarget({ rowsPerSecond = 50_000, keepOld = false }: TargetOptions): MigrationTarget {
+/** Whether the only ones who may use the old version are nodes that have not said so yet. */
+function isSilent(view: View, { table }: StoredMigration): boolean {
+  const migration = view.beside(table)?.migration;
+  if (migration === undefined) return false;
+  const users = usersOfOld(view.block0, migration);
+  return users.length > 0 && users.every(({ version }) => version === null);
+}
+
+function unfinished(table: string, phase: MigrationPhase): MigrationActiveError {
+  return new MigrationActiveError(
+    table,
+    `The migration of table '${table}' is in state '${phase}', and can be finished once it is 'switched': call ` +
+      'setTargetSchemaVersion(), and wait for that.',
+  );
+}
+
+function stillUsed({ table, from, to }: StoredMigration, users: readonly OldVersionUser[]): MigrationActiveError {
+  return new MigrationActiveError(
+    table,
+    `Version ${from} of table '${table}' may still be in use: ${describeUsers(users).join(' ')} Deploy what registers version ` +
+      `${to} there, and stop what does not. If they are gone without a word, call finishMigration() with { force: true }: ` +
+      `whoever then writes version ${from} is refused. Replicas, and instances that have not looked at the store since the ` +
+      'migration began, are not listed.',
+  );
+}
+
+function stuck({ table, from, to }: StoredMigration, problems: readonly MigrationProblem[]): MigrationActiveError {
+  const rows = problems.map(({ key, message }) => `Row ${key}: ${message}`).join(' ');
+  return new MigrationActiveError(
+    table,
+    `Version ${from} of table '${table}' goes once all rows are in line with version ${to}, and some cannot be: ${rows} Put ` +
+      'them right, and the rest follows by itself.',
+  );
+}
+
+function checkTarget({ rowsPerSecond = 50_000, keepOld = true }: TargetOptions): MigrationTarget {
   if (!Number.isSafeInteger(rowsPerSecond) || rowsPerSecond < 1) {
     const message = `Option rowsPerSecond is ${describeValue(rowsPerSecond)}; it must be an integer >= 1.`;
     throw new InvalidOptionError('rowsPerSecond', message);
@@ -279,5 +393,5 @@ function checkTarget({ rowsPerSecond = 50_000, keepOld = false }: TargetOptions)
   if (typeof keepOld !== 'boolean') {
     throw new InvalidOptionError('keepOld', `Option keepOld is ${describeValue(keepOld)}; it must be true or false.`);
   }
-  return { rowsPerSecond, keepOld };
+  return { rowsPerSecond, keepOld: true, ...(!keepOld && { retire: 'unused' }) };
 }

@@ -123,6 +123,11 @@ export class Registry {
     return this.#triggers.get(table) ?? noTriggers;
   }
 
+  /** The newest registered version of each table of the application. */
+  get newest(): Iterable<TableShape> {
+    return this.#shapes.values();
+  }
+
   shape(table: string): TableShape | undefined {
     return this.#shapes.get(table) ?? this.#system.get(table);
   }

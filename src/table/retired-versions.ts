@@ -73,13 +73,38 @@ export function isRetiring(view: View, migration: StoredMigration): Promise<bool
   return isGivenUp(view.table(shape.name), migration);
 }
 
-/** Refuses to write a version that is given up. Throws `InvalidSchemaError`. */
-export async function refuseRetired(view: View, { name, version }: TableShape): Promise<void> {
+/** The version that a table has gone to, where that of a shape is given up. */
+async function successorOf(view: View, { name, version }: TableShape): Promise<number | undefined> {
+  const truth = view.table(name)?.shape.version;
+  if (truth !== undefined && truth > version) return truth;
   const migration = view.beside(name)?.migration;
-  if (migration?.phase !== 'switched' || migration.from !== version || !(await isRetiring(view, migration))) return;
+  if (migration?.phase !== 'switched' || migration.from !== version) return undefined;
+  return (await isRetiring(view, migration)) ? migration.to : undefined;
+}
+
+/** Refuses to write a version that is given up. Throws `InvalidSchemaError`. */
+export async function refuseRetired(view: View, written: TableShape): Promise<void> {
+  const successor = await successorOf(view, written);
+  if (successor === undefined) return;
+  const { name, version } = written;
   throw new InvalidSchemaError(
     name,
-    `Table '${name}' has gone from version ${version} to version ${migration.to}, and version ${version} is retired. ` +
-      `Nothing was written: deploy what registers version ${migration.to}.`,
+    `Table '${name}' has gone from version ${version} to version ${successor}, and version ${version} is retired. ` +
+      `Nothing was written: deploy the version of the application that registers version ${successor} of the table.`,
   );
+}
+
+/** Refuses to open what has registered a version that is given up as its newest. Throws `InvalidSchemaError`. */
+export async function refuseRegistered(view: View, registered: Iterable<TableShape>): Promise<void> {
+  for (const one of registered) {
+    const successor = await successorOf(view, one);
+    if (successor === undefined) continue;
+    const { name, version } = one;
+    throw new InvalidSchemaError(
+      name,
+      `Version ${version} of table '${name}' is retired, and it is the newest that is registered here: the table has gone to ` +
+        `version ${successor}. Deploy the version of the application that registers version ${successor} of the table. To use ` +
+        "the other tables without it, set option retiredVersions to 'allow'.",
+    );
+  }
 }

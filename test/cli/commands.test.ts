@@ -338,6 +338,18 @@ describe('migrate', () => {
       { id: 1000, mayor: 'Ada' },
     ]);
     expect((await run(['verify', url])).status).toBe(0);
+    // The old version stays until somebody asks, and then those who use it are shown first.
+    const late = await open('migrated');
+    expect(await run(['migrate', url, 'cities', '--finish'])).toMatchObject({ status: 2 });
+    const used = await run(['migrate', url, 'cities', '--finish', '--yes']);
+    expect(used.status).not.toBe(0);
+    expect(used.messages).toMatch(/An instance of node \d+ uses version 1 since/);
+    expect((await run(['migrate', url, 'cities', '--json'])).output).toContain('"state":"switched"');
+    expect(await run(['migrate', url, 'cities', '--finish', '--cancel'])).toMatchObject({ status: 2 });
+    await late.stop();
+    const finished = await run(['migrate', url, 'cities', '--finish', '--yes', '--json']);
+    expect(finished.messages).toBe('');
+    expect(jsonLines(finished.output)[0]).toMatchObject({ state: 'none', from: 2 });
   });
 });
 

@@ -210,7 +210,7 @@ describe('a migration of the table', () => {
       expect(await nodes.findings(v2)).toEqual([]);
     }
     await nodes.run(v1.db.stop());
-    await nodes.pass(10_000);
+    await nodes.run(v2.db.finishMigration('sites'));
     expect(await nodes.run(v2.db.migrationStatus('sites'))).toMatchObject({ state: 'none' });
     expect(await nodes.find(v2, 'www.site7.org')).toEqual({ ids: ofSite(7), index: 'domain' });
     const mine = v2.db.query('sites').where('owned', '=', 'by me');
@@ -222,6 +222,7 @@ describe('a migration of the table', () => {
     await nodes.run(v3.db.setTargetSchemaVersion('sites', 3));
     await nodes.pass(3000);
     await nodes.run(v2.db.stop());
+    await nodes.run(v3.db.finishMigration('sites'));
     await nodes.pass(20_000);
     expect((await nodes.block0()).format).toBe(1);
     await nodes.run(v3.db.gc());

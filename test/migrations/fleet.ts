@@ -75,7 +75,7 @@ export class Fleet extends Cluster {
 
   /** Lets time pass until the migration is in a state. */
   async until(member: Member, state: MigrationStatus['state'], patienceMs = 600_000): Promise<MigrationStatus> {
-    for (let waitedMs = 0; waitedMs < patienceMs; waitedMs += intervalMs) {
+    for (let waitedMs = 0; waitedMs <= patienceMs; waitedMs += intervalMs) {
       const status = await this.status(member);
       if (status.state === state) return status;
       await this.advance(intervalMs);
@@ -83,9 +83,11 @@ export class Fleet extends Cluster {
     throw new Error(`the migration does not come to ${state}: ${JSON.stringify(await this.status(member))}`);
   }
 
-  /** Lets time pass until nothing of an old version is left. */
-  async untilRetired(member: Member): Promise<void> {
-    await this.until(member, 'none');
+  /** Has the old version go, once all is switched, and waits until nothing of it is left. `force`: some of its users died. */
+  async untilRetired(member: Member, force = false): Promise<void> {
+    if ((await this.status(member)).state !== 'none') await this.until(member, 'switched');
+    await this.run(member.db.finishMigration('users', { force }));
+    await this.until(member, 'none', 0);
   }
 
   /** What `db.verify()` finds wrong. */

@@ -22,8 +22,30 @@ function asNew({ id, name, age }: Row): Row {
   return { id, name, age, email: null, level: 3 };
 }
 
+/** The old version is given up by a commit, which waits to be merged until it is released. */
+async function givenUp(two: Member): Promise<{ readonly finished: Promise<void>; readonly release: () => void }> {
+  let puts = 0;
+  let release: () => void = () => undefined;
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  two.driver.onPut(
+    /block0$/,
+    async (pass) => {
+      // The first one asks for the end of the version.
+      if (++puts > 1) await released;
+      return pass();
+    },
+    Number.POSITIVE_INFINITY,
+  );
+  const finished = two.db.finishMigration('users', { force: true });
+  finished.catch(() => undefined);
+  await fleet.advance(5000);
+  return { finished, release };
+}
+
 describe('a migration', () => {
-  it('makes all rows, switches, and retires the old version once nobody uses it', async () => {
+  it('makes all rows, switches, and retires the old version once it is asked to', async () => {
     const one = await fleet.open(1, [users1]);
     await fleet.write(one, 'insert', people(0, 300));
     await fleet.run(one.db.checkpoint());
@@ -33,7 +55,10 @@ describe('a migration', () => {
     const switched = await fleet.until(two, 'switched');
     expect(switched).toMatchObject({ rowsDone: 300, rowsTotal: 300 });
     await fleet.advance(5000);
-    expect((await fleet.status(two)).blockers).toEqual(['Node 1 uses version 1.']);
+    expect((await fleet.status(two)).blockers).toEqual([
+      'Version 1 stays until finishMigration() is called.',
+      'An instance of node 1 uses version 1 since 2023-11-14T22:13:21.087Z.',
+    ]);
     expect(await fleet.findings(two)).toEqual([]);
     expect(await fleet.rows(two)).toEqual(people(0, 300).map(asNew));
     expect(await fleet.rows(one)).toEqual(people(0, 300));
@@ -45,37 +70,42 @@ describe('a migration', () => {
     const told = fleet.told(two);
     expect([told[0], ...told.slice(-2)]).toEqual([
       'The migration of table users from version 1 to version 2 has begun',
-      'Table users has switched from version 1 to version 2',
+      'Version 1 of table users is to be retired, since that was asked for',
       'Version 1 of table users is retired',
     ]);
-    expect(told.length).toBeLessThanOrEqual(3 + 10);
+    expect(told).toContain('Table users has switched from version 1 to version 2');
+    expect(told.length).toBeLessThanOrEqual(4 + 10);
     expect(told).toContain('The migration of table users to version 2 has made 150 of 300 rows');
   });
 
-  it('keeps the old version while option keepOld says so, and while somebody may use it', async () => {
+  it('keeps the old version unless it is told otherwise, and then while somebody is known to use it', async () => {
     const one = await fleet.open(1, [users1]);
     await fleet.write(one, 'insert', people(0, 20));
     await fleet.run(one.db.stop());
     const two = await fleet.open(2, [users2]);
-    await fleet.run(two.db.setTargetSchemaVersion('users', 2, { keepOld: true }));
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2));
     await fleet.until(two, 'switched');
     await fleet.advance(20_000);
     expect(await fleet.status(two)).toMatchObject({
       state: 'switched',
-      blockers: ['Option keepOld keeps the old version.'],
+      blockers: ['Version 1 stays until finishMigration() is called.'],
+      users: [],
     });
     // Somebody with the old version comes back, and what it writes is there for all.
     const again = await fleet.open(1, [users1]);
     await fleet.write(again, 'upsert', [{ id: 5, name: 'changed', age: 1, old: 'kept' }]);
     await fleet.advance(10_000);
     expect(await fleet.row(two, 5)).toEqual({ id: 5, name: 'changed', age: 1, email: null, level: 3 });
-    await fleet.run(two.db.setTargetSchemaVersion('users', 2));
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2, { keepOld: false }));
     await fleet.advance(20_000);
-    expect(await fleet.status(two)).toMatchObject({ state: 'switched', blockers: ['Node 1 uses version 1.'] });
+    const { state, blockers, users } = await fleet.status(two);
+    expect(state).toBe('switched');
+    expect(blockers).toEqual([expect.stringMatching(/^An instance of node 1 uses version 1 since 2023/)]);
+    expect(users).toEqual([{ nodeId: 1, version: 1, since: expect.any(Date) as Date }]);
     // One that knows nothing of the table stands in nobody's way.
     const third = await fleet.open(3, []);
     await fleet.run(again.db.stop());
-    await fleet.untilRetired(two);
+    await fleet.until(two, 'none');
     expect(await fleet.row(two, 5)).toMatchObject({ name: 'changed' });
     await fleet.run(third.db.checkpoint());
     expect(await fleet.findings(two)).toEqual([]);
@@ -136,17 +166,16 @@ describe('a migration', () => {
     await fleet.run(two.db.setTargetSchemaVersion('users', 2, { keepOld: true }));
     await fleet.until(two, 'switched');
     await fleet.write(one, 'insert', people(10, 11));
-    await fleet.run(two.db.setTargetSchemaVersion('users', 2));
-    await fleet.advance(5000);
+    const { finished, release } = await givenUp(two);
     // The version is given up by now, and nothing of that is merged.
     expect((await fleet.block0()).tables.map(({ name }) => name)).toEqual(['users']);
     const late = await fleet.failure(fleet.write(one, 'insert', people(11, 12)));
     expect(late).toMatchObject({ code: 'INVALID_SCHEMA' });
     expect(late.message).toMatch(/version 1 is retired. Nothing was written/);
-    const cancelled = await fleet.failure(two.db.cancelMigration('users'));
+    const cancelled = await fleet.failure(one.db.cancelMigration('users'));
     expect(cancelled).toMatchObject({ code: 'MIGRATION_ACTIVE' });
-    await fleet.run(two.db.checkpoint());
-    await fleet.untilRetired(two);
+    release();
+    await fleet.run(finished);
     expect(await fleet.rows(two)).toEqual(people(0, 11).map(asNew));
     const later = await fleet.failure(fleet.write(one, 'insert', people(12, 13)));
     expect(later).toMatchObject({ code: 'INVALID_SCHEMA' });
@@ -289,7 +318,7 @@ describe('a row that cannot be migrated', () => {
     const one = await fleet.open(1, [users1]);
     await fleet.write(one, 'insert', people(0, 30));
     const two = await fleet.open(2, [strict]);
-    await fleet.run(two.db.setTargetSchemaVersion('users', 2));
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2, { keepOld: false }));
     await fleet.until(two, 'switched');
     await fleet.write(one, 'upsert', [
       { id: 3, name: 'bad luck', age: 1, old: '' },
@@ -318,16 +347,15 @@ describe('a row that cannot be migrated', () => {
     await fleet.run(two.db.setTargetSchemaVersion('users', 2, { keepOld: true }));
     await fleet.until(two, 'switched');
     await fleet.write(one, 'upsert', [{ id: 3, name: 'bad luck', age: 1, old: '' }]);
-    await fleet.run(two.db.setTargetSchemaVersion('users', 2));
-    await fleet.advance(5000);
+    const { finished, release } = await givenUp(two);
     expect(await fleet.failure(fleet.write(one, 'insert', people(40, 41)))).toMatchObject({ code: 'INVALID_SCHEMA' });
-    await fleet.run(two.db.checkpoint());
-    await fleet.advance(20_000);
+    release();
+    expect(await fleet.failure(finished)).toMatchObject({ code: 'MIGRATION_ACTIVE' });
     const blockers = ['Row 3: `migrate` of version 2 threw: a bad name.'];
     expect(await fleet.status(two)).toMatchObject({ state: 'switched', blockers });
     await fleet.write(two, 'upsert', [{ id: 3, name: 'good', age: 2, email: 'e', level: 1 }]);
     await fleet.run(two.db.checkpoint());
-    await fleet.untilRetired(two);
+    await fleet.until(two, 'none');
     expect(await fleet.rows(two)).toHaveLength(30);
     expect(await fleet.findings(two)).toEqual([]);
   });

@@ -37,7 +37,7 @@ export const clusterMutants: readonly Mutant[] = [
     edits: [
       {
         file: membership,
-        find: '    if (!this.isRegistered && !this.#mayJoin) return;\n',
+        find: '    if (!isThere(register.current.block0) && !this.#mayJoin) return;\n',
         replace: '    if (!this.isRegistered || true) return;\n',
       },
     ],

@@ -198,11 +198,51 @@ export const migrationMutants: readonly Mutant[] = [
     edits: [
       {
         file: daemon,
-        find: "const retirement = !mayRetire ? 'no' : (await isRetiring(view, migration)) ? 'now' : 'soon';",
+        find: "const retirement = (await isRetiring(view, migration)) ? 'now' : mayRetire ? 'soon' : 'no';",
         replace: "const retirement = mayRetire ? 'now' : 'no';",
       },
     ],
     tests: ['test/migrations/phases.test.ts'],
+  },
+  {
+    name: 'migration: the old version goes although nobody has asked for that',
+    edits: [
+      {
+        file: daemon,
+        find: `    if (migration.phase !== 'switched' || retire === undefined) return false;
+    if (retire === 'asked') return true;`,
+        replace: `    if (migration.phase !== 'switched') return false;
+    if (retire === 'asked') return true;`,
+      },
+      {
+        file: daemon,
+        find: '!this.#isInStep(migration) || migration.target?.retire !== undefined;',
+        replace: '!this.#isInStep(migration) || this.#mayRetire(migration);',
+      },
+    ],
+    tests: ['test/migrations/phases.test.ts', 'test/migrations/retirement.test.ts'],
+  },
+  {
+    name: 'migration: who uses a version is known of nodes, not of instances',
+    edits: [
+      {
+        file: 'src/cluster/version-users.ts',
+        find: '    return isOld(migration, user.version) || user.nodeId !== nodeId;',
+        replace: '    return user.nodeId !== nodeId;',
+      },
+    ],
+    tests: ['test/migrations/retirement.test.ts'],
+  },
+  {
+    name: 'migration: an instance with a retired version starts',
+    edits: [
+      {
+        file: 'src/table/retired-versions.ts',
+        find: '  for (const one of registered) {',
+        replace: '  for (const one of [...registered].slice(1)) {',
+      },
+    ],
+    tests: ['test/migrations/retirement.test.ts'],
   },
   {
     name: 'migration: gc does not know of the version beside the truth',

@@ -85,11 +85,11 @@ class Rollout {
       return () => performance.now() < untilMs;
     };
     await this.#torment(goes(partMs));
-    await this.#ask(rowsPerSecond, true);
+    await this.#ask(rowsPerSecond);
     await this.#torment(goes(partMs));
     await this.#cancel();
     await this.#torment(goes(partMs / 2));
-    await this.#ask(10 * rowsPerSecond, true);
+    await this.#ask(10 * rowsPerSecond);
     const isBuilt = this.#isSeen('switched');
     await this.#torment(() => !isBuilt(), 3000);
     await this.#torment(goes(partMs / 2));
@@ -185,10 +185,9 @@ class Rollout {
     return () => this.#told.states.slice(from).some((told) => told.state === state);
   }
 
-  /** `keepOld`: killed processes of the old version are to find it when they come back. */
-  async #ask(rowsPerSecond: number, keepOld: boolean): Promise<void> {
+  async #ask(rowsPerSecond: number): Promise<void> {
     if (this.#isOver) return;
-    await this.#persistently(2, (db) => db.setTargetSchemaVersion('items', 2, { rowsPerSecond, keepOld }));
+    await this.#persistently(2, (db) => db.setTargetSchemaVersion('items', 2, { rowsPerSecond }));
     this.#note('asked for version 2');
   }
 
@@ -252,7 +251,12 @@ class Rollout {
       lane.start(2);
       await sleep(ms / 4);
     }
-    await this.#ask(10_000, false);
+    await this.#ask(10_000);
+    // What was killed has not said that it is gone.
+    await this.#persistently(2, async (db) => {
+      while ((await db.migrationStatus('items')).state === 'building') await sleep(50);
+      await db.finishMigration('items', { force: true });
+    });
     const isRetired = this.#isSeen('none');
     const untilMs = performance.now() + patienceMs;
     while (!isRetired() && !this.#isOver) {

@@ -71,6 +71,7 @@ export class Caretaker {
         logLevel: 'silent',
         // Who has the function, and may write, has work to do.
         ...(functionVersion === undefined ? {} : { role: 'replica' as const }),
+        retiredVersions: 'allow',
       },
       environment,
     );

@@ -308,8 +308,31 @@ function encryptedOf(seed: number): boolean {
   return seed >= firstWithFunctions && new SeededRandom(`encryption ${seed}`).chance(0.25);
 }
 
+/**
+ * Where versions are side by side, two nodes have one id, and one looks at the store on demand and hardly ever merges, beside
+ * one that merges whatever there is: nobody's silence is to be taken for the end of a version.
+ */
+function mixedCompany(config: SimConfig): SimConfig {
+  const { nodeIds, habits, migrationChance } = config;
+  if (migrationChance === 0) return config;
+  const [first = 0, ...others] = nodeIds;
+  const last = Math.max(1, others.length);
+  const eager: Habits = { ...habits[0], polling: 'interval', mergePolicy: {} };
+  const quiet = { polling: 'onDemand', mergePolicy: { minCommits: 20, maxWaitMs: 3_600_000 } } as const;
+  const { nodes: _, asksForNodes: __, ...rest } = habits[last] ?? eager;
+  return {
+    ...config,
+    nodeIds: [first, ...others.slice(0, last - 1), first],
+    habits: [eager, ...habits.slice(1, last), { ...rest, ...quiet }],
+  };
+}
+
 /** The configuration of a seed, but for what is set otherwise. */
 export function configOf(seed: number, overrides: SimOverrides = {}): SimConfig {
+  return mixedCompany(chosenConfig(seed, overrides));
+}
+
+function chosenConfig(seed: number, overrides: SimOverrides): SimConfig {
   const random = new SeededRandom(`configuration ${seed}`);
   const chosen = random.pick([zombies, zombies, garbage, garbage, staged, mixed, mixed, mixed])(random);
   const migrations = { ...migrationsOf(seed), ...overrides };

@@ -98,6 +98,7 @@ export class SimNode {
       ...storageOptions(config.encrypted, new SeededRandom(`${seed} storage`)),
       polling,
       mergePolicy,
+      retiredVersions: new SeededRandom(`${seed} retired`).pick(['refuse', 'allow'] as const),
       ...(history === undefined ? {} : { history }),
       ...(nodes === undefined ? {} : { nodes: asksForNodes ? () => this.#nodesFor(nodes) : nodes }),
       dbPrefix: prefix,
@@ -151,6 +152,7 @@ export class SimNode {
   kill(): void {
     if (this.isDead) return;
     this.#world.trace.add(this.name, 'dies');
+    this.#world.ledger.versions?.ended(this.name);
     this.environment.freeze();
     this.#die();
   }
@@ -191,10 +193,12 @@ export class SimNode {
       const { tail } = ledger;
       const floor = ledger.block0?.logFloor ?? 0;
       const applied = ledger.block0?.appliedSeq ?? 0;
+      const { block0 } = ledger;
       try {
         await this.db.start();
       } catch (error) {
         this.#expect('start', error);
+        if (this.#versions?.isTooLate(error) === true) return;
         await this.#sleep(100);
         continue;
       }
@@ -204,6 +208,8 @@ export class SimNode {
       this.#reader.promised(trimmed ? applied : tail);
       this.#freshFromMs = trimmed ? calledMs + 2 * config.intervalMs : 0;
       this.#started = true;
+      if (this.#versions !== undefined && !this.isDead)
+        ledger.versions?.started(this.name, this.#versions.version, block0);
       trace.add(this.name, 'started');
       return;
     }
@@ -531,6 +537,7 @@ export class SimNode {
 
   async #stop(): Promise<void> {
     this.#started = false;
+    this.#world.ledger.versions?.ended(this.name);
     this.#snapshots.letGo();
     try {
       await this.db.stop();
@@ -565,6 +572,7 @@ export class SimNode {
   async finish(): Promise<void> {
     const { ledger, judge } = this.#world;
     if (!this.#started) await this.start();
+    if (!this.#started) return;
     let refreshed = ledger.state;
     let { tail } = ledger;
     for (let tries = 1; ; tries++) {

@@ -42,6 +42,16 @@ async function isAt(db: Database, version: number): Promise<boolean> {
   return state === 'none' && from === version;
 }
 
+/** Whatever died without a word is gone. What cannot be migrated is seen in the status. */
+async function finish({ ledger }: World, db: Database, version: number): Promise<void> {
+  ledger.versions?.tellToRetire(version, true);
+  try {
+    await db.finishMigration(people, { force: true });
+  } catch (error) {
+    if (!(error instanceof StoreDbError) || error.code !== 'MIGRATION_ACTIVE') throw error;
+  }
+}
+
 /** Has the table go to a version by an instance that is alone with it. */
 async function migrateTo(world: World, db: Database, version: number, random: SeededRandom): Promise<void> {
   const { root, judge } = world;
@@ -53,6 +63,7 @@ async function migrateTo(world: World, db: Database, version: number, random: Se
       const status = JSON.stringify(await db.migrationStatus(people));
       return judge.fail('liveness', `With only version ${version} left the migration does not end: ${status}`);
     }
+    if ((await db.migrationStatus(people)).state === 'switched') await finish(world, db, version);
     isBlocked = (await db.migrationStatus(people)).blockers.some((blocker) => blocker.startsWith('Row '));
     if (isBlocked) {
       await deleteBroken(world, db, version);

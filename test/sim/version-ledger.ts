@@ -57,10 +57,38 @@ export class VersionLedger {
   retired = 0;
   cancelled = 0;
 
+  /** By the new version whether the old one may go although instances use it. */
+  readonly #told = new Map<number, boolean>();
+  /** Running instances that use an old version, and in which migration. */
+  readonly #using = new Map<string, number>();
+
   constructor(judge: Judge, objects: Objects, custom: boolean) {
     this.#judge = judge;
     this.#objects = objects;
     this.#custom = custom;
+  }
+
+  /** Somebody asks that the version before this one goes: by force, or once nobody is known to use it. */
+  tellToRetire(to: number, force: boolean): void {
+    this.#told.set(to, force || this.#told.get(to) === true);
+  }
+
+  /** An instance has started, and has said by then that it uses an old version, if Block 0 had a migration before. */
+  started(name: string, version: number, block0: Block0 | undefined): void {
+    const migration = block0?.migrations.find(({ table }) => table === people);
+    if (migration !== undefined && version < migration.to) this.#using.set(name, migration.birth);
+  }
+
+  /** It stops, or is dead. */
+  ended(name: string): void {
+    this.#using.delete(name);
+  }
+
+  #checkToldToRetire({ birth, from, to }: Block0['migrations'][number]): void {
+    const told = this.#told.get(to);
+    if (told === undefined) this.#fail(`Version ${from} is retired, and nobody has asked for that`);
+    const losing = [...this.#using].filter(([, used]) => used === birth).map(([name]) => name);
+    if (told !== true && losing.length > 0) this.#fail(`Version ${from} is retired, and ${losing.join(', ')} uses it`);
   }
 
   #fail(what: string): void {
@@ -228,6 +256,7 @@ export class VersionLedger {
       return (state) => this.#changed(state, old.from, (entry) => entry.truth);
     }
     this.retired++;
+    this.#checkToldToRetire(old);
     return (state) => {
       return this.#changed(state, old.to, (entry, key) => {
         if (entry.version !== undefined && entry.version !== old.to)

@@ -123,6 +123,13 @@ export class VersionUser {
     return this.chance() ? { table: this.table, key: random.integer(1, world.config.scale.keys) } : undefined;
   }
 
+  /** Whether the instance could not start since its version is retired: the application is to be deployed anew then. */
+  isTooLate(error: unknown): boolean {
+    if (!(error instanceof StoreDbError) || error.code !== 'INVALID_SCHEMA') return false;
+    this.isDone = true;
+    return true;
+  }
+
   /** Whether an error is one that versions explain. */
   explains(error: unknown): boolean {
     const { world } = this.#options;
@@ -143,11 +150,23 @@ export class VersionUser {
     const truth = this.#ledger.truth(world.ledger.state);
     // One that nobody writes is not asked for either; to ask for the version in force is to go back to it.
     if (truth === undefined ? this.version > 1 : this.version <= truth && random.chance(0.7)) return;
-    const keepOld = random.chance(0.3);
+    const { world: of } = this.#options;
+    const beside = this.#ledger.beside(of.ledger.state, of.ledger.block0);
+    if (beside === this.version && random.chance(0.3)) return this.#finish();
+    const keepOld = random.chance(0.7);
+    if (!keepOld) this.#ledger.tellToRetire(this.version, false);
     const rowsPerSecond = random.pick([5, 10, 100, 50_000]);
     await this.#call(`target ${this.version}`, () =>
       db.setTargetSchemaVersion(people, this.version, { keepOld, rowsPerSecond }),
     );
+  }
+
+  /** Asks for the end of the old version, as a person would who was told of those that use it. */
+  async #finish(): Promise<void> {
+    const { db, random } = this.#options;
+    const force = random.chance(0.4);
+    this.#ledger.tellToRetire(this.version, force);
+    await this.#call(`finish ${this.version}${force ? ' by force' : ''}`, () => db.finishMigration(people, { force }));
   }
 
   async #status(): Promise<void> {

@@ -96,6 +96,7 @@ describe('a version with a unique index', () => {
     await fleet.run(two.db.refresh());
     expect(await fleet.run(two.db.query('users').where('email', '=', 'user 5').count())).toBe(2);
     await fleet.run(one.db.stop());
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2, { keepOld: false }));
     for (let i = 0; i < 20; i++) await fleet.advance(1000);
     const status = await fleet.status(two);
     expect(status).toMatchObject({ state: 'switched', from: 1 });

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { describeUsers } from '../../migration/migration-status.ts';
 import type { MigrationStatus } from '../../migration/migration-status.ts';
 import { command, databasePositional, tablePositional } from '../command.ts';
 import type { Command, Session } from '../command.ts';
@@ -12,6 +13,11 @@ import { printFacts } from '../text-table.ts';
 import type { Terminal } from '../terminal.ts';
 
 const pollMs = 250;
+
+interface FinishFlags {
+  readonly yes: boolean;
+  readonly force: boolean;
+}
 
 function print(terminal: Terminal, status: MigrationStatus): void {
   if (terminal.json) {
@@ -38,6 +44,22 @@ async function untilDone({ terminal, signal }: Session, { db }: OpenDatabase, ta
   }
 }
 
+/** Has the old version go, after everybody who may use it was shown. False: it is not to go. */
+async function finish(session: Session, { db }: OpenDatabase, table: string, options: FinishFlags): Promise<boolean> {
+  const { terminal, signal } = session;
+  const { state, from, users } = await db.migrationStatus(table, { signal });
+  if (state === 'none') return true;
+  for (const line of describeUsers(users)) terminal.tell(line);
+  const who = users.length === 0 ? 'No instance is known to use it' : `${formatCount(users.length)} may still use it`;
+  const question =
+    `Retire version ${from} of ${table}? ${who}; replicas, and instances that have not looked at the store since the ` +
+    'migration began, are not known. Whatever uses it is refused from then on, and there is no way back.';
+  if (!(await confirmed(session, question, options.yes))) return false;
+  // Who was asked has seen them.
+  await db.finishMigration(table, { signal, force: options.force || !options.yes });
+  return true;
+}
+
 /** `migrate`: brings a table to another version of its schema. */
 export const migrate: Command = command({
   name: 'migrate',
@@ -46,30 +68,40 @@ export const migrate: Command = command({
   options: {
     to: { type: 'string', describe: 'File with the schema of the new version as JSON; without it, the status is told' },
     cancel: { type: 'boolean', default: false, describe: 'Go back to the old version' },
+    finish: { type: 'boolean', default: false, describe: 'Retire the old version, after showing who may still use it' },
+    force: { type: 'boolean', default: false, describe: 'With --finish and --yes: also while instances may use it' },
     ...yesOption,
   },
   examples: [
     ['migrate file:./data cities --to cities-v2.json', 'rows are made as registerSchema() without migrate does'],
+    ['migrate file:./data cities --finish', 'the old version goes, and whatever still uses it is refused'],
   ],
-  run: async (session, { database, table, to, cancel, yes }) => {
+  run: async (session, { database, table, to, cancel, finish: finishes, force, yes }) => {
     const { terminal, signal } = session;
-    if (to !== undefined && cancel) throw new UsageError('--to and --cancel ask for opposite things.');
+    const asked = Object.entries({ to: to !== undefined, cancel, finish: finishes }).filter(([, is]) => is);
+    if (asked.length > 1) {
+      throw new UsageError(`${asked.map(([name]) => `--${name}`).join(' and ')} ask for different things: say one.`);
+    }
     const schema = to === undefined ? undefined : await readSchemaFile(to);
     if (schema !== undefined && schema.name !== table) {
       throw new UsageError(`The schema in ${to as string} is of table ${schema.name}, not of ${table}.`);
     }
-    await using opened = await session.open(database, schema === undefined && !cancel ? 'replica' : 'writer');
+    await using opened = await session.open(
+      database,
+      schema === undefined && !cancel && !finishes ? 'replica' : 'writer',
+    );
     opened.table(table);
     if (cancel) {
       if (!(await confirmed(session, `Go back to the old version of ${table}?`, yes))) return ExitCode.interrupted;
       await opened.db.cancelMigration(table, { signal });
     }
+    if (finishes && !(await finish(session, opened, table, { yes, force }))) return ExitCode.interrupted;
     if (schema === undefined) {
       print(terminal, await opened.db.migrationStatus(table, { signal }));
       return ExitCode.done;
     }
     opened.db.registerSchema(schema);
-    const question = `Bring ${table} to version ${schema.version}? It can be cancelled until the old version is retired.`;
+    const question = `Bring ${table} to version ${schema.version}? It can be cancelled until --finish retires the old version.`;
     if (!(await confirmed(session, question, yes))) return ExitCode.interrupted;
     await opened.db.setTargetSchemaVersion(table, schema.version);
     const status = await untilDone(session, opened, table);
