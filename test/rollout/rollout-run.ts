@@ -123,7 +123,8 @@ class Rollout {
   async #withDatabase<T>(version: Version, call: (db: Database) => Promise<T>): Promise<T> {
     const { store, dbPrefix } = this.#options;
     const base = { ...databaseOptions, dbPrefix, nodeId: 200, driver: openStore(store) };
-    const db = StoreDb({ ...base, writeForwardInterval: 60_000 });
+    // It goes on writing fences with the version that is retired in the end.
+    const db = StoreDb({ ...base, writeForwardInterval: 60_000, retiredVersions: 'allow' });
     for (const schema of [schemaOf(version), fences]) db.registerSchema(schema);
     await db.start();
     try {
