@@ -1,5 +1,6 @@
 /** Collects garbage from time to time. */
 import type { Environment, Timer } from '../base/env.ts';
+import { FailureLog } from '../base/failure-log.ts';
 import type { Logger } from '../base/logger.ts';
 
 export interface GcScheduleOptions {
@@ -13,11 +14,13 @@ export interface GcScheduleOptions {
 
 export class GcSchedule {
   readonly #options: GcScheduleOptions;
+  readonly #failures: FailureLog;
   #timer: Timer | undefined;
   #stopped = false;
 
   constructor(options: GcScheduleOptions) {
     this.#options = options;
+    this.#failures = new FailureLog(options.logger, options.environment);
     this.#wait();
   }
 
@@ -34,12 +37,14 @@ export class GcSchedule {
   }
 
   async #run(): Promise<void> {
-    const { isDue, collect, logger } = this.#options;
+    const { isDue, collect } = this.#options;
     try {
-      if (isDue()) await collect();
+      if (isDue()) {
+        await collect();
+        this.#failures.worked('Collecting garbage');
+      }
     } catch (error) {
-      if (!this.#stopped)
-        logger.warn(`Collecting garbage failed and will be tried again: ${(error as Error).message}`, { error });
+      if (!this.#stopped) this.#failures.failed('Collecting garbage', error);
     }
     if (!this.#stopped) this.#wait();
   }

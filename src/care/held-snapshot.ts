@@ -2,6 +2,7 @@
 import { Deadline } from '../base/deadline.ts';
 import type { Environment, Timer } from '../base/env.ts';
 import { SnapshotExpiredError } from '../base/errors.ts';
+import { FailureLog } from '../base/failure-log.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Pins } from '../cluster/pins.ts';
 import type { StoredSnapshot } from '../format/block0.ts';
@@ -21,12 +22,14 @@ export class HeldSnapshot {
   readonly pin: StoredSnapshot;
   readonly view: View;
   readonly #options: HeldSnapshotOptions;
+  readonly #failures: FailureLog;
   #timer: Timer | undefined;
   #renewing: Promise<void> | undefined;
   #ended: 'released' | 'expired' | undefined;
 
   constructor(options: HeldSnapshotOptions) {
     this.#options = options;
+    this.#failures = new FailureLog(options.logger, options.environment);
     this.pin = options.pin;
     this.view = options.view;
     this.#schedule(options.timeToLiveMs / 3);
@@ -60,16 +63,17 @@ export class HeldSnapshot {
   }
 
   async #renew(): Promise<void> {
-    const { environment, pins, logger, timeToLiveMs } = this.#options;
+    const { environment, pins, timeToLiveMs } = this.#options;
     // A store that does not answer must not cost the time in which another attempt would do.
     const deadline = new Deadline(environment, 'Renewing a snapshot', timeToLiveMs / 3);
     try {
       const isHeld = await pins.renew(this.pin.id, timeToLiveMs, deadline.signal);
       if (this.#ended !== undefined) return;
+      this.#failures.worked('Renewing a snapshot');
       if (isHeld) this.#schedule(timeToLiveMs / 3);
       else this.#end('expired');
     } catch (error) {
-      logger.warn(`Renewing a snapshot failed and will be tried again: ${(error as Error).message}`, { error });
+      this.#failures.failed('Renewing a snapshot', error);
       if (this.#ended === undefined) this.#schedule(timeToLiveMs / 12);
     } finally {
       deadline.clear();

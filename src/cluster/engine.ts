@@ -17,6 +17,7 @@ import {
   StorageError,
 } from '../base/errors.ts';
 import type { Block0, StoredSnapshot } from '../format/block0.ts';
+import { FailureLog } from '../base/failure-log.ts';
 import { CommitLog } from '../log/commit-log.ts';
 import type { SecondCache } from '../memory/second-cache.ts';
 import type { OwnWrites } from '../storage/own-writes.ts';
@@ -90,6 +91,7 @@ export class Engine implements TurnHost {
   readonly #freshness: Freshness;
   readonly #turns: Turns;
   readonly #leftovers: Leftovers;
+  readonly #failures: FailureLog;
   readonly #stopping = newAbortController();
   /** What else is under way. */
   readonly #work = new Set<Promise<unknown>>();
@@ -97,6 +99,7 @@ export class Engine implements TurnHost {
   constructor(options: EngineOptions) {
     const { environment, driver, prefix, logger, nodeId, maxMemoryBytes, blockSizeBytes } = options;
     this.#options = options;
+    this.#failures = new FailureLog(logger, environment);
     const { pool, second, reader } = makeBlockMemory(options, () => this.follower.pendingBytes);
     this.pool = pool;
     this.#second = second;
@@ -433,6 +436,7 @@ export class Engine implements TurnHost {
   async #mergeQuietly(): Promise<void> {
     try {
       await this.merge();
+      this.worked('Merging');
     } catch (error) {
       this.report('Merging', error);
     }
@@ -453,7 +457,12 @@ export class Engine implements TurnHost {
     // What was replaced stays so until the database is opened again.
     const isFinal = this.register.isReplaced;
     if (isFinal) this.#turns.stop();
-    const text = isFinal ? message : `${what} failed and will be tried again: ${message}`;
-    this.#options.logger[isFinal || error instanceof CorruptionError ? 'error' : 'warn'](text, { error });
+    if (isFinal) this.#options.logger.error(message, { error });
+    else this.#failures.failed(what, error, error instanceof CorruptionError ? 'error' : 'warn');
+  }
+
+  /** What had been reported may be well again. */
+  worked(what: string): void {
+    this.#failures.worked(what);
   }
 }

@@ -62,6 +62,7 @@ export class LogFeed {
       if (next !== undefined) return next;
       try {
         await this.#step();
+        engine.worked('Following the log');
       } catch (error) {
         this.#signal.throwIfAborted();
         if (!mayPass(error)) throw error;

@@ -12,6 +12,8 @@ import type { Polling } from './polling.ts';
 import type { Role } from './role.ts';
 import { Rotation } from './rotation.ts';
 
+const turnName = 'A turn of the write-forward loop';
+
 /** What turns need of the engine. */
 export interface TurnHost {
   readonly view: View;
@@ -29,6 +31,7 @@ export interface TurnHost {
   /** Has Block 0 list it. */
   join(): Promise<void>;
   report(what: string, error: unknown): void;
+  worked(what: string): void;
 }
 
 export interface TurnOptions {
@@ -181,17 +184,22 @@ export class Turns {
 
   /** One turn. */
   async #take(): Promise<void> {
-    const startedMs = this.#options.environment.now();
     try {
-      const isAlone = this.#isAlone;
-      if (!isAlone) await this.#look();
-      if (this.#options.role === 'replica') return;
-      if (await this.#mergeInTurn(startedMs)) return;
-      if (isAlone) await this.#look();
-      if (!this.#host.isRegistered) await this.#host.join();
+      await this.#takeSteps();
+      this.#host.worked(turnName);
     } catch (error) {
-      this.#host.report('A turn of the write-forward loop', error);
+      this.#host.report(turnName, error);
     }
+  }
+
+  async #takeSteps(): Promise<void> {
+    const startedMs = this.#options.environment.now();
+    const isAlone = this.#isAlone;
+    if (!isAlone) await this.#look();
+    if (this.#options.role === 'replica') return;
+    if (await this.#mergeInTurn(startedMs)) return;
+    if (isAlone) await this.#look();
+    if (!this.#host.isRegistered) await this.#host.join();
   }
 
   /** Merges if something is due and it is this node's turn. */
