@@ -23,6 +23,7 @@ import type { Registry } from '../table/registry.ts';
 import { isRetiring } from '../table/retired-versions.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { View } from '../table/view.ts';
+import { fieldChanges } from './field-changes.ts';
 import type { MigrationDaemon } from './migration-daemon.ts';
 import { describeUsers, statusOf, usersOfOld } from './migration-status.ts';
 import type { MigrationStatus, OldVersionUser } from './migration-status.ts';
@@ -157,11 +158,26 @@ export class Migrations {
         'register that definition as a new, higher version.';
       throw new InvalidOptionError('version', message);
     }
+    if (truth !== undefined) this.#tellFieldChanges(truth, shape);
     await this.#begin(shape, signal);
     await engine.checkpoint(signal);
     const begun = engine.view.beside(shape.name);
     const isAsked = begun?.migration !== undefined && begun.rows.shape.canonical === shape.canonical;
     return isAsked ? this.#ask(begun.migration, target, signal) : false;
+  }
+
+  /** Names what is lost before the work begins, where this instance has no function that makes the rows. */
+  #tellFieldChanges(from: TableShape, to: TableShape): void {
+    const { logger, registry } = this.#options;
+    if (registry.migrateFunction(to.name, to.version) !== undefined) return;
+    const { lines, loses } = fieldChanges(from.schema.fields, to.schema.fields);
+    if (!loses) return;
+    const versions = `version ${from.version} to version ${to.version}`;
+    logger.warn(`Table ${to.name} goes from ${versions} without a migrate function. ${lines.join(' ')}`, {
+      table: to.name,
+      from: from.version,
+      to: to.version,
+    });
   }
 
   /** Has the table be, with no rows, by a commit: so it is certainly before or after what others write first. */

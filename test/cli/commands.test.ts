@@ -323,9 +323,21 @@ describe('migrate', () => {
       schema,
       JSON.stringify({ name: 'cities', version: 2, fields, primaryKey: 'id', indexes: ['name'] }),
     );
-    expect(await run(['migrate', url, 'cities', '--to', schema])).toMatchObject({ status: 2 });
+    const asked = await run(['migrate', url, 'cities', '--to', schema]);
+    expect(asked).toMatchObject({ status: 2 });
+    expect(asked.messages).toContain('Field mayor (varchar) is new: it is null in every row that is there.');
+    const dropping = folder.file('cities-v2-dropping.json');
+    await writeFile(
+      dropping,
+      JSON.stringify({ name: 'cities', version: 2, fields: { id: 'uint32', town: 'varchar' }, primaryKey: 'id' }),
+    );
+    const refused = await run(['migrate', url, 'cities', '--to', dropping]);
+    expect(refused.status).toBe(2);
+    for (const field of ['name', 'country', 'people']) expect(refused.messages).toContain(`Field ${field} (`);
+    expect(refused.messages).toContain('Bring cities to version 2 as said above, with no migrate function?');
     const { output, status, messages } = await run(['migrate', url, 'cities', '--to', schema, '--yes', '--json']);
-    expect({ status, messages }).toEqual({ status: 0, messages: '' });
+    expect(status).toBe(0);
+    expect(messages).toMatch(/^store-db: .* without a migrate function\. Field founded \(timestamp\) is dropped.*\n$/);
     expect(jsonLines(output)[0]).toMatchObject({ state: expect.stringMatching(/^(switched|none)$/) as unknown });
     const found = await run(['query', url, 'cities', '--where', 'name = City 7', '--json']);
     expect(jsonLines(found.output)).toEqual([{ id: 7, name: 'City 7', country: 'FR', people: 7000, mayor: null }]);

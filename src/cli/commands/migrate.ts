@@ -1,6 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { fieldChanges } from '../../migration/field-changes.ts';
+import type { VersionField } from '../../migration/field-changes.ts';
 import { describeUsers } from '../../migration/migration-status.ts';
 import type { MigrationStatus } from '../../migration/migration-status.ts';
+import type { SchemaDefinition } from '../../table/schema.ts';
 import { command, databasePositional, tablePositional } from '../command.ts';
 import type { Command, Session } from '../command.ts';
 import { confirmed, yesOption } from '../confirmation.ts';
@@ -17,6 +20,10 @@ const pollMs = 250;
 interface FinishFlags {
   readonly yes: boolean;
   readonly force: boolean;
+}
+
+function fieldsOf({ fields }: SchemaDefinition): VersionField[] {
+  return Object.entries(fields).map(([name, { typeId, default: value }]) => ({ name, typeId, default: value }));
 }
 
 function print(terminal: Terminal, status: MigrationStatus): void {
@@ -90,7 +97,7 @@ export const migrate: Command = command({
       database,
       schema === undefined && !cancel && !finishes ? 'replica' : 'writer',
     );
-    opened.table(table);
+    const stored = opened.table(table);
     if (cancel) {
       if (!(await confirmed(session, `Go back to the old version of ${table}?`, yes))) return ExitCode.interrupted;
       await opened.db.cancelMigration(table, { signal });
@@ -100,8 +107,12 @@ export const migrate: Command = command({
       print(terminal, await opened.db.migrationStatus(table, { signal }));
       return ExitCode.done;
     }
+    const { lines, loses } = fieldChanges(fieldsOf(stored), fieldsOf(schema));
+    // With --yes, the log names what is lost.
+    if (!yes) for (const line of lines) terminal.tell(line);
     opened.db.registerSchema(schema);
-    const question = `Bring ${table} to version ${schema.version}? It can be cancelled until --finish retires the old version.`;
+    const how = loses ? ' as said above, with no migrate function' : '';
+    const question = `Bring ${table} to version ${schema.version}${how}? It can be cancelled until --finish retires the old version.`;
     if (!(await confirmed(session, question, yes))) return ExitCode.interrupted;
     await opened.db.setTargetSchemaVersion(table, schema.version);
     const status = await untilDone(session, opened, table);

@@ -1,0 +1,39 @@
+/** What people are told of a new version before it is made without a `migrate` function. */
+import { describe, expect, it } from 'vitest';
+import { Types } from '../format/types.ts';
+import { fieldChanges } from './field-changes.ts';
+
+const id = { name: 'id', typeId: Types.uint32 };
+const name = { name: 'name', typeId: Types.varchar };
+
+describe('fieldChanges()', () => {
+  it('has nothing to say of the same fields, in whatever order', () => {
+    expect(fieldChanges([id, name], [name, id])).toEqual({ lines: [], loses: false });
+  });
+
+  it('names what is dropped, and that it may be a field with another name', () => {
+    const { lines, loses } = fieldChanges([id, name], [id, { name: 'title', typeId: Types.varchar }]);
+    expect(loses).toBe(true);
+    expect(lines).toEqual([
+      'Field name (varchar) is dropped: its values are not in the new version. If it has another name there, only a migrate ' +
+        'function of the application can say so.',
+      'Field title (varchar) is new: it is null in every row that is there.',
+    ]);
+    expect(fieldChanges([id, name], [id]).lines).toEqual([
+      'Field name (varchar) is dropped: its values are not in the new version.',
+    ]);
+  });
+
+  it('names what is of another type', () => {
+    const { lines, loses } = fieldChanges([id], [{ name: 'id', typeId: Types.uint8 }]);
+    expect(loses).toBe(true);
+    expect(lines).toEqual(['Field id goes from uint32 to uint8: a value that does not fit stops the migration.']);
+  });
+
+  it('tells new fields with a default, which lose nothing', () => {
+    expect(fieldChanges([id], [id, { ...name, default: '' }])).toEqual({
+      lines: ['Field name (varchar) is new: it is its default in every row that is there.'],
+      loses: false,
+    });
+  });
+});
