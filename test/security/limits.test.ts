@@ -50,7 +50,7 @@ describe('messages of errors', () => {
   it.each<[string, () => unknown]>([
     ['a field that there is not', insert({ id: 1, [huge]: 1 })],
     ['a value of another type', insert({ id: huge })],
-    ['a key in JSON', insert({ id: 1, json: { [huge]: undefined } })],
+    ['a key in JSON', insert({ id: 1, json: { [huge]: [undefined] } })],
     ['a bigint', insert({ id: 1, big: 2n ** 3_000_000n })],
     ['a table', () => db.query(huge).execute()],
     ['a table of a batch', () => db.batch().delete(huge, 1)],

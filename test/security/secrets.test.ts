@@ -241,7 +241,7 @@ describe('a value that was refused', () => {
     const fields = { id: { typeId: Types.int32 }, secret: { typeId: Types.json } };
     db.registerSchema({ name: 'people', version: 1, fields, primaryKey: 'id' });
     await db.start();
-    const secret = { password: 'hunter2', self: undefined };
+    const secret = { password: 'hunter2', self: [undefined] };
     const error: unknown = await db
       .batch()
       .insert('people', { id: 1, secret })

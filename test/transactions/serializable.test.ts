@@ -234,7 +234,7 @@ describe('a change', () => {
       (tx) => tx.query(first).where('age', '=', 77).count(),
       (tx) => tx.insert('new', { id: 1, aa: 'a name', age: 77 }),
     );
-    await expect(reading).rejects.toThrow('is stored in version 2, and version 1 is registered');
+    await expect(reading).rejects.toThrow("Table 'new' has gone from version 1 to version 2");
     expect(a.db.stats().transactions).toMatchObject({ committed: 0, conflicts: 1, failed: 1 });
   });
 
