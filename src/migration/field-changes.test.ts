@@ -1,7 +1,9 @@
 /** What people are told of a new version before it is made without a `migrate` function. */
 import { describe, expect, it } from 'vitest';
 import { Types } from '../format/types.ts';
+import type { TypeId } from '../format/types.ts';
 import { fieldChanges } from './field-changes.ts';
+import type { VersionField } from './field-changes.ts';
 
 const id = { name: 'id', typeId: Types.uint32 };
 const name = { name: 'name', typeId: Types.varchar };
@@ -28,6 +30,27 @@ describe('fieldChanges()', () => {
     const { lines, loses } = fieldChanges([id], [{ name: 'id', typeId: Types.uint8 }]);
     expect(loses).toBe(true);
     expect(lines).toEqual(['Field id goes from uint32 to uint8: a value that does not fit stops the migration.']);
+  });
+
+  it('passes over numbers that widen', () => {
+    const of = (typeId: TypeId): VersionField[] => [{ name: 'n', typeId }];
+    const { uint8, int16, uint32, int32, uint64, int64, float64 } = Types;
+    for (const [from, to] of [
+      [uint8, int16],
+      [uint8, uint64],
+      [uint32, int64],
+      [int32, int64],
+    ] as const) {
+      expect(fieldChanges(of(from), of(to)).loses).toBe(false);
+    }
+    for (const [from, to] of [
+      [int16, uint8],
+      [uint32, int32],
+      [uint64, int64],
+      [int64, float64],
+    ] as const) {
+      expect(fieldChanges(of(from), of(to)).loses).toBe(true);
+    }
   });
 
   it('tells new fields with a default, which lose nothing', () => {
