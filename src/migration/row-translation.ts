@@ -8,7 +8,6 @@ import { ByteWriter } from '../base/bytes.ts';
 import { EncodeError, MigrationError } from '../base/errors.ts';
 import type { OrderedValue } from '../base/order.ts';
 import { decodeRow, isNull, readField, readValue } from '../format/row-decode.ts';
-import { sameField } from '../format/row-equality.ts';
 import { FieldProblem } from '../format/row-encode.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { typeName } from '../format/types.ts';
@@ -347,19 +346,9 @@ export class RowTranslation {
   inLine(stored: RowHit, before: RowHit | undefined, after: RowHit): PlainRow {
     const row = decodeRow(this.to.layout, stored.source, stored.base);
     const now = this.forward(after);
-    if (this.#migrate === undefined && before !== undefined) return this.#inLineByField(row, before, after, now);
     const then = before && this.#forwardOrNone(decodeRow(this.from.layout, before.source, before.base));
     if (then !== undefined) return this.reconcile(row, then, now);
     for (const { field, source } of this.#forward) if (source !== undefined) setOwn(row, field.name, now[field.name]);
-    return row;
-  }
-
-  /** Each field for itself: a value of `from` that fits no more, or not yet, is no reason to take others for changed. */
-  #inLineByField(row: PlainRow, before: RowHit, after: RowHit, now: PlainRow): PlainRow {
-    for (const { field, source } of this.#forward) {
-      if (source === undefined || sameField(this.from.layout, source, before, after)) continue;
-      setOwn(row, field.name, now[field.name]);
-    }
     return row;
   }
 

@@ -33,13 +33,6 @@ export function writtenNew(rules: Rules, row: Row, before: Entry | undefined): E
   return { truth, own: { row, truth } };
 }
 
-/** An entry once a row of the old version is written over it: what was written since is different from then, also if it came back. */
-export function writtenOld(row: Row, { truth, own }: Entry): Entry {
-  if (own === undefined) return { truth: row, own };
-  const touched = Object.entries(truth).filter(([name, value]) => value !== row[name] && own.truth[name] === row[name]);
-  return { truth: row, own: { row: own.row, truth: { ...own.truth, ...Object.fromEntries(touched) } } };
-}
-
 export class VersionModel {
   readonly #rules: Rules;
   readonly #entries = new Map<number, Entry>();
@@ -70,8 +63,7 @@ export class VersionModel {
   write(version: 1 | 2, row: Row): void {
     const id = row['id'] as number;
     const before = this.#entries.get(id);
-    if (version === 1)
-      this.#entries.set(id, before === undefined ? { truth: row, own: undefined } : writtenOld(row, before));
+    if (version === 1) this.#entries.set(id, { truth: row, own: before?.own });
     else this.#entries.set(id, writtenNew(this.#rules, row, before));
   }
 
