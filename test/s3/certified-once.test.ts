@@ -95,6 +95,8 @@ describe('a store', () => {
       expect(await inAnotherProcess('later')).toBeGreaterThan(60);
     } finally {
       vi.useRealTimers();
+      // What was loaded meanwhile holds on to the wrong clock.
+      vi.resetModules();
     }
   });
 
