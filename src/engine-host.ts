@@ -231,8 +231,11 @@ export class EngineHost implements BatchHost, QueryHost {
     const { blockSizeBytes, dbPrefix: prefix } = this.#parts.options;
     const prepareOptions = { environment, driver, prefix, blockSizeBytes, maxCommitBytes };
     const lists = operations.lists;
+    const refuseRetiredIn = async (view: View): Promise<void> => {
+      for (const { shape } of lists) await refuseRetired(view, shape);
+    };
     // Also before blobs are uploaded, as far as it is known by now.
-    for (const { shape } of lists) await refuseRetired(engine.view, shape);
+    if (operations.blobs.size > 0) await refuseRetiredIn(engine.view);
     // Before the commit that refers to them.
     const uploads = new BlobUploads(operations, this.blobs, {
       environment,
@@ -248,7 +251,7 @@ export class EngineHost implements BatchHost, QueryHost {
           check();
           await guard?.validate(view, earlier);
           if (operations.blobs.size > 0) await uploads.check(view);
-          for (const { shape } of lists) await refuseRetired(view, shape);
+          await refuseRetiredIn(view);
           return prepareMember(lists, operations.blobs, ({ shape }) => this.bridge.writableTable(view, shape.name), {
             ...prepareOptions,
             slot: view.tail + 1,

@@ -3,11 +3,12 @@
  * behind its end. A hole is damage: a commit is put into a slot only when the one before it is there.
  */
 import { CorruptionError, isUnreadable } from '../base/errors.ts';
-import { folders, parseCommitName, commitName } from '../format/keys.ts';
+import type { Commit } from '../format/commit.ts';
+import { folders, parseCommitName } from '../format/keys.ts';
 import { CommitLog } from '../log/commit-log.ts';
 import { listAll } from '../storage/list-all.ts';
 import type { StorageDriver } from '../storage/driver.ts';
-import type { LoggedCommit, View } from '../table/view.ts';
+import type { View } from '../table/view.ts';
 
 /** A commit behind a hole of the log. */
 export interface StrandedCommit {
@@ -47,7 +48,7 @@ interface LogPlace {
 }
 
 /** Slots that hold a commit, after a slot. */
-export async function slotsAfter({ driver, prefix, signal }: LogPlace, slot: number): Promise<number[]> {
+async function slotsAfter({ driver, prefix, signal }: LogPlace, slot: number): Promise<number[]> {
   const slots: number[] = [];
   for await (const { key } of listAll(driver, `${prefix}/${folders.commits}`, signal && { signal })) {
     const found = parseCommitName(key.slice(prefix.length + 1));
@@ -119,7 +120,7 @@ export async function readSlot(
   log: CommitLog,
   slot: number,
   signal: AbortSignal | undefined,
-): Promise<{ readonly commit: LoggedCommit['commit'] | undefined; readonly isThere: boolean }> {
+): Promise<{ readonly commit: Commit | undefined; readonly isThere: boolean }> {
   try {
     const commit = await log.read(slot, signal);
     return { commit, isThere: commit !== undefined };
@@ -129,7 +130,7 @@ export async function readSlot(
   }
 }
 
-function describe(slot: number, commit: LoggedCommit['commit'] | undefined): StrandedCommit {
+function describe(slot: number, commit: Commit | undefined): StrandedCommit {
   const rows: Record<string, number> = {};
   for (const { changes } of commit?.members ?? []) {
     for (const { schema, node } of changes) rows[schema.name] = (rows[schema.name] ?? 0) + node.totalCount();
@@ -141,9 +142,4 @@ function describe(slot: number, commit: LoggedCommit['commit'] | undefined): Str
     at: commit === undefined ? undefined : new Date(commit.atMs),
     rows,
   };
-}
-
-/** The object that the damage shows in. */
-export function damagedName({ slot }: LogDamage): string {
-  return commitName(slot);
 }

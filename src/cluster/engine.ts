@@ -455,10 +455,10 @@ export class Engine implements TurnHost {
   report(what: string, error: unknown): void {
     const { message } = error as Error;
     // What was replaced stays so until the database is opened again.
-    const isFinal = this.register.isReplaced;
-    if (isFinal) this.#turns.stop();
-    if (isFinal) this.#options.logger.error(message, { error });
-    else this.#failures.failed(what, error, error instanceof CorruptionError ? 'error' : 'warn');
+    if (this.register.isReplaced) {
+      this.#turns.stop();
+      this.#options.logger.error(message, { error });
+    } else this.#failures.failed(what, error, error instanceof CorruptionError ? 'error' : 'warn');
   }
 
   /** What had been reported may be well again. */

@@ -12,6 +12,7 @@ import { untilAborted } from '../base/until-aborted.ts';
 import type { Block0Register, VersionedBlock0 } from '../root/block0-register.ts';
 import { View } from '../table/view.ts';
 import type { LoggedCommit, ViewContext } from '../table/view.ts';
+import { follows } from '../format/commit.ts';
 import type { Commit } from '../format/commit.ts';
 import { commitName } from '../format/keys.ts';
 import type { CommitLog } from '../log/commit-log.ts';
@@ -233,8 +234,7 @@ export class Follower {
           return { slots, missing: next, behind: later < 0 ? undefined : next + later - i };
         }
         const logged = { seq: next, commit: read.value };
-        if (tailId !== undefined && (read.value.previousId ?? tailId) !== tailId)
-          return { slots, missing: next, stray: logged };
+        if (!follows(read.value, tailId)) return { slots, missing: next, stray: logged };
         slots.push(logged);
         next++;
         tailId = read.value.commitId;

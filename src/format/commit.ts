@@ -47,6 +47,11 @@ export interface Commit {
   readonly members: readonly CommitMember[];
 }
 
+/** Whether a commit was written on top of the one with this id, as far as both are known. */
+export function follows({ previousId }: Commit, id: string | undefined): boolean {
+  return previousId === undefined || id === undefined || previousId === id;
+}
+
 /** A commit that changes nothing: what a slot counts as that a repair of the log has given up. */
 export function emptyCommit(databaseId: string, commitId: string): Commit {
   return { databaseId, commitId, nodeId: 0, atMs: 0, members: [] };

@@ -1,5 +1,5 @@
 /** What a new version of a table does to its fields where no `migrate` function makes its rows: people should see it before. */
-import { typeName, Types } from '../format/types.ts';
+import { bigintBounds, integerBounds, typeName } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 
 /** A field of one version. */
@@ -16,22 +16,11 @@ export interface FieldChanges {
   readonly loses: boolean;
 }
 
-/** What the whole numbers hold: a type that holds all of another takes every value of it. */
-const ranges = new Map<TypeId, readonly [least: bigint, greatest: bigint]>([
-  [Types.uint8, [0n, 0xffn]],
-  [Types.int8, [-0x80n, 0x7fn]],
-  [Types.uint16, [0n, 0xffffn]],
-  [Types.int16, [-0x8000n, 0x7fffn]],
-  [Types.uint32, [0n, 0xffff_ffffn]],
-  [Types.int32, [-0x8000_0000n, 0x7fff_ffffn]],
-  [Types.uint64, [0n, (1n << 64n) - 1n]],
-  [Types.int64, [-(1n << 63n), (1n << 63n) - 1n]],
-]);
-
+/** Whether a type of whole numbers holds every value of another one. */
 function isWidened(from: TypeId, to: TypeId): boolean {
-  const before = ranges.get(from);
-  const after = ranges.get(to);
-  return before !== undefined && after !== undefined && before[0] >= after[0] && before[1] <= after[1];
+  const before = integerBounds(from) ?? bigintBounds(from);
+  const after = integerBounds(to) ?? bigintBounds(to);
+  return before !== undefined && after !== undefined && before.min >= after.min && before.max <= after.max;
 }
 
 /** Compares the fields of two versions by their names. */

@@ -106,16 +106,8 @@ export class RetryingDriver implements StorageDriver {
     if (!isBytes(body)) return this.#driver.put(key, body, options);
     const timeoutMs = this.#requestTimeoutMs + body.length / slowBytesPerMs;
     const send = (signal: AbortSignal): Promise<PutResult> => this.#driver.put(key, body, { ...options, signal });
-    const firstSentMs = this.#environment.monotonicMs();
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#once(`put ${key}`, options, send, timeoutMs);
-      } catch (error) {
-        const hadNoEffect = error instanceof StorageError && error.outcome === 'none';
-        if (!hadNoEffect || options.signal?.aborted === true || !this.#patience.isLeft(error, firstSentMs)) throw error;
-        await this.#pause(attempt, options.signal);
-      }
-    }
+    const hadNoEffect = ({ outcome }: StorageError): boolean => outcome === 'none';
+    return this.#untilDone(() => this.#once(`put ${key}`, options, send, timeoutMs), options, hadNoEffect, 1);
   }
 
   delete(keys: readonly string[], options: RequestOptions = {}): Promise<DeleteResult> {
@@ -153,25 +145,31 @@ export class RetryingDriver implements StorageDriver {
     }
   }
 
-  #pause(attempt: number, signal: AbortSignal | undefined): Promise<void> {
-    return sleep(this.#environment, this.#patience.pauseMs(this.#pauseMs, attempt), signal);
-  }
-
-  async #repeat<T>(
+  #repeat<T>(
     what: string,
     options: RequestOptions,
     request: (signal: AbortSignal) => Promise<T>,
     timeoutMs?: number,
   ): Promise<T> {
+    const mayPass = ({ reason }: StorageError): boolean => reason !== 'forbidden';
+    return this.#untilDone(() => this.#once(what, options, request, timeoutMs), options, mayPass, this.#attempts);
+  }
+
+  /** Sends a request until it succeeds, or fails as it may not be sent again, or for so many times and for longer than a store may be away. */
+  async #untilDone<T>(
+    send: () => Promise<T>,
+    { signal }: RequestOptions,
+    mayRepeat: (error: StorageError) => boolean,
+    attempts: number,
+  ): Promise<T> {
     const firstSentMs = this.#environment.monotonicMs();
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#once(what, options, request, timeoutMs);
+        return await send();
       } catch (error) {
-        const mayPass = error instanceof StorageError && error.reason !== 'forbidden';
-        if (!mayPass || options.signal?.aborted === true) throw error;
-        if (attempt >= this.#attempts && !this.#patience.isLeft(error, firstSentMs)) throw error;
-        await this.#pause(attempt, options.signal);
+        if (!(error instanceof StorageError) || !mayRepeat(error) || signal?.aborted === true) throw error;
+        if (attempt >= attempts && !this.#patience.isLeft(error, firstSentMs)) throw error;
+        await sleep(this.#environment, this.#patience.pauseMs(this.#pauseMs, attempt), signal);
       }
     }
   }

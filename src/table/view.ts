@@ -8,6 +8,7 @@ import { blockName, commitName, stagedName } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
 import type { Block0, StoredTableVersion } from '../format/block0.ts';
 import type { StoredRoot } from '../format/stored-root.ts';
+import { follows } from '../format/commit.ts';
 import type { Commit, CommitMember, TableChange } from '../format/commit.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
@@ -300,9 +301,8 @@ export class View {
   }
 
   /** Whether a commit was written on top of this view's tail, as far as both are known. */
-  isFollowedBy({ previousId }: Commit): boolean {
-    const { tailId } = this;
-    return previousId === undefined || tailId === undefined || previousId === tailId;
+  isFollowedBy(commit: Commit): boolean {
+    return follows(commit, this.tailId);
   }
 
   /** The view with the commit of the next slot. */

@@ -16,14 +16,9 @@ export const logMutants: readonly Mutant[] = [
     name: 'a commit applied behind one that it does not follow',
     edits: [
       {
-        file: 'src/table/view.ts',
-        find: 'return previousId === undefined || tailId === undefined || previousId === tailId;',
-        replace: 'return previousId === undefined || tailId !== previousId || previousId === tailId;',
-      },
-      {
-        file: follow,
-        find: 'if (tailId !== undefined && (read.value.previousId ?? tailId) !== tailId)',
-        replace: 'if (next < 0)',
+        file: 'src/format/commit.ts',
+        find: 'return previousId === undefined || id === undefined || previousId === id;',
+        replace: 'return previousId === undefined || id !== previousId || previousId === id;',
       },
     ],
     tests: ['test/protocol/holes.test.ts'],
