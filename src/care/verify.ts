@@ -151,7 +151,8 @@ function withoutPassed(verified: Verified, present: Block0): Verified {
     const slot = parseCommitName(name) ?? parseStagedName(name.replace(/\+.*/, ''));
     return slot === undefined || slot > present.appliedSeq;
   });
-  return { ...verified, report: { ...verified.report, ok: findings.length === 0, findings } };
+  const log = verified.log !== undefined && verified.log.slot > present.appliedSeq ? verified.log : undefined;
+  return { ...verified, log, report: { ...verified.report, ok: findings.length === 0, findings } };
 }
 
 /** One check, from one Block 0. */

@@ -4,6 +4,7 @@ import { commitName } from '../../src/format/keys.ts';
 import { range, prefix } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';
 import { DamagedCluster } from '../care/damaged-cluster.ts';
+import { before } from './scripted-driver.ts';
 
 let cluster: DamagedCluster;
 let writer: ClusterNode;
@@ -207,6 +208,29 @@ describe('commits that others put meanwhile are no hole', () => {
       return result;
     });
     await cluster.run(node.db.start());
+    expect(await ids(node)).toEqual([1, 2, 3, 4]);
+  });
+
+  it('where both were put while the log was listed, and the listing shows the later one only', async () => {
+    const other = await cluster.start(2);
+    const node = await cluster.start(1);
+    node.driver.onList(async (pass) => {
+      for (const id of [5, 6]) await cluster.put(other, [id], 'new');
+      const page = await pass();
+      return { ...page, entries: page.entries.filter(({ key }) => !key.endsWith(slotOf(5))) };
+    });
+    expect(await cluster.findings(node, false)).toEqual([]);
+    expect(node.driver.takeLines()).toContain('list committed/');
+  });
+
+  it('where one that still held it merged it while the log was checked', async () => {
+    const other = await cluster.start(2);
+    await cluster.remove(slotOf(2));
+    const node = await cluster.start(1, { polling: 'onDemand' });
+    node.driver.onList(before(() => other.db.checkpoint()));
+    const report = await cluster.run(node.db.repair());
+    expect(report).toMatchObject({ ok: true, unrepairable: [] });
+    expect(report.log).toBeUndefined();
     expect(await ids(node)).toEqual([1, 2, 3, 4]);
   });
 
