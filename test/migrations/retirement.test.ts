@@ -62,6 +62,20 @@ describe('an old version in use', () => {
     await fleet.run(one.db.stop());
   });
 
+  it('stays although nobody is known to use it, until somebody asks', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet);
+    const two = await switched(fleet);
+    await fleet.run(one.db.stop());
+    for (let i = 0; i < 60; i++) {
+      await fleet.write(two, 'update', [{ id: 1, email: `${i}` }]);
+      await fleet.advance(5000);
+    }
+    expect(await fleet.status(two)).toMatchObject({ state: 'switched', users: [] });
+    const late = await fleet.open(1, [users1]);
+    expect(await fleet.rows(late)).toEqual([row]);
+  });
+
   it('stays for a replica', async () => {
     const fleet = new Fleet();
     const one = await open(fleet);
