@@ -220,7 +220,6 @@ export const migrationMutants: readonly Mutant[] = [
         replace: '!this.#isInStep(migration) || this.#mayRetire(migration);',
       },
     ],
-    tests: ['test/migrations/retirement.test.ts'],
     tests: ['test/migrations/phases.test.ts', 'test/migrations/retirement.test.ts'],
   },
   {
