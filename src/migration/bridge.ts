@@ -225,7 +225,8 @@ export class Bridge {
         state = new TableState(to, new SplitTree(ownTree, translated, made), indexes, ahead);
       }
     }
-    const first = { view, changes: [], stored: beside && BesideRows.stored(beside) };
+    const truth = view.table(name);
+    const first = { view, changes: [], stored: beside && truth && BesideRows.stored(beside, truth) };
     if (beside === undefined || (below.length === 0 && made === 'none')) return { ...first, state };
     const layer = await this.#difference(beside, { shape: from, tree }, made, translation);
     if (layer !== undefined) state = new TableState(to, state.tree, state.indexes, [layer, ...state.layers]);
@@ -342,11 +343,19 @@ function layerOf(made: MadeEntries): Tree | undefined {
   return made.count === 0 ? undefined : treeOfNode(made.node(memoryName));
 }
 
+/** What is stored of a version that has come up with a change, after those before it. */
+async function storedBefore(beside: Beside, { changes }: Step, view: View): Promise<BesideRows | undefined> {
+  const truth = view.table(beside.base.shape.name);
+  let stored = truth && BesideRows.stored(beside, truth);
+  for (const change of changes) stored = await stored?.with(change, (...given) => view.layer(...given));
+  return stored;
+}
+
 /** The step after a change. */
 async function nextStep(before: Step, change: MemberChange, view: View, translation: RowTranslation): Promise<Step> {
   const { to, from } = translation;
   const beside = view.beside(to.name);
-  const stored = before.stored ?? (beside && BesideRows.stored(beside));
+  const stored = before.stored ?? (beside && (await storedBefore(beside, before, view)));
   const after = await stored?.with(change, (layered, shape) => view.layer(layered, shape));
   const step = (layer: Tree | undefined): Step => {
     const state = layer === undefined ? before.state : before.state.withLayer(layer);

@@ -388,6 +388,53 @@ describe('reconciling', () => {
   });
 });
 
+describe('bringing in line', () => {
+  const from = shapeOf(1, { ...key, rank: { typeId: Types.int32 }, text: { typeId: Types.varchar } });
+  const to = shapeOf(2, {
+    ...key,
+    rank: { typeId: Types.int16 },
+    label: { typeId: Types.varchar },
+    level: { typeId: Types.uint8, default: 3 },
+  });
+  const inLine = (migrate: MigrateFunction | undefined, before: PlainRow | undefined, after: PlainRow): PlainRow => {
+    const stored = hitOf(to, { id: 1, rank: 8, label: 'mine', level: 1 });
+    const then = before && hitOf(from, { id: 1, ...before });
+    return new RowTranslation(from, to, migrate, undefined).inLine(stored, then, hitOf(from, { id: 1, ...after }));
+  };
+  const labelled: MigrateFunction = ({ text, ...row }) => ({
+    ...row,
+    label: text === null ? null : `<${text as string}>`,
+  });
+  /** Fits no row of the new version: the old version wrote it, and then something else. */
+  const tooLarge = 40_000;
+
+  it('takes only fields that have changed, by functions and without them', () => {
+    expect(inLine(undefined, { rank: 5, text: 'a' }, { rank: 6, text: 'b' })).toEqual({
+      id: 1,
+      rank: 6,
+      label: 'mine',
+      level: 1,
+    });
+    expect(inLine(labelled, { rank: 5, text: 'a' }, { rank: 5, text: 'b' })).toEqual({
+      id: 1,
+      rank: 8,
+      label: '<b>',
+      level: 1,
+    });
+  });
+
+  it('looks at each change for itself where the row that was cannot be made', () => {
+    const kept = { id: 1, rank: 5, label: 'mine', level: 1 };
+    expect(inLine(undefined, { rank: tooLarge, text: 'a' }, { rank: 5, text: 'b' })).toEqual(kept);
+    expect(inLine(labelled, { rank: tooLarge, text: 'a' }, { rank: 5, text: 'a' })).toEqual(kept);
+    expect(inLine(labelled, { rank: tooLarge, text: 'a' }, { rank: 5, text: 'b' })).toEqual({ ...kept, label: '<b>' });
+  });
+
+  it('takes all that carries over where nothing is known of the row that was', () => {
+    expect(inLine(undefined, undefined, { rank: 5, text: 'a' })).toEqual({ id: 1, rank: 5, label: 'mine', level: 1 });
+  });
+});
+
 describe('primary keys of another type', () => {
   function pair(fromType: TypeId, toType: TypeId, toName = 'id'): RowTranslation {
     const from = shapeOf(1, { id: { typeId: fromType }, text: { typeId: Types.varchar } });

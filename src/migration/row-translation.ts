@@ -8,6 +8,7 @@ import { ByteWriter } from '../base/bytes.ts';
 import { EncodeError, MigrationError } from '../base/errors.ts';
 import type { OrderedValue } from '../base/order.ts';
 import { decodeRow, isNull, readField, readValue } from '../format/row-decode.ts';
+import { sameField } from '../format/row-equality.ts';
 import { FieldProblem } from '../format/row-encode.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { typeName } from '../format/types.ts';
@@ -341,14 +342,54 @@ export class RowTranslation {
 
   /**
    * What a stored row of `to` is once the row of `from` that it goes with is `after`; it was `before` when it was stored.
-   * Where that cannot be made into a row of `to`, what both versions have counts as changed. Throws {@link RowNotMigrated}.
+   * Where nothing is known of that, what both versions have counts as changed. Throws {@link RowNotMigrated}.
    */
   inLine(stored: RowHit, before: RowHit | undefined, after: RowHit): PlainRow {
     const row = decodeRow(this.to.layout, stored.source, stored.base);
     const now = this.forward(after);
+    if (this.#migrate === undefined && before !== undefined) return this.#inLineByField(row, before, after, now);
     const then = before && this.#forwardOrNone(decodeRow(this.from.layout, before.source, before.base));
     if (then !== undefined) return this.reconcile(row, then, now);
-    for (const { field, source } of this.#forward) if (source !== undefined) setOwn(row, field.name, now[field.name]);
+    const changed = before === undefined ? undefined : this.#changedFields(before, after, now);
+    for (const { field, source } of this.#forward) {
+      if (changed?.has(field) ?? source !== undefined) setOwn(row, field.name, ownValue(now, field.name) ?? null);
+    }
+    return row;
+  }
+
+  /**
+   * What the changes between two rows of `from` change in a row of `to`, where functions of the application cannot make one of the
+   * first. Each change is looked at for itself: if one alone cannot be made into a row either, it changes the field that carries over.
+   */
+  #changedFields(before: RowHit, after: RowHit, now: PlainRow): Set<LayoutField> {
+    const { layout } = this.from;
+    const changed = new Set<LayoutField>();
+    const [old, row] = [before, after].map(({ source, base }) => decodeRow(layout, source, base)) as [
+      PlainRow,
+      PlainRow,
+    ];
+    for (const from of layout.declared) {
+      if (sameField(layout, from, before, after)) continue;
+      const mixed = copied(this.from, row);
+      setOwn(mixed, from.name, ownValue(old, from.name) ?? null);
+      const then = this.#forwardOrNone(mixed);
+      for (const { field, source } of this.#forward) {
+        const { name, typeId } = field;
+        const isChanged = then
+          ? !sameValue(typeId, ownValue(then, name) ?? null, ownValue(now, name) ?? null)
+          : source === from;
+        if (isChanged) changed.add(field);
+      }
+    }
+    return changed;
+  }
+
+  /** Each field for itself: a value of `from` that fits no more, or not yet, is no reason to take others for changed. */
+  #inLineByField(row: PlainRow, before: RowHit, after: RowHit, now: PlainRow): PlainRow {
+    for (const { field, source } of this.#forward) {
+      if (source === undefined || sameField(this.from.layout, source, before, after)) continue;
+      setOwn(row, field.name, now[field.name]);
+    }
     return row;
   }
 

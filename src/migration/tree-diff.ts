@@ -2,12 +2,11 @@
  * What differs between two trees of the same rows' shape. Subtrees that both refer to are skipped unread, so that the work
  * is proportional to the difference where one tree came from the other by changes.
  */
-import { compareBytes, compareRanges } from '../base/bytes.ts';
+import { compareBytes } from '../base/bytes.ts';
 import type { BlockRef } from '../format/child-ref.ts';
 import type { Node } from '../format/node.ts';
-import { heapPlace, isNull } from '../format/row-decode.ts';
-import { inlineBytes, nonAsciiFlag } from '../format/row-layout.ts';
-import type { RowLayout, RowSource } from '../format/row-layout.ts';
+import { sameRow } from '../format/row-equality.ts';
+import type { RowLayout } from '../format/row-layout.ts';
 import { loadChild } from '../tree/tree.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
 
@@ -102,40 +101,6 @@ class Walker {
     if (node.count > 0) this.#path.push({ node, at: 0, low, high });
     else if (step !== undefined) this.pass();
   }
-}
-
-/** Whether two rows of a layout hold the same values. */
-function sameRow(layout: RowLayout, a: RowHit, b: RowHit): boolean {
-  const { stride, variableFields } = layout;
-  if (compareRanges(a.source.rows, a.base, a.base + stride, b.source.rows, b.base, b.base + stride) === 0) {
-    if (variableFields.length === 0 || a.source === b.source) return true;
-  }
-  for (const field of layout.fields) {
-    if (isNull(a.source, a.base, field) !== isNull(b.source, b.base, field)) return false;
-    const [from, to] = [field.offset, layout.fields[field.index + 1]?.offset ?? stride];
-    if (!field.variable || isNull(a.source, a.base, field)) {
-      if (compareRanges(a.source.rows, a.base + from, a.base + to, b.source.rows, b.base + from, b.base + to) !== 0) {
-        return false;
-      }
-      continue;
-    }
-    const [ours, theirs] = [a, b].map(({ source, base }) => valueRange(source, base + from, field)) as [Range, Range];
-    if (compareRanges(ours.bytes, ours.start, ours.end, theirs.bytes, theirs.start, theirs.end) !== 0) return false;
-  }
-  return true;
-}
-
-interface Range {
-  readonly bytes: Uint8Array;
-  readonly start: number;
-  readonly end: number;
-}
-
-function valueRange(source: RowSource, at: number, field: RowLayout['fields'][number]): Range {
-  const length = (source.rowsView.getUint32(at, true) & ~nonAsciiFlag) >>> 0;
-  if (length <= inlineBytes) return { bytes: source.rows, start: at + 4, end: at + 4 + length };
-  const start = heapPlace(source, at, length, field);
-  return { bytes: source.heap, start, end: start + length };
 }
 
 function isSame(a: BlockRef, b: BlockRef): boolean {

@@ -22,15 +22,36 @@ export function newRow(rules: Rules, { truth, own }: Entry): Row | undefined {
   const now = rules.forward(truth);
   if (own === undefined || now === undefined) return now;
   const then = rules.forward(own.truth);
-  if (then === undefined) return now;
-  const kept = Object.entries(own.row).filter(([name]) => now[name] === then[name]);
+  const changed = then === undefined ? changedAlone(rules, truth, own.truth, now) : namesThatDiffer(now, then);
+  const kept = Object.entries(own.row).filter(([name]) => !changed.has(name));
   return { ...now, ...Object.fromEntries(kept) };
+}
+
+function namesThatDiffer(a: Row, b: Row): Set<string> {
+  return new Set(Object.keys(a).filter((name) => a[name] !== b[name]));
+}
+
+/** Where the row that was, as a whole, cannot become one of the new version: what each change changes by itself. */
+function changedAlone({ forward }: Rules, truth: Row, old: Row, now: Row): Set<string> {
+  const changed = new Set<string>();
+  for (const name of namesThatDiffer(truth, old)) {
+    const then = forward({ ...truth, [name]: old[name] });
+    for (const other of then === undefined ? [name] : namesThatDiffer(now, then)) changed.add(other);
+  }
+  return changed;
 }
 
 /** An entry once a row of the new version is written over it. */
 export function writtenNew(rules: Rules, row: Row, before: Entry | undefined): Entry {
   const truth = rules.back(row, before?.truth);
   return { truth, own: { row, truth } };
+}
+
+/** An entry once a row of the old version is written over it: what was written since is different from then, also if it came back. */
+export function writtenOld(row: Row, { truth, own }: Entry): Entry {
+  if (own === undefined) return { truth: row, own };
+  const touched = Object.entries(truth).filter(([name, value]) => value !== row[name] && own.truth[name] === row[name]);
+  return { truth: row, own: { row: own.row, truth: { ...own.truth, ...Object.fromEntries(touched) } } };
 }
 
 export class VersionModel {
@@ -63,7 +84,8 @@ export class VersionModel {
   write(version: 1 | 2, row: Row): void {
     const id = row['id'] as number;
     const before = this.#entries.get(id);
-    if (version === 1) this.#entries.set(id, { truth: row, own: before?.own });
+    if (version === 1)
+      this.#entries.set(id, before === undefined ? { truth: row, own: undefined } : writtenOld(row, before));
     else this.#entries.set(id, writtenNew(this.#rules, row, before));
   }
 

@@ -80,8 +80,8 @@ export const migrationMutants: readonly Mutant[] = [
     edits: [
       {
         file: besideRows,
-        find: 'rows.withLayer(layer(twin, rows.shape)), base.withLayer(layer(truth, base.shape))',
-        replace: 'rows.withLayer(layer(twin, rows.shape)), base',
+        find: 'rows.withLayer(layer(twin, rows.shape)), this.base.withLayer(written), after',
+        replace: 'rows.withLayer(layer(twin, rows.shape)), this.base, after',
       },
     ],
   },
@@ -90,8 +90,8 @@ export const migrationMutants: readonly Mutant[] = [
     edits: [
       {
         file: besideRows,
-        find: '    if (deleted.length === 0) return this;',
-        replace: '    if (deleted.length >= 0) return this;',
+        find: '    if (deleted.length === 0) return new BesideRows(rows, base, after);',
+        replace: '    if (deleted.length >= 0) return new BesideRows(rows, base, after);',
       },
     ],
   },
@@ -203,6 +203,39 @@ export const migrationMutants: readonly Mutant[] = [
       },
     ],
     tests: ['test/migrations/phases.test.ts'],
+  },
+  {
+    name: 'migration: what the old version writes and writes back counts as not written',
+    edits: [
+      {
+        file: 'src/table/beside-rows.ts',
+        find: '        if (at !== undefined) entries.addRow(key, 0, key.length, arena, at);',
+        replace: '',
+      },
+    ],
+    tests: ['test/migrations/later-wins.test.ts'],
+  },
+  {
+    name: 'migration: where the row that was cannot be made, only what carries over counts as changed',
+    edits: [
+      {
+        file: translation,
+        find: 'changed?.has(field) ?? source !== undefined',
+        replace: 'source !== undefined',
+      },
+    ],
+    tests: ['src/migration/row-translation.test.ts'],
+  },
+  {
+    name: 'migration: where the row that was cannot be made, all fields count as changed',
+    edits: [
+      {
+        file: translation,
+        find: 'changed?.has(field) ?? source !== undefined',
+        replace: 'true',
+      },
+    ],
+    tests: ['src/migration/row-translation.test.ts'],
   },
   {
     name: 'migration: the old version goes although nobody has asked for that',

@@ -9,7 +9,7 @@ import { decodeRow } from '../../src/format/row-decode.ts';
 import { rowDeletedFlag } from '../../src/format/row-layout.ts';
 import type { StoredSchema } from '../../src/format/stored-schema.ts';
 import { TableShape } from '../../src/table/table-shape.ts';
-import { newRow } from '../migrations/version-model.ts';
+import { newRow, writtenOld } from '../migrations/version-model.ts';
 import type { Entry, Rules } from '../migrations/version-model.ts';
 import { changedRows } from './commit-rows.ts';
 import type { Objects } from './commit-rows.ts';
@@ -44,6 +44,12 @@ function brokenRow(id: Key, known: Row = {}): Row {
 
 function textOfRow(row: Row | undefined): string {
   return row === undefined ? 'no row' : textOf([row]);
+}
+
+/** An entry once the old version alone has written its row. */
+function afterOld(row: Row, before: VersionedEntry | undefined): Pick<VersionedEntry, 'truth' | 'own'> {
+  if (before === undefined) return { truth: row, own: undefined };
+  return writtenOld(row, before);
 }
 
 export class VersionLedger {
@@ -190,7 +196,7 @@ export class VersionLedger {
       if (row === undefined) {
         if (twins?.get(key) !== undefined) this.#fail(`A commit deletes ${key} in version ${truth} only`);
         entries.delete(key);
-      } else if (twins === undefined) entries.set(key, { version: undefined, own: undefined, ...before, truth: row });
+      } else if (twins === undefined) entries.set(key, { version: before?.version, ...afterOld(row, before) });
       else this.#writeTwin(truth, entries, key, row, version as number, twins.get(key));
     }
     return [...rows.keys()];
