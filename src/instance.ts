@@ -36,6 +36,7 @@ import { RetryingDriver } from './storage/retry.ts';
 import type { StorageDriver } from './storage/driver.ts';
 import type { QueryHost, StateKeeper } from './table/query-host.ts';
 import { Registry } from './table/registry.ts';
+import { refuseRenames } from './table/refuse-renames.ts';
 import { refuseRegistered } from './table/retired-versions.ts';
 import { sayOldVersions } from './migration/old-versions.ts';
 import type { TableShape } from './table/table-shape.ts';
@@ -168,6 +169,7 @@ export class Instance implements BatchOwner, QueryHost {
       await this.#keepHistory(engine);
       const { retiredVersions } = this.#options;
       if (retiredVersions === 'refuse') await refuseRegistered(engine.view, this.registry.newest);
+      for (const shape of this.registry.newest) refuseRenames(engine.view, shape);
       await sayOldVersions(engine, this.registry);
     });
     this.#host = new EngineHost(engine, {

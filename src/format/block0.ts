@@ -15,9 +15,9 @@ import { isStoredMigration } from './stored-migration.ts';
 import type { StoredMigration } from './stored-migration.ts';
 import { isCount, isRoot } from './stored-root.ts';
 import type { StoredRoot } from './stored-root.ts';
-import { isStoredSchema } from './stored-schema.ts';
+import { isStoredSchema, schemaFormat } from './stored-schema.ts';
 import type { StoredSchema } from './stored-schema.ts';
-import { block0FormatVersion, functionIndexVersion } from './version.ts';
+import { block0FormatVersion, functionIndexVersion, renamesVersion } from './version.ts';
 
 /** One table in one schema version. */
 export interface StoredTableVersion {
@@ -100,8 +100,10 @@ const checksumDigits = 8;
 
 /** The version that says no more than what is in it: whoever reads that can read it. */
 export function block0Format(tables: readonly StoredTable[]): number {
-  const has = tables.some(({ versions }) => versions.some(({ schema }) => schema.functionIndexes !== undefined));
-  return has ? functionIndexVersion : block0FormatVersion;
+  return tables.reduce<number>(
+    (format, { versions }) => versions.reduce((most, { schema }) => Math.max(most, schemaFormat(schema)), format),
+    block0FormatVersion,
+  );
 }
 
 export function encodeBlock0(block0: Block0): Uint8Array {
@@ -228,10 +230,10 @@ export function decodeBlock0(bytes: Uint8Array): Block0 {
   }
   const value = parsed as Record<string, unknown>;
   const format = value['format'];
-  if (format !== block0FormatVersion && format !== functionIndexVersion) {
+  if (format !== block0FormatVersion && format !== functionIndexVersion && format !== renamesVersion) {
     throw new UnknownFormatError(
       block0Name,
-      `Block 0 has format ${String(format)}, and this version of store-db reads ${functionIndexVersion}: upgrade it`,
+      `Block 0 has format ${String(format)}, and this version of store-db reads ${renamesVersion}: upgrade it`,
     );
   }
   if (!isBlock0(value)) throw new CorruptionError(block0Name, 'Block 0 lacks something, or holds what it should not');

@@ -14,9 +14,9 @@ import { commitName, parseStagedName, stagedName } from './keys.ts';
 import { openNode, padTo4 } from './node.ts';
 import type { Node } from './node.ts';
 import { rowStride } from './row-layout.ts';
-import { isStoredSchema } from './stored-schema.ts';
+import { isStoredSchema, schemaFormat } from './stored-schema.ts';
 import type { StoredSchema } from './stored-schema.ts';
-import { blockFormatVersion, functionIndexVersion } from './version.ts';
+import { blockFormatVersion } from './version.ts';
 
 /** A change too large for one object: the root block travels in the commit, its blocks in objects under `staged/`. */
 export interface StagedRuns {
@@ -111,10 +111,10 @@ export function encodeCommit(slot: number, commit: Commit): Uint8Array {
     bytes.set(block, at);
     at += padTo4(block.length);
   }
-  const hasFunctionIndex = commit.members.some(({ changes }) =>
-    changes.some(({ schema }) => schema.functionIndexes !== undefined),
-  );
-  const version = hasFunctionIndex ? functionIndexVersion : blockFormatVersion;
+  let version = blockFormatVersion;
+  for (const { changes } of commit.members) {
+    for (const { schema } of changes) version = Math.max(version, schemaFormat(schema));
+  }
   sealBlock(commitName(slot), BlockKind.commit, bytes, version);
   return bytes;
 }

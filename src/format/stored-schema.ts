@@ -2,6 +2,7 @@
 import { compareStrings } from '../base/order.ts';
 import { isIntegerOf, isKeyType, isTypeId, isVariable, maxTimestampMs, Types } from './types.ts';
 import type { TypeId } from './types.ts';
+import { blockFormatVersion, functionIndexVersion, renamesVersion } from './version.ts';
 
 /** Limits of a schema: rows, and their entries in indexes, take no more work than they are long. */
 export const maxFields = 1000;
@@ -36,6 +37,13 @@ export interface StoredFunctionIndex {
   readonly typeId: TypeId;
 }
 
+/** What a field was called in older versions. */
+export interface StoredRename {
+  readonly field: string;
+  /** Names that it had, none of them a field of this version. */
+  readonly from: readonly string[];
+}
+
 export interface StoredSchema {
   readonly name: string;
   readonly version: number;
@@ -45,6 +53,14 @@ export interface StoredSchema {
   readonly indexes: readonly StoredIndex[];
   /** Absent where there are none. Not one of them has the name of another index. */
   readonly functionIndexes?: readonly StoredFunctionIndex[];
+  /** Absent where there are none. */
+  readonly renames?: readonly StoredRename[];
+}
+
+/** The version of Block 0 and of commits from which on a schema is understood. */
+export function schemaFormat({ functionIndexes, renames }: StoredSchema): number {
+  if (renames !== undefined) return renamesVersion;
+  return functionIndexes === undefined ? blockFormatVersion : functionIndexVersion;
 }
 
 /** A schema in one canonical text: two definitions are the same exactly if their texts are. */
@@ -58,9 +74,13 @@ export function canonicalSchema(schema: StoredSchema): string {
     .toSorted(byName)
     .map(({ name, fields: names, unique }) => (unique === true ? [name, names, 'unique'] : [name, names]));
   const text = [schema.name, schema.version, fields, schema.primaryKey, indexes];
-  if (schema.functionIndexes === undefined) return JSON.stringify(text);
-  const functions = schema.functionIndexes.toSorted(byName).map((index) => [index.name, index.function, index.typeId]);
-  return JSON.stringify([...text, functions]);
+  const { functionIndexes, renames } = schema;
+  const functions = functionIndexes?.toSorted(byName).map((index) => [index.name, index.function, index.typeId]);
+  if (renames !== undefined) {
+    const names = renames.map(({ field, from }) => [field, from] as const);
+    return JSON.stringify([...text, functions ?? null, names.toSorted(([a], [b]) => compareStrings(a, b))]);
+  }
+  return JSON.stringify(functions === undefined ? text : [...text, functions]);
 }
 
 /** Types of which two results can be equal as `===` has it, and which have an order. */
@@ -135,16 +155,35 @@ function areFunctionIndexes(value: unknown, indexes: readonly StoredIndex[]): bo
   return new Set([...indexes, ...value].map(({ name }) => name)).size === indexes.length + value.length;
 }
 
+function isStoredRename(value: unknown): value is StoredRename {
+  if (!isObject(value) || typeof value['field'] !== 'string') return false;
+  return isNames(value['from']) && value['from'].length > 0;
+}
+
+/** Whether each field has one list of old names, and each old name belongs to one field and to none of this version. */
+function areRenames(value: unknown, fields: ReadonlyMap<string, unknown>): boolean {
+  if (value === undefined) return true;
+  if (!Array.isArray(value) || value.length === 0 || !value.every(isStoredRename)) return false;
+  const old = value.flatMap(({ from }) => from);
+  return (
+    value.every(({ field }) => fields.has(field)) &&
+    new Set(value.map(({ field }) => field)).size === value.length &&
+    new Set(old).size === old.length &&
+    !old.some((name) => fields.has(name))
+  );
+}
+
 /** Whether parsed JSON is a stored schema whose names refer to each other as they should. */
 export function isStoredSchema(value: unknown): value is StoredSchema {
   if (!isObject(value)) return false;
-  const { name, version, fields, primaryKey, indexes, functionIndexes } = value;
+  const { name, version, fields, primaryKey, indexes, functionIndexes, renames } = value;
   if (typeof name !== 'string' || !Number.isInteger(version) || (version as number) < 0) return false;
   if (!Array.isArray(fields) || fields.length > maxFields || !fields.every(isStoredField)) return false;
   if (!Array.isArray(indexes) || indexes.length > maxIndexes || !indexes.every(isStoredIndex)) return false;
   if (!areFunctionIndexes(functionIndexes, indexes)) return false;
   if (!isNames(primaryKey) || primaryKey.length === 0) return false;
   const types = new Map(fields.map((field) => [field.name, field.typeId]));
+  if (!areRenames(renames, types)) return false;
   const isKey = (field: string): boolean => isKeyType(types.get(field) ?? Types.json);
   return types.size === fields.length && primaryKey.every(isKey) && indexes.every((index) => index.fields.every(isKey));
 }

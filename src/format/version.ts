@@ -11,3 +11,9 @@ export const block0FormatVersion = 1;
  * there were any, which would merge without a word of the editions; everything else stays readable there.
  */
 export const functionIndexVersion = 2;
+
+/**
+ * Version of a Block 0 and of commits in which a field of a table has another name than in an older version. What was made
+ * before there were any would take it for a new field, and the old one for one that is dropped.
+ */
+export const renamesVersion = 4;

@@ -2,13 +2,44 @@
 import { describe, expect, it } from 'vitest';
 import { Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import { fieldChanges } from './field-changes.ts';
-import type { VersionField } from './field-changes.ts';
+import type { StoredRename } from '../format/stored-schema.ts';
+import { fieldChanges as compare } from './field-changes.ts';
+import type { FieldChanges, VersionField } from './field-changes.ts';
 
 const id = { name: 'id', typeId: Types.uint32 };
 const name = { name: 'name', typeId: Types.varchar };
 
 describe('fieldChanges()', () => {
+  const fieldChanges = (from: VersionField[], to: VersionField[], renames?: StoredRename[]): FieldChanges =>
+    compare(
+      { version: 1, fields: from, primaryKey: ['id'] },
+      { version: 2, fields: to, primaryKey: ['id'], ...(renames && { renames }) },
+    );
+
+  it('takes a field that was renamed for the same field', () => {
+    const renames = [{ field: 'title', from: ['name'] }];
+    expect(fieldChanges([id, name], [id, { name: 'title', typeId: Types.varchar }], renames)).toEqual({
+      lines: ['Field title is field name under another name: its values stay.'],
+      loses: false,
+    });
+    expect(fieldChanges([id, name], [id, { name: 'title', typeId: Types.uuid }], renames)).toEqual({
+      lines: [
+        'Field title goes from varchar to uuid: a value that does not fit stops the migration.',
+        'Field title is field name under another name: its values stay.',
+      ],
+      loses: true,
+    });
+  });
+
+  it('knows that a primary key stays one under another name', () => {
+    const [from, to] = [id, { ...id, name: 'key' }];
+    const versions = [
+      { version: 1, fields: [from], primaryKey: ['id'] },
+      { version: 2, fields: [to], primaryKey: ['key'] },
+    ] as const;
+    expect(compare(...versions).loses).toBe(false);
+  });
+
   it('has nothing to say of the same fields, in whatever order', () => {
     expect(fieldChanges([id, name], [name, id])).toEqual({ lines: [], loses: false });
   });
@@ -17,8 +48,8 @@ describe('fieldChanges()', () => {
     const { lines, loses } = fieldChanges([id, name], [id, { name: 'title', typeId: Types.varchar }]);
     expect(loses).toBe(true);
     expect(lines).toEqual([
-      'Field name (varchar) is dropped: its values are not in the new version. If it has another name there, only a migrate ' +
-        'function of the application can say so.',
+      'Field name (varchar) is dropped: its values are not in the new version. If it has another name there, `renames` of ' +
+        'the new version is to say so.',
       'Field title (varchar) is new: it is null in every row that is there.',
     ]);
     expect(fieldChanges([id, name], [id]).lines).toEqual([

@@ -170,7 +170,7 @@ export class Migrations {
   #tellFieldChanges(from: TableShape, to: TableShape): void {
     const { logger, registry } = this.#options;
     if (registry.migrateFunction(to.name, to.version) !== undefined) return;
-    const { lines, loses } = fieldChanges(from.schema.fields, to.schema.fields);
+    const { lines, loses } = fieldChanges(from.schema, to.schema);
     if (!loses) return;
     const versions = `version ${from.version} to version ${to.version}`;
     logger.warn(`Table ${to.name} goes from ${versions} without a migrate function. ${lines.join(' ')}`, {

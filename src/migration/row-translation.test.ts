@@ -370,6 +370,80 @@ describe('back to the version in force', () => {
   });
 });
 
+describe('fields that were renamed', () => {
+  const from = shapeOf(1, { ...key, name: { typeId: Types.varchar }, n: { typeId: Types.varchar } });
+  const to = new TableShape(
+    readSchema({
+      name: 't',
+      version: 2,
+      fields: { ...key, title: { typeId: Types.varchar }, count: { typeId: Types.uint8 } },
+      primaryKey: 'id',
+      renames: { title: 'name', count: 'n' },
+    }),
+  );
+
+  it('carry over, and are converted, in both directions', () => {
+    const translation = new RowTranslation(from, to, undefined, undefined);
+    const row1 = { id: 1, name: 'a', n: '5' };
+    expect(forward(translation, row1)).toEqual({ id: 1, title: 'a', count: 5 });
+    expect(translation.back({ id: 1, title: 'b', count: 6 }, row1)).toEqual({ id: 1, name: 'b', n: '6' });
+    expect(failure(() => translation.forwardPlain({ id: 1, name: 'a', n: '999' })).message).toMatch(/Field 'count'/);
+  });
+
+  it('are there before a migrate function is called, which wins, and carry over where it leaves them out', () => {
+    const seen: PlainRow[] = [];
+    let made: PlainRow = {};
+    const migrate: MigrateFunction = (row) => {
+      seen.push({ ...row });
+      row['name'] = row['title'] = 'spoilt';
+      return made;
+    };
+    const translation = new RowTranslation(from, to, migrate, migrate);
+    const row1 = { id: 1, name: 'a', n: '5' };
+    expect(forward(translation, row1)).toEqual({ id: 1, title: 'a', count: 5 });
+    expect(seen[0]).toEqual({ id: 1, name: 'a', n: '5', title: 'a', count: 5 });
+    made = { title: 'own', count: null };
+    expect(forward(translation, row1)).toEqual({ id: 1, title: 'own', count: null });
+    // One that does not fit is for the function to make.
+    made = { count: 9 };
+    seen.length = 0;
+    expect(forward(translation, { id: 1, name: 'a', n: 'many' })).toEqual({ id: 1, title: 'a', count: 9 });
+    expect(seen[0]).toEqual({ id: 1, name: 'a', n: 'many', title: 'a' });
+    made = { n: 'own' };
+    seen.length = 0;
+    expect(translation.back({ id: 1, title: 'b', count: 6 }, undefined)).toEqual({ id: 1, name: 'b', n: 'own' });
+    expect(seen[0]).toEqual({ id: 1, title: 'b', count: 6, name: 'b', n: '6' });
+  });
+
+  it('keep what was lost on the way where the writer has left it alone', () => {
+    const wide = shapeOf(1, { ...key, price: { typeId: Types.float64 } });
+    const narrow = new TableShape(
+      readSchema({
+        name: 't',
+        version: 2,
+        fields: { ...key, cost: { typeId: Types.float32 } },
+        primaryKey: 'id',
+        renames: { cost: 'price' },
+      }),
+    );
+    const translation = new RowTranslation(wide, narrow, undefined, undefined);
+    const row1 = { id: 1, price: 0.1 };
+    expect(translation.back(translation.forwardPlain(row1), row1)).toEqual(row1);
+  });
+
+  it('may not be blobs', () => {
+    const blob = { typeId: Types.blob };
+    const renamed = readSchema({
+      name: 't',
+      version: 2,
+      fields: { ...key, photo: blob },
+      primaryKey: 'id',
+      renames: { photo: 'image' },
+    });
+    expect(versionConflict(shapeOf(1, { ...key, image: blob }), new TableShape(renamed))).toMatch(/blob fields/);
+  });
+});
+
 describe('reconciling', () => {
   it('takes what the old version has changed, and keeps everything else', () => {
     const shape = shapeOf(2, {

@@ -17,6 +17,7 @@ import type { MigrateFunction, PlainRow } from '../table/migrate-function.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { PlainRows } from './plain-rows.ts';
+import { fieldSources, fieldSourcesBack, renameConflict } from '../table/renames.ts';
 import { canonicalValue, convertKey, convertValue, keysCorrespond, sameValue } from './value-conversion.ts';
 
 /**
@@ -36,25 +37,31 @@ export function versionConflict(from: TableShape, to: TableShape): string | unde
       `${typeName(fromKey.typeId)}, as in version ${from.version}, do not correspond to such keys one to one.`
     );
   }
+  const renames = renameConflict(from.schema, to.schema);
+  if (renames !== undefined) return renames;
   const [before, after] = [from, to].map((shape) => shape.blobFields.map(({ name }) => name).join(', '));
   if (before === after) return undefined;
-  return `Versions ${from.version} and ${to.version} do not have the same blob fields: bring them in with a table of its own.`;
+  return `Versions ${from.version} and ${to.version} do not have the same blob fields, which keep their names: bring them in with a table of its own.`;
 }
 
-/** How a field comes by its value where nothing but its name says so. */
+/** How a field comes by its value where nothing but its name, or the one that it had, says so. */
 interface CarriedField {
   readonly field: LayoutField;
+  /** Whether it has another name than the field of the other version. */
+  readonly isRenamed: boolean;
   /** The field of the other version; undefined for a new one. */
   readonly source: LayoutField | undefined;
   /** What a new one is given, undefined for null. */
   readonly constant: unknown;
 }
 
-function carriedFields(from: TableShape, to: TableShape): CarriedField[] {
+/** `sources`: the field of `from` that a field of `to` takes its values from. */
+function carriedFields(from: TableShape, to: TableShape, sources: ReadonlyMap<string, string>): CarriedField[] {
   const constants = new Map(to.defaults.map(({ field, constant }) => [field, constant]));
   return to.layout.declared.map((field) => {
-    const source = field === to.primaryKey ? from.primaryKey : from.layout.field(field.name);
-    return { field, source, constant: constants.get(field) };
+    const source = from.layout.field(sources.get(field.name) ?? '');
+    const isRenamed = source !== undefined && source.name !== field.name;
+    return { field, isRenamed, source, constant: constants.get(field) };
   });
 }
 
@@ -79,6 +86,23 @@ function copied(shape: TableShape, row: PlainRow): PlainRow {
   return copy;
 }
 
+/** A row for a `migrate` function: fields that were renamed are in it by their new names as well, where the values fit. */
+function withNewNames(row: PlainRow, fields: readonly CarriedField[]): PlainRow {
+  const renamed = fields.filter(({ isRenamed }) => isRenamed);
+  if (renamed.length === 0) return row;
+  const seen = { ...row };
+  for (const { field, source } of renamed) {
+    if (source === undefined) continue;
+    const value = ownValue(row, source.name) ?? null;
+    try {
+      setOwn(seen, field.name, value === null ? null : convertValue(value, source.typeId, field.typeId));
+    } catch (error) {
+      if (!(error instanceof ValueProblem)) throw error;
+    }
+  }
+  return seen;
+}
+
 export class RowTranslation {
   readonly from: TableShape;
   readonly to: TableShape;
@@ -99,8 +123,8 @@ export class RowTranslation {
     this.to = to;
     this.#migrate = migrate;
     this.#back = back;
-    this.#forward = carriedFields(from, to);
-    this.#backward = carriedFields(to, from);
+    this.#forward = carriedFields(from, to, fieldSources(from.schema, to.schema));
+    this.#backward = carriedFields(to, from, fieldSourcesBack(from.schema, to.schema));
   }
 
   /** Whether the keys of both versions are the same bytes. */
@@ -214,11 +238,13 @@ export class RowTranslation {
 
   #made(row: PlainRow): PlainRow {
     const key = row[this.from.primaryKey.name];
-    const given = this.#migrate === undefined ? undefined : this.#called(this.#migrate, row, key, this.from, this.to);
+    const migrate = this.#migrate;
+    const given = migrate && this.#called(migrate, withNewNames(row, this.#forward), key, this.from, this.to);
     const made: PlainRow = {};
-    for (const { field, source, constant } of this.#forward) {
+    for (const { field, source, isRenamed, constant } of this.#forward) {
       let value: unknown;
-      if (given !== undefined) value = this.#givenField(given, field, constant, key);
+      const isGiven = given !== undefined && (!isRenamed || ownValue(given, field.name) !== undefined);
+      if (isGiven) value = this.#givenField(given, field, constant, key);
       else if (source === undefined) value = constant === undefined ? null : canonicalValue(field.typeId, constant);
       else {
         const old = ownValue(row, source.name) ?? null;
@@ -292,7 +318,9 @@ export class RowTranslation {
   back(row2: PlainRow, row1: PlainRow | undefined): PlainRow {
     const key2 = row2[this.to.primaryKey.name];
     const key1 = this.#keyBack(key2);
-    const given = this.#back && this.#called(this.#back, copied(this.to, row2), key2, this.to, this.from);
+    const migrate = this.#back;
+    const given =
+      migrate && this.#called(migrate, withNewNames(copied(this.to, row2), this.#backward), key2, this.to, this.from);
     const before = row1 === undefined ? undefined : this.#forwardOrNone(row1);
     const row: PlainRow = {};
     for (const carried of this.#backward) {

@@ -7,6 +7,7 @@ import type { RegisteredFunction } from './function-call.ts';
 import { retiredVersionsSchema } from './retired-versions.ts';
 import type { RegisteredTrigger } from './trigger.ts';
 import type { MigrateFunction } from './migrate-function.ts';
+import { refuseRenames } from './refuse-renames.ts';
 import { readSchema } from './schema.ts';
 import type { SchemaDefinition } from './schema.ts';
 import { TableShape } from './table-shape.ts';
@@ -50,6 +51,7 @@ export class Registry {
         throw redefined(shape, 'is stored');
       }
     }
+    if (view !== undefined) refuseRenames(view, shape);
     // The first definition of a version counts, as for all else in it.
     if (migrate !== undefined && known === undefined) {
       const functions = this.#migrations.get(shape.name) ?? new Map<number, MigrateFunction>();

@@ -9,6 +9,7 @@ import type {
   StoredField,
   StoredFunctionIndex,
   StoredIndex,
+  StoredRename,
   StoredSchema,
 } from '../format/stored-schema.ts';
 import { isKeyType, isTypeId, typeName, Types } from '../format/types.ts';
@@ -71,10 +72,17 @@ export interface SchemaDefinition {
    */
   readonly indexes?: readonly (string | IndexDefinition | FunctionIndexDefinition)[];
   /**
+   * What fields were called in older versions, by what they are called in this one: one name, or several where they differ
+   * between versions. Values carry over under the new name, and back under the old one while both versions are in use. Stored,
+   * so that whatever brings rows to this version knows it. Default: none.
+   */
+  readonly renames?: { readonly [field: string]: string | readonly string[] };
+  /**
    * Makes a row of this version from one of another: of an older one to bring it here, and of a newer one where both are
    * registered and this one is the older. It must be synchronous and pure, and is not stored: a definition with it and one
-   * without are the same. Default: fields of the same name carry over, with numbers widened, and new ones get their
-   * constant `default`, or null.
+   * without are the same. Fields that were renamed are in the row by both of their names, and carry
+   * over where it leaves them out. Default: fields of the same name, or the old one, carry over, with numbers widened, and
+   * new ones get their constant `default`, or null.
    */
   readonly migrate?: MigrateFunction;
 }
@@ -124,8 +132,16 @@ export type DocumentOf<S extends SchemaDefinition> = {
     : InputsById[S['fields'][F]['typeId']] | null | undefined;
 };
 
+/** Lets only fields of a definition be renamed. */
+export interface RenamesOf<S extends SchemaDefinition> {
+  /** Its keys are fields of the definition. */
+  readonly renames?: {
+    readonly [F in keyof S['renames']]: F extends keyof S['fields'] ? string | readonly string[] : never;
+  };
+}
+
 /** Takes a schema definition as it is, with the exact types that {@link RowOf} infers the row's type from. */
-export function defineSchema<const S extends SchemaDefinition>(schema: S): S {
+export function defineSchema<const S extends SchemaDefinition>(schema: S & RenamesOf<S>): S {
   return schema;
 }
 
@@ -286,6 +302,39 @@ function readIndexes(table: string, fields: readonly StoredField[], definitions:
   return { indexes, ...(functionIndexes.length > 0 && { functionIndexes }) };
 }
 
+function readRename(table: string, fields: readonly StoredField[], field: string, old: unknown): StoredRename {
+  const has = (name: unknown): boolean => fields.some((candidate) => candidate.name === name);
+  if (!has(field)) {
+    const fix = '`renames` maps the new name of a field to its old one';
+    throw new InvalidSchemaError(table, `Table '${table}' renames '${field}', which is none of its fields: ${fix}.`);
+  }
+  const from: readonly unknown[] = Array.isArray(old) ? old : [old];
+  if (from.length === 0) {
+    throw new InvalidSchemaError(table, `\`renames\` of field '${field}' must give the name that it had.`);
+  }
+  for (const name of from) {
+    checkName(table, `old name of field '${field}'`, name);
+    if (!has(name)) continue;
+    const message = `Field '${field}' of table '${table}' cannot have been called '${name}': that is a field of this version.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  return { field, from: from as string[] };
+}
+
+function readRenames(table: string, fields: readonly StoredField[], renames: unknown): readonly StoredRename[] {
+  if (typeof renames !== 'object' || renames === null || Array.isArray(renames)) {
+    const allowed = 'an object from new names of fields to old ones';
+    throw new InvalidSchemaError(table, `\`renames\` must be ${allowed}, not ${describeValue(renames)}.`);
+  }
+  const read = Object.entries(renames).map(([field, old]) => readRename(table, fields, field, old));
+  const names = read.flatMap(({ from }) => from);
+  const twice = names.find((name, i) => names.indexOf(name) < i);
+  if (twice === undefined) return read;
+  const owners = [...new Set(read.filter(({ from }) => from.includes(twice)).map(({ field }) => `'${field}'`))];
+  const message = `\`renames\` gives the old name '${twice}' twice, to ${owners.join(' and ')}: a field becomes one field.`;
+  throw new InvalidSchemaError(table, message);
+}
+
 /** Checks a definition and returns it in its stored form. Throws `InvalidSchemaError`. */
 export function readSchema(definition: unknown): StoredSchema {
   if (typeof definition !== 'object' || definition === null) {
@@ -294,7 +343,7 @@ export function readSchema(definition: unknown): StoredSchema {
       `A schema is an object { name, version, fields, primaryKey }, not ${describeValue(definition)}.`,
     );
   }
-  const { name, version, fields, primaryKey, indexes = [] } = definition as SchemaDefinition;
+  const { name, version, fields, primaryKey, indexes = [], renames = {} } = definition as SchemaDefinition;
   checkName(name, 'name of a table', name);
   if (name.startsWith('_')) {
     throw new InvalidSchemaError(name, `Table '${name}': names that begin with _ are reserved for system tables.`);
@@ -312,11 +361,14 @@ export function readSchema(definition: unknown): StoredSchema {
   if (stored.length === 0 || stored.length > maxFields) {
     throw new InvalidSchemaError(name, `Table '${name}' has ${stored.length} fields: it takes 1 to ${maxFields}.`);
   }
+  const key = checkKeyField(name, stored, primaryKey, 'primary key');
+  const read = readRenames(name, stored, renames);
   return {
     name,
     version,
     fields: stored,
-    primaryKey: [checkKeyField(name, stored, primaryKey, 'primary key')],
+    primaryKey: [key],
     ...readIndexes(name, stored, indexes),
+    ...(read.length > 0 && { renames: read }),
   };
 }

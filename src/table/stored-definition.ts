@@ -1,7 +1,7 @@
 /** The definition of a table as it is stored: for tools that have no definitions of their own. */
 import { compareStrings } from '../base/order.ts';
 import { isVariable } from '../format/types.ts';
-import type { StoredField, StoredFunctionIndex, StoredIndex } from '../format/stored-schema.ts';
+import type { StoredField, StoredFunctionIndex, StoredIndex, StoredRename } from '../format/stored-schema.ts';
 import type { FieldDefinition, FunctionIndexDefinition, IndexDefinition, SchemaDefinition } from './schema.ts';
 import { constantDefault } from './schema.ts';
 import type { TableShape } from './table-shape.ts';
@@ -26,6 +26,10 @@ function functionIndexOf({ name, function: made, typeId }: StoredFunctionIndex):
   return { function: made, typeId, ...(name !== made && { name }) };
 }
 
+function renameOf({ field, from }: StoredRename): [string, string | readonly string[]] {
+  return [field, from.length === 1 ? (from[0] as string) : from];
+}
+
 /** The version that readers should have: once all rows are there in the new one, that. */
 function shapeInForce(view: View, name: string, truth: TableShape): TableShape {
   const beside = view.beside(name);
@@ -41,6 +45,7 @@ export function storedDefinitions(view: View): SchemaDefinition[] {
 
 /** A definition that is the same as the stored one: it can be registered beside it. `migrate` is not stored. */
 function storedDefinition({ schema }: TableShape): SchemaDefinition {
+  const { renames } = schema;
   const indexes = [...schema.indexes.map(indexOf), ...(schema.functionIndexes ?? []).map(functionIndexOf)];
   return {
     name: schema.name,
@@ -48,5 +53,6 @@ function storedDefinition({ schema }: TableShape): SchemaDefinition {
     fields: Object.fromEntries(schema.fields.map((field) => [field.name, fieldOf(field)])),
     primaryKey: schema.primaryKey[0] as string,
     ...(indexes.length > 0 && { indexes }),
+    ...(renames !== undefined && { renames: Object.fromEntries(renames.map(renameOf)) }),
   };
 }

@@ -365,6 +365,42 @@ describe('migrate', () => {
   });
 });
 
+describe('migrate with names that fields had', () => {
+  it('keeps their values, and says so; refuses those that do not go with what is stored before it asks', async () => {
+    const db = await open('renamed');
+    const batch = db.batch();
+    for (let id = 0; id < 50; id++) void batch.insert('cities', row(id));
+    await batch.flush();
+    await db.stop();
+    const url = folder.url('renamed');
+    const write = async (renames: object): Promise<string> => {
+      const file = folder.file('cities-renamed.json');
+      const fields = { id: 'uint32', title: 'varchar', country: 'varchar', people: 'uint32', founded: 'timestamp' };
+      await writeFile(file, JSON.stringify({ name: 'cities', version: 2, fields, primaryKey: 'id', renames }));
+      return file;
+    };
+    const wrong = await run(['migrate', url, 'cities', '--to', await write({ title: 'nmae' })]);
+    expect(wrong.status).not.toBe(0);
+    expect(wrong.messages).toMatch(
+      /field 'title' was called 'nmae', and version 1, which is stored, has no such field/,
+    );
+    expect(wrong.messages).not.toContain('Bring cities');
+    const schema = await write({ title: 'name' });
+    const asked = await run(['migrate', url, 'cities', '--to', schema]);
+    expect(asked.messages).toContain('Field title is field name under another name: its values stay.');
+    expect(asked.messages).not.toContain('is dropped');
+    const { status } = await run(['migrate', url, 'cities', '--to', schema, '--yes', '--json']);
+    expect(status).toBe(0);
+    const found = await run(['query', url, 'cities', '--where', 'title = City 7', '--fields', 'id,title', '--json']);
+    expect(jsonLines(found.output)).toEqual([{ id: 7, title: 'City 7' }]);
+    const finished = await run(['migrate', url, 'cities', '--finish', '--yes', '--json']);
+    expect(jsonLines(finished.output)[0]).toMatchObject({ state: 'none', from: 2 });
+    const { output } = await run(['query', url, 'cities', '--fields', 'title', '--json']);
+    expect(jsonLines(output)).toHaveLength(50);
+    expect(output).not.toContain('null');
+  });
+});
+
 describe('backups and keys', () => {
   it('tell which keys they need, and are rewritten, step by step as documented', async () => {
     const db = await open('turned');

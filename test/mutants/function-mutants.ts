@@ -179,8 +179,8 @@ export const functionMutants: readonly Mutant[] = [
     edits: [
       {
         file: commit,
-        find: 'hasFunctionIndex ? functionIndexVersion : blockFormatVersion',
-        replace: 'hasFunctionIndex && functionIndexVersion < 0 ? functionIndexVersion : blockFormatVersion',
+        find: 'Math.max(version, schemaFormat(schema))',
+        replace: 'Math.max(version, schemaFormat(schema) < 0 ? version : version)',
       },
     ],
     tests: [golden],

@@ -24,6 +24,28 @@ export const migrationMutants: readonly Mutant[] = [
     ],
   },
   {
+    name: 'migration: a field that was renamed is a new one',
+    edits: [
+      {
+        file: 'src/table/renames.ts',
+        find: 'renamed.get(name)?.find((other) => old.has(other))',
+        replace: 'renamed.get(name)?.find((other) => other === name)',
+      },
+    ],
+    tests: ['test/migrations/renames.test.ts'],
+  },
+  {
+    name: 'migration: what the new version writes into a field that was renamed is not in the old one',
+    edits: [
+      {
+        file: 'src/table/renames.ts',
+        find: '(renamed.get(name) ?? (own.has(name) ? name : undefined))',
+        replace: '(own.has(name) ? (renamed.get(name) ?? name) : undefined)',
+      },
+    ],
+    tests: ['test/migrations/renames.test.ts'],
+  },
+  {
     name: 'migration: fields that only the old version has are lost when the new one writes',
     edits: [
       {

@@ -23,6 +23,14 @@ const items = defineSchema({
 const db = StoreDb({ dbPrefix: 'types', nodeId: 0, driver: new MemoryDriver(), logLevel: 'silent' });
 db.registerSchema(items);
 
+const { fields, primaryKey } = items;
+defineSchema({ name: 'other', version: 2, fields, primaryKey, renames: { name: 'title', price: ['cost', 'amount'] } });
+// @ts-expect-error -- only fields of the table have old names
+const misspelt = () => defineSchema({ name: 'other', version: 2, fields, primaryKey, renames: { nmae: 'title' } });
+// @ts-expect-error -- an old name is text
+const numbered = () => defineSchema({ name: 'other', version: 2, fields, primaryKey, renames: { name: 5 } });
+void [misspelt, numbered];
+
 /** Never run: only its types matter. */
 async function typed(): Promise<void> {
   const query = db.query(items);

@@ -1,9 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { fieldChanges } from '../../migration/field-changes.ts';
-import type { VersionField } from '../../migration/field-changes.ts';
 import { describeUsers } from '../../migration/migration-status.ts';
 import type { MigrationStatus } from '../../migration/migration-status.ts';
-import type { SchemaDefinition } from '../../table/schema.ts';
+import { readSchema } from '../../table/schema.ts';
 import { command, databasePositional, tablePositional } from '../command.ts';
 import type { Command, Session } from '../command.ts';
 import { confirmed, yesOption } from '../confirmation.ts';
@@ -20,10 +19,6 @@ const pollMs = 250;
 interface FinishFlags {
   readonly yes: boolean;
   readonly force: boolean;
-}
-
-function fieldsOf({ fields }: SchemaDefinition): VersionField[] {
-  return Object.entries(fields).map(([name, { typeId, default: value }]) => ({ name, typeId, default: value }));
 }
 
 function print(terminal: Terminal, status: MigrationStatus): void {
@@ -107,10 +102,11 @@ export const migrate: Command = command({
       print(terminal, await opened.db.migrationStatus(table, { signal }));
       return ExitCode.done;
     }
-    const { lines, loses } = fieldChanges(fieldsOf(stored), fieldsOf(schema));
+    // Refuses what does not go with the stored version.
+    opened.db.registerSchema(schema);
+    const { lines, loses } = fieldChanges(readSchema(stored), readSchema(schema));
     // With --yes, the log names what is lost.
     if (!yes) for (const line of lines) terminal.tell(line);
-    opened.db.registerSchema(schema);
     const how = loses ? ' as said above, with no migrate function' : '';
     const question = `Bring ${table} to version ${schema.version}${how}? It can be cancelled until --finish retires the old version.`;
     if (!(await confirmed(session, question, yes))) return ExitCode.interrupted;

@@ -1,0 +1,78 @@
+/** Which field of an older version a field of a newer one takes its values from. Decided here and nowhere else. */
+import type { StoredRename } from '../format/stored-schema.ts';
+
+/** What of a version says it. */
+export interface NamedFields {
+  readonly version: number;
+  readonly fields: readonly { readonly name: string }[];
+  readonly primaryKey: readonly string[];
+  readonly renames?: readonly StoredRename[];
+}
+
+function names({ fields }: NamedFields): Set<string> {
+  return new Set(fields.map(({ name }) => name));
+}
+
+/** For each field of a version the one of an older version that it takes its values from; new ones are not in it. */
+export function fieldSources(from: NamedFields, to: NamedFields): Map<string, string> {
+  const old = names(from);
+  const renamed = new Map((to.renames ?? []).map(({ field, from: before }) => [field, before]));
+  const sources = new Map<string, string>();
+  for (const { name } of to.fields) {
+    // The key is what identifies a row, whatever it is called.
+    const source =
+      name === to.primaryKey[0]
+        ? from.primaryKey[0]
+        : (renamed.get(name)?.find((other) => old.has(other)) ?? (old.has(name) ? name : undefined));
+    if (source !== undefined) sources.set(name, source);
+  }
+  return sources;
+}
+
+/** For each field of an older version the one of a newer version that it takes its values from, while both are written. */
+export function fieldSourcesBack(from: NamedFields, to: NamedFields): Map<string, string> {
+  const forward = fieldSources(from, to);
+  const renamed = new Map(
+    [...forward].filter(([field, source]) => field !== source).map(([field, old]) => [old, field]),
+  );
+  const own = names(to);
+  const sources = new Map<string, string>();
+  for (const { name } of from.fields) {
+    const source =
+      name === from.primaryKey[0] ? to.primaryKey[0] : (renamed.get(name) ?? (own.has(name) ? name : undefined));
+    if (source !== undefined) sources.set(name, source);
+  }
+  return sources;
+}
+
+/** Why the names that a version gives for its fields do not go with an older version, as a sentence; undefined if they do. */
+export function renameConflict(from: NamedFields, to: NamedFields): string | undefined {
+  const old = names(from);
+  const fromKey = from.primaryKey[0];
+  for (const { field, from: before } of to.renames ?? []) {
+    const there = [field, ...before].filter((name) => old.has(name));
+    const given = before.map((name) => `'${name}'`).join(' or ');
+    const says = `Version ${to.version} says that its field '${field}' was called ${given}`;
+    const [source] = there;
+    if (source === undefined) {
+      return (
+        `${says}, and version ${from.version}, which is stored, has no such field: give the name that it has there as well, ` +
+        `as in renames: { ${field}: [${before.map((name) => `'${name}'`).join(', ')}, …] }, or go to a version between the two first.`
+      );
+    }
+    if (there.length > 1) {
+      const both = there.map((name) => `'${name}'`).join(' and ');
+      return (
+        `${says}, and version ${from.version}, which is stored, has ${both}: one of them would be lost. Give the field a name ` +
+        'that is in neither version, or merge them by a `migrate` function without `renames`.'
+      );
+    }
+    if ((field === to.primaryKey[0]) !== (source === fromKey)) {
+      return (
+        `${says}, and the primary key of version ${from.version} is '${fromKey}', that of version ${to.version} ` +
+        `'${to.primaryKey[0]}': the primary key of a row stays, and only the primary key takes its values from it.`
+      );
+    }
+  }
+  return undefined;
+}
