@@ -93,11 +93,11 @@ export interface DeletableQuery {
    */
   reads(source: object): boolean;
   /**
-   * Runs the query with the writes of a batch laid over what is stored.
+   * Runs the query with the writes of a batch laid over what is stored, for the rows' primary keys only.
    *
    * @hidden
    */
-  rowsUnder(batch: Overlay, host: QueryHost): Promise<readonly object[]>;
+  keysUnder(batch: Overlay, host: QueryHost, primaryKey: string): Promise<readonly unknown[]>;
 }
 
 /** Name of a table given by name or by its schema. */
@@ -229,12 +229,12 @@ export class Batch implements Overlay {
     let count = 0;
     const deleteRows = async (): Promise<void> => {
       const { name } = host.writableShape(query.table).primaryKey;
-      const rows = await query.rowsUnder(this, host);
+      const keys = await query.keysUnder(this, host, name);
       // All of the rows or, if a trigger refuses one of them, none.
       const own = new Batch(host, this);
-      for (const row of rows) await own.delete(query.table, (row as Record<string, unknown>)[name]);
+      for (const key of keys) await own.delete(query.table, key);
       await this.#enter(own.#takeOperations());
-      count = rows.length;
+      count = keys.length;
     };
     const counted = this.#queue(deleteRows).then(() => count);
     // As with every mutation, the next flush tells those who do not look.

@@ -30,6 +30,8 @@ export interface CheckRunOptions {
   readonly remembers: boolean;
   readonly signal: AbortSignal | undefined;
   readonly onProgress: ((progress: VerifyProgress) => void) | undefined;
+  /** Asked once something could not be read: throws if what is checked is kept no longer, so that going on is in vain. */
+  readonly stillKept: () => Promise<void>;
 }
 
 /** A tree to be checked. */
@@ -97,6 +99,7 @@ export class CheckRun {
     const isKept = this.options.remembers && place !== undefined;
     let blocks = 0;
     let entries = 0;
+    let isDoubted = false;
     const found = await checkTree(tree, {
       leaf,
       pacer: this.pacer,
@@ -106,6 +109,8 @@ export class CheckRun {
         if (isKept) reached.push({ name: node.name, level: node.level, count: node.totalCount() });
       },
       onRun: async (node, from, to) => {
+        if (isDoubted) await this.options.stillKept();
+        isDoubted = false;
         await onRun?.(node, from, to);
         entries += to - from;
         if (!shared && place !== undefined) this.done(to - from);
@@ -113,14 +118,21 @@ export class CheckRun {
       ...(shared && place !== undefined && { known: this.#knownOf(place) }),
       onUnreadable: (node) => {
         unreadable.push(node);
+        isDoubted = true;
         if (isKept) reached.push({ name: blockName(place, node.ref), level: node.level, count: node.ref.count });
       },
     });
+    if (isDoubted) await this.options.stillKept();
     for (const { name, message } of found) this.findings.add(subject, name, message);
     const isSeen = found.length < defaultMaxFindings;
     if (!isSeen || unreadable.some(({ level }) => level > 0)) this.reachedAll = false;
     for (const node of reached) this.reached.set(node.name, node);
     return { blocks, entries, isWhole: isSeen && unreadable.length === 0, unreadable };
+  }
+
+  /** Goes through the leaves of a tree that was checked before, and says nothing of the tree itself. */
+  async again({ leaf, tree, onRun }: CheckedTree): Promise<void> {
+    await checkTree(tree, { leaf, pacer: this.pacer, ...(onRun && { onRun }) });
   }
 
   #knownOf(place: TreePlace): (ref: BlockRef) => KnownNode | undefined {

@@ -23,6 +23,7 @@ import type { UnreadableNode } from '../tree/check.ts';
 import type { Tree } from '../tree/tree.ts';
 import type { BlobCheck } from './blob-check.ts';
 import type { CheckRun, TreeResult } from './check-run.ts';
+import { EntryDigest } from './entry-digest.ts';
 import { checkEdition } from './edition-check.ts';
 
 /** A table as `db.verify()` found it. */
@@ -62,6 +63,11 @@ export interface TableCheckOptions {
   readonly functions: QueryHost['registeredFunction'];
 }
 
+/** What rows imply of indexes. */
+type Implied = ReadonlyMap<TableIndex, EntryDigest>;
+
+const nothingImplied: Implied = new Map();
+
 export class TableCheck {
   readonly #options: TableCheckOptions;
   readonly #key = new ByteWriter();
@@ -75,12 +81,15 @@ export class TableCheck {
     const { run, base, blobs } = this.#options;
     const { shape } = table;
     const subject = { table: shape.name };
+    const wanted = shape.indexes.filter(({ name }) => index === undefined || name === index);
+    const implied = new Map(wanted.map((each) => [each, new EntryDigest()]));
+    const before = run.findings.list.length;
     const rows = await run.tree(subject, {
       place: { table: shape.name },
       leaf: shape.leafShape,
       tree: table.tree,
       onRun: async (leaf, from, to) => {
-        this.#checkRows(table, leaf, from, to);
+        this.#checkRows(table, leaf, from, to, implied);
         if (blobs?.concerns(shape) !== true) return;
         for (let i = from; i < to; i++) await blobs.checkRow(base, table, leaf, i);
       },
@@ -88,9 +97,9 @@ export class TableCheck {
     let { blocks } = rows;
     const indexes: { name: string; entries: number; functionVersion?: number }[] = [];
     const wrongIndexes: string[] = [];
-    for (const each of shape.indexes) {
-      if (index !== undefined && each.name !== index) continue;
-      const found = await this.#checkIndex(table, each, rows);
+    const isSound = rows.isWhole && run.findings.list.length === before;
+    for (const each of wanted) {
+      const found = await this.#checkIndex(table, each, rows, isSound ? implied.get(each) : undefined);
       blocks += found.blocks;
       if (found.isWrong) wrongIndexes.push(each.name);
       indexes.push({ name: each.name, entries: (table.indexes.get(each.name) as Tree).count });
@@ -122,7 +131,7 @@ export class TableCheck {
       const onRun = async (leaf: Node, from: number, to: number): Promise<void> => {
         for (let i = from; i < to; i++) {
           if (isDeleted(leaf, i)) continue;
-          this.#checkRow(table, leaf, i);
+          this.#checkRow(table, leaf, i, nothingImplied);
           if (blobs?.concerns(shape) === true && !(await this.#isReplaced(newer, leaf, i))) {
             await blobs.checkRow(tail, table, leaf, i);
           }
@@ -146,18 +155,18 @@ export class TableCheck {
     return false;
   }
 
-  #checkRows(table: TableState, leaf: Node, from: number, to: number): void {
+  #checkRows(table: TableState, leaf: Node, from: number, to: number, implied: Implied): void {
     const { findings } = this.#options.run;
     const subject = { table: table.shape.name };
     for (let i = from; i < to; i++) {
       if (((leaf.rows[leaf.rowBase(i)] as number) & rowMarks) !== 0) {
         findings.add(subject, leaf.name, `Row ${i} is marked as a change, and this is a table`);
       }
-      this.#checkRow(table, leaf, i);
+      this.#checkRow(table, leaf, i, implied);
     }
   }
 
-  #checkRow({ shape }: TableState, leaf: Node, i: number): void {
+  #checkRow({ shape }: TableState, leaf: Node, i: number, implied: Implied): void {
     const { findings } = this.#options.run;
     const base = leaf.rowBase(i);
     const key = this.#key;
@@ -168,6 +177,13 @@ export class TableCheck {
       if (leaf.compareKey(i, key.bytes, key.length) !== 0) {
         findings.add({ table: shape.name }, leaf.name, `Row ${i} stands under the key of another`);
       }
+      if (implied.size === 0) return;
+      const primaryKey = key.finish();
+      for (const [index, digest] of implied) {
+        key.length = 0;
+        shape.writeIndexEntry(key, index, leaf, base, primaryKey);
+        digest.add(key.bytes, key.length);
+      }
     } catch (error) {
       if (!isUnreadable(error)) throw error;
       findings.add({ table: shape.name }, error.key, `Row ${i}: ${error.message}`);
@@ -176,23 +192,27 @@ export class TableCheck {
 
   /**
    * Strictly ascending entries, each the one that its row implies, as many as there are rows: exactly those. Where rows
-   * cannot be read nothing is said of their entries.
+   * cannot be read nothing is said of their entries. With what the rows imply all entries are compared at once: rows are looked up
+   * only to find out which entry is wrong, since they would be read again and again where memory is small.
    */
   async #checkIndex(
     table: TableState,
     index: TableIndex,
     rows: TreeResult,
+    implied: EntryDigest | undefined,
   ): Promise<{ readonly blocks: number; readonly isWrong: boolean }> {
     const { run } = this.#options;
     const { findings } = run;
     const place = { table: table.shape.name, index: index.name };
     const before = findings.list.length;
-    const result = await run.tree(place, {
-      place,
-      leaf: indexLeafShape,
-      tree: table.indexes.get(index.name) as Tree,
-      onRun: (leaf, from, to) => this.#checkEntries(table, index, leaf, from, to),
-    });
+    const digest = new EntryDigest();
+    const tree = { place, leaf: indexLeafShape, tree: table.indexes.get(index.name) as Tree };
+    const checkEntries = (leaf: Node, from: number, to: number): Promise<void> =>
+      this.#checkEntries(table, index, leaf, from, to);
+    const addEntries = (leaf: Node, from: number, to: number): Promise<void> =>
+      this.#addEntries(digest, leaf, from, to);
+    const result = await run.tree(place, { ...tree, onRun: implied === undefined ? checkEntries : addEntries });
+    if (implied !== undefined && !digest.isSame(implied)) await run.again({ ...tree, onRun: checkEntries });
     const expected = rows.isWhole ? rows.entries : table.tree.count;
     if (result.isWhole && result.entries !== expected) {
       const message = `The index has ${result.entries} entries, and the table ${expected} rows`;
@@ -202,6 +222,13 @@ export class TableCheck {
     const isSound = rows.isWhole && result.isWhole && findings.list.length === before;
     if (index.unique && isSound) await this.#checkUnique(table, index);
     return { blocks: result.blocks, isWrong };
+  }
+
+  async #addEntries(digest: EntryDigest, leaf: Node, from: number, to: number): Promise<void> {
+    for (let i = from; i < to; i++) {
+      if ((i & 0xff) === 0) await this.#options.run.pause();
+      digest.add(leaf.key(i));
+    }
   }
 
   /** It is the rows that are wrong then, and a new index would be no better. */

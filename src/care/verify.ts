@@ -113,11 +113,15 @@ export async function verifyDatabase(context: VerifyContext, settings: VerifySet
         await held?.release();
         held = await holdIfPossible(context, block0);
       }
-      const verified = await new Verification(context, settings, block0).run();
-      if (verified.report.findings.length === 0) return verified;
-      const { block0: present } = await register.refresh(signal);
-      const isHeld = present.snapshots.some(({ id }) => id === held?.pin.id);
-      if (isHeld || isRetained(present, block0.generation)) return withoutPassed(verified, present);
+      const present = async (): Promise<Block0 | undefined> => {
+        const { block0: newest } = await register.refresh(signal);
+        const isHeld = newest.snapshots.some(({ id }) => id === held?.pin.id);
+        return isHeld || isRetained(newest, block0.generation) ? newest : undefined;
+      };
+      const verified = await verifiedWhileKept(context, settings, block0, present);
+      if (verified?.report.findings.length === 0) return verified;
+      const newest = verified && (await present());
+      if (verified !== undefined && newest !== undefined) return withoutPassed(verified, newest);
       if (attempt < maxAttempts) continue;
       throw new ContentionError(
         'Garbage was collected past what was being checked, again and again. Check while no db.gc() runs.',
@@ -125,6 +129,27 @@ export async function verifyDatabase(context: VerifyContext, settings: VerifySet
     }
   } finally {
     await held?.release();
+  }
+}
+
+/** Garbage was collected past what is being checked. */
+class Passed extends Error {}
+
+/** Undefined if what was checked is found to be kept no longer. `present`: the newest Block 0, if it still keeps that. */
+async function verifiedWhileKept(
+  context: VerifyContext,
+  settings: VerifySettings,
+  block0: Block0,
+  present: () => Promise<Block0 | undefined>,
+): Promise<Verified | undefined> {
+  const stillKept = async (): Promise<void> => {
+    if ((await present()) === undefined) throw new Passed();
+  };
+  try {
+    return await new Verification(context, settings, block0, stillKept).run();
+  } catch (error) {
+    if (error instanceof Passed) return undefined;
+    throw error;
   }
 }
 
@@ -163,14 +188,14 @@ class Verification {
   readonly #run: CheckRun;
   readonly #blobs: BlobCheck | undefined;
 
-  constructor(context: VerifyContext, settings: VerifySettings, block0: Block0) {
+  constructor(context: VerifyContext, settings: VerifySettings, block0: Block0, stillKept: () => Promise<void>) {
     const { environment, driver, prefix, cacheBytes, functions } = context;
     this.#functions = functions;
     const { deep, only, signal, onProgress } = settings;
     this.#settings = settings;
     this.#block0 = block0;
     const remembers = deep && only === undefined;
-    this.#run = new CheckRun({ environment, driver, prefix, cacheBytes, remembers, signal, onProgress });
+    this.#run = new CheckRun({ environment, driver, prefix, cacheBytes, remembers, signal, onProgress, stillKept });
     this.#blobs = deep ? new BlobCheck(this.#run, new BlobStore(driver, prefix)) : undefined;
   }
 

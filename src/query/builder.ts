@@ -93,12 +93,15 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   }
 
   /**
-   * Runs the query with the writes of a batch laid over what is stored.
+   * Runs the query with the writes of a batch laid over what is stored, for the rows' primary keys only: an index has them, so that
+   * rows need not be read.
    *
    * @hidden For batches, which go on while the database is being stopped.
    */
-  rowsUnder(batch: Overlay, host: QueryHost): Promise<R[]> {
-    return new Query<R>(host, this.#table, this.#asked).overlay(batch).execute();
+  async keysUnder(batch: Overlay, host: QueryHost, primaryKey: string): Promise<unknown[]> {
+    const asked = { ...this.#asked, fields: [primaryKey] };
+    const rows = await new Query(host, this.#table, asked).overlay(batch).execute();
+    return rows.map((row) => row[primaryKey]);
   }
 
   /** Name of the table. */

@@ -35,7 +35,7 @@ const late: readonly (readonly [what: string, call: (batch: Batch, api: Api) => 
   ['upsert', (batch) => batch.upsert(log, { id: 1 })],
   ['update', (batch) => batch.update(log, { id: 1 })],
   ['delete', (batch) => batch.delete(log, 1)],
-  ['deleteWhere', (batch) => batch.deleteWhere({ table: 'log', rowsUnder: never, reads: () => true })],
+  ['deleteWhere', (batch) => batch.deleteWhere({ table: 'log', keysUnder: never, reads: () => true })],
   ['insert in a sub-batch', (batch) => batch.subBatch().insert(log, { id: 1 })],
   ['flush of a sub-batch', (batch) => batch.subBatch().flush()],
   ['flush', (batch) => batch.flush()],
