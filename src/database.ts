@@ -118,8 +118,8 @@ export class Database {
    * follows in the background. `migrationStatus()` shows who uses it. Without a migration it does nothing.
    *
    * Rejects with `MigrationActiveError` while instances are known to use the old version (pass `force` where they are gone
-   * without a word), before the table has switched, and while rows cannot be migrated; with `InvalidSchemaError` if the new
-   * version is not registered here, and with `ReadOnlyError` on a replica.
+   * without a word), before the table has switched, and while rows cannot be migrated; with `InvalidSchemaError` if the
+   * table is registered here, but not in the new version, or with another `migrate`, and with `ReadOnlyError` on a replica.
    */
   async finishMigration(table: string, options: FinishOptions = {}): Promise<void> {
     await this.#instance.maintenance.migrations('db.finishMigration()').finish(table, options);
@@ -337,7 +337,7 @@ export class Database {
 
   /**
    * The definitions of all tables that are stored, ordered by name, each in the version in force (once a migration has switched,
-   * the new one): what a tool registers that has none of its own. The database's own tables are left out.
+   * the new one, unless a `migrate` function makes its rows): what a tool registers that has none of its own. The database's own tables are left out.
    */
   async tables(options: CallOptions = {}): Promise<SchemaDefinition[]> {
     const { signal: outer } = withOwnSignal('db.tables()', options);

@@ -23,6 +23,7 @@ import { EngineHost, stopTimeoutMs } from './engine-host.ts';
 import { LogFeed } from './cluster/log-feed.ts';
 import { ChangeFeed } from './changes.ts';
 import { Bridge } from './migration/bridge.ts';
+import { FieldChangeLog } from './migration/field-change-log.ts';
 import { Maintenance } from './maintenance.ts';
 import { checkNodes } from './options.ts';
 import type { CheckedOptions } from './options.ts';
@@ -36,6 +37,7 @@ import { RetryingDriver } from './storage/retry.ts';
 import type { StorageDriver } from './storage/driver.ts';
 import type { QueryHost, StateKeeper } from './table/query-host.ts';
 import { Registry } from './table/registry.ts';
+import { refuseOtherCode } from './table/migration-code.ts';
 import { refuseRenames } from './table/refuse-renames.ts';
 import { refuseRegistered } from './table/retired-versions.ts';
 import { sayOldVersions } from './migration/old-versions.ts';
@@ -60,6 +62,7 @@ export class Instance implements BatchOwner, QueryHost {
   readonly environment: Environment;
   readonly registry: Registry;
   readonly bridge: Bridge;
+  readonly #fieldChangeLog: FieldChangeLog;
   /** The user's driver, counted. */
   readonly observed: ObservedDriver;
   readonly blobs: BlobStore;
@@ -90,7 +93,8 @@ export class Instance implements BatchOwner, QueryHost {
     this.#maxCommitBytes = maxCommitBytes;
     this.#logger = filteredLogger(options.logger, options.logLevel);
     this.registry = new Registry(this.#logger);
-    this.bridge = new Bridge(this.registry);
+    this.#fieldChangeLog = new FieldChangeLog(this.registry, this.#logger, options.role);
+    this.bridge = new Bridge(this.registry, this.#fieldChangeLog);
     this.#held = new HeldSnapshots(environment, this.#logger);
     const onRequest = options.onRequest && harmlessHook(options.onRequest, this.#logger);
     this.observed = new ObservedDriver(options.driver, { environment, ...(onRequest && { onRequest }) });
@@ -107,6 +111,7 @@ export class Instance implements BatchOwner, QueryHost {
       logger: this.#logger,
       options,
       registry: this.registry,
+      fieldChangeLog: this.#fieldChangeLog,
       maxCommitBytes,
       running: (what) => this.running(what),
       writing: (what) => this.writing(what),
@@ -169,7 +174,11 @@ export class Instance implements BatchOwner, QueryHost {
       await this.#keepHistory(engine);
       const { retiredVersions } = this.#options;
       if (retiredVersions === 'refuse') await refuseRegistered(engine.view, this.registry.newest);
-      for (const shape of this.registry.newest) refuseRenames(engine.view, shape);
+      for (const shape of this.registry.newest) {
+        refuseRenames(engine.view, shape);
+        refuseOtherCode(engine.view, shape, this.registry.codeOf(shape));
+      }
+      this.#fieldChangeLog.tellAll(engine.view);
       await sayOldVersions(engine, this.registry);
     });
     this.#host = new EngineHost(engine, {

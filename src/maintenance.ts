@@ -24,6 +24,7 @@ import type { VerifyReport } from './care/verify.ts';
 import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
 import type { Engine, PinnedView } from './cluster/engine.ts';
 import { EditionDaemon } from './migration/edition-daemon.ts';
+import type { FieldChangeLog } from './migration/field-change-log.ts';
 import { MigrationDaemon } from './migration/migration-daemon.ts';
 import type { CallOptions } from './call-options.ts';
 import type { MigrationStatus } from './migration/migration-status.ts';
@@ -47,6 +48,7 @@ export interface MaintenanceOptions {
   readonly logger: Logger;
   readonly options: CheckedOptions;
   readonly registry: Registry;
+  readonly fieldChangeLog: FieldChangeLog;
   readonly maxCommitBytes: number;
   /** The engine; throws `NotStartedError` unless the database is running. */
   readonly running: (what: string) => Engine;

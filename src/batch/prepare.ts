@@ -6,6 +6,7 @@ import { commitBlockName } from '../format/commit.ts';
 import type { CommitMember, StagedRuns, TableChange } from '../format/commit.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import { openSealed } from '../format/node.ts';
+import type { StoredSchema } from '../format/stored-schema.ts';
 import type { Node } from '../format/node.ts';
 import { TwinChanges } from '../migration/twin-changes.ts';
 import type { BridgedTable } from '../migration/bridge.ts';
@@ -55,19 +56,29 @@ export async function prepareMember(
     const folded = await fold();
     if (folded.done) return;
     const rows = list.shape.blobFields.length === 0 ? folded : new ObservedChanges(folded, list, blobs);
-    changes.push(await change(list.shape, isWhole ? UniqueCheck.on(state) : undefined, rows, fold));
+    changes.push(
+      await change(
+        list.shape,
+        truth?.schema ?? list.shape.schema,
+        isWhole ? UniqueCheck.on(state) : undefined,
+        rows,
+        fold,
+      ),
+    );
     if (truth === undefined) return;
     const twins = async (): Promise<TwinChanges> => TwinChanges.of(await fold(), truth.state, truth.translation);
-    changes.push(await change(truth.state.shape, UniqueCheck.on(truth.state), await twins(), twins));
+    changes.push(
+      await change(truth.state.shape, truth.state.shape.schema, UniqueCheck.on(truth.state), await twins(), twins),
+    );
   };
   // `again` gives the same rows once more: what is staged is checked before any of it is stored.
   const change = async (
     shape: TableShape,
+    schema: StoredSchema,
     unique: UniqueCheck | undefined,
     rows: ChangeStream,
     again: () => Promise<ChangeStream>,
   ): Promise<TableChange> => {
-    const { schema } = shape;
     const staged = total > options.maxCommitBytes;
     if (staged) {
       await unique?.checkStream(await again(), pacer);

@@ -76,7 +76,11 @@ export class Session {
   }
 
   /** Opens a database that exists. */
-  async open(url: string, role: OpenOptions['role'], more: Pick<OpenOptions, 'damaged'> = {}): Promise<OpenDatabase> {
+  async open(
+    url: string,
+    role: OpenOptions['role'],
+    more: Pick<OpenOptions, 'damaged' | 'finishing'> = {},
+  ): Promise<OpenDatabase> {
     return this.openAt(await this.place(url), role, more);
   }
 

@@ -96,6 +96,8 @@ export interface OpenOptions {
   readonly create?: boolean;
   /** Whether a database is opened whose log is damaged, for commands that need no tables. Default: no, that is an error. */
   readonly damaged?: boolean;
+  /** A table whose migration is to be finished: where that has functions of the application, it is not registered. */
+  readonly finishing?: string;
   /** Called after every request to the store. */
   readonly onRequest?: () => void;
 }
@@ -136,7 +138,7 @@ export class OpenDatabase implements AsyncDisposable {
 
 /** Opens it and registers what is stored. */
 export async function openDatabase(place: Place, options: OpenOptions): Promise<OpenDatabase> {
-  const { role, nodeId, logLevel, terminal, signal, create = false, damaged = false, onRequest } = options;
+  const { role, nodeId, logLevel, terminal, signal, create = false, damaged = false, finishing, onRequest } = options;
   if (!create) await readBlock0(place, signal);
   const { driver, prefix: dbPrefix, storage } = place;
   const logger = loggerTo(terminal);
@@ -148,7 +150,11 @@ export async function openDatabase(place: Place, options: OpenOptions): Promise<
       if (damaged && error instanceof CorruptionError) return [];
       throw error;
     });
-    for (const table of tables) db.registerSchema(table);
+    for (const table of tables) {
+      const { to } = table.name === finishing ? await db.migrationStatus(finishing, { signal }) : { to: null };
+      // Registered in the old version, this process would be one that uses it.
+      if (to === null || to === table.version) db.registerSchema(table);
+    }
     return new OpenDatabase(place, db, tables);
   } catch (error) {
     await db.stop().catch(() => undefined);

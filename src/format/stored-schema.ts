@@ -55,7 +55,15 @@ export interface StoredSchema {
   readonly functionIndexes?: readonly StoredFunctionIndex[];
   /** Absent where there are none. */
   readonly renames?: readonly StoredRename[];
+  /** Of a version that comes up beside another one. Absent: not known. It is no part of the definition. */
+  readonly code?: MigrationCode;
 }
+
+/**
+ * What makes rows of a version from rows of another: false, rules alone; true, a function of the application; text, such a
+ * function in the version that the application gives it.
+ */
+export type MigrationCode = boolean | string;
 
 /** The version of Block 0 and of commits from which on a schema is understood. */
 export function schemaFormat({ functionIndexes, renames }: StoredSchema): number {
@@ -176,7 +184,7 @@ function areRenames(value: unknown, fields: ReadonlyMap<string, unknown>): boole
 /** Whether parsed JSON is a stored schema whose names refer to each other as they should. */
 export function isStoredSchema(value: unknown): value is StoredSchema {
   if (!isObject(value)) return false;
-  const { name, version, fields, primaryKey, indexes, functionIndexes, renames } = value;
+  const { name, version, fields, primaryKey, indexes, functionIndexes, renames, code } = value;
   if (typeof name !== 'string' || !Number.isInteger(version) || (version as number) < 0) return false;
   if (!Array.isArray(fields) || fields.length > maxFields || !fields.every(isStoredField)) return false;
   if (!Array.isArray(indexes) || indexes.length > maxIndexes || !indexes.every(isStoredIndex)) return false;
@@ -184,6 +192,7 @@ export function isStoredSchema(value: unknown): value is StoredSchema {
   if (!isNames(primaryKey) || primaryKey.length === 0) return false;
   const types = new Map(fields.map((field) => [field.name, field.typeId]));
   if (!areRenames(renames, types)) return false;
+  if (code !== undefined && typeof code !== 'boolean' && typeof code !== 'string') return false;
   const isKey = (field: string): boolean => isKeyType(types.get(field) ?? Types.json);
   return types.size === fields.length && primaryKey.every(isKey) && indexes.every((index) => index.fields.every(isKey));
 }

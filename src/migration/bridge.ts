@@ -9,9 +9,11 @@ import { isPromise } from '../base/brands.ts';
 import { InvalidSchemaError, MigrationPendingError } from '../base/errors.ts';
 import { blockName } from '../format/keys.ts';
 import type { LayoutField } from '../format/row-layout.ts';
+import type { StoredSchema } from '../format/stored-schema.ts';
 import { isDeleted } from '../table/merged-cursor.ts';
 import { BesideRows } from '../table/beside-rows.ts';
 import type { MemberChange } from '../table/member-changes.ts';
+import { refuseOtherCode } from '../table/migration-code.ts';
 import type { MigrateFunction } from '../table/migrate-function.ts';
 import { redefined } from '../table/registry.ts';
 import type { Registry } from '../table/registry.ts';
@@ -23,12 +25,21 @@ import { TreeCursor } from '../tree/cursor.ts';
 import { SplitTree } from '../tree/split-tree.ts';
 import { isSameTree, treeOfNode } from '../tree/tree.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
+import type { FieldChangeLog } from './field-change-log.ts';
 import { MadeEntries } from './made-entries.ts';
 import { hasMade, isSameMade, madeRows, rowsFrom } from './made-rows.ts';
 import type { MadeRows } from './made-rows.ts';
 import { RowNotMigrated, RowTranslation, versionConflict } from './row-translation.ts';
 import { TranslatedTree } from './translated-tree.ts';
 import { diffTrees } from './tree-diff.ts';
+
+/** What is the truth where it is of another version than the one that is written. */
+interface TruthBehind {
+  readonly state: TableState;
+  readonly translation: RowTranslation;
+  /** The schema of the version that is written, with what its rows are made with. */
+  readonly schema: StoredSchema;
+}
 
 /** A table in the registered version, and what it takes to write to it. */
 export interface BridgedTable {
@@ -37,7 +48,7 @@ export interface BridgedTable {
   /** Whether it has all indexes of that version, with entries for all rows. */
   readonly isWhole: boolean;
   /** What is to be written beside it; undefined where the registered version is the truth. */
-  readonly truth: { readonly state: TableState; readonly translation: RowTranslation } | undefined;
+  readonly truth: TruthBehind | undefined;
 }
 
 /** Who holds the present view. */
@@ -82,6 +93,7 @@ const fewRows = 256;
 
 export class Bridge {
   readonly #registry: Registry;
+  readonly #fieldChangeLog: FieldChangeLog;
   readonly #translations = new Map<string, KnownTranslation>();
   readonly #steps = new Map<string, Step[]>();
   readonly #differences = new Map<string, KnownDifference>();
@@ -91,8 +103,9 @@ export class Bridge {
   /** The generation of the truth that a state was made of. */
   readonly #origins = new WeakMap<TableState, number>();
 
-  constructor(registry: Registry) {
+  constructor(registry: Registry, fieldChangeLog: FieldChangeLog) {
     this.#registry = registry;
+    this.#fieldChangeLog = fieldChangeLog;
   }
 
   /**
@@ -104,6 +117,7 @@ export class Bridge {
     const truth = view.table(table);
     if (truth === undefined) return view.emptyTable(shape.schema);
     if (truth.shape.isSame(shape)) return truth;
+    refuseOtherCode(view, shape, this.#registry.codeOf(shape));
     const known = this.#states.get(truth);
     return known?.shape === shape ? known : this.#stateBeside(view, truth, shape);
   }
@@ -139,7 +153,8 @@ export class Bridge {
       return { state, isWhole: true, truth: undefined };
     }
     const isWhole = view.beside(table)?.migration?.built === null;
-    return { state, isWhole, truth: { state: truth, translation: this.translation(truth.shape, state.shape) } };
+    const schema = this.#registry.codedSchema(this.#registry.requireShape(table));
+    return { state, isWhole, truth: { state: truth, translation: this.translation(truth.shape, state.shape), schema } };
   }
 
   /** Whether a view is past the blocks that a state shows. */
@@ -168,6 +183,7 @@ export class Bridge {
   #stateBeside(view: View, truth: TableState, shape: TableShape): TableState | Promise<TableState> {
     const beside = view.beside(shape.name);
     checkVersions(shape, truth, beside);
+    this.#fieldChangeLog.tell(truth.shape, shape);
     const known = this.#making.get(truth);
     if (known?.shape === shape) return known.state;
     const state = this.#make(view, truth, shape).finally(() => this.#making.delete(truth));

@@ -13,6 +13,7 @@ import type { Role } from '../cluster/role.ts';
 import type { StoredMigration } from '../format/stored-migration.ts';
 import { changeableOf } from '../root/block0-register.ts';
 import type { Registry } from '../table/registry.ts';
+import { isOtherCode } from '../table/migration-code.ts';
 import { isRetiring, retirementOf } from '../table/retired-versions.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import { View } from '../table/view.ts';
@@ -172,13 +173,22 @@ export class MigrationDaemon {
     return turnsToSay * intervalMs;
   }
 
-  /** Both versions; undefined where this node has not registered the new one. */
-  #shapes(view: View, { table, to }: StoredMigration): { from: TableShape; beside: TableShape } | undefined {
+  /** Both versions; undefined where this node has not the code of the new one. */
+  #shapes(view: View, migration: StoredMigration): { from: TableShape; beside: TableShape } | undefined {
+    const { table, to } = migration;
+    const { registry } = this.#options;
     const [from, beside] = [view.table(table)?.shape, view.beside(table)?.rows.shape];
-    const own = this.#options.registry.versionShape(table, to);
-    return from === undefined || beside === undefined || own?.canonical !== beside.canonical
-      ? undefined
-      : { from, beside };
+    if (from === undefined || beside === undefined) return undefined;
+    const own = registry.versionShape(table, to);
+    const isOwn = own?.canonical === beside.canonical && !isOtherCode(beside.schema, registry.codeOf(own));
+    return isOwn || this.#isDone(view, migration) ? { from, beside } : undefined;
+  }
+
+  /** Whether the old version can go without any row being made, and whoever asked for that knows neither version. */
+  #isDone(view: View, { table, phase }: StoredMigration): boolean {
+    if (phase !== 'switched' || !this.#asked.has(table) || this.#options.registry.shape(table) !== undefined)
+      return false;
+    return view.changesOf(table).length === 0 && isSameTree(view.table(table)?.tree, view.beside(table)?.base.tree);
   }
 
   #translation(view: View, migration: StoredMigration): RowTranslation | undefined {
@@ -266,7 +276,13 @@ export class MigrationDaemon {
       prepare: async (view) => {
         const present = view.beside(migration.table)?.migration;
         const isSame = present?.birth === migration.birth && present.from === migration.from;
-        if (present === undefined || !isSame || !this.#mayRetire(present) || (await isRetiring(view, present))) {
+        if (
+          present === undefined ||
+          !isSame ||
+          this.#shapes(view, present) === undefined ||
+          !this.#mayRetire(present) ||
+          (await isRetiring(view, present))
+        ) {
           return { changes: [] };
         }
         return { changes: [retirementOf(present)] };

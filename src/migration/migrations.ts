@@ -20,10 +20,12 @@ import { describeValue } from '../format/values.ts';
 import { changeableOf } from '../root/block0-register.ts';
 import { redefined } from '../table/registry.ts';
 import type { Registry } from '../table/registry.ts';
+import { refuseOtherCode } from '../table/migration-code.ts';
 import { isRetiring } from '../table/retired-versions.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { View } from '../table/view.ts';
-import { fieldChanges } from './field-changes.ts';
+import { isSameTree } from '../tree/tree.ts';
+import type { FieldChangeLog } from './field-change-log.ts';
 import type { MigrationDaemon } from './migration-daemon.ts';
 import { describeUsers, statusOf, usersOfOld } from './migration-status.ts';
 import type { MigrationStatus, OldVersionUser } from './migration-status.ts';
@@ -58,6 +60,7 @@ export interface MigrationsOptions {
   readonly engine: Engine;
   readonly registry: Registry;
   readonly daemon: MigrationDaemon;
+  readonly fieldChangeLog: FieldChangeLog;
   readonly intervalMs: number;
 }
 
@@ -125,7 +128,7 @@ export class Migrations {
 
   /** One step on the way to a target. True if it is in Block 0. */
   async #towards(shape: TableShape, target: MigrationTarget, signal: AbortSignal): Promise<boolean> {
-    const { engine } = this.#options;
+    const { engine, fieldChangeLog, registry } = this.#options;
     const { view } = engine;
     const truth = view.table(shape.name)?.shape;
     const beside = view.beside(shape.name);
@@ -151,6 +154,8 @@ export class Migrations {
         `Table '${shape.name}' is on its way to version ${beside.rows.shape.version}: wait for that, or cancel it first.`,
       );
     }
+    refuseOtherCode(view, shape, registry.codeOf(shape));
+    if (truth !== undefined) fieldChangeLog.tell(truth, shape);
     if (migration !== undefined) return this.#ask(migration, target, signal);
     if (truth !== undefined && truth.version > shape.version) {
       const message =
@@ -158,26 +163,12 @@ export class Migrations {
         'register that definition as a new, higher version.';
       throw new InvalidOptionError('version', message);
     }
-    if (truth !== undefined) this.#tellFieldChanges(truth, shape);
     await this.#begin(shape, signal);
     await engine.checkpoint(signal);
     const begun = engine.view.beside(shape.name);
+    refuseOtherCode(engine.view, shape, registry.codeOf(shape));
     const isAsked = begun?.migration !== undefined && begun.rows.shape.canonical === shape.canonical;
     return isAsked ? this.#ask(begun.migration, target, signal) : false;
-  }
-
-  /** Names what is lost before the work begins, where this instance has no function that makes the rows. */
-  #tellFieldChanges(from: TableShape, to: TableShape): void {
-    const { logger, registry } = this.#options;
-    if (registry.migrateFunction(to.name, to.version) !== undefined) return;
-    const { lines, loses } = fieldChanges(from.schema, to.schema);
-    if (!loses) return;
-    const versions = `version ${from.version} to version ${to.version}`;
-    logger.warn(`Table ${to.name} goes from ${versions} without a migrate function. ${lines.join(' ')}`, {
-      table: to.name,
-      from: from.version,
-      to: to.version,
-    });
   }
 
   /** Has the table be, with no rows, by a commit: so it is certainly before or after what others write first. */
@@ -193,6 +184,7 @@ export class Migrations {
     const { name: table, version: to } = shape;
     return this.#commit(signal, (view) => {
       const truth = view.table(table)?.shape;
+      refuseOtherCode(view, shape, this.#options.registry.codeOf(shape));
       if (truth === undefined || truth.version >= to || view.beside(table) !== undefined) return [];
       const conflict = versionConflict(truth, shape);
       if (conflict === undefined) return [truth, shape];
@@ -200,15 +192,16 @@ export class Migrations {
     });
   }
 
-  /** Commits no rows of some versions of a table: of none, nothing. */
+  /** Commits no rows of some versions of a table, the truth first: of none, nothing. */
   async #commit(signal: AbortSignal, versionsIn: (view: View) => readonly TableShape[]): Promise<void> {
     await this.#options.engine.append({
       signal,
       sizeBytes: 0,
       prepare: async (view) => ({
-        changes: versionsIn(view).map((shape) => {
+        changes: versionsIn(view).map((shape, i) => {
           const name = commitBlockName(shape.name);
-          return { schema: shape.schema, node: openNode(name, new NodeEntries(shape.changeShape).encode(name, 0, 0)) };
+          const schema = i === 0 ? shape.schema : this.#options.registry.codedSchema(shape);
+          return { schema, node: openNode(name, new NodeEntries(shape.changeShape).encode(name, 0, 0)) };
         }),
       }),
     });
@@ -286,7 +279,7 @@ export class Migrations {
 
   /** Has the old version of a table go, and waits until it has gone. */
   async finish(table: unknown, { force = false, signal }: FinishOptions): Promise<void> {
-    const { engine, environment, daemon, intervalMs } = this.#options;
+    const { engine, environment, daemon, registry, intervalMs } = this.#options;
     const what = 'db.finishMigration()';
     if (typeof force !== 'boolean') {
       throw new InvalidOptionError('force', `Option force is ${describeValue(force)}; it must be true or false.`);
@@ -302,7 +295,11 @@ export class Migrations {
         if (view.beside(table) === undefined) return;
         throw unfinished(table, 'beside');
       }
-      this.#shapeOf(table, migration.to);
+      const isKnown = registry.shape(table) !== undefined;
+      if (isKnown) {
+        const shape = this.#shapeOf(table, migration.to);
+        refuseOtherCode(view, shape, registry.codeOf(shape));
+      }
       await daemon.sayVersions(inner);
       // A node that has joined just now will say what it uses in its next turn.
       const patience = force ? 0 : patientWaits;
@@ -317,6 +314,9 @@ export class Migrations {
         if (present?.birth !== migration.birth) return;
         // What Block 0 says of rows may have been put right since.
         if (present.problems.length > 0 && waits >= patientWaits) throw stuck(migration, present.problems);
+        if (!isKnown && waits >= patientWaits && engine.view.pending.length === 0 && !isInStep(engine.view, table)) {
+          throw outOfLine(migration);
+        }
         if (engine.view.pending.length > 0) await engine.checkpoint(inner);
         else await sleep(environment, Math.max(20, intervalMs / 8), inner);
         await engine.refresh(inner);
@@ -398,6 +398,19 @@ function stuck({ table, from, to }: StoredMigration, problems: readonly Migratio
     table,
     `Version ${from} of table '${table}' goes once all rows are in line with version ${to}, and some cannot be: ${rows} Put ` +
       'them right, and the rest follows by itself.',
+  );
+}
+
+function isInStep(view: View, table: string): boolean {
+  return isSameTree(view.table(table)?.tree, view.beside(table)?.base.tree);
+}
+
+function outOfLine({ table, from, to }: StoredMigration): MigrationActiveError {
+  return new MigrationActiveError(
+    table,
+    `Version ${from} of table '${table}' goes once all rows are in line with version ${to}, and rows have changed since. This ` +
+      `instance has not registered version ${to}, and cannot make them. Its end is asked for: an instance that has registered version ` +
+      `${to}, with its \`migrate\` function, does the rest.`,
   );
 }
 

@@ -2,11 +2,13 @@
 import { BatchStateError, InvalidOptionError, InvalidSchemaError, SchemaNotFoundError } from '../base/errors.ts';
 import { systemSchemas } from '../blob/blob-tables.ts';
 import type { Logger } from '../base/logger.ts';
+import type { MigrationCode, StoredSchema } from '../format/stored-schema.ts';
 import { describeValue } from '../format/values.ts';
 import type { RegisteredFunction } from './function-call.ts';
 import { retiredVersionsSchema } from './retired-versions.ts';
 import type { RegisteredTrigger } from './trigger.ts';
 import type { MigrateFunction } from './migrate-function.ts';
+import { refuseOtherCode } from './migration-code.ts';
 import { refuseRenames } from './refuse-renames.ts';
 import { readSchema } from './schema.ts';
 import type { SchemaDefinition } from './schema.ts';
@@ -23,6 +25,9 @@ export class Registry {
   readonly #versions = new Map<string, Map<number, TableShape>>();
   /** What makes rows of a version from those of another, by table and version. */
   readonly #migrations = new Map<string, Map<number, MigrateFunction>>();
+  /** What that is, by table and version: those without a function are not in it. */
+  readonly #codes = new Map<string, Map<number, MigrationCode>>();
+  readonly #coded = new WeakMap<TableShape, StoredSchema>();
   readonly #functions = new Map<string, RegisteredFunction>();
   readonly #triggers = new Map<string, RegisteredTrigger[]>();
   /** Tables of the database's own: anyone may read them. */
@@ -38,7 +43,8 @@ export class Registry {
   /** Takes in a schema. `view`: what is stored, if the database is running. Throws `InvalidSchemaError`. */
   registerSchema(definition: unknown, view: View | undefined): void {
     const shape = new TableShape(readSchema(definition));
-    const { migrate } = definition as SchemaDefinition;
+    const { migrate, migrateVersion } = definition as SchemaDefinition;
+    checkMigrateVersion(shape, migrate, migrateVersion);
     if (migrate !== undefined && typeof migrate !== 'function') {
       const message = `\`migrate\` of table '${shape.name}' must be a function, not ${describeValue(migrate)}.`;
       throw new InvalidSchemaError(shape.name, message);
@@ -51,11 +57,17 @@ export class Registry {
         throw redefined(shape, 'is stored');
       }
     }
-    if (view !== undefined) refuseRenames(view, shape);
+    const own = migrate === undefined ? false : migrateVersion === undefined ? true : String(migrateVersion);
+    if (view !== undefined) {
+      refuseRenames(view, shape);
+      refuseOtherCode(view, shape, known === undefined ? own : this.codeOf(shape));
+    }
     // The first definition of a version counts, as for all else in it.
     if (migrate !== undefined && known === undefined) {
       const functions = this.#migrations.get(shape.name) ?? new Map<number, MigrateFunction>();
       this.#migrations.set(shape.name, functions.set(shape.version, migrate));
+      const codes = this.#codes.get(shape.name) ?? new Map<number, MigrationCode>();
+      this.#codes.set(shape.name, codes.set(shape.version, own));
     }
     versions.set(shape.version, known ?? shape);
     this.#versions.set(shape.name, versions);
@@ -161,6 +173,39 @@ export class Registry {
   migrateFunction(table: string, version: number): MigrateFunction | undefined {
     return this.#migrations.get(table)?.get(version);
   }
+
+  /** What this instance makes rows of a version with. */
+  codeOf({ name, version }: TableShape): MigrationCode {
+    return this.#codes.get(name)?.get(version) ?? false;
+  }
+
+  /** The schema of a version as it is written beside another one: it says with what its rows are made. */
+  codedSchema(shape: TableShape): StoredSchema {
+    let schema = this.#coded.get(shape);
+    if (schema === undefined) {
+      schema = { ...shape.schema, code: this.codeOf(shape) };
+      this.#coded.set(shape, schema);
+    }
+    return schema;
+  }
+}
+
+function checkMigrateVersion({ name }: TableShape, migrate: unknown, version: unknown): void {
+  if (version === undefined) return;
+  const isVersion =
+    typeof version === 'string' ? version !== '' && version.length <= 128 : Number.isSafeInteger(version);
+  if (!isVersion) {
+    const allowed = 'an integer, or a string of 1 to 128 characters';
+    throw new InvalidSchemaError(
+      name,
+      `\`migrateVersion\` of table '${name}' must be ${allowed}, not ${describeValue(version)}.`,
+    );
+  }
+  if (migrate !== undefined) return;
+  throw new InvalidSchemaError(
+    name,
+    `Table '${name}' has a \`migrateVersion\`, and no \`migrate\` that it is the version of.`,
+  );
 }
 
 /** A version that is known already was given another definition. */

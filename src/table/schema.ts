@@ -80,11 +80,17 @@ export interface SchemaDefinition {
   /**
    * Makes a row of this version from one of another: of an older one to bring it here, and of a newer one where both are
    * registered and this one is the older. It must be synchronous and pure, and is not stored: a definition with it and one
-   * without are the same. Fields that were renamed are in the row by both of their names, and carry
+   * without are the same. Only that there is one is, while the version is brought up: see `migrateVersion`. Fields that were renamed are in the row by both of their names, and carry
    * over where it leaves them out. Default: fields of the same name, or the old one, carry over, with numbers widened, and
    * new ones get their constant `default`, or null.
    */
   readonly migrate?: MigrateFunction;
+  /**
+   * Tells one `migrate` from another, which makes other rows: an integer or a short text. While a version is brought up, instances
+   * whose `migrate` is of another version, or that have none, are refused. Change it with the function. Default: none, and then
+   * only whether there is a function is compared.
+   */
+  readonly migrateVersion?: number | string;
 }
 
 type TypesById = {

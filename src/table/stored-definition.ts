@@ -4,6 +4,7 @@ import { isVariable } from '../format/types.ts';
 import type { StoredField, StoredFunctionIndex, StoredIndex, StoredRename } from '../format/stored-schema.ts';
 import type { FieldDefinition, FunctionIndexDefinition, IndexDefinition, SchemaDefinition } from './schema.ts';
 import { constantDefault } from './schema.ts';
+import { isOtherCode } from './migration-code.ts';
 import type { TableShape } from './table-shape.ts';
 import type { View } from './view.ts';
 
@@ -30,10 +31,15 @@ function renameOf({ field, from }: StoredRename): [string, string | readonly str
   return [field, from.length === 1 ? (from[0] as string) : from];
 }
 
-/** The version that readers should have: once all rows are there in the new one, that. */
+/**
+ * The version that readers should have: once all rows are there in the new one, that; but where a function of the application
+ * makes its rows, those without that have the old one until it is retired.
+ */
 function shapeInForce(view: View, name: string, truth: TableShape): TableShape {
   const beside = view.beside(name);
-  return beside?.migration?.phase === 'switched' ? beside.rows.shape : truth;
+  if (beside?.migration?.phase !== 'switched') return truth;
+  const { shape } = beside.rows;
+  return isOtherCode(shape.schema, false) ? truth : shape;
 }
 
 /** The definitions of all tables but the database's own, ordered by name. */

@@ -72,10 +72,11 @@ export class ViewContext {
 
   shape(schema: StoredSchema): TableShape {
     const canonical = canonicalSchema(schema);
-    let shape = this.#shapes.get(canonical);
+    const key = schema.code === undefined ? canonical : `${canonical} ${JSON.stringify(schema.code)}`;
+    let shape = this.#shapes.get(key);
     if (shape === undefined) {
       shape = new TableShape(schema);
-      this.#shapes.set(canonical, shape);
+      this.#shapes.set(key, shape);
     }
     return shape;
   }

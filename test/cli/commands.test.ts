@@ -1,5 +1,6 @@
 /** Every command on a database in a folder: what it prints, as text and as JSON, and its exit status. */
 import { readdir, writeFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { StoreDb, Types } from '../../src/index.ts';
 import type { SchemaDefinition } from '../../src/index.ts';
@@ -396,6 +397,42 @@ describe('migrate with names that fields had', () => {
     const finished = await run(['migrate', url, 'cities', '--finish', '--yes', '--json']);
     expect(jsonLines(finished.output)[0]).toMatchObject({ state: 'none', from: 2 });
     const { output } = await run(['query', url, 'cities', '--fields', 'title', '--json']);
+    expect(jsonLines(output)).toHaveLength(50);
+    expect(output).not.toContain('null');
+  });
+});
+
+describe('a table that an application brings up with a migrate function', () => {
+  it('is read in its old version, refused to whoever lacks the function, and finished', async () => {
+    const first = await open('coded');
+    const batch = first.batch();
+    for (let id = 0; id < 50; id++) void batch.insert('cities', row(id));
+    await batch.flush();
+    await first.stop();
+    const url = folder.url('coded');
+    const driver = new FileDriver(folder.file('db'));
+    const options = { dbPrefix: 'coded', nodeId: 1, driver, logLevel: 'silent', writeForwardInterval: 200 } as const;
+    const fields = { id: { typeId: Types.uint32 }, title: { typeId: Types.varchar } };
+    const cities2 = { name: 'cities', version: 2, fields, primaryKey: 'id' } as const;
+    const db = StoreDb(options);
+    db.registerSchema({ ...cities2, migrate: ({ id, name }) => ({ id, title: name }), migrateVersion: 'a' });
+    await db.start();
+    await db.setTargetSchemaVersion('cities', 2);
+    while ((await db.migrationStatus('cities')).state !== 'switched') await sleep(20);
+    await db.stop();
+    const found = await run(['query', url, 'cities', '--where', 'id = 7', '--fields', 'id,name', '--json']);
+    expect(jsonLines(found.output)).toEqual([{ id: 7, name: 'City 7' }]);
+    const schema = folder.file('cities-coded.json');
+    await writeFile(schema, JSON.stringify({ ...cities2, fields: { id: 'uint32', title: 'varchar' } }));
+    const refused = await run(['migrate', url, 'cities', '--to', schema, '--yes']);
+    expect(refused.status).not.toBe(0);
+    expect(refused.messages).toMatch(
+      /from version 1 to version 2 with a `migrate` function of version 'a'.*field 'title'/,
+    );
+    const finished = await run(['migrate', url, 'cities', '--finish', '--yes', '--json']);
+    expect(finished).toMatchObject({ status: 0, messages: '' });
+    expect(jsonLines(finished.output)[0]).toMatchObject({ state: 'none', from: 2 });
+    const { output } = await run(['query', url, 'cities', '--json']);
     expect(jsonLines(output)).toHaveLength(50);
     expect(output).not.toContain('null');
   });

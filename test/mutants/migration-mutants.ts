@@ -24,6 +24,28 @@ export const migrationMutants: readonly Mutant[] = [
     ],
   },
   {
+    name: 'migration: instances that would make other rows read and write',
+    edits: [
+      {
+        file: 'src/table/migration-code.ts',
+        find: '|| !isOtherCode(stored, own)) return;',
+        replace: '|| !isOtherCode(stored, own) || isOtherCode(stored, own)) return;',
+      },
+    ],
+    tests: ['test/migrations/migration-code.test.ts'],
+  },
+  {
+    name: 'migration: whoever has the new version does the work, with whatever function',
+    edits: [
+      {
+        file: daemon,
+        find: ' && !isOtherCode(beside.schema, registry.codeOf(own));',
+        replace: ' && [true, isOtherCode(beside.schema, registry.codeOf(own))].includes(true);',
+      },
+    ],
+    tests: ['test/migrations/migration-code.test.ts'],
+  },
+  {
     name: 'migration: a field that was renamed is a new one',
     edits: [
       {

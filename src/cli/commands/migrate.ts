@@ -91,6 +91,7 @@ export const migrate: Command = command({
     await using opened = await session.open(
       database,
       schema === undefined && !cancel && !finishes ? 'replica' : 'writer',
+      finishes ? { finishing: table } : {},
     );
     const stored = opened.table(table);
     if (cancel) {
