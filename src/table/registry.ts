@@ -12,7 +12,8 @@ import { refuseOtherCode } from './migration-code.ts';
 import { refuseRenames } from './refuse-renames.ts';
 import { readSchema } from './schema.ts';
 import type { SchemaDefinition } from './schema.ts';
-import { TableShape } from './table-shape.ts';
+import { shapeOf } from './table-shape.ts';
+import type { TableShape } from './table-shape.ts';
 import type { View } from './view.ts';
 
 const noTriggers: readonly RegisteredTrigger[] = [];
@@ -35,14 +36,12 @@ export class Registry {
 
   constructor(logger: Logger) {
     this.#logger = logger;
-    this.#system = new Map(
-      [...systemSchemas, retiredVersionsSchema].map((schema) => [schema.name, new TableShape(schema)]),
-    );
+    this.#system = new Map([...systemSchemas, retiredVersionsSchema].map((schema) => [schema.name, shapeOf(schema)]));
   }
 
   /** Takes in a schema. `view`: what is stored, if the database is running. Throws `InvalidSchemaError`. */
   registerSchema(definition: unknown, view: View | undefined): void {
-    const shape = new TableShape(readSchema(definition));
+    const shape = shapeOf(readSchema(definition));
     const { migrate, migrateVersion } = definition as SchemaDefinition;
     checkMigrateVersion(shape, migrate, migrateVersion);
     if (migrate !== undefined && typeof migrate !== 'function') {

@@ -124,6 +124,28 @@ export class TableShape {
   }
 }
 
+/** Shapes that somebody uses, by their schemas as text, in the very order in which those have their fields. */
+const shapes = new Map<string, WeakRef<TableShape>>();
+/** So many entries there may be before those of shapes that nobody uses are removed. */
+let mostShapes = 64;
+
+/**
+ * The shape of a schema: one for all who have the same in this process. Databases of the same tables share it, and the code that
+ * the runtime makes for it.
+ */
+export function shapeOf(schema: StoredSchema): TableShape {
+  const text = JSON.stringify(schema);
+  const known = shapes.get(text)?.deref();
+  if (known !== undefined) return known;
+  const shape = new TableShape(schema);
+  shapes.set(text, new WeakRef(shape));
+  if (shapes.size > mostShapes) {
+    for (const [other, unused] of shapes) if (unused.deref() === undefined) shapes.delete(other);
+    mostShapes = Math.max(64, shapes.size * 2);
+  }
+  return shape;
+}
+
 /** Whether keys may hold only the first bytes of a field's values. */
 export function isTextField({ typeId }: LayoutField): boolean {
   return typeId === Types.varchar || typeId === Types.bytes;

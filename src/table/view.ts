@@ -27,7 +27,8 @@ import { changesByTable } from './member-changes.ts';
 import type { MemberChange, VersionedChanges } from './member-changes.ts';
 import { mostLayers } from './joined-layers.ts';
 import { versionsOf } from './stored-versions.ts';
-import { indexLeafShape, TableShape } from './table-shape.ts';
+import { indexLeafShape, shapeOf } from './table-shape.ts';
+import type { TableShape } from './table-shape.ts';
 import { TableState } from './table-state.ts';
 
 /** A confirmed commit and its slot. */
@@ -75,7 +76,7 @@ export class ViewContext {
     const key = schema.code === undefined ? canonical : `${canonical} ${JSON.stringify(schema.code)}`;
     let shape = this.#shapes.get(key);
     if (shape === undefined) {
-      shape = new TableShape(schema);
+      shape = shapeOf(schema);
       this.#shapes.set(key, shape);
     }
     return shape;
