@@ -104,6 +104,8 @@ export type {
   UpdateDocument,
 } from './batch/batch.ts';
 export type { MemoryStats } from './memory/split-pool.ts';
+export { MemoryBudget } from './memory/memory-budget.ts';
+export type { SharedMemoryStats } from './memory/memory-budget.ts';
 export type { CacheDriver } from './storage/cache-driver.ts';
 export type { CacheStats, DatabaseStats, LogStats } from './care/stats.ts';
 export type { TransactionCounters } from './care/transaction-counters.ts';

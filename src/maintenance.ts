@@ -137,13 +137,12 @@ export class Maintenance {
   #upkeep(what: string): UpkeepOptions {
     const { environment, driver, options, registry, running, hold } = this.#options;
     const engine = running(what);
-    const { dbPrefix: prefix, maxMemoryBytes } = options;
+    const { dbPrefix: prefix } = options;
     return {
       engine,
       environment,
       driver,
       prefix,
-      maxMemoryBytes,
       functions: (name) => registry.registeredFunction(name),
       hold: (pinning, timeToLiveMs) => hold(what, pinning, timeToLiveMs),
     };

@@ -11,6 +11,9 @@ import type { Role } from './cluster/role.ts';
 import { sharedPrefix } from './format/keys.ts';
 import { describeValue } from './format/values.ts';
 import type { CacheDriver } from './storage/cache-driver.ts';
+import { sharedMemoryOf } from './memory/memory-budget.ts';
+import type { MemoryBudget } from './memory/memory-budget.ts';
+import type { SharedMemory } from './memory/shared-memory.ts';
 import type { StorageDriver } from './storage/driver.ts';
 import { checkProtection } from './storage/protection.ts';
 import type { Compression, EncryptionOptions, Protection } from './storage/protection.ts';
@@ -47,9 +50,16 @@ export interface StoreDbOptions {
   readonly blockSizeBytes?: number;
   /**
    * Memory that cached blocks, commits that are not merged yet, and the rows that queries collect may take together, in
-   * bytes, at least 1 MiB. A query that needs more rejects with `MemoryBudgetError`. Default 104857600.
+   * bytes, at least 1 MiB. A query that needs more rejects with `MemoryBudgetError`. With `memory`, the most that this
+   * instance may take of it. Default 104857600; with `memory`, all of it.
    */
   readonly maxMemoryBytes?: number;
+  /**
+   * Memory that this instance shares with all others that are given the same budget: for many databases in one process.
+   * Blocks that were not used for the longest time make room first, whichever of the databases they are of. Default:
+   * none, so that the instance has `maxMemoryBytes` for itself.
+   */
+  readonly memory?: MemoryBudget;
   /**
    * A cache for blocks behind the one in memory, for instance a `DiskCacheDriver`. What it gives is checked, and one that
    * fails is passed over. Default: none, so that blocks are cached in memory alone.
@@ -127,6 +137,7 @@ export interface CheckedOptions {
   readonly writeForwardInterval: number;
   readonly blockSizeBytes: number;
   readonly maxMemoryBytes: number;
+  readonly memory: SharedMemory | undefined;
   readonly cacheDriver: CacheDriver | undefined;
   readonly cacheBlockSize: number;
   readonly nodes: StoreDbOptions['nodes'] | undefined;
@@ -153,6 +164,7 @@ const known: ReadonlySet<string> = new Set<keyof StoreDbOptions>([
   'writeForwardInterval',
   'blockSizeBytes',
   'maxMemoryBytes',
+  'memory',
   'cacheDriver',
   'cacheBlockSize',
   'nodes',
@@ -236,6 +248,7 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
   if (cacheDriver !== undefined) methods('cacheDriver', cacheDriver, ['get', 'set', 'delete']);
   if (nodes !== undefined && typeof nodes !== 'function') checkNodes(nodes);
   if (!pollings.includes(polling)) refuse('polling', polling, `one of ${pollings.join(', ')}`);
+  const memory = checkMemory(given.memory);
   if (onRequest !== undefined && typeof onRequest !== 'function') refuse('onRequest', onRequest, 'a function');
   return {
     dbPrefix: checkPrefix(given.dbPrefix),
@@ -246,7 +259,8 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
     logger,
     writeForwardInterval: integer('writeForwardInterval', given.writeForwardInterval, 5000, 10, 86_400_000),
     blockSizeBytes: integer('blockSizeBytes', given.blockSizeBytes, 65_536, 512, 16 * mebibyte),
-    maxMemoryBytes: integer('maxMemoryBytes', given.maxMemoryBytes, 100 * mebibyte, mebibyte, Number.MAX_SAFE_INTEGER),
+    maxMemoryBytes: checkMaxMemory(given.maxMemoryBytes, memory),
+    memory,
     cacheDriver,
     cacheBlockSize: integer('cacheBlockSize', given.cacheBlockSize, 65_536, 512, 16 * mebibyte),
     nodes,
@@ -262,6 +276,24 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
     prices: checkPrices(given.prices),
     onRequest,
   };
+}
+
+function checkMemory(value: unknown): SharedMemory | undefined {
+  if (value === undefined) return undefined;
+  const shared = sharedMemoryOf(value);
+  if (shared === undefined) {
+    const forOne = typeof value === 'number' ? ' For a bound of this instance alone there is maxMemoryBytes.' : '';
+    refuse('memory', value, `a MemoryBudget, made by new MemoryBudget(bytes) once for all that share it.${forOne}`);
+  }
+  return shared;
+}
+
+function checkMaxMemory(value: unknown, shared: SharedMemory | undefined): number {
+  const most = shared?.maxBytes ?? Number.MAX_SAFE_INTEGER;
+  const bytes = integer('maxMemoryBytes', value, shared?.maxBytes ?? 100 * mebibyte, mebibyte, Number.MAX_SAFE_INTEGER);
+  if (bytes > most)
+    refuse('maxMemoryBytes', value, `at most ${most}, all that the MemoryBudget in the option memory has`);
+  return bytes;
 }
 
 /** What asks for writes has no place on an instance that makes none. */

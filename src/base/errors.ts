@@ -190,7 +190,7 @@ export class BackpressureError extends StoreDbError {
 
 /** A query would collect more than there is memory for. Nothing was returned. */
 export class MemoryBudgetError extends StoreDbError {
-  /** The budget in bytes: the option `maxMemoryBytes`. */
+  /** What is exceeded, in bytes: the option `maxMemoryBytes`, or a `MemoryBudget` that several instances share. */
   readonly maxMemoryBytes: number;
   constructor(maxMemoryBytes: number, message: string) {
     super('MEMORY_BUDGET', message);

@@ -57,7 +57,7 @@ export interface DatabaseStats {
   readonly dollars: number;
   /** Blocks in memory, and how often they spared a request. Roots that are part of Block 0 are not counted. */
   readonly cache: CacheStats;
-  /** How `maxMemoryBytes` is split at the moment; undefined while stopped. */
+  /** How `maxMemoryBytes` is split at the moment, and what all take of a budget that is shared; undefined while stopped. */
   readonly memory: MemoryStats | undefined;
   /** The log as this instance sees it; undefined while stopped. */
   readonly log: LogStats | undefined;

@@ -16,7 +16,6 @@ export interface UpkeepOptions {
   readonly environment: Environment;
   readonly driver: StorageDriver;
   readonly prefix: string;
-  readonly maxMemoryBytes: number;
   /** The functions that are registered here. */
   readonly functions: QueryHost['registeredFunction'];
   /** Holds what is being pinned, as long as it says. */
@@ -26,12 +25,12 @@ export interface UpkeepOptions {
 /** After how long a state that is being checked counts as abandoned unless it is renewed, in milliseconds. */
 const pinMs = 600_000;
 
-function contextOf({ engine, hold, maxMemoryBytes, ...parts }: UpkeepOptions): VerifyContext {
+function contextOf({ engine, hold, ...parts }: UpkeepOptions): VerifyContext {
   const { register, pins, context } = engine;
   return {
     ...parts,
     register,
-    cacheBytes: Math.floor(maxMemoryBytes / 4),
+    cacheBytes: Math.floor(engine.pool.workBytes / 4),
     hold: (block0) => {
       const pinning = pins.pin(block0, pinMs).then((pin) => ({ pin, view: View.ofBlock0(context, block0) }));
       return hold(pinning, pinMs);

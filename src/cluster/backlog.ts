@@ -11,6 +11,8 @@ import type { View } from '../table/view.ts';
 export interface BacklogOptions {
   readonly environment: Environment;
   readonly maxMemoryBytes: number;
+  /** What may wait in this instance, by what waits in others that it shares its memory with, in bytes. */
+  readonly mostBytes: () => number;
   /** The newest view. */
   readonly view: () => View;
   /** Merges what the view has pending, unless another node is faster. */
@@ -52,7 +54,7 @@ export class Backlog {
   /** Bytes of commits that may still be read on top of a view. */
   roomBytes({ pending, pendingBytes }: View): number {
     if (pending.length >= maxPendingCommits * 2) return 0;
-    return Math.max(0, this.#maxBytes * 2 - pendingBytes);
+    return Math.max(0, Math.min(this.#maxBytes * 2, this.#options.mostBytes()) - pendingBytes);
   }
 
   /** Waits until there is room for a flush. Rejects with `BackpressureError` if there is none even then. */
@@ -96,7 +98,7 @@ export class Backlog {
     const mebibytes = (pendingBytes / 1024 / 1024).toFixed(1);
     return new BackpressureError(
       `${pending.length} commits (${mebibytes} MiB) after slot ${block0.appliedSeq} wait to be merged into blocks, more ` +
-        `than maxMemoryBytes has room for, and they could not be merged. ${consequence} Look whether the store takes ` +
+        `than maxMemoryBytes, or the memory that is shared, has room for, and they could not be merged. ${consequence} Look whether the store takes ` +
         'writes, and whether a node with write authority is running.',
       { cause },
     );

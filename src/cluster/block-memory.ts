@@ -2,6 +2,7 @@
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
 import { SecondCache } from '../memory/second-cache.ts';
+import type { SharedMemory } from '../memory/shared-memory.ts';
 import { SplitPool } from '../memory/split-pool.ts';
 import type { CacheDriver } from '../storage/cache-driver.ts';
 import type { StorageDriver } from '../storage/driver.ts';
@@ -13,6 +14,8 @@ export interface BlockMemoryOptions {
   readonly prefix: string;
   readonly logger: Logger;
   readonly maxMemoryBytes: number;
+  /** What the instance shares with others, if it does. */
+  readonly memory: SharedMemory | undefined;
   readonly cacheBlockSize: number;
   readonly cacheDriver: CacheDriver | undefined;
 }
@@ -23,10 +26,10 @@ export interface BlockMemory {
   readonly reader: BlockReader;
 }
 
-/** `committedBytes`: what the committed cache takes at the moment. */
-export function makeBlockMemory(options: BlockMemoryOptions, committedBytes: () => number): BlockMemory {
-  const { environment, driver, prefix, logger, maxMemoryBytes, cacheBlockSize, cacheDriver } = options;
-  const pool = new SplitPool({ maxBytes: maxMemoryBytes, blockBytes: cacheBlockSize, committedBytes });
+/** `merge` merges the commits that wait, where the instance can. Must not reject. */
+export function makeBlockMemory(options: BlockMemoryOptions, merge: (() => Promise<unknown>) | undefined): BlockMemory {
+  const { environment, driver, prefix, logger, maxMemoryBytes: maxBytes, memory: shared, cacheDriver } = options;
+  const pool = new SplitPool({ maxBytes, blockBytes: options.cacheBlockSize, shared, merge });
   const second = cacheDriver && new SecondCache({ driver: cacheDriver, environment, logger });
   return { pool, second, reader: new BlockReader(driver, prefix, pool.cache, { second, memory: pool }) };
 }

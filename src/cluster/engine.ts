@@ -97,10 +97,13 @@ export class Engine implements TurnHost {
   readonly #work = new Set<Promise<unknown>>();
 
   constructor(options: EngineOptions) {
-    const { environment, driver, prefix, logger, nodeId, maxMemoryBytes, blockSizeBytes } = options;
+    const { environment, driver, prefix, logger, nodeId, maxMemoryBytes, blockSizeBytes, role } = options;
     this.#options = options;
     this.#failures = new FailureLog(logger, environment);
-    const { pool, second, reader } = makeBlockMemory(options, () => this.follower.pendingBytes);
+    const { pool, second, reader } = makeBlockMemory(
+      options,
+      role === 'writer' ? () => this.#mergeQuietly() : undefined,
+    );
     this.pool = pool;
     this.#second = second;
     const leftovers = new Leftovers(options);
@@ -112,10 +115,14 @@ export class Engine implements TurnHost {
     });
     this.log = new CommitLog(driver, prefix);
     this.context = new ViewContext(reader);
-    this.follower = new Follower(this.register, this.log, this.context, (view) => this.#backlog.roomBytes(view));
+    this.follower = new Follower(this.register, this.log, this.context, {
+      roomFor: (view) => this.#backlog.roomBytes(view),
+      onPending: (bytes) => pool.setCommitted(bytes),
+    });
     this.#backlog = new Backlog({
       environment,
       maxMemoryBytes,
+      mostBytes: () => pool.waitingRoomBytes,
       view: () => this.view,
       merge: () => this.merge(),
       readOn: (signal) => this.follower.refresh(signal),
@@ -140,8 +147,6 @@ export class Engine implements TurnHost {
       backlog: this.#backlog,
       stopping: this.stopping,
       withDeadline: (what, signal, call) => withinDeadline(environment, what, operationTimeoutMs, signal, call),
-      // The committed cache may have grown.
-      onRefreshed: () => pool.cache.fit(),
       onLooked: () => this.#turns.viewChanged(),
     });
     this.#writer = new LogWriter({
@@ -161,7 +166,7 @@ export class Engine implements TurnHost {
       cache: pool.cache,
       blockSizeBytes,
       functions: options.functions,
-      indexBufferBytes: Math.floor(maxMemoryBytes / 12),
+      indexBufferBytes: Math.floor(pool.workBytes / 12),
     });
     this.#turns = new Turns(this, options);
     this.#membership = new Membership({ ...parts, intervalMs, stopping: this.stopping });
@@ -211,11 +216,17 @@ export class Engine implements TurnHost {
 
   /** Opens or creates the database and begins to take turns. */
   async open(): Promise<void> {
-    await this.#freshness.open(async (signal) => {
-      const opened = await openOrCreate({ ...this.#options, register: this.register, clock: this.clock }, signal);
-      this.#second?.useDatabase(opened.block0.databaseId);
-      this.follower.open(opened);
-    });
+    try {
+      await this.#freshness.open(async (signal) => {
+        const opened = await openOrCreate({ ...this.#options, register: this.register, clock: this.clock }, signal);
+        this.#second?.useDatabase(opened.block0.databaseId);
+        this.follower.open(opened);
+      });
+    } catch (error) {
+      // Nobody closes what was never open.
+      this.pool.close();
+      throw error;
+    }
     this.#turns.start();
   }
 
@@ -224,22 +235,25 @@ export class Engine implements TurnHost {
     this.#turns.stop();
     this.#stopping.abort(new NotStartedError('What was under way when the database was stopped'));
     const { environment } = this.#options;
-    await withinDeadline(environment, 'db.stop()', timeoutMs, undefined, async ({ signal }) => {
-      const idle = Promise.all([
-        this.#writer.idle(),
-        this.merger.idle(),
-        this.#turns.idle(),
-        this.#freshness.idle(),
-        this.#second?.idle(),
-        ...this.#work,
-      ]);
-      await untilAborted(idle, signal);
-      // What was under way when that was noticed has ended only now.
-      if (this.register.isGone)
-        await untilAborted(this.#leftovers.removeAll(this.register.current.block0.databaseId), signal);
-      if (this.#options.role === 'writer') await this.#membership.leave(signal);
-    });
-    this.pool.cache.clear();
+    try {
+      await withinDeadline(environment, 'db.stop()', timeoutMs, undefined, async ({ signal }) => {
+        const idle = Promise.all([
+          this.#writer.idle(),
+          this.merger.idle(),
+          this.#turns.idle(),
+          this.#freshness.idle(),
+          this.#second?.idle(),
+          ...this.#work,
+        ]);
+        await untilAborted(idle, signal);
+        // What was under way when that was noticed has ended only now.
+        if (this.register.isGone)
+          await untilAborted(this.#leftovers.removeAll(this.register.current.block0.databaseId), signal);
+        if (this.#options.role === 'writer') await this.#membership.leave(signal);
+      });
+    } finally {
+      this.pool.close();
+    }
   }
 
   get viewAgeMs(): number {

@@ -43,8 +43,13 @@ const waysOn =
   'Nothing is shown or written until somebody decides: db.verify() tells what there is, and db.repair({ log }) goes on with or ' +
   "without what comes behind it (open with polling 'onDemand' for that, or use the command store-db repair).";
 
-/** Bytes of commits that may be read on top of a view; 0: none until some are merged. */
-export type RoomFor = (view: View) => number;
+/** Memory for the commits of a view. */
+export interface FollowerMemory {
+  /** Bytes of commits that may be read on top of a view; 0: none until some are merged. */
+  roomFor(view: View): number;
+  /** Told what the commits of the newest view hold in memory. Must not throw. */
+  onPending(bytes: number): void;
+}
 
 /** Bytes that a commit takes in memory. */
 export function sizeOf({ members }: Commit): number {
@@ -63,7 +68,7 @@ export class Follower {
   readonly #register: Block0Register;
   readonly #log: CommitLog;
   readonly #context: ViewContext;
-  readonly #roomFor: RoomFor;
+  readonly #memory: FollowerMemory;
   #view: View | undefined;
   #running: Promise<boolean> | undefined;
   #queued: Promise<boolean> | undefined;
@@ -75,11 +80,11 @@ export class Follower {
   /** How often the tail moved over slots that were not read, because Block 0 had applied them already. */
   jumps = 0;
 
-  constructor(register: Block0Register, log: CommitLog, context: ViewContext, roomFor: RoomFor) {
+  constructor(register: Block0Register, log: CommitLog, context: ViewContext, memory: FollowerMemory) {
     this.#register = register;
     this.#log = log;
     this.#context = context;
-    this.#roomFor = roomFor;
+    this.#memory = memory;
   }
 
   /** The newest view. */
@@ -88,14 +93,14 @@ export class Follower {
     return this.#view;
   }
 
-  /** Bytes that the commits of the newest view hold in memory; none before there is a view. */
-  get pendingBytes(): number {
-    return this.#view?.pendingBytes ?? 0;
+  #show(view: View): void {
+    this.#view = view;
+    this.#memory.onPending(view.pendingBytes);
   }
 
   /** Begins with a Block 0 that was just read. What is in the log beyond it is for {@link readOn}. */
   open(opened: VersionedBlock0): void {
-    this.#view = View.ofBlock0(this.#context, opened.block0);
+    this.#show(View.ofBlock0(this.#context, opened.block0));
   }
 
   /** Reads on from the Block 0 that it began with a moment ago. False if there was no room for everything. */
@@ -149,7 +154,7 @@ export class Follower {
     for (let most = firstRound; ; most *= 2) {
       if (!(await this.#confirm(await this.#readSlots(sparingly, most, signal), signal))) return true;
       // What others have merged in the meantime has made room.
-      if (this.#roomFor(this.view) === 0) return false;
+      if (this.#memory.roomFor(this.view) === 0) return false;
     }
   }
 
@@ -202,7 +207,7 @@ export class Follower {
   accept(versioned: VersionedBlock0, slots: readonly LoggedCommit[]): void {
     let view = View.ofBlock0(this.#context, versioned.block0);
     for (const logged of slots) view = view.withCommit(logged);
-    this.#view = view;
+    this.#show(view);
     this.onView?.();
   }
 
@@ -217,7 +222,7 @@ export class Follower {
   ): Promise<ReadSlots> {
     const slots: LoggedCommit[] = [];
     let next = this.view.tail + 1;
-    let room = this.#roomFor(this.view);
+    let room = this.#memory.roomFor(this.view);
     let largest = 1;
     let { tailId } = this.view;
     for (let ahead = 1; slots.length < most && room > 0; ahead = Math.min(aheadOf(ahead, slots.length), maxReadAhead)) {
@@ -266,8 +271,8 @@ export class Follower {
       if (logged.seq === tail + 1 + news.length) news.push(logged);
     }
     const hasMoved = view !== this.view;
-    this.#view = view;
     if (!hasMoved) return;
+    this.#show(view);
     for (const watcher of this.#watchers) watcher(news);
     this.onView?.();
   }

@@ -30,8 +30,6 @@ export interface FreshnessOptions {
   ) => Promise<T>;
   /** Aborted when the engine is closed. */
   readonly stopping: AbortSignal;
-  /** Told that the view shows all there was. */
-  readonly onRefreshed: () => void;
   /** Told that a look that went on behind the start has ended. */
   readonly onLooked: () => void;
 }
@@ -101,7 +99,6 @@ export class Freshness {
    */
   note(startedMs: number): void {
     this.#refreshedMs = Math.max(this.#refreshedMs, startedMs);
-    this.#options.onRefreshed();
   }
 
   /** Catches up with everything that was committed before the call. */

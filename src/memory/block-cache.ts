@@ -1,25 +1,12 @@
 /**
  * Blocks in memory, bounded in bytes. Whoever holds a {@link CacheSlot} finds its block again without a look-up;
- * eviction empties the slot. A query may go on using a node that was evicted meanwhile: nodes are immutable.
- *
- * There are three queues. Inner nodes have one of their own, since every way to a row leads through them. A leaf is
- * `fresh` at first; once it was used again it is `kept`. What a scan passes is never more than fresh, and where there is no
- * room it is held only if it came by lately, so that a scan of everything takes no room from what is read again and again. Which queue gives way is learnt
- * from the names of blocks that went lately (ghosts): a block that is asked for again after it went would have been
- * held if its queue had been longer, and that queue's share grows at the others' expense.
+ * eviction empties the slot. A query may go on using a node that was evicted meanwhile: nodes are immutable. Which block goes
+ * is decided by queues ({@link BlockQueues}), of its own or shared with the caches of other instances.
  */
 import type { Node } from '../format/node.ts';
+import { BlockQueues, defaultBlockBytes } from './block-queues.ts';
+import type { CacheSlot, HeldSlot, SlotOwner } from './block-queues.ts';
 import type { CollectionHint } from './collection-hint.ts';
-import { SlotQueue } from './slot-queue.ts';
-
-/** Where a cached block is found again; empty once it was evicted. */
-export interface CacheSlot {
-  readonly name: string;
-  node: Node | undefined;
-  /** Used since its queue last passed it. */
-  used: boolean;
-  bytes: number;
-}
 
 /** How often blocks were asked for, by where they were found. */
 export interface CacheCounters {
@@ -33,67 +20,48 @@ export interface CacheCounters {
   turnover: number;
 }
 
-type QueueName = 'inner' | 'fresh' | 'kept';
-
-interface HeldSlot extends CacheSlot {
-  queue: QueueName;
-  before: HeldSlot | undefined;
-  after: HeldSlot | undefined;
-}
-
 /** What a slot and its place in the tables cost beside the block, in bytes: an estimate. */
 const overheadBytes = 256;
-const defaultBlockBytes = 65_536;
-/** So many ghosts there may be in the smallest cache. */
-const fewestGhosts = 64;
-/** Shares of fresh leaves among all leaves, and of inner nodes among all blocks, that the cache may learn. */
-const freshShares = { least: 0.1, most: 0.5 };
-const innerShares = { least: 0.25, most: 0.9, first: 0.5 };
-/** An inner node that is missing is read before whatever lies below it: that is worth more than a leaf. */
-const innerWeight = 4;
-/** What a block that only passes counts as unused memory: the runtime finds the most of it among what is young. */
-const passingShare = 1 / 2;
 
-export class BlockCache {
+export class BlockCache implements SlotOwner {
   /** Kept by those who read through the cache: a look-up that remembers its slot does not come by here. */
   readonly counters: CacheCounters = { hits: 0, driverHits: 0, misses: 0, turnover: 0 };
-  readonly #limit: () => number;
-  readonly #blockBytes: number;
+  readonly #queues: BlockQueues;
+  /** What this cache may take of queues that it shares, in bytes, now. */
+  readonly #share: (() => number) | undefined;
   readonly #slots = new Map<string, HeldSlot>();
-  readonly #queues = {
-    inner: new SlotQueue<HeldSlot>(),
-    fresh: new SlotQueue<HeldSlot>(),
-    kept: new SlotQueue<HeldSlot>(),
-  };
-  /** Names of blocks that went, the latest last, and the queue that they went from. */
-  readonly #ghosts = new Map<string, QueueName>();
-  readonly #hint: CollectionHint | undefined;
-  #freshShare = freshShares.least;
-  #innerShare = innerShares.first;
+  #innerBytes = 0;
+  #leafBytes = 0;
+  #isClosed = false;
 
   /**
    * `limit`: what the blocks may take, in bytes, now. `blockBytes`: what a block takes, as an estimate. `hint` is told of
-   * blocks that went.
+   * blocks that went. `shared`: queues of several caches, of which `limit` is the most that this one may take.
    */
-  constructor(limit: number | (() => number), blockBytes: number = defaultBlockBytes, hint?: CollectionHint) {
-    this.#limit = typeof limit === 'number' ? () => limit : limit;
-    this.#blockBytes = blockBytes;
-    this.#hint = hint;
+  constructor(
+    limit: number | (() => number),
+    blockBytes: number = defaultBlockBytes,
+    hint?: CollectionHint,
+    shared?: BlockQueues,
+  ) {
+    const bound = typeof limit === 'number' ? () => limit : limit;
+    this.#share = shared && bound;
+    this.#queues = shared ?? new BlockQueues(bound, blockBytes, hint);
   }
 
   /** Bytes that the cached blocks take. */
   get sizeBytes(): number {
-    return this.#queues.inner.bytes + this.leafBytes;
+    return this.#innerBytes + this.#leafBytes;
   }
 
   /** Bytes that inner nodes take. */
   get innerBytes(): number {
-    return this.#queues.inner.bytes;
+    return this.#innerBytes;
   }
 
   /** Bytes that leaves take. */
   get leafBytes(): number {
-    return this.#queues.fresh.bytes + this.#queues.kept.bytes;
+    return this.#leafBytes;
   }
 
   get count(): number {
@@ -125,105 +93,74 @@ export class BlockCache {
       queue: node.level > 0 ? 'inner' : 'fresh',
       before: undefined,
       after: undefined,
+      owner: this,
     };
-    const limit = this.#limit();
-    if (bytes > limit) {
+    const share = this.#share?.() ?? Infinity;
+    const isHeld = !this.#isClosed && bytes <= share;
+    if (!isHeld || !this.#queues.take(slot, passing, this.sizeBytes + bytes > share)) {
       slot.node = undefined;
-      return slot;
-    }
-    if (!passing && this.#recall(slot, limit) && slot.queue === 'fresh') slot.queue = 'kept';
-    if (passing && slot.queue === 'fresh' && this.sizeBytes + bytes > limit && !this.#ghosts.delete(node.name)) {
-      this.#remember(node.name, 'fresh');
-      slot.node = undefined;
-      this.#hint?.add(bytes * passingShare);
       return slot;
     }
     this.#slots.set(node.name, slot);
     this.counters.turnover++;
-    this.#queues[slot.queue].push(slot);
+    this.#count(slot, bytes);
     node.onGrow = (extra) => this.#grow(slot, extra);
-    if (this.sizeBytes > limit) this.#evict(limit, slot);
+    this.#queues.fit(slot);
+    if (this.sizeBytes > share) this.#giveWay(share, slot);
     return slot;
   }
 
   /** Evicts what there is no room for any more. */
   fit(): void {
-    const limit = this.#limit();
-    if (this.sizeBytes > limit) this.#evict(limit, undefined);
+    this.#queues.fit();
+    const share = this.#share?.() ?? Infinity;
+    if (this.sizeBytes > share) this.#giveWay(share, undefined);
   }
 
   /** Forgets everything. */
   clear(): void {
-    for (const slot of this.#slots.values()) slot.node = undefined;
+    for (const slot of this.#slots.values()) this.#queues.drop(slot);
     this.counters.turnover++;
-    this.#slots.clear();
-    this.#ghosts.clear();
-    for (const queue of Object.values(this.#queues)) queue.clear();
+    if (this.#share === undefined) this.#queues.clearGhosts();
+  }
+
+  /** Forgets everything, and holds nothing any more: a read that ends later leaves nothing behind. */
+  close(): void {
+    this.#isClosed = true;
+    this.clear();
+  }
+
+  dropped(slot: HeldSlot): void {
+    this.#slots.delete(slot.name);
+    this.counters.turnover++;
+    this.#count(slot, -slot.bytes);
+  }
+
+  #count({ queue }: HeldSlot, bytes: number): void {
+    if (queue === 'inner') this.#innerBytes += bytes;
+    else this.#leafBytes += bytes;
   }
 
   #grow(slot: HeldSlot, extra: number): void {
     if (slot.node === undefined) return;
-    slot.bytes += extra;
-    this.#queues[slot.queue].bytes += extra;
-    const limit = this.#limit();
-    if (slot.bytes > limit) this.#drop(slot);
-    else if (this.sizeBytes > limit) this.#evict(limit, slot);
+    this.#count(slot, extra);
+    this.#queues.grow(slot, extra);
+    const share = this.#share?.() ?? Infinity;
+    if (this.sizeBytes > share) this.#giveWay(share, slot);
   }
 
-  /** Whether the block went lately; then the share of the queue that it went from grows. */
-  #recall({ name, bytes }: CacheSlot, limit: number): boolean {
-    const went = this.#ghosts.get(name);
-    if (went === undefined) return false;
-    this.#ghosts.delete(name);
-    const part = bytes / limit;
-    if (went === 'inner') this.#innerShare = Math.min(innerShares.most, this.#innerShare + part * innerWeight);
-    else {
-      this.#innerShare = Math.max(innerShares.least, this.#innerShare - part);
-      const fresh = this.#freshShare + (went === 'fresh' ? part : -part);
-      this.#freshShare = Math.min(freshShares.most, Math.max(freshShares.least, fresh));
+  /** Lets blocks of this cache alone go: what was used since, and inner nodes, only where nothing else is left. */
+  #giveWay(share: number, keep: HeldSlot | undefined): void {
+    let spared = this.#slots.size;
+    for (const [name, slot] of this.#slots) {
+      if (this.sizeBytes <= share) return;
+      if (slot === keep) continue;
+      if ((slot.used || slot.queue === 'inner') && spared-- > 0) {
+        slot.used = false;
+        // Behind the others, where this loop comes by again.
+        this.#slots.delete(name);
+        this.#slots.set(name, slot);
+      } else this.#queues.giveWay(slot);
     }
-    return true;
-  }
-
-  #evict(limit: number, keep: HeldSlot | undefined): void {
-    // A queue is gone round once at most to take away the marks; then every slot but `keep` may go.
-    while (this.sizeBytes > limit) {
-      const queue = this.#nextQueue(limit, keep);
-      if (queue === undefined) return;
-      const slot = this.#queues[queue].first as HeldSlot;
-      if (slot !== keep && !slot.used) {
-        this.#drop(slot);
-        this.#remember(slot.name, queue);
-        continue;
-      }
-      this.#queues[queue].remove(slot);
-      if (slot.used && queue === 'fresh') slot.queue = 'kept';
-      slot.used = false;
-      this.#queues[slot.queue].push(slot);
-    }
-  }
-
-  /** The queue that something is to go from: one that has more than its share, if there is one. */
-  #nextQueue(limit: number, keep: HeldSlot | undefined): QueueName | undefined {
-    const { inner, fresh } = this.#queues;
-    const freshBytes = (limit - Math.min(limit, inner.bytes)) * this.#freshShare;
-    const leaves: QueueName[] = fresh.bytes > freshBytes ? ['fresh', 'kept'] : ['kept', 'fresh'];
-    const order: QueueName[] = inner.bytes > limit * this.#innerShare ? ['inner', ...leaves] : [...leaves, 'inner'];
-    return order.find((name) => this.#queues[name].count > (keep?.queue === name ? 1 : 0));
-  }
-
-  #drop(slot: HeldSlot): void {
-    this.#queues[slot.queue].remove(slot);
-    this.#slots.delete(slot.name);
-    this.counters.turnover++;
-    slot.node = undefined;
-    this.#hint?.add(slot.bytes);
-  }
-
-  #remember(name: string, queue: QueueName): void {
-    this.#ghosts.delete(name);
-    this.#ghosts.set(name, queue);
-    const most = Math.max(fewestGhosts, this.#slots.size, Math.ceil(this.#limit() / this.#blockBytes));
-    while (this.#ghosts.size > most) this.#ghosts.delete(this.#ghosts.keys().next().value as string);
   }
 }

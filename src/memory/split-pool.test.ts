@@ -16,15 +16,8 @@ function leaf(name: string): Node {
   return openNode(name, entries.encode(name, 0, 250));
 }
 
-function pool(): { pool: SplitPool; commit: (bytes: number) => void } {
-  let committed = 0;
-  const made = new SplitPool({ maxBytes, blockBytes: 65_536, committedBytes: () => committed });
-  return {
-    pool: made,
-    commit: (bytes) => {
-      committed = bytes;
-    },
-  };
+function pool(): SplitPool {
+  return new SplitPool({ maxBytes, blockBytes: 65_536 });
 }
 
 function fill({ cache }: SplitPool): void {
@@ -33,26 +26,26 @@ function fill({ cache }: SplitPool): void {
 
 describe('SplitPool', () => {
   it('gives the cache what the committed cache and queries leave, and takes it back', () => {
-    const { pool: split, commit } = pool();
+    const split = pool();
     fill(split);
     expect(split.stats()).toMatchObject({ maxBytes, innerBytes: 0, committedBytes: 0, scratchBytes: 0 });
     expect(split.stats().cacheLimitBytes).toBe(maxBytes / 2);
     expect(split.cache.sizeBytes).toBeGreaterThan(7 * mebibyte);
-    commit(2 * mebibyte);
+    split.setCommitted(2 * mebibyte);
     const scratch = new Scratch(split);
     scratch.add(4 * mebibyte);
     expect(split.stats()).toMatchObject({ committedBytes: 2 * mebibyte, scratchBytes: 4 * mebibyte });
     expect(split.stats().cacheLimitBytes).toBe(2 * mebibyte);
     expect(split.cache.sizeBytes).toBeLessThanOrEqual(2 * mebibyte);
     scratch.release();
-    commit(0);
+    split.setCommitted(0);
     fill(split);
     expect(split.cache.sizeBytes).toBeGreaterThan(7 * mebibyte);
     expect(split.stats().leafBytes).toBe(split.cache.sizeBytes);
   });
 
   it('refuses what there is no room for, names the option, and leaves the cache a part', () => {
-    const { pool: split, commit } = pool();
+    const split = pool();
     fill(split);
     const scratch = new Scratch(split);
     scratch.add(11.5 * mebibyte);
@@ -69,7 +62,7 @@ describe('SplitPool', () => {
     other.add(mebibyte);
     other.release();
     // The committed cache goes first, but never so far that no query can be run.
-    commit(maxBytes);
+    split.setCommitted(maxBytes);
     other.add(mebibyte);
     expect(() => other.add(mebibyte)).toThrow(/1\.0 MiB/);
     other.release();
@@ -78,7 +71,7 @@ describe('SplitPool', () => {
   });
 
   it('bounds what is read ahead, by all together', () => {
-    const { pool: split } = pool();
+    const split = pool();
     const blocks = split.aheadBytes / 65_536;
     expect(blocks).toBe(16);
     for (let i = 0; i < blocks; i++) expect(split.beginAhead(65_536)).toBe(true);

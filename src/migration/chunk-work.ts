@@ -16,7 +16,6 @@ export interface ChunkWorkOptions {
   /** A replica does none of the work. */
   readonly role: Role;
   readonly intervalMs: number;
-  readonly maxMemoryBytes: number;
 }
 
 /** What is worked on, and how. */
@@ -168,14 +167,14 @@ export class ChunkWork {
   async store<C extends { readonly table: MergedTable | undefined }>(
     build: (block0: Block0, limits: ChunkLimits, context: TableMergeContext) => Promise<C | undefined>,
   ): Promise<C | 'lost' | undefined> {
-    const { environment, engine, maxMemoryBytes } = this.#options;
+    const { environment, engine } = this.#options;
     let chunk: C | undefined;
     try {
       const done = await engine.merger.rebuild(async (block0, context) => {
         const untilMs = environment.monotonicMs() + this.#chunkMs;
         const limits = {
           rows: this.#rows,
-          bytes: maxMemoryBytes * memoryShare,
+          bytes: engine.pool.workBytes * memoryShare,
           isOver: () => environment.monotonicMs() > untilMs || this.isStopped,
         };
         chunk = await build(block0, limits, context);

@@ -27,7 +27,6 @@ export interface EditionDaemonOptions {
   /** A replica does none of the work. */
   readonly role: Role;
   readonly intervalMs: number;
-  readonly maxMemoryBytes: number;
 }
 
 /** An edition that is to be worked on. */

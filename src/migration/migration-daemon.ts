@@ -36,7 +36,6 @@ export interface MigrationDaemonOptions {
   readonly role: Role;
   readonly intervalMs: number;
   readonly polling: Polling;
-  readonly maxMemoryBytes: number;
 }
 
 /** Most rows of a chunk. */

@@ -5,7 +5,8 @@
 import type { BlockRef } from '../format/child-ref.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
-import type { BlockCache, CacheCounters, CacheSlot } from '../memory/block-cache.ts';
+import type { BlockCache, CacheCounters } from '../memory/block-cache.ts';
+import type { CacheSlot } from '../memory/block-queues.ts';
 import type { ReadMemory } from '../memory/scratch.ts';
 import { isDeleted } from '../table/merged-cursor.ts';
 import type { BlockSource } from '../tree/block-source.ts';

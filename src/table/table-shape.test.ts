@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { Types } from '../format/types.ts';
 import { readSchema } from './schema.ts';
 import { shapeOf, TableShape } from './table-shape.ts';
 
 function schemaOf(name: string, fields: readonly string[] = ['id', 'text']): ReturnType<typeof readSchema> {
-  const typed = fields.map((field) => [field, { typeId: field === 'id' ? 2 : 9 }]);
-  return readSchema({ name, version: 1, fields: Object.fromEntries(typed), primaryKey: 'id' });
+  const typed = new Map(fields.map((field) => [field, { typeId: field === 'id' ? Types.int32 : Types.varchar }]));
+  return readSchema({ name, version: 1, fields: Object.fromEntries<object>(typed), primaryKey: 'id' });
 }
 
 describe('shapeOf', () => {

@@ -57,6 +57,50 @@ const readme: readonly Promised[] = [
   },
 ];
 
+const memory: readonly Promised[] = [
+  {
+    page: 'docs/guide.md',
+    sentence: 'All that draw from a budget take together what one instance would with that `maxMemoryBytes`.',
+    tests: [['test/memory/memory-budget.test.ts', 'is kept under a random load of many databases']],
+  },
+  {
+    page: 'docs/guide.md',
+    sentence: 'those that were not used for the longest time go first, whichever database they are of,',
+    tests: [
+      ['test/memory/memory-budget.test.ts', 'goes to the databases in use'],
+      ['src/memory/shared-memory.test.ts', 'those of tenants that are idle go first'],
+    ],
+  },
+  {
+    page: 'docs/guide.md',
+    sentence: 'A scan of one database drives the working sets of the others out no more than its own.',
+    tests: [['src/memory/shared-memory.test.ts', 'a scan of one tenant takes nothing from the working sets']],
+  },
+  {
+    page: 'docs/guide.md',
+    sentence: 'the database with the most of them merges, out of turn and whatever its `mergePolicy`.',
+    tests: [
+      ['test/memory/memory-budget.test.ts', 'merges what waits in the databases together'],
+      ['src/memory/shared-memory.test.ts', 'lets the tenant merge that has most commits waiting'],
+    ],
+  },
+  {
+    page: 'docs/guide.md',
+    sentence: 'so that no tenant can take all of it for a large query',
+    tests: [['test/memory/memory-budget.test.ts', 'leaves an instance with a bound of its own within that']],
+  },
+  {
+    page: 'docs/guide.md',
+    sentence: '`stop()` gives everything back at once.',
+    tests: [['test/memory/memory-budget.test.ts', 'is given back by stop(), also where a start fails']],
+  },
+  {
+    page: 'docs/guide.md',
+    sentence: 'an instance that nobody uses then has no timer and makes no request at all',
+    tests: [['test/requests/idle.test.ts', 'on demand ask for nothing and have no timer']],
+  },
+];
+
 const security: readonly Promised[] = [
   {
     page: 'SECURITY.md',
@@ -185,7 +229,7 @@ const pages: readonly Promised[] = [
   },
 ];
 
-export const promises: readonly Promised[] = [...readme, ...security, ...pages];
+export const promises: readonly Promised[] = [...readme, ...memory, ...security, ...pages];
 
 /** Sentences that were true once. */
 export const stale: readonly string[] = [

@@ -1,6 +1,12 @@
 /** The options of `StoreDb()`: each is checked at once, by an error that names it, its value and what is allowed. */
 import { afterEach, describe, expect, it } from 'vitest';
-import StoreDbAsDefault, { InvalidOptionError, s3StandardPrices, StoreDb, StoreDbError } from '../../src/index.ts';
+import StoreDbAsDefault, {
+  InvalidOptionError,
+  MemoryBudget,
+  s3StandardPrices,
+  StoreDb,
+  StoreDbError,
+} from '../../src/index.ts';
 import type { StoreDbOptions } from '../../src/index.ts';
 import { MemoryDriver } from '../../src/storage/index.ts';
 
@@ -58,6 +64,11 @@ describe('what is refused', () => {
     ['blockSizeBytes', '65536', "'65536'", '512 to 16777216'],
     ['maxMemoryBytes', 1024, '1024', '1048576'],
     ['maxMemoryBytes', 100n, '100n', '1048576'],
+    ['memory', 268_435_456, '268435456', 'a MemoryBudget, made by new MemoryBudget(bytes)'],
+    ['memory', 268_435_456, '268435456', 'there is maxMemoryBytes'],
+    ['memory', null, 'null', 'a MemoryBudget'],
+    ['memory', { maxBytes: 268_435_456 }, '', 'a MemoryBudget'],
+    ['memory', MemoryBudget, '', 'a MemoryBudget'],
     ['cacheDriver', {}, 'an object', 'get, set, delete'],
     ['cacheDriver', noop, 'a function', 'get, set, delete'],
     ['cacheBlockSize', 0, '0', '512 to 16777216'],
