@@ -9,9 +9,10 @@ import type { Environment } from '../base/env.ts';
 import { ContentionError, CorruptionError, InvalidOptionError } from '../base/errors.ts';
 import { newId } from '../base/ids.ts';
 import { withOwnSignal } from '../base/signals.ts';
-import { decodeBlock0, encodeBlock0 } from '../format/block0.ts';
+import { encodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { backupFolder, backupName, block0Name, parseBackupName, parseMadeName, rootId } from '../format/keys.ts';
+import { Block0Reader } from '../root/block0-reader.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 import { isSameStore } from '../storage/capsule-driver.ts';
 import { isStoredAs } from '../storage/object-form.ts';
@@ -93,7 +94,7 @@ export async function readBackup({ driver, prefix }: StorePlace, id: string, sig
   const found = parseBackupName(name) && (await driver.get(`${prefix}/${name}`, signal && { signal }));
   if (found?.status !== 'found') throw new InvalidOptionError('backup', `There is no backup ${id} under ${prefix}/.`);
   try {
-    return decodeBlock0(found.bytes);
+    return await new Block0Reader(driver, prefix).decode(found.bytes, signal && { signal });
   } catch (cause) {
     if (!(cause instanceof CorruptionError)) throw cause;
     throw new CorruptionError(name, 'The manifest of the backup is damaged', { cause });

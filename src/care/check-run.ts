@@ -4,6 +4,8 @@
  */
 import type { Environment } from '../base/env.ts';
 import { Pacer } from '../base/pacer.ts';
+import type { Block0 } from '../format/block0.ts';
+import { catalogueName } from '../format/catalogue.ts';
 import { blockName } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
 import type { BlockRef } from '../format/child-ref.ts';
@@ -89,6 +91,13 @@ export class CheckRun {
   pause(): void | Promise<void> {
     this.signal?.throwIfAborted();
     return this.pacer.due() ? this.pacer.pause() : undefined;
+  }
+
+  /** Takes note of the catalogue of a state that was read: something refers to it. */
+  reachCatalogue({ catalogue }: Block0): void {
+    if (catalogue === undefined || !this.options.remembers) return;
+    const name = catalogueName(catalogue.ref);
+    this.reached.set(name, { name, level: 0, count: 0 });
   }
 
   /** Checks a tree. With `shared`, what was seen in a tree before this one is not read again. */

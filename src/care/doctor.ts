@@ -1,16 +1,16 @@
 /** Looks at a store before, while or after a database is open on it: whether it is safe, and what is there. */
 import { Deadline } from '../base/deadline.ts';
 import type { Environment } from '../base/env.ts';
-import { CorruptionError, NotSupportedError, UnknownFormatError, isUnreadable } from '../base/errors.ts';
+import { CorruptionError, NotSupportedError, UnknownFormatError } from '../base/errors.ts';
 import { messageText } from '../base/message-text.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import { findStrayObject } from '../cluster/opening.ts';
 import type { Role } from '../cluster/role.ts';
-import { decodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { block0Name } from '../format/keys.ts';
 import type { Certification, StoreCheck } from '../storage/certification.ts';
 import { certifyStore } from '../storage/certify.ts';
+import { Block0Reader } from '../root/block0-reader.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 import { adviceFor } from './advice.ts';
 
@@ -101,8 +101,9 @@ async function findDatabase(driver: StorageDriver, prefix: string, signal: Abort
 }
 
 async function look(driver: StorageDriver, prefix: string, signal: AbortSignal): Promise<StoredDatabase> {
-  const block0 = await readBlock0(driver, prefix, signal);
-  if (block0 !== undefined) {
+  const found = await new Block0Reader(driver, prefix).read({ signal });
+  if (typeof found === 'object') {
+    const { block0 } = found;
     const { format, revision, generation } = block0;
     const numbers = `format ${format}, revision ${revision}, generation ${generation}`;
     return stored('found', `A database is under ${prefix}/: ${numbers}.`, block0);
@@ -110,19 +111,6 @@ async function look(driver: StorageDriver, prefix: string, signal: AbortSignal):
   const stray = await findStrayObject(driver, prefix, signal);
   if (stray === undefined) return stored('none', `There is nothing under ${prefix}/: start() creates a database.`);
   return stored('other objects', `There are objects under ${prefix}/ (for instance ${stray}), and no Block 0.`);
-}
-
-async function readBlock0(driver: StorageDriver, prefix: string, signal: AbortSignal): Promise<Block0 | undefined> {
-  for (let attempt = 1; ; attempt++) {
-    const result = await driver.get(`${prefix}/${block0Name}`, { signal });
-    if (result.status !== 'found') return undefined;
-    try {
-      return decodeBlock0(result.bytes);
-    } catch (error) {
-      // The damage may be on the way only.
-      if (!isUnreadable(error) || attempt > 1) throw error;
-    }
-  }
 }
 
 async function checkPresigning(driver: StorageDriver, prefix: string, signal: AbortSignal): Promise<StoreCheck> {

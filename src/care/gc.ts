@@ -21,7 +21,6 @@ import { deletedBlobsSchema } from '../blob/blob-tables.ts';
 import { prepareMember } from '../batch/prepare.ts';
 import type { PrepareOptions } from '../batch/prepare.ts';
 import type { FlushRequest } from '../cluster/append.ts';
-import { decodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import {
   block0Name,
@@ -34,6 +33,7 @@ import {
   probePrefix,
   rootName,
 } from '../format/keys.ts';
+import { Block0Reader } from '../root/block0-reader.ts';
 import { changeableOf } from '../root/block0-register.ts';
 import type { Block0Change, Block0Register } from '../root/block0-register.ts';
 import type { StorageDriver } from '../storage/driver.ts';
@@ -96,6 +96,7 @@ export class Collector {
   readonly #settings: CheckedGcOptions;
   readonly #signal: AbortSignal | undefined;
   readonly #store: GarbageStore;
+  readonly #reader: Block0Reader;
   #storeNowMs: Promise<number> | undefined;
   #expired = 0;
   #condemned = 0;
@@ -104,6 +105,7 @@ export class Collector {
     this.#options = options;
     this.#settings = settings;
     this.#signal = settings.signal;
+    this.#reader = new Block0Reader(options.driver, options.prefix);
     this.#store = new GarbageStore({ ...options, dryRun: settings.dryRun, signal: settings.signal });
   }
 
@@ -242,11 +244,12 @@ export class Collector {
 
   async #readKept(name: string): Promise<Block0> {
     const { driver, prefix } = this.#options;
-    const found = await driver.get(`${prefix}/${name}`, this.#signal && { signal: this.#signal });
+    const options = this.#signal === undefined ? {} : { signal: this.#signal };
+    const found = await driver.get(`${prefix}/${name}`, options);
     if (found.status !== 'found') {
       throw new CorruptionError(name, 'The root of a state that must be kept is missing, so nothing was deleted');
     }
-    return decodeBlock0(found.bytes);
+    return this.#reader.decode(found.bytes, options);
   }
 
   async #readPinned({ snapshots }: Block0): Promise<Block0[]> {

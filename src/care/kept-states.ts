@@ -1,8 +1,8 @@
 /** The earlier states that a database keeps: those of its snapshots, and of its history. */
 import { CorruptionError } from '../base/errors.ts';
-import { decodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { historyName, rootName } from '../format/keys.ts';
+import { Block0Reader } from '../root/block0-reader.ts';
 import type { RequestOptions, StorageDriver } from '../storage/driver.ts';
 
 /** A state that is kept, and the object that holds its Block 0. */
@@ -38,7 +38,7 @@ export async function readKeptState(
   const found = await driver.get(`${prefix}/${name}`, options);
   if (found.status !== 'found') throw new CorruptionError(name, 'The root of a state that is kept is missing');
   try {
-    return decodeBlock0(found.bytes);
+    return await new Block0Reader(driver, prefix).decode(found.bytes, options);
   } catch (cause) {
     if (!(cause instanceof CorruptionError)) throw cause;
     throw new CorruptionError(name, 'The root of a state that is kept is damaged', { cause });

@@ -1,6 +1,7 @@
-/** Which blocks some states of the database refer to. Reads inner nodes only: a parent names its leaves. */
+/** Which blocks some states of the database refer to, catalogues among them. Reads inner nodes only: a parent names its leaves. */
 import type { Pacer } from '../base/pacer.ts';
 import type { Block0 } from '../format/block0.ts';
+import { catalogueName } from '../format/catalogue.ts';
 import { blockName } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
 import type { Node } from '../format/node.ts';
@@ -24,6 +25,8 @@ export class Reach {
 
   /** Adds what a Block 0 reaches. Rejects if any of it cannot be read: then nothing may be deleted. */
   async add(block0: Block0, signal: AbortSignal | undefined): Promise<void> {
+    const { catalogue } = block0;
+    if (catalogue !== undefined) this.names.set(catalogueName(catalogue.ref), catalogue.ref.sizeBytes);
     for (const { place, tree } of this.#context.trees(block0)) await this.#addTree(place, tree, signal);
   }
 

@@ -51,6 +51,7 @@ export class StateCheck {
   /** Checks the trees of all versions of all tables, apart from what was checked before. */
   async checkTrees(subject: Subject, block0: Block0): Promise<void> {
     const { findings, context } = this.#run;
+    this.#run.reachCatalogue(block0);
     let rows = 0;
     for (const placed of context.trees(block0)) {
       const { table, index } = placed.place;

@@ -13,7 +13,9 @@ import { BlobStore } from '../blob/blob-store.ts';
 import { blobsSchema } from '../blob/blob-tables.ts';
 import { isRetained } from '../cluster/pins.ts';
 import type { Block0 } from '../format/block0.ts';
+import { catalogueName } from '../format/catalogue.ts';
 import { commitName, parseCommitName, parseStagedName } from '../format/keys.ts';
+import { readCatalogue } from '../root/block0-reader.ts';
 import type { Block0Register } from '../root/block0-register.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 import type { QueryHost } from '../table/query-host.ts';
@@ -217,9 +219,23 @@ class Verification {
     }
   }
 
+  /** This instance holds what the catalogue says; whoever opens the database has to read it. */
+  async #checkCatalogue(): Promise<void> {
+    const { findings, options, signal } = this.#run;
+    const { catalogue } = this.#block0;
+    if (catalogue === undefined) return;
+    this.#run.reachCatalogue(this.#block0);
+    try {
+      await readCatalogue(options.driver, options.prefix, catalogue.ref, signal && { signal });
+    } catch (error) {
+      findings.addError({}, error, catalogueName(catalogue.ref));
+    }
+  }
+
   async #check(base: View): Promise<Verified> {
     const run = this.#run;
     const { only } = this.#settings;
+    await this.#checkCatalogue();
     const { tail, damage: log } = await checkLog(run.options, base);
     if (log !== undefined) run.findings.add({}, commitName(log.slot), log.message);
     const check = new TableCheck({ run, base, tail, blobs: this.#blobs, functions: this.#functions });

@@ -4,10 +4,9 @@ import { createDatabase } from '../create.ts';
 import type { Database } from '../database.ts';
 import { realEnvironment } from '../base/env.ts';
 import type { Logger, LogLevel } from '../base/logger.ts';
-import { decodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
-import { block0Name } from '../format/keys.ts';
 import type { StorePlace } from '../care/state-copy.ts';
+import { Block0Reader } from '../root/block0-reader.ts';
 import { protectedDriver } from '../storage/capsule-driver.ts';
 import type { GetResult, StorageDriver } from '../storage/driver.ts';
 import { checkProtection } from '../storage/protection.ts';
@@ -72,17 +71,25 @@ export function newPlaceOf(url: string): Place {
 
 /** Reads what is in an object of a place. */
 export function readContent(place: Place, name: string, signal: AbortSignal): Promise<GetResult> {
-  const { driver, prefix, storage } = place;
+  return openedDriver(place).get(`${place.prefix}/${name}`, { signal });
+}
+
+/** The driver of a place that reads what is encrypted or compressed there. */
+function openedDriver({ driver, prefix, storage }: Place): StorageDriver {
   const protection = checkProtection(storage?.encryption, storage?.compression);
-  const opened = protectedDriver({ driver, prefix, protection, environment: realEnvironment });
-  return opened.get(`${prefix}/${name}`, { signal });
+  return protectedDriver({ driver, prefix, protection, environment: realEnvironment });
 }
 
 /** Block 0 as it is stored. Throws `UsageError` if there is none, and `CorruptionError`. */
 export async function readBlock0(place: Place, signal: AbortSignal): Promise<Block0> {
-  const found = await readContent(place, block0Name, signal);
-  if (found.status !== 'found') throw new UsageError(`There is no database in ${describePlace(place)}.`);
-  return decodeBlock0(found.bytes);
+  const found = await new Block0Reader(openedDriver(place), place.prefix).read({ signal });
+  if (typeof found === 'string') throw new UsageError(`There is no database in ${describePlace(place)}.`);
+  return found.block0;
+}
+
+/** The Block 0 of a kept state, of the bytes of its object. Throws `CorruptionError`. */
+export function decodeKept(place: Place, bytes: Uint8Array, signal: AbortSignal): Promise<Block0> {
+  return new Block0Reader(openedDriver(place), place.prefix).decode(bytes, { signal });
 }
 
 export interface OpenOptions {

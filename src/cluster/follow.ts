@@ -9,7 +9,8 @@
 import { CorruptionError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import { untilAborted } from '../base/until-aborted.ts';
-import type { Block0Register, VersionedBlock0 } from '../root/block0-register.ts';
+import type { VersionedBlock0 } from '../root/block0-reader.ts';
+import type { Block0Register } from '../root/block0-register.ts';
 import { View } from '../table/view.ts';
 import type { LoggedCommit, ViewContext } from '../table/view.ts';
 import { follows } from '../format/commit.ts';

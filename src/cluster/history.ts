@@ -1,8 +1,8 @@
 /** Earlier states that are kept on request: finds one by its generation, or the one that was in force at some time. */
 import { SnapshotExpiredError } from '../base/errors.ts';
-import { decodeBlock0 } from '../format/block0.ts';
 import type { Block0, StoredHistory } from '../format/block0.ts';
 import { folders, historyName, parseHistoryName } from '../format/keys.ts';
+import { Block0Reader } from '../root/block0-reader.ts';
 import { changeableOf } from '../root/block0-register.ts';
 import type { Block0Register } from '../root/block0-register.ts';
 import type { StorageDriver } from '../storage/driver.ts';
@@ -15,9 +15,11 @@ export interface HistoryOptions {
 
 export class History {
   readonly #options: HistoryOptions;
+  readonly #reader: Block0Reader;
 
   constructor(options: HistoryOptions) {
     this.#options = options;
+    this.#reader = new Block0Reader(options.driver, options.prefix);
   }
 
   /** Says in Block 0 for how long states are kept; 0: they are not. Every node that merges follows it. */
@@ -84,7 +86,7 @@ export class History {
   async #readKept(generation: number, signal: AbortSignal | undefined): Promise<Block0 | undefined> {
     const { driver, prefix } = this.#options;
     const found = await driver.get(`${prefix}/${historyName(generation)}`, signal && { signal });
-    return found.status === 'found' ? decodeBlock0(found.bytes) : undefined;
+    return found.status === 'found' ? this.#reader.decode(found.bytes, signal && { signal }) : undefined;
   }
 
   /** Generations that are kept, ascending. */

@@ -2,24 +2,41 @@
  * Decides which root nodes Block 0 holds itself, so that opening costs one request: the smallest, up to a limit. The
  * others are stored as objects. A root that no longer fits is stored under a new name of the new generation: nothing
  * older may appear in the store (gc relies on it).
+ *
+ * Where there are many tables, Block 0 holds those that have changed since the last catalogue was written, and once these are
+ * too many, a new catalogue is. It is of the birth of the merge that writes it, as blocks are.
  */
 import type { Environment } from '../base/env.ts';
 import { newId } from '../base/ids.ts';
-import type { Block0, StoredTable, StoredTableVersion } from '../format/block0.ts';
+import type { Block0 } from '../format/block0.ts';
+import type { StoredTable, StoredTableVersion } from '../format/stored-table.ts';
 import type { StoredMigration } from '../format/stored-migration.ts';
 import type { StoredRoot } from '../format/stored-root.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 import { encodeBound } from '../format/stored-bound.ts';
 import type { StoredEdition } from '../format/stored-edition.ts';
 import { sealBlock } from '../format/block.ts';
+import { encodeCatalogue } from '../format/catalogue.ts';
 import { blockName } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
 import { openNode } from '../format/node.ts';
 import type { Uploads } from '../tree/block-writer.ts';
 import type { MergedEdition, MergedTable, MergedTree, MergedVersion } from './merge-table.ts';
 
-/** Bytes of root nodes in Block 0, before base64. */
+/** Bytes of root nodes in a Block 0 without a catalogue, before base64. */
 const maxInlinedBytes = 48 * 1024;
+/** Bytes of root nodes in a new catalogue. */
+const maxCataloguedRootBytes = 32 * 1024;
+/** Bytes of root nodes in a Block 0 that has a catalogue, apart from those in that. */
+const maxChangedRootBytes = 16 * 1024;
+/** Length from which on tables go into a catalogue, in bytes of JSON. */
+const maxTablesBytes = 64 * 1024;
+/** The same for tables that have changed since the last catalogue. */
+const maxChangedBytes = 32 * 1024;
+/** With blocks that are smaller, these lengths are smaller as well: so many blocks. */
+const tablesBlocks = 4;
+/** Bytes of JSON that a root takes. */
+const rootBytes = 110;
 
 /** A root whose bytes are at hand. */
 interface Candidate {
@@ -48,18 +65,31 @@ interface EditionRoots {
 
 interface TableRoots {
   readonly name: string;
+  /** The table as it was before the merge, which does not touch it. */
+  readonly untouched: StoredTable | undefined;
   /** Ascending. */
   readonly versions: readonly VersionRoots[];
 }
 
 class Inliner {
   readonly #held: ReadonlyMap<string, string>;
+  readonly #catalogued: ReadonlyMap<string, string>;
   /** By name: two trees may have the same root. */
   readonly #candidates = new Map<string, Candidate>();
   readonly #merged = new Map<MergedTree, RootSlot>();
 
   constructor(block0: Block0) {
     this.#held = new Map(block0.inlined.map(({ name, block }) => [name, block]));
+    this.#catalogued = block0.catalogue?.inlined ?? new Map();
+  }
+
+  /** The candidates that stay in the catalogue, or that Block 0 has room for. `anew`: a new catalogue is written. */
+  inlined(anew: boolean): Set<Candidate> {
+    if (this.#catalogued.size === 0 || anew)
+      return smallest(this.candidates, anew ? maxCataloguedRootBytes : maxInlinedBytes);
+    const kept = this.candidates.filter(({ name }) => this.#catalogued.has(name));
+    const others = this.candidates.filter(({ name }) => !this.#catalogued.has(name));
+    return new Set([...kept, ...smallest(others, maxChangedRootBytes)]);
   }
 
   get candidates(): Candidate[] {
@@ -130,7 +160,8 @@ class Inliner {
       ...kept.map((version) => this.keptVersion(version)),
       ...(merged?.versions ?? []).map((version) => this.mergedVersion(version)),
     ];
-    return { name, versions: versions.toSorted((a, b) => a.schema.version - b.schema.version) };
+    const untouched = merged === undefined ? stored : undefined;
+    return { name, untouched, versions: versions.toSorted((a, b) => a.schema.version - b.schema.version) };
   }
 }
 
@@ -139,9 +170,7 @@ function storedEdition({ index, built, failed, behindFrom }: MergedEdition): Edi
   return { index: index.name, version, built: encodeBound(built), failed, behindFrom };
 }
 
-export interface InlinedRoots {
-  readonly tables: readonly StoredTable[];
-  readonly inlined: Block0['inlined'];
+export interface InlinedRoots extends Pick<Block0, 'tables' | 'inlined' | 'catalogue'> {
   /** The migrations of the next Block 0, from those of the one that it replaces. */
   readonly migrationsAfter: (present: readonly StoredMigration[]) => readonly StoredMigration[];
 }
@@ -152,7 +181,7 @@ export async function inlineRoots(
   merged: readonly MergedTable[],
   birth: number,
   uploads: Uploads,
-  { environment }: { readonly environment: Environment },
+  { environment, blockSizeBytes }: { readonly environment: Environment; readonly blockSizeBytes: number },
 ): Promise<InlinedRoots> {
   const inliner = new Inliner(block0);
   const byName = new Map(merged.map((table) => [table.name, table]));
@@ -165,7 +194,10 @@ export async function inlineRoots(
     if ((byName.get(table)?.dropped ?? []).length === 0) bases.set(table, inliner.kept({ table }, base));
   }
   for (const { name, base } of merged) if (base !== undefined) bases.set(name, inliner.merged(base));
-  const inlined = smallest(inliner.candidates);
+  const { catalogue } = block0;
+  const mostBytes = Math.min(catalogue === undefined ? maxTablesBytes : maxChangedBytes, tablesBlocks * blockSizeBytes);
+  const anew = changedBytes(block0, merged) > mostBytes;
+  const inlined = inliner.inlined(anew);
   const rename = new Map<Candidate, Promise<StoredRoot>>();
   const rootOf = (slot: RootSlot): StoredRoot | Promise<StoredRoot> => {
     if ('root' in slot) return slot.root;
@@ -177,20 +209,41 @@ export async function inlineRoots(
   };
   const baseRoots = new Map<string, StoredRoot>();
   for (const [table, slot] of bases) baseRoots.set(table, await rootOf(slot));
-  return {
-    tables: await storedTables(tables, rootOf),
+  const isInlined = (slot: RootSlot): boolean => 'root' in slot || inlined.has(slot.candidate);
+  const next = {
+    tables: await storedTables(tables, isInlined, rootOf),
     inlined: [...inlined].map(({ name, bytes: block }) => ({ name, block: Buffer.from(block).toString('base64') })),
-    migrationsAfter: (present) => migrationsAfter(present, byName, baseRoots),
+    migrationsAfter: (present: readonly StoredMigration[]) => migrationsAfter(present, byName, baseRoots),
   };
+  if (!anew) return { ...next, ...(catalogue && { catalogue }) };
+  const written = encodeCatalogue({ birth, id: newId(environment, 8) }, next.tables, next.inlined);
+  await uploads.start(written.name, written.bytes);
+  return { ...next, catalogue: written.catalogue };
 }
 
-/** The candidates that Block 0 has room for. */
-function smallest(candidates: readonly Candidate[]): Set<Candidate> {
+/** About how long the tables are that the present catalogue does not hold, once the merge is done, in bytes of JSON. */
+function changedBytes({ tables, catalogue }: Block0, merged: readonly MergedTable[]): number {
+  let bytes = 0;
+  const touched = new Set(merged.map(({ name }) => name));
+  for (const table of tables) {
+    if (touched.has(table.name) || catalogue?.tables.get(table.name) === table) continue;
+    bytes += JSON.stringify(table).length;
+  }
+  for (const { versions } of merged) {
+    for (const { shape, indexes, editions } of versions) {
+      bytes += JSON.stringify(shape.schema).length + rootBytes * (1 + indexes.size + 2 * editions.length);
+    }
+  }
+  return bytes;
+}
+
+/** The smallest candidates that there is room for. */
+function smallest(candidates: readonly Candidate[], mostBytes: number): Set<Candidate> {
   const inlined = new Set<Candidate>();
   let bytes = 0;
   for (const candidate of candidates.toSorted((a, b) => a.bytes.length - b.bytes.length)) {
     bytes += candidate.bytes.length;
-    if (bytes > maxInlinedBytes) break;
+    if (bytes > mostBytes) break;
     inlined.add(candidate);
   }
   return inlined;
@@ -198,10 +251,15 @@ function smallest(candidates: readonly Candidate[]): Set<Candidate> {
 
 async function storedTables(
   tables: readonly TableRoots[],
+  isInlined: (slot: RootSlot) => boolean,
   rootOf: (slot: RootSlot) => StoredRoot | Promise<StoredRoot>,
 ): Promise<StoredTable[]> {
   const stored: StoredTable[] = [];
-  for (const { name, versions } of tables) {
+  for (const { name, untouched, versions } of tables) {
+    if (untouched !== undefined && versions.every((version) => slotsOf(version).every(isInlined))) {
+      stored.push(untouched);
+      continue;
+    }
     const roots: StoredTableVersion[] = [];
     for (const { schema, tree, indexes, editions } of versions) {
       const indexRoots: { name: string; root: StoredRoot }[] = [];
@@ -220,6 +278,10 @@ async function storedTables(
     stored.push({ name, versions: roots });
   }
   return stored;
+}
+
+function slotsOf({ tree, indexes, editions }: VersionRoots): RootSlot[] {
+  return [tree, ...indexes.map(({ slot }) => slot), ...editions.flatMap((edition) => [edition.tree, edition.base])];
 }
 
 function migrationsAfter(

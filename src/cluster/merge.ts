@@ -11,7 +11,8 @@ import type { Logger } from '../base/logger.ts';
 import { Pacer } from '../base/pacer.ts';
 import type { AppliedCommit, Block0 } from '../format/block0.ts';
 import { changeableOf } from '../root/block0-register.ts';
-import type { Block0Change, Block0Register, VersionedBlock0 } from '../root/block0-register.ts';
+import type { VersionedBlock0 } from '../root/block0-reader.ts';
+import type { Block0Change, Block0Register } from '../root/block0-register.ts';
 import type { BlockCache } from '../memory/block-cache.ts';
 import type { LoggedCommit, View } from '../table/view.ts';
 import type { StorageDriver } from '../storage/driver.ts';
@@ -150,7 +151,7 @@ export class Merger {
   async #replace(
     { generation }: Block0,
     applied: readonly LoggedCommit[],
-    { tables, inlined, migrationsAfter }: InlinedRoots,
+    { tables, inlined, catalogue, migrationsAfter }: InlinedRoots,
   ): Promise<boolean> {
     const { register, members } = this.#options;
     const added = applied.map(
@@ -169,6 +170,7 @@ export class Merger {
         applied: [...block0.applied, ...added].slice(-appliedListLength),
         tables,
         inlined,
+        ...(catalogue && { catalogue }),
         migrations: migrationsAfter(block0.migrations),
         nodes: members(block0.nodes),
       };

@@ -21,7 +21,7 @@ import { blockFormatVersion, renamesVersion } from './version.ts';
 
 export const envelopeBytes = 16;
 
-export const BlockKind = { table: 1, index: 2, inner: 3, commit: 4 } as const;
+export const BlockKind = { table: 1, index: 2, inner: 3, commit: 4, catalogue: 5 } as const;
 export type BlockKind = (typeof BlockKind)[keyof typeof BlockKind];
 
 const magic = [0x53, 0x44, 0x42] as const;
@@ -82,7 +82,7 @@ export function openBlock(name: string, block: Uint8Array): BlockKind {
     throw new UnknownFormatError(name, 'The block is compressed or encrypted in a way that this version cannot read');
   }
   const kind = block[4] as number;
-  if (kind < BlockKind.table || kind > BlockKind.commit) {
+  if (kind < BlockKind.table || kind > BlockKind.catalogue) {
     throw new UnknownFormatError(name, `The block is of kind ${kind}, which this version does not know`);
   }
   return kind as BlockKind;

@@ -7,32 +7,18 @@
 import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import { checksum } from '../base/checksum.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
+import { invariant } from '../base/invariant.ts';
 import { refuseCapsule } from './capsule.ts';
+import { isCatalogueRef } from './catalogue.ts';
+import type { Catalogue, CatalogueRef } from './catalogue.ts';
 import { block0Name, parseRootName } from './keys.ts';
-import { areEditions } from './stored-edition.ts';
-import type { StoredEdition } from './stored-edition.ts';
 import { isStoredMigration } from './stored-migration.ts';
 import type { StoredMigration } from './stored-migration.ts';
-import { isCount, isRoot } from './stored-root.ts';
-import type { StoredRoot } from './stored-root.ts';
-import { isStoredSchema, schemaFormat } from './stored-schema.ts';
-import type { StoredSchema } from './stored-schema.ts';
-import { block0FormatVersion, functionIndexVersion, renamesVersion } from './version.ts';
-
-/** One table in one schema version. */
-export interface StoredTableVersion {
-  readonly schema: StoredSchema;
-  readonly root: StoredRoot;
-  readonly indexes: readonly { readonly name: string; readonly root: StoredRoot }[];
-  /** What is stored of the indexes on functions. Absent exactly where the schema has none. */
-  readonly editions?: readonly StoredEdition[];
-}
-
-export interface StoredTable {
-  readonly name: string;
-  /** One, or two while a migration of the table is under way: then the entry in `migrations` says which is the truth. */
-  readonly versions: readonly StoredTableVersion[];
-}
+import { isCount } from './stored-root.ts';
+import { everyOf, isInlined, isTable } from './stored-table.ts';
+import type { InlinedRoot, StoredTable } from './stored-table.ts';
+import { schemaFormat } from './stored-schema.ts';
+import { block0FormatVersion, catalogueVersion, functionIndexVersion, renamesVersion } from './version.ts';
 
 export interface AppliedCommit {
   readonly seq: number;
@@ -79,9 +65,12 @@ export interface Block0 {
   readonly logFloor: number;
   /** The commits that were applied last, ascending and without gaps up to `appliedSeq`. */
   readonly applied: readonly AppliedCommit[];
+  /** All tables. The object holds only those that are not in the catalogue as they are. */
   readonly tables: readonly StoredTable[];
-  /** Root blocks that are held here instead of in an object of their own, as base64. */
-  readonly inlined: readonly { readonly name: string; readonly block: string }[];
+  /** Root blocks that are held here, or in the catalogue, instead of in an object of their own. */
+  readonly inlined: readonly InlinedRoot[];
+  /** Holds tables that have not changed since it was written. Absent while Block 0 has room for all of them. */
+  readonly catalogue?: Catalogue;
   /** What is collected needs no generation from this one on: all that they reach is there. */
   readonly collected: number;
   readonly history: StoredHistory | null;
@@ -97,42 +86,41 @@ export interface Block0 {
 
 const checksumPrefix = '{"crc32":"';
 const checksumDigits = 8;
+const formats: ReadonlySet<unknown> = new Set([
+  block0FormatVersion,
+  functionIndexVersion,
+  catalogueVersion,
+  renamesVersion,
+]);
 
 /** The version that says no more than what is in it: whoever reads that can read it. */
-export function block0Format(tables: readonly StoredTable[]): number {
+export function block0Format({ tables, catalogue }: Pick<Block0, 'tables' | 'catalogue'>): number {
   return tables.reduce<number>(
     (format, { versions }) => versions.reduce((most, { schema }) => Math.max(most, schemaFormat(schema)), format),
-    block0FormatVersion,
+    catalogue === undefined ? block0FormatVersion : catalogueVersion,
   );
 }
 
+/** Encodes Block 0. A table that is the very object that the catalogue holds is left to that. */
 export function encodeBlock0(block0: Block0): Uint8Array {
-  const rest = `",${JSON.stringify(block0).slice(1)}`;
+  const rest = `",${JSON.stringify(partOf(block0)).slice(1)}`;
   return encodeUtf8(checksumPrefix + checksumText(encodeUtf8(rest)) + rest);
+}
+
+/** What the object itself holds. */
+function partOf(block0: Block0): object {
+  const { catalogue } = block0;
+  if (catalogue === undefined) return block0;
+  const own = block0.tables.filter((table) => catalogue.tables.get(table.name) !== table);
+  const names = new Set(block0.tables.map(({ name }) => name));
+  const isWhole = [...catalogue.tables.keys()].every((name) => names.has(name));
+  invariant(isWhole, 'A table of the catalogue is not in Block 0');
+  const inlined = block0.inlined.filter(({ name }) => !catalogue.inlined.has(name));
+  return { ...block0, tables: own, inlined, catalogue: catalogue.ref };
 }
 
 function checksumText(rest: Uint8Array): string {
   return checksum(rest).toString(16).padStart(checksumDigits, '0');
-}
-
-function isTableVersion(value: unknown): value is StoredTableVersion {
-  if (typeof value !== 'object' || value === null) return false;
-  const { schema, root, indexes, editions } = value as Record<string, unknown>;
-  if (!isStoredSchema(schema) || !isRoot(root) || !Array.isArray(indexes)) return false;
-  if (!areEditions(editions, schema)) return false;
-  return (
-    indexes.length === schema.indexes.length &&
-    indexes.every((index: { name?: unknown; root?: unknown } | null, i) => {
-      return index !== null && index.name === schema.indexes[i]?.name && isRoot(index.root);
-    })
-  );
-}
-
-function isTable(value: unknown): value is StoredTable {
-  if (typeof value !== 'object' || value === null) return false;
-  const { name, versions } = value as Record<string, unknown>;
-  if (typeof name !== 'string' || !Array.isArray(versions) || versions.length === 0) return false;
-  return versions.every((version) => isTableVersion(version) && version.schema.name === name);
 }
 
 function isApplied(value: unknown): value is AppliedCommit {
@@ -155,20 +143,10 @@ function isHistory(value: unknown): value is StoredHistory | null {
   return isCount(windowMs) && isCount(floor) && everyOf(setBack, isCount);
 }
 
-function isInlined(value: unknown): value is { name: string; block: string } {
-  if (typeof value !== 'object' || value === null) return false;
-  const { name, block } = value as Record<string, unknown>;
-  return typeof name === 'string' && typeof block === 'string';
-}
-
 function isWriter(value: unknown): value is Block0['writer'] {
   if (typeof value !== 'object' || value === null) return false;
   const { nodeId, atMs } = value as Record<string, unknown>;
   return isCount(nodeId) && typeof atMs === 'number';
-}
-
-function everyOf<T>(value: unknown, check: (item: unknown) => item is T): value is T[] {
-  return Array.isArray(value) && value.every(check);
 }
 
 /** Whether tables have the versions that their migrations say, and one only where there is none. */
@@ -184,8 +162,8 @@ function isConsistent(tables: readonly StoredTable[], migrations: readonly Store
   return migrated.length === migrations.length && migrated.length + single.length === tables.length;
 }
 
-/** Whether parsed JSON has the shape of Block 0, and its counters and its format go with what is in it. */
-function isBlock0(value: Record<string, unknown>): boolean {
+/** Whether all of Block 0 is there, of the right shape, and its counters and its format go with its tables. */
+function isBlock0(value: Record<string, unknown>, tables: readonly StoredTable[], catalogue?: Catalogue): boolean {
   const { revision, generation, appliedSeq, logFloor, applied, databaseId, nonce } = value;
   if (![revision, generation, appliedSeq, logFloor].every(isCount)) return false;
   if (typeof databaseId !== 'string' || typeof nonce !== 'string') return false;
@@ -193,10 +171,8 @@ function isBlock0(value: Record<string, unknown>): boolean {
   const first = (appliedSeq as number) - applied.length + 1;
   if (!applied.every((commit, i) => commit.seq === first + i)) return false;
   return (
-    everyOf(value['tables'], isTable) &&
-    value['format'] === block0Format(value['tables']) &&
-    new Set(value['tables'].map((table) => table.name)).size === value['tables'].length &&
-    everyOf(value['inlined'], isInlined) &&
+    value['format'] === block0Format({ tables, ...(catalogue && { catalogue }) }) &&
+    new Set(tables.map(({ name }) => name)).size === tables.length &&
     isCount(value['changedMs']) &&
     isCount(value['collected']) &&
     value['collected'] <= (generation as number) &&
@@ -204,14 +180,20 @@ function isBlock0(value: Record<string, unknown>): boolean {
     (value['doubtedMs'] === undefined || isCount(value['doubtedMs'])) &&
     everyOf(value['snapshots'], isSnapshot) &&
     everyOf(value['migrations'], isStoredMigration) &&
-    isConsistent(value['tables'], value['migrations']) &&
+    isConsistent(tables, value['migrations']) &&
     everyOf(value['nodes'], isCount) &&
     isWriter(value['writer'])
   );
 }
 
-/** Checks and decodes Block 0. Throws `CorruptionError`, or `UnknownFormatError` for a version from the future. */
-export function decodeBlock0(bytes: Uint8Array): Block0 {
+/** What the object of Block 0 holds: all but what its catalogue, if it names one, adds. */
+export interface Block0Part {
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly catalogue: CatalogueRef | undefined;
+}
+
+/** Reads the object of Block 0. Throws `CorruptionError`, or `UnknownFormatError` for a version from the future. */
+export function parseBlock0(bytes: Uint8Array): Block0Part {
   const digitsAt = checksumPrefix.length;
   const restAt = digitsAt + checksumDigits;
   let parsed: unknown;
@@ -228,15 +210,48 @@ export function decodeBlock0(bytes: Uint8Array): Block0 {
   if (checksumText(bytes.subarray(restAt)) !== crc) {
     throw new CorruptionError(block0Name, 'Block 0 does not match its checksum');
   }
-  const value = parsed as Record<string, unknown>;
-  const format = value['format'];
-  if (format !== block0FormatVersion && format !== functionIndexVersion && format !== renamesVersion) {
+  const { crc32: _, ...fields } = parsed as Record<string, unknown>;
+  const { format, catalogue } = fields;
+  if (!formats.has(format)) {
     throw new UnknownFormatError(
       block0Name,
       `Block 0 has format ${String(format)}, and this version of store-db reads ${renamesVersion}: upgrade it`,
     );
   }
-  if (!isBlock0(value)) throw new CorruptionError(block0Name, 'Block 0 lacks something, or holds what it should not');
-  const { crc32: _, ...block0 } = value;
+  if (catalogue !== undefined && !isCatalogueRef(catalogue)) throw incomplete();
+  return { fields, catalogue };
+}
+
+/** Block 0 of what its object holds and the catalogue that this names. Throws `CorruptionError`. */
+export function joinBlock0({ fields, catalogue: ref }: Block0Part, catalogue?: Catalogue): Block0 {
+  invariant(ref?.id === catalogue?.ref.id, 'Block 0 was read without its catalogue');
+  const { tables, inlined } = fields;
+  if (!everyOf(tables, isTable) || !everyOf(inlined, isInlined)) throw incomplete();
+  if (catalogue === undefined) {
+    if (!isBlock0(fields, tables)) throw incomplete();
+    return fields as unknown as Block0;
+  }
+  const own = new Map(tables.map((table) => [table.name, table]));
+  const all = [...new Map([...catalogue.tables, ...own]).values()];
+  if (own.size !== tables.length || !isBlock0(fields, all, catalogue)) throw incomplete();
+  const ofCatalogue = [...catalogue.inlined].map(([name, block]): InlinedRoot => ({ name, block }));
+  const block0 = { ...fields, tables: all, inlined: [...ofCatalogue, ...inlined], catalogue };
   return block0 as unknown as Block0;
+}
+
+function incomplete(): CorruptionError {
+  return new CorruptionError(block0Name, 'Block 0 lacks something, or holds what it should not');
+}
+
+/** Id of the database that a Block 0 is of. Throws as {@link parseBlock0} does. */
+export function databaseIdOf(bytes: Uint8Array): string {
+  const { databaseId } = parseBlock0(bytes).fields;
+  if (typeof databaseId !== 'string') throw incomplete();
+  return databaseId;
+}
+
+/** Decodes Block 0. `find` gives the catalogue that it names. Throws as {@link parseBlock0} does. */
+export function decodeBlock0(bytes: Uint8Array, find?: (ref: CatalogueRef) => Catalogue): Block0 {
+  const part = parseBlock0(bytes);
+  return joinBlock0(part, part.catalogue && find?.(part.catalogue));
 }

@@ -396,7 +396,10 @@ export class Node implements RowSource {
 /** Checks a stored block and opens it as a node. */
 export function openNode(name: string, bytes: Uint8Array): Node {
   const kind = openBlock(name, bytes);
-  if (kind === BlockKind.commit) throw new CorruptionError(name, 'A commit stands where a tree node should');
+  if (kind === BlockKind.commit || kind === BlockKind.catalogue) {
+    const what = kind === BlockKind.commit ? 'A commit' : 'A catalogue';
+    throw new CorruptionError(name, `${what} stands where a tree node should`);
+  }
   return new Node(name, kind, bytes);
 }
 

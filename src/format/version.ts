@@ -13,6 +13,12 @@ export const block0FormatVersion = 1;
 export const functionIndexVersion = 2;
 
 /**
+ * Version of a Block 0 that leaves tables to a catalogue. What was made before there was any would take them for tables that
+ * do not exist.
+ */
+export const catalogueVersion = 3;
+
+/**
  * Version of a Block 0 and of commits in which a field of a table has another name than in an older version. What was made
  * before there were any would take it for a new field, and the old one for one that is dropped.
  */

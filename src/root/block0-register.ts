@@ -10,21 +10,17 @@
  */
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
-import { ContentionError, DatabaseReplacedError, StorageError, isUnreadable } from '../base/errors.ts';
+import { ContentionError, DatabaseReplacedError, StorageError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import type { Logger } from '../base/logger.ts';
 import { newId } from '../base/ids.ts';
-import { block0Format, decodeBlock0, encodeBlock0 } from '../format/block0.ts';
+import { block0Format, encodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { block0Name } from '../format/keys.ts';
-import type { GetOptions, StorageDriver } from '../storage/driver.ts';
+import type { StorageDriver } from '../storage/driver.ts';
 import type { OwnWrites } from '../storage/own-writes.ts';
-
-/** Block 0 and the ETag under which it was read. */
-export interface VersionedBlock0 {
-  readonly block0: Block0;
-  readonly etag: string;
-}
+import { Block0Reader } from './block0-reader.ts';
+import type { VersionedBlock0 } from './block0-reader.ts';
 
 /** What a replacement may change; the register sets the rest. */
 export type Block0Change = Omit<Block0, 'revision' | 'nonce' | 'writer' | 'databaseId' | 'format'>;
@@ -58,6 +54,7 @@ function isContinued(earlier: Block0, later: Block0): boolean {
 export class Block0Register {
   readonly #driver: StorageDriver;
   readonly #key: string;
+  readonly #reader: Block0Reader;
   readonly #environment: Environment;
   readonly #logger: Logger;
   readonly #nodeId: number;
@@ -77,6 +74,7 @@ export class Block0Register {
   ) {
     this.#driver = driver;
     this.#key = `${prefix}/${block0Name}`;
+    this.#reader = new Block0Reader(driver, prefix);
     this.#environment = environment;
     this.#logger = logger;
     this.#nodeId = nodeId;
@@ -95,21 +93,8 @@ export class Block0Register {
 
   /** Reads Block 0 for the first time; undefined where there is none. */
   async open(signal?: AbortSignal): Promise<VersionedBlock0 | undefined> {
-    const result = await this.#read(signal === undefined ? {} : { signal });
+    const result = await this.#reader.read(signal === undefined ? {} : { signal });
     return typeof result === 'string' ? undefined : this.#see(result, 0);
-  }
-
-  /** One read of Block 0. A damaged answer is asked for again once: the damage may be on the way only. */
-  async #read(options: GetOptions): Promise<VersionedBlock0 | 'missing' | 'unchanged'> {
-    for (let attempt = 1; ; attempt++) {
-      const result = await this.#driver.get(this.#key, options);
-      if (result.status !== 'found') return result.status;
-      try {
-        return { block0: decodeBlock0(result.bytes), etag: result.etag };
-      } catch (error) {
-        if (!isUnreadable(error) || attempt > 1) throw error;
-      }
-    }
   }
 
   /** Creates Block 0 unless somebody else just did; returns whichever is stored. */
@@ -135,9 +120,9 @@ export class Block0Register {
     const before = this.current;
     const mark = this.#hooks?.writes.mark ?? 0;
     const options = signal === undefined ? {} : { signal };
-    let result = await this.#read({ ifNoneMatch: before.etag, ...options });
+    let result = await this.#reader.read({ ifNoneMatch: before.etag, ...options });
     // What follows from it is for good, so that it is asked for once more.
-    if (result === 'missing') result = await this.#read(options);
+    if (result === 'missing') result = await this.#reader.read(options);
     if (result === 'missing') return this.#gone();
     try {
       const seen = result === 'unchanged' ? this.current : this.#see(result, before.block0.revision);
@@ -172,6 +157,7 @@ export class Block0Register {
       throw this.#replaced;
     }
     if (known === undefined || seen.block0.revision > known.block0.revision) this.#current = seen;
+    this.#reader.note(this.current.block0);
     return this.current;
   }
 
@@ -222,7 +208,7 @@ export class Block0Register {
     this.checkNotReplaced();
     const next: Block0 = {
       ...change,
-      format: block0Format(change.tables),
+      format: block0Format(change),
       databaseId: expected.block0.databaseId,
       revision: expected.block0.revision + 1,
       nonce: this.newNonce(),

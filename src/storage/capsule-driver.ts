@@ -8,7 +8,7 @@ import { NotEncryptedError } from '../base/encryption-errors.ts';
 import { CorruptionError, NotSupportedError, StorageError, isUnreadable } from '../base/errors.ts';
 import type { Environment } from '../base/env.ts';
 import { compareBytes } from '../base/bytes.ts';
-import { decodeBlock0 } from '../format/block0.ts';
+import { databaseIdOf } from '../format/block0.ts';
 import { encryptedHeaderBytes } from '../format/capsule.ts';
 import type { CapsuleHeader } from '../format/capsule.ts';
 import { chunkBytes, chunkStart, decryptedBytes, tagBytes } from '../format/capsule-cipher.ts';
@@ -203,7 +203,7 @@ export class CapsuleDriver implements StorageDriver {
     const id = this.#database?.id;
     if (id !== undefined && Buffer.from(content.buffer, content.byteOffset, content.byteLength).includes(id)) return;
     try {
-      this.#noteDatabase(decodeBlock0(content).databaseId);
+      this.#noteDatabase(databaseIdOf(content));
     } catch {
       // Whoever asked for it finds the same, and says so.
     }

@@ -1,6 +1,7 @@
 /** Which of a table's stored versions is the truth. Decided here and nowhere else. */
 import { invariant } from '../base/invariant.ts';
-import type { Block0, StoredTable, StoredTableVersion } from '../format/block0.ts';
+import type { Block0 } from '../format/block0.ts';
+import type { StoredTable, StoredTableVersion } from '../format/stored-table.ts';
 import type { StoredMigration } from '../format/stored-migration.ts';
 
 export interface StoredVersions {

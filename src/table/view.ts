@@ -6,7 +6,8 @@ import { CorruptionError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import { blockName, commitName, stagedName } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
-import type { Block0, StoredTableVersion } from '../format/block0.ts';
+import type { Block0 } from '../format/block0.ts';
+import type { StoredTableVersion } from '../format/stored-table.ts';
 import type { StoredRoot } from '../format/stored-root.ts';
 import { follows } from '../format/commit.ts';
 import type { Commit, CommitMember, TableChange } from '../format/commit.ts';
@@ -66,6 +67,8 @@ export interface Beside {
 export class ViewContext {
   readonly reader: BlockReader;
   readonly #shapes = new Map<string, TableShape>();
+  /** Of the versions of tables in Block 0s that were seen. */
+  readonly #states = new WeakMap<StoredTableVersion, TableState>();
 
   constructor(reader: BlockReader) {
     this.reader = reader;
@@ -130,8 +133,17 @@ export class ViewContext {
     return new Tree(this.reader.tree(place, leaf), root, node);
   }
 
-  /** The rows of one version of a table that Block 0 holds. */
-  storedVersion(
+  /** The rows of one version of a table that Block 0 holds. Worked out once for each, since most tables stay as they are. */
+  storedVersion(version: StoredTableVersion, inlined: ReadonlyMap<string, Node>): TableState {
+    let state = this.#states.get(version);
+    if (state === undefined) {
+      state = this.#storedState(version, inlined);
+      this.#states.set(version, state);
+    }
+    return state;
+  }
+
+  #storedState(
     { schema, root, indexes, editions }: StoredTableVersion,
     inlined: ReadonlyMap<string, Node>,
   ): TableState {

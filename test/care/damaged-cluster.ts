@@ -4,7 +4,7 @@ import { prepareMember } from '../../src/batch/prepare.ts';
 import { blobsSchema, deletedBlobsSchema } from '../../src/blob/blob-tables.ts';
 import type { Finding, VerifyReport } from '../../src/index.ts';
 import { decodeBlock0, encodeBlock0 } from '../../src/format/block0.ts';
-import type { StoredTable } from '../../src/format/block0.ts';
+import type { StoredTable } from '../../src/format/stored-table.ts';
 import type { StoredRoot } from '../../src/format/stored-root.ts';
 import { encodeCommit } from '../../src/format/commit.ts';
 import { blobName, blockName, commitName } from '../../src/format/keys.ts';

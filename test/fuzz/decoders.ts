@@ -154,8 +154,9 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   },
   'commit-functions': (bytes) => void decodeCommit(slot, bytes),
   'block0-functions': (bytes) => {
-    const { format, tables } = decodeBlock0(bytes);
-    check(format === block0Format(tables), 'a format that is not that of what is in it');
+    const { format, ...block0 } = decodeBlock0(bytes);
+    const { tables } = block0;
+    check(format === block0Format(block0), 'a format that is not that of what is in it');
     for (const { schema: stored, editions = [] } of tables.flatMap(({ versions }) => versions)) {
       const { functionIndexes } = new TableShape(stored);
       const isKnown = editions.every(({ index }) => functionIndexes.some(({ name }) => name === index));

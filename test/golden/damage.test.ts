@@ -194,7 +194,7 @@ describe('damaged bytes', () => {
       [3, 2],
       [5, 1],
       [6, 1],
-      [4, 5],
+      [4, 6],
       [4, 0],
     ] as const) {
       const changed = bytes.slice();

@@ -1,6 +1,6 @@
 import { withoutControls } from '../../base/message-text.ts';
-import { decodeBlock0 } from '../../format/block0.ts';
 import type { Block0 } from '../../format/block0.ts';
+import { catalogueName, catalogueText, isCatalogueName } from '../../format/catalogue.ts';
 import { decodeCommit } from '../../format/commit.ts';
 import {
   block0Name,
@@ -18,7 +18,7 @@ import type { Command } from '../command.ts';
 import { ExitCode, UsageError } from '../exit-code.ts';
 import { jsonText } from '../json-text.ts';
 import { commitText, indexKeyTypes, nodeText, tableKeyTypes } from '../node-text.ts';
-import { describePlace, readBlock0, readContent } from '../open-database.ts';
+import { decodeKept, describePlace, readBlock0, readContent } from '../open-database.ts';
 import type { Place } from '../open-database.ts';
 
 /** Schemas that a block of a table may be of, by version. */
@@ -40,6 +40,11 @@ function blockText(block0: Block0, name: string, bytes: Uint8Array): object {
   return { name, ...nodeText(node, types === undefined ? undefined : tableKeyTypes(types), schema) };
 }
 
+/** Block 0 with all of its tables, and the name of the catalogue that holds some of them. */
+function rootText({ catalogue, ...block0 }: Block0): object {
+  return catalogue === undefined ? block0 : { ...block0, catalogue: catalogueName(catalogue.ref) };
+}
+
 async function readObject(place: Place, name: string, signal: AbortSignal): Promise<Uint8Array> {
   const found = await readContent(place, name, signal);
   if (found.status === 'found') return found.bytes;
@@ -48,10 +53,11 @@ async function readObject(place: Place, name: string, signal: AbortSignal): Prom
 
 /** What an object says, as a plain value; undefined for objects that are bytes and nothing else. */
 async function objectText(place: Place, name: string, signal: AbortSignal): Promise<object | undefined> {
-  if (name === block0Name) return readBlock0(place, signal);
+  if (name === block0Name) return rootText(await readBlock0(place, signal));
   if (parseRootName(name) !== undefined || parseHistoryName(name) !== undefined) {
-    return decodeBlock0(await readObject(place, name, signal));
+    return rootText(await decodeKept(place, await readObject(place, name, signal), signal));
   }
+  if (isCatalogueName(name)) return catalogueText(name, await readObject(place, name, signal));
   const slot = parseCommitName(name);
   if (slot !== undefined) return commitText(slot, decodeCommit(slot, await readObject(place, name, signal)));
   if (parseBlockName(name) !== undefined) {

@@ -1,0 +1,158 @@
+/**
+ * The catalogue: an object that holds the tables of a Block 0 that has many, so that each write of Block 0 is as long as what
+ * has changed since the catalogue was written, and not as what there is.
+ *
+ * It is a block of its own kind, named as the blocks of a table are, and like them never changed. In its body, after the length
+ * of the text in bytes (u32), stands JSON as raw DEFLATE:
+ *
+ *   { "schemas": [...], "tables": [...], "inlined": [...] }
+ *
+ * These are as in Block 0, but that tables which differ in nothing but their names and roots share a schema: it stands in
+ * "schemas", without its name, and the versions of the tables have its place there.
+ */
+import zlib from 'node:zlib';
+import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
+import { CorruptionError } from '../base/errors.ts';
+import { invariant } from '../base/invariant.ts';
+import { BlockKind, envelopeBytes, openBlock, sealBlock } from './block.ts';
+import { blockName } from './keys.ts';
+import { isCount } from './stored-root.ts';
+import { everyOf, isInlined, isTable } from './stored-table.ts';
+import type { StoredSchema } from './stored-schema.ts';
+import type { InlinedRoot, StoredTable } from './stored-table.ts';
+
+/** Names a catalogue. */
+export interface CatalogueRef {
+  /** Generation that it was written for. */
+  readonly birth: number;
+  /** 16 hexadecimal digits. */
+  readonly id: string;
+  readonly sizeBytes: number;
+}
+
+export interface Catalogue {
+  readonly ref: CatalogueRef;
+  readonly tables: ReadonlyMap<string, StoredTable>;
+  /** Root blocks as base64, by name. */
+  readonly inlined: ReadonlyMap<string, string>;
+}
+
+/** No user's table has such a name. */
+const place = { table: '_catalogue' };
+/** Most text that is taken from one, in bytes. */
+const maxTextBytes = 256 * 1024 * 1024;
+/** It is written seldom, and may take its time. */
+const deflateLevel = 9;
+
+/** Name of the object. */
+export function catalogueName(ref: Pick<CatalogueRef, 'birth' | 'id'>): string {
+  return blockName(place, ref);
+}
+
+/** Whether an object is a catalogue, by its name. */
+export function isCatalogueName(name: string): boolean {
+  return name.startsWith(catalogueFolder);
+}
+
+const catalogueFolder = blockName(place, { birth: 0, id: '' }).replace(/[^/]*$/, '');
+
+/** Whether parsed JSON has the shape of a reference to a catalogue. */
+export function isCatalogueRef(value: unknown): value is CatalogueRef {
+  if (typeof value !== 'object' || value === null) return false;
+  const { birth, id, sizeBytes } = value as Record<string, unknown>;
+  return isCount(birth) && isCount(sizeBytes) && typeof id === 'string' && /^[0-9a-f]{16}$/.test(id);
+}
+
+/** A catalogue of tables, and its object. `id`: 16 hexadecimal digits that no other object has. */
+export function encodeCatalogue(
+  { birth, id }: Pick<CatalogueRef, 'birth' | 'id'>,
+  tables: readonly StoredTable[],
+  inlined: readonly InlinedRoot[],
+): { readonly catalogue: Catalogue; readonly name: string; readonly bytes: Uint8Array } {
+  const text = encodeUtf8(JSON.stringify({ ...withSharedSchemas(tables), inlined }));
+  invariant(text.length <= maxTextBytes, 'The tables are more than a catalogue may hold');
+  const body = zlib.deflateRawSync(text, { level: deflateLevel });
+  const bytes = new Uint8Array(envelopeBytes + 4 + body.length);
+  new DataView(bytes.buffer).setUint32(envelopeBytes, text.length, true);
+  bytes.set(body, envelopeBytes + 4);
+  const name = catalogueName({ birth, id });
+  sealBlock(name, BlockKind.catalogue, bytes);
+  return { catalogue: catalogueOf({ birth, id, sizeBytes: bytes.length }, tables, inlined), name, bytes };
+}
+
+/** Tables with the places of their schemas in a list. */
+function withSharedSchemas(tables: readonly StoredTable[]): { schemas: object[]; tables: object[] } {
+  const schemas: object[] = [];
+  const places = new Map<string, number>();
+  const placeOf = ({ name: _, ...schema }: StoredSchema): number => {
+    const text = JSON.stringify(schema);
+    const known = places.get(text);
+    if (known !== undefined) return known;
+    places.set(text, schemas.length);
+    return schemas.push(schema) - 1;
+  };
+  const shared = tables.map(({ name, versions }) => {
+    return { name, versions: versions.map((version) => ({ ...version, schema: placeOf(version.schema) })) };
+  });
+  return { schemas, tables: shared };
+}
+
+/** Parsed tables with the schemas that they share. Whatever is not as it should be stays so, and is no table then. */
+function withOwnSchemas(schemas: unknown, tables: unknown): unknown {
+  if (!Array.isArray(schemas) || !Array.isArray(tables)) return undefined;
+  return tables.map((table: { name?: unknown; versions?: unknown } | null): unknown => {
+    if (!Array.isArray(table?.versions)) return table;
+    const versions = table.versions.map((version: { schema?: unknown } | null): unknown => {
+      const schema: unknown = schemas[version?.schema as number];
+      if (typeof schema !== 'object' || schema === null) return version;
+      return { ...version, schema: { name: table.name, ...schema } };
+    });
+    return { ...table, versions };
+  });
+}
+
+function catalogueOf(ref: CatalogueRef, tables: readonly StoredTable[], inlined: readonly InlinedRoot[]): Catalogue {
+  return {
+    ref,
+    tables: new Map(tables.map((table) => [table.name, table])),
+    inlined: new Map(inlined.map((root) => [root.name, root.block])),
+  };
+}
+
+/** Checks and decodes the object of a catalogue. Throws `CorruptionError`. */
+export function decodeCatalogue(ref: CatalogueRef, bytes: Uint8Array): Catalogue {
+  const name = catalogueName(ref);
+  const isOther = openBlock(name, bytes) !== BlockKind.catalogue || bytes.length !== ref.sizeBytes;
+  if (isOther) throw new CorruptionError(name, 'This is not the catalogue that Block 0 names');
+  const { schemas, inlined, ...parsed } = parse(name, bytes.subarray(envelopeBytes));
+  const tables = withOwnSchemas(schemas, parsed.tables);
+  if (!everyOf(tables, isTable) || !everyOf(inlined, isInlined)) throw wrong(name);
+  const catalogue = catalogueOf(ref, tables, inlined);
+  if (catalogue.tables.size !== tables.length || catalogue.inlined.size !== inlined.length) throw wrong(name);
+  return catalogue;
+}
+
+/** What the object of a catalogue says, as a plain value. Throws `CorruptionError`. */
+export function catalogueText(name: string, bytes: Uint8Array): object {
+  if (openBlock(name, bytes) !== BlockKind.catalogue) throw new CorruptionError(name, 'This is no catalogue');
+  return { name, ...parse(name, bytes.subarray(envelopeBytes)) };
+}
+
+function parse(name: string, body: Uint8Array): { schemas?: unknown; tables?: unknown; inlined?: unknown } {
+  let parsed: unknown;
+  try {
+    const length = new DataView(body.buffer, body.byteOffset, body.byteLength).getUint32(0, true);
+    if (length > maxTextBytes) throw new RangeError(`it says that it holds ${length} bytes`);
+    const text = zlib.inflateRawSync(body.subarray(4), { maxOutputLength: Math.max(1, length) });
+    if (text.length !== length) throw new RangeError(`it holds ${text.length} bytes, and says ${length}`);
+    parsed = JSON.parse(decodeUtf8(text));
+  } catch (cause) {
+    throw new CorruptionError(name, 'The catalogue is not what StoreDb writes', { cause });
+  }
+  if (typeof parsed !== 'object' || parsed === null) throw wrong(name);
+  return parsed;
+}
+
+function wrong(name: string): CorruptionError {
+  return new CorruptionError(name, 'The catalogue lacks something, or holds what it should not');
+}

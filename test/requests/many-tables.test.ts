@@ -1,0 +1,95 @@
+/** The bill of a database of thousands of tables: what is written and read follows what changes, not what there is. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { createDatabase } from '../../src/create.ts';
+import type { Database } from '../../src/database.ts';
+import { Types } from '../../src/format/types.ts';
+import { MemoryDriver } from '../../src/storage/memory.ts';
+import type { ObservedRequest } from '../../src/storage/observed.ts';
+import type { SchemaDefinition } from '../../src/table/schema.ts';
+import { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
+
+const tables = 3000;
+const schemas = Array.from({ length: tables }, (_, i): SchemaDefinition => {
+  return {
+    name: `customers_of_tenant_${i}`,
+    version: 1,
+    fields: {
+      id: { typeId: Types.uint32 },
+      name: { typeId: Types.varchar },
+      email: { typeId: Types.varchar, maxLength: 200 },
+      createdAt: { typeId: Types.timestamp },
+      balance: { typeId: Types.int64 },
+    },
+    primaryKey: 'id',
+    indexes: ['email'],
+  };
+});
+
+let environment: VirtualEnvironment;
+let store: MemoryDriver;
+let requests: string[] = [];
+let written = 0;
+
+function make(): Database {
+  const onRequest = ({ kind, key, status, bytes }: ObservedRequest): void => {
+    if (kind === 'put') written += bytes;
+    requests.push(`${kind} ${key.replace(/^db\//, '').replace(/\/.*/, '')} ${status}`);
+  };
+  const options = { dbPrefix: 'db', nodeId: 0, logLevel: 'silent', polling: 'onDemand', onRequest } as const;
+  const db = createDatabase({ ...options, driver: environment.connect(store) }, environment);
+  for (const schema of schemas) db.registerSchema(schema);
+  return db;
+}
+
+function rowOf(id: number): Record<string, unknown> {
+  const email = `customer-${id}@example.com`;
+  return { id, name: `Customer ${id}`, email, createdAt: new Date(1_700_000_000_000 + id), balance: BigInt(id) };
+}
+
+/** What one call asks of the store, and how many bytes it writes. */
+async function bill(call: () => Promise<unknown>): Promise<{ requests: string[]; written: number }> {
+  requests = [];
+  written = 0;
+  await environment.run(call());
+  return { requests, written };
+}
+
+beforeAll(async () => {
+  environment = new VirtualEnvironment();
+  store = new MemoryDriver({ environment });
+  const db = make();
+  await environment.run(db.start());
+  const batch = db.batch();
+  for (const { name } of schemas) for (let id = 0; id < 3; id++) void batch.insert(name, rowOf(id));
+  await environment.run(batch.flush());
+  await environment.run(db.checkpoint());
+  await environment.run(db.stop());
+}, 600_000);
+
+async function change(db: Database, table: number, id: number): Promise<void> {
+  const batch = db.batch();
+  await batch.upsert(`customers_of_tenant_${table}`, rowOf(id));
+  await batch.flush();
+  await db.checkpoint();
+}
+
+describe(`a database of ${tables} tables`, () => {
+  it('is opened, and a first row read, with four requests', async () => {
+    const db = make();
+    const { requests: seen } = await bill(async () => {
+      await db.start();
+      expect(await db.get('customers_of_tenant_1234', 1)).toEqual(rowOf(1));
+    });
+    expect(seen.toSorted()).toEqual(['get block0 found', 'get committed missing', 'get data found', 'get data found']);
+    await environment.run(db.stop());
+  });
+
+  it('writes what a commit and its merge change, and not what there is', async () => {
+    const db = make();
+    await environment.run(db.start());
+    const bills: number[] = [];
+    for (let i = 0; i < 130; i++) bills.push((await bill(() => change(db, 7 * i, 4))).written);
+    console.log(bills);
+    await environment.run(db.stop());
+  });
+});
