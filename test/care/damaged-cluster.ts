@@ -3,7 +3,7 @@ import { Operation, TableOperations } from '../../src/batch/operations.ts';
 import { prepareMember } from '../../src/batch/prepare.ts';
 import { blobsSchema, deletedBlobsSchema } from '../../src/blob/blob-tables.ts';
 import type { Finding, VerifyReport } from '../../src/index.ts';
-import { decodeBlock0, encodeBlock0 } from '../../src/format/block0.ts';
+import { encodeBlock0 } from '../../src/format/block0.ts';
 import type { StoredTable } from '../../src/format/stored-table.ts';
 import type { StoredRoot } from '../../src/format/stored-root.ts';
 import { encodeCommit } from '../../src/format/commit.ts';
@@ -13,6 +13,7 @@ import { NodeEntries } from '../../src/format/node-entries.ts';
 import { openNode } from '../../src/format/node.ts';
 import type { Node } from '../../src/format/node.ts';
 import { BlockCache } from '../../src/memory/block-cache.ts';
+import { Block0Reader } from '../../src/root/block0-reader.ts';
 import { View, ViewContext } from '../../src/table/view.ts';
 import { TableShape } from '../../src/table/table-shape.ts';
 import { BlockReader } from '../../src/tree/block-source.ts';
@@ -69,7 +70,7 @@ export class DamagedCluster extends Cluster {
 
   /** Rewrites the root node of a table in a kept Block 0 that holds it, under right checksums. */
   async rewriteKeptRoot(name: string, table: string, fill: (root: Node, entries: NodeEntries) => void): Promise<void> {
-    const block0 = decodeBlock0(await this.bytes(name));
+    const block0 = await new Block0Reader(this.store, prefix).decode(await this.bytes(name));
     const root = block0.tables.find((each) => each.name === table)?.versions[0]?.root as NonNullable<StoredRoot>;
     const rootName = blockName({ table }, root);
     const inlined = block0.inlined.map((each) => {

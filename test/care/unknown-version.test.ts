@@ -1,6 +1,7 @@
 /** A block whose version nobody knows: of a later version of the database, or damaged in just that byte. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { StoreDbError } from '../../src/base/errors.ts';
+import { isCatalogueName } from '../../src/format/catalogue.ts';
 import type { GetOptions, GetResult } from '../../src/storage/driver.ts';
 import { askAll } from '../fuzz/questions.ts';
 import { OverlayStore } from '../fuzz/overlay-store.ts';
@@ -41,8 +42,16 @@ class DamagedOnTheWay extends OverlayStore {
 }
 
 function blocks(): string[] {
-  return [...stored.objects.keys()].filter((name) => /^(data|indexes|staged)\//.test(name));
+  return [...stored.objects.keys()].filter((name) => /^(data|indexes|staged)\//.test(name) && !isCatalogueName(name));
 }
+
+/** It is a part of Block 0. */
+it('a catalogue of such a version keeps the database from being opened', async () => {
+  const names = [...stored.objects.keys()].filter(isCatalogueName);
+  expect(names).toHaveLength(1);
+  const db = openDatabase(storeWith(names[0] as string), 1);
+  await expect(db.start()).rejects.toMatchObject({ code: 'UNKNOWN_FORMAT', key: names[0] });
+});
 
 describe('a read', () => {
   it('is made again, since the damage may be on the way only', async () => {

@@ -4,10 +4,10 @@
  * what collects garbage, so that each checks the other.
  */
 import { blobsSchema } from '../../src/blob/blob-tables.ts';
-import { decodeBlock0 } from '../../src/format/block0.ts';
 import type { Block0 } from '../../src/format/block0.ts';
 import type { StoredRoot } from '../../src/format/stored-root.ts';
 import type { BlockRef } from '../../src/format/child-ref.ts';
+import { catalogueName } from '../../src/format/catalogue.ts';
 import { decodeCommit } from '../../src/format/commit.ts';
 import { blobName, blockName, commitName, historyName, rootName, stagedName } from '../../src/format/keys.ts';
 import type { TreePlace } from '../../src/format/keys.ts';
@@ -15,6 +15,7 @@ import { openNode } from '../../src/format/node.ts';
 import type { Node } from '../../src/format/node.ts';
 import { decodeRow } from '../../src/format/row-decode.ts';
 import { rowDeletedFlag, RowLayout } from '../../src/format/row-layout.ts';
+import { Block0Reader } from '../../src/root/block0-reader.ts';
 import type { StorageDriver } from '../../src/storage/driver.ts';
 
 const blobLayout = new RowLayout(blobsSchema.fields);
@@ -36,13 +37,19 @@ class Walk {
     return found.bytes;
   }
 
+  async #readRoot(name: string): Promise<Block0> {
+    const block0 = await new Block0Reader(this.#store, this.#prefix).decode(await this.#read(name));
+    if (block0.catalogue !== undefined) this.names.add(catalogueName(block0.catalogue.ref));
+    return block0;
+  }
+
   async run(): Promise<void> {
-    const block0 = decodeBlock0(await this.#read('block0'));
+    const block0 = await this.#readRoot('block0');
     await this.#addState(block0);
-    for (const { id } of block0.snapshots) await this.#addState(decodeBlock0(await this.#read(rootName(id))));
+    for (const { id } of block0.snapshots) await this.#addState(await this.#readRoot(rootName(id)));
     const { history, generation } = block0;
     for (let kept = history?.floor ?? generation; kept < generation; kept++) {
-      await this.#addState(decodeBlock0(await this.#read(historyName(kept))));
+      await this.#addState(await this.#readRoot(historyName(kept)));
     }
     await this.#addLog(block0);
   }

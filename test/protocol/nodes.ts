@@ -2,10 +2,10 @@
 import { createDatabase } from '../../src/create.ts';
 import type { Database } from '../../src/database.ts';
 import type { Block0 } from '../../src/format/block0.ts';
-import { decodeBlock0 } from '../../src/format/block0.ts';
 import { commitName } from '../../src/format/keys.ts';
 import { Types } from '../../src/format/types.ts';
 import type { StoreDbOptions } from '../../src/options.ts';
+import { Block0Reader } from '../../src/root/block0-reader.ts';
 import { Block0Register } from '../../src/root/block0-register.ts';
 import type { Block0Change } from '../../src/root/block0-register.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
@@ -103,9 +103,9 @@ export class Nodes {
 
   /** Block 0 as it is stored. */
   async block0(): Promise<Block0> {
-    const result = await this.store.get(`${prefix}/block0`);
-    if (result.status !== 'found') throw new Error('there is no Block 0');
-    return decodeBlock0(result.bytes);
+    const read = await new Block0Reader(this.store, prefix).read({});
+    if (typeof read === 'string') throw new Error('There is no Block 0');
+    return read.block0;
   }
 
   /** Replaces Block 0 as another node would. */

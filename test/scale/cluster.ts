@@ -11,8 +11,9 @@ import { Types } from '../../src/format/types.ts';
 import { Instance } from '../../src/instance.ts';
 import { checkOptions } from '../../src/options.ts';
 import type { StoreDbOptions } from '../../src/options.ts';
+import { Block0Reader } from '../../src/root/block0-reader.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
-import { decodeBlock0, encodeBlock0 } from '../../src/format/block0.ts';
+import { encodeBlock0 } from '../../src/format/block0.ts';
 import type { Block0 } from '../../src/format/block0.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { VirtualEnvironment } from '../../src/testing/virtual-environment.ts';
@@ -207,9 +208,9 @@ export class Cluster {
   }
 
   async block0(): Promise<Block0> {
-    const stored = await this.store.get(`${prefix}/block0`);
-    if (stored.status !== 'found') throw new Error('There is no Block 0');
-    return decodeBlock0(stored.bytes);
+    const read = await new Block0Reader(this.store, prefix).read({});
+    if (typeof read === 'string') throw new Error('There is no Block 0');
+    return read.block0;
   }
 
   get lostMerges(): number {

@@ -4,11 +4,12 @@
  */
 import { createDatabase } from '../../src/create.ts';
 import type { Database } from '../../src/database.ts';
-import { decodeBlock0, encodeBlock0 } from '../../src/format/block0.ts';
+import { encodeBlock0 } from '../../src/format/block0.ts';
 import { sleep } from '../../src/base/env.ts';
 import { StoreDbError } from '../../src/base/errors.ts';
 import { block0Name, commitName, parseCommitName } from '../../src/format/keys.ts';
 import type { SchemaDefinition } from '../../src/table/schema.ts';
+import { Block0Reader } from '../../src/root/block0-reader.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { storageOptions } from './encryption.ts';
 import { differenceOf, rowsOf, sortedRows, textOf } from './model.ts';
@@ -100,7 +101,7 @@ export class Caretaker {
     const key = `${prefix}/${block0Name}`;
     const stored = await store.get(key);
     if (stored.status !== 'found') return;
-    const block0 = decodeBlock0(stored.bytes);
+    const block0 = await new Block0Reader(store, prefix).decode(stored.bytes);
     const logFloor = random.chance(0.6) ? block0.appliedSeq : random.integer(block0.logFloor, block0.appliedSeq);
     const applied = random.chance(0.3)
       ? block0.applied.slice(random.integer(0, block0.applied.length))
@@ -121,7 +122,7 @@ export class Caretaker {
     const { opened: store, prefix, trace } = this.#world;
     const stored = await store.get(`${prefix}/${block0Name}`);
     if (stored.status !== 'found') return;
-    const { logFloor } = decodeBlock0(stored.bytes);
+    const { logFloor } = await new Block0Reader(store, prefix).decode(stored.bytes);
     const { entries } = await store.list(`${prefix}/${commitName(0).slice(0, -16)}`);
     const dead = entries.filter(({ key }) => {
       const slot = parseCommitName(key.slice(prefix.length + 1)) as number;

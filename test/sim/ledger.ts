@@ -3,7 +3,6 @@
  * history: the first commit that was ever written to each slot, and the state of the model after it. What the engine's
  * instances say is held against that. It decodes objects, but uses nothing of the engine's views, log or merges.
  */
-import { decodeBlock0 } from '../../src/format/block0.ts';
 import type { Block0, StoredSnapshot } from '../../src/format/block0.ts';
 import { decodeCommit } from '../../src/format/commit.ts';
 import type { Commit, CommitMember } from '../../src/format/commit.ts';
@@ -14,6 +13,7 @@ import { TableShape } from '../../src/table/table-shape.ts';
 import { BlobLedger } from './blob-ledger.ts';
 import { changedRows } from './commit-rows.ts';
 import type { ChangedRow, Objects } from './commit-rows.ts';
+import { decodeRoot } from './decode-root.ts';
 import type { Judge } from './judge.ts';
 import { agreementIn, applyOps, differenceOf, emptyState, isRejected, isVerdictOn, rowsOf } from './model.ts';
 import type { Key, Op, State, TableRows, Verdict } from './model.ts';
@@ -139,7 +139,7 @@ export class Ledger {
   /** An object was written. `existed`: there was one of that name. */
   written(name: string, bytes: Uint8Array, existed: boolean): void {
     if (name === block0Name) {
-      this.#replaced(decodeBlock0(bytes), existed);
+      this.#replaced(decodeRoot(bytes, this.#objects), existed);
       return;
     }
     // What is kept as history may be stored again by another node; probes are nobody's.

@@ -3,8 +3,8 @@
  * reaches is walked through with the decoders of the format, and nothing else of the engine. Nothing of this may ever be
  * deleted (I8), and in the end nothing else may be left (I9).
  */
-import { decodeBlock0 } from '../../src/format/block0.ts';
 import type { Block0, StoredSnapshot } from '../../src/format/block0.ts';
+import { catalogueName } from '../../src/format/catalogue.ts';
 import type { StoredRoot } from '../../src/format/stored-root.ts';
 import {
   block0Name,
@@ -23,6 +23,7 @@ import { openNode } from '../../src/format/node.ts';
 import type { Node } from '../../src/format/node.ts';
 import type { Objects } from './commit-rows.ts';
 import { stagedNames } from './commit-rows.ts';
+import { decodeRoot } from './decode-root.ts';
 import type { Judge } from './judge.ts';
 import type { Ledger } from './ledger.ts';
 import { childrenOf, structureProblem } from './tree-structure.ts';
@@ -86,7 +87,7 @@ export class Reachable {
     const kept = this.#generations.get(generation);
     const root = this.#objects.get(rootName(id));
     if (kept === undefined || kept.appliedSeq !== appliedSeq) this.#fail(`There was no such state as that of ${why}`);
-    else if (root === undefined || treesOf(decodeBlock0(root)) !== kept.trees)
+    else if (root === undefined || treesOf(decodeRoot(root, this.#objects)) !== kept.trees)
       this.#fail(`The root of ${why} is wrong`);
     for (const name of kept?.blocks ?? []) this.#mustBe(name, why);
     for (const blob of this.#ledger.blobs.after(appliedSeq).live) this.#mustBe(blobName(blob), why);
@@ -94,6 +95,11 @@ export class Reachable {
 
   #walk(block0: Block0): Set<string> {
     const blocks = new Set<string>();
+    if (block0.catalogue !== undefined) {
+      const name = catalogueName(block0.catalogue.ref);
+      blocks.add(name);
+      this.#mustBe(name, 'Block 0');
+    }
     const inlined = new Map(block0.inlined.map(({ name, block }) => [name, block]));
     const add = (place: TreePlace, root: StoredRoot): void => {
       if (root === null) return;
