@@ -3,6 +3,7 @@ import { ByteWriter, compareBytes } from '../../src/base/bytes.ts';
 import { CorruptionError, UnknownFormatError } from '../../src/base/errors.ts';
 import { BlockKind, openBlock } from '../../src/format/block.ts';
 import { block0Format, decodeBlock0 } from '../../src/format/block0.ts';
+import { decodeCatalogue } from '../../src/format/catalogue.ts';
 import { childRefBytes, readChildCount, readChildRef, writeChildRef } from '../../src/format/child-ref.ts';
 import { decodeCommit } from '../../src/format/commit.ts';
 import { blockName, parseBlockName } from '../../src/format/keys.ts';
@@ -23,7 +24,7 @@ import { isKeyType, Types } from '../../src/format/types.ts';
 import type { TypeId } from '../../src/format/types.ts';
 import type { SeededRandom } from '../../src/testing/seeded-random.ts';
 import { TableShape } from '../../src/table/table-shape.ts';
-import { children, layout, objects, rows, schema, slot } from '../golden/samples.ts';
+import { children, findCatalogue, layout, objects, rows, schema, slot, writtenCatalogue } from '../golden/samples.ts';
 import type { ObjectKind } from '../golden/samples.ts';
 import { capsuleTargets } from './capsule-targets.ts';
 import { mutate, mutateBlock0, mutateCommitHeader, resealBlock, resealBlock0, resealCommit } from './mutations.ts';
@@ -153,6 +154,8 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
     for (let i = 0; i < node.count; i++) readResult(node.key(i));
   },
   'commit-functions': (bytes) => void decodeCommit(slot, bytes),
+  'block0-catalogue': (bytes) => void decodeBlock0(bytes, findCatalogue),
+  catalogue: (bytes) => void decodeCatalogue({ ...writtenCatalogue.catalogue.ref, sizeBytes: bytes.length }, bytes),
   'block0-functions': (bytes) => {
     const { format, ...block0 } = decodeBlock0(bytes);
     const { tables } = block0;
@@ -176,7 +179,7 @@ function broken(kind: ObjectKind): FuzzTarget['run'] {
 }
 
 /** Under a right checksum: an answer, or an error that says that the bytes are wrong. */
-function sealed(kind: 'table-leaf' | 'index-leaf' | 'inner-node' | 'result-leaf'): FuzzTarget['run'] {
+function sealed(kind: 'table-leaf' | 'index-leaf' | 'inner-node' | 'result-leaf' | 'catalogue'): FuzzTarget['run'] {
   const { name, bytes } = objects[kind];
   return (random) => {
     const damaged = mutate(bytes, random);
@@ -194,7 +197,7 @@ function sealedCommit(random: SeededRandom): void {
 }
 
 function sealedBlock0(random: SeededRandom): void {
-  const kind = random.pick(['block0', 'block0-functions'] as const);
+  const kind = random.pick(['block0', 'block0-functions', 'block0-catalogue'] as const);
   const { bytes } = objects[kind];
   const damaged = random.chance(0.6) ? mutateBlock0(bytes, random) : mutate(bytes, random);
   resealBlock0(damaged);
@@ -269,6 +272,7 @@ export const targets: Readonly<Record<string, FuzzTarget>> = {
   'table leaf, sealed': { weight: 4, run: sealed('table-leaf') },
   'index leaf, sealed': { weight: 2, run: sealed('index-leaf') },
   'results, sealed': { weight: 2, run: sealed('result-leaf') },
+  'catalogue, sealed': { weight: 1, run: sealed('catalogue') },
   'inner node, sealed': { weight: 2, run: sealed('inner-node') },
   'commit, sealed': { weight: 2, run: sealedCommit },
   'Block 0, sealed': { weight: 1, run: sealedBlock0 },

@@ -9,6 +9,7 @@ import { checksum } from '../../src/base/checksum.ts';
 import { CorruptionError, UnknownFormatError } from '../../src/base/errors.ts';
 import { BlockKind, envelopeBytes, openBlock, sealBlock } from '../../src/format/block.ts';
 import { decodeBlock0 } from '../../src/format/block0.ts';
+import { decodeCatalogue } from '../../src/format/catalogue.ts';
 import { commitBlockName, decodeCommit } from '../../src/format/commit.ts';
 import { openNode } from '../../src/format/node.ts';
 import type { Node } from '../../src/format/node.ts';
@@ -16,7 +17,7 @@ import { MalformedKey, readKeyComponent, skipKeyComponent } from '../../src/form
 import { decodeRow } from '../../src/format/row-decode.ts';
 import { copyRow } from '../../src/format/row-encode.ts';
 import { Types } from '../../src/format/types.ts';
-import { layout, objects, slot } from './samples.ts';
+import { findCatalogue, layout, objects, slot, writtenCatalogue } from './samples.ts';
 import type { ObjectKind } from './samples.ts';
 
 /** Numbers from a seed (a 32-bit linear congruential generator, its high bits). */
@@ -66,6 +67,8 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   'block0-migrating': (bytes) => void decodeBlock0(bytes),
   'result-leaf': (bytes) => readNode(openNode(objects['result-leaf'].name, bytes)),
   'commit-functions': (bytes) => void decodeCommit(slot, bytes),
+  'block0-catalogue': (bytes) => void decodeBlock0(bytes, findCatalogue),
+  catalogue: (bytes) => void decodeCatalogue({ ...writtenCatalogue.catalogue.ref, sizeBytes: bytes.length }, bytes),
   'block0-functions': (bytes) => void decodeBlock0(bytes),
 };
 

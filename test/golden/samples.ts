@@ -1,8 +1,11 @@
 /** One sample of everything that the format stores, always the same: what the golden files pin, and the fuzzer damages. */
 import { ByteWriter } from '../../src/base/bytes.ts';
+import { CorruptionError } from '../../src/base/errors.ts';
 import { BlockKind } from '../../src/format/block.ts';
 import { encodeBlock0 } from '../../src/format/block0.ts';
 import type { Block0 } from '../../src/format/block0.ts';
+import { catalogueName, encodeCatalogue } from '../../src/format/catalogue.ts';
+import type { Catalogue, CatalogueRef } from '../../src/format/catalogue.ts';
 import { commitBlockName, encodeCommit } from '../../src/format/commit.ts';
 import type { Commit } from '../../src/format/commit.ts';
 import { blockName, commitName } from '../../src/format/keys.ts';
@@ -15,6 +18,7 @@ import { RowArena } from '../../src/format/row-arena.ts';
 import { appendNullRow, writeField } from '../../src/format/row-encode.ts';
 import { rowDeletedFlag, rowUpdatedFlag, RowLayout } from '../../src/format/row-layout.ts';
 import type { StoredSchema } from '../../src/format/stored-schema.ts';
+import type { StoredTable } from '../../src/format/stored-table.ts';
 import { Types } from '../../src/format/types.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -337,6 +341,49 @@ export const functional: Block0 = {
   ],
 };
 
+const other: StoredTable = {
+  name: 'other',
+  versions: stored === undefined ? [] : [{ ...stored, schema: { ...stored.schema, name: 'other' }, root: null }],
+};
+const catalogueId = { birth: 5, id: '00112233445566ee' };
+
+/** Two tables of one schema. */
+export const writtenCatalogue: ReturnType<typeof encodeCatalogue> = encodeCatalogue(
+  catalogueId,
+  [...block0.tables, other],
+  [{ name: 'data/t/1', block: 'AAAA' }],
+);
+
+/** Its reference says a length that does not depend on who compresses it. */
+export const catalogue: Catalogue = { ...writtenCatalogue.catalogue, ref: { ...catalogueId, sizeBytes: 512 } };
+
+/** Gives the only catalogue that there is. */
+export function findCatalogue({ birth, id, sizeBytes }: CatalogueRef): Catalogue {
+  const { ref } = catalogue;
+  if (birth === ref.birth && id === ref.id && sizeBytes === ref.sizeBytes) return catalogue;
+  throw new CorruptionError(catalogueName({ birth, id }), 'The catalogue is missing');
+}
+
+/** Block 0 of which one table has changed since its catalogue was written, and one is new. */
+export const catalogued: Block0 = {
+  ...block0,
+  format: 3,
+  tables: [
+    ...block0.tables,
+    { ...other, versions: other.versions.map((version) => ({ ...version, root: stored?.root ?? null })) },
+    {
+      ...other,
+      name: 'new',
+      versions: other.versions.map((version) => ({ ...version, schema: { ...version.schema, name: 'new' } })),
+    },
+  ],
+  inlined: [
+    { name: 'data/t/1', block: 'AAAA' },
+    { name: 'data/t/2', block: 'BBBB' },
+  ],
+  catalogue,
+};
+
 export const commitOfFunctions: Commit = {
   ...commit,
   members: [
@@ -362,5 +409,7 @@ export const objects = {
   'result-leaf': { name: resultLeafName, bytes: resultLeaf(resultLeafName) },
   'commit-functions': { name: commitName(slot), bytes: encodeCommit(slot, commitOfFunctions) },
   'block0-functions': { name: 'block0', bytes: encodeBlock0(functional) },
+  'block0-catalogue': { name: 'block0', bytes: encodeBlock0(catalogued) },
+  catalogue: { name: writtenCatalogue.name, bytes: writtenCatalogue.bytes },
 } as const;
 export type ObjectKind = keyof typeof objects;
