@@ -117,9 +117,17 @@ describe('a catalogue', () => {
     }
     await source.stop();
     const [older, newer] = await listBackups(to);
-    for (const { rows, backup } of [{ rows: 1, backup: older?.id }, { rows: 2, backup: newer?.id }]) {
+    for (const { rows, backup } of [
+      { rows: 1, backup: older?.id },
+      { rows: 2, backup: newer?.id },
+    ]) {
       const driver = new MemoryDriver();
-      await restoreBackup({ from: to, to: { driver, prefix: 'r' }, encryption, ...(backup !== undefined && { backup }) });
+      await restoreBackup({
+        from: to,
+        to: { driver, prefix: 'r' },
+        encryption,
+        ...(backup !== undefined && { backup }),
+      });
       const restored = make(driver, 'r');
       await restored.start();
       expect(await restored.query('t7').count()).toBe(rows);

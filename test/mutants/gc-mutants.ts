@@ -135,6 +135,17 @@ export const gcMutants: readonly Mutant[] = [
     ],
   },
   {
+    name: 'gc: the catalogue of a state is not needed by it',
+    edits: [
+      {
+        file: 'src/care/reach.ts',
+        find: '    if (catalogue !== undefined) this.names.set(catalogueName(catalogue.ref), catalogue.ref.sizeBytes);',
+        replace:
+          '    if (catalogue?.ref.id === "") this.names.set(catalogueName(catalogue.ref), catalogue.ref.sizeBytes);',
+      },
+    ],
+  },
+  {
     name: 'gc: index trees are not walked',
     edits: [
       {

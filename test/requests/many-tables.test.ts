@@ -30,12 +30,12 @@ let store: MemoryDriver;
 let requests: string[] = [];
 let written = 0;
 
-function make(): Database {
+function make(nodeId = 0): Database {
   const onRequest = ({ kind, key, status, bytes }: ObservedRequest): void => {
     if (kind === 'put') written += bytes;
     requests.push(`${kind} ${key.replace(/^db\//, '').replace(/\/.*/, '')} ${status}`);
   };
-  const options = { dbPrefix: 'db', nodeId: 0, logLevel: 'silent', polling: 'onDemand', onRequest } as const;
+  const options = { dbPrefix: 'db', nodeId, logLevel: 'silent', polling: 'onDemand', onRequest } as const;
   const db = createDatabase({ ...options, driver: environment.connect(store) }, environment);
   for (const schema of schemas) db.registerSchema(schema);
   return db;
@@ -88,8 +88,52 @@ describe(`a database of ${tables} tables`, () => {
     const db = make();
     await environment.run(db.start());
     const bills: number[] = [];
-    for (let i = 0; i < 130; i++) bills.push((await bill(() => change(db, 7 * i, 4))).written);
-    console.log(bills);
+    const catalogues: number[] = [];
+    let puts = 0;
+    for (let i = 0; i < 130; i++) {
+      const { requests: seen, written: bytes } = await bill(() => change(db, 7 * i, 4));
+      bills.push(bytes);
+      puts += seen.filter((request) => request.startsWith('put ')).length;
+      if (bytes > 70_000) catalogues.push(i);
+    }
+    expect(Math.max(...bills)).toBeLessThanOrEqual(100_000);
+    expect(catalogues.length).toBeLessThanOrEqual(3);
+    const average = bills.reduce((sum, bytes) => sum + bytes, 0) / bills.length;
+    expect(average).toBeLessThan(45_000);
+    // The commit, Block 0, and the roots of the table and its index: with them, or once a new catalogue has no room for them.
+    expect(puts).toBeLessThanOrEqual(130 * 4);
     await environment.run(db.stop());
+  });
+
+  it('writes little where one table changes again and again', async () => {
+    const db = make();
+    await environment.run(db.start());
+    await bill(() => change(db, 1, 4));
+    const first = await bill(() => change(db, 1, 5));
+    for (let i = 0; i < 20; i++) {
+      const { written: bytes } = await bill(() => change(db, 1, 5 + i));
+      expect(bytes).toBeLessThan(first.written + 5000);
+    }
+    await environment.run(db.stop());
+  });
+
+  it('lets others follow with a look at Block 0, and with one read more for a new catalogue', async () => {
+    const [db, other] = [make(1), make(2)];
+    await environment.run(db.start());
+    await environment.run(other.start());
+    let looks = 0;
+    for (let i = 0; i < 70; i++) {
+      await environment.run(change(db, 1000 + i, 4));
+      const { requests: seen } = await bill(() => other.refresh());
+      const reads = seen.filter((request) => request === 'get data found').length;
+      expect(reads).toBeLessThanOrEqual(1);
+      looks += reads;
+      const row = await environment.run(other.get(`customers_of_tenant_${1000 + i}`, 4));
+      expect(row).toEqual(rowOf(4));
+    }
+    expect(looks).toBeGreaterThanOrEqual(1);
+    expect(looks).toBeLessThanOrEqual(2);
+    await environment.run(db.stop());
+    await environment.run(other.stop());
   });
 });
