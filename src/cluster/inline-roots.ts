@@ -26,9 +26,9 @@ import type { MergedEdition, MergedTable, MergedTree, MergedVersion } from './me
 /** Bytes of root nodes in a Block 0 without a catalogue, before base64. */
 const maxInlinedBytes = 48 * 1024;
 /** Bytes of root nodes in a new catalogue. */
-const maxCataloguedRootBytes = 32 * 1024;
+const maxCataloguedRootBytes = 24 * 1024;
 /** Bytes of root nodes in a Block 0 that has a catalogue, apart from those in that. */
-const maxChangedRootBytes = 16 * 1024;
+const maxChangedRootBytes = 8 * 1024;
 /** Length from which on tables go into a catalogue, in bytes of JSON. */
 const maxTablesBytes = 64 * 1024;
 /** The same for tables that have changed since the last catalogue. */

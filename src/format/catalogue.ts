@@ -84,7 +84,8 @@ export function encodeCatalogue(
 function withSharedSchemas(tables: readonly StoredTable[]): { schemas: object[]; tables: object[] } {
   const schemas: object[] = [];
   const places = new Map<string, number>();
-  const placeOf = ({ name: _, ...schema }: StoredSchema): number => {
+  const placeOf = (stored: StoredSchema): number => {
+    const { name: _, ...schema } = stored;
     const text = JSON.stringify(schema);
     const known = places.get(text);
     if (known !== undefined) return known;

@@ -170,6 +170,29 @@ describe('reading commands', () => {
     expect((await shown(['log', '--limit', '1'])).output.split('\n')).toHaveLength(3);
   });
 
+  it('cat: a catalogue, and Block 0 with the tables in it', async () => {
+    const driver = new FileDriver(folder.file('many'));
+    const db = StoreDb({ dbPrefix: 'many', nodeId: 1, driver, logLevel: 'silent', blockSizeBytes: 512 });
+    const names = Array.from({ length: 20 }, (_, i) => `t${i}`);
+    for (const name of names) {
+      db.registerSchema({ name, version: 1, fields: { id: { typeId: Types.uint32 } }, primaryKey: 'id' });
+    }
+    await db.start();
+    const batch = db.batch();
+    for (const name of names) void batch.insert(name, { id: 1 });
+    await batch.flush();
+    await db.checkpoint();
+    await db.stop();
+    const cat = async (name: string): Promise<Record<string, unknown>> => {
+      return JSON.parse((await run(['cat', `file:${folder.file('many')}`, name])).output) as Record<string, unknown>;
+    };
+    const { catalogue, tables } = await cat('block0');
+    expect(tables).toHaveLength(20);
+    const { name, tables: held } = await cat(catalogue as string);
+    expect(name).toBe(catalogue);
+    expect(held).toHaveLength(20);
+  });
+
   it('cat: Block 0, commits and blocks', async () => {
     const block0 = JSON.parse((await shown(['cat'])).output) as Record<string, unknown>;
     expect(block0).toMatchObject({ format: 1, appliedSeq: 1, tables: [{ name: 'cities' }] });

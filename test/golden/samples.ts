@@ -370,11 +370,11 @@ export const catalogued: Block0 = {
   format: 3,
   tables: [
     ...block0.tables,
-    { ...other, versions: other.versions.map((version) => ({ ...version, root: stored?.root ?? null })) },
+    { ...other, versions: stored === undefined ? [] : [{ ...stored, schema: { ...stored.schema, name: 'other' } }] },
     {
       ...other,
       name: 'new',
-      versions: other.versions.map((version) => ({ ...version, schema: { ...version.schema, name: 'new' } })),
+      versions: stored === undefined ? [] : [{ ...stored, schema: { ...stored.schema, name: 'new' }, root: null }],
     },
   ],
   inlined: [
