@@ -227,6 +227,19 @@ const pages: readonly Promised[] = [
     sentence: 'A browser saves what it would run otherwise, such as HTML and SVG;',
     tests: [['test/s3/blobs.test.ts', 'are downloaded as %s, %s']],
   },
+  {
+    page: 'docs/guide.md',
+    sentence: 'Values carry over in both directions, also into another type, as those of equal names do;',
+    tests: [
+      ['test/migrations/renames.test.ts', 'see what either writes'],
+      ['src/migration/row-translation.test.ts', 'carry over, and are converted, in both directions'],
+    ],
+  },
+  {
+    page: 'docs/guide.md',
+    sentence: 'So no row is left without what only the function fills.',
+    tests: [['test/migrations/migration-code.test.ts', 'nulls no row of 5,000, whenever it came']],
+  },
 ];
 
 export const promises: readonly Promised[] = [...readme, ...memory, ...security, ...pages];

@@ -1,9 +1,11 @@
 /** Instances that would make different rows of one: those that differ from who brings a version up are refused, and null nothing. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { InvalidSchemaError, MigrationActiveError } from '../../src/base/errors.ts';
+import { encodeBlock0 } from '../../src/format/block0.ts';
 import { Types } from '../../src/format/types.ts';
 import type { SchemaDefinition } from '../../src/table/schema.ts';
 import { isOtherCode } from '../../src/table/migration-code.ts';
+import { prefix } from '../gc/cluster.ts';
 import { Fleet } from './fleet.ts';
 import type { Member } from './fleet.ts';
 import type { Row } from './versions.ts';
@@ -152,7 +154,25 @@ describe('a migrateVersion', () => {
     }
   });
 
-  it('is not known of what older releases have begun', () => {
+  it('is not compared with what older releases have begun', async () => {
+    await old(5);
+    const two = await fleet.open(2, [coded2]);
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2));
+    await fleet.until(two, 'switched');
+    await fleet.run(two.db.stop());
+    const block0 = await fleet.block0();
+    const stripped = JSON.stringify(block0.tables).replace('"code":true', '"from":"an older release"');
+    const tables = JSON.parse(stripped) as typeof block0.tables;
+    expect(JSON.stringify(block0.tables)).toContain('"code":true');
+    await fleet.store.put(`${prefix}/block0`, encodeBlock0({ ...block0, tables }), { if: 'any' });
+    const three = await fleet.open(3, [plain2]);
+    expect(titled(await fleet.rows(three))).toBe(5);
+    await fleet.write(three, 'update', [{ id: 1, n: 5 }]);
+    const again = await fleet.open(4, [coded2]);
+    expect((await fleet.rows(again))[1]).toEqual({ id: 1, title: 'n1!', n: 5 });
+  });
+
+  it('is not known of a schema without one', () => {
     const schema = { ...plain2, fields: [], primaryKey: ['id'], indexes: [] };
     expect([false, true, '1'].map((own) => isOtherCode(schema, own))).toEqual([false, false, false]);
   });

@@ -26,7 +26,7 @@ import {
 } from './functions.ts';
 import { marks, primaryKeyOf, schemas } from './tables.ts';
 import type { Row } from './tables.ts';
-import { people, peopleIn, schemaOf, versionNumbers } from './versions.ts';
+import { makingOf, people, peopleIn, schemaOf, versionNumbers } from './versions.ts';
 
 /** How far the clock of whoever ends a snapshot must be past its time to live. */
 const margin = 300_001;
@@ -231,9 +231,7 @@ export class Caretaker {
   async #auditVersion(version: number): Promise<void> {
     const { ledger, judge, config } = this.#world;
     const { state, versions, block0 } = ledger;
-    const schemasOfIt = versionNumbers
-      .filter((other) => other <= version)
-      .map((v) => schemaOf(v, config.customVersions));
+    const schemasOfIt = versionNumbers.filter((other) => other <= version).map((v) => schemaOf(v, makingOf(config)));
     const fail = (what: string): void => judge.fail('I13 migration', `Opened anew with version ${version}: ${what}`);
     const read = async (db: Database): Promise<void> => {
       const found = textOf((await db.query(people).execute()) as Row[]);

@@ -83,6 +83,8 @@ export interface SimConfig {
   readonly migrationChance: number;
   /** Whether its rows are made by functions of the application. */
   readonly customVersions: boolean;
+  /** Whether a field of its old version has another name in the new ones, where there are no such functions. */
+  readonly renamedVersions: boolean;
   /** How likely a row of it is one that cannot be migrated. */
   readonly brokenChance: number;
   readonly blockSizeBytes: number;
@@ -131,7 +133,7 @@ function sizeOf(random: SeededRandom): { nodes: number; actions: number } {
 /** What a run is told to do otherwise than its seed says. */
 export type SimOverrides = Partial<SimConfig>;
 
-type Migrations = Pick<SimConfig, 'migrationChance' | 'customVersions' | 'brokenChance'>;
+type Migrations = Pick<SimConfig, 'migrationChance' | 'customVersions' | 'renamedVersions' | 'brokenChance'>;
 type WithoutHabits = Omit<SimConfig, 'habits' | 'functions' | 'encrypted' | 'seatChance' | keyof Migrations>;
 
 /** The general case: a bit of everything. */
@@ -270,7 +272,12 @@ function migrationsOf(seed: number): Migrations {
   const random = new SeededRandom(`migrations ${seed}`);
   const level = random.pick<Level>(['off', 'off', 'off', 'off', 'rare', 'often']);
   const migrationChance = { off: 0, rare: 0.15, often: 0.45 }[level];
-  return { migrationChance, customVersions: random.chance(0.4), brokenChance: random.pick([0, 0, 0.15]) };
+  return {
+    migrationChance,
+    customVersions: random.chance(0.4),
+    brokenChance: random.pick([0, 0, 0.15]),
+    renamedVersions: random.chance(0.5),
+  };
 }
 
 /** Of a dozen seeds, those in which there is a table with unique indexes: the others do what they did without it. */

@@ -360,7 +360,7 @@ describe('I10: verify()', () => {
       ...passing,
       put: (key, body, options) => (key.endsWith('block0') ? new Promise(never) : store.put(key, body, options)),
     });
-    deaf.registerSchema(schemaOf(1, false));
+    deaf.registerSchema(schemaOf(1, 'rules'));
     await environment.run(deaf.start());
     deaf.setTargetSchemaVersion(people, 1).catch(never);
     await environment.advance(300);

@@ -43,6 +43,7 @@ const quiet: Partial<SimConfig> = {
   migrationChance: 0,
   seatChance: 0,
   customVersions: false,
+  renamedVersions: false,
   functions: false,
   brokenChance: 0,
   lookMs: 0,

@@ -20,6 +20,7 @@ import type { World } from './world.ts';
 import { Trace } from './trace.ts';
 import { endMigrations } from './version-end.ts';
 import { VersionLedger } from './version-ledger.ts';
+import { makingOf } from './versions.ts';
 import { WatchedStore } from './watched-store.ts';
 
 export interface SimResult {
@@ -66,8 +67,8 @@ class Simulation {
     const nowMs = (): number => root.timeline.nowMs;
     const judge = new Judge();
     const objects = new Map<string, Uint8Array>();
-    const { migrationChance, customVersions } = config;
-    const versions = migrationChance > 0 ? new VersionLedger(judge, objects, customVersions) : undefined;
+    const { migrationChance } = config;
+    const versions = migrationChance > 0 ? new VersionLedger(judge, objects, makingOf(config)) : undefined;
     const ledger = new Ledger(judge, nowMs, objects, versions);
     const reachable = new Reachable(judge, ledger, objects);
     const storedRows = new StoredRows(judge, ledger, objects);

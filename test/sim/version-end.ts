@@ -11,7 +11,7 @@ import { storageOptions } from './encryption.ts';
 import { schemasOf } from './functions.ts';
 import { marks } from './tables.ts';
 import { rowsOf } from './model.ts';
-import { lastVersion, people, peopleIn, schemaOf, versionNumbers } from './versions.ts';
+import { lastVersion, makingOf, people, peopleIn, schemaOf, versionNumbers } from './versions.ts';
 import type { World } from './world.ts';
 
 /** In virtual time; the list of nodes may hold many that died, each of which is counted out by the turns that it misses. */
@@ -96,7 +96,7 @@ export async function endMigrations(world: World, random: SeededRandom): Promise
   );
   for (const schema of schemasOf(config.functions)) db.registerSchema(schema);
   for (const known of versionNumbers.filter((other) => other <= version))
-    db.registerSchema(schemaOf(known, config.customVersions));
+    db.registerSchema(schemaOf(known, makingOf(config)));
   await db.start();
   try {
     await migrateTo(world, db, version, random);

@@ -17,6 +17,7 @@ import type { Judge } from './judge.ts';
 import { applyOps, isRejected, rowsOf, textOf } from './model.ts';
 import type { Key, Op, State, TableRows } from './model.ts';
 import type { Row } from './tables.ts';
+import type { Making } from './versions.ts';
 import { fittingFields, isVersioned, people, peopleIn, rulesOf, versionNumbers } from './versions.ts';
 
 interface VersionedEntry extends Entry {
@@ -55,7 +56,7 @@ function afterOld(row: Row, before: VersionedEntry | undefined): Pick<VersionedE
 export class VersionLedger {
   readonly #judge: Judge;
   readonly #objects: Objects;
-  readonly #custom: boolean;
+  readonly #making: Making;
   readonly #known = new WeakMap<State, Versioned>();
   readonly #shapes = new Map<number, TableShape>();
   readonly #rules = new Map<string, Rules>();
@@ -68,10 +69,10 @@ export class VersionLedger {
   /** Running instances that use an old version, and in which migration. */
   readonly #using = new Map<string, number>();
 
-  constructor(judge: Judge, objects: Objects, custom: boolean) {
+  constructor(judge: Judge, objects: Objects, making: Making) {
     this.#judge = judge;
     this.#objects = objects;
-    this.#custom = custom;
+    this.#making = making;
   }
 
   /** Somebody asks that the version before this one goes: by force, or once nobody is known to use it. */
@@ -175,7 +176,7 @@ export class VersionLedger {
 
   #rulesOf(from: number, to: number): Rules {
     const name = `${from} ${to}`;
-    const rules = this.#rules.get(name) ?? rulesOf(from, to, this.#custom);
+    const rules = this.#rules.get(name) ?? rulesOf(from, to, this.#making);
     this.#rules.set(name, rules);
     return rules;
   }
@@ -228,7 +229,8 @@ export class VersionLedger {
       const own = entry.version === version ? entry.own : undefined;
       const row = newRow(this.#rulesOf(truth, version), { truth: entry.truth, own }) as Row | undefined;
       // A query by the fields that fit need not come across the row.
-      const known = this.#custom ? {} : fittingFields(entry.truth as Row, version, own === undefined);
+      const known =
+        this.#making === 'functions' ? {} : fittingFields(entry.truth as Row, version, own === undefined, this.#making);
       rows.set(key, row ?? brokenRow(key, known));
     }
   }

@@ -9,7 +9,7 @@ import { randomPersonOp, randomPersonValue } from './generate-people.ts';
 import type { Key, ModelQuery, Op } from './model.ts';
 import { rowsOf } from './model.ts';
 import type { Row } from './tables.ts';
-import { lastVersion, people, peopleIn, schemaOf, versionNumbers } from './versions.ts';
+import { lastVersion, makingOf, people, peopleIn, schemaOf, versionNumbers } from './versions.ts';
 import type { VersionLedger } from './version-ledger.ts';
 import type { World } from './world.ts';
 
@@ -40,7 +40,7 @@ export class VersionUser {
     const knowsOlder = isCustom || random.chance(0.4);
     for (const version of versionNumbers) {
       const isOlder = version < this.version && knowsOlder;
-      if (version === this.version || isOlder) db.registerSchema(schemaOf(version, isCustom));
+      if (version === this.version || isOlder) db.registerSchema(schemaOf(version, makingOf(world.config)));
     }
     world.trace.add(options.name, `has version ${this.version}`);
   }

@@ -89,8 +89,19 @@ function textOfLabel(label: Value): Value {
   return label === null ? null : (label as string).slice(1, -1);
 }
 
-/** A schema of the table. `custom`: with functions of the application, by which `text` and `label` are the same. */
-export function schemaOf(version: number, custom: boolean): SchemaDefinition {
+/**
+ * How `text` and `label` are the same: by functions of the application, or since the one was renamed. By rules alone they are not.
+ */
+export type Making = 'rules' | 'functions' | 'renames';
+
+/** How rows of one version become rows of another in a simulation. */
+export function makingOf(config: { readonly customVersions: boolean; readonly renamedVersions: boolean }): Making {
+  if (config.customVersions) return 'functions';
+  return config.renamedVersions ? 'renames' : 'rules';
+}
+
+/** A schema of the table. */
+export function schemaOf(version: number, making: Making): SchemaDefinition {
   const schema = {
     name: people,
     version,
@@ -98,7 +109,8 @@ export function schemaOf(version: number, custom: boolean): SchemaDefinition {
     primaryKey: 'id',
     indexes: indexes[version] as string[],
   };
-  if (!custom) return schema;
+  if (making === 'renames' && version > 1) return { ...schema, renames: { label: 'text' } };
+  if (making !== 'functions') return schema;
   const forward = (row: Record<string, unknown>, from: number): Record<string, unknown> => {
     const kept = Object.entries(row).filter(([name]) => fieldNames(version).includes(name));
     return { ...Object.fromEntries(kept), ...(from === 1 && { label: labelOf(row['text'] as Value) }) };
@@ -109,11 +121,11 @@ export function schemaOf(version: number, custom: boolean): SchemaDefinition {
 }
 
 /** What rows of the older of two versions are as those of the newer one, and back. */
-export function rulesOf(from: number, to: number, custom: boolean): Rules {
-  const becomesLabel = custom && from === 1;
+export function rulesOf(from: number, to: number, making: Making): Rules {
+  const becomesLabel = making === 'functions' && from === 1;
   return {
     forward: (row) => {
-      const made = fittingFields(row as Row, to, true);
+      const made = fittingFields(row as Row, to, true, making);
       if (Object.keys(made).length < fieldNames(to).length) return undefined;
       return becomesLabel ? { ...made, label: labelOf(row['text'] as Value) } : made;
     },
@@ -124,6 +136,7 @@ export function rulesOf(from: number, to: number, custom: boolean): Rules {
         if (name in row) made[name] = fits(name, value, from) ? value : null;
         else made[name] = before === undefined ? (name === 'level' ? 3 : null) : before[name];
       }
+      if (making === 'renames' && from === 1) made['text'] = row['label'] ?? null;
       return becomesLabel ? { ...made, text: textOfLabel(row['label'] as Value) } : made;
     },
   };
@@ -133,10 +146,11 @@ export function rulesOf(from: number, to: number, custom: boolean): Rules {
  * What can be said of a row that cannot be migrated, in the version that it does not fit: without functions, each field is
  * converted by itself. `isNew`: no row of that version was ever written.
  */
-export function fittingFields(row: Row, to: number, isNew: boolean): Record<string, Value> {
+export function fittingFields(row: Row, to: number, isNew: boolean, making: Making): Record<string, Value> {
   const made: Record<string, Value> = {};
   for (const name of fieldNames(to)) {
-    if (name in row) {
+    if (making === 'renames' && name === 'label' && 'text' in row) made[name] = row['text'] ?? null;
+    else if (name in row) {
       if (fits(name, row[name] as Value, to)) made[name] = row[name] as Value;
     } else if (isNew) made[name] = name === 'level' ? 3 : null;
   }
