@@ -6,6 +6,7 @@ import { encryptionMutants } from './encryption-mutants.ts';
 import { functionMutants } from './function-mutants.ts';
 import { gcMutants } from './gc-mutants.ts';
 import { logMutants } from './log-mutants.ts';
+import { memoryMutants } from './memory-mutants.ts';
 import { migrationMutants } from './migration-mutants.ts';
 import type { Mutant } from './mutant.ts';
 import { planMutants } from './plan-mutants.ts';
@@ -31,7 +32,15 @@ export function readFindings(): Findings {
 
 /** In the order of docs/testing.md. */
 export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
-  log: [...logMutants, ...clusterMutants, ...transactionMutants, ...uniqueMutants, ...planMutants, ...functionMutants],
+  log: [
+    ...logMutants,
+    ...clusterMutants,
+    ...transactionMutants,
+    ...uniqueMutants,
+    ...planMutants,
+    ...functionMutants,
+    ...memoryMutants,
+  ],
   objects: [...gcMutants, ...snapshotMutants, ...blobMutants, ...encryptionMutants],
   migrations: migrationMutants,
 };
