@@ -17,6 +17,8 @@ export interface Habits {
   readonly asksForNodes?: boolean;
   /** Nodes with the same number draw the same random numbers: one is a clone of the other. Left out: its own. */
   readonly draws?: number;
+  /** Whether it only reads. */
+  readonly isReplica?: boolean;
 }
 
 export interface SimConfig {
@@ -317,7 +319,8 @@ function encryptedOf(seed: number): boolean {
 
 /**
  * Where versions are side by side, two nodes have one id, and one looks at the store on demand and hardly ever merges, beside
- * one that merges whatever there is: nobody's silence is to be taken for the end of a version.
+ * one that merges whatever there is: nobody's silence is to be taken for the end of a version. A replica reads along, and nobody
+ * can know of it.
  */
 function mixedCompany(config: SimConfig): SimConfig {
   const { nodeIds, habits, migrationChance } = config;
@@ -329,8 +332,13 @@ function mixedCompany(config: SimConfig): SimConfig {
   const { nodes: _, asksForNodes: __, ...rest } = habits[last] ?? eager;
   return {
     ...config,
-    nodeIds: [first, ...others.slice(0, last - 1), first],
-    habits: [eager, ...habits.slice(1, last), { ...rest, ...quiet }],
+    nodeIds: [first, ...others.slice(0, last - 1), first, first],
+    habits: [
+      eager,
+      ...habits.slice(1, last),
+      { ...rest, ...quiet },
+      { polling: habits[last]?.polling ?? 'interval', mergePolicy: {}, isReplica: true },
+    ],
   };
 }
 

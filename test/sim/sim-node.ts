@@ -46,9 +46,15 @@ interface BegunRead {
   readonly least: number;
 }
 
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof StoreDbError && error.code === code;
+}
+
 export class SimNode {
   readonly name: string;
   readonly nodeId: number;
+  /** Whether it only reads. */
+  readonly isReplica: boolean;
   readonly environment: VirtualEnvironment;
   readonly db: Database;
   readonly faulty: FaultyDriver;
@@ -80,7 +86,9 @@ export class SimNode {
   /** `draws`: what the engine's random numbers come from, if not from the seed. */
   constructor(world: World, name: string, index: number, seed: string, draws?: string) {
     const { config, root, store, prefix, trace } = world;
-    const { nodes, asksForNodes = false, polling, mergePolicy, history } = config.habits[index] as Habits;
+    const { isReplica = false, ...habits } = config.habits[index] as Habits;
+    const { nodes, asksForNodes = false, polling, mergePolicy, history } = habits;
+    this.isReplica = isReplica;
     this.#world = world;
     this.name = name;
     this.nodeId = config.nodeIds[index] as number;
@@ -106,6 +114,7 @@ export class SimNode {
       driver: new WatchedDriver(this.environment.connect(this.faulty), hooks),
       writeForwardInterval: config.intervalMs,
       blockSizeBytes: config.blockSizeBytes,
+      role: isReplica ? 'replica' : 'writer',
       logLevel: 'silent',
     };
     const checked = checkOptions(options, () => undefined);
@@ -197,7 +206,9 @@ export class SimNode {
       try {
         await this.db.start();
       } catch (error) {
-        this.#expect('start', error);
+        // Nobody has created the database yet.
+        const isEarly = this.isReplica && block0 === undefined && isCode(error, 'NOT_A_DATABASE');
+        if (!isEarly) this.#expect('start', error);
         if (this.#versions?.isTooLate(error) === true) return;
         await this.#sleep(100);
         continue;
@@ -208,7 +219,7 @@ export class SimNode {
       this.#reader.promised(trimmed ? applied : tail);
       this.#freshFromMs = trimmed ? calledMs + 2 * config.intervalMs : 0;
       this.#started = true;
-      if (this.#versions !== undefined && !this.isDead)
+      if (this.#versions !== undefined && !this.isDead && !this.isReplica)
         ledger.versions?.started(this.name, this.#versions.version, block0);
       trace.add(this.name, 'started');
       return;
@@ -239,6 +250,7 @@ export class SimNode {
   }
 
   async #act(): Promise<void> {
+    if (this.isReplica) return this.#actAsReplica();
     const { config } = this.#world;
     if (mayRewrite(config, this.#random)) return rewriteSome(this.db, this.#random, (e) => this.#expect('rewrite', e));
     if (this.#versions?.mayAct() === true) return this.#migrate(this.#versions);
@@ -254,6 +266,15 @@ export class SimNode {
     else if (dice < 0.94) await this.#checkpoint();
     else if (dice < 0.97) await this.#restart();
     else if (config.wrongClocks) this.jumpClock();
+  }
+
+  /** All that a replica can do. */
+  async #actAsReplica(): Promise<void> {
+    const dice = this.#random.next();
+    if (dice < 0.5) await this.#query();
+    else if (dice < 0.8) await this.#get();
+    else if (dice < 0.95) await this.#refresh();
+    else await this.#restart();
   }
 
   /** Calls about migrations: mostly beside what else it does. */
