@@ -13,8 +13,11 @@ import { Pacer } from '../base/pacer.ts';
 import type { TreeBuild } from '../cluster/merge.ts';
 import { isRetained } from '../cluster/pins.ts';
 import type { Block0 } from '../format/block0.ts';
+import { catalogueName } from '../format/catalogue.ts';
+import type { CatalogueRef } from '../format/catalogue.ts';
 import { emptyCommit } from '../format/commit.ts';
 import { CommitLog } from '../log/commit-log.ts';
+import { changeableOf } from '../root/block0-register.ts';
 import type { LoggedCommit } from '../table/view.ts';
 import type { Finding } from '../tree/check.ts';
 import { IndexRebuild, RowsUnreadable } from './index-rebuild.ts';
@@ -36,6 +39,11 @@ export interface RepairReport {
   readonly unrepairable: readonly Finding[];
   /** What was wrong with the log, and how the database goes on; undefined if nothing was. */
   readonly log?: RepairedLog;
+  /**
+   * The catalogue, by the name of its object, if that was missing or damaged: this instance knows what it held, and Block 0
+   * holds that itself until the next merge writes a new one.
+   */
+  readonly catalogue?: string;
 }
 
 /** A log with a hole. */
@@ -65,16 +73,28 @@ export async function repairDatabase(context: RepairContext, options: RepairOpti
     await goOn(context, damage, way, signal);
     verified = await verifyDatabase(context, settings);
   }
+  const { lostCatalogue } = verified;
+  if (lostCatalogue !== undefined && !dryRun) await holdTables(context, lostCatalogue, signal);
+  const catalogue = lostCatalogue && catalogueName(lostCatalogue);
   const repair = new Repair(context, verified, signal);
   await repair.run(dryRun);
   const { repaired } = repair;
-  const unrepairable = [...repair.unrepairable];
+  const unrepairable = repair.unrepairable.filter(({ name }) => name !== catalogue);
   const place = { driver: context.driver, prefix: context.prefix, cacheBytes: context.cacheBytes, signal };
   for (const lost of verified.lostRows) unrepairable.push(await lostRowsFinding(place, verified.block0, lost));
-  const ok = unrepairable.length === 0 && (!dryRun || repaired.length === 0);
-  if (damage === undefined) return { ok, repaired, unrepairable };
+  const ok = unrepairable.length === 0 && (!dryRun || (repaired.length === 0 && catalogue === undefined));
+  const report = { ok, repaired, unrepairable, ...(catalogue !== undefined && { catalogue }) };
+  if (damage === undefined) return report;
   const { lostSlots, stranded } = damage;
-  return { ok, repaired, unrepairable, log: { way, lostSlots, stranded } };
+  return { ...report, log: { way, lostSlots, stranded } };
+}
+
+/** Has Block 0 hold the tables that are in a catalogue, unless it names another one by now. */
+async function holdTables(context: RepairContext, lost: CatalogueRef, signal: AbortSignal | undefined): Promise<void> {
+  await context.register.update((present) => {
+    const { catalogue, ...change } = changeableOf(present);
+    return catalogue?.ref.id === lost.id ? change : undefined;
+  }, signal);
 }
 
 function checkFound({ report }: Verified, { table, index }: RepairOptions): void {

@@ -14,6 +14,7 @@ import { blobsSchema } from '../blob/blob-tables.ts';
 import { isRetained } from '../cluster/pins.ts';
 import type { Block0 } from '../format/block0.ts';
 import { catalogueName } from '../format/catalogue.ts';
+import type { CatalogueRef } from '../format/catalogue.ts';
 import { commitName, parseCommitName, parseStagedName } from '../format/keys.ts';
 import { readCatalogue } from '../root/block0-reader.ts';
 import type { Block0Register } from '../root/block0-register.ts';
@@ -78,6 +79,8 @@ export interface Verified {
   readonly lostRows: readonly LostRows[];
   /** What is wrong with the log. */
   readonly log: LogDamage | undefined;
+  /** The catalogue, where its object is missing or damaged. */
+  readonly lostCatalogue: CatalogueRef | undefined;
 }
 
 export interface VerifyContext {
@@ -206,7 +209,7 @@ class Verification {
     if (base !== undefined) return this.#check(base);
     const { list: findings } = this.#run.findings;
     const report = { ok: false, findings, tables: [], pendingCommits: 0 };
-    return { report, block0: this.#block0, wrongIndexes: [], lostRows: [], log: undefined };
+    return { report, block0: this.#block0, wrongIndexes: [], lostRows: [], log: undefined, lostCatalogue: undefined };
   }
 
   /** What is in blocks; undefined if a root in Block 0 is damaged, so that the database cannot be opened. */
@@ -220,22 +223,24 @@ class Verification {
   }
 
   /** This instance holds what the catalogue says; whoever opens the database has to read it. */
-  async #checkCatalogue(): Promise<void> {
+  async #checkCatalogue(): Promise<CatalogueRef | undefined> {
     const { findings, options, signal } = this.#run;
     const { catalogue } = this.#block0;
-    if (catalogue === undefined) return;
+    if (catalogue === undefined) return undefined;
     this.#run.reachCatalogue(this.#block0);
     try {
       await readCatalogue(options.driver, options.prefix, catalogue.ref, signal && { signal });
+      return undefined;
     } catch (error) {
       findings.addError({}, error, catalogueName(catalogue.ref));
+      return catalogue.ref;
     }
   }
 
   async #check(base: View): Promise<Verified> {
     const run = this.#run;
     const { only } = this.#settings;
-    await this.#checkCatalogue();
+    const lostCatalogue = await this.#checkCatalogue();
     const { tail, damage: log } = await checkLog(run.options, base);
     if (log !== undefined) run.findings.add({}, commitName(log.slot), log.message);
     const check = new TableCheck({ run, base, tail, blobs: this.#blobs, functions: this.#functions });
@@ -263,7 +268,7 @@ class Verification {
     const { list: findings } = run.findings;
     const { length: pendingCommits } = tail.pending;
     const report = { ok: findings.length === 0, findings, tables, pendingCommits, ...deep };
-    return { report, block0: this.#block0, wrongIndexes, lostRows, log };
+    return { report, block0: this.#block0, wrongIndexes, lostRows, log, lostCatalogue };
   }
 
   /** States that are kept, and every object. */

@@ -209,6 +209,14 @@ describe('a catalogue', () => {
     const report = await environment.run(db.verify());
     expect(report.ok).toBe(false);
     expect(report.findings).toMatchObject([{ name }]);
+    expect(await environment.run(db.repair({ dryRun: true }))).toMatchObject({ ok: false, catalogue: name });
+    await expect(open()).rejects.toMatchObject({ code: 'CORRUPTION', key: name });
+    expect(await environment.run(db.repair())).toEqual({ ok: true, repaired: [], unrepairable: [], catalogue: name });
+    await expectRows(await open());
+    await write(db, 3, 1);
+    expect(await present()).not.toBe(name);
+    expect((await environment.run(db.verify({ deep: true }))).findings).toEqual([]);
+    await expectRows(await open());
   });
 
   it('that was collected while Block 0 was on its way is no damage: the next Block 0 is read', async () => {
