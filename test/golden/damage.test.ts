@@ -67,6 +67,8 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   'block0-migrating': (bytes) => void decodeBlock0(bytes),
   'result-leaf': (bytes) => readNode(openNode(objects['result-leaf'].name, bytes)),
   'commit-functions': (bytes) => void decodeCommit(slot, bytes),
+  'commit-renames': (bytes) => void decodeCommit(slot, bytes),
+  'block0-renames': (bytes) => void decodeBlock0(bytes),
   'block0-catalogue': (bytes) => void decodeBlock0(bytes, findCatalogue),
   catalogue: (bytes) => void decodeCatalogue({ ...writtenCatalogue.catalogue.ref, sizeBytes: bytes.length }, bytes),
   'block0-functions': (bytes) => void decodeBlock0(bytes),

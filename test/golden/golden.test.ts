@@ -24,6 +24,7 @@ import {
   blockFormatVersion,
   catalogueVersion,
   functionIndexVersion,
+  renamesVersion,
 } from '../../src/format/version.ts';
 import {
   block0,
@@ -38,6 +39,8 @@ import {
   layout,
   migrating,
   objects,
+  renamed,
+  renamedSchema,
   results,
   rows,
   schema,
@@ -50,11 +53,13 @@ import type { ObjectKind, Row } from './samples.ts';
 
 const update = process.env['UPDATE_GOLDEN'];
 
+const laterVersions = { '-functions': functionIndexVersion, catalogue: catalogueVersion, '-renames': renamesVersion };
+
 /** Block 0 and the blocks have versions of their own; each object's files are named by the one that it is of. */
 function fileOf(kind: ObjectKind): string {
   const own = kind.startsWith('block0') ? block0FormatVersion : blockFormatVersion;
-  const later = kind.endsWith('-functions') ? functionIndexVersion : undefined;
-  const version = kind.endsWith('catalogue') ? catalogueVersion : (later ?? own);
+  const later = Object.entries(laterVersions).find(([suffix]) => kind.endsWith(suffix));
+  const version = later?.[1] ?? own;
   return fileURLToPath(new URL(`v${version}/${kind}.bin`, import.meta.url));
 }
 
@@ -140,6 +145,16 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   'block0-functions': (bytes) => {
     expect(decodeBlock0(bytes)).toEqual(functional);
     expect(new TextDecoder().decode(bytes)).toContain(`"format":${functionIndexVersion},`);
+  },
+  'commit-renames': (bytes) => {
+    // What knows of no other names must not take the field for a new one.
+    expect(bytes[3]).toBe(renamesVersion);
+    const [change] = decodeCommit(slot, bytes).members[0]?.changes ?? [];
+    expect(change?.schema).toEqual(renamedSchema);
+  },
+  'block0-renames': (bytes) => {
+    expect(decodeBlock0(bytes)).toEqual(renamed);
+    expect(new TextDecoder().decode(bytes)).toContain(`"format":${renamesVersion},`);
   },
   'block0-catalogue': (bytes) => {
     expect(decodeBlock0(bytes, findCatalogue)).toEqual(catalogued);

@@ -398,6 +398,39 @@ export const commitOfFunctions: Commit = {
   ],
 };
 
+/** The same table after a field got another name, as instances write it that bring it up by a function. */
+export const renamedSchema: StoredSchema = {
+  ...schema,
+  version: 5,
+  renames: [{ field: schema.fields[1]?.name ?? '', from: ['before', 'long before'] }],
+  code: '7',
+};
+
+const [firstTable] = block0.tables;
+
+export const renamed: Block0 = {
+  ...block0,
+  format: 4,
+  tables:
+    firstTable === undefined || stored === undefined
+      ? []
+      : [{ ...firstTable, versions: [{ ...stored, schema: renamedSchema }] }],
+};
+
+const commitOfRenamed: Commit = {
+  ...commit,
+  members: [
+    {
+      changes: [
+        {
+          schema: renamedSchema,
+          node: openNode(commitBlockName(schema.name), tableLeaf(commitBlockName(schema.name), true, 5)),
+        },
+      ],
+    },
+  ],
+};
+
 /** Every stored object of the sample, by what it is. */
 export const objects = {
   'table-leaf': { name: leafName, bytes: tableLeaf(leafName, false) },
@@ -409,6 +442,8 @@ export const objects = {
   'result-leaf': { name: resultLeafName, bytes: resultLeaf(resultLeafName) },
   'commit-functions': { name: commitName(slot), bytes: encodeCommit(slot, commitOfFunctions) },
   'block0-functions': { name: 'block0', bytes: encodeBlock0(functional) },
+  'commit-renames': { name: commitName(slot), bytes: encodeCommit(slot, commitOfRenamed) },
+  'block0-renames': { name: 'block0', bytes: encodeBlock0(renamed) },
   'block0-catalogue': { name: 'block0', bytes: encodeBlock0(catalogued) },
   catalogue: { name: writtenCatalogue.name, bytes: writtenCatalogue.bytes },
 } as const;
