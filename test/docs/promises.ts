@@ -164,6 +164,99 @@ const security: readonly Promised[] = [
   },
 ];
 
+const copies: readonly Promised[] = [
+  {
+    page: 'docs/backups.md',
+    sentence: 'Every backup is a full one, and yet only what is not there yet is copied',
+    tests: [
+      ['test/care/backup.test.ts', 'becomes a database of its own that holds just what was there'],
+      ['test/care/backup.test.ts', 'copies only what is not there yet, and earlier ones stay as they were'],
+    ],
+  },
+  {
+    page: 'docs/backups.md',
+    sentence: 'a backup that any of them keeps is kept, and always the newest.',
+    tests: [
+      ['test/care/prune.test.ts', 'the newest, whatever the rules'],
+      ['test/care/prune.test.ts', 'what any of several rules keeps'],
+    ],
+  },
+  {
+    page: 'docs/encryption.md',
+    sentence: 'The id is stored with every object, and the key never is.',
+    tests: [
+      ['test/encryption/database.test.ts', 'shows nothing of its contents, compression %s'],
+      ['test/encryption/database.test.ts', 'are not shown by anything that is printed'],
+    ],
+  },
+  {
+    page: 'docs/encryption.md',
+    sentence: 'Without its keys, a database is not opened:',
+    tests: [
+      [
+        'test/encryption/database.test.ts',
+        'is refused without its keys, with others, and with a wrong one of the same id',
+      ],
+    ],
+  },
+  {
+    page: 'docs/encryption.md',
+    sentence: 'An instance with `encryption` refuses what is not encrypted:',
+    tests: [
+      ['test/encryption/database.test.ts', 'believes no object that is not encrypted, nor one of another database'],
+    ],
+  },
+  {
+    page: 'docs/encryption.md',
+    sentence: '**a new backup needs the current key and no other.**',
+    tests: [
+      [
+        'test/encryption/backups.test.ts',
+        'need only the new key if they were made with it, whatever older ones they share objects with',
+      ],
+    ],
+  },
+  {
+    page: 'docs/encryption.md',
+    sentence: 'Encrypted blobs cannot be downloaded by link: `getDownloadUrl()` rejects with `NotSupportedError`.',
+    tests: [['test/encryption/database.test.ts', 'gives no URLs to its blobs']],
+  },
+];
+
+const stores: readonly Promised[] = [
+  {
+    page: 'docs/drivers.md',
+    sentence: "`missing` is for the store's own word that there is no such object and for nothing else:",
+    tests: [['test/s3/client-not-loaded.test.ts', 'rejects every call with a StorageError that says what to do']],
+  },
+  {
+    page: 'docs/drivers.md',
+    sentence: 'It holds up to `kill -9` at any moment and to a loss of power, and there are no locks:',
+    tests: [
+      ['test/crash/database-kill.test.ts', 'holds what was acknowledged, and nothing torn, however often'],
+      ['test/crash/power-loss-driver.test.ts', 'keeps what was acknowledged or seen, and nothing torn'],
+    ],
+  },
+  {
+    page: 'docs/drivers.md',
+    sentence: "A pipe, a device or a socket under a file's name is an error at once, and nothing waits for it.",
+    tests: [['src/storage/file-obstacles.test.ts', 'says so and does not wait, with operations made']],
+  },
+  {
+    page: 'docs/costs.md',
+    sentence: 'Such a database is opened, and a first row read, with four requests.',
+    tests: [
+      ['test/requests/many-tables.test.ts', 'is opened, and a first row read, with four requests'],
+      ['test/requests/many-tables.test.ts', 'writes what a commit and its merge change, and not what there is'],
+    ],
+  },
+  {
+    page: 'docs/costs.md',
+    sentence: 'There is no listing in any of them:',
+    tests: [['test/requests/requests.test.ts', 'creating it takes the only listing ever']],
+  },
+];
+
 const pages: readonly Promised[] = [
   {
     page: 'docs/object-stores.md',
@@ -242,7 +335,7 @@ const pages: readonly Promised[] = [
   },
 ];
 
-export const promises: readonly Promised[] = [...readme, ...memory, ...security, ...pages];
+export const promises: readonly Promised[] = [...readme, ...memory, ...security, ...copies, ...stores, ...pages];
 
 /** Sentences that were true once. */
 export const stale: readonly string[] = [
