@@ -92,7 +92,8 @@ export class Maintenance {
         const { generation, collected } = engine.register.current.block0;
         return generation > collected;
       },
-      collect: () => this.collect(checkGcOptions({})),
+      // A loop begins on a view that is two intervals old at most, and holds on to it after ten seconds.
+      collect: () => this.collect(checkGcOptions({ loopGraceMs: 2 * options.writeForwardInterval + 20_000 })),
     });
   }
 

@@ -18,6 +18,12 @@ export interface GcOptions {
    */
   readonly logRetentionMs?: number;
   /**
+   * For so long it waits for loops, in milliseconds: states that were in force at some time since the call began are left alone by
+   * this run, so that `for await` loops that read them end, or hold on to them as they do after ten seconds. Default 0; runs by option
+   * `gcInterval` wait for twice the `writeForwardInterval` and 20 seconds.
+   */
+  readonly loopGraceMs?: number;
+  /**
    * Snapshots and history end by the time. If that is more than a day after the last write of the database, and the store has no
    * clock but this machine's, the clock may be wrong: then nothing of them ends, before it has said so for a day. True: the
    * clock is right. Default false.
@@ -32,6 +38,7 @@ export interface CheckedGcOptions {
   readonly dryRun: boolean;
   readonly graceMs: number;
   readonly logRetentionMs: number;
+  readonly loopGraceMs: number;
   readonly trustClock: boolean;
   readonly signal: AbortSignal | undefined;
 }
@@ -40,6 +47,7 @@ const known: ReadonlySet<string> = new Set<keyof GcOptions>([
   'dryRun',
   'graceMs',
   'logRetentionMs',
+  'loopGraceMs',
   'trustClock',
   'signal',
 ]);
@@ -69,6 +77,7 @@ export function checkGcOptions(options: GcOptions): CheckedGcOptions {
     dryRun,
     graceMs: milliseconds('graceMs', options.graceMs, dayMs),
     logRetentionMs: milliseconds('logRetentionMs', options.logRetentionMs, dayMs / 24),
+    loopGraceMs: milliseconds('loopGraceMs', options.loopGraceMs, 0),
     trustClock,
     signal,
   };

@@ -6,11 +6,13 @@
  *   generation that is not in that Block 0 can never come to be.
  * - A block goes only if its birth is not after that generation and nothing that is kept reaches it: a merge under way can
  *   refer to what the generation reaches and to blocks of later birth, and to nothing else.
+ * - What a run may have waited for, it collects from the state that was in force before it waited: all later ones are left whole.
  * - A staged run goes once the only slot whose commit may name it is at or under the log's floor, and so applied.
  * - If any kept state cannot be read, nothing is deleted.
  * - A kept state that cannot be read because it is kept no longer, since a snapshot has ended or another run has collected
  *   past it, is no damage: the run begins anew, from a later Block 0.
  */
+import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { CorruptionError, StorageError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
@@ -114,12 +116,14 @@ export class Collector {
     const { dryRun } = this.#settings;
     const startedMs = environment.monotonicMs();
     for (let attempt = 1; ; attempt++) {
-      const block0 = await this.#untilGivenUp(this.#announce());
+      const earlier = await this.#untilGivenUp(this.#waitForLoops());
+      const block0 = await this.#untilGivenUp(this.#announce(earlier?.generation));
+      const from = earlier ?? block0;
       try {
-        await this.#untilGivenUp(this.#collectFrom(block0));
+        await this.#untilGivenUp(this.#collectFrom(block0, from));
         break;
       } catch (error) {
-        if (!(error instanceof CorruptionError) || attempt >= maxAttempts || !(await this.#isOvertaken(block0))) {
+        if (!(error instanceof CorruptionError) || attempt >= maxAttempts || !(await this.#isOvertaken(block0, from))) {
           throw error;
         }
         this.#store.forget();
@@ -144,17 +148,32 @@ export class Collector {
     }
   }
 
-  async #collectFrom(block0: Block0): Promise<void> {
+  /** Lets time pass, and gives the Block 0 that was in force before; undefined where there is nothing to wait for. */
+  async #waitForLoops(): Promise<Block0 | undefined> {
+    const { environment, register } = this.#options;
+    const { loopGraceMs, dryRun } = this.#settings;
+    if (loopGraceMs === 0 || dryRun) return undefined;
+    const { block0 } = await register.refresh(this.#signal);
+    // No merge has replaced anything that an earlier run has left.
+    if (block0.collected === block0.generation) return undefined;
+    await sleep(environment, loopGraceMs, this.#signal);
+    return block0;
+  }
+
+  /** `from`: the state that is collected from, the present one or an earlier one. */
+  async #collectFrom(block0: Block0, from: Block0): Promise<void> {
     const { environment, context, register } = this.#options;
     // Everything that is kept is read before anything goes.
     const pinned = await this.#readPinned(block0);
     const history = await this.#readHistory(block0);
     const reach = new Reach(context, new Pacer(environment));
     for (const kept of [block0, ...pinned, ...history]) await reach.add(kept, this.#signal);
-    await this.#collectBlocks(block0, reach.names);
+    // Of what all states since then reach, this one reaches what was born by then.
+    if (from !== block0) await reach.add(from, this.#signal);
+    await this.#collectBlocks(from, reach.names);
     await this.#collectRoots(block0);
     await this.#collectProbes();
-    await this.#collectBlobs(block0, pinned, history);
+    await this.#collectBlobs(from, pinned, history);
     await this.#removeUploads();
     const { logRetentionMs: retentionMs, dryRun } = this.#settings;
     const now = (): Promise<number> => this.#now();
@@ -174,15 +193,18 @@ export class Collector {
   }
 
   /** Whether something that `block0` keeps is kept no longer. */
-  async #isOvertaken({ generation, snapshots, history }: Block0): Promise<boolean> {
+  async #isOvertaken({ snapshots, history }: Block0, { generation }: Block0): Promise<boolean> {
     const { block0: present } = await this.#options.register.refresh(this.#signal);
     const pinned = new Set(present.snapshots.map(({ id }) => id));
     if (present.collected > generation || snapshots.some(({ id }) => !pinned.has(id))) return true;
     return history !== null && (present.history === null || present.history.floor > history.floor);
   }
 
-  /** Says in Block 0 that what `collected` does not need will go, and ends abandoned snapshots. */
-  async #announce(): Promise<Block0> {
+  /**
+   * Says in Block 0 that what `collected` does not need will go, and ends abandoned snapshots. `from`: the generation to collect
+   * from, if that is not the present one.
+   */
+  async #announce(from: number | undefined): Promise<Block0> {
     const { register, clock } = this.#options;
     const { block0 } = await register.refresh(this.#signal);
     if (this.#settings.dryRun) return block0;
@@ -201,9 +223,10 @@ export class Collector {
       expired = present.snapshots.length - snapshots.length;
       const history = present.history && { ...present.history, floor: Math.max(present.history.floor, floor) };
       const isKept = present.history?.floor === history?.floor && present.doubtedMs === doubt;
-      const isSaid = present.collected === present.generation && isKept;
+      const collected = Math.max(present.collected, from ?? present.generation);
+      const isSaid = present.collected === collected && isKept;
       if (isSaid && expired === 0) return undefined;
-      return { ...changeableOf(present), collected: present.generation, history, snapshots };
+      return { ...changeableOf(present), collected, history, snapshots };
     };
     const announced = await register.update((present) => withDoubt(announce(present), doubt), this.#signal);
     this.#expired += expired;

@@ -51,6 +51,8 @@ export class RowIterator implements AsyncIterableIterator<Row> {
 
   next(): Promise<IteratorResult<Row, undefined>> {
     if (this.#last === undefined && this.#at < this.#rows.length) {
+      // A loop may take long for each of the rows that were read at once.
+      if ((this.#at & 0x7) === 0x7) void this.#holdIfDue();
       return Promise.resolve({ done: false, value: this.#rows[this.#at++] as Row });
     }
     const answer = this.#last === undefined ? this.#nextSlowly() : this.#last.then(() => this.#nextSlowly());
@@ -130,15 +132,21 @@ export class RowIterator implements AsyncIterableIterator<Row> {
     return rows;
   }
 
-  async #continue({ execution, reader, keeper, startedMs }: Reading): Promise<readonly Row[]> {
+  /** Holds on to the state that is read, once there is reason to. */
+  #holdIfDue(reading = this.#reading): Promise<void> | undefined {
+    if (reading?.keeper === undefined || this.#kept !== undefined) return undefined;
+    const { keeper, startedMs } = reading;
+    const { environment } = this.#options.host;
+    if (!keeper.isPast() && environment.monotonicMs() - startedMs <= heldAfterMs) return undefined;
+    this.#kept = keeper;
+    return keeper.hold();
+  }
+
+  async #continue(reading: Reading): Promise<readonly Row[]> {
+    const { execution, reader } = reading;
     const rows: Row[] = [];
-    if (keeper !== undefined && this.#kept === undefined) {
-      const { environment } = this.#options.host;
-      if (keeper.isPast() || environment.monotonicMs() - startedMs > heldAfterMs) {
-        this.#kept = keeper;
-        await keeper.hold();
-      }
-    }
+    const holding = this.#holdIfDue(reading);
+    if (holding !== undefined) await holding;
     while (rows.length === 0) {
       if (!(await reader.next(rows))) {
         this.#reading = undefined;

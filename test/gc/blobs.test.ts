@@ -48,6 +48,20 @@ async function strayUpload(cluster: Cluster, node: ClusterNode): Promise<string>
 }
 
 describe('a blob whose row is gone', () => {
+  it('stays until the next run if a run was waiting for loops when it went', async () => {
+    const cluster = new Cluster();
+    const node = await cluster.start(0);
+    const gone = await store(cluster, node, 1, 'gone');
+    await cluster.run(node.db.checkpoint());
+    const waiting = node.db.gc({ loopGraceMs: 30_000 });
+    await cluster.run(cluster.flush(node, (batch) => void batch.delete(items, 1)));
+    await cluster.run(node.db.checkpoint());
+    expect((await cluster.run(waiting)).counts.blob).toBe(0);
+    expect(await cluster.namesIn('blobs')).toContain(blobName(gone));
+    expect(await gc(cluster, node)).toEqual([1, 0]);
+    expect(await cluster.namesIn('blobs')).not.toContain(blobName(gone));
+  });
+
   it.each([
     ['deleted', (batch: Batch) => void batch.delete(items, 1)],
     [

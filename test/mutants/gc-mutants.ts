@@ -8,6 +8,38 @@ const reach = 'src/care/reach.ts';
 
 export const gcMutants: readonly Mutant[] = [
   {
+    name: 'gc: states from the time that a run has waited are collected',
+    edits: [{ file: gc, find: 'from ?? present.generation', replace: 'present.generation' }],
+    tests: ['test/snapshots/long-loops.test.ts'],
+  },
+  {
+    name: 'gc: runs that instances make by themselves do not wait for loops',
+    edits: [
+      {
+        file: 'src/maintenance.ts',
+        find: 'loopGraceMs: 2 * options.writeForwardInterval + 20_000',
+        replace: 'loopGraceMs: 0',
+      },
+    ],
+    tests: ['test/snapshots/long-loops.test.ts'],
+  },
+  {
+    name: 'gc: blobs that states from the time of waiting show are collected',
+    edits: [
+      {
+        file: gc,
+        find: 'await this.#collectBlobs(from, pinned, history);',
+        replace: 'await this.#collectBlobs(block0, pinned, history);',
+      },
+    ],
+    tests: ['test/gc/blobs.test.ts'],
+  },
+  {
+    name: 'gc: blocks that only states from the time of waiting reach are collected',
+    edits: [{ file: gc, find: 'if (from !== block0) await reach.add(from, this.#signal);', replace: '' }],
+    tests: ['test/snapshots/long-loops.test.ts'],
+  },
+  {
     name: 'gc: no birth rule',
     edits: [
       {
@@ -66,7 +98,7 @@ export const gcMutants: readonly Mutant[] = [
     edits: [
       {
         file: gc,
-        find: 'await this.#collectBlocks(block0, reach.names);',
+        find: 'await this.#collectBlocks(from, reach.names);',
         replace: 'await this.#collectBlocks((await register.refresh(this.#signal)).block0, reach.names);',
       },
     ],
@@ -76,8 +108,8 @@ export const gcMutants: readonly Mutant[] = [
     edits: [
       {
         file: gc,
-        find: 'return { ...changeableOf(present), collected: present.generation, history, snapshots };',
-        replace: 'return { ...changeableOf(present), collected: present.generation, history };',
+        find: 'return { ...changeableOf(present), collected, history, snapshots };',
+        replace: 'return { ...changeableOf(present), collected, history };',
       },
       {
         file: gc,
@@ -97,7 +129,7 @@ export const gcMutants: readonly Mutant[] = [
         find: 'if (isSaid && expired === 0) return undefined;',
         replace: 'if ((isSaid || true) && expired === 0) return undefined;',
       },
-      { file: gc, find: 'collected: present.generation, history, snapshots', replace: 'history, snapshots' },
+      { file: gc, find: 'collected, history, snapshots };', replace: 'history, snapshots };' },
     ],
   },
   {
@@ -120,7 +152,8 @@ export const gcMutants: readonly Mutant[] = [
       {
         file: gc,
         find: 'await this.#collectRoots(block0);',
-        replace: 'this.#late = true; await this.#announce(); this.#late = false; await this.#collectRoots(block0);',
+        replace:
+          'this.#late = true; await this.#announce(undefined); this.#late = false; await this.#collectRoots(block0);',
       },
     ],
   },
@@ -181,9 +214,9 @@ export const gcMutants: readonly Mutant[] = [
       {
         file: gc,
         find: `if (isSaid && expired === 0) return undefined;
-      return { ...changeableOf(present), collected: present.generation, history, snapshots };`,
+      return { ...changeableOf(present), collected, history, snapshots };`,
         replace: `if (present.collected === present.generation && expired === 0) return undefined;
-      return { ...changeableOf(present), collected: present.generation, snapshots };`,
+      return { ...changeableOf(present), collected, snapshots };`,
       },
       {
         file: gc,
@@ -237,8 +270,8 @@ export const gcMutants: readonly Mutant[] = [
     edits: [
       {
         file: gc,
-        find: 'attempt >= maxAttempts || !(await this.#isOvertaken(block0))',
-        replace: 'attempt >= 1 || !(await this.#isOvertaken(block0))',
+        find: 'attempt >= maxAttempts || !(await this.#isOvertaken(block0, from))',
+        replace: 'attempt >= 1 || !(await this.#isOvertaken(block0, from))',
       },
     ],
   },

@@ -107,6 +107,84 @@ describe('a loop', () => {
     await environment.run(other.stop());
   });
 
+  it.each(['gc() that waits for loops', 'a run that an instance makes by itself'])(
+    'that others merge past before it holds on outlives %s',
+    async (how) => {
+      const isOwnRun = how !== 'gc() that waits for loops';
+      const db = await open({ polling: 'onDemand', writeForwardInterval: 5000 });
+      const own = isOwnRun ? { gcInterval: 60_000, writeForwardInterval: 5000 } : {};
+      const other = await open({ nodeId: 1, ...own });
+      await write(db, 'a');
+      // Its own runs come after 45 to 60 seconds; the first one of this seed, within ten from here.
+      if (isOwnRun) await environment.advance(52_000 - environment.monotonicMs());
+      const texts: string[] = [];
+      const iterator = db.query(rows)[Symbol.asyncIterator]();
+      const read = async (upTo: number): Promise<void> => {
+        while (texts.length < upTo) {
+          const next = await environment.run(iterator.next());
+          if (next.done === true) return;
+          texts.push(next.value.text as string);
+        }
+      };
+      await read(10);
+      await write(other, 'b');
+      const collecting = isOwnRun ? undefined : other.gc({ loopGraceMs: 30_000 });
+      for (let second = 1; second <= 60; second++) {
+        await environment.advance(1000);
+        if (second === 5) await write(other, 'c');
+        await read(10 + second * 20);
+      }
+      if (collecting !== undefined) await environment.run(collecting);
+      await read(count + 1);
+      expect(texts).toEqual(Array.from({ length: count }, (_, id) => 'a'.repeat(400) + id));
+      await environment.advance(1000);
+      expect((await environment.run(other.gc())).deletedCount).toBeGreaterThan(0);
+      expect((await environment.run(other.verify({ deep: true }))).findings).toEqual([]);
+      for (const each of [db, other]) await environment.run(each.stop());
+    },
+  );
+
+  it('can hold on to its state after a run that has waited, if it began meanwhile', async () => {
+    const db = await open({ polling: 'onDemand' });
+    const other = await open({ nodeId: 1 });
+    await write(db, 'a');
+    const collecting = other.gc({ loopGraceMs: 30_000 });
+    await environment.advance(20_000);
+    const texts: string[] = [];
+    const iterator = db.query(rows)[Symbol.asyncIterator]();
+    for (;;) {
+      const next = await environment.run(iterator.next());
+      if (next.done === true) break;
+      texts.push(next.value.text as string);
+      if (texts.length === 10) {
+        await write(other, 'b');
+        await environment.run(collecting);
+        await environment.advance(11_000);
+      }
+      if (texts.length !== 40) continue;
+      await write(other, 'c');
+      expect((await environment.run(other.gc())).deletedCount).toBeGreaterThan(0);
+    }
+    expect(texts).toEqual(Array.from({ length: count }, (_, id) => 'a'.repeat(400) + id));
+    await environment.run(db.stop());
+    await environment.run(other.stop());
+  });
+
+  it('holds on to its state while it works on rows that were read at once', async () => {
+    const db = await open({ blockSizeBytes: 65_536 });
+    await write(db, 'a');
+    const iterator = db.query(rows)[Symbol.asyncIterator]();
+    for (let row = 0; row < 20; row++) {
+      await environment.run(iterator.next());
+      await environment.advance(1000);
+    }
+    expect(await environment.run(db.snapshots())).toHaveLength(1);
+    await environment.run(Promise.resolve(iterator.return?.()));
+    await environment.advance(1000);
+    expect(await environment.run(db.snapshots())).toEqual([]);
+    await environment.run(db.stop());
+  });
+
   it('that is left early lets go of its state', async () => {
     const db = await open();
     await write(db, 'a');
@@ -118,6 +196,29 @@ describe('a loop', () => {
     await environment.run(Promise.resolve(iterator.return?.()));
     await environment.advance(1000);
     expect(await environment.run(db.snapshots())).toEqual([]);
+    await environment.run(db.stop());
+  });
+
+  it('is waited for only where a merge has replaced something', async () => {
+    const db = await open();
+    await write(db, 'a');
+    await write(db, 'b');
+    const startedMs = environment.monotonicMs();
+    const running = db.gc({ loopGraceMs: 30_000 });
+    await environment.advance(1000);
+    await write(db, 'c');
+    // All of a, and nothing of b.
+    const blocks = count / 5;
+    const first = await environment.run(running);
+    expect(environment.monotonicMs() - startedMs).toBeGreaterThanOrEqual(30_000);
+    expect(Math.round(first.deletedCount / blocks)).toBe(1);
+    expect((await environment.run(db.verify({ deep: true }))).findings).toEqual([]);
+    const second = await environment.run(db.gc({ loopGraceMs: 1000 }));
+    expect(Math.round(second.deletedCount / blocks)).toBe(1);
+    const againMs = environment.monotonicMs();
+    expect((await environment.run(db.gc({ loopGraceMs: 30_000 }))).deletedCount).toBe(0);
+    expect(environment.monotonicMs() - againMs).toBeLessThan(1000);
+    await expect(environment.run(db.gc({ loopGraceMs: -1 }))).rejects.toMatchObject({ code: 'INVALID_OPTION' });
     await environment.run(db.stop());
   });
 

@@ -13,6 +13,12 @@ function hours(option: string, value: number | undefined): number | undefined {
   throw new UsageError(`--${option} is ${value}; it must be hours, at least 0.`);
 }
 
+function milliseconds(seconds: number | undefined): number | undefined {
+  if (seconds === undefined) return undefined;
+  if (Number.isFinite(seconds) && seconds >= 0) return Math.round(seconds * 1000);
+  throw new UsageError(`--loop-seconds is ${seconds}; it must be seconds, at least 0.`);
+}
+
 /** `gc`: deletes what nothing needs any more. */
 export const gc: Command = command({
   name: 'gc',
@@ -22,6 +28,10 @@ export const gc: Command = command({
     'dry-run': { type: 'boolean', default: false, describe: 'Delete nothing, and list what would be deleted and why' },
     'grace-hours': { type: 'number', describe: 'Leave blobs alone that were uploaded since; default 24' },
     'log-hours': { type: 'number', describe: 'Keep merged commits for so long; default 1' },
+    'loop-seconds': {
+      type: 'number',
+      describe: 'Wait for so long for loops of other processes, and leave alone what they may read; default 0',
+    },
     'trust-clock': {
       type: 'boolean',
       default: false,
@@ -31,11 +41,20 @@ export const gc: Command = command({
   },
   run: async (
     session,
-    { database, 'dry-run': dryRun, 'grace-hours': grace, 'log-hours': log, 'trust-clock': trustClock, yes },
+    {
+      database,
+      'dry-run': dryRun,
+      'grace-hours': grace,
+      'log-hours': log,
+      'loop-seconds': loop,
+      'trust-clock': trustClock,
+      yes,
+    },
   ) => {
     const { terminal, signal } = session;
     const graceMs = hours('grace-hours', grace);
     const logRetentionMs = hours('log-hours', log);
+    const loopGraceMs = milliseconds(loop);
     const place = await session.place(database);
     const question = `Delete the garbage of ${describePlace(place)}?`;
     if (!dryRun && !(await confirmed(session, question, yes))) return ExitCode.interrupted;
@@ -48,6 +67,7 @@ export const gc: Command = command({
       signal,
       ...(graceMs !== undefined && { graceMs }),
       ...(logRetentionMs !== undefined && { logRetentionMs }),
+      ...(loopGraceMs !== undefined && { loopGraceMs }),
     });
     progress[Symbol.dispose]();
     if (terminal.json) terminal.printJson(report);
