@@ -246,7 +246,7 @@ export const migrationMutants: readonly Mutant[] = [
         replace: "const retirement = mayRetire ? 'now' : 'no';",
       },
     ],
-    tests: ['test/migrations/phases.test.ts'],
+    tests: ['test/migrations/retirement.test.ts'],
   },
   {
     name: 'migration: what the old version writes and writes back counts as not written',
