@@ -39,7 +39,7 @@ import type { QueryHost, StateKeeper } from './table/query-host.ts';
 import { Registry } from './table/registry.ts';
 import { refuseOtherCode } from './table/migration-code.ts';
 import { refuseRenames } from './table/refuse-renames.ts';
-import { refuseRegistered } from './table/retired-versions.ts';
+import { refuseEnding, refuseRegistered } from './table/retired-versions.ts';
 import { sayOldVersions } from './migration/old-versions.ts';
 import type { TableShape } from './table/table-shape.ts';
 import type { TableState } from './table/table-state.ts';
@@ -172,14 +172,17 @@ export class Instance implements BatchOwner, QueryHost {
     this.#compareWithSeen(engine.register.current.block0);
     await this.#unlessFailed(engine, async () => {
       await this.#keepHistory(engine);
-      const { retiredVersions } = this.#options;
-      if (retiredVersions === 'refuse') await refuseRegistered(engine.view, this.registry.newest);
+      const refuses = this.#options.retiredVersions === 'refuse';
+      if (refuses) await refuseRegistered(engine.view, this.registry.newest);
+      if (refuses) refuseEnding(engine.view.block0, this.registry.newest);
       for (const shape of this.registry.newest) {
         refuseRenames(engine.view, shape);
         refuseOtherCode(engine.view, shape, this.registry.codeOf(shape));
       }
       this.#fieldChangeLog.tellAll(engine.view);
       await sayOldVersions(engine, this.registry);
+      // It was asked for before this instance had said that it uses the version, or not at all while that is listed.
+      if (refuses) refuseEnding(engine.register.current.block0, this.registry.newest);
     });
     this.#host = new EngineHost(engine, {
       environment: this.environment,

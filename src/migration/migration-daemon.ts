@@ -266,9 +266,28 @@ export class MigrationDaemon {
     return chunk ?? { table: undefined, rows: 0, built: 0, problems: [], phase: 'beside' };
   }
 
+  /**
+   * Says in Block 0 that the old version goes, if nobody is listed there who uses it. Whoever starts later and would use it reads
+   * that, and is refused.
+   */
+  async #announceEnd({ table, birth }: StoredMigration): Promise<void> {
+    const { engine } = this.#options;
+    await engine.register.update((present) => {
+      const migration = present.migrations.find((other) => other.table === table && other.birth === birth);
+      const { phase, target } = migration ?? {};
+      if (migration === undefined || phase !== 'switched' || target?.retire !== 'unused') return undefined;
+      if (usersOfOld(present, migration).length > 0) return undefined;
+      const ending: StoredMigration = { ...migration, target: { ...target, keepOld: true, retire: 'asked' } };
+      const migrations = present.migrations.map((other) => (other === migration ? ending : other));
+      return { ...changeableOf(present), migrations };
+    }, engine.stopping);
+    engine.follower.advance(engine.register.current, []);
+  }
+
   /** Commits that the old version is given up: commits of it alone that come later are refused. */
   async #giveUp(migration: StoredMigration): Promise<void> {
     const { engine } = this.#options;
+    if (migration.target?.retire === 'unused') await this.#announceEnd(migration);
     await engine.append({
       signal: engine.stopping,
       sizeBytes: 256,
@@ -279,6 +298,7 @@ export class MigrationDaemon {
           present === undefined ||
           !isSame ||
           this.#shapes(view, present) === undefined ||
+          present.target?.retire !== 'asked' ||
           !this.#mayRetire(present) ||
           (await isRetiring(view, present))
         ) {

@@ -4,6 +4,7 @@
  */
 import { ByteWriter } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
+import type { Block0 } from '../format/block0.ts';
 import { commitBlockName } from '../format/commit.ts';
 import type { TableChange } from '../format/commit.ts';
 import { NodeEntries } from '../format/node-entries.ts';
@@ -92,6 +93,22 @@ export async function refuseRetired(view: View, written: TableShape): Promise<vo
     `Table '${name}' has gone from version ${version} to version ${successor}, and version ${version} is retired. ` +
       `Nothing was written: deploy the version of the application that registers version ${successor} of the table.`,
   );
+}
+
+/** Refuses to open what would begin to use a version whose end somebody has asked for. Throws `InvalidSchemaError`. */
+export function refuseEnding({ migrations }: Block0, registered: Iterable<TableShape>): void {
+  for (const { name, version } of registered) {
+    const ending = migrations.find(({ table, from, target }) => {
+      return table === name && from === version && target?.retire === 'asked';
+    });
+    if (ending?.phase !== 'switched') continue;
+    throw new InvalidSchemaError(
+      name,
+      `The end of version ${version} of table '${name}' was asked for, and it is the newest that is registered here: the table goes ` +
+        `to version ${ending.to}. Deploy the version of the application that registers version ${ending.to} of the table. To use the ` +
+        "other tables without it, set option retiredVersions to 'allow'.",
+    );
+  }
 }
 
 /** Refuses to open what has registered a version that is given up as its newest. Throws `InvalidSchemaError`. */

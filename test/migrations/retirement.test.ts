@@ -227,6 +227,39 @@ describe('start() with a version that is retired', () => {
     expect(refused).toMatchObject({ code: 'INVALID_OPTION', option: 'retiredVersions' });
   });
 
+  it('rejects once the end of its version was asked for, and leaves no word of itself', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet);
+    const two = await switched(fleet);
+    await fleet.run(one.db.stop());
+    // Nobody carries it out.
+    two.environment.freeze();
+    await fleet.replaceBlock0(({ migrations }) => ({
+      migrations: migrations.map((each) => ({ ...each, target: { rowsPerSecond: 1, keepOld: true, retire: 'asked' } })),
+    }));
+    const error = await fleet.failure(fleet.open(1, [users1]));
+    expect(error).toMatchObject({ code: 'INVALID_SCHEMA', table: 'users' });
+    expect(error.message).toMatch(/^The end of version 1 of table 'users' was asked for/);
+    expect((await fleet.block0()).migrations[0]?.users.filter(({ version }) => version === 1)).toEqual([]);
+    const late = await fleet.open(3, [users1], { retiredVersions: 'allow' });
+    await fleet.run(late.db.stop());
+  });
+
+  it('rejects before the version is given up, where that is done by itself', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet);
+    const two = await switched(fleet, false);
+    await fleet.run(one.db.stop());
+    let isAsked = false;
+    for (let i = 0; i < 60_000 && !isAsked; i++) {
+      await fleet.advance(1);
+      isAsked = (await fleet.block0()).migrations[0]?.target?.retire === 'asked';
+    }
+    expect(isAsked).toBe(true);
+    two.environment.freeze();
+    expect(await fleet.failure(fleet.open(1, [users1]))).toMatchObject({ code: 'INVALID_SCHEMA' });
+  });
+
   it('rejects also once it is given up, and not yet gone', async () => {
     const fleet = new Fleet();
     const one = await open(fleet, lazy);

@@ -300,6 +300,29 @@ export const migrationMutants: readonly Mutant[] = [
     tests: ['test/migrations/phases.test.ts', 'test/migrations/retirement.test.ts'],
   },
   {
+    name: 'migration: a version goes by itself without a word to those who begin to use it',
+    edits: [
+      {
+        file: daemon,
+        find: "    if (migration.target?.retire === 'unused') await this.#announceEnd(migration);\n",
+        replace: '',
+      },
+      { file: daemon, find: "          present.target?.retire !== 'asked' ||\n", replace: '' },
+    ],
+    tests: ['test/migrations/retirement.test.ts'],
+  },
+  {
+    name: 'migration: an instance begins to use a version whose end was asked for',
+    edits: [
+      {
+        file: 'src/table/retired-versions.ts',
+        find: "    if (ending?.phase !== 'switched') continue;",
+        replace: "    if (ending?.phase !== 'blocked') continue;",
+      },
+    ],
+    tests: ['test/migrations/retirement.test.ts'],
+  },
+  {
     name: 'migration: who uses a version is known of nodes, not of instances',
     edits: [
       {

@@ -30,7 +30,7 @@ import { SnapshotHolder } from './snapshot-holder.ts';
 import { blobFieldsOf, schemas } from './tables.ts';
 import type { Row } from './tables.ts';
 import { VersionUser } from './version-user.ts';
-import { tableName } from './versions.ts';
+import { people, tableName } from './versions.ts';
 import { WatchedDriver } from './watched-driver.ts';
 import type { World } from './world.ts';
 
@@ -64,6 +64,7 @@ export class SimNode {
   readonly #world: World;
   readonly #random: SeededRandom;
   readonly #chaos: SeededRandom;
+  readonly #retiredVersions: 'refuse' | 'allow';
   readonly #snapshots: SnapshotHolder;
   /** Undefined: there is no table in several versions. */
   readonly #versions: VersionUser | undefined;
@@ -102,11 +103,12 @@ export class SimNode {
     this.#reader = new Reader(world.judge, world.ledger, name);
     this.faulty = new FaultyDriver(store, { seed: `${seed} faults`, faults: config.faults, environment: root });
     const hooks = { name, trace, beforeSend: () => this.#mishap(), afterSend: () => this.#mishap() };
+    this.#retiredVersions = new SeededRandom(`${seed} retired`).pick(['refuse', 'allow'] as const);
     const options = {
       ...storageOptions(config.encrypted, new SeededRandom(`${seed} storage`)),
       polling,
       mergePolicy,
-      retiredVersions: new SeededRandom(`${seed} retired`).pick(['refuse', 'allow'] as const),
+      retiredVersions: this.#retiredVersions,
       ...(history === undefined ? {} : { history }),
       ...(nodes === undefined ? {} : { nodes: asksForNodes ? () => this.#nodesFor(nodes) : nodes }),
       dbPrefix: prefix,
@@ -219,11 +221,18 @@ export class SimNode {
       this.#reader.promised(trimmed ? applied : tail);
       this.#freshFromMs = trimmed ? calledMs + 2 * config.intervalMs : 0;
       this.#started = true;
-      if (this.#versions !== undefined && !this.isDead && !this.isReplica)
+      if (this.#versions !== undefined && !this.isDead && !this.isReplica && !this.#knowsOfEnd())
         ledger.versions?.started(this.name, this.#versions.version, block0);
       trace.add(this.name, 'started');
       return;
     }
+  }
+
+  /** Whether it was told to start although its version may be going, and it is: it can use other tables, and not that one. */
+  #knowsOfEnd(): boolean {
+    const { block0 } = this.#world.ledger;
+    const isEnding = block0?.migrations.some(({ table, target }) => table === people && target?.retire === 'asked');
+    return this.#retiredVersions === 'allow' && isEnding === true;
   }
 
   /** Uses the instance: so many actions. */
