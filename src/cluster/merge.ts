@@ -60,6 +60,8 @@ export type TreeBuild = (block0: Block0, context: TableMergeContext) => Promise<
 export class Merger {
   readonly #options: MergerOptions;
   #running: Promise<boolean> | undefined;
+  /** Whether what is running is no merge. */
+  #isRebuilding = false;
   readonly counters: MergeCounters = { merges: 0, lostMerges: 0, blocksWritten: 0, splits: 0, joins: 0, rootSplits: 0 };
 
   constructor(options: MergerOptions) {
@@ -68,6 +70,8 @@ export class Merger {
 
   /** Merges what the present view has pending. False if another node was faster, or its outcome cannot be told. */
   merge(): Promise<boolean> {
+    // It applies no commit, and what becomes of it concerns nobody but its caller.
+    if (this.#isRebuilding) return this.idle().then(() => this.merge());
     this.#running ??= this.#merge().finally(() => {
       this.#running = undefined;
     });
@@ -86,7 +90,9 @@ export class Merger {
    */
   async rebuild(build: TreeBuild, rests = false): Promise<boolean> {
     while (this.#running !== undefined) await this.idle();
+    this.#isRebuilding = true;
     const rebuilding = this.#write([], build, rests).finally(() => {
+      this.#isRebuilding = false;
       this.#running = undefined;
     });
     this.#running = rebuilding;
