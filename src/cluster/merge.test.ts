@@ -28,7 +28,7 @@ it('a merge waits for trees that are made anew, and takes neither their result n
       if (outcome === 'fails') throw new Error('what was to be made');
       return [];
     });
-    const made = rebuilding.catch((error: Error) => error.message);
+    const made = rebuilding.catch((error: unknown) => (error as Error).message);
     expect(await environment.run(merger.merge())).toBe(true);
     expect(await made).toBe(outcome === 'fails' ? 'what was to be made' : true);
     expect(register.current.block0.appliedSeq).toBe(round + 1);
