@@ -110,6 +110,7 @@ export const snapshotMutants: readonly Mutant[] = [
     edits: [
       { file: heldSnapshot, find: `else this.#end('expired');`, replace: 'else this.#schedule(timeToLiveMs / 3);' },
     ],
+    tests: ['test/snapshots/expiry.test.ts'],
   },
   {
     name: 'merge: the pins of Block 0 as it was read first',
