@@ -138,6 +138,7 @@ export const migrationMutants: readonly Mutant[] = [
         replace: '    if (deleted.length >= 0) return new BesideRows(rows, base, after);',
       },
     ],
+    tests: ['test/migrations/side-by-side.test.ts', 'test/migrations/later-wins.test.ts'],
   },
   {
     name: `migration: the base gets the truth's root while rows are out of line`,
