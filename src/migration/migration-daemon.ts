@@ -17,7 +17,7 @@ import { isOtherCode } from '../table/migration-code.ts';
 import { isRetiring, retirementOf } from '../table/retired-versions.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import { View } from '../table/view.ts';
-import { isSameTree } from '../tree/tree.ts';
+import { isInStep, withEndAsked } from './version-steps.ts';
 import { ChunkWork } from './chunk-work.ts';
 import type { Step } from './chunk-work.ts';
 import { nextChunk } from './chunk.ts';
@@ -150,8 +150,7 @@ export class MigrationDaemon {
   }
 
   #isInStep({ table }: StoredMigration): boolean {
-    const { view } = this.#options.engine;
-    return isSameTree(view.table(table)?.tree, view.beside(table)?.base.tree);
+    return isInStep(this.#options.engine.view, table);
   }
 
   #mayRetire(migration: StoredMigration): boolean {
@@ -187,7 +186,7 @@ export class MigrationDaemon {
   #isDone(view: View, { table, phase }: StoredMigration): boolean {
     if (phase !== 'switched' || !this.#asked.has(table) || this.#options.registry.shape(table) !== undefined)
       return false;
-    return view.changesOf(table).length === 0 && isSameTree(view.table(table)?.tree, view.beside(table)?.base.tree);
+    return view.changesOf(table).length === 0 && isInStep(view, table);
   }
 
   #translation(view: View, migration: StoredMigration): RowTranslation | undefined {
@@ -277,8 +276,7 @@ export class MigrationDaemon {
       const { phase, target } = migration ?? {};
       if (migration === undefined || phase !== 'switched' || target?.retire !== 'unused') return undefined;
       if (usersOfOld(present, migration).length > 0) return undefined;
-      const ending: StoredMigration = { ...migration, target: { ...target, keepOld: true, retire: 'asked' } };
-      const migrations = present.migrations.map((other) => (other === migration ? ending : other));
+      const migrations = present.migrations.map((other) => (other === migration ? withEndAsked(other) : other));
       return { ...changeableOf(present), migrations };
     }, engine.stopping);
     engine.follower.advance(engine.register.current, []);

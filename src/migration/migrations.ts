@@ -24,13 +24,12 @@ import { refuseOtherCode } from '../table/migration-code.ts';
 import { isRetiring } from '../table/retired-versions.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { View } from '../table/view.ts';
-import { isSameTree } from '../tree/tree.ts';
 import type { FieldChangeLog } from './field-change-log.ts';
 import type { MigrationDaemon } from './migration-daemon.ts';
 import { describeUsers, statusOf, usersOfOld } from './migration-status.ts';
 import type { MigrationStatus, OldVersionUser } from './migration-status.ts';
 import { versionConflict } from './row-translation.ts';
-import { askedFor, cancelled } from './version-steps.ts';
+import { askedFor, cancelled, isInStep, withEndAsked } from './version-steps.ts';
 
 /** Options of `db.setTargetSchemaVersion()`. */
 export interface TargetOptions {
@@ -332,15 +331,10 @@ export class Migrations {
       const migration = present.migrations.find((other) => other.table === table && other.birth === birth);
       if (migration === undefined) return undefined;
       if (migration.phase !== 'switched') throw unfinished(table, migration.phase);
-      const { target } = migration;
-      if (target?.retire === 'asked') return undefined;
+      if (migration.target?.retire === 'asked') return undefined;
       const users = usersOfOld(present, migration);
       if (users.length > 0 && !force) throw stillUsed(migration, users);
-      const asked = {
-        ...migration,
-        target: { rowsPerSecond: 50_000, ...target, keepOld: true, retire: 'asked' },
-      } as const;
-      const migrations = present.migrations.map((other) => (other === migration ? asked : other));
+      const migrations = present.migrations.map((other) => (other === migration ? withEndAsked(other) : other));
       return { ...changeableOf(present), migrations };
     }, signal);
     engine.follower.advance(engine.register.current, []);
@@ -399,10 +393,6 @@ function stuck({ table, from, to }: StoredMigration, problems: readonly Migratio
     `Version ${from} of table '${table}' goes once all rows are in line with version ${to}, and some cannot be: ${rows} Put ` +
       'them right, and the rest follows by itself.',
   );
-}
-
-function isInStep(view: View, table: string): boolean {
-  return isSameTree(view.table(table)?.tree, view.beside(table)?.base.tree);
 }
 
 function outOfLine({ table, from, to }: StoredMigration): MigrationActiveError {
