@@ -266,13 +266,11 @@ export class Collector {
   }
 
   async #readKept(name: string): Promise<Block0> {
-    const { driver, prefix } = this.#options;
-    const options = this.#signal === undefined ? {} : { signal: this.#signal };
-    const found = await driver.get(`${prefix}/${name}`, options);
-    if (found.status !== 'found') {
+    const kept = await this.#reader.readKept(name, this.#signal && { signal: this.#signal });
+    if (kept === undefined) {
       throw new CorruptionError(name, 'The root of a state that must be kept is missing, so nothing was deleted');
     }
-    return this.#reader.decode(found.bytes, options);
+    return kept;
   }
 
   async #readPinned({ snapshots }: Block0): Promise<Block0[]> {

@@ -2,8 +2,8 @@
 import { CorruptionError } from '../base/errors.ts';
 import type { Block0 } from '../format/block0.ts';
 import { historyName, rootName } from '../format/keys.ts';
-import { Block0Reader } from '../root/block0-reader.ts';
-import type { RequestOptions, StorageDriver } from '../storage/driver.ts';
+import type { Block0Reader } from '../root/block0-reader.ts';
+import type { RequestOptions } from '../storage/driver.ts';
 
 /** A state that is kept, and the object that holds its Block 0. */
 export interface KeptState {
@@ -30,17 +30,17 @@ export function historyStates({ history, generation: present }: Block0): KeptSta
 
 /** Reads a kept state. Throws `CorruptionError` if it is missing or damaged. */
 export async function readKeptState(
-  driver: StorageDriver,
-  prefix: string,
+  reader: Block0Reader,
   { name }: KeptState,
   options: RequestOptions,
 ): Promise<Block0> {
-  const found = await driver.get(`${prefix}/${name}`, options);
-  if (found.status !== 'found') throw new CorruptionError(name, 'The root of a state that is kept is missing');
+  let kept: Block0 | undefined;
   try {
-    return await new Block0Reader(driver, prefix).decode(found.bytes, options);
+    kept = await reader.readKept(name, options);
   } catch (cause) {
     if (!(cause instanceof CorruptionError)) throw cause;
     throw new CorruptionError(name, 'The root of a state that is kept is damaged', { cause });
   }
+  if (kept === undefined) throw new CorruptionError(name, 'The root of a state that is kept is missing');
+  return kept;
 }

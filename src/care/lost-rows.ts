@@ -10,6 +10,7 @@ import { BlockReader } from '../tree/block-source.ts';
 import type { Finding, UnreadableNode } from '../tree/check.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { keyText } from './findings.ts';
+import { Block0Reader } from '../root/block0-reader.ts';
 import { historyStates, pinnedStates, readKeptState } from './kept-states.ts';
 import type { KeptState } from './kept-states.ts';
 import type { LostRows } from './verify.ts';
@@ -68,7 +69,7 @@ async function countRows(
   { lower: from, upper: to }: UnreadableNode,
 ): Promise<number | undefined> {
   try {
-    const block0 = await readKeptState(driver, prefix, state, signal === undefined ? {} : { signal });
+    const block0 = await readKeptState(new Block0Reader(driver, prefix), state, signal === undefined ? {} : { signal });
     const context = new ViewContext(new BlockReader(driver, prefix, new BlockCache(cacheBytes)));
     const table = View.ofBlock0(context, block0).table(shape.name);
     if (table === undefined) return 0;

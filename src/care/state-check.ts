@@ -6,6 +6,7 @@ import type { View } from '../table/view.ts';
 import type { BlobCheck } from './blob-check.ts';
 import type { CheckRun } from './check-run.ts';
 import type { Subject } from './findings.ts';
+import { Block0Reader } from '../root/block0-reader.ts';
 import { readKeptState } from './kept-states.ts';
 import type { KeptState } from './kept-states.ts';
 
@@ -27,12 +28,13 @@ export class StateCheck {
   /** Checks states; `onView` is called for each that could be opened. */
   async check(states: readonly KeptState[], onView: (state: KeptState, block0: Block0) => void): Promise<void> {
     const { signal, options } = this.#run;
+    const reader = new Block0Reader(options.driver, options.prefix);
+    // Most of them name the same catalogue.
+    reader.note(this.#present.block0);
     for (let from = 0; from < states.length; from += readsAtOnce) {
       const some = states.slice(from, from + readsAtOnce);
       const reads = await Promise.allSettled(
-        some.map((state) =>
-          readKeptState(options.driver, options.prefix, state, signal === undefined ? {} : { signal }),
-        ),
+        some.map((state) => readKeptState(reader, state, signal === undefined ? {} : { signal })),
       );
       for (const [i, read] of reads.entries()) {
         const state = some[i] as KeptState;

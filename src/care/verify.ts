@@ -227,7 +227,6 @@ class Verification {
     const { findings, options, signal } = this.#run;
     const { catalogue } = this.#block0;
     if (catalogue === undefined) return undefined;
-    this.#run.reachCatalogue(this.#block0);
     try {
       await readCatalogue(options.driver, options.prefix, catalogue.ref, signal && { signal });
       return undefined;

@@ -83,10 +83,8 @@ export class History {
     return found;
   }
 
-  async #readKept(generation: number, signal: AbortSignal | undefined): Promise<Block0 | undefined> {
-    const { driver, prefix } = this.#options;
-    const found = await driver.get(`${prefix}/${historyName(generation)}`, signal && { signal });
-    return found.status === 'found' ? this.#reader.decode(found.bytes, signal && { signal }) : undefined;
+  #readKept(generation: number, signal: AbortSignal | undefined): Promise<Block0 | undefined> {
+    return this.#reader.readKept(historyName(generation), signal && { signal });
   }
 
   /** Generations that are kept, ascending. */

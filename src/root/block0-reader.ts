@@ -59,6 +59,12 @@ export class Block0Reader {
     }
   }
 
+  /** Reads a Block 0 that is kept under another name; undefined if there is none. Throws as {@link decode} does. */
+  async readKept(name: string, options: RequestOptions = {}): Promise<Block0 | undefined> {
+    const found = await this.#driver.get(`${this.#prefix}/${name}`, options);
+    return found.status === 'found' ? this.decode(found.bytes, options) : undefined;
+  }
+
   /** Block 0 of the bytes of an object that holds one. Throws `CorruptionError`, also if its catalogue is missing, and `UnknownFormatError`. */
   async decode(bytes: Uint8Array, options: RequestOptions = {}): Promise<Block0> {
     const part = parseBlock0(bytes);
