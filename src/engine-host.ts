@@ -11,7 +11,7 @@ import type { Deadline, SignalPool } from './base/deadline.ts';
 import type { Environment } from './base/env.ts';
 import { DeadlineExceededError, InvalidOptionError, NotStartedError, ReadOnlyError } from './base/errors.ts';
 import { newAbortController } from './base/signals.ts';
-import { untilAborted } from './base/until-aborted.ts';
+import { namingAborts, untilAborted } from './base/until-aborted.ts';
 import type { Logger } from './base/logger.ts';
 import type { Batch, BatchHost, FlushOptions } from './batch/batch.ts';
 import { BlobUploads } from './batch/blob-uploads.ts';
@@ -242,7 +242,7 @@ export class EngineHost implements BatchHost, QueryHost {
       signal: options.signal,
       ending: this.#ending.signal,
     });
-    await uploads.upload(engine.view.tail);
+    await namingAborts(what, options.signal, () => uploads.upload(engine.view.tail));
     const commit = ({ signal }: Deadline): Promise<void> =>
       engine.append({
         signal,

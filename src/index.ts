@@ -1,5 +1,6 @@
 /** The package `store-db`: exports only. */
 import { realEnvironment } from './base/env.ts';
+import { namingAborts } from './base/until-aborted.ts';
 import { inspect, rewriteBackupsAt } from './care/backup-keys.ts';
 import type { BackupsReport, InspectBackupsOptions, RewriteBackupsOptions } from './care/backup-keys.ts';
 import { checkCopy, checkInspectBackups, checkPlace, checkPrune, checkRewriteBackups } from './care/copy-options.ts';
@@ -28,7 +29,8 @@ export function StoreDb(options: StoreDbOptions): Database {
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   checkPlace('from', options.from);
   checkPlace('to', options.to);
-  return restoreFrom(realEnvironment, checkCopy(options));
+  const checked = checkCopy(options);
+  return namingAborts('restoreBackup()', checked.signal, () => restoreFrom(realEnvironment, checked));
 }
 
 /**
@@ -38,7 +40,8 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
  * with `ContentionError` if this process stood still for hours.
  */
 export async function pruneBackups(options: PruneOptions): Promise<PruneReport> {
-  return prune(realEnvironment, checkPrune(options));
+  const checked = checkPrune(options);
+  return namingAborts('pruneBackups()', checked.signal, () => prune(realEnvironment, checked));
 }
 
 /**
@@ -47,7 +50,8 @@ export async function pruneBackups(options: PruneOptions): Promise<PruneReport> 
  * backup that it is of.
  */
 export async function inspectBackups(options: InspectBackupsOptions): Promise<BackupsReport> {
-  return inspect(realEnvironment, checkInspectBackups(options));
+  const checked = checkInspectBackups(options);
+  return namingAborts('inspectBackups()', checked.signal, () => inspect(realEnvironment, checked));
 }
 
 /**
@@ -57,7 +61,8 @@ export async function inspectBackups(options: InspectBackupsOptions): Promise<Ba
  * stays as it is, and is told in the report. Rejects with `InvalidOptionError` and `StorageError`; the next call goes on.
  */
 export async function rewriteBackups(options: RewriteBackupsOptions): Promise<RewriteReport> {
-  return rewriteBackupsAt(realEnvironment, checkRewriteBackups(options));
+  const checked = checkRewriteBackups(options);
+  return namingAborts('rewriteBackups()', checked.signal, () => rewriteBackupsAt(realEnvironment, checked));
 }
 
 export default StoreDb;

@@ -6,10 +6,8 @@
  * upload that is or may be condemned is made again under a new reference, since a deletion of the old one may be on its
  * way. So is one that failed, since it may yet reach the store: nothing ever comes to be under a name a second time.
  */
-import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { BatchStateError, StorageError } from '../base/errors.ts';
-import { abortedError } from '../base/until-aborted.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { StreamLimits } from '../blob/live-stream.ts';
 import { Patience } from '../storage/patience.ts';
@@ -64,11 +62,11 @@ export class BlobUploads {
         return;
       } catch (error) {
         if (!(error instanceof StorageError)) throw error;
-        if (this.#signal?.aborted === true) throw abortedError('batch.flush()', error);
+        if (this.#signal?.aborted === true) throw error;
         if (blob.value.isSpent) throw error;
         const isAway = patience.isLeft(error, firstSentMs);
         if (attempt >= maxAttempts && !isAway) throw error;
-        if (isAway) await sleep(this.#environment, patience.pauseMs(firstPauseMs, attempt), this.#signal);
+        if (isAway && !(await patience.pause(firstPauseMs, attempt, this.#signal))) throw error;
         this.#operations.renameBlob(blob);
       }
     }

@@ -2,6 +2,7 @@
 import { Readable } from 'node:stream';
 import { BlobNotFoundError, InvalidOptionError } from '../base/errors.ts';
 import { withOwnSignal } from '../base/signals.ts';
+import { namedAbort, namingAborts, untilAborted } from '../base/until-aborted.ts';
 import { describeValue } from '../format/values.ts';
 import type { BlobRecord } from './blob-tables.ts';
 import type { BlobStore } from './blob-store.ts';
@@ -18,7 +19,7 @@ export type RecordLookup = (reference: string) => Promise<BlobRecord>;
 
 /** Options of calls that read a blob. */
 export interface BlobCallOptions {
-  /** Gives the call up. */
+  /** Gives the call up: it rejects with `AbortedError`. */
   readonly signal?: AbortSignal;
 }
 
@@ -64,9 +65,12 @@ export class BlobReference {
    */
   async getBuffer(start?: number, end?: number, options: BlobCallOptions = {}): Promise<Buffer> {
     const { signal } = withOwnSignal('getBuffer()', options);
-    const { record, from, to } = await this.#range(start, end);
+    const read = async (): Promise<Buffer> => {
+      const { record, from, to } = await this.#range(start, end);
+      return this.#store().read(this.reference, record, from, to, signal);
+    };
     try {
-      return await this.#store().read(this.reference, record, from, to, signal);
+      return await namingAborts('getBuffer()', signal, () => untilAborted(read(), signal));
     } catch (error) {
       throw error instanceof BlobNotFoundError ? this.#whenGone(error) : error;
     }
@@ -84,14 +88,15 @@ export class BlobReference {
 
   async *#pieces(start?: number, end?: number, options: BlobCallOptions = {}): AsyncGenerator<Buffer, void, undefined> {
     const { signal } = withOwnSignal('stream()', options);
-    const { record, from, to } = await this.#range(start, end);
     try {
+      const { record, from, to } = await untilAborted(this.#range(start, end), signal);
       for await (const piece of this.#store().stream(this.reference, record, from, to, signal)) {
         // Copies: drivers may answer with the very bytes that they hold.
         for (let at = 0; at < piece.length; at += copyBytes) yield Buffer.from(piece.subarray(at, at + copyBytes));
       }
     } catch (error) {
-      throw error instanceof BlobNotFoundError ? this.#whenGone(error) : error;
+      if (error instanceof BlobNotFoundError) throw this.#whenGone(error);
+      throw signal === undefined ? error : namedAbort('stream()', signal, error);
     }
   }
 

@@ -9,11 +9,12 @@ import type { Environment } from '../base/env.ts';
 import { ContentionError, CorruptionError, InvalidOptionError } from '../base/errors.ts';
 import { newId } from '../base/ids.ts';
 import { withOwnSignal } from '../base/signals.ts';
+import { namingAborts, untilAborted } from '../base/until-aborted.ts';
 import { encodeBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
 import { backupFolder, backupName, block0Name, parseBackupName, parseMadeName, rootId } from '../format/keys.ts';
 import { Block0Reader } from '../root/block0-reader.ts';
-import type { StorageDriver } from '../storage/driver.ts';
+import type { RequestOptions, StorageDriver } from '../storage/driver.ts';
 import { isSameStore } from '../storage/capsule-driver.ts';
 import { isStoredAs } from '../storage/object-form.ts';
 import { listAll } from '../storage/list-all.ts';
@@ -68,8 +69,12 @@ export interface BackupSource {
 
 /** The backups of a place, the oldest first. */
 export async function listBackups(place: StorePlace, signal?: AbortSignal): Promise<BackupInfo[]> {
-  const { driver, prefix } = place;
-  const options = withOwnSignal('listBackups()', signal === undefined ? {} : { signal });
+  const what = 'listBackups()';
+  const options = withOwnSignal(what, signal === undefined ? {} : { signal });
+  return namingAborts(what, signal, () => untilAborted(findBackups(place, options), signal));
+}
+
+async function findBackups({ driver, prefix }: StorePlace, options: RequestOptions): Promise<BackupInfo[]> {
   const manifests = new Map<string, { readonly generation: number; readonly putMs: number }>();
   const made = new Map<string, number>();
   for await (const { key, lastModifiedMs } of listAll(driver, `${prefix}/${backupFolder}`, options)) {

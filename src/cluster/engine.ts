@@ -6,7 +6,7 @@ import { withinDeadline } from '../base/deadline.ts';
 import type { Deadline, SignalPool } from '../base/deadline.ts';
 import { sleep } from '../base/env.ts';
 import { anySignal, newAbortController } from '../base/signals.ts';
-import { abortedError, untilAborted } from '../base/until-aborted.ts';
+import { namingAborts, untilAborted } from '../base/until-aborted.ts';
 import {
   ContentionError,
   CorruptionError,
@@ -201,12 +201,7 @@ export class Engine implements TurnHost {
     signal: AbortSignal | undefined,
     call: (signal: AbortSignal | undefined) => Promise<T>,
   ): Promise<T> {
-    try {
-      return await untilAborted(call(signal), signal);
-    } catch (error) {
-      if (signal?.aborted !== true) throw error;
-      throw abortedError(what, signal.reason);
-    }
+    return namingAborts(what, signal, () => untilAborted(call(signal), signal));
   }
 
   /** Aborted with a call's own signal, and when the engine is closed. */

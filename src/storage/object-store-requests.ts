@@ -3,7 +3,6 @@
  * what the caller says may be repeated.
  */
 import { Deadline } from '../base/deadline.ts';
-import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { StorageError } from '../base/errors.ts';
 import { openClient } from './object-store-client.ts';
@@ -113,7 +112,7 @@ export class ObjectStoreRequests {
         const isFinal = attempts === 1 || signal?.aborted === true || !(error instanceof StorageError);
         if (isFinal || error.reason === 'forbidden') throw error;
         if (tried >= attempts && !this.#patience.isLeft(error, firstSentMs)) throw error;
-        await this.#pause(tried, signal);
+        if (!(await this.#pause(tried, signal))) throw error;
       }
     }
   }
@@ -121,12 +120,11 @@ export class ObjectStoreRequests {
   /** Whether a request that failed is to be made again, which was made first at a time of the monotonic clock. Pauses then. */
   async isWorthAnother(error: unknown, firstSentMs: number, tried: number, signal?: AbortSignal): Promise<boolean> {
     if (signal?.aborted === true || !this.#patience.isLeft(error, firstSentMs)) return false;
-    await this.#pause(tried, signal);
-    return true;
+    return this.#pause(tried, signal);
   }
 
-  #pause(tried: number, signal: AbortSignal | undefined): Promise<void> {
-    return sleep(this.#environment, this.#patience.pauseMs(firstPauseMs, tried), signal);
+  #pause(tried: number, signal: AbortSignal | undefined): Promise<boolean> {
+    return this.#patience.pause(firstPauseMs, tried, signal);
   }
 
   async #sendOnce<T>(
@@ -147,7 +145,7 @@ export class ObjectStoreRequests {
           // Both were refused without being looked at: for the date, or since another write of the key was under way.
           const mayRepeat = (tried === 1 && isSkewCorrected(error)) || (tried < conflictAttempts && isConflict(error));
           if (!mayRepeat) throw toStorageError(request, error);
-          await this.#pause(tried, deadline.signal);
+          if (!(await this.#pause(tried, deadline.signal))) throw gaveUp(request, deadline.signal.reason as Error);
         }
       }
     } finally {

@@ -3,6 +3,7 @@
  * store that has never answered is none that will be back, and neither is one that was not back in time: then a request fails
  * after its first few attempts, until one succeeds.
  */
+import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { StorageError } from '../base/errors.ts';
 
@@ -38,8 +39,13 @@ export class Patience {
     return false;
   }
 
-  /** The pause before a further attempt, in milliseconds: it doubles up to a second, and is jittered. */
-  pauseMs(firstPauseMs: number, attempt: number): number {
-    return Math.min(mostPauseMs, firstPauseMs * 2 ** (attempt - 1)) * (0.5 + this.#environment.random());
+  /**
+   * Pauses before a further attempt: the time doubles up to a second, and is jittered. Resolves with whether there is to be one:
+   * not once the signal is aborted, whose reason may be anything and is no error of a request.
+   */
+  async pause(firstPauseMs: number, attempt: number, signal: AbortSignal | undefined): Promise<boolean> {
+    const pauseMs = Math.min(mostPauseMs, firstPauseMs * 2 ** (attempt - 1)) * (0.5 + this.#environment.random());
+    await sleep(this.#environment, pauseMs, signal).catch(() => undefined);
+    return signal?.aborted !== true;
   }
 }

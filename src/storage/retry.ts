@@ -6,10 +6,10 @@
  */
 import { setMaxListeners } from 'node:events';
 import { isBytes } from '../base/brands.ts';
-import { sleep } from '../base/env.ts';
-import type { Environment } from '../base/env.ts';
+import type { Environment, Timer } from '../base/env.ts';
 import { Deadline, SignalPool } from '../base/deadline.ts';
 import { StorageError } from '../base/errors.ts';
+import { newAbortController, ownSignal } from '../base/signals.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import { Patience } from './patience.ts';
 import type {
@@ -47,6 +47,8 @@ export interface RetryOptions {
 
 /** A body may take a millisecond more for every so many bytes: 0.5 MB a second. */
 const slowBytesPerMs = 500;
+/** How long a driver may take to end an upload that is given up, in milliseconds. */
+const clearingUpMs = 5000;
 
 export class RetryingDriver implements StorageDriver {
   readonly name: string;
@@ -103,11 +105,34 @@ export class RetryingDriver implements StorageDriver {
 
   async #put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     // A stream takes as long as its source does; a large body, as long as a slow line needs.
-    if (!isBytes(body)) return this.#driver.put(key, body, options);
+    if (!isBytes(body)) return this.#putStream(key, body, options);
     const timeoutMs = this.#requestTimeoutMs + body.length / slowBytesPerMs;
     const send = (signal: AbortSignal): Promise<PutResult> => this.#driver.put(key, body, { ...options, signal });
     const hadNoEffect = ({ outcome }: StorageError): boolean => outcome === 'none';
     return this.#untilDone(() => this.#once(`put ${key}`, options, send, timeoutMs), options, hadNoEffect, 1);
+  }
+
+  /** A driver that is told to give up may remove what it has sent, and is not waited for if that takes long. */
+  async #putStream(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+    const put = this.#driver.put(key, body, options);
+    if (options.signal === undefined) return put;
+    const signal = ownSignal(options.signal);
+    const late = newAbortController();
+    let timer: Timer | undefined;
+    const onAbort = (): void => {
+      timer = this.#environment.setTimer(() => late.abort(signal.reason), clearingUpMs);
+    };
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      return await untilAborted(put, late.signal);
+    } catch (error) {
+      if (!late.signal.aborted || error !== late.signal.reason) throw error;
+      throw new StorageError(key, 'unknown', `Uploading ${key} did not end when it was given up.`, { cause: error });
+    } finally {
+      timer?.cancel();
+      signal.removeEventListener('abort', onAbort);
+    }
   }
 
   delete(keys: readonly string[], options: RequestOptions = {}): Promise<DeleteResult> {
@@ -169,7 +194,7 @@ export class RetryingDriver implements StorageDriver {
       } catch (error) {
         if (!(error instanceof StorageError) || !mayRepeat(error) || signal?.aborted === true) throw error;
         if (attempt >= attempts && !this.#patience.isLeft(error, firstSentMs)) throw error;
-        await sleep(this.#environment, this.#patience.pauseMs(this.#pauseMs, attempt), signal);
+        if (!(await this.#patience.pause(this.#pauseMs, attempt, signal))) throw error;
       }
     }
   }

@@ -1,5 +1,7 @@
 /** Every call that takes a `signal` says so at once where it is given something else, and takes signals of any class. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
   inspectBackups,
   InvalidOptionError,
@@ -11,7 +13,8 @@ import {
   Types,
 } from '../../src/index.ts';
 import type { Database, Snapshot } from '../../src/index.ts';
-import { MemoryDriver, ObservedDriver } from '../../src/storage/index.ts';
+import { MemoryDriver, ObservedDriver, StorageError } from '../../src/storage/index.ts';
+import type { StorageDriver } from '../../src/storage/index.ts';
 
 const schema = {
   name: 't',
@@ -20,13 +23,38 @@ const schema = {
   fields: { id: { typeId: Types.uint32 }, n: { typeId: Types.uint32 }, blob: { typeId: Types.blob } },
 };
 
-const driver = new ObservedDriver(new MemoryDriver());
+/** How the store behaves: it is gone, or does not answer, and then makes something of the signal of a request or nothing. */
+let mood: 'well' | 'away' | 'stuck' | 'deaf' = 'well';
+
+function moody(inner: MemoryDriver): StorageDriver {
+  const request = async (method: (...given: unknown[]) => unknown, given: unknown[]): Promise<unknown> => {
+    if (mood === 'well') return method(...given);
+    if (mood === 'away') throw new StorageError('key', 'none', 'The store is away.', { reason: 'unavailable' });
+    const { signal } = (given.at(-1) ?? {}) as { signal?: AbortSignal };
+    return new Promise((_, reject) => {
+      if (mood === 'stuck') signal?.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+    });
+  };
+  return new Proxy(inner, {
+    get(target, name): unknown {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      const method = value.bind(target) as (...given: unknown[]) => unknown;
+      return ['get', 'put', 'delete', 'list', 'copy'].includes(String(name))
+        ? (...given: unknown[]) => request(method, given)
+        : method;
+    },
+  });
+}
+
+const driver = new ObservedDriver(moody(new MemoryDriver()));
 const place = { driver, prefix: 'backups' };
 const elsewhere = { driver, prefix: 'elsewhere' };
 const encryption = { keys: { k: Uint8Array.from({ length: 32 }, (_, i) => i) }, current: 'k' };
 let db: Database;
 let snapshot: Snapshot;
 let reference: string;
+let backup: string;
 
 beforeAll(async () => {
   const given = { encryption, history: '1h', logLevel: 'silent', writeForwardInterval: 86_400_000 } as const;
@@ -38,6 +66,7 @@ beforeAll(async () => {
   await batch.flush();
   reference = (await db.get('t', 1))?.['blob'] as string;
   snapshot = await db.snapshot();
+  backup = (await db.backup(place)).id;
 });
 
 afterAll(async () => {
@@ -49,9 +78,9 @@ interface Given {
   readonly signal: AbortSignal;
 }
 
-async function flushed(options: Given): Promise<void> {
+async function flushed(options: Given, content?: Parameters<Database['Blob']>[0]): Promise<void> {
   const batch = db.batch();
-  await batch.insert('t', { id: 9, n: 9 });
+  await batch.upsert('t', { id: 9, n: 9, blob: content === undefined ? null : db.Blob(content) });
   try {
     await batch.flush(options);
   } finally {
@@ -82,7 +111,9 @@ const calls: Readonly<Record<string, (options: Given) => unknown>> = {
   backup: (options) => db.backup(place, options),
   rewrite: (options) => db.rewrite({ ...options, dryRun: true }),
   doctor: (options) => db.doctor(options),
-  flush: flushed,
+  flush: (options) => flushed(options),
+  'flush of a blob': (options) => flushed(options, 'content'),
+  'flush of a stream': (options) => flushed(options, Readable.from([Buffer.from('con'), Buffer.from('tent')])),
   execute: (options) => db.query('t').execute(options),
   first: (options) => db.query('t').first(options),
   count: (options) => db.query('t').count(options),
@@ -98,7 +129,7 @@ const calls: Readonly<Record<string, (options: Given) => unknown>> = {
   inspectBackups: (options) => inspectBackups({ from: place, encryption, ...options }),
   rewriteBackups: (options) => rewriteBackups({ from: place, encryption, dryRun: true, ...options }),
   pruneBackups: (options) => pruneBackups({ from: place, keepLast: 1, encryption, ...options }),
-  restoreBackup: (options) => restoreBackup({ from: place, to: elsewhere, backup: 'none', encryption, ...options }),
+  restoreBackup: (options) => restoreBackup({ from: place, to: elsewhere, backup, encryption, ...options }),
 };
 
 const wrong: readonly (readonly [what: string, signal: unknown])[] = [
@@ -125,6 +156,28 @@ describe.each(Object.keys(calls))('the signal of %s', (name) => {
     expect(error).toMatchObject({ code: 'INVALID_OPTION', option: 'signal' });
     expect((error as Error).message).toContain('it must be an AbortSignal');
     expect(driver.snapshot()).toEqual(before);
+  });
+});
+
+describe.each(['away', 'stuck', 'deaf'] as const)('where the store is %s, and the signal is aborted,', (how) => {
+  afterEach(() => {
+    mood = 'well';
+  });
+
+  it.each(Object.keys(calls))('%s says that it was given up', async (name) => {
+    const controller = new AbortController();
+    mood = how;
+    const call = (async () => calls[name]?.({ signal: controller.signal }))();
+    // What is in memory needs no store, and a call may fail before it is given up.
+    const told = (code: string): string => (controller.signal.aborted ? code : 'ended before');
+    const outcome = call.then(
+      () => 'done',
+      (error: unknown) => told((error as { code?: string }).code ?? String(error)),
+    );
+    await sleep(60);
+    controller.abort(new Error('enough'));
+    // Nobody knows of a commit that had been sent.
+    expect(['done', 'ended before', 'ABORTED', 'COMMIT_OUTCOME_UNKNOWN']).toContain(await outcome);
   });
 });
 
