@@ -1,13 +1,18 @@
 /**
  * Checks that programs which bundlers make one file of work, with everything that they need in it: on a bucket of the test
- * server, and with a stream and a link. Where a bundle cannot load the S3 client, every call must say so.
+ * server, and with a stream and a link. Where a bundle cannot load the S3 client, every call must say so. The same in a server
+ * that Next.js has made, which brings what it needs in a folder of its own.
  *
  *   check-bundlers.ts <folder in which the package is installed>
  */
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { startS3Server } from '../test/s3-server/server.ts';
 
@@ -16,9 +21,9 @@ const [consumer] = process.argv.slice(2);
 if (consumer === undefined) throw new Error('Name the folder in which the package is installed.');
 
 const versions = ['esbuild@0.28.2', 'webpack@5.112.2', 'rolldown@1.2.19', 'vite@8.3.8'];
+const nextVersions = ['next@16.4.6', 'react@19.3.1', 'react-dom@19.3.1'];
 
-/** What the bundled program does; it has to end by itself. */
-const program = `
+const usage = `
 import { StoreDb } from 'store-db';
 import { ObjectStoreDriver } from 'store-db/lib/storage';
 import { Readable } from 'node:stream';
@@ -39,7 +44,11 @@ async function use(driver) {
   await db.stop();
   return row.name + ' ' + (await answer.text());
 }
+`;
 
+/** What the bundled program does; it has to end by itself. */
+const program = `
+${usage}
 /** Nothing of it may read as an object or a database that is missing. */
 async function failures(driver) {
   const replica = StoreDb({ dbPrefix: 'bundled', nodeId: 1, role: 'replica', driver, logLevel: 'silent' });
@@ -149,8 +158,88 @@ async function checkBundle(name: string, folder: string, variables: Readonly<Rec
   }
 }
 
-const npmArguments = ['install', '--no-save', '--no-audit', '--no-fund', '--ignore-scripts', ...versions];
-await execute('npm', npmArguments, { cwd: consumer, shell: process.platform === 'win32', timeout: 300_000 });
+/** An application with one route, which uses a database on the bucket. */
+const nextApplication: Readonly<Record<string, string>> = {
+  'package.json': '{ "private": true }',
+  // One folder up are the packages.
+  'next.config.mjs': `
+import { dirname } from 'node:path';
+const root = dirname(import.meta.dirname);
+export default { output: 'standalone', outputFileTracingRoot: root, turbopack: { root } };`,
+  'app/layout.js': 'export default function Layout({ children }) { return <html><body>{children}</body></html>; }',
+  'app/cities/route.js': `
+${usage}
+export const dynamic = 'force-dynamic';
+export async function GET() {
+  const driver = new ObjectStoreDriver({ bucket: 'bundles', endpoint: process.env.ENDPOINT });
+  try {
+    return new Response(await use(driver));
+  } finally {
+    await driver.close();
+  }
+}`,
+};
+
+async function freePort(): Promise<number> {
+  const listener = createServer().listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const { port } = listener.address() as AddressInfo;
+  listener.close();
+  await once(listener, 'close');
+  return port;
+}
+
+/** What the server in a folder answers under a path, once it listens. */
+async function askServer(folder: string, path: string, variables: NodeJS.ProcessEnv): Promise<string> {
+  const port = await freePort();
+  const environment = { ...process.env, ...variables, PORT: String(port), HOSTNAME: '127.0.0.1' };
+  const server = spawn(process.execPath, ['server.js'], { cwd: folder, env: environment });
+  const exited = once(server, 'exit');
+  let output = '';
+  for (const stream of [server.stdout, server.stderr])
+    stream.on('data', (bytes: Buffer) => (output += bytes.toString()));
+  try {
+    for (const until = Date.now() + 60_000; ; await setTimeout(100)) {
+      const answer = await fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(60_000) }).catch(
+        () => {},
+      );
+      if (answer?.ok) return await answer.text();
+      if (answer !== undefined || server.exitCode !== null || Date.now() > until) {
+        throw new Error(`The server of Next answered ${answer?.status ?? 'nothing'}: ${output}`);
+      }
+    }
+  } finally {
+    server.kill();
+    await exited;
+  }
+}
+
+async function checkNext(folder: string, variables: Readonly<Record<string, string>>): Promise<void> {
+  await install(folder, nextVersions);
+  for (const [name, text] of Object.entries(nextApplication)) {
+    await mkdir(dirname(join(folder, 'next-app', name)), { recursive: true });
+    await writeFile(join(folder, 'next-app', name), text);
+  }
+  const next = join(folder, 'node_modules', 'next', 'dist', 'bin', 'next');
+  const environment = { ...process.env, NEXT_TELEMETRY_DISABLED: '1' };
+  await execute(process.execPath, [next, 'build', 'next-app'], { cwd: folder, env: environment, timeout: 240_000 });
+  const elsewhere = await mkdtemp(join(tmpdir(), 'store-db-next-'));
+  try {
+    await cp(join(folder, 'next-app', '.next', 'standalone'), elsewhere, { recursive: true });
+    const answer = await askServer(join(elsewhere, 'next-app'), '/cities', variables);
+    if (answer !== 'Turku end') throw new Error(`The server of Next answered ${answer}`);
+    console.log('next works');
+  } finally {
+    await rm(elsewhere, { recursive: true });
+  }
+}
+
+async function install(folder: string, packages: readonly string[]): Promise<void> {
+  const npmArguments = ['install', '--no-save', '--no-audit', '--no-fund', '--ignore-scripts', ...packages];
+  await execute('npm', npmArguments, { cwd: folder, shell: process.platform === 'win32', timeout: 300_000 });
+}
+
+await install(consumer, versions);
 await mkdir(join(consumer, 'bundled'), { recursive: true });
 await writeFile(join(consumer, 'main.mjs'), program);
 const server = await startS3Server({ buckets: ['bundles'] });
@@ -162,10 +251,12 @@ try {
     AWS_SECRET_ACCESS_KEY: secretAccessKey,
     AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true',
   };
+  const checks = new Map(Object.keys(builders).map((name) => [name, () => checkBundle(name, consumer, variables)]));
+  checks.set('next', () => checkNext(consumer, variables));
   const failed: string[] = [];
-  for (const name of Object.keys(builders)) {
+  for (const [name, check] of checks) {
     try {
-      await checkBundle(name, consumer, variables);
+      await check();
     } catch (error) {
       const { message, stderr = '' } = error as Error & { stderr?: string };
       failed.push(`${name}: ${message}\n${stderr}`);
