@@ -22,6 +22,7 @@ import { readField } from '../format/row-decode.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import { describeValue, maxKeyBytes, normalizeValue, ValueProblem } from '../format/values.ts';
+import { firstBreach } from '../table/field-rules.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import { RowArena } from '../format/row-arena.ts';
 
@@ -135,13 +136,27 @@ export class TableOperations {
     if (kind !== Operation.update) {
       for (const { field, stored, constant } of defaults) {
         if (documentValue(document, field) !== undefined) continue;
-        const value = 'generated' in stored ? timeOrderedUuid(this.#environment) : constant;
+        const value = 'generated' in stored ? this.#generated(stored.generated) : constant;
         writeField(writer, base, heapWriter, field, value);
         if (field === primaryKey) key = value;
       }
     }
     this.#writeKey(key);
+    this.#checkRules(kind, base);
     return base;
+  }
+
+  #generated(what: 'uuidv7' | 'now'): unknown {
+    return what === 'now' ? new Date(this.#environment.now()) : timeOrderedUuid(this.#environment);
+  }
+
+  /** An update says nothing of the fields that it does not name. */
+  #checkRules(kind: Operation, base: number): void {
+    const { rules } = this.shape;
+    if (rules === undefined) return;
+    const isGiven = (field: LayoutField): boolean => kind !== Operation.update || this.names(this.count, field);
+    const found = firstBreach(rules, this.arena, base, isGiven);
+    if (found !== undefined) throw new FieldProblem(found.field, found.value, found.problem);
   }
 
   #writeKey(value: unknown): void {

@@ -5,9 +5,10 @@ import type { FieldDefinition, SchemaDefinition } from '../table/schema.ts';
 import { UsageError } from './exit-code.ts';
 import { typeIdOf } from './row-values.ts';
 
-/** `name varchar` */
-export function describeField(name: string, { typeId }: FieldDefinition): string {
-  return `${name} ${typeName(typeId)}`;
+/** `name varchar`, and what is asked of its values. */
+export function describeField(name: string, { typeId, required, oneOf }: FieldDefinition): string {
+  const rules = `${required === true ? ' required' : ''}${oneOf === undefined ? '' : ` (${oneOf.join(' | ')})`}`;
+  return `${name} ${typeName(typeId)}${rules}`;
 }
 
 export function describeIndexes({ indexes = [] }: SchemaDefinition): string {

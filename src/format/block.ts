@@ -17,7 +17,7 @@ import { encodeUtf8 } from '../base/bytes.ts';
 import { checksum } from '../base/checksum.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
 import { refuseCapsule } from './capsule.ts';
-import { blockFormatVersion, renamesVersion } from './version.ts';
+import { blockFormatVersion, newestVersion } from './version.ts';
 
 export const envelopeBytes = 16;
 
@@ -62,7 +62,7 @@ export function openBlock(name: string, block: Uint8Array): BlockKind {
     throw new CorruptionError(name, 'This is not a StoreDb block');
   }
   // Only commits are ever of a later version; for all else it is as unknown as any.
-  const newest = block[4] === BlockKind.commit ? renamesVersion : blockFormatVersion;
+  const newest = block[4] === BlockKind.commit ? newestVersion : blockFormatVersion;
   const version = block[3] as number;
   if (version < blockFormatVersion || version > newest) {
     refuseCapsule(name, block);

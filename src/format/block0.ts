@@ -18,7 +18,14 @@ import { isCount } from './stored-root.ts';
 import { everyOf, isInlined, isTable } from './stored-table.ts';
 import type { InlinedRoot, StoredTable } from './stored-table.ts';
 import { schemaFormat } from './stored-schema.ts';
-import { block0FormatVersion, catalogueVersion, functionIndexVersion, renamesVersion } from './version.ts';
+import {
+  block0FormatVersion,
+  catalogueVersion,
+  fieldRulesVersion,
+  functionIndexVersion,
+  newestVersion,
+  renamesVersion,
+} from './version.ts';
 
 export interface AppliedCommit {
   readonly seq: number;
@@ -91,6 +98,7 @@ const formats: ReadonlySet<unknown> = new Set([
   functionIndexVersion,
   catalogueVersion,
   renamesVersion,
+  fieldRulesVersion,
 ]);
 
 /** The version that says no more than what is in it: whoever reads that can read it. */
@@ -215,7 +223,7 @@ export function parseBlock0(bytes: Uint8Array): Block0Part {
   if (!formats.has(format)) {
     throw new UnknownFormatError(
       block0Name,
-      `Block 0 has format ${String(format)}, and this version of store-db reads ${renamesVersion}: upgrade it`,
+      `Block 0 has format ${String(format)}, and this version of store-db reads ${newestVersion}: upgrade it`,
     );
   }
   if (catalogue !== undefined && !isCatalogueRef(catalogue)) throw incomplete();

@@ -2,7 +2,7 @@
 import { compareStrings } from '../base/order.ts';
 import { isIntegerOf, isKeyType, isTypeId, isVariable, maxTimestampMs, Types } from './types.ts';
 import type { TypeId } from './types.ts';
-import { blockFormatVersion, functionIndexVersion, renamesVersion } from './version.ts';
+import { blockFormatVersion, fieldRulesVersion, functionIndexVersion, renamesVersion } from './version.ts';
 
 /** Limits of a schema: rows, and their entries in indexes, take no more work than they are long. */
 export const maxFields = 1000;
@@ -10,14 +10,18 @@ export const maxIndexes = 1000;
 /** Fields of one index: so many long values still fit in a key. */
 export const maxIndexFields = 16;
 
-/** What a field is when an insert leaves it out: a constant, or an id made at the insert. */
-export type StoredDefault = { readonly constant: unknown } | { readonly generated: 'uuidv7' };
+/** What a field is when an insert leaves it out: a constant, or an id or the time, made at the insert. */
+export type StoredDefault = { readonly constant: unknown } | { readonly generated: 'uuidv7' | 'now' };
 
 export interface StoredField {
   readonly name: string;
   readonly typeId: TypeId;
   readonly maxLength?: number;
   readonly default?: StoredDefault;
+  /** Whether null is refused. Absent: it is not. */
+  readonly required?: true;
+  /** The only values that it takes, besides null: 64-bit integers as decimal strings. Absent: all of its type. */
+  readonly oneOf?: readonly (string | number)[];
 }
 
 export interface StoredIndex {
@@ -65,8 +69,14 @@ export interface StoredSchema {
  */
 export type MigrationCode = boolean | string;
 
+function hasRules({ required, oneOf, default: fallback }: StoredField): boolean {
+  if (required !== undefined || oneOf !== undefined) return true;
+  return fallback !== undefined && 'generated' in fallback && fallback.generated === 'now';
+}
+
 /** The version of Block 0 and of commits from which on a schema is understood. */
-export function schemaFormat({ functionIndexes, renames }: StoredSchema): number {
+export function schemaFormat({ fields, functionIndexes, renames }: StoredSchema): number {
+  if (fields.some(hasRules)) return fieldRulesVersion;
   if (renames !== undefined) return renamesVersion;
   return functionIndexes === undefined ? blockFormatVersion : functionIndexVersion;
 }
@@ -76,7 +86,12 @@ export function canonicalSchema(schema: StoredSchema): string {
   const byName = (a: { name: string }, b: { name: string }): number => compareStrings(a.name, b.name);
   const fields = schema.fields.toSorted(byName).map((field) => {
     const length = isVariable(field.typeId) ? (field.maxLength ?? null) : null;
-    return [field.name, field.typeId, length, field.default ?? null];
+    const { name, typeId, required, oneOf } = field;
+    const fallback = field.default ?? null;
+    if (required === undefined && oneOf === undefined) return [name, typeId, length, fallback];
+    // Sorted as texts: the order of the values says nothing.
+    const values = oneOf?.map(String).toSorted(compareStrings) ?? null;
+    return [name, typeId, length, fallback, required ?? false, values];
   });
   const indexes = schema.indexes
     .toSorted(byName)
@@ -106,13 +121,21 @@ function isNames(value: unknown): value is string[] {
 
 function isStoredField(value: unknown): value is StoredField {
   if (!isObject(value) || typeof value['name'] !== 'string' || !isTypeId(value['typeId'])) return false;
-  const { maxLength, default: fallback } = value;
+  const { maxLength, default: fallback, required, oneOf } = value;
+  if (required !== undefined && required !== true) return false;
+  if (oneOf !== undefined && !isValues(value['typeId'], oneOf)) return false;
   if (maxLength !== undefined && !(Number.isInteger(maxLength) && (maxLength as number) > 0)) return false;
   if (fallback === undefined) return true;
   if (!isObject(fallback)) return false;
   return 'constant' in fallback
     ? isConstant(value['typeId'], fallback['constant'])
-    : fallback['generated'] === 'uuidv7';
+    : fallback['generated'] === 'uuidv7' || (fallback['generated'] === 'now' && value['typeId'] === Types.timestamp);
+}
+
+/** Whether a list is one of constants of a type. */
+function isValues(typeId: TypeId, list: unknown): boolean {
+  if (!Array.isArray(list) || list.length === 0) return false;
+  return list.every((value) => typeof value !== 'boolean' && isConstant(typeId, value));
 }
 
 /** Whether a default's constant is what JSON holds for a value of the type. */

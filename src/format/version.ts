@@ -23,3 +23,12 @@ export const catalogueVersion = 3;
  * before there were any would take it for a new field, and the old one for one that is dropped.
  */
 export const renamesVersion = 4;
+
+/**
+ * Version of a Block 0 and of commits in which a field of a table has rules, or a default that is the time of the insert. What was
+ * made before there were any would write rows that the rules refuse.
+ */
+export const fieldRulesVersion = 5;
+
+/** The newest version of Block 0 and of commits that is known here. */
+export const newestVersion: number = fieldRulesVersion;

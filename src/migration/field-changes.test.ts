@@ -84,8 +84,31 @@ describe('fieldChanges()', () => {
     }
   });
 
+  it('tells that what is made at an insert is in no row that is there', () => {
+    const made = { name: 'made', typeId: Types.timestamp, default: { generated: 'now' } };
+    expect(fieldChanges([id], [id, made]).lines).toEqual([
+      'Field made (timestamp) is new: it is null in every row that is there.',
+    ]);
+  });
+
+  it('names fields that take fewer values than they did', () => {
+    const required = { ...name, required: true };
+    const stops =
+      'Field name is required, and has no constant default: a row without a value for it stops the migration.';
+    expect(fieldChanges([id, name], [id, required])).toEqual({ lines: [stops], loses: true });
+    expect(fieldChanges([id], [id, required]).lines.at(-1)).toBe(stops);
+    expect(fieldChanges([id, required], [id, required]).lines).toEqual([]);
+    expect(fieldChanges([id, name], [id, { ...required, default: { constant: '' } }]).loses).toBe(false);
+    const some = 'Field name takes only some values: a row with another one stops the migration.';
+    const of = (...oneOf: string[]): VersionField => ({ ...name, oneOf });
+    expect(fieldChanges([id, name], [id, of('a')]).lines).toEqual([some]);
+    expect(fieldChanges([id, of('a', 'b')], [id, of('a')])).toEqual({ lines: [some], loses: true });
+    expect(fieldChanges([id, of('a')], [id, of('b', 'a')])).toEqual({ lines: [], loses: false });
+    expect(fieldChanges([id, of('a')], [id, name])).toEqual({ lines: [], loses: false });
+  });
+
   it('tells new fields with a default, which lose nothing', () => {
-    expect(fieldChanges([id], [id, { ...name, default: '' }])).toEqual({
+    expect(fieldChanges([id], [id, { ...name, default: { constant: '' } }])).toEqual({
       lines: ['Field name (varchar) is new: it is its default in every row that is there.'],
       loses: false,
     });

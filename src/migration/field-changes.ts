@@ -9,6 +9,8 @@ export interface VersionField {
   readonly name: string;
   readonly typeId: TypeId;
   readonly default?: unknown;
+  readonly required?: boolean;
+  readonly oneOf?: readonly unknown[];
 }
 
 /** What of a version is compared. */
@@ -30,6 +32,23 @@ function isWidened(from: TypeId, to: TypeId): boolean {
   return before !== undefined && after !== undefined && before.min >= after.min && before.max <= after.max;
 }
 
+function isConstant(fallback: unknown): boolean {
+  return typeof fallback === 'object' && fallback !== null && 'constant' in fallback;
+}
+
+/** Lines of a field that takes fewer values than it did. */
+function narrowed({ name, required, oneOf, ...field }: VersionField, old: VersionField | undefined): string[] {
+  const isNewlyRequired = required === true && old?.required !== true && !isConstant(field.default);
+  const listed = old?.oneOf;
+  const hasFewer = old !== undefined && oneOf !== undefined && !listed?.every((value) => oneOf.includes(value));
+  return [
+    ...(isNewlyRequired
+      ? [`Field ${name} is required, and has no constant default: a row without a value for it stops the migration.`]
+      : []),
+    ...(hasFewer ? [`Field ${name} takes only some values: a row with another one stops the migration.`] : []),
+  ];
+}
+
 /** Compares the fields of two versions: by their names, and those that they had. */
 export function fieldChanges(from: ComparedVersion, to: ComparedVersion): FieldChanges {
   const before = new Map(from.fields.map((field) => [field.name, field]));
@@ -42,6 +61,7 @@ export function fieldChanges(from: ComparedVersion, to: ComparedVersion): FieldC
     return old === undefined ? [] : [{ ...field, old }];
   });
   const changed = carried.filter(({ typeId, old }) => old.typeId !== typeId && !isWidened(old.typeId, typeId));
+  const rules = to.fields.flatMap((field) => narrowed(field, before.get(sources.get(field.name) ?? '')));
   const mayBeRenamed = (typeId: TypeId): boolean => added.some((field) => field.typeId === typeId);
   const lines = [
     ...dropped.map(
@@ -54,12 +74,13 @@ export function fieldChanges(from: ComparedVersion, to: ComparedVersion): FieldC
       return `Field ${name} goes from ${types}: a value that does not fit stops the migration.`;
     }),
     ...added.map(({ name, typeId, ...field }) => {
-      const value = field.default === undefined ? 'null' : 'its default';
+      const value = isConstant(field.default) ? 'its default' : 'null';
       return `Field ${name} (${typeName(typeId)}) is new: it is ${value} in every row that is there.`;
     }),
     ...carried
       .filter(({ name, old }) => old.name !== name)
       .map(({ name, old }) => `Field ${name} is field ${old.name} under another name: its values stay.`),
+    ...rules,
   ];
-  return { lines, loses: dropped.length > 0 || changed.length > 0 };
+  return { lines, loses: dropped.length > 0 || changed.length > 0 || rules.length > 0 };
 }

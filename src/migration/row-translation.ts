@@ -13,6 +13,8 @@ import { FieldProblem } from '../format/row-encode.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { typeName } from '../format/types.ts';
 import { describeValue, maxKeyBytes, ValueProblem } from '../format/values.ts';
+import { breach } from '../table/field-rules.ts';
+import type { FieldRule } from '../table/field-rules.ts';
 import type { MigrateFunction, PlainRow } from '../table/migrate-function.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
@@ -53,15 +55,18 @@ interface CarriedField {
   readonly source: LayoutField | undefined;
   /** What a new one is given, undefined for null. */
   readonly constant: unknown;
+  /** What its values must be, besides of its type. */
+  readonly rule: FieldRule | undefined;
 }
 
 /** `sources`: the field of `from` that a field of `to` takes its values from. */
 function carriedFields(from: TableShape, to: TableShape, sources: ReadonlyMap<string, string>): CarriedField[] {
   const constants = new Map(to.defaults.map(({ field, constant }) => [field, constant]));
+  const rules = new Map(to.rules?.map((rule) => [rule.field, rule]));
   return to.layout.declared.map((field) => {
     const source = from.layout.field(sources.get(field.name) ?? '');
     const isRenamed = source !== undefined && source.name !== field.name;
-    return { field, isRenamed, source, constant: constants.get(field) };
+    return { field, isRenamed, source, constant: constants.get(field), rule: rules.get(field) };
   });
 }
 
@@ -203,7 +208,7 @@ export class RowTranslation {
     const { layout } = this.to;
     const { source, base } = hit;
     try {
-      if (this.#migrate !== undefined) return rows.add(layout, this.forward(hit));
+      if (this.#migrate !== undefined || this.to.rules !== undefined) return rows.add(layout, this.forward(hit));
       const at = rows.begin(layout);
       for (const carried of this.#forward) {
         const { field, source: old, constant } = carried;
@@ -241,7 +246,8 @@ export class RowTranslation {
     const migrate = this.#migrate;
     const given = migrate && this.#called(migrate, withNewNames(row, this.#forward), key, this.from, this.to);
     const made: PlainRow = {};
-    for (const { field, source, isRenamed, constant } of this.#forward) {
+    for (const carried of this.#forward) {
+      const { field, source, isRenamed, constant } = carried;
       let value: unknown;
       const isGiven = given !== undefined && (!isRenamed || ownValue(given, field.name) !== undefined);
       if (isGiven) value = this.#givenField(given, field, constant, key);
@@ -250,9 +256,22 @@ export class RowTranslation {
         const old = ownValue(row, source.name) ?? null;
         value = old === null ? null : this.#converted(field, source, old, () => key);
       }
-      setOwn(made, field.name, value);
+      setOwn(made, field.name, this.#ruled(carried, value, isGiven, key));
     }
     return made;
+  }
+
+  /** A value that keeps to the rule of its field. One that nothing gives is the default. Throws {@link RowNotMigrated}. */
+  #ruled({ field, rule, constant }: CarriedField, value: unknown, isGiven: boolean, key: unknown): unknown {
+    if (rule === undefined) return value;
+    if (value === null && rule.isRequired && constant !== undefined && !isGiven)
+      return canonicalValue(field.typeId, constant);
+    const problem = breach(rule, value);
+    if (problem === undefined) return value;
+    const { version } = this.to;
+    const how = `give it one by a constant \`default\` of version ${version}, or in its \`migrate\``;
+    const fix = value === null ? how : `make another one of it in \`migrate\` of version ${version}`;
+    throw new RowNotMigrated(this.to.name, key, `Field '${field.name}': ${problem}; ${fix}.`);
   }
 
   #givenField(given: PlainRow, field: LayoutField, constant: unknown, key: unknown): unknown {
@@ -330,9 +349,25 @@ export class RowTranslation {
       if (field === this.from.primaryKey) value = key1;
       else if (own !== undefined) value = own === null ? null : this.#checked(field, own, key2, this.from);
       else value = this.#carriedBack(carried, row2, row1, before);
-      setOwn(row, field.name, value);
+      setOwn(row, field.name, this.#ruledBack(carried, value, key2));
     }
     return row;
+  }
+
+  /** As for values that the older version's type cannot hold: null, and the default where it must have one. */
+  #ruledBack({ field, rule, constant }: CarriedField, value: unknown, key: unknown): unknown {
+    if (rule === undefined || breach(rule, value) === undefined) return value;
+    if (!rule.isRequired) return null;
+    if (constant !== undefined) return canonicalValue(field.typeId, constant);
+    const { name, version } = this.from;
+    throw new EncodeError(
+      name,
+      field.name,
+      value,
+      `Version ${version} of table '${name}' is still in force, and requires field '${field.name}', which the row with the ` +
+        `primary key ${describeValue(key)} has no fitting value for: register version ${version} with a \`migrate\` that makes ` +
+        `one, or end that version with db.finishMigration('${name}').`,
+    );
   }
 
   #carriedBack(

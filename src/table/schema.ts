@@ -15,6 +15,7 @@ import type {
 import { isKeyType, isTypeId, typeName, Types } from '../format/types.ts';
 import type { JsonValue, TypeId } from '../format/types.ts';
 import { describeValue, normalizeValue } from '../format/values.ts';
+import { readRules } from './field-rules.ts';
 import type { MigrateFunction } from './migrate-function.ts';
 
 /** One field of a table. */
@@ -25,9 +26,20 @@ export interface FieldDefinition {
   readonly maxLength?: number;
   /**
    * What an insert stores where it leaves the field out: a constant of the field's type, or
-   * `'uuidv7'` on a uuid or varchar field for a new time-ordered id. Default: null.
+   * `'uuidv7'` on a uuid or varchar field for a new time-ordered id, or `'now'` on a timestamp field for the time of the
+   * call, by the clock of the process. Default: null.
    */
   readonly default?: unknown;
+  /**
+   * Whether every row has a value in this field: an insert, update or upsert that would leave it null is refused with
+   * `EncodeError`. The primary key is required anyway. Default: false.
+   */
+  readonly required?: boolean;
+  /**
+   * The only values that the field takes, besides null where it is not required: 1 to 1,000 of an integer, varchar or uuid
+   * field. Any other is refused with `EncodeError`. Default: all of the type.
+   */
+  readonly oneOf?: readonly (string | number | bigint)[];
 }
 
 /** An index on one field or several. */
@@ -113,11 +125,28 @@ type TypesById = {
   17: number;
 };
 
-/** The type of a row as it is read, from its schema definition: every field but the primary key may be null. */
+/** What a field is read as: where its definition lists the values that there are, one of these. */
+type ValueOf<D extends FieldDefinition> = D extends { readonly oneOf: readonly (infer V)[] }
+  ? [V & TypesById[D['typeId']]] extends [never]
+    ? TypesById[D['typeId']]
+    : V & TypesById[D['typeId']]
+  : TypesById[D['typeId']];
+
+/** What a field takes: 64-bit integers that are listed are typed as they are listed. */
+type InputOf<D extends FieldDefinition> = D extends { readonly oneOf: readonly (infer V)[] }
+  ? V & InputsById[D['typeId']]
+  : InputsById[D['typeId']];
+
+/** What may stand in a field besides values of its type. */
+type Nothing<S extends SchemaDefinition, F extends string, None> = F extends S['primaryKey']
+  ? never
+  : S['fields'][F] extends { readonly required: true }
+    ? never
+    : None;
+
+/** The type of a row as it is read, from its schema definition: fields may be null, but for the primary key and required ones. */
 export type RowOf<S extends SchemaDefinition> = {
-  -readonly [F in keyof S['fields'] & string]: F extends S['primaryKey']
-    ? TypesById[S['fields'][F]['typeId']]
-    : TypesById[S['fields'][F]['typeId']] | null;
+  -readonly [F in keyof S['fields'] & string]: ValueOf<S['fields'][F]> | Nothing<S, F, null>;
 };
 
 /** What a field of each type takes, where that is more than what it is read as. */
@@ -133,9 +162,7 @@ type InputsById = Omit<TypesById, 4 | 8 | 11 | 16> & {
  * integers too, and blob fields what `db.Blob()` returns.
  */
 export type DocumentOf<S extends SchemaDefinition> = {
-  -readonly [F in keyof S['fields'] & string]?: F extends S['primaryKey']
-    ? InputsById[S['fields'][F]['typeId']]
-    : InputsById[S['fields'][F]['typeId']] | null | undefined;
+  -readonly [F in keyof S['fields'] & string]?: InputOf<S['fields'][F]> | Nothing<S, F, null | undefined>;
 };
 
 /** Lets only fields of a definition be renamed. */
@@ -165,6 +192,7 @@ function readDefault(table: string, name: string, field: FieldDefinition): Store
   const { default: value, typeId } = field;
   if (value === undefined) return undefined;
   if (value === 'uuidv7' && (typeId === Types.uuid || typeId === Types.varchar)) return { generated: 'uuidv7' };
+  if (value === 'now' && typeId === Types.timestamp) return { generated: 'now' };
   try {
     const normal = typeId === Types.blob ? undefined : normalizeValue(typeId, value);
     if (normal === undefined) throw new Error('a blob field takes no default');
@@ -215,12 +243,13 @@ function readField(table: string, name: string, field: unknown): StoredField {
     throw new InvalidSchemaError(table, message);
   }
   const stored = readDefault(table, name, field as FieldDefinition);
-  return {
+  const read: StoredField = {
     name,
     typeId,
     ...(maxLength === undefined ? {} : { maxLength }),
     ...(stored === undefined ? {} : { default: stored }),
   };
+  return { ...read, ...readRules(table, read, field) };
 }
 
 function checkKeyField(table: string, fields: readonly StoredField[], name: unknown, what: string): string {

@@ -1,6 +1,6 @@
 /** The definition of a table as it is stored: for tools that have no definitions of their own. */
 import { compareStrings } from '../base/order.ts';
-import { isVariable } from '../format/types.ts';
+import { bigintBounds, isVariable } from '../format/types.ts';
 import type { StoredField, StoredFunctionIndex, StoredIndex, StoredRename } from '../format/stored-schema.ts';
 import type { FieldDefinition, FunctionIndexDefinition, IndexDefinition, SchemaDefinition } from './schema.ts';
 import { constantDefault } from './schema.ts';
@@ -9,11 +9,14 @@ import type { TableShape } from './table-shape.ts';
 import type { View } from './view.ts';
 
 function fieldOf(field: StoredField): FieldDefinition {
-  const { typeId, maxLength, default: fallback } = field;
+  const { typeId, maxLength, default: fallback, required, oneOf } = field;
+  const is64Bit = bigintBounds(typeId) !== undefined;
   return {
     typeId,
     ...(maxLength !== undefined && isVariable(typeId) && { maxLength }),
     ...(fallback !== undefined && { default: 'generated' in fallback ? fallback.generated : constantDefault(field) }),
+    ...(required !== undefined && { required }),
+    ...(oneOf !== undefined && { oneOf: is64Bit ? oneOf.map(BigInt) : oneOf }),
   };
 }
 

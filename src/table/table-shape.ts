@@ -19,6 +19,8 @@ import type { StoredDefault, StoredFunctionIndex, StoredSchema } from '../format
 import { Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import type { OrderedValue } from '../base/order.ts';
+import { rulesOf } from './field-rules.ts';
+import type { FieldRule } from './field-rules.ts';
 import { constantDefault } from './schema.ts';
 
 export interface TableIndex {
@@ -56,6 +58,8 @@ export class TableShape {
   readonly indexes: readonly TableIndex[];
   readonly functionIndexes: readonly StoredFunctionIndex[];
   readonly defaults: readonly FieldDefault[];
+  /** What is asked of values beyond their types; undefined for nothing. */
+  readonly rules: readonly FieldRule[] | undefined;
   /** Fields that hold references to managed blobs. */
   readonly blobFields: readonly LayoutField[];
   /** Leaves of the table's tree. */
@@ -85,6 +89,7 @@ export class TableShape {
       if (stored.default === undefined) return [];
       return [{ field: field(stored.name), stored: stored.default, constant: constantDefault(stored) }];
     });
+    this.rules = rulesOf(schema.fields, field);
     this.blobFields = this.layout.fields.filter(({ typeId }) => typeId === Types.blob);
     this.leafShape = { kind: BlockKind.table, level: 0, layout: this.layout, schemaVersion: schema.version };
     this.changeShape = { ...this.leafShape, keepsMarks: true };

@@ -156,6 +156,8 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   'commit-functions': (bytes) => void decodeCommit(slot, bytes),
   'commit-renames': (bytes) => void decodeCommit(slot, bytes),
   'block0-renames': (bytes) => void decodeBlock0(bytes),
+  'commit-rules': (bytes) => void decodeCommit(slot, bytes),
+  'block0-rules': (bytes) => void decodeBlock0(bytes),
   'block0-catalogue': (bytes) => void decodeBlock0(bytes, findCatalogue),
   catalogue: (bytes) => void decodeCatalogue({ ...writtenCatalogue.catalogue.ref, sizeBytes: bytes.length }, bytes),
   'block0-functions': (bytes) => {
@@ -191,7 +193,7 @@ function sealed(kind: 'table-leaf' | 'index-leaf' | 'inner-node' | 'result-leaf'
 }
 
 function sealedCommit(random: SeededRandom): void {
-  const kind = random.pick(['commit', 'commit-functions', 'commit-renames'] as const);
+  const kind = random.pick(['commit', 'commit-functions', 'commit-renames', 'commit-rules'] as const);
   const { name, bytes } = objects[kind];
   const damaged = random.chance(0.3) ? mutateCommitHeader(name, bytes, random) : mutate(bytes, random);
   resealCommit(name, damaged, random.chance(0.7));
@@ -199,7 +201,13 @@ function sealedCommit(random: SeededRandom): void {
 }
 
 function sealedBlock0(random: SeededRandom): void {
-  const kind = random.pick(['block0', 'block0-functions', 'block0-renames', 'block0-catalogue'] as const);
+  const kind = random.pick([
+    'block0',
+    'block0-functions',
+    'block0-renames',
+    'block0-rules',
+    'block0-catalogue',
+  ] as const);
   const { bytes } = objects[kind];
   const damaged = random.chance(0.6) ? mutateBlock0(bytes, random) : mutate(bytes, random);
   resealBlock0(damaged);

@@ -69,6 +69,8 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   'commit-functions': (bytes) => void decodeCommit(slot, bytes),
   'commit-renames': (bytes) => void decodeCommit(slot, bytes),
   'block0-renames': (bytes) => void decodeBlock0(bytes),
+  'commit-rules': (bytes) => void decodeCommit(slot, bytes),
+  'block0-rules': (bytes) => void decodeBlock0(bytes),
   'block0-catalogue': (bytes) => void decodeBlock0(bytes, findCatalogue),
   catalogue: (bytes) => void decodeCatalogue({ ...writtenCatalogue.catalogue.ref, sizeBytes: bytes.length }, bytes),
   'block0-functions': (bytes) => void decodeBlock0(bytes),

@@ -24,6 +24,7 @@ import {
   blockFormatVersion,
   catalogueVersion,
   functionIndexVersion,
+  fieldRulesVersion,
   renamesVersion,
 } from '../../src/format/version.ts';
 import {
@@ -43,6 +44,8 @@ import {
   renamedSchema,
   results,
   rows,
+  ruled,
+  ruledSchema,
   schema,
   schemaOfFunctions,
   separators,
@@ -53,7 +56,12 @@ import type { ObjectKind, Row } from './samples.ts';
 
 const update = process.env['UPDATE_GOLDEN'];
 
-const laterVersions = { '-functions': functionIndexVersion, catalogue: catalogueVersion, '-renames': renamesVersion };
+const laterVersions = {
+  '-functions': functionIndexVersion,
+  catalogue: catalogueVersion,
+  '-renames': renamesVersion,
+  '-rules': fieldRulesVersion,
+};
 
 /** Block 0 and the blocks have versions of their own; each object's files are named by the one that it is of. */
 function fileOf(kind: ObjectKind): string {
@@ -155,6 +163,16 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   'block0-renames': (bytes) => {
     expect(decodeBlock0(bytes)).toEqual(renamed);
     expect(new TextDecoder().decode(bytes)).toContain(`"format":${renamesVersion},`);
+  },
+  'commit-rules': (bytes) => {
+    // What knows of no rules must not write rows that they refuse.
+    expect(bytes[3]).toBe(fieldRulesVersion);
+    const [change] = decodeCommit(slot, bytes).members[0]?.changes ?? [];
+    expect(change?.schema).toEqual(ruledSchema);
+  },
+  'block0-rules': (bytes) => {
+    expect(decodeBlock0(bytes)).toEqual(ruled);
+    expect(new TextDecoder().decode(bytes)).toContain(`"format":${fieldRulesVersion},`);
   },
   'block0-catalogue': (bytes) => {
     expect(decodeBlock0(bytes, findCatalogue)).toEqual(catalogued);

@@ -17,7 +17,7 @@ import { writeFailure, writeResult } from '../../src/format/result-component.ts'
 import { RowArena } from '../../src/format/row-arena.ts';
 import { appendNullRow, writeField } from '../../src/format/row-encode.ts';
 import { rowDeletedFlag, rowUpdatedFlag, RowLayout } from '../../src/format/row-layout.ts';
-import type { StoredSchema } from '../../src/format/stored-schema.ts';
+import type { StoredField, StoredSchema } from '../../src/format/stored-schema.ts';
 import type { StoredTable } from '../../src/format/stored-table.ts';
 import { Types } from '../../src/format/types.ts';
 
@@ -431,6 +431,40 @@ const commitOfRenamed: Commit = {
   ],
 };
 
+/** The same table after its fields got rules. */
+export const ruledSchema: StoredSchema = {
+  ...schema,
+  version: 6,
+  fields: schema.fields.map((field): StoredField => {
+    if (field.typeId === Types.int64) return { ...field, oneOf: ['-1', '9007199254740993'] };
+    if (field.typeId === Types.timestamp) return { ...field, default: { generated: 'now' }, required: true };
+    return field.typeId === Types.varchar ? { ...field, oneOf: ['draft', 'live'], required: true } : field;
+  }),
+};
+
+export const ruled: Block0 = {
+  ...block0,
+  format: 5,
+  tables:
+    firstTable === undefined || stored === undefined
+      ? []
+      : [{ ...firstTable, versions: [{ ...stored, schema: ruledSchema }] }],
+};
+
+const commitOfRules: Commit = {
+  ...commit,
+  members: [
+    {
+      changes: [
+        {
+          schema: ruledSchema,
+          node: openNode(commitBlockName(schema.name), tableLeaf(commitBlockName(schema.name), true, 6)),
+        },
+      ],
+    },
+  ],
+};
+
 /** Every stored object of the sample, by what it is. */
 export const objects = {
   'table-leaf': { name: leafName, bytes: tableLeaf(leafName, false) },
@@ -444,6 +478,8 @@ export const objects = {
   'block0-functions': { name: 'block0', bytes: encodeBlock0(functional) },
   'commit-renames': { name: commitName(slot), bytes: encodeCommit(slot, commitOfRenamed) },
   'block0-renames': { name: 'block0', bytes: encodeBlock0(renamed) },
+  'commit-rules': { name: commitName(slot), bytes: encodeCommit(slot, commitOfRules) },
+  'block0-rules': { name: 'block0', bytes: encodeBlock0(ruled) },
   'block0-catalogue': { name: 'block0', bytes: encodeBlock0(catalogued) },
   catalogue: { name: writtenCatalogue.name, bytes: writtenCatalogue.bytes },
 } as const;
