@@ -161,6 +161,15 @@ describe('FileDriver', () => {
     }
   });
 
+  it('leaves a folder whose objects are gone', async () => {
+    const driver = new FileDriver(folder);
+    await driver.put('a/b/object', encodeUtf8('text'), { if: 'absent' });
+    await driver.delete(['a/b/object']);
+    expect(await text(driver, 'a/b/object')).toBe('missing');
+    expect(names()).toEqual(['a@']);
+    expect(names('a@/b@')).toEqual([]);
+  });
+
   it('leaves foreign files alone, and refuses damaged ones', async () => {
     const driver = new FileDriver(folder);
     await driver.put('good', encodeUtf8('good'), { if: 'absent' });

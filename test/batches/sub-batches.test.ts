@@ -247,6 +247,20 @@ describe('deleteWhere', () => {
     expect(await ids(db.query(items))).toEqual([1, 2, 3, 4, 9]);
   });
 
+  it('deletes no row that others have committed since', async () => {
+    const driver = newDriver();
+    const db = await openDatabase([items], driver);
+    const other = await openDatabase([items], driver, { nodeId: 1 });
+    await flushed(db, (batch) => void batch.insert(items, { id: 1, age: 8 }));
+    const batch = db.batch();
+    expect(await batch.deleteWhere(db.query(items).where('age', '=', 8))).toBe(1);
+    await flushed(other, (others) => void others.insert(items, { id: 2, age: 8 }));
+    await batch.flush();
+    await other.refresh();
+    expect(await ids(db.query(items))).toEqual([2]);
+    expect(await ids(other.query(items))).toEqual([2]);
+  });
+
   it('takes its place among the mutations also if nobody waits for it', async () => {
     const db = await ten();
     const batch = db.batch();

@@ -2,10 +2,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { keptBackups } from '../../src/care/backup-retention.ts';
+import { claimName } from '../../src/format/keys.ts';
 import { listBackups, pruneBackups, restoreBackup, StoreDb, Types } from '../../src/index.ts';
 import type { Database, PruneReport } from '../../src/index.ts';
 import { MemoryDriver, StorageError } from '../../src/storage/index.ts';
 import type { StorageDriver } from '../../src/storage/index.ts';
+import { Nodes } from '../protocol/nodes.ts';
 
 const notes = {
   name: 'notes',
@@ -195,6 +197,26 @@ describe('pruneBackups()', () => {
     const { id } = (await backup) as { readonly id: string };
     expect(listedBefore).toBe(0);
     expect(await restored(id)).toBe(await contentsOf(db));
+  });
+
+  it('is waited for for ten minutes, and holds up backups for an hour where it was killed', async () => {
+    const nodes = new Nodes();
+    const { environment } = nodes;
+    const node = await nodes.start(1);
+    await nodes.run(nodes.insert(node, 1));
+    const driver = new MemoryDriver({ environment });
+    const killed = await driver.put(`b/${claimName('prune', '0123456789abcdef')}`, new Uint8Array(), { if: 'absent' });
+    expect(killed.status).toBe('written');
+    const startedMs = environment.monotonicMs();
+    for (const minutes of [10, 20, 30]) {
+      expect(await nodes.failure(node.db.backup(place(driver)))).toMatchObject({ code: 'CONTENTION' });
+      const passedMs = environment.monotonicMs() - startedMs;
+      expect(passedMs).toBeGreaterThanOrEqual(minutes * 60_000);
+      expect(passedMs).toBeLessThan(minutes * 60_000 + 45_000);
+    }
+    await environment.advance(startedMs + 3_600_000 - environment.monotonicMs());
+    expect(await nodes.run(node.db.backup(place(driver)))).toMatchObject({ generation: 1 });
+    expect(environment.monotonicMs() - startedMs).toBeLessThan(3_601_000);
   });
 
   it('leaves what a broken backup has copied for the next one', async () => {

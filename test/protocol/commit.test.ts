@@ -125,6 +125,26 @@ describe('a slot that another node won', () => {
     await expectSound(b);
   });
 
+  it('lets the later of two updates of the same field win', async () => {
+    await nodes.run(nodes.insert(a, 1, 'old', 1));
+    await nodes.run(b.db.refresh());
+    a.driver.onPut(
+      /^committed\/2$/,
+      after(async () => {
+        const winner = b.db.batch();
+        void winner.update(people, { id: 1, name: 'first', age: 99 });
+        await winner.flush();
+      }),
+    );
+    const batch = a.db.batch();
+    void batch.update(people, { id: 1, name: 'second' });
+    await nodes.run(batch.flush());
+    await nodes.run(b.db.refresh());
+    for (const node of [a, b]) {
+      expect(await nodes.run(node.db.get(people, 1))).toEqual({ id: 1, name: 'second', age: 99 });
+    }
+  });
+
   it('goes on to the next slot otherwise', async () => {
     a.driver.onPut(
       /^committed\/1$/,

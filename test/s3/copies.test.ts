@@ -51,6 +51,9 @@ describe('a clone in one bucket', () => {
     });
     expect(found.objects).toBeGreaterThan(10);
     expect(count('CopyObject')).toBe(found.objects);
+    // Only what never changes is copied.
+    const copied = server.log.filter(({ operation }) => operation === 'CopyObject').map(({ key }) => key);
+    expect(copied.filter((key) => !/\/(?:blobs|data|indexes)\//.test(key ?? ''))).toEqual([]);
   });
 
   it('is made all the same where the store cannot copy, after one attempt', async () => {

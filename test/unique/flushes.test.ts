@@ -5,6 +5,7 @@ import { Database } from '../../src/database.ts';
 import { Types } from '../../src/format/types.ts';
 import { Instance } from '../../src/instance.ts';
 import { checkOptions } from '../../src/options.ts';
+import type { StoreDbOptions } from '../../src/options.ts';
 import { Nodes } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 
@@ -33,8 +34,8 @@ interface User {
 let nodes: Nodes;
 let a: TestNode;
 
-async function open(nodeId: number): Promise<TestNode> {
-  const node = nodes.make(nodeId);
+async function open(nodeId: number, options: Partial<StoreDbOptions> = {}): Promise<TestNode> {
+  const node = nodes.make(nodeId, options);
   node.db.registerSchema(users);
   await nodes.run(node.db.start());
   return node;
@@ -168,6 +169,21 @@ describe('a flush', () => {
     void batch.update(users, { id: 1, email: 'b' });
     await nodes.run(batch.flush());
     expect(await nodes.run(a.db.query(users).where('email', '=', 'a').execute())).toMatchObject([{ id: 2 }]);
+  });
+
+  it('that leaves its values as they are looks for none of them', async () => {
+    const filled = await open(1, { blockSizeBytes: 1024 });
+    const rows = Array.from({ length: 400 }, (_, id) => ({ id, email: `someone-${id}@example.com` }));
+    await nodes.run(flush(filled, 'insert', ...rows));
+    await nodes.run(filled.db.checkpoint());
+    // An instance that has nothing in memory.
+    const b = await open(2, { blockSizeBytes: 1024 });
+    const looked = (): string[] => b.driver.takeLines().filter((line) => /indexes\/users\/(?:email|place)/.test(line));
+    looked();
+    await nodes.run(flush(b, 'update', { id: 3, note: 'changed' }, { id: 4, email: 'someone-4@example.com' }));
+    expect(looked()).toEqual([]);
+    await nodes.run(flush(b, 'update', { id: 5, email: 'else@example.com' }));
+    expect(looked()).not.toEqual([]);
   });
 
   it('keeps its operations, and can be put right', async () => {

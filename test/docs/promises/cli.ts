@@ -1,0 +1,67 @@
+import type { PagePromises } from './page-promises.ts';
+
+export const cli: PagePromises = {
+  'Names and values do nothing to a terminal.': [
+    'test/cli/control-characters.test.ts: as text, in a pipe and in a terminal',
+    'test/cli/control-characters.test.ts: as JSON',
+    'test/cli/control-characters.test.ts: has heads without controls',
+  ],
+  'An output that takes no more, as on a full disk, is one: status 3.': [
+    'test/cli/outputs.test.ts: is told in a line where it is full',
+  ],
+  'behind a symbolic link, which stays. Named pipes and devices are written to as they are.': [
+    'test/cli/outputs.test.ts: goes through a link to where it leads',
+    'test/cli/outputs.test.ts: goes into a named pipe once somebody reads it',
+    'test/cli/outputs.test.ts: goes to a device, and tells one that is full',
+  ],
+  'Commands that write (`import`, `gc`, `repair`, `migrate`, `rewrite`, and those that take a snapshot: `export`, `backup` and `clone`) are a node like any other while they run':
+    ['test/docs/options.test.ts: names the commands that are a node while they run'],
+  'It needs no schemas: those that are stored are used.': [
+    'test/cli/commands.test.ts: tables: versions, rows, fields and indexes',
+  ],
+  'A URL without a prefix makes the command look for databases, with a listing for each folder; with several there, it names them.':
+    ['test/cli/usage.test.ts: has them named'],
+  'Results go to the output and all else beside it (stderr)': [
+    'test/terminal/cli.test.ts: gives pipes neither lines nor colours, cuts nothing, and ends when nobody reads on',
+  ],
+  'Errors are JSON too then': ['test/cli/usage.test.ts: errors are JSON for those who want that'],
+  'They are printed piece by piece: the first 1,000 rows say how wide the columns are.': [
+    'test/cli/outputs.test.ts: is printed piece by piece, whatever its length',
+    'test/cli/outputs.test.ts: lines up behind the rows that were measured, and cuts nothing in a pipe',
+  ],
+  'it prints the first 100 rows, unless `--limit` says otherwise.': [
+    'test/cli/outputs.test.ts: is cut to the first rows in a terminal without a pager, with word of it',
+  ],
+  'A reader that has seen enough, such as `head`, is no failure.': [
+    'test/cli/outputs.test.ts: is no failure where its reader has seen enough: %s',
+  ],
+  'The command worked, and found what it looks for: damage (`verify`, `repair`)': [
+    'test/cli/commands.test.ts: verify says what is wrong, repair mends it, and exit statuses tell',
+  ],
+  'an import stops between two flushes and says from which line to go on, an export leaves no file.': [
+    'test/cli/imports.test.ts: ends an import between two flushes',
+    'test/terminal/cli.test.ts: shows how far it is, and leaves nothing half done after Ctrl-C',
+  ],
+  'asks first; `--yes` answers.': [
+    'test/cli/commands.test.ts: gc tells first, asks, and deletes',
+    'test/terminal/cli.test.ts: asks before what cannot be taken back',
+  ],
+  'What is imported from such a file is exactly what was there: every type, null and empty text, negative zero, infinities, 64-bit integers.':
+    ['test/cli/round-trip.test.ts: is the same table'],
+  'Blobs are written to a folder, each in a file that is named by its reference; imported, they have new references.': [
+    'test/cli/imports.test.ts: come from the folder that is named, and nothing else does',
+    'test/cli/round-trip.test.ts: is the same table',
+  ],
+  "An export says how many there are, and with `--defuse-formulas` puts a `'` before each": [
+    'test/cli/outputs.test.ts: tells how many texts a spreadsheet takes for formulas, and defuses them if asked',
+  ],
+  'A file is read twice: first every line is checked, and only if all are good is anything written.': [
+    'test/cli/imports.test.ts: %j is named, and nothing is imported',
+  ],
+  'what came before a bad line may be imported then, and the message says up to which line, and from which to go on': [
+    'test/cli/imports.test.ts: from a pipe leaves what came before it, and says where to go on',
+  ],
+  '`--mode insert` refuses rows that exist, `upsert` replaces them, `update` changes the fields that are given.': [
+    'test/cli/imports.test.ts: are refused, replaced or updated',
+  ],
+};

@@ -1,0 +1,74 @@
+import type { PagePromises } from './page-promises.ts';
+
+export const costs: PagePromises = {
+  'Such a database is opened, and a first row read, with four requests.': [
+    'test/requests/many-tables.test.ts: is opened, and a first row read, with four requests',
+    'test/requests/many-tables.test.ts: writes what a commit and its merge change, and not what there is',
+  ],
+  'There is no listing in any of them:': ['test/requests/requests.test.ts: creating it takes the only listing ever'],
+  "| `'interval'` (every 5 seconds) | 34,560 | 0.42 |": [
+    'test/requests/idle.test.ts: at the default interval costs less than 0.50 dollars a month',
+    'test/cli/commands.test.ts: snapshots, migration status, cost',
+  ],
+  '| Open a database | – | 2, and one for every commit that is not merged |': [
+    'test/requests/requests.test.ts: opening it takes two reads',
+    'test/requests/merge-cost.test.ts: with commits that wait reads each of them once, in few round trips',
+  ],
+  '| Open it and read one of a million rows | – | 3 |': [
+    'test/requests/cold-open.test.ts: is opened, and row %i read, with three reads',
+  ],
+  '| Flush, however many rows | 1 | 1, and one for each leaf of a row that is inserted or updated and is not in memory |':
+    [
+      'test/requests/requests.test.ts: flushing a row takes one put and one conditional read',
+      'test/requests/requests.test.ts: flushing an update of a row whose leaf is not cached reads that leaf besides',
+    ],
+  '| Transaction that writes | 1 | those of a flush, and 2 more, for it begins with all that is committed |': [
+    'test/transactions/attempts.test.ts: of a transaction that nobody disturbs are two reads, and those of a flush',
+  ],
+  '| Transaction that only reads or throws | – | 2 |': [
+    'test/transactions/attempts.test.ts: of one that only reads are two, or none',
+  ],
+  '| The same two with `fresh: false` | 1 or – | 1 or 0 |': [
+    'test/transactions/attempts.test.ts: of one that only reads are two, or none',
+  ],
+  '| Flush that is rejected, or whose operations cancel out | – | 2 |': [
+    'test/requests/requests.test.ts: a rejected flush takes one refresh and no put',
+    'test/protocol/commit.test.ts: are committed without a put, once it is known that they still do',
+  ],
+  '| `refresh()` | – | 2, and one for every commit of others since |': [
+    'test/requests/requests.test.ts: refreshing takes two small reads',
+  ],
+  "| Following changes | – | none for the instance's own commits, and for those that it catches up with; for older ones one each, and one for up to 16 of them |":
+    [
+      'test/changes/following.test.ts: is nothing for what the instance itself commits',
+      'test/changes/following.test.ts: is one read a commit of the past, and one of Block 0 for up to sixteen',
+    ],
+  '| `resolveCommit()` | – | 2 |': [
+    'test/protocol/resolve.test.ts: takes two reads to tell, and two more where it is not shown yet',
+  ],
+  '| Merge of k commits | 1, and one for each block that changes | one for each commit of others, and one for each block that changes and is not in memory |':
+    [
+      'test/requests/requests.test.ts: a merge puts the blocks that it changed and Block 0, and nothing else',
+      'test/requests/merge-cost.test.ts: of %i commits of others (indexed: %s)',
+    ],
+  'a query that finds all its blocks in memory | – | – |': [
+    'test/requests/requests.test.ts: reading a cached row takes nothing',
+  ],
+  'A flush of more than 8 MiB writes its rows first, in objects of about 8 MiB.': [
+    'test/protocol/large-batches.test.ts: is uploaded as staged runs first, and seen before and after it is merged',
+  ],
+  'What an instance costs that nobody uses:': ['test/requests/idle.test.ts: on demand costs nothing'],
+  "| `'adaptive'` | about 1,570 | 0.02 |": [
+    'test/requests/idle.test.ts: with adaptive polling costs less than 0.05 dollars a month',
+  ],
+  'Replicas cost the same, and never write.': ['test/replicas/replica.test.ts: is two reads an interval'],
+  'four nodes at the defaults cost 25.37 dollars.': [
+    'test/requests/bill.test.ts: a year of 500 commits a day on four nodes',
+  ],
+  'past an eighth of `maxMemoryBytes` they are merged in any case.': [
+    'test/protocol/backlog.test.ts: merges out of turn as soon as there is much',
+  ],
+  'Prices are `s3StandardPrices`, or those that you give:': [
+    'test/interface/metrics.test.ts: goes by the price table of the options',
+  ],
+};

@@ -1,0 +1,81 @@
+import type { PagePromises } from './page-promises.ts';
+
+export const security: PagePromises = {
+  '**Secrets are not logged.** Credentials, session tokens, signatures and authorization headers are in no message,': [
+    'test/security/secrets.test.ts: does not get secrets into errors',
+    'test/security/secrets.test.ts: does not get them into what doctor() tells',
+    'test/security/secrets.test.ts: does not get them into log lines or what shows a database',
+  ],
+  '**Messages are for logs.** They are on one line, without control characters, and bounded in length.': [
+    'test/security/limits.test.ts: are on one line, and do nothing to terminals',
+  ],
+  'What is printed in a terminal cannot control it.': [
+    'test/cli/control-characters.test.ts: as text, in a pipe and in a terminal',
+  ],
+  'a bad line is refused with its number': ['test/security/imports.test.ts: may have lines and quotes that do not end'],
+  'A browser saves blobs of types that it would run, such as HTML and SVG,': [
+    'test/s3/blobs.test.ts: are downloaded as %s, %s',
+  ],
+  '**Names stay in their place.** No name of a table, index or key leads out of the prefix': [
+    'test/security/places.test.ts: keeps every key inside, apart from every other',
+    'test/values/names.test.ts: do not meet each other, nor leave their place',
+  ],
+  '**Hostile bytes are refused.** Every decoder,': [
+    'test/fuzz/decoders.test.ts: decoders, given damaged bytes',
+    'test/fuzz/outer.test.ts: what comes from outside',
+    'test/security/hostile-commits.test.ts: a hostile commit',
+  ],
+  '**No regular expression takes longer than its text is long**, more or less.': [
+    'test/security/patterns.test.ts: take no longer than their text is long',
+  ],
+  "**Little is loaded.** Importing the library loads nothing but Node.js's own modules.": [
+    'test/security/loading.test.ts: loads nothing but Node itself',
+    'test/security/loading.test.ts: never leads to the command line',
+  ],
+  'never code that runs, a crash or memory without bound beyond a small multiple of what is stored.': [
+    'test/fuzz/database.test.ts: answers right, or says that something is wrong',
+    'test/fuzz/decoders.test.ts: decoders, given damaged bytes',
+    'test/s3/endless-answers.test.ts: to a read of a whole object is given up at the largest size of one',
+  ],
+  'a value never becomes a condition, a name of an object or code.': [
+    'test/security/limits.test.ts: never becomes a prototype',
+    'test/security/places.test.ts: may hold what is no text',
+    'test/query/builder.test.ts: refuses at once what a field is not compared with',
+  ],
+  'Documents take the fields of the schema and no others; keys such as `__proto__` are fields like any other, or refused.':
+    [
+      'test/values/refusals.test.ts: also refused: %s',
+      'test/values/names.test.ts: are refused where the schema does not have them',
+      'test/values/names.test.ts: are stored, read, compared, sorted and indexed as any other',
+    ],
+  'Clauses may be in each other up to 100 deep.': [
+    'test/security/limits.test.ts: work as deep as anybody writes them',
+    'test/security/limits.test.ts: are refused where they are deeper, before they can take up the stack',
+  ],
+  'a bookmark only moves within the query that your code writes.': [
+    'test/query/pages.test.ts: refuse bookmarks of another query, another version, and damaged ones',
+  ],
+  'the URL is a secret as long as it is valid; it is never logged.': [
+    'test/security/secrets.test.ts: does not get them into log lines or what shows a database',
+  ],
+  'credentials are refused in URLs': ['test/security/secrets.test.ts: are refused without being shown: %s'],
+  'They do quote: names, primary keys, and up to 60 characters of a value that was refused.': [
+    'test/security/limits.test.ts: are short, whatever was given: %s',
+  ],
+  'The value itself is in `error.value`, which is not enumerable.': [
+    'test/security/secrets.test.ts: is there for who asks, and not for who logs',
+  ],
+  'Commits that claim more work than they are long (blocks or values that lie on top of each other, keys or schemas beyond every limit) are refused.':
+    ['test/security/hostile-commits.test.ts: with %s is refused, in no time'],
+  'The AWS SDK is loaded with the first request to a bucket, the packages of the command line only by the command.': [
+    'test/security/loading.test.ts: loads the AWS SDK with the first request to a bucket',
+    'test/security/loading.test.ts: never leads to the command line',
+  ],
+  'without any token, and with provenance that says from which commit.': [
+    'test/security/release.test.ts: may do no more than it must, and has no secrets',
+    'test/security/release.test.ts: runs only for tags, checks first, and publishes what was checked with provenance',
+  ],
+  'Nothing runs when the package is installed.': [
+    'test/security/loading.test.ts: run nothing when they are installed, and are known by their contents',
+  ],
+};
