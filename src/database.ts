@@ -33,7 +33,7 @@ import type { CallOptions, RefreshOptions, SnapshotOptions, StartOptions } from 
 import type { CommitRef } from './cluster/fate.ts';
 import type { TriggerOperation } from './table/trigger.ts';
 import type { Instance } from './instance.ts';
-import type { RowFor, TriggerApi } from './trigger-api.ts';
+import type { RowFor, TriggerApi, TriggerRow } from './trigger-api.ts';
 import type { FinishOptions, TargetOptions } from './migration/migrations.ts';
 import type { MigrationStatus } from './migration/migration-status.ts';
 import { Query } from './query/builder.ts';
@@ -157,7 +157,11 @@ export class Database {
    * one flush is rejected with its error. `'*'` stands for all three operations. Triggers fire in this instance only.
    * Throws `InvalidOptionError`.
    */
-  registerTrigger(table: string, operation: TriggerOperation | '*', handler: TriggerHandler<TriggerApi>): void {
+  registerTrigger<T extends TableRef>(
+    table: T,
+    operation: TriggerOperation | '*',
+    handler: TriggerHandler<TriggerApi, TriggerRow<T>>,
+  ): void {
     this.#instance.registry.registerTrigger(table, operation, handler);
   }
 

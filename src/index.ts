@@ -92,7 +92,7 @@ export type { CopyCounts, CopyProgress, StorePlace } from './care/state-copy.ts'
 export type { GcOptions } from './care/gc-options.ts';
 export type { GcReport } from './care/gc.ts';
 export type { Garbage, GarbageKind } from './care/gc-store.ts';
-export type { RowFor, TriggerApi } from './trigger-api.ts';
+export type { RowFor, TriggerApi, TriggerRow } from './trigger-api.ts';
 export type { TriggerOperation } from './table/trigger.ts';
 export type { BlobCallOptions, BlobReference } from './blob/blob-reference.ts';
 export type { DownloadUrlOptions } from './blob/download-options.ts';
@@ -104,6 +104,7 @@ export type {
   DeletableQuery,
   FlushOptions,
   InsertDocument,
+  PrimaryKeyOf,
   TableRef,
   TriggerHandler,
   UpdateDocument,

@@ -1,6 +1,8 @@
 /** What triggers read with, and the type of the rows that they get. */
 import { tableName } from './batch/batch.ts';
 import type { Batch, TableRef } from './batch/batch.ts';
+import type { BlobValue } from './blob/blob-value.ts';
+import type { Types } from './format/types.ts';
 import { Query } from './query/builder.ts';
 import type { QueryHost } from './table/query-host.ts';
 import type { RowOf, SchemaDefinition } from './table/schema.ts';
@@ -8,6 +10,15 @@ import type { TableShape } from './table/table-shape.ts';
 
 /** The rows of a table: typed where it is given by its schema definition. */
 export type RowFor<T extends TableRef> = T extends SchemaDefinition ? RowOf<T> : Record<string, unknown>;
+
+/** The row that a trigger gets: a blob field holds what `db.Blob()` returned while that is new. */
+export type TriggerRow<T extends TableRef> = T extends SchemaDefinition
+  ? {
+      [F in keyof RowOf<T>]:
+        | RowOf<T>[F]
+        | (T['fields'][F & string]['typeId'] extends typeof Types.blob ? BlobValue : never);
+    }
+  : Record<string, unknown>;
 
 /** What a trigger reads with: the database, and on top of it the writes of the batch that the trigger fires in. */
 export class TriggerApi {

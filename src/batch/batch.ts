@@ -9,12 +9,13 @@ import { BatchStateError, CommitOutcomeUnknownError, TriggerDepthError } from '.
 import type { Environment } from '../base/env.ts';
 import { withOwnSignal } from '../base/signals.ts';
 import { describeValue } from '../format/values.ts';
-import type { DocumentOf, SchemaDefinition } from '../table/schema.ts';
+import type { DocumentOf, RowOf, SchemaDefinition } from '../table/schema.ts';
 import type { Overlay, QueryHost, ReadThrough } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RegisteredTrigger, TriggerOperation } from '../table/trigger.ts';
 import { captureDocument, CapturedMutation } from './mutation.ts';
+import type { DescribedMutation } from './mutation.ts';
 import type { NewBlob } from './new-blob.ts';
 import { Operation } from './operations.ts';
 import { OperationSet } from './operation-set.ts';
@@ -29,6 +30,11 @@ export type UpdateDocument<T extends TableRef> = T extends SchemaDefinition
   ? DocumentOf<T> & Required<Pick<DocumentOf<T>, T['primaryKey'] & keyof DocumentOf<T>>>
   : object;
 
+/** What a row is identified by: the type of the primary key where the table is given by its definition. */
+export type PrimaryKeyOf<T extends TableRef> = T extends SchemaDefinition
+  ? RowOf<T>[T['primaryKey'] & keyof RowOf<T>]
+  : unknown;
+
 /** Options of `Batch.flush()`. */
 export interface FlushOptions {
   /** Gives the flush up. If it had begun to commit, the outcome is then unknown. */
@@ -36,19 +42,23 @@ export interface FlushOptions {
 }
 
 /**
- * Called for a mutation when it is added to a batch.
+ * Called for a mutation when it is added to a batch. A promise that it returns is awaited.
  *
  * @param row For an insert, the row as it will be stored; for an update, the whole row after it; for a delete, the row
  *   before it, or only the primary key where no such row is known. A blob field holds the `db.Blob()` value while it is
  *   new, and the reference otherwise.
  * @param batch What is added here follows the mutation and is committed with it. Its `flush()` throws.
+ * @param dbApi Reads with the writes of the batch on top.
+ * @param operation What the mutation does. An upsert is an insert or an update, as it will turn out.
+ * @param before The row before an update or a delete, if it is known. Undefined for an insert.
  */
-export type TriggerHandler<Api> = (
-  row: Record<string, unknown>,
+export type TriggerHandler<Api, Row = Record<string, unknown>> = (
+  row: Row,
   batch: Batch,
   dbApi: Api,
   operation: TriggerOperation,
-) => Promise<void> | void;
+  before: Row | undefined,
+) => unknown;
 
 /** Triggers may fire each other this deep. */
 const maxTriggerDepth = 32;
@@ -183,19 +193,20 @@ export class Batch implements Overlay {
   /**
    * Adds an insert. If the primary key exists already when the batch is flushed, the flush is rejected with
    * `DuplicateKeyError`. Fields that are left out get their default, or null. The document is taken as it is now:
-   * changing it afterwards changes nothing. Rejects with `EncodeError` for a value that does not fit its field or a field
-   * that does not exist, and with the error of a trigger; such a call adds nothing.
+   * changing it afterwards changes nothing. Resolves to the primary key of the row, as it is read back: the one that was made, if
+   * the document has none. Rejects with `EncodeError` for a value that does not fit its field or a field that does not exist, and
+   * with the error of a trigger; such a call adds nothing.
    */
-  insert<T extends TableRef>(table: T, document: InsertDocument<T>): Promise<void> {
-    return this.#addDocument(Operation.insert, table, document);
+  insert<T extends TableRef>(table: T, document: InsertDocument<T>): Promise<PrimaryKeyOf<T>> {
+    return this.#addRow(Operation.insert, table, document);
   }
 
   /**
    * Adds an insert, or a replacement of the whole row if the primary key exists: fields that are left out get their
-   * default, or null. Nothing is read for it. Rejects as {@link insert} does.
+   * default, or null. Nothing is read for it. Resolves and rejects as {@link insert} does.
    */
-  upsert<T extends TableRef>(table: T, document: InsertDocument<T>): Promise<void> {
-    return this.#addDocument(Operation.upsert, table, document);
+  upsert<T extends TableRef>(table: T, document: InsertDocument<T>): Promise<PrimaryKeyOf<T>> {
+    return this.#addRow(Operation.upsert, table, document);
   }
 
   /**
@@ -203,7 +214,9 @@ export class Batch implements Overlay {
    * batch is flushed, the flush is rejected with `RowNotFoundError`. Rejects as {@link insert} does.
    */
   update<T extends TableRef>(table: T, document: UpdateDocument<T>): Promise<void> {
-    return this.#addDocument(Operation.update, table, document);
+    return this.#add(Operation.update, table, (set, shape) => {
+      captureDocument(set, shape, Operation.update, document);
+    });
   }
 
   /** Adds a deletion by primary key. Deleting a row that does not exist is no error. */
@@ -377,8 +390,20 @@ export class Batch implements Overlay {
     throw triggerEnded(this.#endedIn.trigger);
   }
 
-  #addDocument(kind: Operation, table: TableRef, document: unknown): Promise<void> {
-    return this.#add(kind, table, (set, shape) => captureDocument(set, shape, kind, document));
+  /** Adds an insert or upsert. Resolves to the row's primary key. */
+  #addRow<T extends TableRef>(kind: Operation, table: T, document: unknown): Promise<PrimaryKeyOf<T>> {
+    // Not silenced: nobody else may tell.
+    const late = this.#late();
+    if (late !== undefined) return late;
+    let key: unknown;
+    const added = this.#add(kind, table, (set, shape) => {
+      key = captureDocument(set, shape, kind, document);
+    });
+    if (added === done) return Promise.resolve(key as PrimaryKeyOf<T>);
+    const told = added.then(() => key as PrimaryKeyOf<T>);
+    // As with every mutation, the next flush tells those who do not look.
+    told.catch(() => undefined);
+    return told;
   }
 
   /** Adds a mutation: at once, unless it fires triggers or comes after one that does. */
@@ -467,7 +492,7 @@ export class Batch implements Overlay {
     // An insert is shown as it was given, whatever is there.
     if (kind !== Operation.insert) host.rowRead?.(shape, captured.list(shape).keys.key(0));
     const before = await this.overlayOn(await host.tableState(shape.name));
-    const { operation, row } = await new CapturedMutation(captured, shape, kind).describe(before, (reference) =>
+    const mutation = await new CapturedMutation(captured, shape, kind).describe(before, (reference) =>
       this.#newBlob(reference),
     );
     const own = new Batch(host, this, depth);
@@ -475,7 +500,7 @@ export class Batch implements Overlay {
     const root = this.#root;
     const ending = { trigger: shape.name, root, round: root.#round };
     for (const trigger of host.triggers(shape.name)) {
-      if (firesFor(trigger, operation)) await own.#callTrigger(host, trigger, row, operation, ending);
+      if (firesFor(trigger, mutation.operation)) await own.#callTrigger(host, trigger, mutation, ending);
     }
     if (epoch === this.#epoch) this.#operations.append(own.#takeOperations());
   }
@@ -484,14 +509,13 @@ export class Batch implements Overlay {
   async #callTrigger(
     host: BatchHost,
     trigger: RegisteredTrigger,
-    row: Record<string, unknown>,
-    operation: TriggerOperation,
+    { row, operation, before }: DescribedMutation,
     ending: TriggerEnd,
   ): Promise<void> {
     const handle = new Batch(host, this, this.#depth);
     try {
       const api = host.triggerApi(handle);
-      await (trigger.handler as TriggerHandler<unknown>)(row, handle, api, operation);
+      await (trigger.handler as TriggerHandler<unknown>)(row, handle, api, operation, before);
       while (handle.#waiting !== undefined) await handle.#waiting;
       handle.#reportFailures();
       this.#operations.append(handle.#takeOperations());

@@ -14,11 +14,13 @@ import type { TriggerOperation } from '../table/trigger.ts';
 
 type Row = Record<string, unknown>;
 
-/** Adds a document's operation to a set; blob values become new references. Throws `EncodeError`, having added nothing. */
-export function captureDocument(set: OperationSet, shape: TableShape, kind: Operation, document: unknown): void {
+/**
+ * Adds a document's operation to a set, and returns the row's primary key; blob values become new references. Throws `EncodeError`,
+ * having added nothing.
+ */
+export function captureDocument(set: OperationSet, shape: TableShape, kind: Operation, document: unknown): unknown {
   if (shape.blobFields.length === 0 || typeof document !== 'object' || document === null) {
-    set.list(shape).addDocument(kind, document);
-    return;
+    return set.list(shape).addDocument(kind, document);
   }
   const captured: Row = { ...document };
   const found: { reference: string; value: BlobValue }[] = [];
@@ -29,8 +31,17 @@ export function captureDocument(set: OperationSet, shape: TableShape, kind: Oper
     found.push({ reference, value });
     Object.defineProperty(captured, field.name, { value: reference, enumerable: true });
   }
-  set.list(shape).addDocument(kind, captured);
+  const key = set.list(shape).addDocument(kind, captured);
   for (const blob of found) set.blobs.set(blob.reference, { ...blob, record: undefined, checkedTail: -1 });
+  return key;
+}
+
+/** A mutation as triggers are told of it. */
+export interface DescribedMutation {
+  readonly operation: TriggerOperation;
+  readonly row: Row;
+  /** The row before it; undefined where none is known. */
+  readonly before: Row | undefined;
 }
 
 /** The only operation of a set, as triggers are told of it. */
@@ -46,39 +57,41 @@ export class CapturedMutation {
   }
 
   /**
-   * The operation's name for triggers, and the row that they get; blob fields hold the value while it is new. `before`:
+   * The operation's name for triggers, and the rows that they get; blob fields hold the value while it is new. `state`:
    * the table without this mutation; `newBlob` gives what the batch brought before it.
    */
-  async describe(
-    before: TableState,
-    newBlob: (reference: string) => NewBlob | undefined,
-  ): Promise<{ operation: TriggerOperation; row: Row }> {
-    const { operation, row } = await this.#describe(before);
-    for (const field of this.#shape.blobFields) {
-      // Where the row was deleted and none was known, it has no such field.
-      const reference = row[field.name];
-      if (typeof reference !== 'string') continue;
-      const blob = this.#set.blobs.get(reference) ?? newBlob(reference);
-      if (blob !== undefined) row[field.name] = blob.value;
+  async describe(state: TableState, newBlob: (reference: string) => NewBlob | undefined): Promise<DescribedMutation> {
+    const described = await this.#describe(state);
+    for (const row of [described.row, described.before]) {
+      for (const field of this.#shape.blobFields) {
+        // Where the row was deleted and none was known, it has no such field.
+        const reference = row?.[field.name];
+        if (row === undefined || typeof reference !== 'string') continue;
+        const blob = this.#set.blobs.get(reference) ?? newBlob(reference);
+        if (blob !== undefined) row[field.name] = blob.value;
+      }
     }
-    return { operation, row };
+    return described;
   }
 
-  async #describe(before: TableState): Promise<{ operation: TriggerOperation; row: Row }> {
+  async #describe(before: TableState): Promise<DescribedMutation> {
     const list = this.#set.list(this.#shape);
     const key = list.keys.key(0);
     const known = await before.lookup(key);
     if (this.#kind === Operation.delete) {
       const { name } = this.#shape.primaryKey;
-      const row = known === undefined ? { [name]: this.#shape.keyValue(key) } : this.#decode(before, known);
-      return { operation: 'delete', row };
+      if (known === undefined)
+        return { operation: 'delete', row: { [name]: this.#shape.keyValue(key) }, before: undefined };
+      return { operation: 'delete', row: this.#decode(before, known), before: this.#decode(before, known) };
     }
     const after = await this.#set.overlayOn(before);
     const changed = await after.lookup(key);
     // An update of a row that is not there changes nothing; the flush will reject it, and triggers see what was given.
     const row = changed === undefined ? this.#given() : this.#decode(after, changed);
     const updates = this.#kind === Operation.update || (this.#kind === Operation.upsert && known !== undefined);
-    return { operation: updates ? 'update' : 'insert', row };
+    // An insert of a row that is there is shown as it was given: the flush will reject it.
+    const replaced = updates && known !== undefined ? this.#decode(before, known) : undefined;
+    return { operation: updates ? 'update' : 'insert', row, before: replaced };
   }
 
   #given(): Row {

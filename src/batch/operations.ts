@@ -83,8 +83,11 @@ export class TableOperations {
     return order.toSorted((a, b) => this.keys.compare(a, b) || a - b);
   }
 
-  /** Adds an insert, update or upsert. Throws `EncodeError`, and then nothing was added. */
-  addDocument(kind: Operation, document: unknown): void {
+  /**
+   * Adds an insert, update or upsert, and returns the row's primary key as it is read back. Throws `EncodeError`, and then nothing
+   * was added.
+   */
+  addDocument(kind: Operation, document: unknown): unknown {
     const { arena, keys } = this;
     const rows = arena.writer.length;
     const heap = arena.heapWriter.length;
@@ -93,6 +96,7 @@ export class TableOperations {
       const base = this.#encode(kind, document);
       this.#bases.push(base);
       this.#kinds.push(kind);
+      return readField(arena, base, this.shape.primaryKey);
     } catch (error) {
       arena.rewind(rows, heap);
       keys.rewind(this.count);

@@ -115,7 +115,8 @@ export class Registry {
   }
 
   /** Registers a trigger on a table, whether or not the table is registered yet. */
-  registerTrigger(table: unknown, operation: unknown, handler: unknown): void {
+  registerTrigger(given: unknown, operation: unknown, handler: unknown): void {
+    const table: unknown = typeof given === 'object' && given !== null ? (given as { name?: unknown }).name : given;
     if (typeof table !== 'string' || table === '') {
       throw new InvalidOptionError('tableName', `A trigger needs the name of a table, not ${describeValue(table)}.`);
     }

@@ -5,5 +5,11 @@ export type TriggerOperation = 'insert' | 'update' | 'delete';
 
 export interface RegisteredTrigger {
   readonly operation: TriggerOperation | '*';
-  readonly handler: (row: Record<string, unknown>, batch: never, dbApi: never, operation: TriggerOperation) => unknown;
+  readonly handler: (
+    row: Record<string, unknown>,
+    batch: never,
+    dbApi: never,
+    operation: TriggerOperation,
+    before: Record<string, unknown> | undefined,
+  ) => unknown;
 }

@@ -4,7 +4,7 @@ import { BlobReference } from '../blob/blob-reference.ts';
 import type { BlobRecord } from '../blob/blob-tables.ts';
 import { readBlobRecord } from '../care/blob-record.ts';
 import { tableName } from '../batch/batch.ts';
-import type { Batch, DeletableQuery, InsertDocument, TableRef, UpdateDocument } from '../batch/batch.ts';
+import type { Batch, DeletableQuery, InsertDocument, PrimaryKeyOf, TableRef, UpdateDocument } from '../batch/batch.ts';
 import { Query } from '../query/builder.ts';
 import type { RowFor } from '../trigger-api.ts';
 import { transactionEnded } from './transaction-host.ts';
@@ -47,12 +47,12 @@ export class Transaction {
   }
 
   /** Adds an insert, as `batch.insert()` does. If the primary key exists, the transaction rejects with `DuplicateKeyError`. */
-  insert<T extends TableRef>(table: T, document: InsertDocument<T>): Promise<void> {
+  insert<T extends TableRef>(table: T, document: InsertDocument<T>): Promise<PrimaryKeyOf<T>> {
     return this.#add((batch) => batch.insert(table, document));
   }
 
   /** Adds an insert, or a replacement of the whole row, as `batch.upsert()` does. Nothing counts as read for it. */
-  upsert<T extends TableRef>(table: T, document: InsertDocument<T>): Promise<void> {
+  upsert<T extends TableRef>(table: T, document: InsertDocument<T>): Promise<PrimaryKeyOf<T>> {
     return this.#add((batch) => batch.upsert(table, document));
   }
 

@@ -6,7 +6,7 @@ import type { SqlDatabase } from './sqlite.ts';
 
 export const rowCount = 120;
 
-type Write = (table: string, row: Row) => Promise<void>;
+type Write = (table: string, row: Row) => Promise<unknown>;
 
 /** What changes are added to. */
 export interface Writes {

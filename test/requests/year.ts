@@ -174,7 +174,7 @@ class Workload {
   }
 
   /** Two in five commits insert, two update a field without an index, one updates one with an index, or deletes. */
-  add(batch: Batch): Promise<void> {
+  add(batch: Batch): Promise<unknown> {
     const random = this.#random;
     const dice = this.#mix === 'inserts' ? 0 : random.next();
     if (dice < 0.4) {

@@ -29,7 +29,7 @@ async function addTo(db: Database, batch: Batch, op: Op): Promise<void> {
     const blob = document[field] ?? null;
     if (blob !== null) document[field] = db.Blob(blob as string);
   }
-  return batch[op.kind](table, document);
+  await batch[op.kind](table, document);
 }
 
 export function verdictOf(error: unknown): Verdict | undefined {

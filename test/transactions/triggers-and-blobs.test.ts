@@ -76,7 +76,7 @@ describe('triggers', () => {
     expect(await textOf(50)).toBe('1');
   });
 
-  it.each<['update' | 'delete' | 'insert', (tx: Transaction) => Promise<void>]>([
+  it.each<['update' | 'delete' | 'insert', (tx: Transaction) => Promise<unknown>]>([
     ['update', write],
     ['delete', (tx) => tx.delete(items, 1)],
     ['update', (tx) => tx.upsert(items, { id: 1, group: 9 })],
@@ -126,7 +126,7 @@ describe('blobs', () => {
   });
 
   it('are read as they were when the transaction began, and count as read', async () => {
-    const store = (data: string): Promise<void> =>
+    const store = (data: string): Promise<unknown> =>
       b.db.transaction((tx) => tx.upsert(items, { id: 10, file: b.db.Blob(data) }));
     await cluster.run(store('old'));
     await cluster.run(a.db.refresh());

@@ -16,7 +16,7 @@ const log = defineSchema({ ...items, name: 'log' });
 const cause = new Error('the trigger says no');
 
 /** Ways to fail, for the row with id 2, after having added something. */
-const failing: readonly (readonly [what: string, fail: (batch: Batch) => Promise<void> | void, error: object])[] = [
+const failing: readonly (readonly [what: string, fail: (batch: Batch) => unknown, error: object])[] = [
   [
     'throws at once',
     () => {

@@ -40,6 +40,38 @@ function watch(db: Database): Fired[] {
 }
 
 describe('a trigger', () => {
+  it('is told of the row before it, as the batch has it then', async () => {
+    const db = makeDatabase([items]);
+    await db.start();
+    const first = db.batch();
+    await first.insert(items, { id: 1, name: 'a' });
+    await first.flush();
+    const seen: unknown[] = [];
+    db.registerTrigger(items, '*', (row, _batch, _api, operation, before) => {
+      seen.push([operation, before?.name, before?.photo, row.name]);
+      if (before !== undefined) before.name = 'changed by the trigger';
+    });
+    const photo = db.Blob('x');
+    const batch = db.batch();
+    await batch.update(items, { id: 1, name: 'b', photo });
+    await batch.upsert(items, { id: 1, name: 'c' });
+    await batch.insert(items, { id: 2, name: 'd' });
+    await batch.upsert(items, { id: 3, name: 'e' });
+    await batch.delete(items, 1);
+    await batch.update(items, { id: 1, name: 'gone' });
+    await batch.delete(items, 9);
+    expect(seen).toEqual([
+      ['update', 'a', null, 'b'],
+      ['update', 'b', photo, 'c'],
+      ['insert', undefined, undefined, 'd'],
+      ['insert', undefined, undefined, 'e'],
+      ['delete', 'c', null, 'c'],
+      ['update', undefined, undefined, 'gone'],
+      ['delete', undefined, undefined, undefined],
+    ]);
+    await db.stop();
+  });
+
   it('fires for its operation, and * for all, in the order of registration', async () => {
     const db = makeDatabase([items]);
     const seen: string[] = [];

@@ -27,7 +27,7 @@ const people = defineSchema({
 });
 
 function fill(batch: {
-  insert(table: typeof people, row: { id: number; first?: string; age?: number; raw?: Buffer }): Promise<void>;
+  insert(table: typeof people, row: { id: number; first?: string; age?: number; raw?: Buffer }): Promise<unknown>;
 }): void {
   for (let id = 0; id < 10; id++)
     void batch.insert(people, { id, first: `n${id}`, age: id * 10, raw: Buffer.from([id]) });
