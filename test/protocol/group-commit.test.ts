@@ -20,6 +20,7 @@ const latencyMs = 10;
 const commitMs = 4 * latencyMs;
 
 let environment: VirtualEnvironment;
+let driver: FaultyDriver;
 let db: Database;
 let nextId: number;
 
@@ -27,7 +28,7 @@ beforeEach(async () => {
   environment = new VirtualEnvironment({ startMs: 1_700_000_000_000 });
   const store = new MemoryDriver({ environment });
   const faults = { latencyMs: [latencyMs, latencyMs] } as const;
-  const driver = new FaultyDriver(store, { environment, faults, seed: 'group commit' });
+  driver = new FaultyDriver(store, { environment, faults, seed: 'group commit' });
   // It never merges: only commits are looked at here.
   const options = { dbPrefix: 'db', nodeId: 0, nodes: [9], polling: 'onDemand', logLevel: 'silent' } as const;
   db = createDatabase({ ...options, driver }, environment);
@@ -78,9 +79,18 @@ describe('clients that write again and again', () => {
   });
 
   it('wait a tenth of a commit at most for one that does not come back', async () => {
-    await environment.run(clients(2, 3, () => 0));
+    await environment.run(clients(8, 3, () => 0));
     const { ms } = await costOf(write);
+    expect(ms).toBeGreaterThan(commitMs);
     expect(ms).toBeLessThanOrEqual(1.11 * commitMs);
+  });
+
+  it('wait 25 ms at most, however long a commit takes', async () => {
+    driver.faults = { latencyMs: [1000, 1000] };
+    await environment.run(clients(8, 3, () => 0));
+    const { ms } = await costOf(write);
+    expect(ms).toBeGreaterThan(4000);
+    expect(ms).toBeLessThanOrEqual(4026);
   });
 
   it('are not delayed where each is alone', async () => {

@@ -510,6 +510,21 @@ describe('a merge policy', () => {
     expect(appliedSeq(node)).toBe(1);
   });
 
+  it('does not hold up two dozen large commits of a table, which are slow to read from', async () => {
+    const node = await start(0, { mergePolicy: { minCommits: 2000, maxWaitMs: hour }, maxMemoryBytes: 2 ** 30 });
+    const commit = async (): Promise<void> => {
+      const batch = node.db.batch();
+      for (let id = 0; id < 600; id++) void batch.upsert(notes, { id, text: 'x'.repeat(1000) });
+      await environment.run(batch.flush());
+      await environment.advance(second);
+    };
+    for (let commits = 1; commits <= 24; commits++) await commit();
+    await environment.advance(60 * second);
+    expect(appliedSeq(node)).toBe(0);
+    await commit();
+    expect(appliedSeq(node)).toBe(25);
+  });
+
   it('with nothing but a time waits for that, however many there are', async () => {
     const node = await start(0, { mergePolicy: { maxWaitMs: 60 * second } });
     for (let id = 0; id < 20; id++) await insert(node, id);

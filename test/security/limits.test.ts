@@ -124,6 +124,13 @@ describe('clauses in clauses', () => {
     }
   });
 
+  it('work up to 100 in each other, and no deeper', async () => {
+    const [negate] = joins;
+    if (negate === undefined) throw new Error('There is no join');
+    expect(await query().where(nested(100, negate)).count()).toBe(0);
+    expect(await refusal(() => query().where(nested(101, negate)))).toMatchObject({ code: 'INVALID_QUERY' });
+  });
+
   it('are refused where they are deeper, before they can take up the stack', async () => {
     for (const join of joins) {
       for (const depth of [102, 100_000]) {

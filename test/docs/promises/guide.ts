@@ -83,9 +83,7 @@ const writing: PagePromises = {
   'Adds the row, or replaces it as a whole': [
     'test/batches/flush.test.ts: upsert replaces the whole row, without reading',
   ],
-  'Removes the row. If there is none, nothing happens': [
-    'test/batches/flush.test.ts: folds operations on one row in their order',
-  ],
+  'Removes the row. If there is none, nothing happens': ['test/model/database.test.ts: does what the model does'],
   'Removes every row that the query finds now, in the database and in the batch. Resolves to how many': [
     "test/batches/sub-batches.test.ts: deletes what the query finds, the batch's own writes included",
   ],
@@ -507,6 +505,7 @@ const cluster: PagePromises = {
   ],
   'or two dozen large ones of a table, they are merged at once, by whoever commits.': [
     'test/protocol/backlog.test.ts: merges out of turn as soon as there is much',
+    'test/protocol/turns.test.ts: does not hold up two dozen large commits of a table, which are slow to read from',
     'test/protocol/backlog.test.ts: holds a bounded number of commits, however small they are',
   ],
   'it also rests after each merge, three times as long as that took and a minute at most': [

@@ -28,6 +28,7 @@ const log: PagePromises = {
   ],
   'but no longer than a tenth of the time that the last one took, nor than 25 ms.': [
     'test/protocol/group-commit.test.ts: wait a tenth of a commit at most for one that does not come back',
+    'test/protocol/group-commit.test.ts: wait 25 ms at most, however long a commit takes',
   ],
   'A flush that is alone is never delayed.': [
     'test/protocol/group-commit.test.ts: are not delayed where each is alone',

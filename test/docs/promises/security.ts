@@ -50,6 +50,7 @@ export const security: PagePromises = {
     ],
   'Clauses may be in each other up to 100 deep.': [
     'test/security/limits.test.ts: work as deep as anybody writes them',
+    'test/security/limits.test.ts: work up to 100 in each other, and no deeper',
     'test/security/limits.test.ts: are refused where they are deeper, before they can take up the stack',
   ],
   'a bookmark only moves within the query that your code writes.': [
