@@ -20,7 +20,7 @@ import { prepareMember } from './batch/prepare.ts';
 import type { BlobStore } from './blob/blob-store.ts';
 import type { HeldSnapshot } from './care/held-snapshot.ts';
 import type { HeldSnapshots } from './care/held-snapshots.ts';
-import { PinningKeeper } from './care/state-keeper.ts';
+import { StateKeepers } from './care/state-keeper.ts';
 import type { Engine, PinnedView } from './cluster/engine.ts';
 import type { CommitRef } from './cluster/fate.ts';
 import { StaleReads } from './cluster/stale-reads.ts';
@@ -77,11 +77,19 @@ export class EngineHost implements BatchHost, QueryHost {
   /** Aborted when the instance is being stopped. */
   readonly #ending = newAbortController();
   readonly #staleReads: StaleReads;
+  readonly #keepers: StateKeepers;
   #hasEnded = false;
 
   constructor(engine: Engine, parts: EngineHostParts) {
     const { environment, logger, options } = parts;
     this.#staleReads = new StaleReads({ environment, logger, engine, maxWaitMs: options.maxStaleWaitMs });
+    this.#keepers = new StateKeepers({
+      environment,
+      logger,
+      generation: () => engine.view.block0.generation,
+      pin: (view) => this.hold('A query', this.#pinned(view), loopPinMs),
+      inBackground: (work) => void engine.whileRunning(work),
+    });
     this.engine = engine;
     this.environment = parts.environment;
     this.owner = parts.owner;
@@ -137,6 +145,7 @@ export class EngineHost implements BatchHost, QueryHost {
       );
     } finally {
       this.#hasEnded = true;
+      this.#keepers.end();
     }
   }
 
@@ -164,20 +173,21 @@ export class EngineHost implements BatchHost, QueryHost {
     return stored?.shape === this.shapeOf(table) ? stored : undefined;
   }
 
-  keeperOf(state: TableState): StateKeeper | undefined {
-    const { engine } = this;
-    const { options, logger } = this.#parts;
-    const { view } = engine;
+  keeperOf(state: TableState, loop: object): StateKeeper | undefined {
+    const { view } = this.engine;
     // A replica cannot hold on to a state. And the Block 0 of the present view is not that of a state from before a merge; of
     // one from before later commits it is.
-    if (this.#hasEnded || options.role === 'replica' || this.bridge.isOvertaken(state, view)) return undefined;
-    const pin = async (): Promise<PinnedView> => ({ pin: await engine.pins.pin(view.block0, loopPinMs), view });
-    return new PinningKeeper(
-      () => engine.view.block0.generation > view.block0.generation,
-      () => this.hold('A query', pin(), loopPinMs),
-      logger,
-      (work) => void engine.whileRunning(work),
-    );
+    if (this.#hasEnded || this.#parts.options.role === 'replica') return undefined;
+    return this.bridge.isOvertaken(state, view) ? undefined : this.#keepers.keep(view, loop);
+  }
+
+  async #pinned(view: View): Promise<PinnedView> {
+    return { pin: await this.engine.pins.pin(view.block0, loopPinMs), view };
+  }
+
+  /** Every loop of this instance that is under way holds on to its state. */
+  holdLoops(): Promise<void> {
+    return this.#keepers.holdAll();
   }
 
   /** Holds what is being pinned. If the instance is stopped meanwhile, that waits until the pin is let go of again. */

@@ -116,6 +116,7 @@ export class Instance implements BatchOwner, QueryHost {
       running: (what) => this.running(what),
       writing: (what) => this.writing(what),
       hold: (what, ...pinning) => this.admit(what).hold(what, ...pinning),
+      holdLoops: () => this.#host?.holdLoops() ?? Promise.resolve(),
     });
   }
 
@@ -318,8 +319,8 @@ export class Instance implements BatchOwner, QueryHost {
     return this.#host?.earlyState(table);
   }
 
-  keeperOf(state: TableState): StateKeeper | undefined {
-    return this.#host?.keeperOf(state);
+  keeperOf(state: TableState, loop: object): StateKeeper | undefined {
+    return this.#host?.keeperOf(state, loop);
   }
 
   viewMovedOn(state: TableState): Promise<boolean> {

@@ -35,6 +35,10 @@ import { CapsuleDriver } from './storage/capsule-driver.ts';
 import type { StorageDriver } from './storage/driver.ts';
 import type { Registry } from './table/registry.ts';
 
+/** How long after a merge a loop may not have pinned yet what it reads, beyond the age of the view that it began on. */
+const loopGraceMs = 20_000;
+/** What `db.gc()` waits for loops of others at most, unless it is told otherwise. */
+const maxLoopGraceMs = 60_000;
 /** Far beyond what looking at a store takes, which ends by itself. */
 const doctorTimeoutMs = 300_000;
 /** After how long a state that is being copied counts as abandoned unless it is renewed, in milliseconds. */
@@ -54,6 +58,8 @@ export interface MaintenanceOptions {
   readonly running: (what: string) => Engine;
   /** The same for what writes; throws `ReadOnlyError` on a replica. */
   readonly writing: (what: string) => Engine;
+  /** Resolves once every loop of this instance that is under way holds on to its state, if it can. */
+  readonly holdLoops: () => Promise<void>;
   /** Holds what is being pinned. */
   readonly hold: (what: string, pinning: Promise<PinnedView>, timeToLiveMs: number) => Promise<HeldSnapshot>;
 }
@@ -93,8 +99,12 @@ export class Maintenance {
         return generation > collected;
       },
       // A loop begins on a view that is two intervals old at most, and holds on to it after ten seconds.
-      collect: () => this.collect(checkGcOptions({ loopGraceMs: 2 * options.writeForwardInterval + 20_000 })),
+      collect: () => this.collect(checkGcOptions({ loopGraceMs: this.#othersGraceMs })),
     });
+  }
+
+  get #othersGraceMs(): number {
+    return 2 * this.#options.options.writeForwardInterval + loopGraceMs;
   }
 
   /** The instance is about to stop. */
@@ -217,8 +227,13 @@ export class Maintenance {
   /** Collects garbage; one run at a time. */
   collect(options: CheckedGcOptions): Promise<GcReport> {
     const { environment, driver, logger, maxCommitBytes, writing } = this.#options;
-    const { blockSizeBytes, dbPrefix: prefix } = this.#options.options;
+    const { blockSizeBytes, dbPrefix: prefix, nodeId } = this.#options.options;
     const engine = writing('db.gc()');
+    const holdLoops = async (generation: number, signal: AbortSignal | undefined): Promise<void> => {
+      // Loops begin on what the instance shows.
+      if (engine.view.block0.generation < generation) await engine.refresh(signal);
+      await this.#options.holdLoops();
+    };
     const prepare = { environment, driver, prefix, blockSizeBytes, maxCommitBytes };
     const collector = new Collector(
       {
@@ -229,6 +244,9 @@ export class Maintenance {
         register: engine.register,
         clock: engine.clock,
         context: engine.context,
+        nodeId,
+        othersGraceMs: Math.min(this.#othersGraceMs, maxLoopGraceMs),
+        holdLoops,
         append: (request) => engine.append(request),
         prepare,
       },

@@ -18,9 +18,11 @@ export interface GcOptions {
    */
   readonly logRetentionMs?: number;
   /**
-   * For so long it waits for loops, in milliseconds: states that were in force at some time since the call began are left alone by
-   * this run, so that `for await` loops that read them end, or hold on to them as they do after ten seconds. Default 0; runs by option
-   * `gcInterval` wait for twice the `writeForwardInterval` and 20 seconds.
+   * For so long it waits for loops of other instances, in milliseconds: states that were in force at some time since the call began
+   * are left alone by this run, so that `for await` loops that read them end, or hold on to them as they do after ten seconds.
+   * Nothing is waited for where nothing was merged since the last run. Loops of this instance need no waiting: they hold on to what
+   * they read before anything is deleted. Default: where other nodes take turns in the database, twice the `writeForwardInterval` and
+   * 20 seconds, but a minute at most; else 0. Runs by option `gcInterval` always wait for twice the `writeForwardInterval` and 20 seconds.
    */
   readonly loopGraceMs?: number;
   /**
@@ -38,7 +40,8 @@ export interface CheckedGcOptions {
   readonly dryRun: boolean;
   readonly graceMs: number;
   readonly logRetentionMs: number;
-  readonly loopGraceMs: number;
+  /** Undefined: it depends on who takes turns. */
+  readonly loopGraceMs: number | undefined;
   readonly trustClock: boolean;
   readonly signal: AbortSignal | undefined;
 }
@@ -77,7 +80,7 @@ export function checkGcOptions(options: GcOptions): CheckedGcOptions {
     dryRun,
     graceMs: milliseconds('graceMs', options.graceMs, dayMs),
     logRetentionMs: milliseconds('logRetentionMs', options.logRetentionMs, dayMs / 24),
-    loopGraceMs: milliseconds('loopGraceMs', options.loopGraceMs, 0),
+    loopGraceMs: options.loopGraceMs === undefined ? undefined : milliseconds('loopGraceMs', options.loopGraceMs, 0),
     trustClock,
     signal,
   };

@@ -6,7 +6,8 @@
  *   generation that is not in that Block 0 can never come to be.
  * - A block goes only if its birth is not after that generation and nothing that is kept reaches it: a merge under way can
  *   refer to what the generation reaches and to blocks of later birth, and to nothing else.
- * - What a run may have waited for, it collects from the state that was in force before it waited: all later ones are left whole.
+ * - A run collects from the state that was in force when it began: all later ones are left whole, however long it waits for loops.
+ * - Loops of this instance read that state, a later one, or one that they have pinned before Block 0 announces anything.
  * - A staged run goes once the only slot whose commit may name it is at or under the log's floor, and so applied.
  * - If any kept state cannot be read, nothing is deleted.
  * - A kept state that cannot be read because it is kept no longer, since a snapshot has ended or another run has collected
@@ -77,6 +78,12 @@ export interface CollectorOptions {
   readonly register: Block0Register;
   readonly clock: StoreClock;
   readonly context: ViewContext;
+  /** The node that collects. */
+  readonly nodeId: number;
+  /** How long a run that is not told how long waits for loops of other nodes. */
+  readonly othersGraceMs: number;
+  /** Resolves once all loops of this instance, but those that begin on a state of at least `generation`, hold on to their states. */
+  readonly holdLoops: (generation: number, signal: AbortSignal | undefined) => Promise<void>;
   /** Commits what gc writes to the system tables. */
   readonly append: (request: FlushRequest) => Promise<void>;
   readonly prepare: Omit<PrepareOptions, 'slot'>;
@@ -116,9 +123,8 @@ export class Collector {
     const { dryRun } = this.#settings;
     const startedMs = environment.monotonicMs();
     for (let attempt = 1; ; attempt++) {
-      const earlier = await this.#untilGivenUp(this.#waitForLoops());
-      const block0 = await this.#untilGivenUp(this.#announce(earlier?.generation));
-      const from = earlier ?? block0;
+      const from = await this.#untilGivenUp(this.#waitForLoops());
+      const block0 = await this.#untilGivenUp(this.#announce(from.generation));
       try {
         await this.#untilGivenUp(this.#collectFrom(block0, from));
         break;
@@ -148,15 +154,19 @@ export class Collector {
     }
   }
 
-  /** Lets time pass, and gives the Block 0 that was in force before; undefined where there is nothing to wait for. */
-  async #waitForLoops(): Promise<Block0 | undefined> {
-    const { environment, register } = this.#options;
-    const { loopGraceMs, dryRun } = this.#settings;
-    if (loopGraceMs === 0 || dryRun) return undefined;
+  /** Lets time pass where others may have begun a loop, and gives the Block 0 that was in force before. */
+  async #waitForLoops(): Promise<Block0> {
+    const { environment, register, nodeId, othersGraceMs, holdLoops } = this.#options;
     const { block0 } = await register.refresh(this.#signal);
-    // No merge has replaced anything that an earlier run has left.
-    if (block0.collected === block0.generation) return undefined;
-    await sleep(environment, loopGraceMs, this.#signal);
+    if (this.#settings.dryRun) return block0;
+    const hasOthers = block0.nodes.some((id) => id !== nodeId);
+    const { loopGraceMs = hasOthers ? othersGraceMs : 0 } = this.#settings;
+    // Unless no merge has replaced anything that an earlier run has left.
+    if (loopGraceMs > 0 && block0.collected !== block0.generation) {
+      await sleep(environment, loopGraceMs, this.#signal);
+      await register.refresh(this.#signal);
+    }
+    await holdLoops(block0.generation, this.#signal);
     return block0;
   }
 
@@ -169,7 +179,7 @@ export class Collector {
     const reach = new Reach(context, new Pacer(environment));
     for (const kept of [block0, ...pinned, ...history]) await reach.add(kept, this.#signal);
     // Of what all states since then reach, this one reaches what was born by then.
-    if (from !== block0) await reach.add(from, this.#signal);
+    if (from.generation !== block0.generation) await reach.add(from, this.#signal);
     await this.#collectBlocks(from, reach.names);
     await this.#collectRoots(block0);
     await this.#collectProbes();
@@ -202,11 +212,11 @@ export class Collector {
 
   /**
    * Says in Block 0 that what `collected` does not need will go, and ends abandoned snapshots. `from`: the generation to collect
-   * from, if that is not the present one.
+   * from.
    */
-  async #announce(from: number | undefined): Promise<Block0> {
+  async #announce(from: number): Promise<Block0> {
     const { register, clock } = this.#options;
-    const { block0 } = await register.refresh(this.#signal);
+    const { block0 } = register.current;
     if (this.#settings.dryRun) return block0;
     const mayEnd = block0.snapshots.some(({ expiresMs }) => expiresMs + clockMarginMs <= clock.now());
     // No other clock than the store's says for how long something has been there.
@@ -223,7 +233,7 @@ export class Collector {
       expired = present.snapshots.length - snapshots.length;
       const history = present.history && { ...present.history, floor: Math.max(present.history.floor, floor) };
       const isKept = present.history?.floor === history?.floor && present.doubtedMs === doubt;
-      const collected = Math.max(present.collected, from ?? present.generation);
+      const collected = Math.max(present.collected, from);
       const isSaid = present.collected === collected && isKept;
       if (isSaid && expired === 0) return undefined;
       return { ...changeableOf(present), collected, history, snapshots };

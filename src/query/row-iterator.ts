@@ -14,15 +14,10 @@ interface Reading {
   readonly execution: Execution;
   readonly reader: RowReader<Row>;
   readonly stored: TableState;
-  readonly keeper: StateKeeper | undefined;
-  readonly startedMs: number;
 }
 
 /** Plans the query on a state, and makes ready to run it. */
 type Execute = (state: TableState, sorts: 'few' | 'none') => Execution | Promise<Execution>;
-
-/** A loop that takes longer holds on to the state that it reads, and one whose state a merge has replaced does at once. */
-const heldAfterMs = 10_000;
 
 function noResult(): void {}
 
@@ -35,7 +30,7 @@ export class RowIterator implements AsyncIterableIterator<Row> {
   #started = false;
   #ended = false;
   #reading: Reading | undefined;
-  #kept: StateKeeper | undefined;
+  #keeper: StateKeeper | undefined;
   /** The call that is being answered: calls are answered in turn, whether or not the caller waits for them. */
   #last: Promise<void> | undefined;
 
@@ -52,7 +47,7 @@ export class RowIterator implements AsyncIterableIterator<Row> {
   next(): Promise<IteratorResult<Row, undefined>> {
     if (this.#last === undefined && this.#at < this.#rows.length) {
       // A loop may take long for each of the rows that were read at once.
-      if ((this.#at & 0x7) === 0x7) void this.#holdIfDue();
+      if ((this.#at & 0x7) === 0x7) void this.#keeper?.holdIfDue();
       return Promise.resolve({ done: false, value: this.#rows[this.#at++] as Row });
     }
     const answer = this.#last === undefined ? this.#nextSlowly() : this.#last.then(() => this.#nextSlowly());
@@ -72,9 +67,13 @@ export class RowIterator implements AsyncIterableIterator<Row> {
     this.#ended = true;
     this.#rows = [];
     this.#at = 0;
+    this.#readNothing();
+  }
+
+  #readNothing(): void {
     this.#reading = undefined;
-    this.#kept?.release();
-    this.#kept = undefined;
+    this.#keeper?.release();
+    this.#keeper = undefined;
   }
 
   async #nextSlowly(): Promise<IteratorResult<Row, undefined>> {
@@ -92,7 +91,10 @@ export class RowIterator implements AsyncIterableIterator<Row> {
       const read = (): Promise<readonly Row[]> => (reading === undefined ? this.#start() : this.#continue(reading));
       const rows = await (this.#meter === undefined ? read() : this.#meter.timed(read));
       // Unless the caller has had enough meanwhile.
-      if (this.#ended) return;
+      if (this.#ended) {
+        this.#readNothing();
+        return;
+      }
       this.#rows = rows;
       this.#at = 0;
     } catch (error) {
@@ -111,11 +113,14 @@ export class RowIterator implements AsyncIterableIterator<Row> {
     const rows = await runOnState(this.#options, async (state, stored) => {
       const { host } = this.#options;
       // Before anything is waited for: the view may be another one once the plan is made.
-      const keeper = host.keeperOf(stored);
+      this.#keeper?.release();
+      this.#keeper = host.keeperOf(stored, this);
       let execution = await this.#execute(state, 'few');
       if (!execution.plan.ordered) {
         try {
-          return await execution.rows();
+          const all = await execution.rows();
+          this.#readNothing();
+          return all;
         } catch (error) {
           if (!(error instanceof MemoryBudgetError)) throw error;
           // They were more than it looked, or others collect rows just now.
@@ -123,35 +128,22 @@ export class RowIterator implements AsyncIterableIterator<Row> {
           if (!execution.plan.ordered) throw error;
         }
       }
-      const startedMs = host.environment.monotonicMs();
       const reader = new RowReader(execution, (source, base) => execution.decode(source, base));
-      this.#reading = { execution, reader, stored, keeper, startedMs };
+      this.#reading = { execution, reader, stored };
       return this.#continue(this.#reading);
     });
     this.#started = true;
     return rows;
   }
 
-  /** Holds on to the state that is read, once there is reason to. */
-  #holdIfDue(reading = this.#reading): Promise<void> | undefined {
-    if (reading?.keeper === undefined || this.#kept !== undefined) return undefined;
-    const { keeper, startedMs } = reading;
-    const { environment } = this.#options.host;
-    if (!keeper.isPast() && environment.monotonicMs() - startedMs <= heldAfterMs) return undefined;
-    this.#kept = keeper;
-    return keeper.hold();
-  }
-
   async #continue(reading: Reading): Promise<readonly Row[]> {
     const { execution, reader } = reading;
     const rows: Row[] = [];
-    const holding = this.#holdIfDue(reading);
+    const holding = this.#keeper?.holdIfDue();
     if (holding !== undefined) await holding;
     while (rows.length === 0) {
       if (!(await reader.next(rows))) {
-        this.#reading = undefined;
-        this.#kept?.release();
-        this.#kept = undefined;
+        this.#readNothing();
         break;
       }
       await execution.breathe();

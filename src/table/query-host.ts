@@ -29,9 +29,12 @@ export interface Overlay {
 
 /** Holds on to a state on behalf of a loop that takes long. */
 export interface StateKeeper {
-  /** Whether what the state shows may be deleted from now on: a merge has put something else in its place. */
-  isPast(): boolean;
-  /** From now on nothing that the state shows is deleted. Never rejects: a loop whose state cannot be kept may yet end. */
+  /**
+   * If it is time for that and not done yet, nothing that the state shows is deleted from the time at which this resolves. Never
+   * rejects: a loop whose state cannot be kept may yet end. Undefined where there is nothing to wait for.
+   */
+  holdIfDue(): Promise<void> | undefined;
+  /** The same, whatever the time is. */
   hold(): Promise<void>;
   /** The loop has ended. */
   release(): void;
@@ -74,8 +77,11 @@ export interface QueryHost {
    * query can run again. If it has not, the block is lost.
    */
   viewMovedOn(state: TableState): Promise<boolean>;
-  /** What can hold on to a state that was just given out; undefined where it is held already, or cannot be. */
-  keeperOf(state: TableState): StateKeeper | undefined;
+  /**
+   * What can hold on to a state that was just given out, for `loop`: it must be released when that ends. Undefined where the state is
+   * held already, or cannot be.
+   */
+  keeperOf(state: TableState, loop: object): StateKeeper | undefined;
   /** Told of every query that is run, by hosts that must know what was read. */
   queried?(shape: TableShape, read: QueryRead): void;
 }

@@ -94,7 +94,7 @@ describe('a backup', () => {
     await write(again, 1000, 1010, 2);
     await again.checkpoint();
     expect(await again.query('notes').count()).toBe(510);
-    await again.gc({ graceMs: 0, logRetentionMs: 0 });
+    await again.gc({ loopGraceMs: 0, graceMs: 0, logRetentionMs: 0 });
     expect(await again.verify({ deep: true })).toMatchObject({ ok: true });
     expect(await db.query('notes').count()).toBe(500);
     expect(restored.databaseId).toMatch(/^[0-9a-f-]{36}$/);
@@ -223,7 +223,7 @@ describe('a backup', () => {
         void batch.upsert('notes', { ...row(299), text: `round ${round}` });
         await batch.flush();
         await writer.checkpoint();
-        await writer.gc({ graceMs: 0, logRetentionMs: 0 });
+        await writer.gc({ loopGraceMs: 0, graceMs: 0, logRetentionMs: 0 });
       }
     })();
     await db.refresh();

@@ -179,12 +179,12 @@ describe('a catalogue', () => {
     const snapshot = await environment.run(db.snapshot());
     for (let i = 0; i < tables; i++) await write(db, i, 1);
     expect(await present()).not.toBe(old);
-    await environment.run(db.gc());
+    await environment.run(db.gc({ loopGraceMs: 0 }));
     expect(await catalogues()).toEqual([old, await present()]);
     expect(await environment.run(snapshot.get('t7', 1))).toBeUndefined();
     expect((await environment.run(db.verify({ deep: true }))).garbage).toMatchObject({ objects: 0 });
     await environment.run(snapshot.release());
-    await environment.run(db.gc());
+    await environment.run(db.gc({ loopGraceMs: 0 }));
     expect(await catalogues()).toEqual([await present()]);
     expect((await environment.run(db.verify({ deep: true }))).findings).toEqual([]);
   });
@@ -194,7 +194,7 @@ describe('a catalogue', () => {
     await fill(db);
     const { generation } = await block0();
     for (let i = 0; i < tables; i++) await write(db, i, 1);
-    await environment.run(db.gc());
+    await environment.run(db.gc({ loopGraceMs: 0 }));
     const then = await environment.run(db.at(generation));
     expect(await environment.run(then.get('t7', 1))).toBeUndefined();
     expect(await environment.run(then.get('t7', 0))).toEqual({ id: 0, name: 'row 0 of 7' });
@@ -228,7 +228,7 @@ describe('a catalogue', () => {
       if (key !== `db/${old}` || !isLate) return;
       isLate = false;
       for (let i = 0; i < tables; i++) await write(db, i, 1);
-      await environment.run(db.gc());
+      await environment.run(db.gc({ loopGraceMs: 0 }));
     };
     const read = await new Block0Reader(store, 'db').read({});
     expect(isLate).toBe(false);

@@ -149,7 +149,7 @@ describe('gc by a clock that is eight days ahead', () => {
       const before = await states();
       const wrong = await world.open(2, 8 * dayMs);
       for (let run = 0; run < 3; run++) {
-        const report = await world.run(wrong.gc({ graceMs: 0, logRetentionMs: 0 }));
+        const report = await world.run(wrong.gc({ loopGraceMs: 0, graceMs: 0, logRetentionMs: 0 }));
         expect(report).toMatchObject({ expiredSnapshots: 0, counts: { history: 0 } });
       }
       expect(await states()).toEqual(before);
@@ -165,26 +165,26 @@ describe('gc by a clock that is eight days ahead', () => {
   it('on a folder is believed once it has been so for a day, or is told to be right', async () => {
     await setUp('folder');
     const db = await world.open(2, 8 * dayMs);
-    expect((await world.run(db.gc())).counts.history).toBe(0);
+    expect((await world.run(db.gc({ loopGraceMs: 0 }))).counts.history).toBe(0);
     await world.run(world.true.advance(23 * hourMs));
-    expect((await world.run(db.gc())).counts.history).toBe(0);
+    expect((await world.run(db.gc({ loopGraceMs: 0 }))).counts.history).toBe(0);
     await world.run(world.true.advance(2 * hourMs));
-    expect((await world.run(db.gc())).counts.history).toBeGreaterThan(0);
+    expect((await world.run(db.gc({ loopGraceMs: 0 }))).counts.history).toBeGreaterThan(0);
     await setUp('folder');
     const other = await world.open(2, 8 * dayMs);
-    expect((await world.run(other.gc({ trustClock: true }))).counts.history).toBeGreaterThan(0);
+    expect((await world.run(other.gc({ loopGraceMs: 0, trustClock: true }))).counts.history).toBeGreaterThan(0);
   });
 
   it('on a folder leaves no doubt behind once the clock is right', async () => {
     await setUp('folder');
     const db = await world.open(2, 8 * dayMs);
-    await world.run(db.gc());
+    await world.run(db.gc({ loopGraceMs: 0 }));
     world.setMachine(0);
     await world.write(db, 'later');
     await world.run(world.true.advance(7 * dayMs - hourMs));
     await world.write(db, 'much later');
     world.warnings.length = 0;
-    expect((await world.run(db.gc())).counts.history).toBeGreaterThan(0);
+    expect((await world.run(db.gc({ loopGraceMs: 0 }))).counts.history).toBeGreaterThan(0);
     expect(world.ahead).toEqual([]);
     expect(await world.textAt(db, new Date(world.true.now()))).toBe('much later');
   });
@@ -192,7 +192,7 @@ describe('gc by a clock that is eight days ahead', () => {
   it('a clock that has not moved for long is no reason for doubt where nothing would end', async () => {
     await setUp('folder');
     world.setMachine(3 * dayMs);
-    expect((await world.run(holder.gc())).counts.history).toBe(0);
+    expect((await world.run(holder.gc({ loopGraceMs: 0 }))).counts.history).toBe(0);
     expect(world.ahead).toEqual([]);
   });
 });

@@ -115,7 +115,7 @@ async function fillsAndRecovers(driver: () => FileDriver, options: Partial<Store
   // Whatever is left is used up, too.
   await write(db, written, 1000).catch(() => undefined);
   await expectAll(db, written);
-  const { freedBytes } = await db.gc({ logRetentionMs: 0 });
+  const { freedBytes } = await db.gc({ loopGraceMs: 0, logRetentionMs: 0 });
   expect(freedBytes).toBeGreaterThan(diskBytes / 4);
   for (let round = 2000; round < 2003; round++) {
     await write(db, written, round);
@@ -130,7 +130,7 @@ async function fillsAndRecovers(driver: () => FileDriver, options: Partial<Store
   await next.stop().catch(() => undefined);
   const last = open(driver(), options);
   await last.start();
-  expect((await last.gc({ logRetentionMs: 0 })).freedBytes).toBeGreaterThan(diskBytes / 4);
+  expect((await last.gc({ loopGraceMs: 0, logRetentionMs: 0 })).freedBytes).toBeGreaterThan(diskBytes / 4);
   await write(last, written, 3000);
   await last.checkpoint();
   await expectAll(last, written);
@@ -154,7 +154,7 @@ describe('gc() on a full disk', () => {
     await new Promise((resolve) => {
       setTimeout(resolve, 1200);
     });
-    const { freedBytes } = await db.gc({ logRetentionMs: 0 });
+    const { freedBytes } = await db.gc({ loopGraceMs: 0, logRetentionMs: 0 });
     expect(freedBytes).toBeGreaterThan(0);
     await write(db, written, 1000);
     await db.checkpoint();

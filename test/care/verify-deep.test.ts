@@ -343,7 +343,7 @@ describe('objects', () => {
     const snapshot = await cluster.run(node.db.snapshot());
     const found = new Set<string>();
     // What was staged for slots that the log may still be read for is no garbage.
-    await cluster.run(node.db.gc({ logRetentionMs: 0 }));
+    await cluster.run(node.db.gc({ loopGraceMs: 0, logRetentionMs: 0 }));
     for (let round = 0; round < 8; round++) {
       // Garbage of all kinds before there is history, while there is, and after it.
       const history = round < 3 || round > 5 ? 'off' : '1d';
@@ -358,7 +358,7 @@ describe('objects', () => {
       const staged = `staged/0000000000000001-ffffffff-0000-4000-8000-00000000000${round}`;
       await cluster.putObject(staged, Buffer.from('123'));
       await cluster.run(keeper.db.checkpoint());
-      if (round % 3 === 1) await cluster.run(keeper.db.gc());
+      if (round % 3 === 1) await cluster.run(keeper.db.gc({ loopGraceMs: 0 }));
       await cluster.run(keeper.db.stop());
       const { garbage } = await cluster.run(node.db.gc({ dryRun: true }));
       // How far the log may be trimmed only a clock can tell.
@@ -453,7 +453,7 @@ describe('while others go on', () => {
       if (left-- !== 1 || overtaken++ >= times) return;
       await cluster.put(other, range(5, 1000), 'overtaken');
       await other.db.checkpoint();
-      await other.db.gc();
+      await other.db.gc({ loopGraceMs: 0 });
     };
     node.driver.onGet(/^data\/items/, after(event), Infinity);
   }

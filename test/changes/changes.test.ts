@@ -11,7 +11,7 @@ import { before, refused } from '../protocol/scripted-driver.ts';
 import { FeedReader } from './feed-reader.ts';
 
 const second = 1000;
-const quick = { graceMs: 0, logRetentionMs: 0 };
+const quick = { graceMs: 0, logRetentionMs: 0, loopGraceMs: 0 };
 
 const events = {
   name: 'events',
@@ -199,9 +199,9 @@ describe('positions', () => {
     await commit(node, range(1, 6));
     await cluster.run(node.db.checkpoint());
     await cluster.advance(7200 * second);
-    await cluster.run(node.db.gc({ logRetentionMs: 86_400_000 }));
+    await cluster.run(node.db.gc({ loopGraceMs: 0, logRetentionMs: 86_400_000 }));
     expect((await changesAfter(node, 0)).positions).toEqual([1, 2, 3, 4, 5]);
-    await cluster.run(node.db.gc());
+    await cluster.run(node.db.gc({ loopGraceMs: 0 }));
     expect((await changesAfter(node, 0)).error).toMatchObject({ code: 'CHANGES_EXPIRED' });
   });
 

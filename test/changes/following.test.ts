@@ -13,7 +13,7 @@ import { FeedReader } from './feed-reader.ts';
 
 const second = 1000;
 const hour = 3600 * second;
-const quick = { graceMs: 0, logRetentionMs: 0 };
+const quick = { graceMs: 0, logRetentionMs: 0, loopGraceMs: 0 };
 const often = { writeForwardInterval: 5 * second };
 const never = { mergePolicy: { minCommits: 2000, maxWaitMs: 86_400_000 } };
 
@@ -199,7 +199,7 @@ describe('a commit too large for one object', () => {
     await cluster.run(Promise.resolve(rows?.next()));
     await cluster.advance(10);
     // Within the retention all is there.
-    await cluster.run(writer.db.gc());
+    await cluster.run(writer.db.gc({ loopGraceMs: 0 }));
     await cluster.run(Promise.resolve(rows?.next()));
     await cluster.run(writer.db.gc(quick));
     const rest = async (): Promise<void> => {
@@ -267,7 +267,7 @@ describe('following among failures', () => {
       }
       await environment.run(batch.flush().catch(() => undefined));
       await environment.advance(environment.random() * 8 * second);
-      if (round % 13 === 5) await environment.run(db.gc({ graceMs: 0 }).catch(() => undefined));
+      if (round % 13 === 5) await environment.run(db.gc({ loopGraceMs: 0, graceMs: 0 }).catch(() => undefined));
       if (round % 17 === 3) follower.process.pause(90 * second);
     }
     network.faults = {};

@@ -71,7 +71,7 @@ export function endDatabase(store: CrashStore, dbPrefix: string): Promise<Ending
     await batch.flush();
     const final = await readFinalState(db);
     await db.checkpoint();
-    const { failed } = await db.gc({ graceMs: 0, logRetentionMs: 0 });
+    const { failed } = await db.gc({ loopGraceMs: 0, graceMs: 0, logRetentionMs: 0 });
     const { ok, findings } = await db.verify({ deep: true });
     const anomalies: Anomaly[] = failed.map(({ name }) => ({ kind: 'gc', message: `${name} could not be deleted` }));
     if (!ok || findings.length > 0)

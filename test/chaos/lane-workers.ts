@@ -189,7 +189,7 @@ export class LaneWorkers {
     const signal = AbortSignal.timeout(usualPatienceMs);
     const dice = this.#random.next();
     if (dice < 0.5) {
-      const options = { graceMs: 0, logRetentionMs: this.#random.chance(0.7) ? 0 : 3000, signal };
+      const options = { graceMs: 0, loopGraceMs: 0, logRetentionMs: this.#random.chance(0.7) ? 0 : 3000, signal };
       return this.#do(id, { kind: 'gc' }, () => quietly(this.#db.gc(options)));
     }
     if (dice < 0.75) return this.#do(id, { kind: 'checkpoint' }, () => quietly(this.#db.checkpoint({ signal })));

@@ -88,7 +88,7 @@ for (let number = Number(first); ; number++) {
   if (held.length > 2) await checkOldest();
   if (number % 3 !== 0) continue;
   tell('gc');
-  const { failed } = await db.gc({ graceMs: 0, logRetentionMs: 0 });
+  const { failed } = await db.gc({ loopGraceMs: 0, graceMs: 0, logRetentionMs: 0 });
   tell('collected');
   if (failed.length > 0) throw new Error(`gc could not delete ${failed[0]?.name}`);
 }

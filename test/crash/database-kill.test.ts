@@ -190,7 +190,7 @@ class Chain {
     const db = await this.#open(abandonedMs);
     for (let run = 0; run < 4; run++) {
       // A clock so far after the last write is doubted, and this one is right.
-      const { expiredSnapshots } = await db.gc({ graceMs: 0, logRetentionMs: 0, trustClock: true });
+      const { expiredSnapshots } = await db.gc({ loopGraceMs: 0, graceMs: 0, logRetentionMs: 0, trustClock: true });
       this.#tally.abandoned += expiredSnapshots;
       await db.checkpoint();
     }

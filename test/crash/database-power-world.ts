@@ -14,7 +14,7 @@ import type { State, WorkloadOptions } from './database-workload.ts';
 import { ModelDisk } from './model-disk.ts';
 import { superfluousNames } from '../gc/reachable.ts';
 
-const quick = { graceMs: 0, logRetentionMs: 0 };
+const quick = { graceMs: 0, logRetentionMs: 0, loopGraceMs: 0 };
 const atOnce = (): Promise<void> => Promise.resolve();
 
 /** The model disk keeps the rules; trying that out would take most of the operations, and of the cuts. */

@@ -112,7 +112,7 @@ async function collect(server: S3Server): Promise<Used['collected']> {
   // Writers may not remove its root.
   enforce(server, [writers, guard]);
   await snapshot.release();
-  const { failed } = await db.gc({ graceMs: 0, logRetentionMs: 0 });
+  const { failed } = await db.gc({ loopGraceMs: 0, graceMs: 0, logRetentionMs: 0 });
   const refused = { failed: failed.map(({ name }) => name), warnings: warnings.splice(0) };
   enforce(server, [writers, collection, guard]);
   // What a killed process leaves behind.
@@ -126,7 +126,7 @@ async function collect(server: S3Server): Promise<Used['collected']> {
     await batch.upsert(files, { id: 5, text: `run ${run}` });
     await batch.flush();
     await db.checkpoint();
-    const report = await db.gc({ graceMs: 0, logRetentionMs: 0 });
+    const report = await db.gc({ loopGraceMs: 0, graceMs: 0, logRetentionMs: 0 });
     expect(report.failed).toEqual([]);
     for (const [kind, count] of Object.entries(report.counts)) counts[kind] = (counts[kind] ?? 0) + count;
   }

@@ -137,7 +137,7 @@ describe('db.rewrite()', () => {
         if (written > 0) await batch.delete(schema, `more-${written - 1}`);
         await batch.flush();
         if (written % 3 === 0) await writer.checkpoint();
-        if (written % 5 === 0) await writer.gc({ graceMs: 0, logRetentionMs: 0 });
+        if (written % 5 === 0) await writer.gc({ loopGraceMs: 0, graceMs: 0, logRetentionMs: 0 });
         expect(await writer.query(schema).where('id', '=', `more-${written}`).count()).toBe(1);
       }
     };

@@ -225,7 +225,7 @@ describe('a migration of the table', () => {
     await nodes.run(v3.db.finishMigration('sites'));
     await nodes.pass(20_000);
     expect((await nodes.block0()).format).toBe(1);
-    await nodes.run(v3.db.gc());
+    await nodes.run(v3.db.gc({ loopGraceMs: 0 }));
     expect((await nodes.keys()).filter((key) => /domain|owned/.test(key))).toEqual([]);
     expect((await nodes.find(v3, 'www.site7.org')).ids).toEqual(ofSite(7));
     expect(await nodes.findings(v3)).toEqual([]);

@@ -30,7 +30,7 @@ describe('a node that has not the function', () => {
     expect(await nodes.find(replica, 'moved')).toEqual({ ids: [7], index: undefined });
     expect(await nodes.findings(without)).toEqual([]);
     // What the index is of is kept for whoever catches up.
-    await nodes.run(without.db.gc());
+    await nodes.run(without.db.gc({ loopGraceMs: 0 }));
     expect(await nodes.findings(without)).toEqual([]);
     await nodes.run(without.db.stop());
     const again = await nodes.open(1, 1, options);
@@ -131,7 +131,7 @@ describe('a new version of the function', () => {
     expect(await versions()).toEqual([1, 2]);
     await mergeOften(2);
     expect(await versions()).toEqual([2]);
-    await nodes.run(next.db.gc());
+    await nodes.run(next.db.gc({ loopGraceMs: 0 }));
     const blocks = (await nodes.keys()).filter((key) => key.startsWith('indexes/sites/domain/'));
     const [edition] = await nodes.editions();
     // A root that is not in Block 0, and leaves.

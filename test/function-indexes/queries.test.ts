@@ -101,7 +101,7 @@ describe('a query by an indexed function', () => {
     const snapshot = await nodes.run(node.db.snapshot());
     await nodes.write(node, 'update', [{ id: 7, url: 'moved' }]);
     await nodes.merge(node);
-    await nodes.run(node.db.gc());
+    await nodes.run(node.db.gc({ loopGraceMs: 0 }));
     const query = snapshot.query('sites').where('domain', '=', 'www.site7.org');
     expect(await nodes.run(query.explain())).toMatchObject({ index: 'domain' });
     expect((await nodes.run(query.execute())).map(({ id }) => id)).toEqual(ofSite(7));

@@ -118,7 +118,7 @@ class History {
       if (chosen < 0.3) await this.write();
       else if (chosen < 0.5) await nodes.merge(random.pick(this.writers));
       else if (chosen < 0.85) await this.step(random.chance(0.2));
-      else if (chosen < 0.9) await nodes.run(random.pick(this.writers).db.gc());
+      else if (chosen < 0.9) await nodes.run(random.pick(this.writers).db.gc({ loopGraceMs: 0 }));
       else await this.check();
     }
     await nodes.merge(random.pick(this.writers));

@@ -77,7 +77,7 @@ describe('a blob whose row is gone', () => {
     const kept = await store(cluster, node, 2, 'kept');
     await cluster.run(cluster.flush(node, (batch) => change(batch, node)));
     // Not merged: the blocks that everybody reads still show it.
-    await cluster.run(node.db.gc());
+    await cluster.run(node.db.gc({ loopGraceMs: 0 }));
     expect(await cluster.namesIn('blobs')).toContain(blobName(gone));
     expect((await listed(cluster, node))[1]).toEqual([gone]);
     expect(await gc(cluster, node)).toEqual([1, 0]);
@@ -98,7 +98,7 @@ describe('a blob whose row is gone', () => {
     await store(cluster, node, 2, 'in use');
     await cluster.run(node.db.checkpoint());
     await cluster.advance(10);
-    const report = await cluster.run(node.db.gc({ dryRun: true, graceMs: 0 }));
+    const report = await cluster.run(node.db.gc({ loopGraceMs: 0, dryRun: true, graceMs: 0 }));
     expect(report.condemnedBlobs).toBe(0);
     expect(report.garbage.filter(({ kind }) => kind === 'blob')).toEqual([
       { kind: 'blob', name: blobName(gone), sizeBytes: 4, reason: expect.stringContaining('row is gone') as string },
@@ -127,7 +127,7 @@ describe('a blob whose row is gone', () => {
       return { failed: (keys ?? []).map((key) => ({ key, message: 'locked' })) };
     };
     node.driver.onDelete(/^blobs\//, failing, Infinity);
-    const report = await cluster.run(node.db.gc());
+    const report = await cluster.run(node.db.gc({ loopGraceMs: 0 }));
     expect(report).toMatchObject({ counts: { blob: 0 }, failed: [{ name: blobName(gone), message: 'locked' }] });
     expect((await listed(cluster, node))[1]).toEqual([gone]);
     node.driver.heal();
@@ -150,7 +150,7 @@ describe('an upload that no commit ever named', () => {
     expect((await listed(cluster, node))[1]).toEqual([stray]);
     expect(await cluster.namesIn('blobs')).toContain(blobName(stray));
     // The commit that condemns it must be in the state that is collected from.
-    expect(await cluster.run(node.db.gc())).toMatchObject({ counts: { blob: 0 }, condemnedBlobs: 0 });
+    expect(await cluster.run(node.db.gc({ loopGraceMs: 0 }))).toMatchObject({ counts: { blob: 0 }, condemnedBlobs: 0 });
     expect(await gc(cluster, node)).toEqual([1, 0]);
     expect((await listed(cluster, node))[1]).toEqual([]);
     await cluster.collectAll(node);
@@ -182,7 +182,7 @@ describe('an upload that no commit ever named', () => {
     // Both are ready for the same slot, and the flush is first.
     const condemning = new Gate();
     collector.driver.onPut(/^committed\//, condemning.before);
-    const collected = collector.db.gc({ graceMs: 0 });
+    const collected = collector.db.gc({ loopGraceMs: 0, graceMs: 0 });
     await cluster.run(condemning.reached);
     committing.open();
     await cluster.run(flushed);
@@ -219,7 +219,7 @@ async function overtaken(
   for (let run = 0; run < runs; run++) {
     // By the grace only: virtual time must not pass the deadline of the flush.
     await cluster.advance(2);
-    await cluster.run(collector.db.gc({ graceMs: 1 }));
+    await cluster.run(collector.db.gc({ loopGraceMs: 0, graceMs: 1 }));
     await cluster.run(collector.db.checkpoint());
   }
   gate.open();
@@ -318,7 +318,7 @@ describe('a flush whose upload is condemned before its commit', () => {
     const [left] = await cluster.namesIn('blobs');
     await cluster.advance(10);
     // Condemned: a deletion of that very object may be on its way.
-    await cluster.run(node.db.gc({ graceMs: 0 }));
+    await cluster.run(node.db.gc({ loopGraceMs: 0, graceMs: 0 }));
     await cluster.run(batch.flush());
     expect(blobName(await referenceOf(cluster, node, 1))).not.toBe(left);
     await cluster.collectAll(node);
@@ -335,14 +335,14 @@ describe('a flush whose upload is condemned before its commit', () => {
     expect(await cluster.failure(batch.flush())).toMatchObject({ code: 'STORAGE' });
     writer.driver.heal();
     await cluster.advance(10);
-    await cluster.run(quick.db.gc({ graceMs: 0 }));
+    await cluster.run(quick.db.gc({ loopGraceMs: 0, graceMs: 0 }));
     await cluster.run(quick.db.checkpoint());
     // One run has decided, and is held up; the other one deletes, and says so.
     const deleting = new Gate();
     slow.driver.onDelete(/^blobs\//, deleting.before);
-    const slowRun = slow.db.gc();
+    const slowRun = slow.db.gc({ loopGraceMs: 0 });
     await cluster.run(deleting.reached);
-    await cluster.run(quick.db.gc());
+    await cluster.run(quick.db.gc({ loopGraceMs: 0 }));
     await cluster.run(quick.db.checkpoint());
     expect(await cluster.namesIn('blobs')).toEqual([]);
     await cluster.run(batch.flush());
@@ -380,7 +380,7 @@ describe('flush and condemnation at the same slot', () => {
     });
     await cluster.run(gates['the flush'].reached);
     await cluster.advance(2);
-    const run = collector.db.gc({ graceMs: 1 });
+    const run = collector.db.gc({ loopGraceMs: 0, graceMs: 1 });
     await cluster.run(gates.gc.reached);
     const ended = [flush, run.then(() => undefined)];
     const [winner, loser] = (first === 'gc' ? ended.toReversed() : ended) as [Promise<void>, Promise<void>];
@@ -419,7 +419,7 @@ describe('flush and condemnation at the same slot', () => {
     const flush = cluster.flush(node, (batch) => void batch.insert(items, { id: 900, file: node.db.Blob('bytes') }));
     await uploaded.reached;
     cluster.clock.skewMs = 10;
-    const run = node.db.gc({ graceMs: 0 });
+    const run = node.db.gc({ loopGraceMs: 0, graceMs: 0 });
     // No time passes meanwhile, so that nothing runs into its deadline.
     await cluster.settle();
     uploaded.open();

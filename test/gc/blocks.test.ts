@@ -7,7 +7,7 @@ import type { ClusterNode } from './cluster.ts';
 
 const count = 400;
 const all = range(0, count);
-const quick = { graceMs: 0, logRetentionMs: 0 };
+const quick = { graceMs: 0, logRetentionMs: 0, loopGraceMs: 0 };
 
 async function blockNames(cluster: Cluster): Promise<string[]> {
   return (await cluster.names()).filter((name) => parseBlockName(name) !== undefined);
@@ -33,7 +33,7 @@ describe('blocks that a merge replaced', () => {
     const sizes = await Promise.all(
       orphans.map(async (name) => (await cluster.store.list(`db/${name}`)).entries[0]?.sizeBytes ?? 0),
     );
-    const report = await cluster.run(node.db.gc());
+    const report = await cluster.run(node.db.gc({ loopGraceMs: 0 }));
     expect(report).toMatchObject({
       deletedCount: orphans.length,
       counts: { block: orphans.length, blob: 0, staged: 0, commit: 0, root: 0, history: 0 },
@@ -60,7 +60,7 @@ describe('blocks that a merge replaced', () => {
     };
     const [first] = await put('first');
     expect(await put('second')).toHaveLength(2);
-    await cluster.run(node.db.gc());
+    await cluster.run(node.db.gc({ loopGraceMs: 0 }));
     const left = await cluster.namesIn('data');
     expect(left).toHaveLength(1);
     expect(left).not.toContain(first);
@@ -86,7 +86,7 @@ describe('blocks that a merge replaced', () => {
     const node = await cluster.withRows(count);
     await cluster.run(cluster.put(node, all, 'second'));
     const before = await cluster.names();
-    expect(await cluster.run(node.db.gc())).toMatchObject({ deletedCount: 0 });
+    expect(await cluster.run(node.db.gc({ loopGraceMs: 0 }))).toMatchObject({ deletedCount: 0 });
     expect(await cluster.names()).toEqual(before);
     await expectRows(cluster, node, 'second');
   });

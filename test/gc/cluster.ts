@@ -141,7 +141,7 @@ export class Cluster {
       // By the store's clock everything is older than this.
       await this.advance(10);
       await this.run(db.checkpoint());
-      const { counts, condemnedBlobs } = await this.run(db.gc({ graceMs: 0, logRetentionMs: 0 }));
+      const { counts, condemnedBlobs } = await this.run(db.gc({ loopGraceMs: 0, graceMs: 0, logRetentionMs: 0 }));
       if (condemnedBlobs === 0 && Object.values(counts).every((count) => count === 0)) return;
     }
     throw new Error('gc does not come to an end');

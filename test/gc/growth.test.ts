@@ -46,7 +46,7 @@ it(`${updates} updates of ${rows} rows leave no more than the live set`, { timeo
   for (let id = 0; id < rows; id++) void load.insert(counters, { id, count: 0, text: `text of row ${id}` });
   await load.flush();
   await db.checkpoint();
-  await db.gc({ logRetentionMs: 0 });
+  await db.gc({ loopGraceMs: 0, logRetentionMs: 0 });
   const live = await sizeOf(store);
   const random = new SeededRandom('growth');
   let deleted = 0;
@@ -60,7 +60,7 @@ it(`${updates} updates of ${rows} rows leave no more than the live set`, { timeo
     }
     await batch.flush();
     await db.checkpoint();
-    deleted += (await db.gc({ logRetentionMs: 0 })).deletedCount;
+    deleted += (await db.gc({ loopGraceMs: 0, logRetentionMs: 0 })).deletedCount;
     expect(await superfluousNames(store, 'db')).toEqual([]);
     most = Math.max(most, (await sizeOf(store)).bytes);
   }

@@ -24,7 +24,7 @@ describe('the log', () => {
     await commits(cluster, node, 3);
     await cluster.run(node.db.checkpoint());
     await commits(cluster, node, 2);
-    const report = await cluster.run(node.db.gc({ logRetentionMs: 0 }));
+    const report = await cluster.run(node.db.gc({ loopGraceMs: 0, logRetentionMs: 0 }));
     // Blocks and blobs are what the count is of.
     expect(report).toMatchObject({ deletedCount: 0, counts: { commit: 3 } });
     expect(await slots(cluster)).toEqual([4, 5]);
@@ -40,7 +40,7 @@ describe('the log', () => {
     await commits(cluster, node, 1);
     await cluster.advance(10 * minuteMs);
     await commits(cluster, node, 1);
-    await cluster.run(node.db.gc({ logRetentionMs: 5 * minuteMs }));
+    await cluster.run(node.db.gc({ loopGraceMs: 0, logRetentionMs: 5 * minuteMs }));
     expect(await slots(cluster)).toEqual([4, 5]);
     expect(await cluster.block0()).toMatchObject({ logFloor: 3, appliedSeq: 3 });
   });
@@ -56,14 +56,14 @@ describe('the log', () => {
       await commits(cluster, node, 2);
       await cluster.run(node.db.checkpoint());
       const { appliedSeq, logFloor } = await cluster.block0();
-      await cluster.run(node.db.gc());
+      await cluster.run(node.db.gc({ loopGraceMs: 0 }));
       expect((await cluster.block0()).logFloor).toBe(logFloor);
       await cluster.advance(hourMs / 2);
-      await cluster.run(node.db.gc());
+      await cluster.run(node.db.gc({ loopGraceMs: 0 }));
       expect((await cluster.block0()).logFloor).toBe(appliedSeq - 2);
       expect(await slots(cluster)).toEqual([appliedSeq - 1, appliedSeq]);
       await cluster.advance(hourMs / 2);
-      await cluster.run(node.db.gc());
+      await cluster.run(node.db.gc({ loopGraceMs: 0 }));
       expect(await slots(cluster)).toEqual([]);
     }
   });
@@ -80,7 +80,7 @@ describe('the log', () => {
     await commits(cluster, node, 1);
     cluster.clock.skewMs = 0;
     await cluster.run(node.db.checkpoint());
-    await cluster.run(node.db.gc({ logRetentionMs: 5 * minuteMs }));
+    await cluster.run(node.db.gc({ loopGraceMs: 0, logRetentionMs: 5 * minuteMs }));
     expect(await slots(cluster)).toEqual([2, 3]);
   });
 
@@ -89,14 +89,14 @@ describe('the log', () => {
     const node = await cluster.start(0);
     await commits(cluster, node, 3);
     await cluster.run(node.db.checkpoint());
-    await cluster.run(node.db.gc());
+    await cluster.run(node.db.gc({ loopGraceMs: 0 }));
     node.driver.takeLines();
     node.driver.onPut(/^block0$/, refused, Infinity);
-    expect(await cluster.failure(node.db.gc({ logRetentionMs: 0 }))).toMatchObject({ code: 'STORAGE' });
+    expect(await cluster.failure(node.db.gc({ loopGraceMs: 0, logRetentionMs: 0 }))).toMatchObject({ code: 'STORAGE' });
     expect(await slots(cluster)).toEqual([1, 2, 3]);
     node.driver.heal();
     node.driver.takeLines();
-    await cluster.run(node.db.gc({ logRetentionMs: 0 }));
+    await cluster.run(node.db.gc({ loopGraceMs: 0, logRetentionMs: 0 }));
     // Stored, read back, and only then deleted.
     expect(node.driver.takeLines().slice(-4)).toEqual([
       'put block0 written',
@@ -107,9 +107,9 @@ describe('the log', () => {
     expect(await slots(cluster)).toEqual([]);
     await commits(cluster, node, 3);
     await cluster.run(node.db.checkpoint());
-    await cluster.run(node.db.gc());
+    await cluster.run(node.db.gc({ loopGraceMs: 0 }));
     node.driver.onPut(/^block0$/, answerLost);
-    await cluster.run(node.db.gc({ logRetentionMs: 0 }));
+    await cluster.run(node.db.gc({ loopGraceMs: 0, logRetentionMs: 0 }));
     expect(await slots(cluster)).toEqual([]);
   });
 
@@ -119,10 +119,10 @@ describe('the log', () => {
     await commits(cluster, node, 3);
     await cluster.run(node.db.checkpoint());
     const zombie = await cluster.store.get(`db/${commitName(2)}`);
-    await cluster.run(node.db.gc({ logRetentionMs: 0 }));
+    await cluster.run(node.db.gc({ loopGraceMs: 0, logRetentionMs: 0 }));
     if (zombie.status === 'found') await cluster.store.put(`db/${commitName(2)}`, zombie.bytes, { if: 'absent' });
     // However young it is.
-    expect(await cluster.run(node.db.gc())).toMatchObject({ counts: { commit: 1 } });
+    expect(await cluster.run(node.db.gc({ loopGraceMs: 0 }))).toMatchObject({ counts: { commit: 1 } });
     expect(await cluster.names()).toEqual(['block0']);
     expect(await cluster.run((await cluster.start(1)).db.query(items).count())).toBe(3);
   });
@@ -133,12 +133,12 @@ describe('the log', () => {
     await commits(cluster, node, 3);
     await cluster.run(node.db.checkpoint());
     const zombie = await cluster.store.get(`db/${commitName(2)}`);
-    await cluster.run(node.db.gc({ logRetentionMs: 0 }));
+    await cluster.run(node.db.gc({ loopGraceMs: 0, logRetentionMs: 0 }));
     await commits(cluster, node, 2);
     await cluster.run(node.db.checkpoint());
     await cluster.advance(2 * hourMs);
     if (zombie.status === 'found') await cluster.store.put(`db/${commitName(2)}`, zombie.bytes, { if: 'absent' });
-    expect(await cluster.run(node.db.gc())).toMatchObject({ counts: { commit: 3 } });
+    expect(await cluster.run(node.db.gc({ loopGraceMs: 0 }))).toMatchObject({ counts: { commit: 3 } });
     expect(await slots(cluster)).toEqual([]);
   });
 });

@@ -11,7 +11,7 @@ import { Cluster, Gate, items, prefix, range } from './cluster.ts';
 import type { ClusterNode } from './cluster.ts';
 
 const dayMs = 86_400_000;
-const quick = { graceMs: 0, logRetentionMs: 0 };
+const quick = { graceMs: 0, logRetentionMs: 0, loopGraceMs: 0 };
 const count = 400;
 
 /** A database with garbage of every kind. */
@@ -96,7 +96,7 @@ describe('a dry run', () => {
   it('keeps what a run would keep', async () => {
     const cluster = new Cluster();
     const node = await withGarbage(cluster);
-    await cluster.run(node.db.gc());
+    await cluster.run(node.db.gc({ loopGraceMs: 0 }));
     const report = await cluster.run(node.db.gc({ dryRun: true }));
     expect(report.garbage).toEqual([]);
     expect(report.condemnedBlobs).toBe(0);
@@ -127,7 +127,7 @@ describe('what gc costs', () => {
     const node = await cluster.withRows(20);
     await cluster.collectAll(node);
     node.driver.takeLines();
-    await cluster.run(node.db.gc());
+    await cluster.run(node.db.gc({ loopGraceMs: 0 }));
     expect(node.driver.takeLines()).toEqual([
       'get block0 unchanged',
       'get block0 unchanged',
@@ -148,7 +148,7 @@ describe('what gc costs', () => {
       if (found.status === 'found' && found.bytes[4] === 3) inner.push(name);
     }
     node.driver.takeLines();
-    await cluster.run(node.db.gc());
+    await cluster.run(node.db.gc({ loopGraceMs: 0 }));
     const reads = node.driver.takeLines().filter((line) => /^get (data|indexes)/.test(line));
     expect(inner.length).toBeGreaterThan(10);
     expect(reads).toHaveLength(inner.length);
@@ -162,7 +162,7 @@ describe('what gc costs', () => {
     const stray = range(0, 2500).map((i) => `db/data/items/000000000000-${i.toString(16).padStart(16, '0')}`);
     for (const key of stray) await cluster.store.put(key, new Uint8Array(3), { if: 'any' });
     node.driver.takeLines();
-    const report = await cluster.run(node.db.gc());
+    const report = await cluster.run(node.db.gc({ loopGraceMs: 0 }));
     expect(report).toMatchObject({ deletedCount: 2500, freedBytes: 7500 });
     const lines = node.driver.takeLines();
     expect(lines.filter((line) => line.startsWith('delete'))).toEqual(['delete 1000', 'delete 1000', 'delete 500']);
@@ -208,7 +208,7 @@ describe('objects that the store does not delete', () => {
       Infinity,
     );
     node.driver.takeLines();
-    const report = await cluster.run(node.db.gc());
+    const report = await cluster.run(node.db.gc({ loopGraceMs: 0 }));
     expect(node.driver.takeLines().filter((line) => line.startsWith('delete'))).toEqual([
       `delete ${superfluous.length}`,
       'delete 2',
@@ -221,7 +221,7 @@ describe('objects that the store does not delete', () => {
     );
     expect(report.deletedCount).toBe(superfluous.length - 2);
     node.driver.heal();
-    expect(await cluster.run(node.db.gc())).toMatchObject({ deletedCount: 2, failed: [] });
+    expect(await cluster.run(node.db.gc({ loopGraceMs: 0 }))).toMatchObject({ deletedCount: 2, failed: [] });
     expect(await cluster.garbage()).toEqual({ missing: [], superfluous: [] });
   });
 
@@ -235,7 +235,7 @@ describe('objects that the store does not delete', () => {
       keeping(cluster, () => true),
       2,
     );
-    expect(await cluster.run(node.db.gc())).toMatchObject({ failed: [] });
+    expect(await cluster.run(node.db.gc({ loopGraceMs: 0 }))).toMatchObject({ failed: [] });
     expect(await cluster.garbage()).toEqual({ missing: [], superfluous: [] });
   });
 });
@@ -283,7 +283,9 @@ describe('a run that does not come to its end', () => {
     const cluster = new Cluster();
     const node = await cluster.withRows(5);
     node.driver.takeLines();
-    expect(await cluster.failure(node.db.gc({ signal: AbortSignal.abort() }))).toMatchObject({ code: 'ABORTED' });
+    expect(await cluster.failure(node.db.gc({ loopGraceMs: 0, signal: AbortSignal.abort() }))).toMatchObject({
+      code: 'ABORTED',
+    });
     expect(node.driver.takeLines()).toEqual([]);
   });
 
@@ -403,7 +405,7 @@ describe('gc beside many snapshots', () => {
       },
       Infinity,
     );
-    await cluster.run(collector.db.gc());
+    await cluster.run(collector.db.gc({ loopGraceMs: 0 }));
     process.off('warning', onWarning);
     expect(warnings).toEqual([]);
     expect(most).toBeGreaterThan(1);

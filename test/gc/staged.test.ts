@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Cluster, Gate, items, range } from './cluster.ts';
 import type { ClusterNode } from './cluster.ts';
 
-const quick = { graceMs: 0, logRetentionMs: 0 };
+const quick = { graceMs: 0, logRetentionMs: 0, loopGraceMs: 0 };
 const ids = range(1000, 1100);
 
 /** More than a commit holds itself. */
@@ -51,14 +51,16 @@ describe('staged runs', () => {
     // An hour, unless something else is said.
     for (const waitMs of [0, 3_500_000]) {
       await cluster.advance(waitMs);
-      await cluster.run(node.db.gc());
+      await cluster.run(node.db.gc({ loopGraceMs: 0 }));
       expect(await cluster.namesIn('staged')).toEqual(runs);
       expect((await cluster.run(node.db.verify({ deep: true }))).garbage).toEqual({ objects: 0, bytes: 0 });
     }
     await cluster.advance(200_000);
     const preview = await cluster.run(node.db.gc({ dryRun: true }));
     expect(preview.counts).toMatchObject({ commit: 1, staged: runs.length });
-    expect(await cluster.run(node.db.gc())).toMatchObject({ counts: { commit: 1, staged: runs.length } });
+    expect(await cluster.run(node.db.gc({ loopGraceMs: 0 }))).toMatchObject({
+      counts: { commit: 1, staged: runs.length },
+    });
     expect(await cluster.namesIn('staged')).toEqual([]);
     await expectLarge(cluster, node);
   });

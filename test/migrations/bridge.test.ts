@@ -125,7 +125,7 @@ describe('what one version writes', () => {
     expect(await versions.run(v2.db.query('users').count())).toBe(51);
     expect(await versions.row(v2, 5)).toEqual({ id: 5, name: long, age: null, email: '5@x', level: 3 });
     expect(await versions.row(v2, 77)).toBeUndefined();
-    await versions.run(v2.db.gc({ graceMs: 0 }));
+    await versions.run(v2.db.gc({ loopGraceMs: 0, graceMs: 0 }));
     expect(await versions.findings(v1)).toEqual([]);
   });
 
@@ -144,8 +144,8 @@ describe('what one version writes', () => {
       );
       await versions.merge(round % 2 === 0 ? v1 : v2);
       await versions.environment.advance(10_000);
-      await versions.run(v1.db.gc({ graceMs: 0 }));
-      await versions.run(v2.db.gc({ graceMs: 0 }));
+      await versions.run(v1.db.gc({ loopGraceMs: 0, graceMs: 0 }));
+      await versions.run(v2.db.gc({ loopGraceMs: 0, graceMs: 0 }));
     }
     expect(await versions.run(snapshot.get('users', 3))).toMatchObject({ name: 'name 3', email: 'three' });
     expect(await versions.run(snapshot.query('users').count())).toBe(200);
@@ -166,7 +166,7 @@ describe('what one version writes', () => {
       );
       await versions.merge(v1);
       await versions.environment.advance(3_600_000);
-      await versions.run(v1.db.gc({ graceMs: 0 }));
+      await versions.run(v1.db.gc({ loopGraceMs: 0, graceMs: 0 }));
     };
     await versions.write(
       v2,
@@ -242,7 +242,7 @@ describe('what one version writes', () => {
       await versions.run(versions.insert(v1, round));
       await versions.merge(v1);
       await versions.environment.advance(3_600_000);
-      await versions.run(v1.db.gc({ graceMs: 0 }));
+      await versions.run(v1.db.gc({ loopGraceMs: 0, graceMs: 0 }));
     }
     expect(await versions.run(late.db.query('users').execute())).toHaveLength(200);
     expect(await versions.run(late.db.get('users', 3))).toMatchObject({ name: 'name 3' });
@@ -335,7 +335,7 @@ describe('blobs', () => {
     await versions.merge(v2);
     for (let round = 0; round < 2; round++) {
       await versions.environment.advance(86_400_000);
-      await versions.run(v1.db.gc({ graceMs: 0 }));
+      await versions.run(v1.db.gc({ loopGraceMs: 0, graceMs: 0 }));
       await versions.merge(v1);
     }
     expect((await versions.keys()).filter((key) => key.startsWith('blobs/'))).toHaveLength(1);

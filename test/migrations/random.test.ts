@@ -129,7 +129,7 @@ class Story {
     if (choice < 10) await this.#write();
     else if (choice < 13) await versions.merge(node);
     else if (choice < 17) await this.#check();
-    else if (choice === 17) await versions.run(node.db.gc());
+    else if (choice === 17) await versions.run(node.db.gc({ loopGraceMs: 0 }));
     else if (choice === 18 && random.chance(0.3)) {
       await versions.run(node.db.stop());
       this.#nodes[at] = { node: await this.#open(nodeId, version), nodeId, version };

@@ -260,7 +260,7 @@ export class World {
 
   /** Collects garbage, and looks whether exactly what is reachable is left, and everything as it was. */
   async #collect(random: Random, node: Node): Promise<void> {
-    const options = { graceMs: 0, ...(random.chance(0.7) ? { logRetentionMs: 0 } : {}) };
+    const options = { graceMs: 0, loopGraceMs: 0, ...(random.chance(0.7) ? { logRetentionMs: 0 } : {}) };
     const isExact = !(this.#store instanceof FaultyDriver);
     const planned = random.chance(0.3) ? await node.db.gc({ ...options, dryRun: true }) : undefined;
     const { counts } = await node.db.gc(options);

@@ -9,7 +9,7 @@ const reach = 'src/care/reach.ts';
 export const gcMutants: readonly Mutant[] = [
   {
     name: 'gc: states from the time that a run has waited are collected',
-    edits: [{ file: gc, find: 'from ?? present.generation', replace: 'present.generation' }],
+    edits: [{ file: gc, find: 'Math.max(present.collected, from)', replace: 'present.generation' }],
     tests: ['test/snapshots/long-loops.test.ts'],
   },
   {
@@ -17,8 +17,8 @@ export const gcMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/maintenance.ts',
-        find: 'loopGraceMs: 2 * options.writeForwardInterval + 20_000',
-        replace: 'loopGraceMs: 0',
+        find: 'loopGraceMs: this.#othersGraceMs })',
+        replace: 'loopGraceMs: 0 })',
       },
     ],
     tests: ['test/snapshots/long-loops.test.ts'],
@@ -36,7 +36,28 @@ export const gcMutants: readonly Mutant[] = [
   },
   {
     name: 'gc: blocks that only states from the time of waiting reach are collected',
-    edits: [{ file: gc, find: 'if (from !== block0) await reach.add(from, this.#signal);', replace: '' }],
+    edits: [
+      {
+        file: gc,
+        find: 'if (from.generation !== block0.generation) await reach.add(from, this.#signal);',
+        replace: '',
+      },
+    ],
+    tests: ['test/snapshots/long-loops.test.ts'],
+  },
+  {
+    name: 'gc: loops of the instance do not hold on to what they read',
+    edits: [{ file: 'src/maintenance.ts', find: 'await this.#options.holdLoops();', replace: '' }],
+    tests: ['test/snapshots/long-loops.test.ts'],
+  },
+  {
+    name: 'gc: a call does not wait for loops of other nodes',
+    edits: [{ file: gc, find: 'hasOthers ? othersGraceMs : 0', replace: '0' }],
+    tests: ['test/snapshots/long-loops.test.ts'],
+  },
+  {
+    name: 'gc: a loop that asks for no row holds on to nothing',
+    edits: [{ file: 'src/care/state-keeper.ts', find: 'else void keeper.holdIfDue();', replace: '' }],
     tests: ['test/snapshots/long-loops.test.ts'],
   },
   {

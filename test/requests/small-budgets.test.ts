@@ -123,7 +123,7 @@ describe('verify()', () => {
         void batch.upsert(rows, { id: 6 * at, place: 1, text: 'b' });
         await batch.flush();
         await other.checkpoint();
-        await other.gc();
+        await other.gc({ loopGraceMs: 0 });
       })();
     };
     const beside = await readsOf(async () => expect((await db.verify()).findings).toEqual([]));

@@ -280,7 +280,7 @@ class Rollout {
       // What a run condemns or lists is removed by the next ones.
       for (let run = 0; run < 3; run++) {
         await db.checkpoint();
-        await db.gc({ graceMs: 0, logRetentionMs: 0 });
+        await db.gc({ loopGraceMs: 0, graceMs: 0, logRetentionMs: 0 });
       }
       const { findings, garbage, tables } = await db.verify({ deep: true });
       anomalies.push(...findings.map(({ message }) => message));

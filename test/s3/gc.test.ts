@@ -66,7 +66,7 @@ describe('gc in a bucket', () => {
   it('deletes a thousand objects in a request, and leaves what is reachable', async () => {
     await write(0, 100, 'first');
     await write(0, 100, 'second');
-    await db.gc({ logRetentionMs: 0 });
+    await db.gc({ loopGraceMs: 0, logRetentionMs: 0 });
     await expectExact();
     const keys = Array.from(
       { length: 1100 },
@@ -77,7 +77,7 @@ describe('gc in a bucket', () => {
       await Promise.all(keys.slice(at, at + 100).map((key) => driver.put(key, new Uint8Array(1), { if: 'any' })));
     }
     server.clearLog();
-    expect(await db.gc({ logRetentionMs: 0 })).toMatchObject({ deletedCount: 1100, failed: [] });
+    expect(await db.gc({ loopGraceMs: 0, logRetentionMs: 0 })).toMatchObject({ deletedCount: 1100, failed: [] });
     expect(count('DeleteObjects')).toBe(2);
     expect(count('DeleteObject')).toBe(0);
     expect(server.log.filter(({ query }) => query['prefix'] === 'db/data/')).toHaveLength(2);
@@ -92,7 +92,7 @@ describe('gc in a bucket', () => {
     const warnings: Error[] = [];
     const onWarning = (warning: Error): void => void warnings.push(warning);
     process.on('warning', onWarning);
-    expect((await db.gc({ logRetentionMs: 0 })).deletedCount).toBeGreaterThan(5);
+    expect((await db.gc({ loopGraceMs: 0, logRetentionMs: 0 })).deletedCount).toBeGreaterThan(5);
     await new Promise(setImmediate);
     process.off('warning', onWarning);
     expect(warnings).toEqual([]);
@@ -104,26 +104,26 @@ describe('gc in a bucket', () => {
     await write(0, 100, 'second');
     const before = await superfluous();
     server.dialect.noDelete = true;
-    const report = await db.gc({ logRetentionMs: 0 });
+    const report = await db.gc({ loopGraceMs: 0, logRetentionMs: 0 });
     expect(report).toMatchObject({ deletedCount: 0, freedBytes: 0 });
     const names = new Set(report.failed.map(({ name }) => name));
     expect(before.filter((name) => !names.has(name))).toEqual([]);
     expect(report.failed[0]?.message).toContain('AccessDenied');
     server.dialect.noDelete = false;
-    expect(await db.gc({ logRetentionMs: 0 })).toMatchObject({ failed: [] });
+    expect(await db.gc({ loopGraceMs: 0, logRetentionMs: 0 })).toMatchObject({ failed: [] });
     // What the run before left of its probe goes after a day.
     expect((await superfluous()).filter((name) => !name.startsWith('probe/'))).toEqual([]);
     server.dialect.clockSkewMs = dayMs + 1000;
-    await db.gc({ logRetentionMs: 0 });
+    await db.gc({ loopGraceMs: 0, logRetentionMs: 0 });
     await expectExact();
   });
 
   it('reports it as well where it is about a single object', async () => {
     await write(0, 5, 'first');
-    await db.gc({ logRetentionMs: 0 });
+    await db.gc({ loopGraceMs: 0, logRetentionMs: 0 });
     await driverOf(server).put('db/data/notes/000000000000-0000000000000000', new Uint8Array(1), { if: 'any' });
     server.dialect.noDelete = true;
-    expect(await db.gc({ logRetentionMs: 0 })).toMatchObject({
+    expect(await db.gc({ loopGraceMs: 0, logRetentionMs: 0 })).toMatchObject({
       deletedCount: 0,
       failed: [{ name: 'data/notes/000000000000-0000000000000000' }],
     });
@@ -139,12 +139,12 @@ describe('gc in a bucket', () => {
     }
     const keys = (): string[] => server.uploads(bucketName).map(({ key }) => key);
     expect(keys()).toHaveLength(2);
-    await db.gc({ dryRun: true, graceMs: 0 });
+    await db.gc({ loopGraceMs: 0, dryRun: true, graceMs: 0 });
     expect(keys()).toHaveLength(2);
-    await db.gc();
+    await db.gc({ loopGraceMs: 0 });
     expect(keys()).toHaveLength(2);
     server.dialect.clockSkewMs = dayMs + 60_000;
-    await db.gc();
+    await db.gc({ loopGraceMs: 0 });
     expect(keys()).toEqual([others.Key]);
     client.destroy();
   });
@@ -157,7 +157,7 @@ describe('gc in a bucket', () => {
         if (i !== 10 || collected) continue;
         collected = true;
         server.dialect.clockSkewMs = 10_000;
-        await db.gc({ graceMs: 0 });
+        await db.gc({ loopGraceMs: 0, graceMs: 0 });
       }
     }
     const batch = db.batch();
@@ -182,7 +182,7 @@ describe('gc in a bucket', () => {
     server.intercept = ({ operation }) => {
       return operation === 'ListMultipartUploads' ? { status: 403, code: 'AccessDenied' } : undefined;
     };
-    expect((await db.gc({ logRetentionMs: 0 })).deletedCount).toBeGreaterThan(5);
+    expect((await db.gc({ loopGraceMs: 0, logRetentionMs: 0 })).deletedCount).toBeGreaterThan(5);
     await expectExact();
   });
 });

@@ -85,7 +85,7 @@ export async function steady(options: SteadyOptions): Promise<Steady> {
   for (const { process } of cluster.nodes) process.skewMs = Math.round(cluster.random.between(-skewMs, skewMs));
   if (options.collects === true) {
     const collect = async (): Promise<void> => {
-      await (cluster.nodes[0]?.db.gc() ?? Promise.resolve());
+      await (cluster.nodes[0]?.db.gc({ loopGraceMs: 0 }) ?? Promise.resolve());
       cluster.after(dayMs, collect);
     };
     cluster.after(dayMs / 2, collect);

@@ -139,7 +139,7 @@ describe('a prefix', () => {
     expect(before.length).toBeGreaterThan(prefixes.length * 50);
     for (const text of ['one', 'two', 'three']) await write(db, text);
     await db.query('notes').where('id', '>', 10).execute();
-    const { deletedCount } = await db.gc({ graceMs: 0, logRetentionMs: 0 });
+    const { deletedCount } = await db.gc({ loopGraceMs: 0, graceMs: 0, logRetentionMs: 0 });
     expect(deletedCount).toBeGreaterThan(50);
     expect(await db.verify()).toMatchObject({ ok: true });
     await db.stop();

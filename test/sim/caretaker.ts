@@ -144,7 +144,7 @@ export class Caretaker {
     const graceMs = random.pick([0, config.graceMs]);
     const logRetentionMs = random.pick([0, config.logRetentionMs]);
     const aheadMs = random.pick([0, 0, 0, margin + config.timeToLiveMs]);
-    const report = await this.#with((db) => db.gc({ graceMs, logRetentionMs }), aheadMs);
+    const report = await this.#with((db) => db.gc({ loopGraceMs: 0, graceMs, logRetentionMs }), aheadMs);
     this.#collectedAt = store.writes;
     trace.add('caretaker', `collects ${JSON.stringify(report.counts)}`);
   }
@@ -159,7 +159,7 @@ export class Caretaker {
     for (let round = 1; round <= 4; round++) {
       await this.merge();
       await sleep(root, longMs);
-      await this.#with((db) => db.gc({ graceMs: 0, logRetentionMs: 0 }), allOverMs);
+      await this.#with((db) => db.gc({ loopGraceMs: 0, graceMs: 0, logRetentionMs: 0 }), allOverMs);
     }
     const needed = reachable.names();
     const left = [...objects.keys()].filter((name) => !needed.has(name));

@@ -218,7 +218,7 @@ describe('no leak is warned of', () => {
       await environment.run(insert(db, id));
       await environment.run(db.snapshot());
     }
-    await environment.run(db.gc());
+    await environment.run(db.gc({ loopGraceMs: 0 }));
     const { ok, keptStates } = await environment.run(db.verify({ deep: true }));
     await environment.run(db.stop());
     await environment.timeline.drain();
@@ -266,7 +266,7 @@ describe('I8: a blob', () => {
     const quick = node(2, store);
     const collect = async (db: Database): Promise<void> => {
       await environment.advance(10);
-      await environment.run(db.gc({ graceMs: 0 }));
+      await environment.run(db.gc({ loopGraceMs: 0, graceMs: 0 }));
       await environment.run(db.checkpoint());
     };
     for (const db of [writer, slow, quick]) await environment.run(db.start());
@@ -276,7 +276,7 @@ describe('I8: a blob', () => {
     await collect(quick);
     await environment.run(slow.refresh());
     // One run is about to delete what the first one condemned; another one does so, and forgets it.
-    const collecting = slow.gc({ graceMs: 0 });
+    const collecting = slow.gc({ loopGraceMs: 0, graceMs: 0 });
     await environment.advance(100);
     await collect(quick);
     await land();
@@ -339,7 +339,7 @@ describe('a blob that was collected before its flush', () => {
     await batch.insert(notes, { name: 'a', body: writer.Blob('text') });
     await expect(environment.run(batch.flush())).rejects.toMatchObject({ code: 'STORAGE' });
     await environment.advance(10);
-    expect((await environment.run(other.gc({ graceMs: 0 }))).condemnedBlobs).toBe(1);
+    expect((await environment.run(other.gc({ loopGraceMs: 0, graceMs: 0 }))).condemnedBlobs).toBe(1);
     refuse = false;
     await environment.run(batch.flush());
     expect(uploads).toBe(6);

@@ -301,7 +301,7 @@ export class SimNode {
     const run = async (): Promise<void> => {
       try {
         const dryRun = random.chance(0.05);
-        const { counts, condemnedBlobs } = await this.db.gc({ graceMs, logRetentionMs, dryRun });
+        const { counts, condemnedBlobs } = await this.db.gc({ loopGraceMs: 0, graceMs, logRetentionMs, dryRun });
         this.#world.trace.add(this.name, `collected ${JSON.stringify(counts)}, condemned ${condemnedBlobs}`);
       } catch (error) {
         this.#expect('gc', error);

@@ -57,7 +57,7 @@ describe('a snapshot that is held', () => {
     const { collector, snapshot, holder } = await heldByAnother(cluster);
     for (let i = 0; i < 8; i++) {
       await cluster.advance(timeToLiveMs / 2);
-      expect(await cluster.run(collector.db.gc())).toMatchObject({ expiredSnapshots: 0 });
+      expect(await cluster.run(collector.db.gc({ loopGraceMs: 0 }))).toMatchObject({ expiredSnapshots: 0 });
       const [pin] = (await cluster.block0()).snapshots;
       // Never so close to its end that one renewal that fails would matter.
       expect(pin?.expiresMs).toBeGreaterThan(holder.environment.now() + timeToLiveMs / 2);
@@ -76,7 +76,7 @@ describe('a snapshot that is held', () => {
     await cluster.advance(timeToLiveMs * 0.2);
     expect((await cluster.block0()).snapshots[0]?.expiresMs).toBeGreaterThan((before as number) + timeToLiveMs / 2);
     await cluster.advance(timeToLiveMs * 2);
-    expect(await cluster.run(collector.db.gc())).toMatchObject({ expiredSnapshots: 0 });
+    expect(await cluster.run(collector.db.gc({ loopGraceMs: 0 }))).toMatchObject({ expiredSnapshots: 0 });
     await expectRows(cluster, snapshot);
   });
 
@@ -100,12 +100,15 @@ describe('a snapshot whose holder crashed', () => {
     const expiresAtMs = ((await cluster.block0()).snapshots[0]?.expiresMs as number) + marginMs;
     holder.environment.freeze();
     await cluster.advance(expiresAtMs - collector.environment.now() - 1);
-    expect(await cluster.run(collector.db.gc())).toMatchObject({ expiredSnapshots: 0, deletedCount: 0 });
+    expect(await cluster.run(collector.db.gc({ loopGraceMs: 0 }))).toMatchObject({
+      expiredSnapshots: 0,
+      deletedCount: 0,
+    });
     expect(await cluster.run(collector.db.snapshots())).toMatchObject([{ id: snapshot.id }]);
     await cluster.advance(1);
     // What only looks ends nothing.
     expect(await cluster.run(collector.db.gc({ dryRun: true }))).toMatchObject({ expiredSnapshots: 0 });
-    const report = await cluster.run(collector.db.gc());
+    const report = await cluster.run(collector.db.gc({ loopGraceMs: 0 }));
     expect(report).toMatchObject({ expiredSnapshots: 1, counts: { root: 1 } });
     expect(report.deletedCount).toBeGreaterThan(10);
     expect(await cluster.run(collector.db.snapshots())).toEqual([]);
@@ -129,7 +132,7 @@ describe('a holder that was paused past the end of its snapshot', () => {
     await expectRows(cluster, snapshot);
     holder.environment.pause(timeToLiveMs * 2);
     await cluster.advance(timeToLiveMs * 2 - 1);
-    expect(await cluster.run(collector.db.gc())).toMatchObject({ expiredSnapshots: 1 });
+    expect(await cluster.run(collector.db.gc({ loopGraceMs: 0 }))).toMatchObject({ expiredSnapshots: 1 });
     // It wakes, and its renewal finds no pin.
     await cluster.advance(1000);
     await expectExpired(cluster, snapshot);
@@ -141,7 +144,7 @@ describe('a holder that was paused past the end of its snapshot', () => {
     const cluster = new Cluster();
     const { collector, holder, snapshot } = await heldByAnother(cluster);
     await cluster.replaceBlock0(() => ({ snapshots: [] }));
-    await cluster.run(collector.db.gc());
+    await cluster.run(collector.db.gc({ loopGraceMs: 0 }));
     const found = snapshot.query(items).where('id', '>', 50).execute();
     expect(await cluster.failure(found)).toMatchObject({ code: 'SNAPSHOT_EXPIRED' });
     await expectExpired(cluster, snapshot);
@@ -160,7 +163,7 @@ describe('a holder that was paused past the end of its snapshot', () => {
         seen.push(row.text);
         if (next !== 20) continue;
         await cluster.replaceBlock0(() => ({ snapshots: [] }));
-        await collector.db.gc();
+        await collector.db.gc({ loopGraceMs: 0 });
       }
     };
     expect(await cluster.failure(loop())).toMatchObject({ code: 'SNAPSHOT_EXPIRED' });
@@ -202,9 +205,9 @@ describe('a release that fails', () => {
     holder.driver.heal();
     await expectExpired(cluster, snapshot);
     await cluster.advance(timeToLiveMs - minuteMs);
-    expect(await cluster.run(collector.db.gc())).toMatchObject({ expiredSnapshots: 0 });
+    expect(await cluster.run(collector.db.gc({ loopGraceMs: 0 }))).toMatchObject({ expiredSnapshots: 0 });
     await cluster.advance(marginMs + minuteMs);
-    expect(await cluster.run(collector.db.gc())).toMatchObject({ expiredSnapshots: 1 });
+    expect(await cluster.run(collector.db.gc({ loopGraceMs: 0 }))).toMatchObject({ expiredSnapshots: 1 });
     expect(await cluster.garbage()).toMatchObject({ superfluous: [] });
   });
 
@@ -214,7 +217,7 @@ describe('a release that fails', () => {
     holder.driver.onDelete(/^roots\//, () => Promise.reject(new Error('no')));
     await cluster.run(snapshot.release());
     expect(await cluster.namesIn('roots')).toEqual([rootName(snapshot.id)]);
-    expect(await cluster.run(collector.db.gc())).toMatchObject({ counts: { root: 1 } });
+    expect(await cluster.run(collector.db.gc({ loopGraceMs: 0 }))).toMatchObject({ counts: { root: 1 } });
     expect(await cluster.garbage()).toMatchObject({ superfluous: [] });
   });
 });
@@ -230,7 +233,7 @@ describe('stop()', () => {
     expect(await cluster.failure(snapshot.get(items, 1))).toMatchObject({ code: 'NOT_STARTED' });
     await cluster.run(holder.db.start());
     await expectExpired(cluster, snapshot);
-    await cluster.run(collector.db.gc());
+    await cluster.run(collector.db.gc({ loopGraceMs: 0 }));
     expect(await cluster.garbage()).toMatchObject({ superfluous: [] });
   });
 
@@ -242,7 +245,7 @@ describe('stop()', () => {
     expect(holder.environment.timerCount).toBe(0);
     expect(await cluster.run(collector.db.snapshots())).toHaveLength(1);
     await cluster.advance(timeToLiveMs + marginMs);
-    expect(await cluster.run(collector.db.gc())).toMatchObject({ expiredSnapshots: 1 });
+    expect(await cluster.run(collector.db.gc({ loopGraceMs: 0 }))).toMatchObject({ expiredSnapshots: 1 });
   });
 
   it.each([
@@ -270,7 +273,7 @@ describe('stop()', () => {
     expect(await taken).toMatchObject({ code: 'NOT_STARTED' });
     expect(await cluster.run(collector.db.snapshots())).toEqual([]);
     await replaceAll(cluster, collector);
-    await cluster.run(collector.db.gc());
+    await cluster.run(collector.db.gc({ loopGraceMs: 0 }));
     expect(await cluster.garbage()).toMatchObject({ superfluous: [] });
   });
 });

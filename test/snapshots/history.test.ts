@@ -69,7 +69,7 @@ describe('history', () => {
       await world.environment.advance(hourMs / 2);
       known.push({ generation, at: new Date(world.environment.now()), text: `text ${i}` });
       await world.environment.advance(hourMs / 2);
-      if (i % 5 === 4) await world.run(db.gc({ logRetentionMs: 0 }));
+      if (i % 5 === 4) await world.run(db.gc({ loopGraceMs: 0, logRetentionMs: 0 }));
     }
     for (const { generation, at, text } of known) {
       expect(await world.textAt(db, generation)).toBe(text);
@@ -88,7 +88,7 @@ describe('history', () => {
       times.push(new Date(world.environment.now() + hourMs / 2));
       await world.environment.advance(hourMs);
     }
-    await world.run(db.gc());
+    await world.run(db.gc({ loopGraceMs: 0 }));
     // Of the states that were in force within the last five hours, all.
     for (const i of [7, 8, 9, 10, 11]) expect(await world.textAt(db, times[i] as Date)).toBe(`text ${i}`);
     for (const i of [0, 3, 5]) {
@@ -109,12 +109,12 @@ describe('history', () => {
     await world.run(first.stop());
     const third = await world.open({ nodeId: 2 });
     await world.write(third, 'last');
-    await world.run(third.gc());
+    await world.run(third.gc({ loopGraceMs: 0 }));
     expect(await world.textAt(third, generation)).toBe('by another node');
     expect(await world.textAt(third, generation + 1)).toBe('later');
     await world.run(third.stop());
     const fourth = await world.open({ history: 'off' });
-    await world.run(fourth.gc());
+    await world.run(fourth.gc({ loopGraceMs: 0 }));
     await expect(world.run(fourth.at(generation))).rejects.toMatchObject({ code: 'SNAPSHOT_EXPIRED' });
     expect(await world.names('history/')).toEqual([]);
     await world.run(fourth.stop());
@@ -133,7 +133,7 @@ describe('history', () => {
     void batch.delete(notes, 1);
     await world.run(batch.flush());
     await world.run(db.checkpoint());
-    await world.run(db.gc());
+    await world.run(db.gc({ loopGraceMs: 0 }));
     const snapshot = await world.run(db.at(generation));
     const row = await world.run(snapshot.get(notes, 1));
     expect(await world.run(snapshot.getBlob(row?.file ?? '').getString())).toBe('the bytes');
@@ -141,9 +141,9 @@ describe('history', () => {
     await world.environment.advance(6 * hourMs);
     await world.write(db, 'later');
     // The first run moves the window, after which nothing shows the blob.
-    await world.run(db.gc());
+    await world.run(db.gc({ loopGraceMs: 0 }));
     await world.run(db.checkpoint());
-    await world.run(db.gc());
+    await world.run(db.gc({ loopGraceMs: 0 }));
     expect(await world.names('blobs/')).toEqual([]);
     await world.run(db.stop());
   });
@@ -170,7 +170,7 @@ describe('history', () => {
     const names = await world.names('history/');
     await world.driver.delete([names[1] as string]);
     const all = await world.names('');
-    await expect(world.run(db.gc({ logRetentionMs: 0 }))).rejects.toMatchObject({ code: 'CORRUPTION' });
+    await expect(world.run(db.gc({ loopGraceMs: 0, logRetentionMs: 0 }))).rejects.toMatchObject({ code: 'CORRUPTION' });
     expect(await world.names('')).toEqual(all);
     await world.run(db.stop());
   });

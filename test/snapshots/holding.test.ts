@@ -31,7 +31,7 @@ function texts(ids: readonly number[], text: string): Record<number, string> {
 async function replaceAll(cluster: Cluster, node: ClusterNode, count: number, text = 'later'): Promise<void> {
   await cluster.run(cluster.put(node, range(0, count), text));
   await cluster.run(node.db.checkpoint());
-  await cluster.run(node.db.gc({ logRetentionMs: 0 }));
+  await cluster.run(node.db.gc({ loopGraceMs: 0, logRetentionMs: 0 }));
 }
 
 describe('a snapshot', () => {
@@ -153,7 +153,7 @@ describe('a snapshot', () => {
     expect((await cluster.block0()).revision).toBe(revision);
     expect((await cluster.block0()).snapshots).toEqual([]);
     expect(await cluster.namesIn('roots')).toEqual([]);
-    const { deletedCount } = await cluster.run(node.db.gc());
+    const { deletedCount } = await cluster.run(node.db.gc({ loopGraceMs: 0 }));
     expect(deletedCount).toBeGreaterThan(kept.length / 3);
     expect(await cluster.garbage()).toMatchObject({ superfluous: [] });
     for (const call of [
@@ -246,7 +246,9 @@ describe('taking a snapshot', () => {
     holder.driver.onPut(/^block0$/, gate.before);
     const taken = holder.db.snapshot();
     await cluster.run(gate.reached);
-    expect(await cluster.run(writer.db.gc({ logRetentionMs: 0 }))).toMatchObject({ counts: { root: 0 } });
+    expect(await cluster.run(writer.db.gc({ loopGraceMs: 0, logRetentionMs: 0 }))).toMatchObject({
+      counts: { root: 0 },
+    });
     gate.open();
     const snapshot = await cluster.run(taken);
     expect(snapshot.generation).toBe(1);
@@ -277,7 +279,7 @@ describe('taking a snapshot', () => {
     expect(merging.db.stats().merges).toMatchObject({ merges: 2, lostMerges: 0 });
     expect(await cluster.namesIn('data')).toEqual(blocks);
     expect((await cluster.block0()).snapshots).toMatchObject([{ id: snapshot.id, generation: 1 }]);
-    await cluster.run(merging.db.gc());
+    await cluster.run(merging.db.gc({ loopGraceMs: 0 }));
     expect(await cluster.run(textsOf(snapshot))).toEqual(texts(range(0, 200), 'first'));
   });
 
@@ -354,6 +356,6 @@ describe('taking a snapshot', () => {
     const { db } = cluster.make(0);
     expect(await cluster.failure(db.snapshot())).toMatchObject({ code: 'NOT_STARTED' });
     expect(await cluster.failure(db.snapshots())).toMatchObject({ code: 'NOT_STARTED' });
-    expect(await cluster.failure(db.gc())).toMatchObject({ code: 'NOT_STARTED' });
+    expect(await cluster.failure(db.gc({ loopGraceMs: 0 }))).toMatchObject({ code: 'NOT_STARTED' });
   });
 });

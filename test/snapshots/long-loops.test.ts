@@ -1,4 +1,6 @@
 /** Loops over queries that take long hold on to what they read, and let go of it when they have ended. */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Database, StoreDbOptions } from '../../src/index.ts';
 import { Types } from '../../src/index.ts';
@@ -228,11 +230,131 @@ describe('a loop', () => {
     await write(db, 'a');
     const reading = loop(db, async () => {
       await write(other, 'b');
-      await environment.run(other.gc());
+      await environment.run(other.gc({ loopGraceMs: 0 }));
       await environment.advance(11_000);
     });
     await expect(reading).rejects.toMatchObject({ code: 'SNAPSHOT_EXPIRED' });
     await environment.run(db.stop());
     await environment.run(other.stop());
+  });
+
+  it.each(['it merges', 'others merge'])(
+    'outlives gc() of its own instance at once, where %s meanwhile',
+    async (who) => {
+      const db = await open();
+      const other = await open({ nodeId: 1 });
+      await write(db, 'a');
+      const writer = who === 'it merges' ? db : other;
+      const texts = await loop(db, async () => {
+        const startedMs = environment.monotonicMs();
+        for (const text of ['b', 'c']) await write(writer, text);
+        const { deletedCount } = await environment.run(db.gc({ loopGraceMs: 0 }));
+        // All of b, whose state no loop reads.
+        expect(Math.round(deletedCount / (count / 5))).toBe(1);
+        expect(environment.monotonicMs() - startedMs).toBeLessThan(5000);
+      });
+      expect(texts).toEqual(Array.from({ length: count }, (_, id) => 'a'.repeat(400) + id));
+      await environment.advance(1000);
+      expect(Math.round((await environment.run(db.gc({ loopGraceMs: 0 }))).deletedCount / (count / 5))).toBe(1);
+      for (const each of [db, other]) await environment.run(each.stop());
+    },
+  );
+
+  it.each(['before', 'after'])(
+    'of the same instance that begins %s gc() has looked at the store outlives that',
+    async (when) => {
+      const db = await open();
+      const other = await open({ nodeId: 1 });
+      await write(db, 'a');
+      // The instance shows the state before.
+      await write(other, 'b');
+      const iterators: AsyncIterator<{ readonly text: string | null }>[] = [];
+      const firsts: Promise<IteratorResult<{ readonly text: string | null }>>[] = [];
+      const begin = (): void => {
+        const iterator = db.query(rows)[Symbol.asyncIterator]();
+        iterators.push(iterator);
+        firsts.push(iterator.next());
+      };
+      if (when === 'before') begin();
+      const collecting = db.gc({ loopGraceMs: 0 });
+      if (when === 'after') begin();
+      expect((await environment.run(collecting)).deletedCount).toBe(0);
+      for (const [at, iterator] of iterators.entries()) {
+        let next = await environment.run(firsts[at] as Promise<IteratorResult<{ readonly text: string | null }>>);
+        const first = next.done === true ? '' : (next.value.text as string)[0];
+        let read = 0;
+        while (next.done !== true) {
+          expect((next.value.text as string)[0]).toBe(first);
+          read++;
+          next = await environment.run(iterator.next());
+        }
+        expect(read).toBe(count);
+      }
+      for (const each of [db, other]) await environment.run(each.stop());
+    },
+  );
+
+  it('of another instance outlives gc(), also while it works on one row', async () => {
+    const db = await open({ polling: 'onDemand' });
+    const other = await open({ nodeId: 1 });
+    await write(db, 'a');
+    const texts = await loop(db, async () => {
+      await write(other, 'b');
+      const startedMs = environment.monotonicMs();
+      await environment.run(other.gc());
+      const tookMs = environment.monotonicMs() - startedMs;
+      expect(tookMs).toBeGreaterThanOrEqual(60_000);
+      expect(tookMs).toBeLessThan(61_000);
+      await write(other, 'c');
+      expect((await environment.run(other.gc())).deletedCount).toBeGreaterThan(0);
+    });
+    expect(texts).toEqual(Array.from({ length: count }, (_, id) => 'a'.repeat(400) + id));
+    for (const each of [db, other]) await environment.run(each.stop());
+  });
+
+  it('is not waited for where no other node takes turns', async () => {
+    const db = await open();
+    for (const text of ['a', 'b']) await write(db, text);
+    const startedMs = environment.monotonicMs();
+    expect((await environment.run(db.gc())).deletedCount).toBeGreaterThan(0);
+    expect(environment.monotonicMs() - startedMs).toBeLessThan(1000);
+    await environment.run(db.stop());
+  });
+
+  it('holds on to its state in time while it asks for no row, in one pin with others', async () => {
+    const db = await open();
+    await write(db, 'a');
+    const iterators = Array.from({ length: 5 }, () => db.query(rows)[Symbol.asyncIterator]());
+    for (const iterator of iterators) await environment.run(iterator.next());
+    await environment.advance(9000);
+    expect(await environment.run(db.snapshots())).toEqual([]);
+    await environment.advance(7000);
+    expect(await environment.run(db.snapshots())).toHaveLength(1);
+    for (const [at, iterator] of iterators.entries()) {
+      expect(await environment.run(db.snapshots())).toHaveLength(1);
+      await environment.run(Promise.resolve(iterator.return?.()));
+      await environment.advance(1000);
+      expect(await environment.run(db.snapshots())).toHaveLength(at === 4 ? 0 : 1);
+    }
+    await environment.run(db.stop());
+  });
+
+  it('that nobody refers to any more lets go of its state', async () => {
+    setFlagsFromString('--expose-gc');
+    const collectMemory = runInNewContext('gc') as () => void;
+    const db = await open();
+    await write(db, 'a');
+    const forget = async (): Promise<void> => {
+      await environment.run(db.query(rows)[Symbol.asyncIterator]().next());
+    };
+    await forget();
+    await environment.advance(16_000);
+    expect(await environment.run(db.snapshots())).toHaveLength(1);
+    for (let round = 0; round < 20 && (await environment.run(db.snapshots())).length > 0; round++) {
+      collectMemory();
+      await environment.advance(6000);
+    }
+    expect(await environment.run(db.snapshots())).toEqual([]);
+    await environment.run(db.stop());
   });
 });

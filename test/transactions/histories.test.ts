@@ -300,7 +300,7 @@ class History {
       await this.#pause(500);
       const db = this.#random.pick(this.#databases);
       await db.checkpoint().catch(() => undefined);
-      const options = { graceMs: 0, ...(this.#random.chance(0.3) && { logRetentionMs: 0 }) };
+      const options = { graceMs: 0, loopGraceMs: 0, ...(this.#random.chance(0.3) && { logRetentionMs: 0 }) };
       if (this.#random.chance(0.5)) await db.gc(options).catch(() => undefined);
     }
   }

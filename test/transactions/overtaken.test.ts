@@ -186,7 +186,7 @@ describe('a view whose blocks were collected', () => {
   async function replaceAll(text: string): Promise<void> {
     await cluster.put(b, range(0, 200), text);
     await b.db.checkpoint();
-    await b.db.gc({ graceMs: 0, logRetentionMs: 0 });
+    await b.db.gc({ loopGraceMs: 0, graceMs: 0, logRetentionMs: 0 });
   }
 
   it('ends the attempt, and the next one is on a newer view', async () => {
@@ -273,7 +273,7 @@ describe('a view whose blocks were collected', () => {
             await cluster.put(b, range(0, 200), 'second');
             if (seen === 'before') await a.db.refresh();
             await b.db.checkpoint();
-            await b.db.gc({ graceMs: 0 });
+            await b.db.gc({ loopGraceMs: 0, graceMs: 0 });
             if (seen === 'after') await a.db.refresh();
           }
           await tx.upsert(items, { id: 500, text: `${count}`, group: 1 });

@@ -208,7 +208,7 @@ class History {
       await this.#pause(400);
       const db = this.#random.pick(this.#databases);
       await db.checkpoint().catch(() => undefined);
-      if (this.#random.chance(0.3)) await db.gc({ graceMs: 0 }).catch(() => undefined);
+      if (this.#random.chance(0.3)) await db.gc({ loopGraceMs: 0, graceMs: 0 }).catch(() => undefined);
     }
   }
 

@@ -30,7 +30,8 @@ export const gc: Command = command({
     'log-hours': { type: 'number', describe: 'Keep merged commits for so long; default 1' },
     'loop-seconds': {
       type: 'number',
-      describe: 'Wait for so long for loops of other processes, and leave alone what they may read; default 0',
+      describe:
+        'Wait for so long for loops of other processes, and leave alone what they may read; default 30 where other nodes take turns, else 0',
     },
     'trust-clock': {
       type: 'boolean',
