@@ -269,6 +269,9 @@ export class World {
     }
     this.#tally.collections++;
     for (const other of this.#nodes) other.overtaken = true;
+    // It has caught up if others have merged, so that loops that it begins read what stays.
+    await node.db.refresh();
+    this.#caughtUp(node);
     this.#tally.collected += counts.block;
     if (this.#held.count > 0) this.#tally.collectedBesideSnapshots += counts.block;
     // Rejects if anything that is kept is missing.
