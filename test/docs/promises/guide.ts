@@ -165,10 +165,14 @@ const reading: PagePromises = {
     'test/snapshots/long-loops.test.ts: pins what it reads once it has taken ten seconds, and not before',
     'test/snapshots/long-loops.test.ts: holds on to a state that a merge has replaced, without waiting for ten seconds',
   ],
-  'the loop ends with `SnapshotExpiredError` if another process calls `gc()` at that time.': [
+  'has all loops hold on before it deletes anything, and one of another node waits for loops': [
+    'test/snapshots/long-loops.test.ts: outlives gc() of its own instance at once, where %s meanwhile',
+    'test/snapshots/long-loops.test.ts: of another instance outlives gc(), also while it works on one row',
+  ],
+  'such a loop ends with `SnapshotExpiredError`, and never gives a wrong row.': [
     'test/snapshots/long-loops.test.ts: whose state was collected before it could hold on to it says so, and gives no wrong row',
   ],
-  'Runs by option `gcInterval` wait for loops, and `gc({ loopGraceMs })` does.': [
+  'Runs by `gcInterval` wait likewise, also where no other node takes turns.': [
     'test/snapshots/long-loops.test.ts: that others merge past before it holds on outlives %s',
   ],
   'a `signal` that is no `AbortSignal` is an `InvalidOptionError` before anything happens.': [
