@@ -57,4 +57,6 @@ export const stale: readonly string[] = [
   'one that only reads costs none and cannot conflict',
   'a flush costs two requests, however many rows it has.',
   'V is as fresh as what a query would see',
+  'a primary key that cannot exist',
+  'it serves anyone who is to copy the database',
 ];

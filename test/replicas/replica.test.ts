@@ -112,6 +112,12 @@ describe('a replica', () => {
       'db.snapshot()': () => db.snapshot(),
       'db.at()': () => db.at(0),
       'db.repair()': () => db.repair(),
+      'db.rewrite()': () => db.rewrite({ dryRun: true }),
+      'db.backup()': () => db.backup({ driver, prefix: 'backups' }),
+      'db.clone()': () => db.clone({ driver, prefix: 'clone' }),
+      'db.setTargetSchemaVersion()': () => db.setTargetSchemaVersion('items', 2),
+      'db.cancelMigration()': () => db.cancelMigration('items'),
+      'db.finishMigration()': () => db.finishMigration('items'),
     };
     for (const [name, call] of Object.entries(calls)) {
       const error = await failure(call());

@@ -5,6 +5,7 @@ export const errors: PagePromises = {
     [
       'test/docs/errors.test.ts: lists every exported error class with its code, once, and no other',
       'test/docs/errors.test.ts: has no two classes with one code',
+      'test/fuzz/database.test.ts: answers right, or says that something is wrong',
     ],
   'Of all errors of a flush, only `CommitOutcomeUnknownError` leaves open whether the batch was written. After every other one, nothing of it was, and nothing will be.':
     [
@@ -13,8 +14,15 @@ export const errors: PagePromises = {
       'test/protocol/commit.test.ts: stays unknown, not a definite error, while the store cannot tell',
     ],
   '`option` names it': ['test/interface/options.test.ts: %s: %s'],
-  'was called on a replica. Nothing was written, and the batch keeps its operations': [
+  'was made on a replica. Nothing was written, and the batch keeps its operations': [
     'test/replicas/replica.test.ts: refuses all that writes before anything is asked of the store, and keeps the batch',
+  ],
+  '`overlay()` of a batch of another instance': [
+    'test/batches/foreign.test.ts: refuses a batch of another database or instance, wherever the query is from',
+  ],
+  'of another query, of another version of the table, or of another database': [
+    'test/query/pages.test.ts: refuse bookmarks of another query, another version, and damaged ones',
+    'test/batches/foreign.test.ts: refuses a bookmark of another database, and takes one of another instance on the same',
   ],
   'Correct the document. It is not in the batch': ['test/values/refusals.test.ts: is refused by %s'],
   'The mutation is not in the batch': [

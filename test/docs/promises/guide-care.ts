@@ -1,6 +1,26 @@
 import type { PagePromises } from './page-promises.ts';
 
 const care: PagePromises = {
+  'and something was merged since the last run': [
+    'test/snapshots/long-loops.test.ts: is waited for only where a merge has replaced something',
+  ],
+  '`findings` names each damaged object and what is wrong with it': [
+    'test/care/verify-deep.test.ts: of a leaf that does not match its checksum',
+    'test/care/verify-deep.test.ts: of a block that is missing',
+  ],
+  "What only earlier states show has a `generation`, and the id of the `snapshot` if it is one's.": [
+    'test/care/verify-deep.test.ts: are named by what only they show',
+    'test/care/verify-deep.test.ts: are told apart: history has a generation',
+  ],
+  'Indexes of the table stay as they are: new ones would hide that rows are lost': [
+    'test/care/repair.test.ts: are rows: an index is not made anew from the rest, and what is lost is told',
+  ],
+  'The process that repairs merges nothing until it is done.': [
+    'test/care/repair.test.ts: is not overtaken by its own node',
+  ],
+  '`dryRun` writes nothing and reports the same.': [
+    'test/care/repair.test.ts: is reported, and left alone, by a dry run',
+  ],
   'When neither the present state, nor a snapshot, nor the history refers to them: at once': [
     'test/gc/blocks.test.ts: go at once, and exactly what is reachable stays',
     'test/gc/run.test.ts: keeps what a run would keep',
@@ -91,6 +111,9 @@ const care: PagePromises = {
 };
 
 const migrations: PagePromises = {
+  'fields that only the old version has may be in what it returns, and are dropped.': [
+    'src/migration/row-translation.test.ts: makes the row; what it leaves out is null or the default, what only the old version has is left out',
+  ],
   'for as long as you like: both read and write all rows, each in its own version.': [
     'test/migrations/side-by-side.test.ts: the new one sees the old rows as its own',
     'test/migrations/side-by-side.test.ts: both insert, delete and replace, and keys are unique',
@@ -208,6 +231,9 @@ const migrations: PagePromises = {
 };
 
 const memory: PagePromises = {
+  'in 6 bytes for each entry, which count like the leaf itself': [
+    'test/query/row-places.test.ts: count as part of the leaf that remembers them',
+  ],
   'the cache gives way to them at once and takes the room back afterwards.': [
     'src/memory/split-pool.test.ts: gives the cache what the committed cache and queries leave, and takes it back',
   ],
@@ -277,6 +303,9 @@ const memory: PagePromises = {
 };
 
 const trouble: PagePromises = {
+  'in any process and also on a replica.': [
+    'test/protocol/resolve.test.ts: is told by another process, by a replica, and by the one that wrote it; and is shown then',
+  ],
   'Every error is a `StoreDbError` with a stable `code`.': [
     'test/docs/errors.test.ts: lists every exported error class with its code, once, and no other',
   ],

@@ -135,6 +135,11 @@ const writing: PagePromises = {
 };
 
 const reading: PagePromises = {
+  'those in the order of an index are, and those in the order of the primary key where there are few rows to skip for each that waits.':
+    ['test/query/skip.test.ts: skips rows of the table although some of them wait to be merged'],
+  '`{ count: field }` those where a field is not null.': [
+    'test/query/aggregates.test.ts: skip null, and are null where nothing is left',
+  ],
   'It resolves to `undefined` if there is none.': [
     'test/query/row-by-key.test.ts: gives the row if it is there, in the blocks or in a commit, and if no commit has deleted it',
   ],
@@ -239,6 +244,9 @@ const reading: PagePromises = {
 };
 
 const planning: PagePromises = {
+  'the entries of several indexes are compared, and only rows that all of them name are looked up.': [
+    'test/query/intersections.test.ts: of two values reads the leaves that can have what the smaller index has, and no others',
+  ],
   'the same query may use an index for a rare value, and read the table for a frequent one.': [
     'test/query/plans.test.ts: flips from the index to the table as the value becomes frequent',
   ],
@@ -430,6 +438,9 @@ const triggers: PagePromises = {
 };
 
 const blobs: PagePromises = {
+  'It can be read only once: if it fails, `clear()` the batch': [
+    'test/blobs/uploads.test.ts: is never taken for a shorter one: the batch is refused until the row has another value',
+  ],
   'A stream is read by the flush, and never held in memory as a whole.': [
     'test/blobs/uploads.test.ts: is not read before the flush, and not at all if the batch is cleared',
     'test/blobs/gibibyte.test.ts: 1 GiB is streamed into a folder and back in less than 100 MB',
@@ -462,6 +473,14 @@ const blobs: PagePromises = {
 };
 
 const cluster: PagePromises = {
+  'up to 256, each with a `nodeId` of its own.': ['test/interface/options.test.ts: %s: %s'],
+  'It shows what was committed up to an interval ago': [
+    'test/replicas/staleness.test.ts: is at most an interval where it is looked at in each',
+  ],
+  '`db.position` only goes up.': ['test/replicas/replica.test.ts: shows states in their order, each of them whole'],
+  'by mistake or while one replaces the other, are safe.': [
+    'test/protocol/block0.test.ts: happens at random between nodes, even of one nodeId, and loses nothing',
+  ],
   'A query sees one state of the database from start to end, whatever is written meanwhile.': [
     'test/query/builder.test.ts: sees one state from its first row to its last',
   ],
@@ -572,6 +591,10 @@ const cluster: PagePromises = {
 };
 
 const states: PagePromises = {
+  '`after: 0` begins at the beginning; without `after` it begins at `db.position`.': [
+    'test/changes/changes.test.ts: by default are those that the instance does not show yet',
+    'test/changes/changes.test.ts: are where it is taken up again, wherever that is',
+  ],
   'Each commit is given once, in order.': [
     'test/changes/changes.test.ts: are where it is taken up again, wherever that is: no commit twice, and none left out',
     'test/changes/following.test.ts: tells every commit once and in order: seed %i',

@@ -52,7 +52,7 @@ export const objectStores: PagePromises = {
   'There is no permission to delete anything else': [
     'test/docs/policies.test.ts: let garbage collection delete everything but Block 0, and writers nothing but probes',
   ],
-  'need no more than this, and it serves anyone who is to copy the database.': [
+  "Instances with `role: 'replica'` ([guide](guide.md#replicas)) need no more than this.": [
     'test/docs/policies.test.ts: allow replicas all that they do, which is to read',
   ],
   'it reports that writing is forbidden, and that nothing is to be done.': [
