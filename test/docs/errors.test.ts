@@ -28,3 +28,14 @@ it('lists every exported error class with its code, once, and no other', () => {
 it('has no two classes with one code', () => {
   expect(new Set(listed.map(([, code]) => code)).size).toBe(listed.length);
 });
+
+it('gives every reason for which a request to a store may fail', async () => {
+  const source = await readFile(new URL('../../src/base/errors.ts', import.meta.url), 'utf8');
+  const reasons = Array.from(
+    /type StorageFailure = (.*);/.exec(source)?.[1]?.matchAll(/'(\w+)'/g) ?? [],
+    ([, name]) => name,
+  );
+  expect(reasons.length).toBeGreaterThan(3);
+  const row = page.split('\n').find((line) => line.startsWith('| `StorageError`')) ?? '';
+  for (const reason of reasons) expect(row).toContain(`\`'${reason}'\``);
+});

@@ -121,6 +121,41 @@ describe('an encrypted database', () => {
     }
   });
 
+  it('has objects that are larger by 128 bytes, and by 16 for each further 64 KiB, and takes one request more at most', async () => {
+    const found: { requests: number[]; sizes: number[] }[] = [];
+    for (const options of [{}, { encryption: keys(1) }]) {
+      const driver = new MemoryDriver();
+      let sent = 0;
+      const onRequest = (): void => void sent++;
+      await using db = await open(driver, { ...options, onRequest });
+      const batch = db.batch();
+      for (const [id, size] of [0, 65_536, 65_537, 500_000].entries()) {
+        void batch.insert(schema, {
+          id: `blob ${id}`,
+          rank: id,
+          text: 'text',
+          photo: db.Blob(Buffer.alloc(size, 'x')),
+        });
+      }
+      await batch.flush();
+      await db.checkpoint();
+      const row = await db.get(schema, 'blob 3');
+      const blob = db.getBlob(row?.photo ?? '');
+      const requests = [sent];
+      for (const start of [200_000, 300_000, 400_000, 0]) {
+        await blob.getBuffer(start, start + 10);
+        requests.push(sent);
+      }
+      const stored = [...(await objectsOf(driver))].filter(([name]) => name.startsWith('blobs/'));
+      found.push({ requests, sizes: stored.map(([, { length }]) => length).toSorted((a, b) => a - b) });
+    }
+    const [plain, encrypted] = found;
+    expect(plain?.sizes).toEqual([0, 65_536, 65_537, 500_000]);
+    expect(encrypted?.sizes).toEqual([128, 65_536 + 128, 65_537 + 144, 500_000 + 128 + 7 * 16]);
+    // The first range takes one more.
+    expect(encrypted?.requests).toEqual(plain?.requests.map((count, i) => count + Math.min(i, 1)));
+  });
+
   it('gives no URLs to its blobs', async () => {
     const driver = new MemoryDriver();
     const presigning = Object.assign(driver, { presign: () => Promise.resolve('https://example.com/blob') });

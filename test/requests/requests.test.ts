@@ -113,6 +113,15 @@ describe('on a small database', () => {
     expect(await costOf(db, () => insert(db, 4))).toEqual({ put: 1, getUnchanged: 1 });
   });
 
+  it('flushing a thousand rows costs the same', async () => {
+    const flush = async (): Promise<void> => {
+      const batch = db.batch();
+      for (let id = 0; id < 1000; id++) void batch.upsert(cities, { id, name: `city ${id}`, country: 'FI' });
+      await batch.flush();
+    };
+    expect(await costOf(db, flush)).toEqual({ put: 1, getUnchanged: 1 });
+  });
+
   it('flushing an update or a deletion of a cached row costs the same', async () => {
     const batch = db.batch();
     void batch.update(cities, { id: 2, name: 'changed' });

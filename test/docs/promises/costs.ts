@@ -1,6 +1,16 @@
 import type { PagePromises } from './page-promises.ts';
 
 export const costs: PagePromises = {
+  'A blob is one write more, or one for each part of an upload in parts, and its reads are of up to 4 MiB.': [
+    'test/s3/blobs.test.ts: of up to 8 MiB are put at once, and larger ones in parts',
+    'test/blobs/blobs.test.ts: of a large blob is streamed in pieces of some megabytes, as far as somebody reads',
+  ],
+  'A flush of a thousand rows costs what a flush of one row does.': [
+    'test/requests/requests.test.ts: flushing a thousand rows costs the same',
+  ],
+  "While somebody waits for changes, every kind of `polling` costs what `'interval'` does.": [
+    'test/changes/following.test.ts: shows others’ commits within an interval, polling %s',
+  ],
   'Such a database is opened, and a first row read, with four requests.': [
     'test/requests/many-tables.test.ts: is opened, and a first row read, with four requests',
     'test/requests/many-tables.test.ts: writes what a commit and its merge change, and not what there is',

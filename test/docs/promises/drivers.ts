@@ -1,6 +1,44 @@
 import type { PagePromises } from './page-promises.ts';
 
 export const drivers: PagePromises = {
+  '`put(key, body, { if })` writes a whole object, or nothing. The condition is part of the write': [
+    'src/testing/conformance-reads.ts: a stream that fails writes nothing',
+    'src/testing/conformance-writes.ts: increments by compare-and-swap lose no update',
+  ],
+  'A missing key is no failure.': [
+    'src/testing/conformance-writes.ts: deleting is idempotent, for many keys and for none',
+  ],
+  'Every put that was answered before the call is in it.': [
+    'src/testing/conformance-writes.ts: what was written is read and listed at once, by others too',
+  ],
+  'are different keys. They are non-empty': [
+    'src/testing/conformance-keys.ts: keys that differ only in case or form are different',
+    'src/testing/conformance-keys.ts: what is no key is refused, without effect',
+  ],
+  'What was put is not changed by what the caller does with its buffer afterwards': [
+    'src/testing/conformance-reads.ts: changing a buffer after the put changes nothing',
+  ],
+  'An aborted `signal` rejects the request: with outcome `none` if nothing was begun': [
+    'src/testing/conformance-reads.ts: a request whose signal is aborted is rejected, and writes nothing',
+  ],
+  'of 16 puts at the same time, one is told that it was made, and that one is stored': [
+    'src/storage/certify.test.ts: is found out by races alone, every time, if it checks and then writes',
+  ],
+  'nothing depends on them: at worst a warning': [
+    "src/storage/certify.test.ts: the clock's difference is told, less what its whole seconds explain",
+  ],
+  'Requests fail on safe stores too, and prove nothing: they are tried again.': [
+    'src/storage/certify.test.ts: is never called unsafe for its failures, and mostly safe in spite of them',
+  ],
+  'its folder and that small file stay, so that no ETag of before can ever match again.': [
+    'src/testing/conformance-writes.ts: the ETag of a deleted object does not match the next one of that key',
+  ],
+  "A flush that finds no room fails with a `StorageError` whose `reason` is `'full'`, and has written nothing.": [
+    'test/care/full-disk.test.ts: frees it',
+  ],
+  'Pages of a large folder after the first are served from memory as long as the folder has not changed.': [
+    'src/storage/file.test.ts: lists a large quiet folder page by page, with what was put between the pages',
+  ],
   "`missing` is for the store's own word that there is no such object and for nothing else:": [
     'test/s3/client-not-loaded.test.ts: rejects every call with a StorageError that says what to do',
   ],

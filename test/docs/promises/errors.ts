@@ -1,6 +1,9 @@
 import type { PagePromises } from './page-promises.ts';
 
 export const errors: PagePromises = {
+  "`reason` is `'forbidden'`, `'throttled'`, `'unavailable'`, `'full'` (no room on the disk) or undefined": [
+    'test/docs/errors.test.ts: gives every reason for which a request to a store may fail',
+  ],
   'Every error that StoreDb raises is a `StoreDbError`. It has a `code`, which is part of the API and never changes, a message that says what to do, and often a `cause`.':
     [
       'test/docs/errors.test.ts: lists every exported error class with its code, once, and no other',

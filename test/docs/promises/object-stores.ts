@@ -1,6 +1,16 @@
 import type { PagePromises } from './page-promises.ts';
 
 export const objectStores: PagePromises = {
+  'The SDK is loaded with the first request, and only by this driver.': [
+    'test/security/loading.test.ts: loads the AWS SDK with the first request to a bucket',
+  ],
+  'Take an ETag in `If-Match` only without its quotes, which the driver finds out.': [
+    'test/s3/requests.test.ts: is found out by the first replacement, and remembered',
+  ],
+  'Nothing, if it passes: requests are repeated after a growing pause.': [
+    'test/s3/proxy.test.ts: is struck by %s every other time, and every row is there once',
+    'test/s3/gateway-restart.test.ts: 503 of what stands before the store is waited out',
+  ],
   'StoreDb writes on a condition whatever a state of the database rests on.': [
     'test/docs/policies.test.ts: allow it under the guard as well',
   ],

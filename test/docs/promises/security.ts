@@ -1,6 +1,9 @@
 import type { PagePromises } from './page-promises.ts';
 
 export const security: PagePromises = {
+  'what a request held in secret is taken out of all that comes back.': [
+    'test/security/secrets.test.ts: does not get secrets into errors',
+  ],
   '**Secrets are not logged.** Credentials, session tokens, signatures and authorization headers are in no message,': [
     'test/security/secrets.test.ts: does not get secrets into errors',
     'test/security/secrets.test.ts: does not get them into what doctor() tells',
