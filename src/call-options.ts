@@ -1,8 +1,7 @@
 /** Options and arguments of calls, and their checks. */
 import { isDate } from './base/brands.ts';
 import { InvalidOptionError } from './base/errors.ts';
-import { checkNames } from './care/option-checks.ts';
-import { withOwnSignal } from './base/signals.ts';
+import { checkNames, withOwnSignal } from './base/signals.ts';
 import type { CommitRef } from './cluster/fate.ts';
 import type { ExpectedState } from './cluster/opening.ts';
 import { describeValue, isUuid } from './format/values.ts';
@@ -51,7 +50,7 @@ export interface StartOptions {
 
 /** Throws `InvalidOptionError`. */
 export function checkStartOptions(options: StartOptions): ExpectedState | undefined {
-  checkNames(options, ['expectAtLeast']);
+  checkNames('db.start()', options, ['expectAtLeast']);
   const { expectAtLeast } = options;
   if (expectAtLeast === undefined) return undefined;
   const isObject = typeof expectAtLeast === 'object' && (expectAtLeast as unknown) !== null;
@@ -88,7 +87,7 @@ export function checkSnapshotOptions(options: SnapshotOptions): {
   timeToLiveMs: number;
   signal: AbortSignal | undefined;
 } {
-  const { expiresAfterMs = 3_600_000, signal } = withOwnSignal('a snapshot', options);
+  const { expiresAfterMs = 3_600_000, signal } = withOwnSignal('A snapshot', options, ['expiresAfterMs', 'signal']);
   if (Number.isInteger(expiresAfterMs) && expiresAfterMs >= 1000 && expiresAfterMs <= 2_592_000_000) {
     return { timeToLiveMs: expiresAfterMs, signal };
   }

@@ -132,12 +132,15 @@ export class Database {
    */
   async cancelMigration(table: string, options: CallOptions = {}): Promise<void> {
     const what = 'db.cancelMigration()';
-    await this.#instance.maintenance.migrations(what).cancel(table, withOwnSignal(what, options).signal);
+    await this.#instance.maintenance.migrations(what).cancel(table, withOwnSignal(what, options, ['signal']).signal);
   }
 
   /** How far the migration of a table is. The table need not be registered. */
   async migrationStatus(table: string, options: CallOptions = {}): Promise<MigrationStatus> {
-    return this.#instance.maintenance.migrationStatus(table, withOwnSignal('db.migrationStatus()', options));
+    return this.#instance.maintenance.migrationStatus(
+      table,
+      withOwnSignal('db.migrationStatus()', options, ['signal']),
+    );
   }
 
   /**
@@ -243,7 +246,7 @@ export class Database {
    * Rejects with `DeadlineExceededError` if that takes longer than a minute, and with `InvalidOptionError`.
    */
   async refresh(options: RefreshOptions = {}): Promise<void> {
-    const { atLeast, signal: outer } = withOwnSignal('db.refresh()', options);
+    const { atLeast, signal: outer } = withOwnSignal('db.refresh()', options, ['atLeast', 'signal']);
     if (atLeast !== undefined) checkPosition('atLeast', atLeast);
     const engine = this.#instance.running('db.refresh()');
     await engine.withDeadline('db.refresh()', outer, ({ signal }) => {
@@ -259,7 +262,7 @@ export class Database {
    * `InvalidOptionError`.
    */
   changes(options: ChangesOptions = {}): ChangeFeed {
-    const { after, signal } = withOwnSignal('db.changes()', options);
+    const { after, signal } = withOwnSignal('db.changes()', options, ['after', 'signal']);
     if (after !== undefined) checkPosition('after', after);
     return this.#instance.changes(after, signal);
   }
@@ -273,7 +276,7 @@ export class Database {
    */
   async resolveCommit(commit: CommitRef, options: CallOptions = {}): Promise<boolean> {
     const what = 'db.resolveCommit()';
-    return this.#instance.resolveCommit(checkCommit(commit), withOwnSignal(what, options), what);
+    return this.#instance.resolveCommit(checkCommit(commit), withOwnSignal(what, options, ['signal']), what);
   }
 
   /**
@@ -281,7 +284,9 @@ export class Database {
    * large load. Rejects with `ContentionError` if other instances merge all the time.
    */
   async checkpoint(options: CallOptions = {}): Promise<void> {
-    await this.#instance.writing('db.checkpoint()').checkpoint(withOwnSignal('db.checkpoint()', options).signal);
+    await this.#instance
+      .writing('db.checkpoint()')
+      .checkpoint(withOwnSignal('db.checkpoint()', options, ['signal']).signal);
   }
 
   /**
@@ -330,7 +335,7 @@ export class Database {
 
   /** The snapshots that are held now, by whichever instance. */
   async snapshots(options: CallOptions = {}): Promise<SnapshotInfo[]> {
-    const { signal: outer } = withOwnSignal('db.snapshots()', options);
+    const { signal: outer } = withOwnSignal('db.snapshots()', options, ['signal']);
     const engine = this.#instance.running('db.snapshots()');
     const block0 = await engine.withDeadline('db.snapshots()', outer, async ({ signal }) => {
       await engine.refresh(signal);
@@ -344,7 +349,7 @@ export class Database {
    * the new one, unless a `migrate` function makes its rows): what a tool registers that has none of its own. The database's own tables are left out.
    */
   async tables(options: CallOptions = {}): Promise<SchemaDefinition[]> {
-    const { signal: outer } = withOwnSignal('db.tables()', options);
+    const { signal: outer } = withOwnSignal('db.tables()', options, ['signal']);
     const engine = this.#instance.running('db.tables()');
     await engine.withDeadline('db.tables()', outer, ({ signal }) => engine.refresh(signal));
     return storedDefinitions(engine.view);
@@ -366,7 +371,9 @@ export class Database {
    * Rejects with `InvalidOptionError`, `CorruptionError` and `StorageError`: then no backup was added.
    */
   async backup(to: StorePlace, options: CopyOptions = {}): Promise<BackupReport> {
-    return this.#instance.maintenance.copy('db.backup()', checkPlace('to', to), checkCopy(options), backUp);
+    const what = 'db.backup()';
+    const checked = checkCopy(what, options, ['onProgress', 'signal']);
+    return this.#instance.maintenance.copy(what, checkPlace('to', to), checked, backUp);
   }
 
   /**
@@ -374,7 +381,9 @@ export class Database {
    * copy, nothing is moved through this process. Rejects as {@link backup} does.
    */
   async clone(to: StorePlace, options: CopyOptions = {}): Promise<RestoreReport> {
-    return this.#instance.maintenance.copy('db.clone()', checkPlace('to', to), checkCopy(options), makeDatabase);
+    const what = 'db.clone()';
+    const checked = checkCopy(what, options, ['onProgress', 'signal']);
+    return this.#instance.maintenance.copy(what, checkPlace('to', to), checked, makeDatabase);
   }
 
   /**
@@ -394,7 +403,7 @@ export class Database {
    * out of reach, is no error but in the report; it rejects only with `AbortedError`, and with `InvalidOptionError`.
    */
   async doctor(options: CallOptions = {}): Promise<StoreReport> {
-    return this.#instance.doctor(withOwnSignal('db.doctor()', options).signal);
+    return this.#instance.doctor(withOwnSignal('db.doctor()', options, ['signal']).signal);
   }
 
   /**

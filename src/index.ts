@@ -3,7 +3,7 @@ import { realEnvironment } from './base/env.ts';
 import { namingAborts } from './base/until-aborted.ts';
 import { inspect, rewriteBackupsAt } from './care/backup-keys.ts';
 import type { BackupsReport, InspectBackupsOptions, RewriteBackupsOptions } from './care/backup-keys.ts';
-import { checkCopy, checkInspectBackups, checkPlace, checkPrune, checkRewriteBackups } from './care/copy-options.ts';
+import { checkInspectBackups, checkPrune, checkRestore, checkRewriteBackups } from './care/copy-options.ts';
 import { prune } from './care/prune.ts';
 import type { PruneOptions, PruneReport } from './care/prune.ts';
 import { restoreFrom } from './care/restore.ts';
@@ -27,9 +27,7 @@ export function StoreDb(options: StoreDbOptions): Database {
  * there is no database yet.
  */
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
-  checkPlace('from', options.from);
-  checkPlace('to', options.to);
-  const checked = checkCopy(options);
+  const checked = checkRestore(options);
   return namingAborts('restoreBackup()', checked.signal, () => restoreFrom(realEnvironment, checked));
 }
 

@@ -1,6 +1,7 @@
 /** The options of `StoreDb()`: checked at once, with errors that name the option, the value and what is allowed. */
 import { InvalidOptionError } from './base/errors.ts';
 import { encodeUtf8 } from './base/bytes.ts';
+import { checkNames } from './base/signals.ts';
 import { consoleLogger, logLevels } from './base/logger.ts';
 import type { Logger, LogLevel } from './base/logger.ts';
 import type { MergePolicy } from './cluster/merge-policy.ts';
@@ -154,7 +155,7 @@ export interface CheckedOptions {
   readonly onRequest: StoreDbOptions['onRequest'] | undefined;
 }
 
-const known: ReadonlySet<string> = new Set<keyof StoreDbOptions>([
+const known: readonly (keyof StoreDbOptions)[] = [
   'dbPrefix',
   'nodeId',
   'role',
@@ -178,7 +179,7 @@ const known: ReadonlySet<string> = new Set<keyof StoreDbOptions>([
   'compression',
   'prices',
   'onRequest',
-]);
+];
 
 const mebibyte = 1024 * 1024;
 
@@ -230,11 +231,7 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
     refuse('options', options, "an object such as { dbPrefix: 'my-app', nodeId: 0, driver }");
   }
   const given = options as StoreDbOptions;
-  for (const name of Object.keys(given)) {
-    if (!known.has(name)) {
-      throw new InvalidOptionError(name, `There is no option ${name}. The options are ${[...known].join(', ')}.`);
-    }
-  }
+  checkNames('StoreDb()', given, known);
   if (given.nodeId === undefined) refuse('nodeId', given.nodeId, 'an integer from 0 to 255, different on every node');
   const { logLevel = 'info', logger = consoleLogger, nodes, cacheDriver, polling = 'interval', onRequest } = given;
   const { role = 'writer', retiredVersions = 'refuse' } = given;

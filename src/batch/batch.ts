@@ -308,7 +308,7 @@ export class Batch implements Overlay {
     let host: BatchHost;
     let options: FlushOptions;
     try {
-      options = withOwnSignal('batch.flush()', given);
+      options = withOwnSignal('batch.flush()', given, ['signal']);
       host = this.#host.admit('batch.flush()');
     } catch (error) {
       const refusal = error as Error;

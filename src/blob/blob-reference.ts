@@ -1,7 +1,7 @@
 /** A stored blob as an application reads it. */
 import { Readable } from 'node:stream';
 import { BlobNotFoundError, InvalidOptionError } from '../base/errors.ts';
-import { withOwnSignal } from '../base/signals.ts';
+import { checkNames, withOwnSignal } from '../base/signals.ts';
 import { namedAbort, namingAborts, untilAborted } from '../base/until-aborted.ts';
 import { describeValue } from '../format/values.ts';
 import type { BlobRecord } from './blob-tables.ts';
@@ -64,7 +64,7 @@ export class BlobReference {
    * the blob is left out. Rejects with `BlobNotFoundError`, and with `CorruptionError` if the bytes are damaged.
    */
   async getBuffer(start?: number, end?: number, options: BlobCallOptions = {}): Promise<Buffer> {
-    const { signal } = withOwnSignal('getBuffer()', options);
+    const { signal } = withOwnSignal('getBuffer()', options, ['signal']);
     const read = async (): Promise<Buffer> => {
       const { record, from, to } = await this.#range(start, end);
       return this.#store().read(this.reference, record, from, to, signal);
@@ -87,7 +87,7 @@ export class BlobReference {
   }
 
   async *#pieces(start?: number, end?: number, options: BlobCallOptions = {}): AsyncGenerator<Buffer, void, undefined> {
-    const { signal } = withOwnSignal('stream()', options);
+    const { signal } = withOwnSignal('stream()', options, ['signal']);
     try {
       const { record, from, to } = await untilAborted(this.#range(start, end), signal);
       for await (const piece of this.#store().stream(this.reference, record, from, to, signal)) {
@@ -113,6 +113,7 @@ export class BlobReference {
    * cannot make one.
    */
   async getDownloadUrl(options: DownloadUrlOptions = {}): Promise<string> {
+    checkNames('getDownloadUrl()', options, ['expiresIn', 'contentType', 'contentDisposition']);
     const { expiresIn = defaultExpirySeconds } = options;
     if (!Number.isInteger(expiresIn) || expiresIn < 1 || expiresIn > maxExpirySeconds) {
       const allowed = `a whole number of seconds from 1 to ${maxExpirySeconds}`;

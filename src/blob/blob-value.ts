@@ -1,6 +1,7 @@
 /** What `db.Blob()` returns: data on its way into a blob field. */
 import { isBytes } from '../base/brands.ts';
 import { InvalidOptionError } from '../base/errors.ts';
+import { checkNames } from '../base/signals.ts';
 import { describeValue } from '../format/values.ts';
 import { whileLive } from './live-stream.ts';
 import type { StreamLimits } from './live-stream.ts';
@@ -60,6 +61,7 @@ export class BlobValue {
 
   /** @hidden Use `db.Blob()`. */
   constructor(data: unknown, options: BlobOptions = {}) {
+    checkNames('db.Blob()', options, ['contentType', 'idleMs']);
     const { contentType = defaultContentType, idleMs = defaultIdleMs } = options;
     checkContentType(contentType);
     if (!Number.isSafeInteger(idleMs) || idleMs < 1 || idleMs > longestIdleMs) {

@@ -70,7 +70,7 @@ export interface BackupSource {
 /** The backups of a place, the oldest first. */
 export async function listBackups(place: StorePlace, signal?: AbortSignal): Promise<BackupInfo[]> {
   const what = 'listBackups()';
-  const options = withOwnSignal(what, signal === undefined ? {} : { signal });
+  const options = withOwnSignal(what, signal === undefined ? {} : { signal }, ['signal']);
   return namingAborts(what, signal, () => untilAborted(findBackups(place, options), signal));
 }
 

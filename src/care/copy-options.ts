@@ -5,8 +5,9 @@ import { withOwnSignal } from '../base/signals.ts';
 import { describeValue } from '../format/values.ts';
 import { checkRetention } from './backup-retention.ts';
 import type { InspectBackupsOptions, RewriteBackupsOptions } from './backup-keys.ts';
-import { checkKind, checkNames } from './option-checks.ts';
+import { checkKind } from './option-checks.ts';
 import type { PruneOptions } from './prune.ts';
+import type { RestoreOptions } from './restore.ts';
 import type { StorePlace } from './state-copy.ts';
 
 const methods = ['get', 'put', 'delete', 'list'] as const;
@@ -38,11 +39,35 @@ export function checkPlace(option: string, place: unknown): StorePlace {
   return { driver, prefix } as StorePlace;
 }
 
+const pruneNames: readonly (keyof PruneOptions)[] = [
+  'from',
+  'keepLast',
+  'keepWithinMs',
+  'keepDaily',
+  'keepWeekly',
+  'keepMonthly',
+  'dryRun',
+  'graceMs',
+  'encryption',
+  'compression',
+  'onProgress',
+  'signal',
+];
+
+/** Throws `InvalidOptionError`. */
+export function checkRestore(options: RestoreOptions): RestoreOptions {
+  const names = ['from', 'to', 'backup', 'encryption', 'compression', 'onProgress', 'signal'] as const;
+  const checked = checkCopy('restoreBackup()', options, names);
+  checkPlace('from', options.from);
+  checkPlace('to', options.to);
+  return checked;
+}
+
 /** Throws `InvalidOptionError`. */
 export function checkPrune(options: PruneOptions): PruneOptions {
+  const checked = checkCopy('pruneBackups()', options, pruneNames);
   checkPlace('from', options.from);
   checkRetention(options);
-  const checked = checkCopy(options);
   const { dryRun, graceMs } = checked;
   checkKind('dryRun', dryRun, 'boolean');
   if (graceMs === undefined || (Number.isSafeInteger(graceMs) && graceMs >= 0)) return checked;
@@ -52,21 +77,27 @@ export function checkPrune(options: PruneOptions): PruneOptions {
 
 /** Throws `InvalidOptionError`. */
 export function checkInspectBackups(options: InspectBackupsOptions): InspectBackupsOptions {
-  checkNames(options, ['from', 'encryption', 'compression', 'signal']);
+  const checked = withOwnSignal('inspectBackups()', options, ['from', 'encryption', 'compression', 'signal']);
   checkPlace('from', options.from);
-  return withOwnSignal('inspectBackups()', options);
+  return checked;
 }
 
 /** Throws `InvalidOptionError`. */
 export function checkRewriteBackups(options: RewriteBackupsOptions): RewriteBackupsOptions {
-  checkNames(options, ['from', 'encryption', 'compression', 'dryRun', 'onProgress', 'signal']);
+  const names = ['from', 'encryption', 'compression', 'dryRun', 'onProgress', 'signal'] as const;
+  const checked = checkCopy('rewriteBackups()', options, names);
   checkPlace('from', options.from);
   checkKind('dryRun', options.dryRun, 'boolean');
-  return checkCopy(options);
+  return checked;
 }
 
 /** Throws `InvalidOptionError`. */
-export function checkCopy<T extends { readonly onProgress?: unknown; readonly signal?: AbortSignal }>(options: T): T {
+export function checkCopy<T extends { readonly onProgress?: unknown; readonly signal?: AbortSignal }>(
+  what: string,
+  options: T,
+  names: readonly (keyof T & string)[],
+): T {
+  const checked = withOwnSignal(what, options, names);
   checkKind('onProgress', options.onProgress, 'function');
-  return withOwnSignal('a copy', options);
+  return checked;
 }

@@ -46,14 +46,14 @@ export interface CheckedGcOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-const known: ReadonlySet<string> = new Set<keyof GcOptions>([
+const known: readonly (keyof GcOptions)[] = [
   'dryRun',
   'graceMs',
   'logRetentionMs',
   'loopGraceMs',
   'trustClock',
   'signal',
-]);
+];
 const dayMs = 86_400_000;
 
 function milliseconds(option: keyof GcOptions, value: unknown, fallback: number): number {
@@ -67,11 +67,7 @@ function milliseconds(option: keyof GcOptions, value: unknown, fallback: number)
 
 /** Throws `InvalidOptionError`. */
 export function checkGcOptions(options: GcOptions): CheckedGcOptions {
-  const unknown = Object.keys(options).find((name) => !known.has(name));
-  if (unknown !== undefined) {
-    throw new InvalidOptionError(unknown, `There is no option ${unknown}. The options are ${[...known].join(', ')}.`);
-  }
-  const { dryRun = false, trustClock = false, signal } = withOwnSignal('db.gc()', options);
+  const { dryRun = false, trustClock = false, signal } = withOwnSignal('db.gc()', options, known);
   for (const [option, value] of Object.entries({ dryRun, trustClock })) {
     if (typeof value === 'boolean') continue;
     throw new InvalidOptionError(option, `Option ${option} is ${describeValue(value)}; it must be true or false.`);

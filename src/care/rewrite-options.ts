@@ -1,14 +1,13 @@
 /** The options of `db.rewrite()`, checked. */
 import { withOwnSignal } from '../base/signals.ts';
-import { checkKind, checkNames } from './option-checks.ts';
+import { checkKind } from './option-checks.ts';
 import type { RewriteOptions } from './rewrite.ts';
 
 const names: readonly (keyof RewriteOptions)[] = ['dryRun', 'onProgress', 'signal'];
 
 /** Throws `InvalidOptionError`. */
 export function checkRewriteOptions(options: RewriteOptions): RewriteOptions {
-  checkNames(options, names);
   checkKind('dryRun', options.dryRun, 'boolean');
   checkKind('onProgress', options.onProgress, 'function');
-  return withOwnSignal('db.rewrite()', options);
+  return withOwnSignal('db.rewrite()', options, names);
 }

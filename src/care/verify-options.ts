@@ -2,7 +2,7 @@
 import { InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../format/values.ts';
 import { withOwnSignal } from '../base/signals.ts';
-import { checkKind, checkNames } from './option-checks.ts';
+import { checkKind } from './option-checks.ts';
 
 /** How far `db.verify()` has come. */
 export interface VerifyProgress {
@@ -48,15 +48,13 @@ const repairNames: readonly (keyof RepairOptions)[] = ['log', 'table', 'index', 
 
 /** Throws `InvalidOptionError`. */
 export function checkVerifyOptions(options: VerifyOptions): VerifyOptions {
-  checkNames(options, verifyNames);
   checkKind('deep', options.deep, 'boolean');
   checkKind('onProgress', options.onProgress, 'function');
-  return withOwnSignal('db.verify()', options);
+  return withOwnSignal('db.verify()', options, verifyNames);
 }
 
 /** Throws `InvalidOptionError`. */
 export function checkRepairOptions(options: RepairOptions): RepairOptions {
-  checkNames(options, repairNames);
   checkKind('table', options.table, 'string');
   checkKind('index', options.index, 'string');
   checkKind('dryRun', options.dryRun, 'boolean');
@@ -70,5 +68,5 @@ export function checkRepairOptions(options: RepairOptions): RepairOptions {
   if (options.index !== undefined && options.table === undefined) {
     throw new InvalidOptionError('index', 'Option index needs option table: indexes of two tables may share a name.');
   }
-  return withOwnSignal('db.repair()', options);
+  return withOwnSignal('db.repair()', options, repairNames);
 }

@@ -1,4 +1,5 @@
 /** Documents to row bytes: every value is checked here, before anything is written anywhere. */
+import { nearestName } from '../base/known-names.ts';
 import type { ByteWriter } from '../base/bytes.ts';
 import { copyRange } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
@@ -45,11 +46,13 @@ export function checkKeys(layout: RowLayout, document: object, present: number):
 function refuseUnknown(layout: RowLayout, document: object): void {
   for (const name of Object.keys(document)) {
     if (layout.field(name) === undefined) {
-      const known = layout.declared.map((field) => field.name).join(', ');
+      const known = layout.declared.map((field) => field.name);
+      const meant = nearestName(name, known);
+      const hint = meant === undefined ? 'register it, or leave it out' : `did you mean '${meant}'`;
       throw new FieldProblem(
         name,
         (document as Record<string, unknown>)[name],
-        `the schema has no field '${name}' (it has ${known}): register it, or leave it out`,
+        `the schema has no field '${name}' (it has ${known.join(', ')}): ${hint}`,
       );
     }
   }

@@ -81,8 +81,8 @@ export class Migrations {
 
   async setTarget(table: unknown, version: unknown, options: TargetOptions): Promise<void> {
     const what = 'db.setTargetSchemaVersion()';
+    const { signal: outer } = withOwnSignal(what, options, ['rowsPerSecond', 'keepOld', 'signal']);
     const target = checkTarget(options);
-    const { signal: outer } = withOwnSignal(what, options);
     const shape = this.#shapeOf(table, version);
     const { engine, daemon } = this.#options;
     await engine.withDeadline(what, outer, async ({ signal }) => {
@@ -277,9 +277,10 @@ export class Migrations {
   }
 
   /** Has the old version of a table go, and waits until it has gone. */
-  async finish(table: unknown, { force = false, signal }: FinishOptions): Promise<void> {
+  async finish(table: unknown, options: FinishOptions): Promise<void> {
     const { engine, environment, daemon, registry, intervalMs } = this.#options;
     const what = 'db.finishMigration()';
+    const { force = false, signal } = withOwnSignal(what, options, ['force', 'signal']);
     if (typeof force !== 'boolean') {
       throw new InvalidOptionError('force', `Option force is ${describeValue(force)}; it must be true or false.`);
     }

@@ -40,6 +40,9 @@ export interface ExplainOptions extends QueryOptions {
   readonly run?: boolean;
 }
 
+/** By which a call without options is known. */
+const noOptions: QueryOptions = {};
+
 function checkCount(what: string, count: unknown): number {
   if (Number.isSafeInteger(count) && (count as number) >= 0) return count as number;
   throw new InvalidQueryError(`${what}() takes an integer of at least 0, not ${describeValue(count)}.`);
@@ -206,12 +209,11 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   }
 
   /** Runs the query: the matching rows, as fresh plain objects. */
-  execute(options: QueryOptions = {}): Promise<R[]> {
+  execute(options: QueryOptions = noOptions): Promise<R[]> {
     const written = this.#written();
     const rows = (execution: Execution): R[] | Promise<R[]> => execution.rows() as R[] | Promise<R[]>;
-    const { signal } = options;
     const run = this.#run();
-    if (this.#asked.budget !== undefined || this.#host.queried !== undefined || signal !== undefined) {
+    if (this.#asked.budget !== undefined || this.#host.queried !== undefined || options !== noOptions) {
       return run.one(written, options, rows);
     }
     return runOnState(run, (state, _, ends) => {
@@ -243,7 +245,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
    */
   async page(options: PageOptions): Promise<Page<R>> {
     const size = checkedSize(options, this.#asked.limit, this.#asked.offset);
-    const { after, signal } = options;
+    const { after, signal } = withOwnSignal('query.page()', options, ['size', 'after', 'signal']);
     const registered: CompileOptions['registered'] = (name) => this.#host.registeredFunction(name);
     const clauses = this.#asked.wheres.map(({ written }) => written);
     const bookmarksOf = (shape: TableShape, query: CompiledQuery): Bookmarks => {
@@ -317,7 +319,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   async explain(options: ExplainOptions = {}): Promise<Explanation> {
     const written = this.#written();
     const { prices, environment } = this.#host;
-    const { signal } = withOwnSignal('a query', options);
+    const { signal } = withOwnSignal('query.explain()', options, ['run', 'signal']);
     const running = runOnState({ host: this.#host, table: this.#table, overlay: this.#asked.overlay }, (state) => {
       const query = compileQuery(this.#host, state.shape, written);
       const explained =

@@ -15,8 +15,8 @@ import { Filter } from './selector.ts';
 
 const fields = {
   id: { typeId: Types.uint32 },
-  text: { typeId: Types.varchar, nullable: true },
-  bytes: { typeId: Types.bytes, nullable: true },
+  text: { typeId: Types.varchar },
+  bytes: { typeId: Types.bytes },
 };
 
 async function tableOf(rows: readonly Row[]): Promise<TestTable> {

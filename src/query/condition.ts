@@ -1,4 +1,5 @@
 /** Conditions of a query, as they are written and as they are compiled for a version of a table. */
+import { nearestName } from '../base/known-names.ts';
 import { isBytes, isDate } from '../base/brands.ts';
 import { InvalidOperatorError, InvalidQueryError } from '../base/errors.ts';
 import type { LayoutField } from '../format/row-layout.ts';
@@ -147,10 +148,11 @@ export function compileSelector(field: LayoutField, comparison: Comparison): Sel
 export function requireField(shape: TableShape, name: string, what: string): LayoutField {
   const field = shape.layout.field(name);
   if (field !== undefined) return field;
-  const known = shape.layout.declared.map((declared) => declared.name).join(', ');
+  const known = shape.layout.declared.map((declared) => declared.name);
+  const meant = typeof (name as unknown) === 'string' ? nearestName(name, known) : undefined;
   throw new InvalidQueryError(
-    `${what}: table '${shape.name}' has no field ${describeValue(name)}, and no function of that name is registered. ` +
-      `Its fields are ${known}.`,
+    `${what}: table '${shape.name}' has no field ${describeValue(name)}, and no function of that name is registered` +
+      `${meant === undefined ? '.' : `: did you mean '${meant}'?`} Its fields are ${known.join(', ')}.`,
   );
 }
 

@@ -78,7 +78,7 @@ export class QueryRun implements RunOptions {
     const { meter } = this;
     let signal: AbortSignal | undefined;
     try {
-      ({ signal } = withOwnSignal('a query', options));
+      ({ signal } = withOwnSignal('A query', options, ['signal']));
     } catch (error) {
       const refusal = error as Error;
       return Promise.reject(refusal);

@@ -2,6 +2,7 @@
 import type { PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
 import { realEnvironment, type Environment } from '../base/env.ts';
 import { InvalidOptionError } from '../base/errors.ts';
+import { checkNames } from '../base/signals.ts';
 import { describeValue } from '../format/values.ts';
 
 /** How the store should encrypt what it keeps. */
@@ -88,11 +89,7 @@ export function checkDriverOptions(options: unknown): CheckedDriverOptions {
   if (typeof options !== 'object' || options === null) {
     refuse('options', options, "an object such as { bucket: 'my-app-data' }");
   }
-  for (const name of Object.keys(options)) {
-    if (!known.includes(name as (typeof known)[number])) {
-      throw new InvalidOptionError(name, `There is no option ${name}. The options are ${known.join(', ')}.`);
-    }
-  }
+  checkNames('ObjectStoreDriver', options as ObjectStoreDriverOptions, known);
   const given = options as ObjectStoreDriverOptions;
   const { region, forcePathStyle, client } = given;
   if (region !== undefined && (typeof region !== 'string' || region === '')) refuse('region', region, 'a region name');

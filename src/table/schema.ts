@@ -3,6 +3,7 @@ import { isBytes, isDate } from '../base/brands.ts';
 import type { BlobValue } from '../blob/blob-value.ts';
 import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
+import { unknownName } from '../base/known-names.ts';
 import { isResultType, maxFields, maxIndexes, maxIndexFields } from '../format/stored-schema.ts';
 import type {
   StoredDefault,
@@ -178,6 +179,42 @@ export function defineSchema<const S extends SchemaDefinition>(schema: S & Renam
   return schema;
 }
 
+const schemaNames: readonly (keyof SchemaDefinition)[] = [
+  'name',
+  'version',
+  'fields',
+  'primaryKey',
+  'indexes',
+  'renames',
+  'migrate',
+  'migrateVersion',
+];
+const fieldNames: readonly (keyof FieldDefinition)[] = ['typeId', 'maxLength', 'default', 'required', 'oneOf'];
+const indexNames: readonly (keyof IndexDefinition)[] = ['fields', 'unique', 'name'];
+const functionIndexNames: readonly (keyof FunctionIndexDefinition)[] = ['function', 'typeId', 'name'];
+
+/** What else people write, from other databases, and what it is here. */
+const elsewhere: Readonly<Record<string, string>> = {
+  type: 'the type is typeId: Types.varchar, for instance',
+  notNull: 'a field that is never null has required: true',
+  nullable: 'every field may be null, unless it has required: true',
+  unique: "indexes of the table say so: indexes: [{ fields: ['email'], unique: true }]",
+  index: "indexes of the table say so: indexes: ['email']",
+  primary: 'primaryKey of the table names the field',
+  primaryKey: 'primaryKey of the table names the field',
+  enum: 'oneOf lists the values of a field',
+};
+
+/** Throws `InvalidSchemaError` for a property that there is not. */
+function refuseUnknown(table: string, what: string, object: object, known: readonly string[]): void {
+  const unknown = unknownName(object, known);
+  if (unknown === undefined) return;
+  const { name, hint } = unknown;
+  const other = known === fieldNames && Object.hasOwn(elsewhere, name) ? `: ${elsewhere[name]}.` : undefined;
+  const fix = other ?? (hint === '' ? '.' : hint);
+  throw new InvalidSchemaError(table, `${what} has no property ${name}${fix} The properties are ${known.join(', ')}.`);
+}
+
 /** Names must fit in object names, even with every byte escaped. */
 const maxNameBytes = 128;
 
@@ -233,6 +270,7 @@ function readField(table: string, name: string, field: unknown): StoredField {
   if (typeof field !== 'object' || field === null) {
     throw new InvalidSchemaError(table, `Field '${name}' must be an object { typeId, maxLength? }.`);
   }
+  refuseUnknown(table, `Field '${name}' of table '${table}'`, field, fieldNames);
   const { typeId, maxLength } = field as FieldDefinition;
   if (!isTypeId(typeId)) {
     const message = `Field '${name}' has typeId ${describeValue(typeId)}: use one of Types, such as Types.varchar.`;
@@ -269,11 +307,8 @@ function readIndex(table: string, fields: readonly StoredField[], index: unknown
     const field = checkKeyField(table, fields, index, 'index');
     return { name: field, fields: [field] };
   }
-  const { fields: names, unique = false, name, ...others } = index as IndexDefinition;
-  const [other] = Object.keys(others);
-  if (other !== undefined) {
-    throw new InvalidSchemaError(table, `An index has no property '${other}': it is { fields, unique?, name? }.`);
-  }
+  refuseUnknown(table, `An index of table '${table}'`, index, indexNames);
+  const { fields: names, unique = false, name } = index as IndexDefinition;
   if (!Array.isArray(names) || names.length === 0 || names.length > maxIndexFields) {
     const allowed = `an array of 1 to ${maxIndexFields} names`;
     throw new InvalidSchemaError(table, `The fields of an index must be ${allowed}, not ${describeValue(names)}.`);
@@ -296,12 +331,8 @@ function isOnFunction(index: unknown): index is FunctionIndexDefinition {
 }
 
 function readFunctionIndex(table: string, index: FunctionIndexDefinition): StoredFunctionIndex {
-  const { function: on, typeId, name = on, ...others } = index;
-  const [other] = Object.keys(others);
-  if (other !== undefined) {
-    const message = `An index on a function has no property '${other}': it is { function, typeId, name? }.`;
-    throw new InvalidSchemaError(table, message);
-  }
+  refuseUnknown(table, `An index on a function of table '${table}'`, index, functionIndexNames);
+  const { function: on, typeId, name = on } = index;
   if (typeof on !== 'string' || on === '') {
     throw new InvalidSchemaError(table, `An index on a function gives its name, not ${describeValue(on)}.`);
   }
@@ -380,6 +411,7 @@ export function readSchema(definition: unknown): StoredSchema {
   }
   const { name, version, fields, primaryKey, indexes = [], renames = {} } = definition as SchemaDefinition;
   checkName(name, 'name of a table', name);
+  refuseUnknown(name, `Table '${name}'`, definition, schemaNames);
   if (name.startsWith('_')) {
     throw new InvalidSchemaError(name, `Table '${name}': names that begin with _ are reserved for system tables.`);
   }

@@ -56,8 +56,8 @@ export async function runTransaction<T>(
   run: TransactionFunction<T>,
   given: TransactionOptions,
 ): Promise<T> {
-  const maxAttempts = checkArguments(run, given);
-  const options = withOwnSignal(what, given);
+  const options = withOwnSignal(what, given, ['maxAttempts', 'fresh', 'signal']);
+  const maxAttempts = checkArguments(run, options);
   const { transactions } = instance;
   try {
     const host = instance.admit(what);

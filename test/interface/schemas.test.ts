@@ -102,7 +102,31 @@ describe('registerSchema()', () => {
     ['an index on a field that is none', { ...users, indexes: [{ fields: ['id', 'nope'] }] }, "'nope'"],
     ['a `unique` that is no boolean', { ...users, indexes: [{ fields: ['id'], unique: 1 }] }, 'true or false'],
     ['an index with an empty name', { ...users, indexes: [{ fields: ['id'], name: '' }] }, 'name of an index'],
-    ['an index with a misspelt property', { ...users, indexes: [{ fields: ['id'], uniqe: true }] }, "'uniqe'"],
+    [
+      'an index with a misspelt property',
+      { ...users, indexes: [{ fields: ['id'], uniqe: true }] },
+      'no property uniqe: did you mean unique?',
+    ],
+    [
+      'a misspelt property',
+      { ...users, indexs: ['name'] },
+      "Table 'users' has no property indexs: did you mean indexes?",
+    ],
+    [
+      'a misspelt property of a field',
+      { ...users, fields: { id: { typeId: 1, maxlength: 3 } }, indexes: [] },
+      "Field 'id' of table 'users' has no property maxlength: did you mean maxLength?",
+    ],
+    [
+      'what is called otherwise elsewhere',
+      { ...users, fields: { id: { typeId: 1, unique: true } }, indexes: [] },
+      "has no property unique: indexes of the table say so: indexes: [{ fields: ['email'], unique: true }]",
+    ],
+    [
+      'what is called otherwise here',
+      { ...users, fields: { id: { typeId: 1, notNull: true } }, indexes: [] },
+      'has no property notNull: a field that is never null has required: true',
+    ],
     ['indexes that are no array', { ...users, indexes: 'name' }, 'array'],
     [
       'a default that does not fit',

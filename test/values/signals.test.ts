@@ -95,6 +95,7 @@ async function streamed(options: Given): Promise<void> {
 const calls: Readonly<Record<string, (options: Given) => unknown>> = {
   setTargetSchemaVersion: (options) => db.setTargetSchemaVersion('t', 2, options),
   cancelMigration: (options) => db.cancelMigration('t', options),
+  finishMigration: (options) => db.finishMigration('t', options),
   migrationStatus: (options) => db.migrationStatus('t', options),
   transaction: (options) => db.transaction(async (tx) => tx.get('t', 1), options),
   refresh: (options) => db.refresh(options),
@@ -145,6 +146,22 @@ function orCode(code: string): (error: unknown) => void {
     if (!String((error as { code?: string }).code).startsWith(code)) throw error;
   };
 }
+
+// It takes a signal, and no options.
+const withOptions = Object.keys(calls).filter((name) => name !== 'listBackups');
+
+describe.each(withOptions)('the options of %s', (name) => {
+  const call = async (options: unknown): Promise<unknown> => calls[name]?.(options as Given);
+
+  it('are refused for a name that there is not', async () => {
+    const before = driver.snapshot();
+    const error: unknown = await call({ singal: AbortSignal.timeout(5000) }).catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(InvalidOptionError);
+    expect(error).toMatchObject({ code: 'INVALID_OPTION', option: 'singal' });
+    expect((error as Error).message).toContain('has no option singal: did you mean signal?');
+    expect(driver.snapshot()).toEqual(before);
+  });
+});
 
 describe.each(Object.keys(calls))('the signal of %s', (name) => {
   const call = async (signal: unknown): Promise<unknown> => calls[name]?.({ signal: signal as AbortSignal });
