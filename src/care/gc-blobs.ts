@@ -36,8 +36,8 @@ export interface BlobCollection {
   readonly view: View;
   /** Whether a kept state may show a blob that the view lists as deleted. */
   readonly isKept: (blob: string) => Promise<boolean>;
-  /** Objects written after this, by the store's clock, are left alone although nothing names them. */
-  readonly graceBeforeMs: () => Promise<number>;
+  /** Whether an object that was written then, by the store's clock, goes although nothing names it. Others are left alone. */
+  readonly isOld: (writtenMs: number) => Promise<boolean>;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -90,7 +90,7 @@ class Ascending {
 
 /** Deletes what may go at once, and says what is to be written for the rest. */
 export async function collectBlobs(options: BlobCollection): Promise<BlobVerdicts> {
-  const { store, view, isKept, graceBeforeMs, signal } = options;
+  const { store, view, isKept, isOld, signal } = options;
   const verdicts: BlobVerdicts = { deleted: [], condemned: [] };
   const found = new Set<string>();
   const listed = new Ascending(blobsIn(view.table('_blobs')));
@@ -110,7 +110,7 @@ export async function collectBlobs(options: BlobCollection): Promise<BlobVerdict
       if (wanted.length >= maxRows || (await isKept(blob))) continue;
       wanted.push(blob);
       await store.delete({ kind: 'blob', name, sizeBytes, reason: 'its row is gone, and no snapshot shows it' });
-    } else if (verdicts.condemned.length < maxRows && lastModifiedMs < (await graceBeforeMs())) {
+    } else if (verdicts.condemned.length < maxRows && (await isOld(lastModifiedMs))) {
       verdicts.condemned.push(blob);
     }
   }

@@ -12,10 +12,9 @@ import type { GarbageStore } from './gc-store.ts';
 export interface LogTrimOptions {
   readonly store: GarbageStore;
   readonly register: Block0Register;
-  readonly retentionMs: number;
   readonly dryRun: boolean;
-  /** The store's time. */
-  readonly now: () => Promise<number>;
+  /** Whether a commit that was written then has been there for long enough. */
+  readonly isOld: (writtenMs: number) => Promise<boolean>;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -23,7 +22,7 @@ type Slot = ListEntry & { readonly name: string; readonly slot: number };
 
 /** Returns the floor. */
 export async function trimLog(block0: Block0, options: LogTrimOptions): Promise<number> {
-  const { store, register, retentionMs, dryRun, signal } = options;
+  const { store, register, isOld, dryRun, signal } = options;
   const slots: Slot[] = [];
   for await (const entry of store.list(folders.commits)) {
     const slot = parseCommitName(entry.name);
@@ -31,10 +30,13 @@ export async function trimLog(block0: Block0, options: LogTrimOptions): Promise<
     if (slot !== undefined && slot <= block0.appliedSeq) slots.push({ ...entry, slot });
   }
   if (slots.length === 0) return block0.logFloor;
-  const oldest = (await options.now()) - retentionMs;
   // Slots are trimmed in order: the first that is too young keeps all after it.
-  const young = slots.find(({ slot, lastModifiedMs }) => slot > block0.logFloor && lastModifiedMs > oldest);
-  const wanted = young === undefined ? block0.appliedSeq : young.slot - 1;
+  let wanted = block0.appliedSeq;
+  for (const { slot, lastModifiedMs } of slots) {
+    if (slot <= block0.logFloor || (await isOld(lastModifiedMs))) continue;
+    wanted = slot - 1;
+    break;
+  }
   let floor = wanted;
   if (!dryRun) {
     await register.update((present) => {

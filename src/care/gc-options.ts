@@ -26,9 +26,9 @@ export interface GcOptions {
    */
   readonly loopGraceMs?: number;
   /**
-   * Snapshots and history end by the time. If that is more than a day after the last write of the database, and the store has no
-   * clock but this machine's, the clock may be wrong: then nothing of them ends, before it has said so for a day. True: the
-   * clock is right. Default false.
+   * Snapshots and history end by the time, and commits and uploads go for their age. If the time is more than a day after the last
+   * write of the database, and the store has no clock but this machine's, the clock may be wrong: then none of that happens before it
+   * has said so for a day, but for what `logRetentionMs: 0` and `graceMs: 0` ask for. True: the clock is right. Default false.
    */
   readonly trustClock?: boolean;
   /** Gives the call up. What was deleted until then is gone; the next run goes on. */

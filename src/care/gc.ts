@@ -10,6 +10,7 @@
  * - Loops of this instance read that state, a later one, or one that they have pinned before Block 0 announces anything.
  * - A staged run goes once the only slot whose commit may name it is at or under the log's floor, and so applied.
  * - If any kept state cannot be read, nothing is deleted.
+ * - Nothing goes for its age by a time that is doubted.
  * - A kept state that cannot be read because it is kept no longer, since a snapshot has ended or another run has collected
  *   past it, is no damage: the run begins anew, from a later Block 0.
  */
@@ -107,6 +108,9 @@ export class Collector {
   readonly #store: GarbageStore;
   readonly #reader: Block0Reader;
   #storeNowMs: Promise<number> | undefined;
+  /** The time that is doubted, and when the database was last written. */
+  #doubted: { readonly nowMs: number; readonly lastMs: number } | undefined;
+  #hasWarned = false;
   #expired = 0;
   #condemned = 0;
 
@@ -185,9 +189,10 @@ export class Collector {
     await this.#collectProbes();
     await this.#collectBlobs(from, pinned, history);
     await this.#removeUploads();
-    const { logRetentionMs: retentionMs, dryRun } = this.#settings;
-    const now = (): Promise<number> => this.#now();
-    const log = { store: this.#store, register, retentionMs, dryRun, now, signal: this.#signal };
+    const { logRetentionMs, dryRun } = this.#settings;
+    const isOld = async (writtenMs: number): Promise<boolean> =>
+      this.#mayGo(writtenMs <= (await this.#now()) - logRetentionMs, logRetentionMs);
+    const log = { store: this.#store, register, isOld, dryRun, signal: this.#signal };
     await this.#collectStaged(await trimLog(block0, log));
   }
 
@@ -217,13 +222,19 @@ export class Collector {
   async #announce(from: number): Promise<Block0> {
     const { register, clock } = this.#options;
     const { block0 } = register.current;
-    if (this.#settings.dryRun) return block0;
+    if (this.#settings.dryRun) {
+      this.#doubtOf(block0, clock.now());
+      return block0;
+    }
     const mayEnd = block0.snapshots.some(({ expiresMs }) => expiresMs + clockMarginMs <= clock.now());
     // No other clock than the store's says for how long something has been there.
     const now = mayEnd || block0.history !== null ? await this.#now() : clock.now();
     const passed = await this.#historyFloor(block0, now);
     const isPassed = block0.history !== null && passed > block0.history.floor;
-    const doubt = mayEnd || isPassed ? this.#doubtOf(block0, now) : undefined;
+    // A store that is not this machine may know better, and is asked where that is of use.
+    const seems = this.#doubtOf(block0, now);
+    const doubt = seems === undefined ? undefined : this.#doubtOf(block0, await this.#now());
+    if (mayEnd || isPassed) this.#warnOfDoubt();
     const floor = doubt === undefined ? passed : 0;
     let expired = 0;
     const announce = (present: Block0): Block0Change | undefined => {
@@ -248,18 +259,35 @@ export class Collector {
    * time comes from this machine, and if it is far after the last write, either nobody has written, or the clock is wrong.
    */
   #doubtOf({ doubtedMs, changedMs, writer }: Block0, now: number): number | undefined {
-    const { clock, logger } = this.#options;
-    if (this.#settings.trustClock || clock.isOfStore) return undefined;
+    this.#doubted = undefined;
+    if (this.#settings.trustClock || this.#options.clock.isOfStore) return undefined;
     const isDoubted = doubtedMs !== undefined && now >= doubtedMs - clockMarginMs;
     if (isDoubted && now - doubtedMs >= mostLeadMs) return undefined;
     const last = Math.max(changedMs, writer.atMs);
     if (!isDoubted && now - last <= mostLeadMs) return undefined;
-    logger.warn(
-      `The clock is ${leadText(now - last)} the last write of the database, so that it may be wrong: no snapshot and no ` +
-        'history ends in this run. They do once the clock has said so for a day, or with option trustClock (--trust-clock).',
-      { nowMs: now, lastWriteMs: last },
-    );
+    this.#doubted = { nowMs: now, lastMs: last };
     return isDoubted ? doubtedMs : Math.floor(now);
+  }
+
+  /** Something stays that would go if the time were right. */
+  #warnOfDoubt(): void {
+    if (this.#doubted === undefined || this.#hasWarned) return;
+    this.#hasWarned = true;
+    const { nowMs, lastMs } = this.#doubted;
+    this.#options.logger.warn(
+      `The clock is ${leadText(nowMs - lastMs)} the last write of the database, so that it may be wrong: no snapshot and no ` +
+        'history ends in this run, and no commit and no upload goes for its age. They do once the clock has said so for a day, ' +
+        'or with option trustClock (--trust-clock).',
+      { nowMs, lastWriteMs: lastMs },
+    );
+  }
+
+  /** Whether something may go for its age. If the time is doubted nothing may, but an age of 0 takes no clock. */
+  #mayGo(isOld: boolean, ageMs: number): boolean {
+    if (!isOld) return false;
+    if (this.#doubted === undefined || ageMs === 0) return true;
+    this.#warnOfDoubt();
+    return false;
   }
 
   /** The first generation that is still within the window of the history. */
@@ -355,7 +383,7 @@ export class Collector {
   /** What is left of probes, of gc and of the store, whose process has ended before it could remove them. */
   async #collectProbes(): Promise<void> {
     for await (const { name, sizeBytes, lastModifiedMs } of this.#store.list(probePrefix)) {
-      if (lastModifiedMs > (await this.#now()) - probeLifeMs) continue;
+      if (!this.#mayGo(lastModifiedMs <= (await this.#now()) - probeLifeMs, probeLifeMs)) continue;
       await this.#store.delete({ kind: 'probe', name, sizeBytes, reason: 'whoever probed the store has long ended' });
     }
     await this.#store.finish();
@@ -375,7 +403,7 @@ export class Collector {
         // What was listed as deleted in the oldest state that is kept is shown by none after it.
         return oldest !== undefined && !(await isListed(oldest, '_deleted_blobs', blob));
       },
-      graceBeforeMs: async () => (await this.#now()) - graceMs,
+      isOld: async (writtenMs) => this.#mayGo(writtenMs < (await this.#now()) - graceMs, graceMs),
       signal,
     });
     this.#condemned = verdicts.condemned.length;
@@ -400,7 +428,9 @@ export class Collector {
     const { driver, prefix, logger } = this.#options;
     const { dryRun, graceMs } = this.#settings;
     if (dryRun || driver.removeUploads === undefined) return;
-    const startedBeforeMs = async (): Promise<number> => (await this.#now()) - graceMs;
+    // Where parts are told of, the store tells the time.
+    const startedBeforeMs = async (): Promise<number> =>
+      this.#mayGo(true, graceMs) ? (await this.#now()) - graceMs : Number.NEGATIVE_INFINITY;
     try {
       await driver.removeUploads(`${prefix}/`, { startedBeforeMs, ...(this.#signal && { signal: this.#signal }) });
     } catch (error) {

@@ -1,6 +1,6 @@
 /** What a clock that is wrong can do: nothing to what is kept, and little to what is said of times. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Database, Logger, StoreDbOptions } from '../../src/index.ts';
+import type { Database, GcOptions, Logger, StoreDbOptions } from '../../src/index.ts';
 import { Types } from '../../src/index.ts';
 import { ObjectStoreDriver } from '../../src/storage/index.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
@@ -192,7 +192,82 @@ describe('gc by a clock that is eight days ahead', () => {
   it('a clock that has not moved for long is no reason for doubt where nothing would end', async () => {
     await setUp('folder');
     world.setMachine(3 * dayMs);
-    expect((await world.run(holder.gc({ loopGraceMs: 0 }))).counts.history).toBe(0);
+    // No clock is needed for what goes whatever its age is.
+    const { counts } = await world.run(holder.gc({ loopGraceMs: 0, logRetentionMs: 0 }));
+    expect(counts).toMatchObject({ history: 0, commit: 3 });
+    expect(world.ahead).toEqual([]);
+  });
+});
+
+describe('gc of commits and uploads by a clock that is ahead', () => {
+  let world: World;
+  let holder: Database;
+  const stray = 'db/blobs/00000000-0000-4000-8000-000000000001';
+  async function setUp(store: Store): Promise<void> {
+    world = new World(store);
+    holder = await world.open(1);
+    for (const text of ['a', 'b', 'c']) await world.write(holder, text);
+    await world.run(world.driver.put(stray, new Uint8Array(10), { if: 'absent' }));
+    await world.run(world.true.advance(1000));
+  }
+  const collected = async (db: Database, options: GcOptions = {}): Promise<readonly [number, number]> => {
+    const { counts, condemnedBlobs } = await world.run(db.gc({ loopGraceMs: 0, ...options }));
+    return [counts.commit, condemnedBlobs];
+  };
+  const commits = async (): Promise<number> => (await world.driver.list('db/committed/')).entries.length;
+
+  it.each([2, 8, 365])('by %i days, on a folder, trims nothing, condemns nothing, and says why', async (days) => {
+    await setUp('folder');
+    const wrong = await world.open(2, days * dayMs);
+    for (const dryRun of [true, false, true, false, false]) {
+      world.warnings.length = 0;
+      expect(await collected(wrong, { dryRun })).toEqual([0, 0]);
+      expect(world.ahead).toEqual([expect.stringContaining('no commit and no upload goes for its age')]);
+    }
+    expect(await commits()).toBe(3);
+    // The right time goes on as if nothing had been.
+    world.setMachine(0);
+    world.warnings.length = 0;
+    await world.write(holder, 'd');
+    // Written one, two and three hours ago, and just now.
+    expect(await collected(holder, { logRetentionMs: 1.5 * hourMs })).toEqual([3, 0]);
+    expect(world.ahead).toEqual([]);
+    await world.run(world.true.advance(20 * hourMs));
+    await world.write(holder, 'e');
+    await world.run(world.true.advance(4 * hourMs));
+    expect(await collected(holder)).toEqual([2, 1]);
+  });
+
+  it.each([2, 8, 365])('by %i days, on a bucket, goes by the time of that', async (days) => {
+    await setUp('bucket');
+    const wrong = await world.open(2, days * dayMs);
+    expect(await collected(wrong, { logRetentionMs: 1.5 * hourMs })).toEqual([2, 0]);
+    expect(await commits()).toBe(1);
+  });
+
+  it('by hours, on a folder, does so much too early and no more', async () => {
+    await setUp('folder');
+    const wrong = await world.open(2, 5 * hourMs);
+    expect(await collected(wrong, { logRetentionMs: 9 * hourMs })).toEqual([0, 0]);
+    expect(await collected(wrong, { logRetentionMs: 6.5 * hourMs })).toEqual([2, 0]);
+    expect(world.ahead).toEqual([]);
+  });
+
+  it('is believed once the clock has been so for a day, or is told to be right', async () => {
+    await setUp('folder');
+    const db = await world.open(2, 8 * dayMs);
+    expect(await collected(db)).toEqual([0, 0]);
+    await world.run(world.true.advance(23 * hourMs));
+    expect(await collected(db)).toEqual([0, 0]);
+    await world.run(world.true.advance(2 * hourMs));
+    expect(await collected(db)).toEqual([3, 1]);
+    await setUp('folder');
+    expect(await collected(await world.open(2, 8 * dayMs), { trustClock: true })).toEqual([3, 1]);
+  });
+
+  it('needs no clock for what goes whatever its age is', async () => {
+    await setUp('folder');
+    expect(await collected(await world.open(2, 8 * dayMs), { logRetentionMs: 0, graceMs: 0 })).toEqual([3, 1]);
     expect(world.ahead).toEqual([]);
   });
 });

@@ -61,6 +61,13 @@ export const gcMutants: readonly Mutant[] = [
     tests: ['test/snapshots/long-loops.test.ts'],
   },
   {
+    name: 'gc: commits and uploads go for their age by a time that is doubted',
+    edits: [
+      { file: gc, find: 'if (this.#doubted === undefined || ageMs === 0) return true;', replace: 'return true;' },
+    ],
+    tests: ['test/care/clocks.test.ts'],
+  },
+  {
     name: 'gc: no birth rule',
     edits: [
       {

@@ -36,7 +36,8 @@ export const gc: Command = command({
     'trust-clock': {
       type: 'boolean',
       default: false,
-      describe: 'End snapshots and history although the clock is more than a day after the last write',
+      describe:
+        'Let snapshots, history, commits and uploads go by their age although the clock is more than a day after the last write',
     },
     ...yesOption,
   },

@@ -297,7 +297,7 @@ const keeping: PagePromises = {
   'the next generation begins at the right time again, and `setBack` notes it.': [
     "test/care/clocks.test.ts: on the machine's own clock are right again after the next one",
   ],
-  'and then ends neither snapshots nor history, and says so. It believes it once the clock has said so for a day (`doubtedMs`), or is told to (`trustClock`).':
+  'and then ends neither snapshots nor history, trims no log, condemns no upload, and says so. It believes it once the clock has said so for a day (`doubtedMs`), or is told to (`trustClock`).':
     [
       'test/care/clocks.test.ts: deletes no history, ends no snapshot, and says why',
       'test/care/clocks.test.ts: on a folder is believed once',
