@@ -260,8 +260,8 @@ export const gcMutants: readonly Mutant[] = [
       { file: gcLog, find: 'slot !== undefined && slot <= block0.appliedSeq', replace: 'slot !== undefined' },
       {
         file: gcLog,
-        find: 'young === undefined ? block0.appliedSeq : young.slot - 1',
-        replace: 'young === undefined ? (slots.at(-1)?.slot ?? 0) : young.slot - 1',
+        find: 'let wanted = block0.appliedSeq;',
+        replace: 'let wanted = slots.at(-1)?.slot ?? 0;',
       },
     ],
   },
