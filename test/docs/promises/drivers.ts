@@ -36,9 +36,6 @@ export const drivers: PagePromises = {
   "A flush that finds no room fails with a `StorageError` whose `reason` is `'full'`, and has written nothing.": [
     'test/care/full-disk.test.ts: frees it',
   ],
-  'Pages of a large folder after the first are served from memory as long as the folder has not changed.': [
-    'src/storage/file.test.ts: lists a large quiet folder page by page, with what was put between the pages',
-  ],
   "`missing` is for the store's own word that there is no such object and for nothing else:": [
     'test/s3/client-not-loaded.test.ts: rejects every call with a StorageError that says what to do',
   ],

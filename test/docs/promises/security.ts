@@ -1,6 +1,13 @@
 import type { PagePromises } from './page-promises.ts';
 
 export const security: PagePromises = {
+  'then names, sizes and times are all that shows': [
+    'test/encryption/database.test.ts: shows nothing of its contents, compression %s',
+  ],
+  'nothing is believed that was made or changed without the key.': [
+    'test/encryption/database.test.ts: believes no object that is not encrypted, nor one of another database',
+    'src/storage/capsules.test.ts: is refused with any byte changed, and with any part of it missing or added',
+  ],
   'what a request held in secret is taken out of all that comes back.': [
     'test/security/secrets.test.ts: does not get secrets into errors',
   ],
