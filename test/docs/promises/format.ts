@@ -1,7 +1,7 @@
 import type { PagePromises } from './page-promises.ts';
 
 export const format: PagePromises = {
-  '`test/golden/v1` holds one sample of each object.': [
+  '`test/golden` holds one sample of each object': [
     'test/golden/golden.test.ts: ${kind}: what is encoded is what is stored, and what is stored is read',
   ],
   'So no name leaves its place, and two names differ even in a store that ignores case.': [
@@ -53,6 +53,9 @@ export const format: PagePromises = {
   ],
   'migrations under way, at most one for each table': [
     'src/format/block0.test.ts: is refused where its values do not go together',
+  ],
+  'A commit is of the version of its newest schema.': [
+    'test/golden/golden.test.ts: ${kind}: what is encoded is what is stored, and what is stored is read',
   ],
   'Only the blocks themselves are always of version 1. What knows version 1 alone reads a database until it has an index on a function, and from then on refuses it; when the last one is gone, it reads it again.':
     ['test/function-indexes/care.test.ts: keeps the old version by its index, and brings the new one up with its own'],
