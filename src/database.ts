@@ -2,7 +2,7 @@
 import { InvalidOptionError } from './base/errors.ts';
 import { withOwnSignal } from './base/signals.ts';
 import { Batch, tableName } from './batch/batch.ts';
-import type { TableRef, TriggerHandler } from './batch/batch.ts';
+import type { KeyFor, TableRef, TriggerHandler } from './batch/batch.ts';
 import { backUp } from './care/backup.ts';
 import type { BackupReport, CopyOptions } from './care/backup.ts';
 import { checkCopy, checkPlace } from './care/copy-options.ts';
@@ -198,7 +198,7 @@ export class Database {
    * with `SchemaNotFoundError` if the table is not registered, and with `InvalidQueryError` for a key of another kind. A text
    * that is no UUID is the key of no row.
    */
-  get<T extends TableRef>(table: T, primaryKey: unknown): Promise<RowFor<T> | undefined> {
+  get<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<RowFor<T> | undefined> {
     try {
       this.#instance.running('db.get()');
       return this.#rows.get(tableName(table), primaryKey) as Promise<RowFor<T> | undefined>;

@@ -102,6 +102,7 @@ export type {
   DeletableQuery,
   FlushOptions,
   InsertDocument,
+  KeyFor,
   PrimaryKeyOf,
   TableRef,
   TriggerHandler,
@@ -115,6 +116,8 @@ export type { CacheStats, DatabaseStats, LogStats } from './care/stats.ts';
 export type { TransactionCounters } from './care/transaction-counters.ts';
 export type {
   DocumentOf,
+  KeyOf,
+  NewDocumentOf,
   FieldDefinition,
   FunctionIndexDefinition,
   IndexDefinition,

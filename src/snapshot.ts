@@ -5,7 +5,7 @@ import type { BlobStore } from './blob/blob-store.ts';
 import type { HeldSnapshot } from './care/held-snapshot.ts';
 import type { Environment } from './base/env.ts';
 import { tableName } from './batch/batch.ts';
-import type { TableRef } from './batch/batch.ts';
+import type { KeyFor, TableRef } from './batch/batch.ts';
 import { readBlobRecord } from './care/blob-record.ts';
 import type { Instance } from './instance.ts';
 import type { RowFor } from './trigger-api.ts';
@@ -114,7 +114,7 @@ export class Snapshot {
   }
 
   /** The row with a primary key as it was; undefined if there was none. */
-  async get<T extends TableRef>(table: T, primaryKey: unknown): Promise<RowFor<T> | undefined> {
+  async get<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<RowFor<T> | undefined> {
     const { shape } = await this.#host.tableState(tableName(table));
     return this.query(table).where(shape.primaryKey.name, '=', primaryKey).first();
   }

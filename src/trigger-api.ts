@@ -1,6 +1,6 @@
 /** What triggers read with, and the type of the rows that they get. */
 import { tableName } from './batch/batch.ts';
-import type { Batch, TableRef } from './batch/batch.ts';
+import type { Batch, KeyFor, TableRef } from './batch/batch.ts';
 import type { BlobValue } from './blob/blob-value.ts';
 import type { Types } from './format/types.ts';
 import { Query } from './query/builder.ts';
@@ -40,7 +40,7 @@ export class TriggerApi {
   }
 
   /** The row with a primary key, the batch's own writes included; undefined if there is none. */
-  async get<T extends TableRef>(table: T, primaryKey: unknown): Promise<RowFor<T> | undefined> {
+  async get<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<RowFor<T> | undefined> {
     const { name } = this.#requireShape(tableName(table)).primaryKey;
     return this.query(table).where(name, '=', primaryKey).first();
   }

@@ -9,7 +9,7 @@ import { BatchStateError, CommitOutcomeUnknownError, TriggerDepthError } from '.
 import type { Environment } from '../base/env.ts';
 import { withOwnSignal } from '../base/signals.ts';
 import { describeValue } from '../format/values.ts';
-import type { DocumentOf, RowOf, SchemaDefinition } from '../table/schema.ts';
+import type { DocumentOf, KeyOf, NewDocumentOf, RowOf, SchemaDefinition } from '../table/schema.ts';
 import type { Overlay, QueryHost, ReadThrough } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -23,8 +23,13 @@ import { TriggerReads } from './trigger-reads.ts';
 
 /** A table: its name, or its schema definition, which lets TypeScript check the rows. */
 export type TableRef = string | SchemaDefinition;
-/** A document to insert: any of the fields, the primary key included. */
-export type InsertDocument<T extends TableRef> = T extends SchemaDefinition ? DocumentOf<T> : object;
+/**
+ * A document to insert: any of the fields. Those that every row needs must be there, unless they have a default: the primary key,
+ * and required ones.
+ */
+export type InsertDocument<T extends TableRef> = T extends SchemaDefinition ? NewDocumentOf<T> : object;
+/** What a row is looked up by: a value of the primary key's type where the table is given by its definition. */
+export type KeyFor<T extends TableRef> = T extends SchemaDefinition ? KeyOf<T> : unknown;
 /** A document to update with: the primary key, and the fields that change. */
 export type UpdateDocument<T extends TableRef> = T extends SchemaDefinition
   ? DocumentOf<T> & Required<Pick<DocumentOf<T>, T['primaryKey'] & keyof DocumentOf<T>>>
@@ -220,7 +225,7 @@ export class Batch implements Overlay {
   }
 
   /** Adds a deletion by primary key. Deleting a row that does not exist is no error. */
-  delete(table: TableRef, primaryKey: unknown): Promise<void> {
+  delete<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<void> {
     return this.#add(Operation.delete, table, (set, shape) => set.list(shape).addDelete(primaryKey));
   }
 

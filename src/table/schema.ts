@@ -166,6 +166,30 @@ export type DocumentOf<S extends SchemaDefinition> = {
   -readonly [F in keyof S['fields'] & string]?: InputOf<S['fields'][F]> | Nothing<S, F, null | undefined>;
 };
 
+/** The fields that an insert must give: those that are never null, and have no default. */
+type GivenFields<S extends SchemaDefinition> = {
+  [F in keyof S['fields'] & string]: S['fields'][F] extends { readonly default: unknown }
+    ? never
+    : F extends S['primaryKey']
+      ? F
+      : S['fields'][F] extends { readonly required: true }
+        ? F
+        : never;
+}[keyof S['fields'] & string];
+
+/** The type of a document to insert: {@link DocumentOf}, with the fields that every row needs and that have no default. */
+export type NewDocumentOf<S extends SchemaDefinition> =
+  IsLoose<S> extends true
+    ? DocumentOf<S>
+    : DocumentOf<S> & { -readonly [F in GivenFields<S>]-?: InputOf<S['fields'][F]> };
+
+/** What a row is looked up by: the values that the primary key takes. */
+export type KeyOf<S extends SchemaDefinition> =
+  IsLoose<S> extends true ? unknown : InputOf<S['fields'][S['primaryKey']]>;
+
+/** Whether nothing is known of a definition but that it is one: it was read from a file, say. */
+type IsLoose<S extends SchemaDefinition> = string extends keyof S['fields'] ? true : false;
+
 /** Lets only fields of a definition be renamed. */
 export interface RenamesOf<S extends SchemaDefinition> {
   /** Its keys are fields of the definition. */

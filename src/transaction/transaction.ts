@@ -4,7 +4,15 @@ import { BlobReference } from '../blob/blob-reference.ts';
 import type { BlobRecord } from '../blob/blob-tables.ts';
 import { readBlobRecord } from '../care/blob-record.ts';
 import { tableName } from '../batch/batch.ts';
-import type { Batch, DeletableQuery, InsertDocument, PrimaryKeyOf, TableRef, UpdateDocument } from '../batch/batch.ts';
+import type {
+  Batch,
+  DeletableQuery,
+  InsertDocument,
+  PrimaryKeyOf,
+  KeyFor,
+  TableRef,
+  UpdateDocument,
+} from '../batch/batch.ts';
 import { Query } from '../query/builder.ts';
 import type { RowFor } from '../trigger-api.ts';
 import { transactionEnded } from './transaction-host.ts';
@@ -35,7 +43,7 @@ export class Transaction {
   }
 
   /** The row with a primary key, the transaction's own writes included; undefined if there is none. */
-  async get<T extends TableRef>(table: T, primaryKey: unknown): Promise<RowFor<T> | undefined> {
+  async get<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<RowFor<T> | undefined> {
     const { shape } = await this.#host.tableState(tableName(table));
     return this.query(table).where(shape.primaryKey.name, '=', primaryKey).first();
   }
@@ -65,7 +73,7 @@ export class Transaction {
   }
 
   /** Adds a deletion by primary key. Deleting a row that does not exist is no error. */
-  delete(table: TableRef, primaryKey: unknown): Promise<void> {
+  delete<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<void> {
     return this.#add((batch) => batch.delete(table, primaryKey));
   }
 

@@ -131,7 +131,7 @@ describe('staged runs', () => {
         .execute(),
     );
     expect(first?.text).toHaveLength(100_000);
-    expect(await cluster.run(reader.db.get(items, ids[5]))).toMatchObject({ id: ids[5] });
+    expect(await cluster.run(reader.db.get(items, ids[5] as number))).toMatchObject({ id: ids[5] });
     await expectLarge(cluster, reader);
   });
 

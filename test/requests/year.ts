@@ -2,6 +2,7 @@
  * What a year costs: some nodes use one database for a simulated day, and their requests are counted. Used by the tests,
  * and by `npm run costs`, which prints the tables of docs/costs.md.
  */
+import type { NewDocumentOf } from '../../src/table/schema.ts';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { sleep } from '../../src/base/env.ts';
@@ -124,7 +125,7 @@ export class CityStore {
   }
 }
 
-function rowOf({ name, country, lat, lng }: City, id: number): Record<string, unknown> {
+function rowOf({ name, country, lat, lng }: City, id: number): NewDocumentOf<typeof cities> {
   return { id, name, country, lat: Number(lat), lng: Number(lng) };
 }
 

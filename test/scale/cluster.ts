@@ -2,6 +2,7 @@
  * Many nodes on one store, in virtual time: the real engine, with every request counted and every commit timed. Used by
  * `npm run scale`, which makes the figures of docs/scale.md, and by the test that holds it to the main ones.
  */
+import type { NewDocumentOf } from '../../src/table/schema.ts';
 import { BackpressureError, ContentionError } from '../../src/base/errors.ts';
 import { sleep } from '../../src/base/env.ts';
 import type { Follower } from '../../src/cluster/follow.ts';
@@ -40,7 +41,7 @@ export const items = {
 /** Rows of the table when a simulation begins: 2.5 MB, some forty blocks, and half as much for the index. */
 const loadedRows = 20_000;
 
-function rowOf(id: number, random: SeededRandom): Record<string, unknown> {
+function rowOf(id: number, random: SeededRandom): NewDocumentOf<typeof items> {
   const owner = `owner ${random.integer(1, 2000)}`;
   return { id, owner, text: `${id} `.repeat(random.integer(4, 20)).slice(0, 120), count: 0 };
 }

@@ -142,7 +142,7 @@ describe('a value that the type cannot hold', () => {
     const schema = schemaOf('varchar');
     const db = await openDatabase([schema]);
     const batch = db.batch();
-    const error = await failure(batch.delete(schema, key));
+    const error = await failure(batch.delete(schema.name, key));
     expect(error).toMatchObject({ code: 'ENCODE', table: schema.name, field: 'id', value: key });
     expect(batch.size).toBe(0);
     expect(await failure(batch.flush())).toBe(error);
