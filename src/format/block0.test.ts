@@ -297,7 +297,7 @@ describe('Block 0', () => {
   });
 
   it('is refused where its format is not known', () => {
-    for (const format of [0, 5, '1', null, undefined]) {
+    for (const format of [0, 6, '1', null, undefined]) {
       expect(() => decodeBlock0(sealed(changed(['format'], format)))).toThrow(UnknownFormatError);
     }
   });
