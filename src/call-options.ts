@@ -1,7 +1,8 @@
 /** Options and arguments of calls, and their checks. */
 import { isDate } from './base/brands.ts';
 import { InvalidOptionError } from './base/errors.ts';
-import { checkNames, withOwnSignal } from './base/signals.ts';
+import { checkNames } from './base/known-names.ts';
+import { withOwnSignal } from './base/signals.ts';
 import type { CommitRef } from './cluster/fate.ts';
 import type { ExpectedState } from './cluster/opening.ts';
 import { describeValue, isUuid } from './format/values.ts';

@@ -1,7 +1,7 @@
 /** The options of `StoreDb()`: checked at once, with errors that name the option, the value and what is allowed. */
 import { InvalidOptionError } from './base/errors.ts';
 import { encodeUtf8 } from './base/bytes.ts';
-import { checkNames } from './base/signals.ts';
+import { checkNames } from './base/known-names.ts';
 import { consoleLogger, logLevels } from './base/logger.ts';
 import type { Logger, LogLevel } from './base/logger.ts';
 import type { MergePolicy } from './cluster/merge-policy.ts';

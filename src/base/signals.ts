@@ -5,7 +5,7 @@
 import { setMaxListeners } from 'node:events';
 import * as util from 'node:util';
 import { InvalidOptionError } from './errors.ts';
-import { unknownName } from './known-names.ts';
+import { checkNames } from './known-names.ts';
 
 /** Whether it is one of the runtime's own, which its functions take. */
 function isOwn(signal: AbortSignal): boolean {
@@ -71,22 +71,6 @@ export function flawOf(value: unknown): string | undefined {
     return undefined;
   }
   return typeof signal === 'object' ? 'an AbortController, whose `signal` was meant' : 'an object';
-}
-
-/** Throws `InvalidOptionError` for options that are no object, and for one that there is not. `what` names the call. */
-export function checkNames<O extends object>(what: string, options: O, names: readonly (keyof O & string)[]): void {
-  if (typeof options !== 'object' || (options as O | null) === null || Array.isArray(options)) {
-    const given = typeof options === 'object' ? 'no object with names' : `a ${typeof options}`;
-    throw new InvalidOptionError(
-      'options',
-      `The options of ${what} are ${given}; give { ${names.join(', ')} } or some of them.`,
-    );
-  }
-  const unknown = unknownName(options, names);
-  if (unknown === undefined) return;
-  const { name, hint } = unknown;
-  const known = `The ${names.length === 1 ? 'only option is' : 'options are'} ${names.join(', ')}.`;
-  throw new InvalidOptionError(name, `${what} has no option ${name}${hint === '' ? '.' : hint} ${known}`);
 }
 
 /**

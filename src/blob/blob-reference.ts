@@ -1,7 +1,8 @@
 /** A stored blob as an application reads it. */
 import { Readable } from 'node:stream';
 import { BlobNotFoundError, InvalidOptionError } from '../base/errors.ts';
-import { checkNames, withOwnSignal } from '../base/signals.ts';
+import { checkNames } from '../base/known-names.ts';
+import { withOwnSignal } from '../base/signals.ts';
 import { namedAbort, namingAborts, untilAborted } from '../base/until-aborted.ts';
 import { describeValue } from '../format/values.ts';
 import type { BlobRecord } from './blob-tables.ts';

@@ -1,7 +1,7 @@
 /** What `db.Blob()` returns: data on its way into a blob field. */
 import { isBytes } from '../base/brands.ts';
 import { InvalidOptionError } from '../base/errors.ts';
-import { checkNames } from '../base/signals.ts';
+import { checkNames } from '../base/known-names.ts';
 import { describeValue } from '../format/values.ts';
 import { whileLive } from './live-stream.ts';
 import type { StreamLimits } from './live-stream.ts';

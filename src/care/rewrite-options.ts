@@ -7,7 +7,8 @@ const names: readonly (keyof RewriteOptions)[] = ['dryRun', 'onProgress', 'signa
 
 /** Throws `InvalidOptionError`. */
 export function checkRewriteOptions(options: RewriteOptions): RewriteOptions {
+  const checked = withOwnSignal('db.rewrite()', options, names);
   checkKind('dryRun', options.dryRun, 'boolean');
   checkKind('onProgress', options.onProgress, 'function');
-  return withOwnSignal('db.rewrite()', options, names);
+  return checked;
 }

@@ -48,13 +48,15 @@ const repairNames: readonly (keyof RepairOptions)[] = ['log', 'table', 'index', 
 
 /** Throws `InvalidOptionError`. */
 export function checkVerifyOptions(options: VerifyOptions): VerifyOptions {
+  const checked = withOwnSignal('db.verify()', options, verifyNames);
   checkKind('deep', options.deep, 'boolean');
   checkKind('onProgress', options.onProgress, 'function');
-  return withOwnSignal('db.verify()', options, verifyNames);
+  return checked;
 }
 
 /** Throws `InvalidOptionError`. */
 export function checkRepairOptions(options: RepairOptions): RepairOptions {
+  const checked = withOwnSignal('db.repair()', options, repairNames);
   checkKind('table', options.table, 'string');
   checkKind('index', options.index, 'string');
   checkKind('dryRun', options.dryRun, 'boolean');
@@ -68,5 +70,5 @@ export function checkRepairOptions(options: RepairOptions): RepairOptions {
   if (options.index !== undefined && options.table === undefined) {
     throw new InvalidOptionError('index', 'Option index needs option table: indexes of two tables may share a name.');
   }
-  return withOwnSignal('db.repair()', options, repairNames);
+  return checked;
 }

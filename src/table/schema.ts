@@ -234,8 +234,7 @@ function refuseUnknown(table: string, what: string, object: object, known: reado
   const unknown = unknownName(object, known);
   if (unknown === undefined) return;
   const { name, hint } = unknown;
-  const other = known === fieldNames && Object.hasOwn(elsewhere, name) ? `: ${elsewhere[name]}.` : undefined;
-  const fix = other ?? (hint === '' ? '.' : hint);
+  const fix = known === fieldNames && Object.hasOwn(elsewhere, name) ? `: ${elsewhere[name]}.` : hint;
   throw new InvalidSchemaError(table, `${what} has no property ${name}${fix} The properties are ${known.join(', ')}.`);
 }
 
