@@ -52,6 +52,8 @@ import {
   slot,
   writtenCatalogue,
 } from './samples.ts';
+import type { Block0 } from '../../src/format/block0.ts';
+import type { StoredSchema } from '../../src/format/stored-schema.ts';
 import type { ObjectKind, Row } from './samples.ts';
 
 const update = process.env['UPDATE_GOLDEN'];
@@ -112,6 +114,17 @@ function expectChildren(node: Node): void {
 }
 
 /** What is read from each stored object. */
+function expectCommit(bytes: Uint8Array, version: number, changed: StoredSchema): void {
+  expect(bytes[3]).toBe(version);
+  const [change] = decodeCommit(slot, bytes).members[0]?.changes ?? [];
+  expect(change?.schema).toEqual(changed);
+}
+
+function expectBlock0(bytes: Uint8Array, version: number, block: Block0): void {
+  expect(decodeBlock0(bytes)).toEqual(block);
+  expect(new TextDecoder().decode(bytes)).toContain(`"format":${version},`);
+}
+
 const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   'table-leaf': (bytes) => {
     const node = openNode(objects['table-leaf'].name, bytes);
@@ -146,34 +159,19 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   'result-leaf': (bytes) => expectResults(openNode(objects['result-leaf'].name, bytes)),
   'commit-functions': (bytes) => {
     // What knows of no index on a function must not merge it.
-    expect(bytes[3]).toBe(functionIndexVersion);
-    const [change] = decodeCommit(slot, bytes).members[0]?.changes ?? [];
-    expect(change?.schema).toEqual(schemaOfFunctions);
+    expectCommit(bytes, functionIndexVersion, schemaOfFunctions);
   },
-  'block0-functions': (bytes) => {
-    expect(decodeBlock0(bytes)).toEqual(functional);
-    expect(new TextDecoder().decode(bytes)).toContain(`"format":${functionIndexVersion},`);
-  },
+  'block0-functions': (bytes) => expectBlock0(bytes, functionIndexVersion, functional),
   'commit-renames': (bytes) => {
     // What knows of no other names must not take the field for a new one.
-    expect(bytes[3]).toBe(renamesVersion);
-    const [change] = decodeCommit(slot, bytes).members[0]?.changes ?? [];
-    expect(change?.schema).toEqual(renamedSchema);
+    expectCommit(bytes, renamesVersion, renamedSchema);
   },
-  'block0-renames': (bytes) => {
-    expect(decodeBlock0(bytes)).toEqual(renamed);
-    expect(new TextDecoder().decode(bytes)).toContain(`"format":${renamesVersion},`);
-  },
+  'block0-renames': (bytes) => expectBlock0(bytes, renamesVersion, renamed),
   'commit-rules': (bytes) => {
     // What knows of no rules must not write rows that they refuse.
-    expect(bytes[3]).toBe(fieldRulesVersion);
-    const [change] = decodeCommit(slot, bytes).members[0]?.changes ?? [];
-    expect(change?.schema).toEqual(ruledSchema);
+    expectCommit(bytes, fieldRulesVersion, ruledSchema);
   },
-  'block0-rules': (bytes) => {
-    expect(decodeBlock0(bytes)).toEqual(ruled);
-    expect(new TextDecoder().decode(bytes)).toContain(`"format":${fieldRulesVersion},`);
-  },
+  'block0-rules': (bytes) => expectBlock0(bytes, fieldRulesVersion, ruled),
   'block0-catalogue': (bytes) => {
     expect(decodeBlock0(bytes, findCatalogue)).toEqual(catalogued);
     // What knows of no catalogue must not take the tables in it for tables that do not exist.

@@ -384,19 +384,14 @@ export const catalogued: Block0 = {
   catalogue,
 };
 
-export const commitOfFunctions: Commit = {
-  ...commit,
-  members: [
-    {
-      changes: [
-        {
-          schema: schemaOfFunctions,
-          node: openNode(commitBlockName(schema.name), tableLeaf(commitBlockName(schema.name), true, 5)),
-        },
-      ],
-    },
-  ],
-};
+/** A commit to the table in a version of its own. */
+function commitOf(changed: StoredSchema): Commit {
+  const name = commitBlockName(changed.name);
+  const node = openNode(name, tableLeaf(name, true, changed.version));
+  return { ...commit, members: [{ changes: [{ schema: changed, node }] }] };
+}
+
+export const commitOfFunctions = commitOf(schemaOfFunctions);
 
 /** The same table after a field got another name, as instances write it that bring it up by a function. */
 export const renamedSchema: StoredSchema = {
@@ -408,62 +403,32 @@ export const renamedSchema: StoredSchema = {
 
 const [firstTable] = block0.tables;
 
-export const renamed: Block0 = {
-  ...block0,
-  format: 4,
-  tables:
-    firstTable === undefined || stored === undefined
-      ? []
-      : [{ ...firstTable, versions: [{ ...stored, schema: renamedSchema }] }],
-};
+/** A Block 0 of the table in that version alone. */
+function block0Of(changed: StoredSchema, format: number): Block0 {
+  const versions = firstTable === undefined || stored === undefined ? [] : [{ ...stored, schema: changed }];
+  return { ...block0, format, tables: firstTable === undefined ? [] : [{ ...firstTable, versions }] };
+}
 
-const commitOfRenamed: Commit = {
-  ...commit,
-  members: [
-    {
-      changes: [
-        {
-          schema: renamedSchema,
-          node: openNode(commitBlockName(schema.name), tableLeaf(commitBlockName(schema.name), true, 5)),
-        },
-      ],
-    },
-  ],
-};
+export const renamed = block0Of(renamedSchema, 4);
+
+const commitOfRenamed = commitOf(renamedSchema);
+
+function withRules(field: StoredField): StoredField {
+  if (field.typeId === Types.int64) return { ...field, oneOf: ['-1', '9007199254740993'] };
+  if (field.typeId === Types.timestamp) return { ...field, default: { generated: 'now' }, required: true };
+  return field.typeId === Types.varchar ? { ...field, oneOf: ['draft', 'live'], required: true } : field;
+}
 
 /** The same table after its fields got rules. */
 export const ruledSchema: StoredSchema = {
   ...schema,
   version: 6,
-  fields: schema.fields.map((field): StoredField => {
-    if (field.typeId === Types.int64) return { ...field, oneOf: ['-1', '9007199254740993'] };
-    if (field.typeId === Types.timestamp) return { ...field, default: { generated: 'now' }, required: true };
-    return field.typeId === Types.varchar ? { ...field, oneOf: ['draft', 'live'], required: true } : field;
-  }),
+  fields: schema.fields.map(withRules),
 };
 
-export const ruled: Block0 = {
-  ...block0,
-  format: 5,
-  tables:
-    firstTable === undefined || stored === undefined
-      ? []
-      : [{ ...firstTable, versions: [{ ...stored, schema: ruledSchema }] }],
-};
+export const ruled = block0Of(ruledSchema, 5);
 
-const commitOfRules: Commit = {
-  ...commit,
-  members: [
-    {
-      changes: [
-        {
-          schema: ruledSchema,
-          node: openNode(commitBlockName(schema.name), tableLeaf(commitBlockName(schema.name), true, 6)),
-        },
-      ],
-    },
-  ],
-};
+const commitOfRules = commitOf(ruledSchema);
 
 /** Every stored object of the sample, by what it is. */
 export const objects = {

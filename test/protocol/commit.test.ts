@@ -7,6 +7,7 @@ import {
   RowNotFoundError,
   StorageError,
 } from '../../src/base/errors.ts';
+import type { Batch } from '../../src/index.ts';
 import { caught, Nodes, people } from './nodes.ts';
 import type { TestNode } from './nodes.ts';
 import { after, answerLost, before, hangs, refused, requestLost } from './scripted-driver.ts';
@@ -76,6 +77,18 @@ describe('a put whose outcome is open', () => {
 });
 
 describe('a slot that another node won', () => {
+  /** Lets b commit a change first, when a puts its second commit. */
+  function overtake(change: (winner: Batch) => Promise<void>): void {
+    a.driver.onPut(
+      /^committed\/2$/,
+      after(async () => {
+        const winner = b.db.batch();
+        void change(winner);
+        await winner.flush();
+      }),
+    );
+  }
+
   it('rejects with DuplicateKeyError if the winner inserted the same key', async () => {
     a.driver.onPut(
       /^committed\/1$/,
@@ -91,14 +104,7 @@ describe('a slot that another node won', () => {
   it('rejects with RowNotFoundError if the winner deleted the row to update', async () => {
     await nodes.run(nodes.insert(a, 1));
     await nodes.run(b.db.refresh());
-    a.driver.onPut(
-      /^committed\/2$/,
-      after(async () => {
-        const winner = b.db.batch();
-        void winner.delete('people', 1);
-        await winner.flush();
-      }),
-    );
+    overtake((winner) => winner.delete('people', 1));
     const batch = a.db.batch();
     void batch.update(people, { id: 1, name: 'changed' });
     expect(await nodes.failure(batch.flush())).toBeInstanceOf(RowNotFoundError);
@@ -108,14 +114,7 @@ describe('a slot that another node won', () => {
   it('resolves an update again on what the winner changed: both keep their change', async () => {
     await nodes.run(nodes.insert(a, 1, 'old', 1));
     await nodes.run(b.db.refresh());
-    a.driver.onPut(
-      /^committed\/2$/,
-      after(async () => {
-        const winner = b.db.batch();
-        void winner.update(people, { id: 1, age: 99 });
-        await winner.flush();
-      }),
-    );
+    overtake((winner) => winner.update(people, { id: 1, age: 99 }));
     const batch = a.db.batch();
     void batch.update(people, { id: 1, name: 'new' });
     await nodes.run(batch.flush());
@@ -128,14 +127,7 @@ describe('a slot that another node won', () => {
   it('lets the later of two updates of the same field win', async () => {
     await nodes.run(nodes.insert(a, 1, 'old', 1));
     await nodes.run(b.db.refresh());
-    a.driver.onPut(
-      /^committed\/2$/,
-      after(async () => {
-        const winner = b.db.batch();
-        void winner.update(people, { id: 1, name: 'first', age: 99 });
-        await winner.flush();
-      }),
-    );
+    overtake((winner) => winner.update(people, { id: 1, name: 'first', age: 99 }));
     const batch = a.db.batch();
     void batch.update(people, { id: 1, name: 'second' });
     await nodes.run(batch.flush());
