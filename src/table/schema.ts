@@ -235,7 +235,10 @@ function refuseUnknown(table: string, what: string, object: object, known: reado
   if (unknown === undefined) return;
   const { name, hint } = unknown;
   const fix = known === fieldNames && Object.hasOwn(elsewhere, name) ? `: ${elsewhere[name]}.` : hint;
-  throw new InvalidSchemaError(table, `${what} has no property ${name}${fix} The properties are ${known.join(', ')}.`);
+  throw new InvalidSchemaError(
+    table,
+    `${what} has no property '${name}'${fix} The properties are ${known.join(', ')}.`,
+  );
 }
 
 /** Names must fit in object names, even with every byte escaped. */
