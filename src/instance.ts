@@ -178,7 +178,7 @@ export class Instance implements BatchOwner, QueryHost {
       if (refuses) refuseEnding(engine.view.block0, this.registry.newest);
       for (const shape of this.registry.newest) {
         refuseRenames(engine.view, shape);
-        refuseOtherCode(engine.view, shape, this.registry.codeOf(shape));
+        refuseOtherCode(engine.view, shape, this.registry);
       }
       this.#fieldChangeLog.tellAll(engine.view);
       await sayOldVersions(engine, this.registry);

@@ -61,6 +61,8 @@ export interface StoredSchema {
   readonly renames?: readonly StoredRename[];
   /** Of a version that comes up beside another one. Absent: not known. It is no part of the definition. */
   readonly code?: MigrationCode;
+  /** What makes rows of the version that it comes up beside from rows of this one. Absent: not known. No part of the definition. */
+  readonly codeBack?: MigrationCode;
 }
 
 /**
@@ -204,10 +206,14 @@ function areRenames(value: unknown, fields: ReadonlyMap<string, unknown>): boole
   );
 }
 
+function isCode(value: unknown): boolean {
+  return value === undefined || typeof value === 'boolean' || typeof value === 'string';
+}
+
 /** Whether parsed JSON is a stored schema whose names refer to each other as they should. */
 export function isStoredSchema(value: unknown): value is StoredSchema {
   if (!isObject(value)) return false;
-  const { name, version, fields, primaryKey, indexes, functionIndexes, renames, code } = value;
+  const { name, version, fields, primaryKey, indexes, functionIndexes, renames, code, codeBack } = value;
   if (typeof name !== 'string' || !Number.isInteger(version) || (version as number) < 0) return false;
   if (!Array.isArray(fields) || fields.length > maxFields || !fields.every(isStoredField)) return false;
   if (!Array.isArray(indexes) || indexes.length > maxIndexes || !indexes.every(isStoredIndex)) return false;
@@ -215,7 +221,7 @@ export function isStoredSchema(value: unknown): value is StoredSchema {
   if (!isNames(primaryKey) || primaryKey.length === 0) return false;
   const types = new Map(fields.map((field) => [field.name, field.typeId]));
   if (!areRenames(renames, types)) return false;
-  if (code !== undefined && typeof code !== 'boolean' && typeof code !== 'string') return false;
+  if (!isCode(code) || !isCode(codeBack)) return false;
   const isKey = (field: string): boolean => isKeyType(types.get(field) ?? Types.json);
   return types.size === fields.length && primaryKey.every(isKey) && indexes.every((index) => index.fields.every(isKey));
 }

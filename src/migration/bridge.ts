@@ -117,7 +117,7 @@ export class Bridge {
     const truth = view.table(table);
     if (truth === undefined) return view.emptyTable(shape.schema);
     if (truth.shape.isSame(shape)) return truth;
-    refuseOtherCode(view, shape, this.#registry.codeOf(shape));
+    refuseOtherCode(view, shape, this.#registry);
     const known = this.#states.get(truth);
     return known?.shape === shape ? known : this.#stateBeside(view, truth, shape);
   }
@@ -153,7 +153,7 @@ export class Bridge {
       return { state, isWhole: true, truth: undefined };
     }
     const isWhole = view.beside(table)?.migration?.built === null;
-    const schema = this.#registry.codedSchema(this.#registry.requireShape(table));
+    const schema = this.#registry.codedSchema(this.#registry.requireShape(table), truth.shape.version);
     return { state, isWhole, truth: { state: truth, translation: this.translation(truth.shape, state.shape), schema } };
   }
 

@@ -178,7 +178,7 @@ export class MigrationDaemon {
     const [from, beside] = [view.table(table)?.shape, view.beside(table)?.rows.shape];
     if (from === undefined || beside === undefined) return undefined;
     const own = registry.versionShape(table, to);
-    const isOwn = own?.canonical === beside.canonical && !isOtherCode(beside.schema, registry.codeOf(own));
+    const isOwn = own?.canonical === beside.canonical && !isOtherCode(beside.schema, from.version, registry);
     return isOwn || this.#isDone(view, migration) ? { from, beside } : undefined;
   }
 

@@ -153,7 +153,7 @@ export class Migrations {
         `Table '${shape.name}' is on its way to version ${beside.rows.shape.version}: wait for that, or cancel it first.`,
       );
     }
-    refuseOtherCode(view, shape, registry.codeOf(shape));
+    refuseOtherCode(view, shape, registry);
     if (truth !== undefined) fieldChangeLog.tell(truth, shape);
     if (migration !== undefined) return this.#ask(migration, target, signal);
     if (truth !== undefined && truth.version > shape.version) {
@@ -165,7 +165,7 @@ export class Migrations {
     await this.#begin(shape, signal);
     await engine.checkpoint(signal);
     const begun = engine.view.beside(shape.name);
-    refuseOtherCode(engine.view, shape, registry.codeOf(shape));
+    refuseOtherCode(engine.view, shape, registry);
     const isAsked = begun?.migration !== undefined && begun.rows.shape.canonical === shape.canonical;
     return isAsked ? this.#ask(begun.migration, target, signal) : false;
   }
@@ -183,7 +183,7 @@ export class Migrations {
     const { name: table, version: to } = shape;
     return this.#commit(signal, (view) => {
       const truth = view.table(table)?.shape;
-      refuseOtherCode(view, shape, this.#options.registry.codeOf(shape));
+      refuseOtherCode(view, shape, this.#options.registry);
       if (truth === undefined || truth.version >= to || view.beside(table) !== undefined) return [];
       const conflict = versionConflict(truth, shape);
       if (conflict === undefined) return [truth, shape];
@@ -197,9 +197,10 @@ export class Migrations {
       signal,
       sizeBytes: 0,
       prepare: async (view) => ({
-        changes: versionsIn(view).map((shape, i) => {
+        changes: versionsIn(view).map((shape, i, [truth]) => {
           const name = commitBlockName(shape.name);
-          const schema = i === 0 ? shape.schema : this.#options.registry.codedSchema(shape);
+          const schema =
+            i === 0 || truth === undefined ? shape.schema : this.#options.registry.codedSchema(shape, truth.version);
           return { schema, node: openNode(name, new NodeEntries(shape.changeShape).encode(name, 0, 0)) };
         }),
       }),
@@ -298,7 +299,7 @@ export class Migrations {
       const isKnown = registry.shape(table) !== undefined;
       if (isKnown) {
         const shape = this.#shapeOf(table, migration.to);
-        refuseOtherCode(view, shape, registry.codeOf(shape));
+        refuseOtherCode(view, shape, registry);
       }
       await daemon.sayVersions(inner);
       // A node that has joined just now will say what it uses in its next turn.

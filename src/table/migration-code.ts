@@ -8,9 +8,36 @@ import { fieldSources } from './renames.ts';
 import type { TableShape } from './table-shape.ts';
 import type { View } from './view.ts';
 
-/** Whether what is stored of a version may have been made by other code. What older releases have stored says nothing. */
-export function isOtherCode({ code }: StoredSchema, own: MigrationCode): boolean {
-  return code !== undefined && code !== own;
+/** What an instance makes rows of a version of a table with, from rows of the version beside it. */
+export interface MigrationCodes {
+  /** Undefined where that may still be registered. */
+  codeOf(table: string, version: number): MigrationCode | undefined;
+}
+
+/** An instance that has no function for any version. */
+export const noCodes: MigrationCodes = { codeOf: () => false };
+
+interface Difference {
+  readonly stored: MigrationCode;
+  readonly own: MigrationCode;
+  /** The versions that rows are made from and of. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Where what is stored of a version was made by other code than an instance has. What older releases have stored says nothing. */
+function differenceOf(schema: StoredSchema, old: number, codes: MigrationCodes): Difference | undefined {
+  const { name, version, code, codeBack } = schema;
+  const [own, ownBack] = [codes.codeOf(name, version), codes.codeOf(name, old)];
+  if (code !== undefined && own !== undefined && code !== own) return { stored: code, own, from: old, to: version };
+  if (codeBack !== undefined && ownBack !== undefined && codeBack !== ownBack)
+    return { stored: codeBack, own: ownBack, from: version, to: old };
+  return undefined;
+}
+
+/** Whether rows of a version, or those that it writes into the `old` one beside it, are made by other code. */
+export function isOtherCode(schema: StoredSchema, old: number, codes: MigrationCodes): boolean {
+  return differenceOf(schema, old, codes) !== undefined;
 }
 
 function described(code: MigrationCode): string {
@@ -29,20 +56,36 @@ function unfilled(truth: StoredSchema, schema: StoredSchema): string {
   return ` Without the function, ${are} ${fields.join(', ')} ${they} not filled from version ${truth.version}.`;
 }
 
-/** Throws `InvalidSchemaError` if a version that comes up beside another one is made by other code than `own`. */
-export function refuseOtherCode(view: View, shape: TableShape, own: MigrationCode): void {
-  const { name, version } = shape;
+/**
+ * Throws `InvalidSchemaError` if a version that comes up beside another one is made by other code than an instance has, or if
+ * what it writes is brought into the old version by other code.
+ */
+export function refuseOtherCode(view: View, { name, version }: TableShape, codes: MigrationCodes): void {
   const beside = view.beside(name);
-  const stored = beside?.rows.shape.schema;
-  if (beside === undefined || stored?.version !== version || !isOtherCode(stored, own)) return;
-  const { base } = beside;
-  const from = base.shape.version;
-  const lost = own === false || stored.code === false ? unfilled(base.shape.schema, shape.schema) : '';
+  const schema = beside?.rows.shape.schema;
+  if (beside === undefined || schema?.version !== version) return;
+  const old = beside.base.shape;
+  const difference = differenceOf(schema, old.version, codes);
+  if (difference === undefined) return;
+  const { stored, own, from, to } = difference;
+  const isBack = to === old.version;
+  const made = isBack
+    ? `rows that are written in version ${from} are brought into version ${to}`
+    : `Table '${name}' is being brought from version ${from} to version ${to}`;
+  const has =
+    isBack && own === false
+      ? `has registered no \`migrate\` with version ${to}`
+      : `has registered version ${to} with ${described(own)}`;
+  const [truth, schemaTo] = isBack ? [schema, old.schema] : [old.schema, schema];
+  const lost = own === false || stored === false ? unfilled(truth, schemaTo) : '';
+  const ways = isBack
+    ? `Register the definition of version ${to} that the others have, or finish the migration, which retires version ${to}; or, if ` +
+      'theirs is wrong, cancel the migration (cancelMigration(), or store-db migrate --cancel) and begin it anew.'
+    : 'Deploy the definition that the others have; or, if theirs is wrong, cancel the migration ' +
+      '(cancelMigration(), or store-db migrate --cancel) and begin it anew: nothing of the old version is lost by that.';
   throw new InvalidSchemaError(
     name,
-    `Table '${name}' is being brought from version ${from} to version ${version} with ${described(stored.code as MigrationCode)}, and ` +
-      `this instance has registered version ${version} with ${described(own)}: it would make other rows.${lost} It reads and writes none ` +
-      `of the table. Deploy the definition that the others have; or, if theirs is wrong, cancel the migration ` +
-      '(cancelMigration(), or store-db migrate --cancel) and begin it anew: nothing of the old version is lost by that.',
+    `${isBack ? `Table '${name}': ` : ''}${made} with ${described(stored)}, and this instance ${has}: it would make other rows.${lost} ` +
+      `It reads and writes none of the table. ${ways}`,
   );
 }

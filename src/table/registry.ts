@@ -59,7 +59,10 @@ export class Registry {
     const own = migrate === undefined ? false : migrateVersion === undefined ? true : String(migrateVersion);
     if (view !== undefined) {
       refuseRenames(view, shape);
-      refuseOtherCode(view, shape, known === undefined ? own : this.codeOf(shape));
+      // The old version may be registered after this one.
+      const codeOf = (table: string, version: number): MigrationCode | undefined =>
+        version !== shape.version ? undefined : known === undefined ? own : this.codeOf(table, version);
+      refuseOtherCode(view, shape, { codeOf });
     }
     // The first definition of a version counts, as for all else in it.
     if (migrate !== undefined && known === undefined) {
@@ -175,17 +178,17 @@ export class Registry {
   }
 
   /** What this instance makes rows of a version with. */
-  codeOf({ name, version }: TableShape): MigrationCode {
-    return this.#codes.get(name)?.get(version) ?? false;
+  codeOf(table: string, version: number): MigrationCode {
+    return this.#codes.get(table)?.get(version) ?? false;
   }
 
-  /** The schema of a version as it is written beside another one: it says with what its rows are made. */
-  codedSchema(shape: TableShape): StoredSchema {
-    let schema = this.#coded.get(shape);
-    if (schema === undefined) {
-      schema = { ...shape.schema, code: this.codeOf(shape) };
-      this.#coded.set(shape, schema);
-    }
+  /** The schema of a version as it is written beside an `old` one: it says with what rows of either are made of the other's. */
+  codedSchema(shape: TableShape, old: number): StoredSchema {
+    const [code, codeBack] = [this.codeOf(shape.name, shape.version), this.codeOf(shape.name, old)];
+    const known = this.#coded.get(shape);
+    if (known?.code === code && known.codeBack === codeBack) return known;
+    const schema = { ...shape.schema, code, codeBack };
+    this.#coded.set(shape, schema);
     return schema;
   }
 }

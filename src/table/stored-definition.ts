@@ -4,7 +4,7 @@ import { bigintBounds, isVariable } from '../format/types.ts';
 import type { StoredField, StoredFunctionIndex, StoredIndex, StoredRename } from '../format/stored-schema.ts';
 import type { FieldDefinition, FunctionIndexDefinition, IndexDefinition, SchemaDefinition } from './schema.ts';
 import { constantDefault } from './schema.ts';
-import { isOtherCode } from './migration-code.ts';
+import { isOtherCode, noCodes } from './migration-code.ts';
 import type { TableShape } from './table-shape.ts';
 import type { View } from './view.ts';
 
@@ -42,7 +42,7 @@ function shapeInForce(view: View, name: string, truth: TableShape): TableShape {
   const beside = view.beside(name);
   if (beside?.migration?.phase !== 'switched') return truth;
   const { shape } = beside.rows;
-  return isOtherCode(shape.schema, false) ? truth : shape;
+  return isOtherCode(shape.schema, truth.version, noCodes) ? truth : shape;
 }
 
 /** The definitions of all tables but the database's own, ordered by name. */

@@ -76,7 +76,8 @@ export class ViewContext {
 
   shape(schema: StoredSchema): TableShape {
     const canonical = canonicalSchema(schema);
-    const key = schema.code === undefined ? canonical : `${canonical} ${JSON.stringify(schema.code)}`;
+    const { code, codeBack } = schema;
+    const key = code === undefined ? canonical : `${canonical} ${JSON.stringify([code, codeBack ?? null])}`;
     let shape = this.#shapes.get(key);
     if (shape === undefined) {
       shape = shapeOf(schema);

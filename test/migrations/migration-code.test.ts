@@ -174,7 +174,72 @@ describe('a migrateVersion', () => {
 
   it('is not known of a schema without one', () => {
     const schema = { ...plain2, fields: [], primaryKey: ['id'], indexes: [] };
-    expect([false, true, '1'].map((own) => isOtherCode(schema, own))).toEqual([false, false, false]);
+    expect([false, true, '1'].map((own) => isOtherCode(schema, 1, { codeOf: () => own }))).toEqual([
+      false,
+      false,
+      false,
+    ]);
+  });
+});
+
+describe('a migrate function of the old version', () => {
+  const back1: SchemaDefinition = {
+    ...users1,
+    migrate: (row) => ({ ...row, name: String(row['title']).replace(/!$/, '') }),
+  };
+  const back1b: SchemaDefinition = { ...back1, migrateVersion: 'b' };
+  const otherBack = /^Table 'users': rows that are written in version 2 are brought into version 1 with /;
+
+  it('has all that write the new version make the same old rows', async () => {
+    const one = await old(20);
+    // They read before anybody says how old rows are made.
+    const stray = await fleet.open(3, [coded2]);
+    const two = await fleet.open(2, [back1, coded2]);
+    await fleet.write(two, 'insert', [{ id: 100, title: 'x!', n: 1 }]);
+    const batch = stray.db.batch();
+    void batch.insert('users', { id: 101, title: 'y!', n: 1 });
+    const error = await fleet.run(batch.flush().catch((reason: unknown) => reason));
+    expect(error).toBeInstanceOf(InvalidSchemaError);
+    expect((error as Error).message).toMatch(otherBack);
+    expect((error as Error).message).toMatch(
+      /has registered no `migrate` with version 1: it would make other rows\. Without the function, field 'name' is not filled from version 2\./,
+    );
+    await expect(fleet.open(4, [back1b, coded2])).rejects.toThrow(otherBack);
+    await expect(fleet.open(4, [coded2])).rejects.toThrow(otherBack);
+    // Nothing was written; and the old version, and those that agree, go on.
+    const again = await fleet.open(5, [back1, coded2]);
+    await fleet.write(again, 'insert', [{ id: 102, title: 'z!', n: 1 }]);
+    await fleet.run(one.db.refresh());
+    const rows = await fleet.rows(one);
+    expect(rows.slice(20)).toEqual([
+      { id: 100, name: 'x', n: 1 },
+      { id: 102, name: 'z', n: 1 },
+    ]);
+    await fleet.write(one, 'update', [{ id: 1, n: 9 }]);
+  });
+
+  it('may be registered after the new one, while the database runs', async () => {
+    await old(5);
+    const two = await fleet.open(2, [back1, coded2]);
+    await fleet.write(two, 'update', [{ id: 1, n: 5 }]);
+    const late = await fleet.open(3, []);
+    late.db.registerSchema(coded2);
+    const early = await fleet.run(late.db.get('users', 1).catch((reason: unknown) => reason));
+    expect((early as Error).message).toMatch(otherBack);
+    late.db.registerSchema(back1);
+    expect(await fleet.row(late, 1)).toEqual({ id: 1, title: 'n1!', n: 5 });
+  });
+
+  it('is not compared once the old version is gone', async () => {
+    const one = await old(5);
+    const two = await fleet.open(2, [back1, coded2]);
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2));
+    await fleet.until(two, 'switched');
+    await expect(fleet.open(3, [coded2])).rejects.toThrow(/or finish the migration/);
+    await fleet.run(one.db.stop());
+    await fleet.untilRetired(two);
+    const after = await fleet.open(3, [coded2]);
+    expect(titled(await fleet.rows(after))).toBe(5);
   });
 });
 

@@ -28,8 +28,19 @@ export const migrationMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/table/migration-code.ts',
-        find: '|| !isOtherCode(stored, own)) return;',
-        replace: '|| !isOtherCode(stored, own) || isOtherCode(stored, own)) return;',
+        find: '  if (difference === undefined) return;\n',
+        replace: '  if (difference === undefined || difference.to === version) return;\n',
+      },
+    ],
+    tests: ['test/migrations/migration-code.test.ts'],
+  },
+  {
+    name: 'migration: instances that would make other rows of the old version write',
+    edits: [
+      {
+        file: 'src/table/migration-code.ts',
+        find: '  if (difference === undefined) return;\n',
+        replace: '  if (difference === undefined || difference.to !== version) return;\n',
       },
     ],
     tests: ['test/migrations/migration-code.test.ts'],
@@ -39,8 +50,8 @@ export const migrationMutants: readonly Mutant[] = [
     edits: [
       {
         file: daemon,
-        find: ' && !isOtherCode(beside.schema, registry.codeOf(own));',
-        replace: ' && [true, isOtherCode(beside.schema, registry.codeOf(own))].includes(true);',
+        find: ' && !isOtherCode(beside.schema, from.version, registry);',
+        replace: ' && [true, isOtherCode(beside.schema, from.version, registry)].includes(true);',
       },
     ],
     tests: ['test/migrations/migration-code.test.ts'],
