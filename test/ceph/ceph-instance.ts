@@ -81,19 +81,12 @@ export class CephInstance {
   }
 
   async store(): Promise<CephStore> {
-    const lines = (await this.#run('env')).matchAll(/^export (\w+)=(.*)$/gm);
-    const variables = new Map(Array.from(lines, ([, name = '', value = '']) => [name, value]));
-    const get = (name: string): string => {
-      const value = variables.get(name);
-      if (value === undefined) throw new Error(`scripts/ceph does not tell ${name}.`);
-      return value;
-    };
-    return {
-      endpoint: get('STOREDB_ENDPOINT'),
-      region: get('STOREDB_REGION'),
-      accessKeyId: get('AWS_ACCESS_KEY_ID'),
-      secretAccessKey: get('AWS_SECRET_ACCESS_KEY'),
-    };
+    return storeOf(await this.#run('env'));
+  }
+
+  /** The store as another user sees it, who owns nothing. */
+  async storeOfUser(name: string): Promise<CephStore> {
+    return storeOf(await this.#run('user', name));
   }
 
   async version(): Promise<string> {
@@ -130,4 +123,21 @@ export class CephInstance {
       });
     });
   }
+}
+
+/** What the script prints as variables for a shell. */
+function storeOf(variables: string): CephStore {
+  const lines = variables.matchAll(/^export (\w+)=(.*)$/gm);
+  const values = new Map(Array.from(lines, ([, name = '', value = '']) => [name, value]));
+  const get = (name: string): string => {
+    const value = values.get(name);
+    if (value === undefined) throw new Error(`scripts/ceph does not tell ${name}.`);
+    return value;
+  };
+  return {
+    endpoint: get('STOREDB_ENDPOINT'),
+    region: get('STOREDB_REGION'),
+    accessKeyId: get('AWS_ACCESS_KEY_ID'),
+    secretAccessKey: get('AWS_SECRET_ACCESS_KEY'),
+  };
 }

@@ -7,6 +7,8 @@ import type { CephStore } from './ceph-instance.ts';
 /** What tests are told of the store that this run is about. */
 export interface BucketUnderTest extends CephStore {
   readonly bucket: string;
+  /** Of a user who may do nothing but what a bucket's policy allows. */
+  readonly guest: CephStore;
   /** Of Ceph, as its package has it: `20.2.4+ds-2`. */
   readonly version: string;
 }
@@ -28,7 +30,8 @@ export async function setup(project: TestProject): Promise<void> {
     const store = await instance.store();
     await createBucket(store, bucket);
     const version = await instance.version();
-    project.provide('bucketUnderTest', { ...store, bucket, version });
+    const guest = await instance.storeOfUser('guest');
+    project.provide('bucketUnderTest', { ...store, bucket, guest, version });
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
     process.stdout.write(`Ceph ${version} at ${store.endpoint}, after ${seconds} s\n`);
   } catch (error) {

@@ -1,5 +1,6 @@
 /** Policies as IAM evaluates them, as far as those of the documentation need it. What it does not know it refuses. */
 
+import { readFile } from 'node:fs/promises';
 import type { Access } from '../s3-server/authorization.ts';
 
 export interface Statement {
@@ -13,6 +14,26 @@ export interface Statement {
 export interface Policy {
   readonly Version: string;
   readonly Statement: readonly Statement[];
+}
+
+export type PagePolicies = Record<'writers' | 'replicas' | 'collection' | 'encryption' | 'guard', Policy>;
+
+/** The policies that docs/object-stores.md gives. */
+export async function pagePolicies(): Promise<PagePolicies> {
+  const page = await readFile(new URL('../../docs/object-stores.md', import.meta.url), 'utf8');
+  const below = (heading: string): Policy => {
+    const section = page.split(`\n${heading}\n`)[1] ?? '';
+    const json = /^```json\n(.*?)^```/ms.exec(section)?.[1];
+    if (json === undefined) throw new Error(`There is no policy below ${heading}`);
+    return JSON.parse(json) as Policy;
+  };
+  return {
+    writers: below('### Writers'),
+    replicas: below('### Replicas'),
+    collection: below('### Garbage collection'),
+    encryption: below('### With a key in KMS'),
+    guard: below('## A bucket policy that guards the database'),
+  };
 }
 
 function list(value: string | readonly string[]): readonly string[] {

@@ -2,7 +2,6 @@
  * The policies of docs/object-stores.md, against the requests that StoreDb really makes: everything that it does must be
  * allowed, and nothing may be granted that it does not need.
  */
-import { readFile } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
@@ -21,29 +20,16 @@ import type { Access } from '../s3-server/authorization.ts';
 import { startS3Server } from '../s3-server/server.ts';
 import type { S3Server } from '../s3-server/server.ts';
 import type { S3Request } from '../s3-server/s3-message.ts';
-import { concerns, isAllowed } from './iam-policy.ts';
+import { concerns, isAllowed, pagePolicies } from './iam-policy.ts';
 import type { Policy } from './iam-policy.ts';
 
-const page = await readFile(new URL('../../docs/object-stores.md', import.meta.url), 'utf8');
 const bucket = 'my-bucket';
 const dbPrefix = 'my-app';
 const bucketArn = `arn:aws:s3:::${bucket}`;
 /** More than what is sent in one request. */
 const blobBytes = 12 * 1024 * 1024;
 
-/** The policy below a heading. */
-function policyOf(heading: string): Policy {
-  const section = page.split(`\n${heading}\n`)[1] ?? '';
-  const json = /^```json\n(.*?)^```/ms.exec(section)?.[1];
-  if (json === undefined) throw new Error(`There is no policy below ${heading}`);
-  return JSON.parse(json) as Policy;
-}
-
-const writers = policyOf('### Writers');
-const replicas = policyOf('### Replicas');
-const collection = policyOf('### Garbage collection');
-const encryption = policyOf('### With a key in KMS');
-const guard = policyOf('## A bucket policy that guards the database');
+const { writers, replicas, collection, encryption, guard } = await pagePolicies();
 
 const files = defineSchema({
   name: 'files',

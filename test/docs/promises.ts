@@ -37,7 +37,6 @@ export const pages: Readonly<Record<string, PagePromises>> = {
 export const noPromises: readonly string[] = [
   // What the store, its owner or somebody else's software does.
   'A link never outlives the credentials that signed it',
-  'Ceph 20.2 does, and refuses to create Block 0 then.',
   'Reads and writes work, but nothing that is locked can be removed',
   'Signed links to blobs may go through a CDN',
   '[Documented](https://developers.cloudflare.com',

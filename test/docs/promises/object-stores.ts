@@ -1,6 +1,14 @@
 import type { PagePromises } from './page-promises.ts';
 
 export const objectStores: PagePromises = {
+  'Ceph 20.2 does, and then refuses every write of Block 0.': [
+    'test/ceph/policies.test.ts: leave no way to write Block 0 with the guard, whose conditions Ceph does not know',
+  ],
+  'they allow what StoreDb does, and nothing beyond it.': [
+    'test/ceph/policies.test.ts: let writers write and read, and remove nothing but probes',
+    'test/ceph/policies.test.ts: let replicas read, and nothing else',
+    'test/ceph/policies.test.ts: let garbage go by the policy for collection, and Block 0 stay',
+  ],
   'The SDK is loaded with the first request, and only by this driver.': [
     'test/security/loading.test.ts: loads the AWS SDK with the first request to a bucket',
   ],
