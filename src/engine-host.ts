@@ -182,7 +182,7 @@ export class EngineHost implements BatchHost, QueryHost {
   }
 
   async #pinned(view: View): Promise<PinnedView> {
-    return { pin: await this.engine.pins.pin(view.block0, loopPinMs), view };
+    return { pin: await this.engine.pins.pin({ block0: view.block0, readsLog: view.readsLog }, loopPinMs), view };
   }
 
   /** Every loop of this instance that is under way holds on to its state. */

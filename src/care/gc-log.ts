@@ -1,6 +1,6 @@
 /**
  * Trims the log: raises its floor over slots that are applied and have been there for a while, and deletes what lies at
- * or under the floor. The retention serves slow readers, not safety, and goes by the store's own clock.
+ * or under the floor. The retention serves slow readers, not safety, and goes by the store's own clock. What a pin reads stays.
  */
 import type { Block0 } from '../format/block0.ts';
 import { folders, parseCommitName } from '../format/keys.ts';
@@ -37,11 +37,11 @@ export async function trimLog(block0: Block0, options: LogTrimOptions): Promise<
     wanted = slot - 1;
     break;
   }
-  let floor = wanted;
+  let floor = floorBelowPins(wanted, block0);
   if (!dryRun) {
     await register.update((present) => {
-      if (present.logFloor >= wanted) return undefined;
-      return { ...changeableOf(present), logFloor: wanted };
+      const logFloor = floorBelowPins(wanted, present);
+      return present.logFloor >= logFloor ? undefined : { ...changeableOf(present), logFloor };
     }, signal);
     // Read back: what is deleted next rests on a floor that is stored for certain.
     floor = (await register.refresh(signal)).block0.logFloor;
@@ -57,4 +57,9 @@ export async function trimLog(block0: Block0, options: LogTrimOptions): Promise<
   }
   await store.finish();
   return floor;
+}
+
+/** The highest floor, up to one that is wanted, under which nothing lies that a pin reads. */
+function floorBelowPins(wanted: number, { snapshots }: Block0): number {
+  return Math.min(wanted, ...snapshots.flatMap(({ readsLog, appliedSeq }) => (readsLog ? [appliedSeq] : [])));
 }

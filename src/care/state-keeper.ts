@@ -85,8 +85,8 @@ class PinningKeeper implements StateKeeper {
 export class StateKeepers {
   readonly options: StateKeepersOptions;
   readonly #keepers = new Set<PinningKeeper>();
-  /** By the generation that is pinned. */
-  readonly #pins = new Map<number, SharedPin>();
+  /** By what is pinned. */
+  readonly #pins = new Map<string, SharedPin>();
   #timer: Timer | undefined;
   #hasEnded = false;
 
@@ -116,15 +116,15 @@ export class StateKeepers {
 
   /** Pins the state of a view, unless it is pinned. */
   pin(view: View): SharedPin {
-    const { generation } = view.block0;
-    const known = this.#pins.get(generation);
+    const pinned = keyOf(view);
+    const known = this.#pins.get(pinned);
     if (known !== undefined) {
       known.users++;
       return known;
     }
     const pin: SharedPin = { held: this.options.pin(view), users: 1 };
-    this.#pins.set(generation, pin);
-    pin.held.catch(() => this.#forget(generation, pin));
+    this.#pins.set(pinned, pin);
+    pin.held.catch(() => this.#forget(pinned, pin));
     return pin;
   }
 
@@ -132,12 +132,12 @@ export class StateKeepers {
   ended(keeper: PinningKeeper, view: View, pin: SharedPin | undefined): void {
     this.#keepers.delete(keeper);
     if (pin === undefined || --pin.users > 0) return;
-    this.#forget(view.block0.generation, pin);
+    this.#forget(keyOf(view), pin);
     this.options.inBackground(this.#letGo(pin.held));
   }
 
-  #forget(generation: number, pin: SharedPin): void {
-    if (this.#pins.get(generation) === pin) this.#pins.delete(generation);
+  #forget(pinned: string, pin: SharedPin): void {
+    if (this.#pins.get(pinned) === pin) this.#pins.delete(pinned);
   }
 
   #lookLater(): void {
@@ -164,4 +164,9 @@ export class StateKeepers {
       this.options.logger.debug(`The state of a long query will be let go when it expires: ${message}`);
     }
   }
+}
+
+/** The same for views whose states one pin holds: the commits that are not merged stay in the log from the same slot on. */
+function keyOf({ block0, readsLog }: View): string {
+  return `${block0.generation}${readsLog ? ' with the log' : ''}`;
 }

@@ -359,7 +359,7 @@ export class Engine implements TurnHost {
   }
 
   async #pin(block0: Block0, timeToLiveMs: number, signal: AbortSignal | undefined): Promise<PinnedView> {
-    const pin = await this.pins.pin(block0, timeToLiveMs, signal);
+    const pin = await this.pins.pin({ block0 }, timeToLiveMs, signal);
     return { pin, view: View.ofBlock0(this.context, block0) };
   }
 

@@ -6,6 +6,7 @@
  *   history keeps. Whoever pins and whoever announces both replace Block 0, so one of them sees the other.
  * - The copy is stored before the pin that needs it. One without a pin is collected once its generation is, and by then
  *   no pin of that generation can come to be.
+ * - The log is not trimmed past a pin that reads it: whoever pins and whoever raises the floor both replace Block 0.
  * - A pin ends by replacing Block 0, by its holder or by those who take it for abandoned. Clocks only decide when to try:
  *   a holder whose pin is gone learns it from Block 0.
  */
@@ -30,6 +31,13 @@ export interface PinsOptions {
   readonly nodeId: number;
 }
 
+/** A state to pin. */
+export interface PinnedState {
+  readonly block0: Block0;
+  /** Whether rows of commits that it has not applied are read from the store as well. */
+  readonly readsLog?: boolean;
+}
+
 /** Most pins at a time: each takes room in Block 0, which everybody reads. */
 export const maxPins = 1000;
 
@@ -46,18 +54,27 @@ export class Pins {
   }
 
   /** Pins the state that a Block 0 describes. Throws `SnapshotExpiredError` if it is not retained any more. */
-  async pin(block0: Block0, timeToLiveMs: number, signal?: AbortSignal): Promise<StoredSnapshot> {
+  async pin(
+    { block0, readsLog = false }: PinnedState,
+    timeToLiveMs: number,
+    signal?: AbortSignal,
+  ): Promise<StoredSnapshot> {
     const { environment, clock, register, nodeId } = this.#options;
     const { generation, appliedSeq } = block0;
     const id = rootId(generation, newId(environment, 8));
-    if (!isRetained(register.current.block0, generation)) throw gone(generation);
+    const check = (present: Block0): void => {
+      if (!isRetained(present, generation)) throw gone(generation);
+      if (readsLog && present.logFloor > appliedSeq) throw trimmed(present.logFloor, appliedSeq);
+    };
+    check(register.current.block0);
     await this.#storeRoot(id, block0, signal);
     const createdMs = clock.now();
-    const pin = { id, generation, appliedSeq, nodeId, createdMs, expiresMs: createdMs + timeToLiveMs };
+    const expiresMs = createdMs + timeToLiveMs;
+    const pin = { id, generation, appliedSeq, nodeId, createdMs, expiresMs, ...(readsLog && { readsLog }) };
     await register.update((present) => {
       // Its write may have been carried out although nobody said so.
       if (present.snapshots.some((other) => other.id === id)) return undefined;
-      if (!isRetained(present, generation)) throw gone(generation);
+      check(present);
       if (present.snapshots.length >= maxPins) {
         throw new ContentionError(`There are ${maxPins} snapshots already: release some.`);
       }
@@ -114,5 +131,11 @@ export class Pins {
 function gone(generation: number): SnapshotExpiredError {
   return new SnapshotExpiredError(
     `Generation ${generation} is not kept any more: garbage was collected past it. Take a new snapshot.`,
+  );
+}
+
+function trimmed(floor: number, appliedSeq: number): SnapshotExpiredError {
+  return new SnapshotExpiredError(
+    `Rows of commits after slot ${appliedSeq} are not kept any more: the log was trimmed up to slot ${floor}.`,
   );
 }

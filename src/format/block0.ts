@@ -45,6 +45,8 @@ export interface StoredSnapshot {
   readonly createdMs: number;
   /** When others may take it for abandoned. */
   readonly expiresMs: number;
+  /** Whether rows of the commits after `appliedSeq` are read as well: those stay in the log. Absent: they are not. */
+  readonly readsLog?: true;
 }
 
 /** What is kept of earlier states: those of the last `windowMs`, from generation `floor` on. */
@@ -139,7 +141,8 @@ function isApplied(value: unknown): value is AppliedCommit {
 
 function isSnapshot(value: unknown): value is StoredSnapshot {
   if (typeof value !== 'object' || value === null) return false;
-  const { id, generation, appliedSeq, nodeId, createdMs, expiresMs } = value as Record<string, unknown>;
+  const { id, generation, appliedSeq, nodeId, createdMs, expiresMs, readsLog } = value as Record<string, unknown>;
+  if (readsLog !== undefined && readsLog !== true) return false;
   const isNamed = typeof id === 'string' && parseRootName(`roots/${id}`)?.generation === generation;
   return isNamed && [generation, appliedSeq, nodeId].every(isCount) && [createdMs, expiresMs].every(Number.isFinite);
 }

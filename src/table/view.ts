@@ -284,6 +284,13 @@ export class View {
     this.isSlow = slow;
   }
 
+  /** Whether rows of pending commits are read from the store: such commits have staged runs. */
+  get readsLog(): boolean {
+    return this.pending.some(({ commit }) =>
+      commit.members.some(({ changes }) => changes.some(({ staged }) => staged !== undefined)),
+    );
+  }
+
   /** The state that Block 0 describes. Throws `CorruptionError` if one of its inlined roots is damaged. */
   static ofBlock0(context: ViewContext, block0: Block0): View {
     const inlined = inlinedNodes(block0);

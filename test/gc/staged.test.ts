@@ -135,6 +135,70 @@ describe('staged runs', () => {
     await expectLarge(cluster, reader);
   });
 
+  it.each([
+    ['a loop', 'a merge goes past it', 0],
+    ['a loop', 'ten seconds have passed', 11_000],
+  ])('that %s reads stay once %s, until it has ended', async (_loop, _when, waitMs) => {
+    const cluster = new Cluster();
+    const writer = await cluster.start(0);
+    writer.driver.onPut(/^block0$/, () => new Promise(() => {}), Infinity);
+    const reader = await cluster.start(1, { maxMemoryBytes: 1024 * 1024 });
+    const collector = await cluster.start(2);
+    await cluster.run(large(writer));
+    await cluster.run(reader.db.refresh());
+    const runs = await cluster.namesIn('staged');
+    const iterator = reader.db.query(items)[Symbol.asyncIterator]();
+    const seen: number[] = [];
+    const read = async (upTo: number): Promise<void> => {
+      while (seen.length < upTo) {
+        const next = await cluster.run(iterator.next());
+        if (next.done === true) return;
+        expect(next.value.text).toBe(`${next.value.id}`.repeat(25_000));
+        seen.push(next.value.id);
+      }
+    };
+    await read(5);
+    await cluster.advance(waitMs);
+    await read(6);
+    await cluster.run(collector.db.checkpoint());
+    if (waitMs === 0) await cluster.run(reader.db.refresh());
+    await read(10);
+    const preview = await cluster.run(collector.db.gc({ ...quick, dryRun: true }));
+    await cluster.run(collector.db.gc(quick));
+    expect([await cluster.namesIn('staged'), preview.counts.staged]).toEqual([runs, 0]);
+    await read(ids.length + 1);
+    expect(seen).toEqual(ids);
+    await cluster.settle();
+    expect((await cluster.run(collector.db.gc(quick))).counts.staged).toBe(runs.length);
+    await cluster.collectAll(collector);
+    expect(await cluster.garbage()).toEqual({ missing: [], superfluous: [] });
+  });
+
+  it('that were trimmed before a loop could hold on to them end it, and with no wrong row', async () => {
+    const cluster = new Cluster();
+    // The state itself is kept by the history.
+    const history = '1d';
+    const writer = await cluster.start(0, { history });
+    writer.driver.onPut(/^block0$/, () => new Promise(() => {}), Infinity);
+    const reader = await cluster.start(1, { history, maxMemoryBytes: 1024 * 1024 });
+    const collector = await cluster.start(2, { history });
+    await cluster.run(large(writer));
+    await cluster.run(reader.db.refresh());
+    const iterator = reader.db.query(items)[Symbol.asyncIterator]();
+    const first = await cluster.run(iterator.next());
+    expect(first.value).toMatchObject({ id: ids[0] });
+    await cluster.run(collector.db.checkpoint());
+    await cluster.run(collector.db.gc(quick));
+    await cluster.run(reader.db.refresh());
+    reader.driver.takeLines();
+    const rest = async (): Promise<void> => {
+      for (;;) if ((await iterator.next()).done === true) return;
+    };
+    expect((await cluster.failure(rest())).code).toBe('SNAPSHOT_EXPIRED');
+    // It has pinned nothing.
+    expect(reader.driver.takeLines().filter((line) => /put/i.test(line))).toEqual([]);
+  });
+
   it('that are gone when a node merges them cost it its merge, and no more', async () => {
     const cluster = new Cluster();
     const writer = await cluster.start(0);

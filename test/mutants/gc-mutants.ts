@@ -277,9 +277,9 @@ export const gcMutants: readonly Mutant[] = [
     edits: [
       {
         file: gcLog,
-        find: `  let floor = wanted;
+        find: `  let floor = floorBelowPins(wanted, block0);
 `,
-        replace: `  let floor = wanted;
+        replace: `  let floor = floorBelowPins(wanted, block0);
   for (const { name, slot, sizeBytes } of slots) if (slot <= floor) await store.delete({ kind: 'commit', name, sizeBytes, reason: '' });
   await store.finish();
 `,
@@ -289,7 +289,11 @@ export const gcMutants: readonly Mutant[] = [
   {
     name: 'gc: the floor not raised at all',
     edits: [
-      { file: gcLog, find: 'if (present.logFloor >= wanted) return undefined;', replace: 'return undefined as never;' },
+      {
+        file: gcLog,
+        find: 'return present.logFloor >= logFloor ? undefined :',
+        replace: 'return present.logFloor >= -1 ? undefined :',
+      },
       { file: gcLog, find: 'floor = (await register.refresh(signal)).block0.logFloor;', replace: 'floor = wanted;' },
     ],
   },

@@ -11,18 +11,33 @@ const blockWriter = 'src/tree/block-writer.ts';
 export const snapshotMutants: readonly Mutant[] = [
   {
     name: 'pins: of a state that was collected past',
-    edits: [
-      { file: pins, find: 'if (!isRetained(present, generation)) throw gone(generation);', replace: '' },
-      {
-        file: pins,
-        find: 'if (!isRetained(register.current.block0, generation)) throw gone(generation);',
-        replace: '',
-      },
-    ],
+    edits: [{ file: pins, find: '      if (!isRetained(present, generation)) throw gone(generation);\n', replace: '' }],
   },
   {
     name: 'pins: collected past is looked at only before the write',
-    edits: [{ file: pins, find: 'if (!isRetained(present, generation)) throw gone(generation);', replace: '' }],
+    edits: [{ file: pins, find: '      check(present);\n', replace: '' }],
+  },
+  {
+    name: 'pins: the log is trimmed past one that reads it',
+    edits: [
+      {
+        file: 'src/care/gc-log.ts',
+        find: '(readsLog ? [appliedSeq] : [])',
+        replace: '(readsLog ? [appliedSeq] : []).slice(1)',
+      },
+    ],
+    tests: ['test/gc/staged.test.ts'],
+  },
+  {
+    name: 'pins: of commits that were trimmed',
+    edits: [
+      {
+        file: pins,
+        find: 'if (readsLog && present.logFloor > appliedSeq) throw trimmed(present.logFloor, appliedSeq);',
+        replace: 'if (readsLog && present.logFloor < 0) throw trimmed(present.logFloor, appliedSeq);',
+      },
+    ],
+    tests: ['test/gc/staged.test.ts'],
   },
   {
     name: 'pins: the root is stored after the pin',
