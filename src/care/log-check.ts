@@ -2,6 +2,7 @@
  * The log as it lies in the store: what Block 0 has not applied, read from slot to slot, and a listing that shows what lies
  * behind its end. A hole is damage: a commit is put into a slot only when the one before it is there.
  */
+import type { Environment } from '../base/env.ts';
 import { CorruptionError, isUnreadable } from '../base/errors.ts';
 import type { Commit } from '../format/commit.ts';
 import { folders, parseCommitName } from '../format/keys.ts';
@@ -42,6 +43,7 @@ export interface CheckedLog {
 }
 
 interface LogPlace {
+  readonly environment: Environment;
   readonly driver: StorageDriver;
   readonly prefix: string;
   readonly signal: AbortSignal | undefined;
@@ -59,7 +61,7 @@ async function slotsAfter({ driver, prefix, signal }: LogPlace, slot: number): P
 
 /** Reads the log beyond a view of Block 0. */
 export async function checkLog(place: LogPlace, base: View): Promise<CheckedLog> {
-  const log = new CommitLog(place.driver, place.prefix);
+  const log = new CommitLog(place.environment, place.driver, place.prefix);
   let tail = base;
   for (;;) {
     const read = await readOn(log, tail, place.signal);

@@ -113,7 +113,7 @@ async function goOn(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const { driver, prefix, environment, register } = context;
-  const log = new CommitLog(driver, prefix);
+  const log = new CommitLog(environment, driver, prefix);
   const last = Math.max(...damage.lostSlots, ...damage.stranded.map(({ slot }) => slot));
   const slots = async ({ databaseId, appliedSeq }: Block0): Promise<LoggedCommit[]> => {
     const found: LoggedCommit[] = [];

@@ -113,9 +113,9 @@ export class Engine implements TurnHost {
       gone: (databaseId) => leftovers.removeAll(databaseId),
       another: (databaseId) => leftovers.removeCommits(databaseId),
     });
-    this.log = new CommitLog(driver, prefix);
+    this.log = new CommitLog(environment, driver, prefix);
     this.context = new ViewContext(reader);
-    this.follower = new Follower(this.register, this.log, this.context, {
+    this.follower = new Follower(environment, this.register, this.log, this.context, {
       roomFor: (view) => this.#backlog.roomBytes(view),
       onPending: (bytes) => pool.setCommitted(bytes),
     });

@@ -6,6 +6,7 @@
  * back; the commits in it are consecutive, and each names the one before it: what does not follow is never shown. It holds no more than there is room for: what is beyond is read once what was
  * read before is merged.
  */
+import type { Environment } from '../base/env.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import { untilAborted } from '../base/until-aborted.ts';
@@ -22,6 +23,8 @@ import type { CommitLog } from '../log/commit-log.ts';
 const maxReadAhead = 16;
 /** So many commits are read one by one before slots are read ahead: mostly there are few, and each read costs. */
 const readOneByOne = 4;
+/** Shapes of tables that are made without a pause. */
+const shapesAtOnce = 64;
 /** After so many commits, and then twice as many, Block 0 is looked at: it may have applied all that is still to read. */
 const firstRound = 8;
 
@@ -66,6 +69,7 @@ export function sizeOf({ members }: Commit): number {
 export type ViewWatcher = (news: readonly LoggedCommit[]) => void;
 
 export class Follower {
+  readonly #environment: Environment;
   readonly #register: Block0Register;
   readonly #log: CommitLog;
   readonly #context: ViewContext;
@@ -81,7 +85,14 @@ export class Follower {
   /** How often the tail moved over slots that were not read, because Block 0 had applied them already. */
   jumps = 0;
 
-  constructor(register: Block0Register, log: CommitLog, context: ViewContext, memory: FollowerMemory) {
+  constructor(
+    environment: Environment,
+    register: Block0Register,
+    log: CommitLog,
+    context: ViewContext,
+    memory: FollowerMemory,
+  ) {
+    this.#environment = environment;
     this.#register = register;
     this.#log = log;
     this.#context = context;
@@ -230,7 +241,7 @@ export class Follower {
       const count = Math.min(ahead, most - slots.length, Math.max(1, Math.floor(room / largest)));
       const window = Array.from({ length: count }, (_, i) => next + i);
       // All of them are waited for, also when one fails: nothing goes on behind the back of who called.
-      const reads = await Promise.allSettled(window.map((slot) => this.#log.read(slot, signal)));
+      const reads = await Promise.allSettled(window.map((slot) => this.#readSlot(slot, signal)));
       for (const [i, read] of reads.entries()) {
         if (read.status === 'rejected') throw read.reason;
         if (read.value === undefined) {
@@ -250,6 +261,25 @@ export class Follower {
       }
     }
     return { slots, missing: undefined };
+  }
+
+  /**
+   * Reads a slot, and makes what a commit of many tables is shown with: that takes longest, is made once, and may be made with
+   * pauses, while a view moves on all at once.
+   */
+  async #readSlot(slot: number, signal: AbortSignal | undefined): Promise<Commit | undefined> {
+    const commit = await this.#log.read(slot, signal);
+    const members = commit?.members ?? [];
+    // A small commit is left alone.
+    if (members.reduce((sum, { changes }) => sum + changes.length, 0) <= shapesAtOnce) return commit;
+    let made = 0;
+    for (const { changes } of members) {
+      for (const { schema } of changes) {
+        this.#context.shape(schema);
+        if (++made % shapesAtOnce === 0) await this.#environment.yieldToEventLoop();
+      }
+    }
+    return commit;
   }
 
   /**

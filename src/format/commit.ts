@@ -145,20 +145,29 @@ interface Header {
   readonly members: readonly { readonly changes: readonly HeaderChange[] }[];
 }
 
-function isHeader(value: unknown, slot: number): value is Header {
-  if (typeof value !== 'object' || value === null) return false;
+/** Changes of tables that are checked and decoded in one step. */
+const changesInStep = 64;
+
+/** Decoding in steps: others may have their turn between two of them. */
+type Steps<T> = Generator<undefined, T, undefined>;
+
+function* headerOf(value: unknown, slot: number): Steps<Header | undefined> {
+  if (typeof value !== 'object' || value === null) return undefined;
   const { databaseId, commitId, previousId, nodeId, atMs, members } = value as Record<string, unknown>;
-  if (typeof databaseId !== 'string' || typeof commitId !== 'string') return false;
-  if (previousId !== undefined && typeof previousId !== 'string') return false;
-  if (!Number.isSafeInteger(nodeId) || (nodeId as number) < 0 || typeof atMs !== 'number') return false;
-  if (!Array.isArray(members)) return false;
-  return members.every((member: { changes?: unknown } | null) => {
-    return (
-      member !== null &&
-      Array.isArray(member.changes) &&
-      member.changes.every((change: unknown) => isHeaderChange(change, slot))
-    );
-  });
+  if (typeof databaseId !== 'string' || typeof commitId !== 'string') return undefined;
+  if (previousId !== undefined && typeof previousId !== 'string') return undefined;
+  if (!Number.isSafeInteger(nodeId) || (nodeId as number) < 0 || typeof atMs !== 'number') return undefined;
+  if (!Array.isArray(members)) return undefined;
+  let count = 0;
+  for (const member of members as ({ readonly changes?: unknown } | null)[]) {
+    const changes = member?.changes;
+    if (!Array.isArray(changes)) return undefined;
+    for (const change of changes as unknown[]) {
+      if (!isHeaderChange(change, slot)) return undefined;
+      if (++count % changesInStep === 0) yield;
+    }
+  }
+  return value as Header;
 }
 
 /** Whether the rows of a change are of its schema, and its block is all there is unless it was staged. */
@@ -171,6 +180,24 @@ function isOfSchema(node: Node, schema: StoredSchema, staged: StagedRuns | undef
 
 /** Checks and decodes the object of a slot. Throws `CorruptionError` or `UnknownFormatError`. */
 export function decodeCommit(slot: number, bytes: Uint8Array): Commit {
+  const steps = decodingOf(slot, bytes);
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return step.value;
+}
+
+/** The same, but calls `pause` and waits for it again and again where the commit changes many tables. */
+export async function decodeCommitSlowly(slot: number, bytes: Uint8Array, pause: () => Promise<void>): Promise<Commit> {
+  const steps = decodingOf(slot, bytes);
+  let step = steps.next();
+  while (step.done !== true) {
+    await pause();
+    step = steps.next();
+  }
+  return step.value;
+}
+
+function* decodingOf(slot: number, bytes: Uint8Array): Steps<Commit> {
   const name = commitName(slot);
   if (openBlock(name, bytes) !== BlockKind.commit) throw new CorruptionError(name, 'This is a block, not a commit');
   const fail = (cause?: unknown): never => {
@@ -181,26 +208,32 @@ export function decodeCommit(slot: number, bytes: Uint8Array): Commit {
   const headerAt = envelopeBytes + 4;
   const blocksAt = headerAt + padTo4(headerBytes);
   if (headerBytes > bytes.length - headerAt || blocksAt > bytes.length) fail();
-  let header: unknown;
+  let parsed: unknown;
   try {
-    header = JSON.parse(decodeUtf8(bytes.subarray(headerAt, headerAt + headerBytes)));
+    parsed = JSON.parse(decodeUtf8(bytes.subarray(headerAt, headerAt + headerBytes)));
   } catch (cause) {
     fail(cause);
   }
-  if (!isHeader(header, slot)) return fail();
+  const header = yield* headerOf(parsed, slot);
+  if (header === undefined) return fail();
   const { databaseId, commitId, previousId, nodeId, atMs } = header;
   // Blocks follow one another and fill the object: so all of them together take no longer to read than it is long.
   let end = blocksAt;
-  const members = header.members.map((member) => ({
-    changes: member.changes.map(({ schema, offset, length, staged }): TableChange => {
+  let count = 0;
+  const members: CommitMember[] = [];
+  for (const member of header.members) {
+    const changes: TableChange[] = [];
+    for (const { schema, offset, length, staged } of member.changes) {
       const start = blocksAt + offset;
       if (start !== end || start + length > bytes.length) fail();
       end = start + padTo4(length);
       const node = openNode(commitBlockName(schema.name), bytes.subarray(start, start + length));
       if (!isOfSchema(node, schema, staged)) fail();
-      return { schema, node, ...(staged === undefined ? {} : { staged }) };
-    }),
-  }));
+      changes.push({ schema, node, ...(staged === undefined ? {} : { staged }) });
+      if (++count % changesInStep === 0) yield;
+    }
+    members.push({ changes });
+  }
   if (end !== bytes.length) fail();
   return { databaseId, commitId, ...(previousId !== undefined && { previousId }), nodeId, atMs, members };
 }

@@ -2,17 +2,23 @@
  * The slots of the commit log as objects. What a slot shows decides nothing by itself: see docs/protocol.md, and
  * follow.ts and append.ts, which confirm it.
  */
+import type { Environment } from '../base/env.ts';
 import { isUnreadable } from '../base/errors.ts';
-import { decodeCommit } from '../format/commit.ts';
+import { decodeCommit, decodeCommitSlowly } from '../format/commit.ts';
 import type { Commit } from '../format/commit.ts';
 import { commitName } from '../format/keys.ts';
 import type { PutResult, StorageDriver } from '../storage/driver.ts';
 
+/** A commit of more bytes may change so many tables that decoding it at once would keep others waiting. */
+const decodedAtOnceBytes = 65_536;
+
 export class CommitLog {
+  readonly #environment: Environment;
   readonly #driver: StorageDriver;
   readonly #prefix: string;
 
-  constructor(driver: StorageDriver, prefix: string) {
+  constructor(environment: Environment, driver: StorageDriver, prefix: string) {
+    this.#environment = environment;
     this.#driver = driver;
     this.#prefix = prefix;
   }
@@ -23,7 +29,9 @@ export class CommitLog {
       const result = await this.#driver.get(this.#key(slot), signal === undefined ? {} : { signal });
       if (result.status !== 'found') return undefined;
       try {
-        return decodeCommit(slot, result.bytes);
+        const { bytes } = result;
+        if (bytes.length <= decodedAtOnceBytes) return decodeCommit(slot, bytes);
+        return await decodeCommitSlowly(slot, bytes, () => this.#environment.yieldToEventLoop());
       } catch (error) {
         if (!isUnreadable(error) || attempt > 1) throw error;
       }

@@ -67,6 +67,8 @@ export interface Beside {
 export class ViewContext {
   readonly reader: BlockReader;
   readonly #shapes = new Map<string, TableShape>();
+  /** The same by schemas that were seen. */
+  readonly #shapesOf = new WeakMap<StoredSchema, TableShape>();
   /** Of the versions of tables in Block 0s that were seen. */
   readonly #states = new WeakMap<StoredTableVersion, TableState>();
 
@@ -75,6 +77,15 @@ export class ViewContext {
   }
 
   shape(schema: StoredSchema): TableShape {
+    let shape = this.#shapesOf.get(schema);
+    if (shape === undefined) {
+      shape = this.#shapeOf(schema);
+      this.#shapesOf.set(schema, shape);
+    }
+    return shape;
+  }
+
+  #shapeOf(schema: StoredSchema): TableShape {
     const canonical = canonicalSchema(schema);
     const { code, codeBack } = schema;
     const key = code === undefined ? canonical : `${canonical} ${JSON.stringify([code, codeBack ?? null])}`;
