@@ -14,9 +14,11 @@ import { prune } from '../../src/care/prune.ts';
 import { restoreFrom } from '../../src/care/restore.ts';
 import { locate } from '../../src/cli/database-url.ts';
 import { UsageError } from '../../src/cli/exit-code.ts';
-import { LineError } from '../../src/cli/line-reader.ts';
-import { readRecords, RecordWriter } from '../../src/cli/records.ts';
-import type { Format, RowRecord } from '../../src/cli/records.ts';
+import { LineError } from '../../src/cli/input/line-error.ts';
+import { readRows } from '../../src/cli/input/row-reader.ts';
+import type { RowRecord } from '../../src/cli/input/row-reader.ts';
+import { RecordWriter } from '../../src/cli/records.ts';
+import type { Format } from '../../src/cli/records.ts';
 import type { Database } from '../../src/database.ts';
 import { encodeBlock0 } from '../../src/format/block0.ts';
 import { decodeBound, encodeBound } from '../../src/format/stored-bound.ts';
@@ -72,8 +74,11 @@ async function read(
   }
   const records: RowRecord[] = [];
   try {
-    for await (const record of readRecords(Readable.from(pieces, { objectMode: false }), format, definition)) {
-      records.push(record);
+    for await (const block of readRows(Readable.from(pieces, { objectMode: false }), definition, { format })) {
+      for (const record of block) {
+        if (record.problem !== undefined) throw record.problem;
+        records.push(record);
+      }
     }
   } catch (error) {
     if (!(error instanceof LineError)) throw error;

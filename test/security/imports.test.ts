@@ -1,9 +1,9 @@
 /** Files to import that mean harm: bounded memory, and a bad line with its number. */
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { LineError } from '../../src/cli/line-reader.ts';
-import { readRecords } from '../../src/cli/records.ts';
-import type { Format, RowRecord } from '../../src/cli/records.ts';
+import { LineError } from '../../src/cli/input/line-error.ts';
+import { readRows } from '../../src/cli/input/row-reader.ts';
+import type { InputFormat, RowRecord } from '../../src/cli/input/row-reader.ts';
 import { fromJson, ValueError } from '../../src/cli/row-values.ts';
 import { Types } from '../../src/index.ts';
 
@@ -21,14 +21,19 @@ const schema = {
 /** A hundredth of what a line may have, so that it does not take long to go beyond that. */
 const maxBytes = 2_600_000;
 
-async function read(format: Format, text: Iterable<string>): Promise<RowRecord[]> {
+async function read(format: InputFormat, text: Iterable<string>): Promise<RowRecord[]> {
   const records: RowRecord[] = [];
   const input = Readable.from(text, { objectMode: false });
-  for await (const record of readRecords(input, format, schema, maxBytes)) records.push(record);
+  for await (const block of readRows(input, schema, { format, maxBytes })) {
+    for (const record of block) {
+      if (record.problem !== undefined) throw record.problem;
+      records.push(record);
+    }
+  }
   return records;
 }
 
-async function badLine(format: Format, text: Iterable<string>): Promise<LineError> {
+async function badLine(format: InputFormat, text: Iterable<string>): Promise<LineError> {
   try {
     await read(format, text);
   } catch (error) {

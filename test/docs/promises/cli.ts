@@ -55,13 +55,30 @@ export const cli: PagePromises = {
   "An export says how many there are, and with `--defuse-formulas` puts a `'` before each": [
     'test/cli/outputs.test.ts: tells how many texts a spreadsheet takes for formulas, and defuses them if asked',
   ],
-  'A file is read twice: first every line is checked, and only if all are good is anything written.': [
+  'Integers beyond 2^53 in it are refused, unless `--large-integers` says `text` or `round`': [
+    'test/cli/import-files.test.ts: is refused before anything is written: %s %j %j',
+    'test/cli/import-files.test.ts: has integers beyond 2^53, which arrive exactly',
+  ],
+  '`--quotes strict` refuses stray ones such as in `5" disk`, with line and column; `lenient` takes those as text, `none` takes all so':
+    [
+      'test/cli/import-files.test.ts: is refused before anything is written: %s %j %j',
+      'test/cli/import-files.test.ts: is read as it is: %s %j %j',
+    ],
+  'Numbers outside of 1973 to 2200 are refused, as `2024` and `20240131` are, unless `--time-unit` says what they count':
+    [
+      'test/cli/import-files.test.ts: is refused before anything is written: %s %j %j',
+      'test/cli/import-files.test.ts: has numbers for times, in the unit that is named',
+    ],
+  'All files are read first, and only if every row is good is anything written': [
+    'test/cli/import-files.test.ts: are named with their line before anything is written',
     'test/cli/imports.test.ts: %j is named, and nothing is imported',
   ],
-  'what came before a bad line may be imported then, and the message says up to which line, and from which to go on': [
+  'The message says up to which line, and where to go on': [
     'test/cli/imports.test.ts: from a pipe leaves what came before it, and says where to go on',
   ],
-  '`--mode insert` refuses rows that exist, `upsert` replaces them, `update` changes the fields that are given.': [
-    'test/cli/imports.test.ts: are refused, replaced or updated',
-  ],
+  '`--mode insert` refuses rows whose key is in the table; `upsert` replaces them, `update` changes the fields that are given, and `skip-existing` leaves them as they are.':
+    [
+      'test/cli/import-files.test.ts: are skipped, and those that come twice: a second run gives the same state',
+      'test/cli/imports.test.ts: are refused, replaced or updated',
+    ],
 };

@@ -1,0 +1,203 @@
+/** Text with separators as records of cells: CSV, TSV and their kin. */
+import { LineError } from './line-error.ts';
+
+export const quoteRules = ['strict', 'lenient', 'none'] as const;
+/**
+ * What a quote does. `strict`: a cell that begins with one ends with one, and none stands elsewhere but doubled. `lenient`: those
+ * that stand elsewhere are taken as they are. `none`: a quote is a character like any other.
+ */
+export type QuoteRule = (typeof quoteRules)[number];
+
+export interface CsvRecord {
+  /** The line on which it ends, counted from 1. */
+  readonly line: number;
+  /** Null: a cell without quotes that has no characters, or those that stand for null. */
+  readonly cells: readonly (string | null)[];
+  /** Why it is none; undefined for a good one. */
+  readonly problem?: LineError;
+}
+
+export interface CsvOptions {
+  readonly delimiter: string;
+  readonly quotes: QuoteRule;
+  /** Texts that stand for null without quotes, beside the empty one. */
+  readonly nulls: readonly string[];
+  /** How long a record may be. */
+  readonly maxLength: number;
+}
+
+/** A record that was read, and where the next begins. */
+interface Found {
+  readonly cells: (string | null)[];
+  readonly next: number;
+  readonly problem?: { readonly message: string; readonly at: number };
+}
+
+/** Splits text that comes in pieces. */
+export class CsvParser {
+  readonly #options: CsvOptions;
+  readonly #nulls: ReadonlySet<string>;
+  /** What ends a record: a line feed, with or without a carriage return before it, or in old files that alone. */
+  #newline: '\n' | '\r' | undefined;
+  /** Text of which no record ends yet. It begins with a record. */
+  #pending: string[] = [];
+  #length = 0;
+  /** The length from which the text is looked at again: twice as much each time, so that a long record takes no square of time. */
+  #lookAgainAt = 0;
+  #line = 0;
+
+  constructor(options: CsvOptions) {
+    this.#options = options;
+    this.#nulls = new Set(['', ...options.nulls]);
+  }
+
+  /** The records that end in a piece of text. Throws `LineError` for one that is too long. */
+  push(piece: string): CsvRecord[] {
+    this.#pending.push(piece);
+    this.#length += piece.length;
+    if (this.#length < this.#lookAgainAt) return this.#checkLength([]);
+    return this.#checkLength(this.#read(false));
+  }
+
+  /** What is left, of which the last record need not end with a line. */
+  end(): CsvRecord[] {
+    return this.#read(true);
+  }
+
+  #checkLength(records: CsvRecord[]): CsvRecord[] {
+    const { maxLength } = this.#options;
+    if (this.#length <= maxLength) return records;
+    throw new LineError(this.#line + 1, `it is longer than ${Math.floor(maxLength / 1048576)} MiB`);
+  }
+
+  #read(isEnd: boolean): CsvRecord[] {
+    const text = this.#pending.join('');
+    this.#newline ??= text.includes('\n') || !/\r./s.test(text) ? '\n' : '\r';
+    const newline = this.#newline;
+    const records: CsvRecord[] = [];
+    let quote = this.#nextQuote(text, 0);
+    let at = 0;
+    while (at < text.length) {
+      const found = text.indexOf(newline, at);
+      if (found === -1 && !isEnd) break;
+      const lineEnd = found === -1 ? text.length : found;
+      if (quote < at) quote = this.#nextQuote(text, at);
+      if (quote >= lineEnd) {
+        // No quotes until the end of the line, as nearly always.
+        this.#line++;
+        const stop = newline === '\n' && lineEnd > at && text.charCodeAt(lineEnd - 1) === 0x0d ? lineEnd - 1 : lineEnd;
+        if (stop > at) records.push({ line: this.#line, cells: this.#plain(text.slice(at, stop)) });
+        at = lineEnd + 1;
+        continue;
+      }
+      const record = this.#quoted(text, at, isEnd);
+      if (record === undefined) break;
+      records.push(this.#finished(text, at, record));
+      at = record.next;
+    }
+    this.#pending = at < text.length ? [text.slice(at)] : [];
+    this.#length = Math.max(0, text.length - at);
+    this.#lookAgainAt = this.#length * 2;
+    return records;
+  }
+
+  #nextQuote(text: string, from: number): number {
+    const at = this.#options.quotes === 'none' ? -1 : text.indexOf('"', from);
+    return at === -1 ? Infinity : at;
+  }
+
+  #plain(line: string): (string | null)[] {
+    const cells: (string | null)[] = line.split(this.#options.delimiter);
+    for (let i = 0; i < cells.length; i++) if (this.#nulls.has(cells[i] as string)) cells[i] = null;
+    return cells;
+  }
+
+  /** Counts the lines of a record, and says where its problem is. */
+  #finished(text: string, begin: number, { cells, next, problem }: Found): CsvRecord {
+    const newline = this.#newline as string;
+    const first = this.#line + 1;
+    let lines = 1;
+    for (let at = text.indexOf(newline, begin); at !== -1 && at < next - 1; at = text.indexOf(newline, at + 1)) lines++;
+    this.#line += lines;
+    if (problem === undefined) return { line: this.#line, cells };
+    const lineBegin = problem.at === 0 ? 0 : text.lastIndexOf(newline, problem.at - 1) + 1;
+    const line = first + text.slice(begin, problem.at).split(newline).length - 1;
+    const error = new LineError(line, problem.message, problem.at - lineBegin + 1);
+    return { line: this.#line, cells: [], problem: error };
+  }
+
+  /** A record with quotes; undefined where its end has not come yet. */
+  #quoted(text: string, begin: number, isEnd: boolean): Found | undefined {
+    const { delimiter } = this.#options;
+    const newline = this.#newline as string;
+    const cells: (string | null)[] = [];
+    for (let at = begin; ; ) {
+      if (text[at] === '"') {
+        const cell = this.#quotedCell(text, at, isEnd);
+        if (cell === undefined) return undefined;
+        if ('problem' in cell) return this.#skipped(text, cell.problem, isEnd);
+        cells.push(cell.text);
+        at = cell.end;
+      } else {
+        const lineEnd = text.indexOf(newline, at);
+        if (lineEnd === -1 && !isEnd) return undefined;
+        const border = text.indexOf(delimiter, at);
+        const end = lineEnd === -1 ? text.length : lineEnd;
+        let stop = border !== -1 && border < end ? border : end;
+        if (stop === end && newline === '\n' && stop > at && text[stop - 1] === '\r') stop--;
+        const cell = text.slice(at, stop);
+        const stray = this.#options.quotes === 'strict' ? cell.indexOf('"') : -1;
+        if (stray !== -1) {
+          const message = 'a quote stands within a text that does not begin with one';
+          return this.#skipped(text, { message: `${message}${advice}`, at: at + stray }, isEnd);
+        }
+        cells.push(this.#nulls.has(cell) ? null : cell);
+        at = stop;
+      }
+      if (text.startsWith(delimiter, at)) at += delimiter.length;
+      else return { cells, next: at + (text[at] === '\r' && newline === '\n' ? 2 : 1) };
+    }
+  }
+
+  /** The text of a cell in quotes, and where it ends; undefined where that has not come yet. */
+  #quotedCell(
+    text: string,
+    begin: number,
+    isEnd: boolean,
+  ): { readonly text: string; readonly end: number } | Required<Pick<Found, 'problem'>> | undefined {
+    for (let at = text.indexOf('"', begin + 1); ; at = text.indexOf('"', at)) {
+      if (at === -1) {
+        const message = `the quote here is never closed${advice}`;
+        return isEnd ? { problem: { message, at: begin } } : undefined;
+      }
+      if (text[at + 1] === '"') {
+        at += 2;
+        continue;
+      }
+      const rest = text.length - at - 1;
+      if (!isEnd && rest < Math.max(2, this.#options.delimiter.length)) return undefined;
+      if (rest === 0 || this.#endsCell(text, at + 1)) {
+        return { text: text.slice(begin + 1, at).replaceAll('""', '"'), end: at + 1 };
+      }
+      if (this.#options.quotes === 'strict') {
+        return { problem: { message: `text follows the quote that closes a field${advice}`, at } };
+      }
+      at++;
+    }
+  }
+
+  #endsCell(text: string, at: number): boolean {
+    const newline = this.#newline as string;
+    if (text.startsWith(this.#options.delimiter, at) || text.startsWith(newline, at)) return true;
+    return newline === '\n' && text[at] === '\r' && (text[at + 1] === '\n' || at + 1 === text.length);
+  }
+
+  /** Goes on behind the line of a problem. */
+  #skipped(text: string, problem: NonNullable<Found['problem']>, isEnd: boolean): Found | undefined {
+    const lineEnd = text.indexOf(this.#newline as string, problem.at);
+    if (lineEnd === -1 && !isEnd) return undefined;
+    return { cells: [], next: lineEnd === -1 ? text.length : lineEnd + 1, problem };
+  }
+}
+
+const advice = ' (--quotes lenient takes stray quotes as they are, --quotes none all of them)';

@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { linesOf, objectsOf } from './json-text-parts.ts';
+import type { JsonPart } from './json-text-parts.ts';
+
+type Splitter = typeof linesOf;
+
+async function parts(split: Splitter, text: string, pieceLength: number, maxLength = 1000): Promise<JsonPart[]> {
+  async function* pieces(): AsyncGenerator<string> {
+    for (let at = 0; at < text.length; at += pieceLength) yield text.slice(at, at + pieceLength);
+  }
+  const all: JsonPart[] = [];
+  for await (const block of split(pieces(), maxLength)) all.push(...block);
+  return all;
+}
+
+describe('JSON texts', () => {
+  it('are lines', async () => {
+    for (const length of [1, 2, 100]) {
+      expect(await parts(linesOf, '{"a":"\u2028"}\r\n\n{"b":1}', length)).toEqual([
+        { line: 1, text: '{"a":"\u2028"}\r' },
+        { line: 3, text: '{"b":1}' },
+      ]);
+    }
+  });
+
+  it('are the objects of an array, however it is laid out', async () => {
+    const text = '\n [ {"a": "}]\\"{"},\n{\n"b": [{}, 1]\n}\n,{}]\n';
+    for (const length of [1, 2, 3, 100]) {
+      expect(await parts(objectsOf, text, length)).toEqual([
+        { line: 2, text: '{"a": "}]\\"{"}' },
+        { line: 5, text: '{\n"b": [{}, 1]\n}' },
+        { line: 6, text: '{}' },
+      ]);
+    }
+    expect(await parts(objectsOf, '[]', 1)).toEqual([]);
+  });
+
+  it('are objects one after another', async () => {
+    expect(await parts(objectsOf, '{"a":\n1}{"b":2}\n', 4)).toEqual([
+      { line: 2, text: '{"a":\n1}' },
+      { line: 2, text: '{"b":2}' },
+    ]);
+  });
+
+  it.each([
+    ['[{"a":1}', 'within the array'],
+    ['[{"a":1', 'within an object'],
+    ['[{}{}]', 'should begin'],
+    ['[{},,{}]', 'should begin'],
+    ['[1]', '"1" stands where'],
+    ['[{}]{}', 'should begin'],
+    ['{},{}', 'should begin'],
+  ])('are refused where they are no list: %s', async (text, message) => {
+    await expect(parts(objectsOf, text, 2)).rejects.toThrow(message);
+  });
+
+  it('are no longer than asked', async () => {
+    await expect(parts(linesOf, 'x'.repeat(2000), 100)).rejects.toThrow('longer than');
+    await expect(parts(objectsOf, `[{"${'x'.repeat(2000)}`, 100)).rejects.toThrow('longer than');
+  });
+});

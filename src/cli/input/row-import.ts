@@ -1,0 +1,351 @@
+/** Brings the rows of files into a table: checks them all first, or leaves out those that are bad. */
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { StoreDbError } from '../../base/errors.ts';
+import type { Batch } from '../../batch/batch.ts';
+import type { Database } from '../../database.ts';
+import type { TypeId } from '../../format/types.ts';
+import { isUuid } from '../../format/values.ts';
+import type { SchemaDefinition } from '../../table/schema.ts';
+import type { Session } from '../command.ts';
+import { formatBytes } from '../figures.ts';
+import { Progress } from '../progress.ts';
+import { blobFieldsOf } from './columns.ts';
+import { bytesOf } from './input-files.ts';
+import type { InputFile } from './input-files.ts';
+import { keyText, LikelySet, uniqueKeysOf } from './key-check.ts';
+import { LineError } from './line-error.ts';
+import type { Rejects } from './rejects.ts';
+import { readRows } from './row-reader.ts';
+import type { ReadOptions, RowRecord } from './row-reader.ts';
+
+export const modes = ['insert', 'upsert', 'update', 'skip-existing'] as const;
+export type Mode = (typeof modes)[number];
+export const badRowRules = ['refuse', 'stop', 'skip'] as const;
+export type BadRowRule = (typeof badRowRules)[number];
+
+export interface ImportOptions {
+  readonly session: Session;
+  readonly db: Database;
+  readonly schema: SchemaDefinition;
+  readonly files: readonly InputFile[];
+  readonly readOptions: (file: InputFile) => ReadOptions;
+  readonly mode: Mode;
+  readonly onBadRow: BadRowRule;
+  readonly rejects: Rejects;
+  readonly rowsPerFlush: number;
+  /** In the first file. */
+  readonly fromLine: number;
+  readonly blobs: string | undefined;
+}
+
+export interface Position {
+  readonly file: InputFile;
+  readonly line: number;
+}
+
+/** How far an import is: everything up to a line is in the database, and nothing after it. */
+export interface Imported {
+  readonly rows: number;
+  /** Rows that were there already, with `skip-existing`. */
+  readonly skipped: number;
+  /** The last line that is imported; undefined before the first. */
+  readonly last: Position | undefined;
+}
+
+export const nothingDone: Imported = { rows: 0, skipped: 0, last: undefined };
+
+/** Where an import ended that could not go on. */
+export class ImportStopped extends Error {
+  readonly done: Imported;
+  readonly file: InputFile | undefined;
+
+  constructor(done: Imported, file: InputFile | undefined, cause: unknown) {
+    super((cause as Error).message, { cause });
+    this.done = done;
+    this.file = file;
+  }
+}
+
+/** A row and where it comes from. */
+interface Placed {
+  readonly file: InputFile;
+  readonly line: number;
+  readonly row: Record<string, unknown>;
+}
+
+/** How many keys are looked up at once. */
+const keysPerQuery = 500;
+
+export class RowImport {
+  readonly #options: ImportOptions;
+  readonly #blobFields: readonly string[];
+  readonly #keyType: TypeId;
+  /** The file that is being read. */
+  #file: InputFile | undefined;
+  /** What rows are encoded into to be checked, and no more. */
+  #scratch: Batch;
+  #checked = 0;
+
+  constructor(options: ImportOptions) {
+    this.#options = options;
+    this.#blobFields = blobFieldsOf(options.schema);
+    this.#keyType = options.schema.fields[options.schema.primaryKey]?.typeId as TypeId;
+    this.#scratch = options.db.batch();
+  }
+
+  /** Reads all and writes nothing, so that a bad row is found before. Rejects with {@link ImportStopped}. */
+  async check(): Promise<void> {
+    try {
+      const areUnique = this.#options.mode === 'insert' ? await this.#checkRows() : await this.#checkRows(false);
+      if (!areUnique) await this.#nameDuplicate();
+    } catch (error) {
+      throw new ImportStopped(nothingDone, this.#file, error);
+    }
+  }
+
+  /** Whether rows differ in their keys, as far as it can be told without keeping these. Throws `LineError`. */
+  async #checkRows(withKeys = true): Promise<boolean> {
+    const { schema, db, session } = this.#options;
+    const isEmpty = !withKeys || (await db.query(schema.name).first({ signal: session.signal })) === undefined;
+    const keys = withKeys ? uniqueKeysOf(schema).map((key) => ({ key, seen: new LikelySet() })) : [];
+    let areUnique = true;
+    let waiting: Placed[] = [];
+    const lookUp = async (): Promise<void> => {
+      const [existing] = await this.#existing(waiting);
+      waiting = [];
+      if (existing === undefined) return;
+      this.#file = existing.file;
+      throw this.#taken(existing);
+    };
+    using progress = this.#progress('checking');
+    for await (const { file, records } of this.#blocks(progress)) {
+      for (const record of records) {
+        if (record.problem !== undefined) throw record.problem;
+        await this.#tryOut(record);
+        const { document } = record;
+        for (const { key, seen } of keys) {
+          const text = key.textOf(document);
+          if (text !== undefined && !seen.add(text)) areUnique = false;
+        }
+        if (!isEmpty) waiting.push({ file, line: record.line, row: document });
+      }
+      if (waiting.length >= keysPerQuery) await lookUp();
+    }
+    await lookUp();
+    return areUnique;
+  }
+
+  /** Reads again to tell which keys come twice, by their texts. Throws `LineError` if one does. */
+  async #nameDuplicate(): Promise<void> {
+    for (const { label, textOf } of uniqueKeysOf(this.#options.schema)) {
+      // The texts of those alone that are likely to come twice.
+      const likely = new LikelySet();
+      const twice = new Set<string>();
+      using first = this.#progress('checking keys of');
+      for await (const { records } of this.#blocks(first)) {
+        for (const { document } of records) {
+          const text = textOf(document);
+          if (text !== undefined && !likely.add(text)) twice.add(text);
+        }
+      }
+      const seen = new Map<string, string>();
+      using second = this.#progress('checking keys of');
+      for await (const { file, records } of this.#blocks(second)) {
+        for (const { line, document } of records) {
+          const text = textOf(document);
+          if (text === undefined || !twice.has(text)) continue;
+          const before = seen.get(text);
+          if (before !== undefined)
+            throw new LineError(line, `${label} ${JSON.stringify(text)} is in ${before} already`);
+          seen.set(text, `line ${line} of ${file.name}`);
+        }
+      }
+    }
+  }
+
+  /** Rejects with {@link ImportStopped}. */
+  async run(): Promise<Imported> {
+    const { session, rowsPerFlush, mode, onBadRow } = this.#options;
+    const isLookedUp = mode === 'skip-existing' || (onBadRow === 'skip' && mode !== 'upsert');
+    const isTriedOut = onBadRow === 'skip' || isLookedUp;
+    let done = nothingDone;
+    let rows: Placed[] = [];
+    const flush = async (): Promise<void> => {
+      const last = rows.at(-1);
+      if (last === undefined) return;
+      const written = await this.#flush(rows, isLookedUp);
+      done = { rows: done.rows + written, skipped: done.skipped, last };
+      if (mode === 'skip-existing') done = { ...done, skipped: done.skipped + rows.length - written };
+      rows = [];
+    };
+    using progress = this.#progress('importing');
+    try {
+      for await (const { file, records } of this.#blocks(progress)) {
+        for (const record of records) {
+          try {
+            if (record.problem !== undefined) throw record.problem;
+            if (isTriedOut) await this.#tryOut(record);
+            else await this.#withBlobs(record, false);
+            rows.push({ file, line: record.line, row: record.document });
+          } catch (error) {
+            if (onBadRow !== 'skip' || !(error instanceof LineError)) throw error;
+            await this.#options.rejects.add(file.name, error);
+          }
+          if (rows.length < rowsPerFlush) continue;
+          // Between flushes, so that what is done is known.
+          session.signal.throwIfAborted();
+          await flush();
+        }
+        session.signal.throwIfAborted();
+      }
+      await flush();
+      return done;
+    } catch (error) {
+      throw new ImportStopped(done, this.#file, error);
+    }
+  }
+
+  #progress(what: string): Progress {
+    const { session, files, schema } = this.#options;
+    const total = files.reduce((sum, { size }) => sum + size, 0);
+    return new Progress(session.terminal, { what: `${what} ${schema.name}`, total, format: formatBytes });
+  }
+
+  async *#blocks(
+    progress: Progress,
+  ): AsyncGenerator<{ readonly file: InputFile; readonly records: readonly RowRecord[] }, void, undefined> {
+    const { session, files, readOptions, schema, fromLine } = this.#options;
+    let before = 0;
+    for (const file of files) {
+      this.#file = file;
+      const start = before;
+      const bytes = bytesOf(file, session.terminal.input, (read) => progress.set(start + read));
+      for await (const records of readRows(bytes, schema, readOptions(file))) {
+        session.signal.throwIfAborted();
+        const isLeftOut = file === files[0] && fromLine > 1 && (records[0]?.line ?? fromLine) < fromLine;
+        yield { file, records: isLeftOut ? records.filter(({ line }) => line >= fromLine) : records };
+      }
+      before += file.size;
+    }
+  }
+
+  /** Encodes a row and keeps nothing of it. Rejects with `LineError` where it is none of the table's. */
+  async #tryOut(record: RowRecord): Promise<void> {
+    if (++this.#checked % 1000 === 0) this.#scratch.clear();
+    await this.#add(this.#scratch, { line: record.line, row: await this.#withBlobs(record, false) });
+  }
+
+  /** The row with what its blobs hold. Rejects with `LineError` where a reference leads nowhere. */
+  async #withBlobs({ line, document }: RowRecord, isRead: boolean): Promise<Record<string, unknown>> {
+    if (this.#blobFields.length === 0) return document;
+    const { blobs, db } = this.#options;
+    const row = { ...document };
+    for (const name of this.#blobFields) {
+      const reference = row[name];
+      if (typeof reference !== 'string') continue;
+      if (blobs === undefined) {
+        throw new LineError(line, `field ${name} refers to a blob: --blobs says in which folder what it holds is`);
+      }
+      if (!isUuid(reference)) throw new LineError(line, `field ${name}: ${JSON.stringify(reference)} is no reference`);
+      const file = path.join(blobs, reference);
+      await stat(file).catch(() => {
+        throw new LineError(line, `field ${name}: there is no file ${file}`);
+      });
+      row[name] = isRead ? db.Blob(createReadStream(file)) : null;
+    }
+    return row;
+  }
+
+  async #add(batch: Batch, { line, row }: Pick<Placed, 'line' | 'row'>): Promise<void> {
+    const { schema, mode } = this.#options;
+    try {
+      await batch[mode === 'skip-existing' ? 'insert' : mode](schema.name, row);
+    } catch (error) {
+      if (error instanceof StoreDbError && error.code === 'ENCODE') throw new LineError(line, error.message);
+      throw error;
+    }
+  }
+
+  /** Those rows whose keys are in the table. */
+  async #existing(rows: readonly Placed[]): Promise<Placed[]> {
+    const { db, schema, session } = this.#options;
+    const { name, primaryKey } = schema;
+    const found: Placed[] = [];
+    const withKey = rows.filter(({ row }) => row[primaryKey] !== null && row[primaryKey] !== undefined);
+    for (let at = 0; at < withKey.length; at += keysPerQuery) {
+      const some = withKey.slice(at, at + keysPerQuery);
+      const query = db.query(name).where(
+        primaryKey,
+        'IN',
+        some.map(({ row }) => row[primaryKey]),
+      );
+      const there = await query.select(primaryKey).execute({ signal: session.signal });
+      const keys = new Set(there.map((row) => keyText(this.#keyType, row[primaryKey])));
+      found.push(...some.filter(({ row }) => keys.has(keyText(this.#keyType, row[primaryKey]))));
+    }
+    return found;
+  }
+
+  #taken({ line, row }: Placed): LineError {
+    const key = keyText(this.#keyType, row[this.#options.schema.primaryKey]);
+    return new LineError(
+      line,
+      `there is a row with key ${JSON.stringify(key)} already: --mode says what to do with it`,
+    );
+  }
+
+  /** Leaves out what the mode does not take: rows that are there, or are not, or come twice. */
+  async #taking(rows: readonly Placed[]): Promise<Placed[]> {
+    const { mode, rejects, schema } = this.#options;
+    const existing = new Set(await this.#existing(rows));
+    const keys = new Set<string>();
+    const taken: Placed[] = [];
+    for (const placed of rows) {
+      const key = keyText(this.#keyType, placed.row[schema.primaryKey]);
+      const isThere = existing.has(placed) || (mode !== 'update' && key !== undefined && keys.has(key));
+      if (key !== undefined) keys.add(key);
+      if (isThere === (mode === 'update')) taken.push(placed);
+      else if (mode !== 'skip-existing') {
+        const missing = new LineError(placed.line, `there is no row with key ${JSON.stringify(key)} to update`);
+        await rejects.add(placed.file.name, isThere ? this.#taken(placed) : missing);
+      }
+    }
+    return taken;
+  }
+
+  /** Commits rows as one. Resolves to how many were written. */
+  async #flush(rows: readonly Placed[], isLookedUp: boolean): Promise<number> {
+    const { db, schema } = this.#options;
+    const taken = isLookedUp ? await this.#taking(rows) : rows;
+    if (taken.length === 0) return 0;
+    const batch = db.batch();
+    for (const placed of taken) {
+      this.#file = placed.file;
+      const row = await this.#withBlobs({ line: placed.line, document: placed.row }, true);
+      await this.#add(batch, { line: placed.line, row });
+    }
+    try {
+      await flushPatiently(db, batch);
+    } catch (error) {
+      const key = keyText(this.#keyType, (error as { primaryKey?: unknown }).primaryKey);
+      const placed = taken.findLast(({ row }) => keyText(this.#keyType, row[schema.primaryKey]) === key);
+      if (key === undefined || placed === undefined) throw error;
+      this.#file = placed.file;
+      throw new LineError(placed.line, (error as Error).message);
+    }
+    return taken.length;
+  }
+}
+
+/** Where more commits wait than there is memory for, they are merged first. */
+async function flushPatiently(db: Database, batch: Batch): Promise<void> {
+  try {
+    await batch.flush();
+  } catch (error) {
+    if (!(error instanceof StoreDbError) || error.code !== 'BACKPRESSURE') throw error;
+    await db.checkpoint();
+    await batch.flush();
+  }
+}

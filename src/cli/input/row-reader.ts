@@ -1,0 +1,206 @@
+/** Rows of a table from the bytes of a file. */
+import type { TypeId } from '../../format/types.ts';
+import type { SchemaDefinition } from '../../table/schema.ts';
+import { Columns, hasPlainNames, readValue } from './columns.ts';
+import type { Column, ColumnOptions } from './columns.ts';
+import { CsvParser } from './csv-parser.ts';
+import type { CsvRecord, QuoteRule } from './csv-parser.ts';
+import type { EncodingName } from './encodings.ts';
+import { isTooDeep, parseExactly } from './exact-json.ts';
+import { jsonReader, textReader } from './field-values.ts';
+import type { ValueOptions } from './field-values.ts';
+import { linesOf, objectsOf } from './json-text-parts.ts';
+import type { JsonPart } from './json-text-parts.ts';
+import { LineError, maxLineBytes } from './line-error.ts';
+import { textPieces } from './text-pieces.ts';
+
+export const inputFormats = ['ndjson', 'json', 'csv', 'tsv'] as const;
+export type InputFormat = (typeof inputFormats)[number];
+
+/** The format that a file's name says; undefined where it says none. */
+export function inputFormatOf(file: string | undefined): InputFormat | undefined {
+  const [, ending] = /\.(csv|tsv|tab|ndjson|jsonl|json)(?:\.(?:gz|zst))?$/i.exec(file ?? '') ?? [];
+  switch (ending?.toLowerCase()) {
+    case 'csv':
+      return 'csv';
+    case 'tsv':
+    case 'tab':
+      return 'tsv';
+    case undefined:
+      return undefined;
+    default:
+      return 'ndjson';
+  }
+}
+
+export interface ReadOptions {
+  readonly format: InputFormat;
+  /** Undefined: by the mark at the beginning, else UTF-8. */
+  readonly encoding?: EncodingName | undefined;
+  /** Undefined: a comma, or what else separates the names in the first line. */
+  readonly delimiter?: string | undefined;
+  readonly quotes?: QuoteRule;
+  /** Texts that stand for null without quotes, beside the empty one. */
+  readonly nulls?: readonly string[];
+  /** Whether the first record of CSV names the columns. */
+  readonly hasHead?: boolean;
+  readonly columns?: ColumnOptions;
+  readonly values?: ValueOptions;
+  readonly maxBytes?: number;
+}
+
+/** A row that was read, or why it is none. */
+export interface RowRecord {
+  /** The line on which it ends, counted from 1. */
+  readonly line: number;
+  readonly document: Record<string, unknown>;
+  readonly problem?: LineError;
+}
+
+const allColumns: ColumnOptions = { columns: undefined, renames: new Map(), ignoreExtra: false };
+const usualValues: ValueOptions = { largeIntegers: 'refuse', timeUnit: undefined };
+
+/** The row that `read` gives; a problem with it stands for it, and others come after. */
+function recordOf(line: number, read: () => Record<string, unknown>): RowRecord {
+  try {
+    return { line, document: read() };
+  } catch (error) {
+    if (!(error instanceof LineError)) throw error;
+    return { line, document: {}, problem: error };
+  }
+}
+
+function parseObject({ text, line }: JsonPart): object {
+  if (isTooDeep(text)) throw new LineError(line, 'it is nested deeper than any row');
+  let parsed: unknown;
+  try {
+    parsed = parseExactly(text);
+  } catch (error) {
+    throw new LineError(line, `it is not JSON: ${(error as Error).message}`);
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    throw new LineError(line, 'it is JSON, and not an object');
+  }
+  return parsed;
+}
+
+/** Whether text begins as an array does. The pieces are given back whole. */
+async function beginsArray(pieces: AsyncGenerator<string>): Promise<{ isArray: boolean; all: AsyncIterable<string> }> {
+  let head = '';
+  for (;;) {
+    const piece: IteratorResult<string, unknown> = await pieces.next();
+    if (piece.done !== true) head += piece.value;
+    if (piece.done !== true && head.length < 4096 && head.trimStart() === '') continue;
+    const all = async function* (): AsyncGenerator<string> {
+      yield head;
+      yield* pieces;
+    };
+    return { isArray: head.trimStart().startsWith('['), all: all() };
+  }
+}
+
+async function* readJson(
+  pieces: AsyncGenerator<string>,
+  schema: SchemaDefinition,
+  { format, columns: columnOptions = allColumns, values = usualValues }: ReadOptions,
+  maxBytes: number,
+): AsyncGenerator<RowRecord[], void, undefined> {
+  const columns = new Columns(schema, columnOptions, (typeId) => jsonReader(typeId as TypeId, values));
+  const { isArray, all } = await beginsArray(pieces);
+  for await (const parts of isArray || format === 'json' ? objectsOf(all, maxBytes) : linesOf(all, maxBytes)) {
+    yield parts.map((part) =>
+      recordOf(part.line, () => {
+        const entries: [string, unknown][] = [];
+        for (const [name, value] of Object.entries(parseObject(part))) {
+          const column = columns.named(name, part.line);
+          if (column !== undefined) entries.push([column.field, readValue(column, value, part.line)]);
+        }
+        return Object.fromEntries(entries);
+      }),
+    );
+  }
+}
+
+/** What separates the names in the first line, where no comma does. */
+function sniffDelimiter(text: string): string {
+  const [first = ''] = text.split(/[\r\n]/, 1);
+  if (first.includes(',')) return ',';
+  return [';', '\t', '|'].find((candidate) => first.includes(candidate)) ?? ',';
+}
+
+/** The records of CSV, in blocks. */
+async function* csvRecords(
+  pieces: AsyncGenerator<string>,
+  { format, delimiter, quotes = 'strict', nulls = [] }: ReadOptions,
+  maxLength: number,
+): AsyncGenerator<CsvRecord[], void, undefined> {
+  let parser: CsvParser | undefined;
+  for await (const piece of pieces) {
+    const separator = delimiter ?? (format === 'tsv' ? '\t' : undefined);
+    parser ??= new CsvParser({ delimiter: separator ?? sniffDelimiter(piece), quotes, nulls, maxLength });
+    yield parser.push(piece);
+  }
+  if (parser !== undefined) yield parser.end();
+}
+
+/** Makes rows of records whose columns are known. */
+function rowMaker(columns: readonly (Column | undefined)[], isNamed: boolean): (record: CsvRecord) => RowRecord {
+  const isPlain = hasPlainNames(columns);
+  return ({ line, cells, problem }) =>
+    recordOf(line, () => {
+      if (problem !== undefined) throw problem;
+      if (cells.length !== columns.length) {
+        const named = isNamed ? `the first line names ${columns.length}` : `there are ${columns.length} columns`;
+        throw new LineError(line, `it has ${cells.length} fields, and ${named}`);
+      }
+      const document: Record<string, unknown> = {};
+      for (let i = 0; i < columns.length; i++) {
+        const column = columns[i];
+        if (column === undefined) continue;
+        const text = cells[i] as string | null;
+        const value = text === null ? null : readValue(column, text, line);
+        if (isPlain) document[column.field] = value;
+        else Object.defineProperty(document, column.field, { value, enumerable: true, writable: true });
+      }
+      return document;
+    });
+}
+
+async function* readCsv(
+  pieces: AsyncGenerator<string>,
+  schema: SchemaDefinition,
+  options: ReadOptions,
+  maxBytes: number,
+): AsyncGenerator<RowRecord[], void, undefined> {
+  const { columns: columnOptions = allColumns, values = usualValues, hasHead = true } = options;
+  const columns = new Columns(schema, columnOptions, (typeId) => textReader(typeId as TypeId, values));
+  const given = columnOptions.columns ?? Object.keys(schema.fields);
+  let make = hasHead ? undefined : rowMaker(columns.atHead(given, 1), false);
+  for await (const block of csvRecords(pieces, options, maxBytes)) {
+    const [first] = block;
+    if (first === undefined) continue;
+    let records: readonly CsvRecord[] = block;
+    if (make === undefined) {
+      if (first.problem !== undefined) throw first.problem;
+      const names = first.cells.map((cell) => (cell ?? '').trim());
+      make = rowMaker(columns.atHead(names, first.line), true);
+      records = block.slice(1);
+    }
+    yield records.map(make);
+  }
+}
+
+/**
+ * The rows of a stream of bytes, in blocks. A bad row stands among them with its problem. Throws `LineError` where nothing that
+ * follows can be read.
+ */
+export function readRows(
+  bytes: AsyncIterable<Uint8Array>,
+  schema: SchemaDefinition,
+  options: ReadOptions,
+): AsyncGenerator<RowRecord[], void, undefined> {
+  const { format, encoding, maxBytes = maxLineBytes } = options;
+  const pieces = textPieces(bytes, encoding, maxBytes);
+  const read = format === 'csv' || format === 'tsv' ? readCsv : readJson;
+  return read(pieces, schema, options, maxBytes);
+}
