@@ -164,7 +164,7 @@ export type { Polling } from './cluster/polling.ts';
 export type { Role } from './cluster/role.ts';
 export { costOf, s3StandardPrices, type PriceTable } from './storage/prices.ts';
 export { Types } from './format/types.ts';
-export { defineSchema } from './table/schema.ts';
+export { defineSchema } from './table/define-schema.ts';
 export {
   AbortedError,
   BatchStateError,

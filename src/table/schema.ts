@@ -133,24 +133,7 @@ type ValueOf<D extends FieldDefinition> = D extends { readonly oneOf: readonly (
     : V & TypesById[D['typeId']]
   : TypesById[D['typeId']];
 
-/** What a field takes: 64-bit integers that are listed are typed as they are listed. */
-type InputOf<D extends FieldDefinition> = D extends { readonly oneOf: readonly (infer V)[] }
-  ? V & InputsById[D['typeId']]
-  : InputsById[D['typeId']];
-
-/** What may stand in a field besides values of its type. */
-type Nothing<S extends SchemaDefinition, F extends string, None> = F extends S['primaryKey']
-  ? never
-  : S['fields'][F] extends { readonly required: true }
-    ? never
-    : None;
-
-/** The type of a row as it is read, from its schema definition: fields may be null, but for the primary key and required ones. */
-export type RowOf<S extends SchemaDefinition> = {
-  -readonly [F in keyof S['fields'] & string]: ValueOf<S['fields'][F]> | Nothing<S, F, null>;
-};
-
-/** What a field of each type takes, where that is more than what it is read as. */
+/** What a field takes, where that is more than what it is read as. */
 type InputsById = Omit<TypesById, 4 | 8 | 11 | 16> & {
   4: bigint | number;
   8: bigint | number;
@@ -158,24 +141,51 @@ type InputsById = Omit<TypesById, 4 | 8 | 11 | 16> & {
   16: Uint8Array;
 };
 
+/** What a field takes: 64-bit integers that are listed are typed as they are listed. */
+export type InputOf<D extends FieldDefinition> = D extends { readonly oneOf: readonly (infer V)[] }
+  ? V & InputsById[D['typeId']]
+  : InputsById[D['typeId']];
+
+// The row types below are conditional, so that editors show what they come to, and not a whole definition.
+
+/** The type of a row as it is read, from its schema definition: fields may be null, but for the primary key and required ones. */
+export type RowOf<S extends SchemaDefinition> = S extends unknown
+  ? {
+      -readonly [F in keyof S['fields']]:
+        | ValueOf<S['fields'][F]>
+        | (F extends KeyFields<S> ? never : S['fields'][F] extends { readonly required: true } ? never : null);
+    }
+  : never;
+
+/** The fields of the primary key. */
+type KeyFields<S extends SchemaDefinition> = S['primaryKey'];
+
 /**
  * The type of a document, from its schema definition: any of the fields, null where they may be. 64-bit fields take safe
  * integers too, and blob fields what `db.Blob()` returns.
  */
-export type DocumentOf<S extends SchemaDefinition> = {
-  -readonly [F in keyof S['fields'] & string]?: InputOf<S['fields'][F]> | Nothing<S, F, null | undefined>;
-};
+export type DocumentOf<S extends SchemaDefinition> = S extends unknown
+  ? {
+      -readonly [F in keyof S['fields']]?:
+        | InputOf<S['fields'][F]>
+        | (F extends KeyFields<S>
+            ? never
+            : S['fields'][F] extends { readonly required: true }
+              ? never
+              : null | undefined);
+    }
+  : never;
 
 /** The fields that an insert must give: those that are never null, and have no default. */
 type GivenFields<S extends SchemaDefinition> = {
-  [F in keyof S['fields'] & string]: S['fields'][F] extends { readonly default: unknown }
+  [F in keyof S['fields']]: S['fields'][F] extends { readonly default: unknown }
     ? never
-    : F extends S['primaryKey']
+    : F extends KeyFields<S>
       ? F
       : S['fields'][F] extends { readonly required: true }
         ? F
         : never;
-}[keyof S['fields'] & string];
+}[keyof S['fields']];
 
 /** The type of a document to insert: {@link DocumentOf}, with the fields that every row needs and that have no default. */
 export type NewDocumentOf<S extends SchemaDefinition> =
@@ -189,19 +199,6 @@ export type KeyOf<S extends SchemaDefinition> =
 
 /** Whether nothing is known of a definition but that it is one: it was read from a file, say. */
 type IsLoose<S extends SchemaDefinition> = string extends keyof S['fields'] ? true : false;
-
-/** Lets only fields of a definition be renamed. */
-export interface RenamesOf<S extends SchemaDefinition> {
-  /** Its keys are fields of the definition. */
-  readonly renames?: {
-    readonly [F in keyof S['renames']]: F extends keyof S['fields'] ? string | readonly string[] : never;
-  };
-}
-
-/** Takes a schema definition as it is, with the exact types that {@link RowOf} infers the row's type from. */
-export function defineSchema<const S extends SchemaDefinition>(schema: S & RenamesOf<S>): S {
-  return schema;
-}
 
 const schemaNames: readonly (keyof SchemaDefinition)[] = [
   'name',
@@ -218,7 +215,7 @@ const indexNames: readonly (keyof IndexDefinition)[] = ['fields', 'unique', 'nam
 const functionIndexNames: readonly (keyof FunctionIndexDefinition)[] = ['function', 'typeId', 'name'];
 
 /** What else people write, from other databases, and what it is here. */
-const elsewhere: Readonly<Record<string, string>> = {
+const elsewhere = {
   type: 'the type is typeId: Types.varchar, for instance',
   notNull: 'a field that is never null has required: true',
   nullable: 'every field may be null, unless it has required: true',
@@ -227,14 +224,18 @@ const elsewhere: Readonly<Record<string, string>> = {
   primary: 'primaryKey of the table names the field',
   primaryKey: 'primaryKey of the table names the field',
   enum: 'oneOf lists the values of a field',
-};
+} as const;
+
+/** What else people write, for the compiler's messages. */
+export type Elsewhere = typeof elsewhere;
 
 /** Throws `InvalidSchemaError` for a property that there is not. */
 function refuseUnknown(table: string, what: string, object: object, known: readonly string[]): void {
   const unknown = unknownName(object, known);
   if (unknown === undefined) return;
   const { name, hint } = unknown;
-  const fix = known === fieldNames && Object.hasOwn(elsewhere, name) ? `: ${elsewhere[name]}.` : hint;
+  const fix =
+    known === fieldNames && Object.hasOwn(elsewhere, name) ? `: ${elsewhere[name as keyof Elsewhere]}.` : hint;
   throw new InvalidSchemaError(
     table,
     `${what} has no property '${name}'${fix} The properties are ${known.join(', ')}.`,

@@ -1,7 +1,7 @@
 /** The tables that the processes write to, and what they agree on about them. */
 import type { StoreDbOptions } from '../../src/options.ts';
 import { Types } from '../../src/format/types.ts';
-import { defineSchema } from '../../src/table/schema.ts';
+import { defineSchema } from '../../src/table/define-schema.ts';
 import type { SchemaDefinition } from '../../src/table/schema.ts';
 import type { Balances } from './history.ts';
 

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StoreDbOptions } from '../../src/options.ts';
 import { Types } from '../../src/format/types.ts';
-import { defineSchema } from '../../src/table/schema.ts';
+import { defineSchema } from '../../src/table/define-schema.ts';
 import type { CrashStore } from './crash-store.ts';
 import type { WorkloadOptions } from './database-workload.ts';
 

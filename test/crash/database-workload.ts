@@ -6,7 +6,7 @@ import type { Batch } from '../../src/batch/batch.ts';
 import type { Database } from '../../src/database.ts';
 import type { Snapshot } from '../../src/snapshot.ts';
 import { Types } from '../../src/format/types.ts';
-import { defineSchema } from '../../src/table/schema.ts';
+import { defineSchema } from '../../src/table/define-schema.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
 
 const accounts = defineSchema({

@@ -15,7 +15,7 @@ import { LayerChanges } from '../../src/cluster/layer-changes.ts';
 import { MemoryDriver } from '../../src/storage/memory.ts';
 import type { StorageDriver } from '../../src/storage/driver.ts';
 import { SeededRandom } from '../../src/testing/seeded-random.ts';
-import { defineSchema } from '../../src/table/schema.ts';
+import { defineSchema } from '../../src/table/define-schema.ts';
 import { TableShape } from '../../src/table/table-shape.ts';
 import { TableState } from '../../src/table/table-state.ts';
 import { noBlocks } from '../../src/tree/block-source.ts';

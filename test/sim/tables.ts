@@ -1,5 +1,5 @@
 /** The tables that the simulator fills. */
-import { defineSchema } from '../../src/table/schema.ts';
+import { defineSchema } from '../../src/table/define-schema.ts';
 import { Types } from '../../src/format/types.ts';
 import { completePerson, isVersioned } from './versions.ts';
 

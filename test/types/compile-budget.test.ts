@@ -1,14 +1,6 @@
 /** What an application of a hundred tables costs the compiler: counted in instantiations of types, which no clock is in. */
-import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-
-const root = fileURLToPath(new URL('../../', import.meta.url));
-const compiler = path.join(root, 'node_modules/typescript/bin/tsc');
-const run = promisify(execFile);
+import { inFolder, instantiationsOf } from './compiler.ts';
 
 /** About half as much again as it took when this was written. */
 const maxInstantiationsPerTable = 2000;
@@ -53,24 +45,12 @@ ${parts.join('')}
 `;
 }
 
-async function instantiationsOf(folder: string, tables: number): Promise<number> {
-  await writeFile(path.join(folder, 'program.ts'), programOf(tables));
-  const { stdout } = await run(process.execPath, [compiler, '-p', folder, '--extendedDiagnostics', '--singleThreaded']);
-  return Number(/Instantiations:\s+(\d+)/.exec(stdout)?.[1]);
-}
-
 it('stays within bounds, and grows with the tables and no faster', async () => {
-  await mkdir(path.join(root, '.tmp'), { recursive: true });
-  const folder = await mkdtemp(path.join(root, '.tmp', 'types-'));
-  try {
-    const config = { extends: '../../tsconfig.json', include: ['./program.ts'] };
-    await writeFile(path.join(folder, 'tsconfig.json'), JSON.stringify(config));
-    const one = await instantiationsOf(folder, 1);
-    const half = await instantiationsOf(folder, 51);
-    const all = await instantiationsOf(folder, 101);
+  await inFolder(async (folder) => {
+    const one = await instantiationsOf(folder, programOf(1));
+    const half = await instantiationsOf(folder, programOf(51));
+    const all = await instantiationsOf(folder, programOf(101));
     expect((all - one) / 100).toBeLessThan(maxInstantiationsPerTable);
     expect(all - half).toBeLessThan((half - one) * 1.2);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  });
 }, 120_000);

@@ -1,0 +1,223 @@
+/** `defineSchema()`, and what the compiler checks of the definition that it is given. */
+import type { TypeId, Types } from '../format/types.ts';
+import type {
+  DocumentOf,
+  Elsewhere,
+  FieldDefinition,
+  FunctionIndexDefinition,
+  IndexDefinition,
+  InputOf,
+  SchemaDefinition,
+} from './schema.ts';
+
+/** Whether two names differ by one letter that is put in, left out, replaced or swapped with the next. */
+type IsNear<A extends string, B extends string> = A extends `${infer H}${infer RestA}`
+  ? B extends `${H}${infer RestB}`
+    ? IsNear<RestA, RestB>
+    : B extends `${infer G}${infer RestB}`
+      ? A extends RestB
+        ? true
+        : RestA extends B | RestB
+          ? true
+          : [RestA, RestB] extends [`${G}${infer TailA}`, `${H}${infer TailB}`]
+            ? TailA extends TailB
+              ? true
+              : false
+            : false
+      : RestA extends ''
+        ? true
+        : false
+  : B extends ''
+    ? true
+    : B extends `${string}${infer RestB}`
+      ? RestB extends ''
+        ? true
+        : false
+      : false;
+
+/** Those of some names that are near one. */
+type Near<P extends string, Known extends string> = Known extends unknown
+  ? IsNear<Lowercase<P>, Lowercase<Known>> extends true
+    ? Known
+    : never
+  : never;
+
+/** How the sentence about a name that there is not ends. */
+type Hint<P extends string, Known extends string> = [Near<P, Known>] extends [never]
+  ? ''
+  : `: did you mean ${Near<P, Known>}?`;
+
+/** Says of each property that there is not. */
+type Unknown<What extends string, D, Known extends string> = {
+  readonly [P in string extends keyof D
+    ? never
+    : Exclude<keyof D, Known> & string]: `${What} has no property '${P}'${Hint<P, Known>}`;
+};
+
+/** The same for a field: what is called otherwise elsewhere is told as it is here. */
+type UnknownOfField<D> = {
+  readonly [P in Exclude<keyof D, keyof FieldDefinition> & string]: P extends keyof Elsewhere
+    ? `A field has no property '${P}': ${Elsewhere[P]}`
+    : `A field has no property '${P}'${Hint<P, keyof FieldDefinition>}`;
+};
+
+/** JSON, as `const` infers it. */
+type ConstantJson =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly ConstantJson[]
+  | { readonly [key: string]: ConstantJson };
+
+/** What an insert may store where the field is left out. */
+type DefaultOf<D extends FieldDefinition> = D['typeId'] extends typeof Types.blob
+  ? 'A blob field takes no default'
+  : D['typeId'] extends typeof Types.uuid | typeof Types.varchar
+    ? InputOf<D> | 'uuidv7'
+    : D['typeId'] extends typeof Types.timestamp
+      ? Date | 'now'
+      : D['typeId'] extends typeof Types.json
+        ? ConstantJson
+        : InputOf<D>;
+
+/** What the values of `oneOf` are. */
+type ListedOf<D extends FieldDefinition> = D['typeId'] extends keyof ListedTypes
+  ? readonly ListedTypes[D['typeId']][]
+  : '`oneOf` is for fields of integers, varchar and uuid';
+
+type ListedTypes = {
+  1: number;
+  2: number;
+  3: number;
+  4: bigint | number;
+  5: number;
+  6: number;
+  7: number;
+  8: bigint | number;
+  10: string;
+  15: string;
+};
+
+/** Properties of fields of which {@link FieldDefinition} says all. */
+type Plain = 'typeId' | 'maxLength' | 'required';
+
+/** A field with whatever the compiler has to say about it; nothing where it is right. */
+type CheckedField<D extends FieldDefinition> = {
+  readonly default?: DefaultOf<D>;
+  readonly oneOf?: ListedOf<D>;
+} & UnknownOfField<D>;
+
+/** Those of some fields that are wrong. It is asked of all at once: the compiler then works far less than field by field. */
+type WrongField<D extends FieldDefinition> = D extends unknown
+  ? keyof D extends Plain
+    ? never
+    : TypeId extends D['typeId']
+      ? never
+      : D extends CheckedField<D>
+        ? never
+        : D
+  : never;
+
+type CheckedFields<F extends SchemaDefinition['fields']> = [WrongField<F[keyof F]>] extends [never]
+  ? unknown
+  : { readonly [N in keyof F]: CheckedField<F[N]> };
+
+/** The name of a field that a key may be of, or what is wrong with it. `K` is the name that was given. */
+type CheckedKey<F extends SchemaDefinition['fields'], K, What extends string> = K extends keyof F & string
+  ? F[K]['typeId'] extends typeof Types.json
+    ? `Field '${K}' is of type json, which cannot be ${What}`
+    : F[K]['typeId'] extends typeof Types.blob
+      ? `Field '${K}' is of type blob, which cannot be ${What}`
+      : K
+  : keyof F & string;
+
+type CheckedIndex<F extends SchemaDefinition['fields'], I> = I extends { readonly function: string }
+  ? Unknown<'An index on a function', I, keyof FunctionIndexDefinition>
+  : I extends { readonly fields: infer N }
+    ? { readonly fields: CheckedNames<F, N> } & Unknown<'An index', I, keyof IndexDefinition>
+    : CheckedKey<F, I, 'indexed'>;
+
+type CheckedIndexes<F extends SchemaDefinition['fields'], I> = { readonly [N in keyof I]: CheckedIndex<F, I[N]> };
+
+/** Those of some indexes that are wrong. */
+type WrongIndex<F extends SchemaDefinition['fields'], I> = I extends { readonly fields: readonly (infer N)[] }
+  ? keyof I extends keyof IndexDefinition
+    ? WrongKey<F, N>
+    : I
+  : I extends { readonly function: string }
+    ? Exclude<keyof I, keyof FunctionIndexDefinition>
+    : WrongKey<F, I>;
+
+/** Those of some names that a key cannot be of. */
+type WrongKey<F extends SchemaDefinition['fields'], K> = K extends keyof F
+  ? F[K]['typeId'] extends typeof Types.json | typeof Types.blob
+    ? K
+    : never
+  : K;
+
+type CheckedNames<F extends SchemaDefinition['fields'], N> = {
+  readonly [I in keyof N]: CheckedKey<F, N[I], 'indexed'>;
+};
+
+/** Whether nothing is known of the fields: the definition was read from a file, say, or the compiler is not that far yet. */
+type IsUnknown<S extends SchemaDefinition> = unknown extends S ? true : string extends keyof S['fields'] ? true : false;
+
+/** Names that were written out: those that came along with `...row` are any. */
+type WrittenName<R> = keyof { [N in keyof R as string extends N ? never : number extends N ? never : N]: unknown } &
+  keyof R &
+  string;
+
+/** What is wrong with a row that `migrate` gives. */
+type WrongResult<S extends SchemaDefinition, R, N> = N extends keyof S['fields'] & keyof R
+  ? unknown extends R[N]
+    ? never
+    : [R[N]] extends [DocumentOf<S>[N & keyof DocumentOf<S>]]
+      ? never
+      : `migrate gives field '${N & string}' a value that it does not take`
+  : `migrate gives '${N & string}', which is no field of this version${Hint<N & string, keyof S['fields'] & string>}`;
+
+type CheckedMigrate<S extends SchemaDefinition> = S extends { readonly migrate: (...args: never) => infer R }
+  ? [R] extends [never]
+    ? unknown
+    : R extends Record<string, unknown>
+      ? [WrongResult<S, R, WrittenName<R>>] extends [never]
+        ? unknown
+        : WrongResult<S, R, WrittenName<R>>
+      : unknown
+  : unknown;
+
+/**
+ * What the compiler checks of a definition, beyond its being one. What is right is `unknown`; nothing is checked where nothing
+ * is known, as of a definition that was read from a file.
+ */
+export type CheckedSchema<S extends SchemaDefinition> = CheckedParts<S> & Unknown<'A table', S, keyof SchemaDefinition>;
+
+interface CheckedParts<S extends SchemaDefinition> {
+  readonly fields: CheckedFields<S['fields']>;
+  /** A field of the definition, not of type json or blob. */
+  readonly primaryKey: IsUnknown<S> extends true
+    ? unknown
+    : CheckedKey<S['fields'], S['primaryKey'], 'the primary key'>;
+  readonly indexes?: IsUnknown<S> extends true
+    ? unknown
+    : [WrongIndex<S['fields'], S['indexes'] extends readonly (infer I)[] ? I : never>] extends [never]
+      ? unknown
+      : CheckedIndexes<S['fields'], S['indexes']>;
+  /** What it returns fits the fields. */
+  readonly migrate?: CheckedMigrate<S>;
+  /** Its keys are fields of the definition. */
+  readonly renames?: {
+    readonly [F in keyof S['renames']]: F extends keyof S['fields']
+      ? string | readonly string[]
+      : `There is no field '${F & string}'`;
+  };
+}
+
+/**
+ * Takes a schema definition as it is, with the exact types that {@link RowOf} infers the row's type from. The compiler refuses
+ * what `registerSchema()` would refuse: properties that there are not, keys that are no fields, defaults of another type.
+ */
+export function defineSchema<const S extends SchemaDefinition & CheckedSchema<S>>(schema: S): S {
+  return schema;
+}
