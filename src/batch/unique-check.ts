@@ -4,7 +4,7 @@
  *
  * It is asked about the very state that the flush will follow in the log, of which all parts are looked at: the entries of
  * merged rows, the rows of commits that are not merged yet and of earlier members of the same commit, which are layers of
- * that state, and the other rows of the flush. Values are compared whole, however little of them keys hold; those in
+ * that state, and the other rows of the flush. Rows for which the condition of an index does not hold agree with none there. Values are compared whole, however little of them keys hold; those in
  * which a field is null agree with none.
  */
 import { isPromise } from '../base/brands.ts';
@@ -290,8 +290,9 @@ export class UniqueCheck {
     const primaryKey = shape.keyValue(this.#changed.key(values.rows[at] as number));
     const otherKey = shape.keyValue(other);
     const told = Array.isArray(value) ? value.map(describeValue).join(', ') : describeValue(value);
+    const where = index.where === undefined ? '' : ` where ${index.where.text}`;
     const message =
-      `Index '${index.name}' of table '${shape.name}' (version ${shape.version}) is unique, and the rows with primary keys ` +
+      `Index '${index.name}' of table '${shape.name}' (version ${shape.version}) is unique${where}, and the rows with primary keys ` +
       `${describeValue(primaryKey)} and ${describeValue(otherKey)} would both have ${told} there. Nothing was written.`;
     return new UniqueIndexError(shape.name, index.name, { value, primaryKey, otherKey }, message);
   }

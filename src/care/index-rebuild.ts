@@ -29,7 +29,7 @@ export interface RepairedIndex {
   /** Name of the index. */
   readonly index: string;
   /**
-   * Entries that it has now: as many as the table has rows. Of an index on a function that is not registered here, none:
+   * Entries that it has now: as many as the table has rows, or rows for which its condition holds. Of an index on a function that is not registered here, none:
    * nodes that have registered it make them.
    */
   readonly entries: number;
@@ -93,11 +93,16 @@ export class IndexRebuild {
     const scratch = new ByteWriter();
     for (const wanted of this.#wanted()) {
       const { table, indexes } = wanted;
+      const entries = new Map<string, number>();
       const onRow = (leaf: Node, i: number, key: Uint8Array): void => {
         scratch.length = 0;
-        for (const index of indexes) table.shape.writeIndexEntry(scratch, index, leaf, leaf.rowBase(i), key);
+        for (const index of indexes) {
+          const isInside = table.shape.writeIndexEntry(scratch, index, leaf, leaf.rowBase(i), key);
+          if (isInside) entries.set(index.name, (entries.get(index.name) ?? 0) + 1);
+        }
       };
-      this.#note(wanted, await this.#scan(table, pacer, onRow));
+      const rows = await this.#scan(table, pacer, onRow);
+      this.#note(wanted, rows, entries);
     }
   }
 
@@ -116,9 +121,15 @@ export class IndexRebuild {
         };
       });
       const growing: GrowingIndex[] = [...onFields, ...editions];
+      const entries = new Map<string, number>();
       const onRow = (leaf: Node, i: number, key: Uint8Array): void => {
         const hit = { source: leaf, base: leaf.rowBase(i) };
-        for (const { changes } of growing) changes.add(undefined, hit, key);
+        for (const { changes } of growing) {
+          const { name } = changes.index;
+          const { count } = changes;
+          changes.add(undefined, hit, key);
+          if (changes.count > count) entries.set(name, (entries.get(name) ?? 0) + 1);
+        }
       };
       const onLeaf = async (): Promise<void> => {
         const bytes = growing.reduce((sum, { changes }) => sum + changes.sizeBytes, 0);
@@ -127,17 +138,17 @@ export class IndexRebuild {
       const rows = await this.#scan(table, context.pacer, onRow, onLeaf);
       await apply(growing, context);
       merged.push(withIndexes(wanted, growing, editions, context));
-      this.#note(wanted, rows);
+      this.#note(wanted, rows, entries);
     }
     return merged;
   }
 
-  #note({ table, indexes, functions, given }: WantedIndexes, entries: number): void {
+  #note({ table, indexes, functions, given }: WantedIndexes, rows: number, entries: ReadonlyMap<string, number>): void {
     const note = (index: string, count: number): void => {
       this.repaired.push({ table: table.shape.name, index, entries: count });
     };
-    for (const { name } of indexes) note(name, entries);
-    for (const { index } of functions) note(index.name, entries);
+    for (const { name } of indexes) note(name, entries.get(name) ?? 0);
+    for (const { index } of functions) note(index.name, rows);
     for (const name of given) note(name, 0);
   }
 

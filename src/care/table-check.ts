@@ -35,7 +35,7 @@ export interface VerifiedTable {
   /** Blocks of the table and its indexes, roots in Block 0 included. */
   readonly blocks: number;
   /**
-   * Each index and how many entries it has: as many as there are rows. An index on a function is there once for each
+   * Each index and how many entries it has: as many as there are rows, or rows for which its condition holds. An index on a function is there once for each
    * version of the function that there are entries of, and may be behind the table; its entries are checked against the
    * function where it is registered in that version.
    */
@@ -181,8 +181,7 @@ export class TableCheck {
       const primaryKey = key.finish();
       for (const [index, digest] of implied) {
         key.length = 0;
-        shape.writeIndexEntry(key, index, leaf, base, primaryKey);
-        digest.add(key.bytes, key.length);
+        if (shape.writeIndexEntry(key, index, leaf, base, primaryKey)) digest.add(key.bytes, key.length);
       }
     } catch (error) {
       if (!isUnreadable(error)) throw error;
@@ -191,8 +190,8 @@ export class TableCheck {
   }
 
   /**
-   * Strictly ascending entries, each the one that its row implies, as many as there are rows: exactly those. Where rows
-   * cannot be read nothing is said of their entries. With what the rows imply all entries are compared at once: rows are looked up
+   * Strictly ascending entries, each the one that its row implies, as many as there are rows, or as imply one where the index is
+   * of some rows: exactly those. Where rows cannot be read nothing is said of their entries. With what the rows imply all entries are compared at once: rows are looked up
    * only to find out which entry is wrong, since they would be read again and again where memory is small.
    */
   async #checkIndex(
@@ -213,9 +212,11 @@ export class TableCheck {
       this.#addEntries(digest, leaf, from, to);
     const result = await run.tree(place, { ...tree, onRun: implied === undefined ? checkEntries : addEntries });
     if (implied !== undefined && !digest.isSame(implied)) await run.again({ ...tree, onRun: checkEntries });
-    const expected = rows.isWhole ? rows.entries : table.tree.count;
-    if (result.isWhole && result.entries !== expected) {
-      const message = `The index has ${result.entries} entries, and the table ${expected} rows`;
+    const ofAll = rows.isWhole ? rows.entries : table.tree.count;
+    const expected = index.where === undefined ? ofAll : implied?.count;
+    if (result.isWhole && expected !== undefined && result.entries !== expected) {
+      const inside = index.where === undefined ? '' : ` for which ${index.where.text}`;
+      const message = `The index has ${result.entries} entries, and the table ${expected} rows${inside}`;
       findings.add(place, `indexes/${place.table}/${place.index}`, message);
     }
     const isWrong = findings.list.slice(before).some((finding) => finding.index !== undefined);
@@ -266,8 +267,9 @@ export class TableCheck {
           continue;
         }
         implied.length = 0;
-        shape.writeIndexEntry(implied, index, row.source, row.base, primaryKey);
-        if (compareBytes(implied.finish(), entry) !== 0) add('is not the one that its row implies');
+        if (!shape.writeIndexEntry(implied, index, row.source, row.base, primaryKey)) {
+          add(`is of a row that has none: the index is of those for which ${index.where?.text}`);
+        } else if (compareBytes(implied.finish(), entry) !== 0) add('is not the one that its row implies');
       } catch (error) {
         if (error instanceof MalformedKey) add(`cannot be read: ${error.message}`);
         // It is the table that is damaged.

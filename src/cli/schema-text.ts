@@ -1,6 +1,7 @@
 /** Schemas as people write and read them. */
 import { readFile } from 'node:fs/promises';
 import { typeName } from '../format/types.ts';
+import { describeConditions } from '../table/index-condition.ts';
 import type { FieldDefinition, SchemaDefinition } from '../table/schema.ts';
 import { UsageError } from './exit-code.ts';
 import { typeIdOf } from './row-values.ts';
@@ -20,8 +21,12 @@ export function describeIndexes({ indexes = [] }: SchemaDefinition): string {
         const { function: made, name = made, typeId } = index;
         return `${name} (${typeName(typeId)} of function${name === made ? '' : ` ${made}`})`;
       }
-      const { fields, unique = false, name = fields.join('+') } = index;
-      return unique ? `${name} (unique)` : name;
+      const { fields, unique = false, where, name = fields.join('+') } = index;
+      const told = [
+        ...(unique ? ['unique'] : []),
+        ...(where === undefined ? [] : [`where ${describeConditions(where)}`]),
+      ];
+      return told.length === 0 ? name : `${name} (${told.join(' ')})`;
     })
     .join(', ');
 }

@@ -35,11 +35,11 @@ export class IndexChanges {
     this.#write = write;
   }
 
-  /** Adds the entry of a row whose primary key is the first `length` bytes of `key`. */
+  /** Adds the entry of a row whose primary key is the first `length` bytes of `key`. Less than 0: it has none. */
   #add(source: RowSource, base: number, key: Uint8Array, length: number, isRemoval: boolean): number {
     const { writer } = this.#keys;
-    if (this.#write === undefined) this.#shape.writeIndexEntry(writer, this.index, source, base, key, length);
-    else this.#write(writer, source, base, key.subarray(0, length), isRemoval);
+    if (this.#write !== undefined) this.#write(writer, source, base, key.subarray(0, length), isRemoval);
+    else if (!this.#shape.writeIndexEntry(writer, this.index, source, base, key, length)) return -1;
     const at = this.#keys.end();
     this.#removals[at] = isRemoval ? 1 : 0;
     return at;
@@ -56,10 +56,10 @@ export class IndexChanges {
   /** Takes in that a row's old entry goes and its new one comes; nothing if both are the same. */
   add(old: RowHit | undefined, next: RowHit | undefined, primaryKey: Uint8Array): void {
     const keys = this.#keys;
-    if (old !== undefined) this.#add(old.source, old.base, primaryKey, primaryKey.length, true);
+    const before = old === undefined ? -1 : this.#add(old.source, old.base, primaryKey, primaryKey.length, true);
     if (next === undefined) return;
     const at = this.#add(next.source, next.base, primaryKey, primaryKey.length, false);
-    if (old !== undefined && keys.compare(at, at - 1) === 0) keys.rewind(at - 1);
+    if (before >= 0 && at >= 0 && keys.compare(at, before) === 0) keys.rewind(before);
   }
 
   /** Takes in the entries of rows that are new. */

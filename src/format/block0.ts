@@ -24,6 +24,7 @@ import {
   fieldRulesVersion,
   functionIndexVersion,
   newestVersion,
+  partialIndexVersion,
   renamesVersion,
 } from './version.ts';
 
@@ -101,6 +102,7 @@ const formats: ReadonlySet<unknown> = new Set([
   catalogueVersion,
   renamesVersion,
   fieldRulesVersion,
+  partialIndexVersion,
 ]);
 
 /** The version that says no more than what is in it: whoever reads that can read it. */

@@ -2,7 +2,13 @@
 import { compareStrings } from '../base/order.ts';
 import { isIntegerOf, isKeyType, isTypeId, isVariable, maxTimestampMs, Types } from './types.ts';
 import type { TypeId } from './types.ts';
-import { blockFormatVersion, fieldRulesVersion, functionIndexVersion, renamesVersion } from './version.ts';
+import {
+  blockFormatVersion,
+  fieldRulesVersion,
+  functionIndexVersion,
+  partialIndexVersion,
+  renamesVersion,
+} from './version.ts';
 
 /** Limits of a schema: rows, and their entries in indexes, take no more work than they are long. */
 export const maxFields = 1000;
@@ -30,6 +36,18 @@ export interface StoredIndex {
   readonly fields: readonly string[];
   /** Whether no two rows may agree in all of the fields. Absent: they may. */
   readonly unique?: true;
+  /** The rows that it is of are those for which all of these hold, by name of field, ascending. Absent: all rows. */
+  readonly where?: readonly StoredIndexCondition[];
+}
+
+/** A value of a field as JSON holds it, or null. */
+export type StoredConstant = string | number | boolean | null;
+
+/** What an index asks of one field of the rows that it is of. */
+export interface StoredIndexCondition {
+  readonly field: string;
+  /** The values that it may have, null among them or not, ascending as texts. */
+  readonly values: readonly StoredConstant[] | 'not null';
 }
 
 /** An index on what a registered function makes of each row. */
@@ -77,7 +95,8 @@ function hasRules({ required, oneOf, default: fallback }: StoredField): boolean 
 }
 
 /** The version of Block 0 and of commits from which on a schema is understood. */
-export function schemaFormat({ fields, functionIndexes, renames }: StoredSchema): number {
+export function schemaFormat({ fields, indexes, functionIndexes, renames }: StoredSchema): number {
+  if (indexes.some(({ where }) => where !== undefined)) return partialIndexVersion;
   if (fields.some(hasRules)) return fieldRulesVersion;
   if (renames !== undefined) return renamesVersion;
   return functionIndexes === undefined ? blockFormatVersion : functionIndexVersion;
@@ -95,9 +114,12 @@ export function canonicalSchema(schema: StoredSchema): string {
     const values = oneOf?.map(String).toSorted(compareStrings) ?? null;
     return [name, typeId, length, fallback, required ?? false, values];
   });
-  const indexes = schema.indexes
-    .toSorted(byName)
-    .map(({ name, fields: names, unique }) => (unique === true ? [name, names, 'unique'] : [name, names]));
+  const indexes = schema.indexes.toSorted(byName).map(({ name, fields: names, unique, where }) => {
+    if (where !== undefined) {
+      return [name, names, unique === true ? 'unique' : null, where.map(({ field, values }) => [field, values])];
+    }
+    return unique === true ? [name, names, 'unique'] : [name, names];
+  });
   const text = [schema.name, schema.version, fields, schema.primaryKey, indexes];
   const { functionIndexes, renames } = schema;
   const functions = functionIndexes?.toSorted(byName).map((index) => [index.name, index.function, index.typeId]);
@@ -175,6 +197,22 @@ function isStoredIndex(value: unknown): value is StoredIndex {
   );
 }
 
+/** Whether the condition of an index is one on fields that keys can hold, each of them once. */
+function areConditions(value: unknown, types: ReadonlyMap<string, TypeId>): boolean {
+  if (value === undefined) return true;
+  if (!Array.isArray(value) || value.length === 0) return false;
+  const isCondition = (condition: unknown): boolean => {
+    if (!isObject(condition)) return false;
+    const { field, values } = condition;
+    const typeId = types.get(field as string);
+    if (typeId === undefined || !isKeyType(typeId)) return false;
+    if (values === 'not null') return true;
+    if (!Array.isArray(values) || values.length === 0) return false;
+    return values.every((constant) => constant === null || isConstant(typeId, constant));
+  };
+  return value.every(isCondition) && new Set(value.map(({ field }) => field as string)).size === value.length;
+}
+
 function isStoredFunctionIndex(value: unknown): value is StoredFunctionIndex {
   if (!isObject(value) || typeof value['name'] !== 'string' || typeof value['function'] !== 'string') return false;
   return isTypeId(value['typeId']) && isResultType(value['typeId']);
@@ -223,5 +261,6 @@ export function isStoredSchema(value: unknown): value is StoredSchema {
   if (!areRenames(renames, types)) return false;
   if (!isCode(code) || !isCode(codeBack)) return false;
   const isKey = (field: string): boolean => isKeyType(types.get(field) ?? Types.json);
-  return types.size === fields.length && primaryKey.every(isKey) && indexes.every((index) => index.fields.every(isKey));
+  const isIndex = (index: StoredIndex): boolean => index.fields.every(isKey) && areConditions(index.where, types);
+  return types.size === fields.length && primaryKey.every(isKey) && indexes.every(isIndex);
 }

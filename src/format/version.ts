@@ -30,5 +30,11 @@ export const renamesVersion = 4;
  */
 export const fieldRulesVersion = 5;
 
+/**
+ * Version of a Block 0 and of commits in which a table has an index on some of its rows. What was made before there were any
+ * would give it entries of all rows, and refuse rows that agree outside of the condition.
+ */
+export const partialIndexVersion = 6;
+
 /** The newest version of Block 0 and of commits that is known here. */
-export const newestVersion: number = fieldRulesVersion;
+export const newestVersion: number = partialIndexVersion;

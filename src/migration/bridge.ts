@@ -8,7 +8,6 @@
 import { isPromise } from '../base/brands.ts';
 import { InvalidSchemaError, MigrationPendingError } from '../base/errors.ts';
 import { blockName } from '../format/keys.ts';
-import type { LayoutField } from '../format/row-layout.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 import { isDeleted } from '../table/merged-cursor.ts';
 import { BesideRows } from '../table/beside-rows.ts';
@@ -17,6 +16,7 @@ import { refuseOtherCode } from '../table/migration-code.ts';
 import type { MigrateFunction } from '../table/migrate-function.ts';
 import { redefined } from '../table/registry.ts';
 import type { Registry } from '../table/registry.ts';
+import { isSameCondition } from '../table/index-condition.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import { TableState } from '../table/table-state.ts';
 import type { Beside, View } from '../table/view.ts';
@@ -328,18 +328,19 @@ function checkVersions(shape: TableShape, { shape: truth }: TableState, beside: 
 /** The indexes of the truth that serve the other version as well, while that has none of its own. */
 function commonIndexes(translation: RowTranslation, truth: TableState | undefined): Map<string, Tree> {
   const indexes = new Map<string, Tree>();
-  if (truth === undefined || translation.isCustom) return indexes;
-  for (const { name, fields } of translation.to.indexes) {
-    const own = truth.shape.indexes.find((index) => index.name === name)?.fields;
+  if (truth === undefined) return indexes;
+  for (const { name, fields, where } of translation.to.indexes) {
+    const index = truth.shape.indexes.find((candidate) => candidate.name === name);
+    const own = index?.fields;
     const tree = truth.indexes.get(name);
-    const isSame = own?.length === fields.length && own.every((field, i) => isSameField(field, fields[i]));
+    const isSame =
+      own?.length === fields.length &&
+      own.every((field, i) => field.name === fields[i]?.name) &&
+      isSameCondition(index?.where, where) &&
+      [...fields, ...(where?.tests ?? []).map(({ field }) => field)].every((field) => translation.keeps(field));
     if (isSame && tree !== undefined) indexes.set(name, tree);
   }
   return indexes;
-}
-
-function isSameField(a: LayoutField, b: LayoutField | undefined): boolean {
-  return a.name === b?.name && a.typeId === b.typeId;
 }
 
 /** The key in the version beside the truth; undefined if it cannot be one. */

@@ -142,6 +142,15 @@ export class RowTranslation {
     return this.#migrate !== undefined;
   }
 
+  /** Whether a field of `to` holds just what the field of that name and type holds in `from`, in every row. */
+  keeps(field: LayoutField): boolean {
+    const carried = this.#forward.find((candidate) => candidate.field === field);
+    if (this.isCustom || carried?.source === undefined || carried.isRenamed) return false;
+    const { source, rule, constant } = carried;
+    const isFilled = rule?.isRequired === true && constant !== undefined;
+    return source.typeId === field.typeId && !isFilled;
+  }
+
   /** The key that a row of `from` has as one of `to`. Throws {@link RowNotMigrated}. */
   keyForward(key: Uint8Array): Uint8Array {
     if (this.keepsKeys) return key;

@@ -3,7 +3,7 @@ import type { PriceTable } from '../storage/prices.ts';
 import type { TableState } from '../table/table-state.ts';
 import { missingIndexOf } from './missing-index.ts';
 import { namesIn } from './condition.ts';
-import type { Access, CompiledQuery, IntersectionAccess, Plan } from './plan.ts';
+import type { Access, CompiledQuery, IndexAccess, IntersectionAccess, Plan } from './plan.ts';
 import { comparePlans } from './compare-plans.ts';
 import type { Comparison } from './compare-plans.ts';
 import type { CostEstimate, Estimated } from './plan-cost.ts';
@@ -186,6 +186,11 @@ function plural(count: number, one: string, many: string): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
+/** An index by its name, and by its condition where it is of some rows. */
+function toldIndex({ index }: IndexAccess): string {
+  return index.where === undefined ? `'${index.name}'` : `'${index.name}' (rows where ${index.where.text})`;
+}
+
 function doesAccess(name: string, plan: Plan): readonly [index: string | undefined, table: string] {
   const { access } = plan;
   const ranges = plural(rangesOf(access), 'range', 'ranges');
@@ -199,9 +204,9 @@ function doesAccess(name: string, plan: Plan): readonly [index: string | undefin
       return [undefined, whole ? `Reads '${name}' by primary key.` : `Reads ${ranges} of primary keys of '${name}'.`];
     }
     case 'index':
-      return [`Reads ${ranges} of index '${access.index.name}'.`, `Looks up their rows in '${name}'.`];
+      return [`Reads ${ranges} of index ${toldIndex(access)}.`, `Looks up their rows in '${name}'.`];
     case 'intersection': {
-      const names = indexesOf(access).map((index) => `'${index}'`);
+      const names = [access.first, ...access.others].map(toldIndex);
       const does = `Looks in ${ranges} of indexes ${names.join(' and ')} for primary keys that are in all of them.`;
       return [does, `Looks up their rows in '${name}'.`];
     }

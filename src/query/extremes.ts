@@ -50,11 +50,14 @@ function namesIn({ wheres }: WrittenQuery): ConditionNames | undefined {
 function mayHaveEnds(shape: TableShape, { all, fixed }: ConditionNames, name: string): boolean {
   const primaryKey = shape.primaryKey.name;
   if (name === primaryKey && [...all].every((other) => other === primaryKey)) return true;
-  return shape.indexes.some(({ fields, result }) => {
-    if (result !== undefined) return false;
+  return shape.indexes.some(({ fields, where }) => {
+    const inside = new Set(where?.tests.map(({ field }) => field.name));
     const keys = [...fields.map((field) => field.name), primaryKey];
     const at = keys.findIndex((key) => !fixed.has(key) || key === name);
-    return keys[at] === name && [...all].every((other) => keys.indexOf(other) >= 0 && keys.indexOf(other) <= at);
+    return (
+      keys[at] === name &&
+      [...all].every((other) => inside.has(other) || (keys.indexOf(other) >= 0 && keys.indexOf(other) <= at))
+    );
   });
 }
 

@@ -7,6 +7,7 @@ import type { KeyRange } from '../tree/cursor.ts';
 import type { Condition } from './condition.ts';
 import { AnyCondition, opposedTo } from './any-condition.ts';
 import { entryUseOf, mayHoldAll } from './entry-use.ts';
+import { insideOf } from './inside.ts';
 import type { EntryUse, TakenFields } from './entry-use.ts';
 import { directionOf, indexRanges } from './index-ranges.ts';
 import type { FieldAccess } from './index-ranges.ts';
@@ -303,6 +304,9 @@ class Planner {
       this.#add({ kind: 'nothing' }, true);
       return;
     }
+    const inside = index.where === undefined ? [] : insideOf(index.where, this.#query.conditions);
+    // A row that matches may have no entry.
+    if (inside === undefined) return;
     const { used, oneValue, ofValues } = found;
     const direction = oneValue ? this.#keyDirection : this.#directionOf(index);
     const ordered = direction !== undefined;
@@ -312,18 +316,21 @@ class Planner {
       if (result !== undefined) return;
       // Reading all of an index pays where it is in order and few rows are wanted, or where it is read instead of the table.
       const isShort = ordered && (limit !== undefined || this.#query.sorts !== undefined);
-      if (!isShort && !mayHoldAll(this.#state.shape, this.#query.takes, index)) return;
-      const use = this.#useOf(index, []);
+      // One on some rows is all that there is of them.
+      const isPaying = isShort || index.where !== undefined;
+      if (!isPaying && !mayHoldAll(this.#state.shape, this.#query.takes, index)) return;
+      const use = this.#useOf(index, inside);
       const isInstead = use?.only === true && (counts !== true || asked.length > 0);
-      if (!isInstead && !isShort) return;
-      this.#add({ kind: 'index', index, oneValue, ofValues, ranges: found.ranges, descending }, ordered, [], use);
+      if (!isInstead && !isPaying) return;
+      this.#add({ kind: 'index', index, oneValue, ofValues, ranges: found.ranges, descending }, ordered, inside, use);
       return;
     }
     const position = this.#query.conditions.find((condition) => condition instanceof PositionCondition);
     // Rows of one value come by primary key, and so may begin behind one.
     const behind = oneValue ? position?.keysWithin((found.ranges[0] as KeyRange).from as Uint8Array) : undefined;
     const ranges = behind === undefined ? found.ranges : intersectAll(found.ranges, [behind]);
-    const covered = behind === undefined ? found.covered : [...found.covered, position as Condition];
+    const byKeys = behind === undefined ? found.covered : [...found.covered, position as Condition];
+    const covered = inside.length === 0 ? byKeys : [...new Set([...byKeys, ...inside])];
     const access: Access = { kind: 'index', index, oneValue, ofValues, ranges, descending };
     this.#add(ranges.length === 0 ? { kind: 'nothing' } : access, ordered, covered, this.#useOf(index, covered));
   }

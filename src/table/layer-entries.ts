@@ -69,9 +69,10 @@ async function makeEntries(node: Node, shape: TableShape, index: TableIndex, pac
     const length = node.keyLength(i);
     if (length > primaryKey.length) primaryKey = new Uint8Array(length * 2);
     node.copyKey(i, primaryKey, 0);
-    shape.writeIndexEntry(keys.writer, index, node, node.rowBase(i), primaryKey, length);
-    keys.end();
-    rows.push(i);
+    if (shape.writeIndexEntry(keys.writer, index, node, node.rowBase(i), primaryKey, length)) {
+      keys.end();
+      rows.push(i);
+    }
     if ((i & 0xff) === 0 && pacer.due()) await pacer.pause();
   }
   const order = await keys.sorted(pacer);

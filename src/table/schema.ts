@@ -1,5 +1,4 @@
 /** Schema definitions: what users write, the row types that follow from it, and the check before it is accepted. */
-import { isBytes, isDate } from '../base/brands.ts';
 import type { BlobValue } from '../blob/blob-value.ts';
 import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
@@ -17,7 +16,10 @@ import { isKeyType, isTypeId, typeName, Types } from '../format/types.ts';
 import type { JsonValue, TypeId } from '../format/types.ts';
 import { describeValue, normalizeValue } from '../format/values.ts';
 import { readRules } from './field-rules.ts';
+import { readConditions } from './index-condition.ts';
+import type { IndexConditions } from './index-condition.ts';
 import type { MigrateFunction } from './migrate-function.ts';
+import { constantValue, storedConstant } from './stored-constant.ts';
 
 /** One field of a table. */
 export interface FieldDefinition {
@@ -52,6 +54,12 @@ export interface IndexDefinition {
    * one of them is null may be as many as there like. Default: false.
    */
   readonly unique?: boolean;
+  /**
+   * The rows that have entries, such as `{ deletedAt: null }`: every field that is named has the value, one of the values, or any
+   * but null. Rows outside of it may agree in a unique index. Queries go by the index where their conditions say that all rows
+   * that match are inside. Default: all rows.
+   */
+  readonly where?: IndexConditions;
   /** Name of the index: 1 to 128 UTF-8 bytes. Default: the names of its fields, joined by commas. */
   readonly name?: string;
 }
@@ -211,7 +219,7 @@ const schemaNames: readonly (keyof SchemaDefinition)[] = [
   'migrateVersion',
 ];
 const fieldNames: readonly (keyof FieldDefinition)[] = ['typeId', 'maxLength', 'default', 'required', 'oneOf'];
-const indexNames: readonly (keyof IndexDefinition)[] = ['fields', 'unique', 'name'];
+const indexNames: readonly (keyof IndexDefinition)[] = ['fields', 'unique', 'where', 'name'];
 const functionIndexNames: readonly (keyof FunctionIndexDefinition)[] = ['function', 'typeId', 'name'];
 
 /** What else people write, from other databases, and what it is here. */
@@ -268,28 +276,13 @@ function readDefault(table: string, name: string, field: FieldDefinition): Store
   if (typeof value === 'number' && !Number.isFinite(value)) {
     throw new InvalidSchemaError(table, `The default of field '${name}' must be finite: a schema is stored as JSON.`);
   }
-  // Block 0 is JSON: what JSON cannot hold as it is travels as a string, and is read back by type.
-  if (typeof value === 'bigint') return { constant: String(value) };
-  if (isDate(value)) return { constant: value.getTime() };
-  if (isBytes(value)) return { constant: Buffer.from(value).toString('base64') };
-  return { constant: value };
+  return { constant: storedConstant(value) };
 }
 
 /** The value that a stored default stands for. */
 export function constantDefault(field: StoredField): unknown {
   if (field.default === undefined || !('constant' in field.default)) return undefined;
-  const { constant } = field.default;
-  switch (field.typeId) {
-    case Types.uint64:
-    case Types.int64:
-      return BigInt(constant as string | number);
-    case Types.timestamp:
-      return new Date(constant as number);
-    case Types.bytes:
-      return Buffer.from(constant as string, 'base64');
-    default:
-      return constant;
-  }
+  return constantValue(field.typeId, field.default.constant);
 }
 
 function readField(table: string, name: string, field: unknown): StoredField {
@@ -335,7 +328,7 @@ function readIndex(table: string, fields: readonly StoredField[], index: unknown
     return { name: field, fields: [field] };
   }
   refuseUnknown(table, `An index of table '${table}'`, index, indexNames);
-  const { fields: names, unique = false, name } = index as IndexDefinition;
+  const { fields: names, unique = false, where, name } = index as IndexDefinition;
   if (!Array.isArray(names) || names.length === 0 || names.length > maxIndexFields) {
     const allowed = `an array of 1 to ${maxIndexFields} names`;
     throw new InvalidSchemaError(table, `The fields of an index must be ${allowed}, not ${describeValue(names)}.`);
@@ -350,7 +343,8 @@ function readIndex(table: string, fields: readonly StoredField[], index: unknown
   }
   const stored = name ?? indexed.join(',');
   checkName(table, 'name of an index (by default, its fields joined by commas)', stored);
-  return { name: stored, fields: indexed, ...(unique ? { unique } : {}) };
+  const conditions = where === undefined ? {} : { where: readConditions(table, stored, fields, where) };
+  return { name: stored, fields: indexed, ...(unique ? { unique } : {}), ...conditions };
 }
 
 function isOnFunction(index: unknown): index is FunctionIndexDefinition {

@@ -1,9 +1,12 @@
 /** The definition of a table as it is stored: for tools that have no definitions of their own. */
 import { compareStrings } from '../base/order.ts';
 import { bigintBounds, isVariable } from '../format/types.ts';
+import type { TypeId } from '../format/types.ts';
+import type { LayoutField } from '../format/row-layout.ts';
 import type { StoredField, StoredFunctionIndex, StoredIndex, StoredRename } from '../format/stored-schema.ts';
 import type { FieldDefinition, FunctionIndexDefinition, IndexDefinition, SchemaDefinition } from './schema.ts';
 import { constantDefault } from './schema.ts';
+import { conditionsOf } from './index-condition.ts';
 import { isOtherCode, noCodes } from './migration-code.ts';
 import type { TableShape } from './table-shape.ts';
 import type { View } from './view.ts';
@@ -20,10 +23,18 @@ function fieldOf(field: StoredField): FieldDefinition {
   };
 }
 
-function indexOf({ name, fields, unique }: StoredIndex): string | IndexDefinition {
-  if (unique === undefined && fields.length === 1 && fields[0] === name) return name;
+function indexOf(
+  { name, fields, unique, where }: StoredIndex,
+  typeOf: (field: string) => TypeId,
+): string | IndexDefinition {
+  if (unique === undefined && where === undefined && fields.length === 1 && fields[0] === name) return name;
   const isDefaultName = name === fields.join(',');
-  return { fields, ...(unique !== undefined && { unique }), ...(!isDefaultName && { name }) };
+  return {
+    fields,
+    ...(unique !== undefined && { unique }),
+    ...(where !== undefined && { where: conditionsOf(where, typeOf) }),
+    ...(!isDefaultName && { name }),
+  };
 }
 
 function functionIndexOf({ name, function: made, typeId }: StoredFunctionIndex): FunctionIndexDefinition {
@@ -53,9 +64,11 @@ export function storedDefinitions(view: View): SchemaDefinition[] {
 }
 
 /** A definition that is the same as the stored one: it can be registered beside it. `migrate` is not stored. */
-function storedDefinition({ schema }: TableShape): SchemaDefinition {
+function storedDefinition({ schema, layout }: TableShape): SchemaDefinition {
   const { renames } = schema;
-  const indexes = [...schema.indexes.map(indexOf), ...(schema.functionIndexes ?? []).map(functionIndexOf)];
+  const typeOf = (name: string): TypeId => (layout.field(name) as LayoutField).typeId;
+  const onFields = schema.indexes.map((index) => indexOf(index, typeOf));
+  const indexes = [...onFields, ...(schema.functionIndexes ?? []).map(functionIndexOf)];
   return {
     name: schema.name,
     version: schema.version,

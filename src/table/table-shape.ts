@@ -21,14 +21,18 @@ import type { TypeId } from '../format/types.ts';
 import type { OrderedValue } from '../base/order.ts';
 import { rulesOf } from './field-rules.ts';
 import type { FieldRule } from './field-rules.ts';
+import { compiledCondition, isInside } from './index-condition.ts';
+import type { IndexCondition } from './index-condition.ts';
 import { constantDefault } from './schema.ts';
 
 export interface TableIndex {
   readonly name: string;
   /** In the order of their components in an entry; the primary key follows. None where the index is on a function. */
   readonly fields: readonly LayoutField[];
-  /** Whether no two rows may agree in all of them. */
+  /** Whether no two rows may agree in all of them, of those that the index is of. */
   readonly unique: boolean;
+  /** Which rows it is of. Undefined: all. */
+  readonly where?: IndexCondition;
   /** What its entries begin with instead, where it is on a function. */
   readonly result?: FunctionResult;
 }
@@ -79,10 +83,11 @@ export class TableShape {
     this.layout = new RowLayout(schema.fields);
     const field = (name: string | undefined): LayoutField => this.layout.field(name as string) as LayoutField;
     this.primaryKey = field(schema.primaryKey[0]);
-    this.indexes = schema.indexes.map(({ name, fields, unique = false }) => ({
+    this.indexes = schema.indexes.map(({ name, fields, unique = false, where }) => ({
       name,
       fields: fields.map(field),
       unique,
+      ...(where !== undefined && { where: compiledCondition(where, field) }),
     }));
     this.functionIndexes = schema.functionIndexes ?? [];
     this.defaults = schema.fields.flatMap((stored) => {
@@ -114,7 +119,10 @@ export class TableShape {
     return readKeyComponent(key, 0, skipKeyComponent(key, 0, this.primaryKey.typeId), this.primaryKey.typeId);
   }
 
-  /** Appends the index entry of a row: its indexed values and its primary key. */
+  /**
+   * Appends the index entry of a row: its indexed values and its primary key. False, and nothing is appended, where the index is
+   * of some rows and this is none of them.
+   */
   writeIndexEntry(
     writer: ByteWriter,
     index: TableIndex,
@@ -122,10 +130,12 @@ export class TableShape {
     base: number,
     primaryKey: Uint8Array,
     primaryKeyLength: number = primaryKey.length,
-  ): void {
-    const { fields } = index;
+  ): boolean {
+    const { fields, where } = index;
+    if (where !== undefined && !isInside(where, source, base)) return false;
     for (let i = 0; i < fields.length; i++) writeFieldComponent(writer, source, base, fields[i] as LayoutField);
     writer.appendRange(primaryKey, 0, primaryKeyLength);
+    return true;
   }
 }
 
@@ -165,9 +175,15 @@ export function writeFieldComponent(writer: ByteWriter, source: RowSource, base:
 
 /**
  * What a row has in the fields of an index, as components that hold every value whole: equal bytes are equal values. False,
- * and then what was appended means nothing, if one of them is null.
+ * and then what was appended means nothing, if one of them is null, or the index is not of the row: it agrees with no other then.
  */
-export function writeWholeValues(writer: ByteWriter, { fields }: TableIndex, source: RowSource, base: number): boolean {
+export function writeWholeValues(
+  writer: ByteWriter,
+  { fields, where }: TableIndex,
+  source: RowSource,
+  base: number,
+): boolean {
+  if (where !== undefined && !isInside(where, source, base)) return false;
   for (const field of fields) {
     if (isNull(source, base, field)) return false;
     if (isTextField(field)) writeTextField(writer, source, base, field, writeWholeTextComponent);

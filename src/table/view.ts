@@ -46,7 +46,7 @@ export interface PlacedTree {
   /** What its leaves are. */
   readonly leaf: EntryShape;
   readonly tree: Tree;
-  /** Whether it is of an index that has not the entries of all rows yet. */
+  /** Whether it is of an index that has not the entries of all rows: not yet, or because its condition does not hold for all. */
   readonly isPartial?: boolean;
 }
 
@@ -198,6 +198,8 @@ export class ViewContext {
     const rows = block0.tables.flatMap(({ name: table, versions }) =>
       versions.flatMap(({ schema, root, indexes, editions = [] }): PlacedTree[] => {
         const { leafShape } = this.shape(schema);
+        const isOfSome = (name: string): boolean =>
+          schema.indexes.some((index) => index.name === name && index.where !== undefined);
         const place = { table };
         const leaves = { place, leaf: leafShape, tree: this.#tree(place, root, leafShape, inlined) };
         const ofEditions = editions.flatMap(({ index, root: entries, base, built }): PlacedTree[] => {
@@ -218,7 +220,7 @@ export class ViewContext {
           ...indexes.map(({ name, root: indexRoot }): PlacedTree => {
             const indexPlace = { table, index: name };
             const tree = this.#tree(indexPlace, indexRoot, indexLeafShape, inlined);
-            return { place: indexPlace, leaf: indexLeafShape, tree };
+            return { place: indexPlace, leaf: indexLeafShape, tree, isPartial: isOfSome(name) };
           }),
         ];
       }),

@@ -158,6 +158,8 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
   'block0-renames': (bytes) => void decodeBlock0(bytes),
   'commit-rules': (bytes) => void decodeCommit(slot, bytes),
   'block0-rules': (bytes) => void decodeBlock0(bytes),
+  'commit-partial': (bytes) => void decodeCommit(slot, bytes),
+  'block0-partial': (bytes) => void decodeBlock0(bytes),
   'block0-catalogue': (bytes) => void decodeBlock0(bytes, findCatalogue),
   catalogue: (bytes) => void decodeCatalogue({ ...writtenCatalogue.catalogue.ref, sizeBytes: bytes.length }, bytes),
   'block0-functions': (bytes) => {
@@ -193,7 +195,7 @@ function sealed(kind: 'table-leaf' | 'index-leaf' | 'inner-node' | 'result-leaf'
 }
 
 function sealedCommit(random: SeededRandom): void {
-  const kind = random.pick(['commit', 'commit-functions', 'commit-renames', 'commit-rules'] as const);
+  const kind = random.pick(['commit', 'commit-functions', 'commit-renames', 'commit-rules', 'commit-partial'] as const);
   const { name, bytes } = objects[kind];
   const damaged = random.chance(0.3) ? mutateCommitHeader(name, bytes, random) : mutate(bytes, random);
   resealCommit(name, damaged, random.chance(0.7));
@@ -206,6 +208,7 @@ function sealedBlock0(random: SeededRandom): void {
     'block0-functions',
     'block0-renames',
     'block0-rules',
+    'block0-partial',
     'block0-catalogue',
   ] as const);
   const { bytes } = objects[kind];

@@ -25,6 +25,7 @@ import {
   catalogueVersion,
   functionIndexVersion,
   fieldRulesVersion,
+  partialIndexVersion,
   renamesVersion,
 } from '../../src/format/version.ts';
 import {
@@ -40,6 +41,8 @@ import {
   layout,
   migrating,
   objects,
+  partial,
+  partialSchema,
   renamed,
   renamedSchema,
   results,
@@ -63,6 +66,7 @@ const laterVersions = {
   catalogue: catalogueVersion,
   '-renames': renamesVersion,
   '-rules': fieldRulesVersion,
+  '-partial': partialIndexVersion,
 };
 
 /** Block 0 and the blocks have versions of their own; each object's files are named by the one that it is of. */
@@ -172,6 +176,11 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
     expectCommit(bytes, fieldRulesVersion, ruledSchema);
   },
   'block0-rules': (bytes) => expectBlock0(bytes, fieldRulesVersion, ruled),
+  'commit-partial': (bytes) => {
+    // What knows of no conditions must not give the index entries of all rows.
+    expectCommit(bytes, partialIndexVersion, partialSchema);
+  },
+  'block0-partial': (bytes) => expectBlock0(bytes, partialIndexVersion, partial),
   'block0-catalogue': (bytes) => {
     expect(decodeBlock0(bytes, findCatalogue)).toEqual(catalogued);
     // What knows of no catalogue must not take the tables in it for tables that do not exist.

@@ -430,6 +430,30 @@ export const ruled = block0Of(ruledSchema, 5);
 
 const commitOfRules = commitOf(ruledSchema);
 
+/** The same table with an index on some of its rows. */
+export const partialSchema: StoredSchema = {
+  ...schema,
+  version: 7,
+  indexes: schema.indexes.map((index, i) =>
+    i > 0
+      ? index
+      : {
+          ...index,
+          unique: true,
+          where: schema.fields
+            .filter(({ typeId }) => typeId === Types.int64 || typeId === Types.boolean || typeId === Types.timestamp)
+            .map(({ name, typeId }) => {
+              if (typeId === Types.timestamp) return { field: name, values: 'not null' as const };
+              return { field: name, values: typeId === Types.boolean ? [null, true] : ['-1', '9007199254740993'] };
+            }),
+        },
+  ),
+};
+
+export const partial = block0Of(partialSchema, 6);
+
+const commitOfPartial = commitOf(partialSchema);
+
 /** Every stored object of the sample, by what it is. */
 export const objects = {
   'table-leaf': { name: leafName, bytes: tableLeaf(leafName, false) },
@@ -445,6 +469,8 @@ export const objects = {
   'block0-renames': { name: 'block0', bytes: encodeBlock0(renamed) },
   'commit-rules': { name: commitName(slot), bytes: encodeCommit(slot, commitOfRules) },
   'block0-rules': { name: 'block0', bytes: encodeBlock0(ruled) },
+  'commit-partial': { name: commitName(slot), bytes: encodeCommit(slot, commitOfPartial) },
+  'block0-partial': { name: 'block0', bytes: encodeBlock0(partial) },
   'block0-catalogue': { name: 'block0', bytes: encodeBlock0(catalogued) },
   catalogue: { name: writtenCatalogue.name, bytes: writtenCatalogue.bytes },
 } as const;

@@ -9,6 +9,7 @@ const daemon = 'src/migration/migration-daemon.ts';
 const flushes = 'test/unique/flushes.test.ts';
 const histories = 'test/unique/histories.test.ts';
 const migrations = 'test/unique/migrations.test.ts';
+const partial = 'test/partial-indexes/queries.test.ts';
 
 export const uniqueMutants: readonly Mutant[] = [
   {
@@ -137,5 +138,49 @@ async function encodeChanges(`,
       },
     ],
     tests: [migrations],
+  },
+  {
+    name: 'partial index: it has entries of all rows',
+    edits: [
+      {
+        file: 'src/table/table-shape.ts',
+        find: 'const { fields, where } = index;\n    if (where !== undefined && !isInside(where, source, base)) return false;',
+        replace: 'const { fields } = index;',
+      },
+    ],
+    tests: [partial],
+  },
+  {
+    name: 'partial index: rows outside of it count in a flush',
+    edits: [
+      {
+        file: 'src/table/table-shape.ts',
+        find: '): boolean {\n  if (where !== undefined && !isInside(where, source, base)) return false;',
+        replace: '): boolean {\n  void where;',
+      },
+    ],
+    tests: [partial],
+  },
+  {
+    name: 'partial index: a query goes by it although rows that match may be outside',
+    edits: [
+      {
+        file: 'src/query/inside.ts',
+        find: 'if (!tests.every((test) => conditions.some((condition) => implies(condition, test)))) return undefined;',
+        replace: 'void implies;',
+      },
+    ],
+    tests: [partial],
+  },
+  {
+    name: 'partial index: one branch of a condition is enough to go by it',
+    edits: [
+      {
+        file: 'src/query/inside.ts',
+        find: 'return condition.branches.every((branch) =>',
+        replace: 'return condition.branches.some((branch) =>',
+      },
+    ],
+    tests: [partial],
   },
 ];

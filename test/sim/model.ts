@@ -4,7 +4,7 @@
  */
 import { valueIn } from './functions.ts';
 import { completeRow, primaryKeyOf, uniqueFieldsOf } from './tables.ts';
-import type { Row, Value } from './tables.ts';
+import type { Row, UniqueFields, Value } from './tables.ts';
 import { isVersioned, tableName } from './versions.ts';
 
 export type Key = string | number;
@@ -74,8 +74,9 @@ export function isRejected(result: State | Verdict): result is Verdict {
   return !(result instanceof Map);
 }
 
-/** The value that a row has in an index, as the engine tells it; undefined if a field of it is null. */
-function indexed(row: Row, fields: readonly string[]): Value | readonly Value[] | undefined {
+/** The value that a row has in an index, as the engine tells it; undefined if it is not there, or a field of it is null. */
+function indexed(row: Row, { fields, isInside }: UniqueFields): Value | readonly Value[] | undefined {
+  if (!isInside(row)) return undefined;
   const values = fields.map((field) => row[field] as Value);
   if (values.includes(null)) return undefined;
   return values.length === 1 ? values[0] : values;

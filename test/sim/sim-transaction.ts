@@ -204,7 +204,12 @@ function claim(seats: SeatUser): Plan {
     if (others.length > 0) await attempt.write({ kind: 'delete', table, key: (others[0] as Row)['id'] as number });
     else if (row === undefined) await attempt.write({ kind: 'insert', table, key: id, document: { id, email } });
     else
-      await attempt.write({ kind: 'update', table, key: id, document: { id, email, points: random.integer(-9, 9) } });
+      await attempt.write({
+        kind: 'update',
+        table,
+        key: id,
+        document: { id, email, text: `t${random.integer(-9, 9)}` },
+      });
   };
 }
 

@@ -63,17 +63,34 @@ export const seats = defineSchema({
     { fields: ['email'], unique: true },
     { fields: ['team', 'seat'], unique: true, name: 'place' },
     { fields: ['team', 'points'] },
+    { fields: ['points'], unique: true, where: { team: [1, null], seat: { not: null } }, name: 'top' },
+    { fields: ['points'], where: { seat: null }, name: 'standing' },
   ],
 });
 
 export const schemas = [items, notes, marks, accounts, seats] as const;
 
+/** What may be there once only. */
+export interface UniqueFields {
+  readonly fields: readonly string[];
+  /** Which rows count. */
+  readonly isInside: (row: Row) => boolean;
+}
+
+const all = (): boolean => true;
+/** Rows that the indexes on some rows are of, by their names. */
+export const insideOf: Readonly<Record<string, (row: Row) => boolean>> = {
+  top: ({ team, seat }) => (team === 1 || team === null) && seat !== null,
+  standing: ({ seat }) => seat === null,
+};
+
 /** The fields in which no two rows of a table may agree unless one is null there, by the names of their indexes. */
-export function uniqueFieldsOf(table: string): ReadonlyMap<string, readonly string[]> {
+export function uniqueFieldsOf(table: string): ReadonlyMap<string, UniqueFields> {
   if (table !== seats.name) return new Map();
   return new Map([
-    ['email', ['email']],
-    ['place', ['team', 'seat']],
+    ['email', { fields: ['email'], isInside: all }],
+    ['place', { fields: ['team', 'seat'], isInside: all }],
+    ['top', { fields: ['points'], isInside: insideOf['top'] as UniqueFields['isInside'] }],
   ]);
 }
 

@@ -1,0 +1,181 @@
+/** The condition of an index on some rows: it has entries for those that are inside, and knows nothing of the others. */
+import { isBytes, isDate } from '../base/brands.ts';
+import { InvalidSchemaError } from '../base/errors.ts';
+import { didYouMean } from '../base/known-names.ts';
+import { compareStrings } from '../base/order.ts';
+import type { OrderedValue } from '../base/order.ts';
+import { isNull, readField } from '../format/row-decode.ts';
+import type { LayoutField, RowSource } from '../format/row-layout.ts';
+import type { StoredConstant, StoredField, StoredIndexCondition } from '../format/stored-schema.ts';
+import { isKeyType, typeName } from '../format/types.ts';
+import type { TypeId } from '../format/types.ts';
+import { describeValue, normalizeValue } from '../format/values.ts';
+import { constantValue, storedConstant } from './stored-constant.ts';
+
+/** A value that the condition of an index may ask for. */
+export type IndexedValue = string | number | bigint | boolean | Date | Uint8Array | null;
+
+/**
+ * Which rows an index is of: those in which every field that is named here has the value, one of the values, or, for
+ * `{ not: null }`, any value at all.
+ */
+export interface IndexConditions {
+  readonly [field: string]: IndexedValue | readonly IndexedValue[] | { readonly not: null };
+}
+
+/** What a row must have in one field to be inside. */
+export interface FieldTest {
+  readonly field: LayoutField;
+  readonly takesNull: boolean;
+  /** Values as texts; undefined: any. */
+  readonly values: ReadonlySet<string> | undefined;
+}
+
+/** A condition as the engine works with it. */
+export interface IndexCondition {
+  /** Each of them must hold. */
+  readonly tests: readonly FieldTest[];
+  /** For people. */
+  readonly text: string;
+}
+
+/** A condition asks for so many values of a field at most: each is in the schema, which every commit to the table carries. */
+const mostValues = 1000;
+
+/** One text for each value of a type: that of the constant that stands for it. */
+export function textOfValue(value: OrderedValue): string {
+  return value === 0 ? '0' : String(storedConstant(value));
+}
+
+function refuse(table: string, index: string, problem: string): never {
+  throw new InvalidSchemaError(table, `The condition of index '${index}' of table '${table}': ${problem}`);
+}
+
+function isNotNull(condition: unknown): boolean {
+  if (typeof condition !== 'object' || condition === null) return false;
+  return Object.keys(condition).join() === 'not' && (condition as { not: unknown }).not === null;
+}
+
+/** The value as it is stored, or null. */
+function readValue(table: string, index: string, { name, typeId }: StoredField, value: unknown): StoredConstant {
+  if (value === null) return null;
+  let normal: OrderedValue;
+  try {
+    normal = normalizeValue(typeId, value);
+  } catch (error) {
+    refuse(table, index, `field '${name}': ${(error as Error).message}.`);
+  }
+  if (typeof normal === 'number' && !Number.isFinite(normal)) {
+    refuse(table, index, `field '${name}': ${normal} must be finite, for a schema is stored as JSON.`);
+  }
+  return storedConstant(normal === 0 ? 0 : normal) as StoredConstant;
+}
+
+function readCondition(table: string, index: string, field: StoredField, condition: unknown): StoredIndexCondition {
+  const { name, typeId } = field;
+  if (!isKeyType(typeId))
+    refuse(table, index, `field '${name}' is of type ${typeName(typeId)}, which it cannot ask for.`);
+  if (isNotNull(condition)) return { field: name, values: 'not null' };
+  const given: readonly unknown[] = Array.isArray(condition) ? condition : [condition];
+  if (given.length === 0 || given.length > mostValues) {
+    refuse(table, index, `field '${name}' takes 1 to ${mostValues} values, not ${given.length}.`);
+  }
+  if (given.some((value) => typeof value === 'object' && value !== null && !isDate(value) && !isBytes(value))) {
+    const allowed = 'a value, null, an array of these, or { not: null }';
+    refuse(table, index, `field '${name}' takes ${allowed}, not ${describeValue(condition)}.`);
+  }
+  const values = given.map((value) => readValue(table, index, field, value));
+  const twice = values.find((value, i) => values.indexOf(value) < i);
+  if (twice !== undefined) refuse(table, index, `field '${name}' lists ${describeValue(twice)} twice.`);
+  return { field: name, values: values.toSorted((a, b) => compareStrings(String(a), String(b))) };
+}
+
+/** The condition of an index in its stored form. Throws `InvalidSchemaError`. */
+export function readConditions(
+  table: string,
+  index: string,
+  fields: readonly StoredField[],
+  where: unknown,
+): readonly StoredIndexCondition[] {
+  if (typeof where !== 'object' || where === null || Array.isArray(where)) {
+    refuse(
+      table,
+      index,
+      `it is an object from fields to values, such as { deletedAt: null }, not ${describeValue(where)}.`,
+    );
+  }
+  const conditions = Object.entries(where).map(([name, condition]) => {
+    const field = fields.find((candidate) => candidate.name === name);
+    if (field !== undefined) return readCondition(table, index, field, condition);
+    const known = fields.map((candidate) => candidate.name);
+    return refuse(table, index, `the table has no field '${name}'${didYouMean(name, known) || '.'}`);
+  });
+  if (conditions.length === 0) refuse(table, index, 'it names no field. Leave `where` out for an index on all rows.');
+  return conditions.toSorted((a, b) => compareStrings(a.field, b.field));
+}
+
+/** A condition as it is written in a definition. `typeOf`: the type of a field. */
+export function conditionsOf(
+  stored: readonly StoredIndexCondition[],
+  typeOf: (field: string) => TypeId,
+): IndexConditions {
+  const valueOf = (field: string, constant: StoredConstant): IndexedValue =>
+    constant === null ? null : (constantValue(typeOf(field), constant) as IndexedValue);
+  return Object.fromEntries(
+    stored.map(({ field, values }): [string, IndexConditions[string]] => {
+      if (values === 'not null') return [field, { not: null }];
+      const all = values.map((constant) => valueOf(field, constant));
+      return [field, all.length === 1 ? (all[0] as IndexedValue) : all];
+    }),
+  );
+}
+
+/** A condition in words, such as `deletedAt = null`. */
+export function describeConditions(where: IndexConditions): string {
+  return Object.entries(where)
+    .map(([field, condition]) => {
+      if (isNotNull(condition)) return `${field} != null`;
+      if (!Array.isArray(condition)) return `${field} = ${describeValue(condition)}`;
+      return `${field} IN (${condition.map(describeValue).join(', ')})`;
+    })
+    .join(' and ');
+}
+
+/** A stored condition, ready for rows. */
+export function compiledCondition(
+  stored: readonly StoredIndexCondition[],
+  fieldOf: (name: string) => LayoutField,
+): IndexCondition {
+  const tests = stored.map(({ field, values }): FieldTest => {
+    if (values === 'not null') return { field: fieldOf(field), takesNull: false, values: undefined };
+    const texts = values.filter((value) => value !== null).map(String);
+    return { field: fieldOf(field), takesNull: values.includes(null), values: new Set(texts) };
+  });
+  return { tests, text: describeConditions(conditionsOf(stored, (name) => fieldOf(name).typeId)) };
+}
+
+/** Whether a row is one of those that the index is of. */
+export function isInside({ tests }: IndexCondition, source: RowSource, base: number): boolean {
+  for (const { field, takesNull, values } of tests) {
+    if (isNull(source, base, field)) {
+      if (!takesNull) return false;
+    } else if (values !== undefined) {
+      if (values.size === 0 || !values.has(textOfValue(readField(source, base, field) as OrderedValue))) return false;
+    }
+  }
+  return true;
+}
+
+function isSameTest(a: FieldTest, b: FieldTest): boolean {
+  if (a.field.name !== b.field.name || a.field.typeId !== b.field.typeId || a.takesNull !== b.takesNull) return false;
+  const [values, others] = [a.values, b.values];
+  if (values === undefined || others === undefined) return values === others;
+  return values.size === others.size && [...values].every((value) => others.has(value));
+}
+
+/** Whether two indexes are of the same rows, in tables whose fields of one name hold the same. */
+export function isSameCondition(a: IndexCondition | undefined, b: IndexCondition | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  const others = b.tests;
+  return a.tests.length === others.length && a.tests.every((test, i) => isSameTest(test, others[i] as FieldTest));
+}
