@@ -1,5 +1,6 @@
 /** Opens the database that a URL names, for one command. */
 import { CorruptionError } from '../base/errors.ts';
+import { didYouMean } from '../base/known-names.ts';
 import { createDatabase } from '../create.ts';
 import type { Database } from '../database.ts';
 import { realEnvironment } from '../base/env.ts';
@@ -134,7 +135,8 @@ export class OpenDatabase implements AsyncDisposable {
     if (found !== undefined) return found;
     const names = this.tables.map((table) => table.name);
     const others = names.length === 0 ? 'It has no tables.' : `The tables are ${names.join(', ')}.`;
-    throw new UsageError(`There is no table ${name} in ${describePlace(this.place)}. ${others}`);
+    const meant = didYouMean(name, names) || '.';
+    throw new UsageError(`There is no table ${name} in ${describePlace(this.place)}${meant} ${others}`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -36,8 +36,10 @@ function report(terminal: Terminal, error: unknown, isInterrupted: boolean): Exi
     terminal.tell('Interrupted. What was done until then stays; nothing was left half done.');
     return ExitCode.interrupted;
   }
-  if (terminal.json) terminal.tell(jsonText({ error: { code, message } }));
-  else
+  if (terminal.json) {
+    const { position } = error as { readonly position?: unknown };
+    terminal.tell(jsonText({ error: { code, message, ...(typeof position === 'number' && { position }) } }));
+  } else
     terminal.tellLines(`${terminal.styleMessage('red', 'error')}: ${message}${code === 'USAGE' ? '' : ` [${code}]`}`);
   // An error that nobody foresaw is a fault of ours: where it came from helps to find it.
   if (code === 'UNEXPECTED') terminal.tellLines(messageLines((error as Error).stack ?? message));

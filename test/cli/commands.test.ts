@@ -99,11 +99,11 @@ describe('reading commands', () => {
       [2, 5, 8],
     ],
     [
-      ['--where', 'id IN 3,1, 2'],
+      ['--where', 'id IN (3,1, 2)'],
       [1, 2, 3],
     ],
     [
-      ['--where', 'id BETWEEN 5,8'],
+      ['--where', 'id BETWEEN 5 and 8'],
       [5, 6, 8],
     ],
     [
@@ -363,7 +363,7 @@ describe('migrate', () => {
     expect(status).toBe(0);
     expect(messages).toMatch(/^store-db: .* without a migrate function\. Field founded \(timestamp\) is dropped.*\n$/);
     expect(jsonLines(output)[0]).toMatchObject({ state: expect.stringMatching(/^(switched|none)$/) as unknown });
-    const found = await run(['query', url, 'cities', '--where', 'name = City 7', '--json']);
+    const found = await run(['query', url, 'cities', '--where', "name = 'City 7'", '--json']);
     expect(jsonLines(found.output)).toEqual([{ id: 7, name: 'City 7', country: 'FR', people: 7000, mayor: null }]);
     // It can be written to as well, whether or not the old version has gone by now.
     const more = await run(['import', url, 'cities'], { input: '{"id":1000,"name":"New","mayor":"Ada"}\n' });
@@ -415,7 +415,7 @@ describe('migrate with names that fields had', () => {
     expect(asked.messages).not.toContain('is dropped');
     const { status } = await run(['migrate', url, 'cities', '--to', schema, '--yes', '--json']);
     expect(status).toBe(0);
-    const found = await run(['query', url, 'cities', '--where', 'title = City 7', '--fields', 'id,title', '--json']);
+    const found = await run(['query', url, 'cities', '--where', "title = 'City 7'", '--fields', 'id,title', '--json']);
     expect(jsonLines(found.output)).toEqual([{ id: 7, title: 'City 7' }]);
     const finished = await run(['migrate', url, 'cities', '--finish', '--yes', '--json']);
     expect(jsonLines(finished.output)[0]).toMatchObject({ state: 'none', from: 2 });

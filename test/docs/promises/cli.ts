@@ -81,4 +81,7 @@ export const cli: PagePromises = {
       'test/cli/import-files.test.ts: are skipped, and those that come twice: a second run gives the same state',
       'test/cli/imports.test.ts: are refused, replaced or updated',
     ],
+  'What cannot be read is refused, with its place below the text, and with `--json` as `position`, counted from 1': [
+    'test/cli/language.test.ts: is refused with the place: %s',
+  ],
 };

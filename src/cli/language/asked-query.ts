@@ -1,0 +1,226 @@
+/** Queries of the command line as they are run: rows of a table, or groups of them. */
+import { compareValues } from '../../base/order.ts';
+import type { OrderedValue } from '../../base/order.ts';
+import { bigintBounds, Types } from '../../format/types.ts';
+import type { TypeId } from '../../format/types.ts';
+import type { Aggregates } from '../../query/aggregate.ts';
+import type { Query } from '../../query/builder.ts';
+import type { SchemaDefinition } from '../../table/schema.ts';
+import { fieldOf, withCondition } from './conditions.ts';
+import type { Row } from './conditions.ts';
+import { LanguageError } from './language-error.ts';
+import type { WrittenColumn, WrittenQueryText, WrittenOrderTerm, WrittenTerm } from './query-syntax.ts';
+import type { Token } from './tokens.ts';
+import { isNumber } from './values.ts';
+
+/** A column of what comes out. */
+export interface AnswerColumn {
+  readonly name: string;
+  readonly typeId: TypeId;
+  /** What a row, or a group, has it under. */
+  readonly from: string;
+}
+
+export interface AskedQuery {
+  readonly schema: SchemaDefinition;
+  readonly columns: readonly AnswerColumn[];
+  /** The rows that it is about, for `explain` and `count`. */
+  readonly query: Query<Row>;
+  readonly isGrouped: boolean;
+  /** Whether it says how many it wants. */
+  readonly isLimited: boolean;
+  /** What comes out: of rows one by one; of groups all are known before the first. `most`: no more than that are wanted. */
+  readonly answers: (signal: AbortSignal, most?: number) => AsyncIterable<Row>;
+}
+
+/** Finds the fields that a query names. */
+class Names {
+  readonly #schema: SchemaDefinition;
+  readonly #source: string;
+
+  constructor(schema: SchemaDefinition, source: string) {
+    this.#schema = schema;
+    this.#source = source;
+  }
+
+  typeOf(field: Token): TypeId {
+    return fieldOf(this.#schema, field, this.#source).typeId;
+  }
+
+  fail(message: string, at: number): never {
+    throw new LanguageError(message, this.#source, at);
+  }
+
+  /** Columns need names of their own, since JSON has them by these. */
+  distinct(columns: readonly AnswerColumn[], written: readonly WrittenColumn[]): readonly AnswerColumn[] {
+    columns.forEach(({ name }, i) => {
+      if (columns.findIndex((other) => other.name === name) === i) return;
+      this.fail(`Two columns have the name ${name}: 'as' gives one another`, written[i]?.at ?? 0);
+    });
+    return columns;
+  }
+}
+
+/** The query with orders added. Throws `LanguageError`. */
+export function withOrders(
+  query: Query<Row>,
+  schema: SchemaDefinition,
+  orders: readonly WrittenOrderTerm[],
+  source: string,
+): Query<Row> {
+  let asked = query;
+  for (const { field, aggregate, direction, at } of orders) {
+    if (aggregate !== undefined || field === undefined) {
+      throw new LanguageError(
+        'Rows are ordered by fields, and aggregates are of groups: group by makes them',
+        source,
+        at,
+      );
+    }
+    if (fieldOf(schema, field, source).typeId === Types.json) {
+      throw new LanguageError(`Field ${field.value} is json, which has no order`, source, at);
+    }
+    asked = asked.orderBy(field.value, direction);
+  }
+  return asked;
+}
+
+/** Columns of rows as they are. */
+function rowColumns(
+  names: Names,
+  schema: SchemaDefinition,
+  columns: WrittenQueryText['columns'],
+): readonly AnswerColumn[] {
+  if (columns === undefined) {
+    return Object.entries(schema.fields).map(([name, { typeId }]) => ({ name, typeId, from: name }));
+  }
+  const made = columns.map(({ field, as }): AnswerColumn => {
+    const token = field as Token;
+    return { name: as ?? token.value, typeId: names.typeOf(token), from: token.value };
+  });
+  return names.distinct(made, columns);
+}
+
+/** The aggregates of a query, each once, under names that no field has. */
+class AggregateNames {
+  readonly #groupBy: readonly string[];
+  readonly aggregates: Record<string, Aggregates<Row>[string]> = {};
+
+  constructor(groupBy: readonly string[]) {
+    this.#groupBy = groupBy;
+  }
+
+  /** What a group has a term under, and of which type it is. Throws `LanguageError`. */
+  find(names: Names, { aggregate, field, at }: WrittenTerm): Pick<AnswerColumn, 'from' | 'typeId'> {
+    const typeId = field === undefined ? Types.uint32 : names.typeOf(field);
+    if (aggregate === undefined) {
+      const name = (field as Token).value;
+      if (this.#groupBy.includes(name)) return { from: name, typeId };
+      return names.fail(`${name} is no field that the query is grouped by: min(${name}) is one value, say`, at);
+    }
+    if ((aggregate === 'sum' || aggregate === 'avg') && !isNumber(typeId)) {
+      names.fail(`${aggregate} is of numbers, and ${field?.value ?? ''} is none`, at);
+    }
+    if ((aggregate === 'min' || aggregate === 'max') && typeId === Types.json) {
+      names.fail(`Field ${field?.value ?? ''} is json, which has no order`, at);
+    }
+    let from = headOf({ aggregate, field });
+    while (this.#groupBy.includes(from)) from += ' ';
+    this.aggregates[from] = field === undefined ? 'count' : ({ [aggregate]: field.value } as Aggregates<Row>[string]);
+    return { from, typeId: typeOfAggregate(aggregate, typeId) };
+  }
+}
+
+function typeOfAggregate(aggregate: string, typeId: TypeId): TypeId {
+  if (aggregate === 'count') return Types.uint32;
+  if (aggregate === 'min' || aggregate === 'max') return typeId;
+  return aggregate === 'sum' && bigintBounds(typeId) !== undefined ? Types.int64 : Types.float64;
+}
+
+/** The name of a column that was given none. */
+function headOf({ aggregate, field }: Pick<WrittenTerm, 'aggregate' | 'field'>): string {
+  if (aggregate === undefined) return field?.value ?? '';
+  return field === undefined ? 'count' : `${aggregate}(${field.value})`;
+}
+
+const rowCount: WrittenColumn = { at: 0, aggregate: 'count', field: undefined, as: undefined };
+
+function groupedQuery(query: Query<Row>, schema: SchemaDefinition, written: WrittenQueryText): AskedQuery {
+  const { source, groupBy, orderBy, limit = Number.POSITIVE_INFINITY, offset = 0 } = written;
+  const names = new Names(schema, source);
+  for (const field of groupBy) {
+    if (names.typeOf(field) === Types.json)
+      names.fail(`Field ${field.value} is json: rows are not grouped by it`, field.at);
+  }
+  const groups = groupBy.map(({ value }) => value);
+  const found = new AggregateNames(groups);
+  const columnNames = new Names(schema, written.columnSource ?? source);
+  const orderNames = new Names(schema, written.orderSource ?? source);
+  const wanted = written.columns ?? [
+    ...groupBy.map((field): WrittenColumn => ({ at: field.at, aggregate: undefined, field, as: undefined })),
+    rowCount,
+  ];
+  const columns = columnNames.distinct(
+    wanted.map((column) => ({ name: column.as ?? headOf(column), ...found.find(columnNames, column) })),
+    wanted,
+  );
+  const orders = orderBy.map((term) => {
+    const named = term.aggregate === undefined ? columns.find(({ name }) => name === term.field?.value) : undefined;
+    const { from, typeId } = named ?? found.find(orderNames, term);
+    if (typeId === Types.json) orderNames.fail('json has no order', term.at);
+    return { from, sign: term.direction === 'desc' ? -1 : 1 };
+  });
+  const { aggregates } = found;
+  if (Object.keys(aggregates).length === 0) found.find(names, rowCount);
+  const run = async (signal: AbortSignal): Promise<Row[]> => {
+    if (groups.length === 0) return [await query.aggregate<Aggregates<Row>, Row>(aggregates, { signal })];
+    const rows = await query.groupBy(...groups).aggregate<Aggregates<Row>, Row>(aggregates, { signal });
+    return orders.length === 0 ? rows : rows.toSorted((a, b) => compareRows(a, b, orders));
+  };
+  const answers: AskedQuery['answers'] = async function* (signal, most = limit) {
+    const rows = await run(signal);
+    yield* rows.slice(offset, offset + Math.min(limit, most));
+  };
+  return { schema, columns, query, isGrouped: true, isLimited: written.limit !== undefined, answers };
+}
+
+function compareRows(a: Row, b: Row, orders: readonly { readonly from: string; readonly sign: number }[]): number {
+  for (const { from, sign } of orders) {
+    const [left, right] = [a[from] as OrderedValue, b[from] as OrderedValue];
+    const order = compareValues(left, right) * sign;
+    if (order !== 0) return order;
+  }
+  return 0;
+}
+
+/** The orders of rows may name columns, by what they are called in the answer. */
+function namedFields(
+  columns: WrittenQueryText['columns'],
+  orders: readonly WrittenOrderTerm[],
+): readonly WrittenOrderTerm[] {
+  return orders.map((term) => {
+    const column = columns?.find(({ as }) => as !== undefined && as === term.field?.value);
+    return column === undefined ? term : { ...term, field: column.field };
+  });
+}
+
+/** A query that was written, on what `all` reads. Throws `LanguageError`. */
+export function askedQuery(all: Query<Row>, schema: SchemaDefinition, written: WrittenQueryText): AskedQuery {
+  const { source, columns: asked, where, groupBy, orderBy, limit, offset } = written;
+  const query = where === undefined ? all : withCondition(all, schema, where, source);
+  const isGrouped = groupBy.length > 0 || (asked?.some(({ aggregate }) => aggregate !== undefined) ?? false);
+  if (isGrouped) return groupedQuery(query, schema, written);
+  const columns = rowColumns(new Names(schema, written.columnSource ?? source), schema, asked);
+  let rows = withOrders(query, schema, namedFields(asked, orderBy), written.orderSource ?? source);
+  if (limit !== undefined) rows = rows.limit(limit);
+  if (offset !== undefined) rows = rows.offset(offset);
+  const answers: AskedQuery['answers'] = async function* (signal, most) {
+    const wanted = most === undefined ? rows : rows.limit(Math.min(most, limit ?? most));
+    const taken = columns.map(({ from }) => from);
+    for await (const row of wanted.select(...taken)) {
+      signal.throwIfAborted();
+      yield row;
+    }
+  };
+  return { schema, columns, query: rows, isGrouped: false, isLimited: limit !== undefined, answers };
+}

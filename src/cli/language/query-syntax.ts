@@ -1,0 +1,137 @@
+/**
+ * Queries as they are written on the command line:
+ *
+ *     query     = [ "select" columns "from" ] table [ "where" condition ] [ "group" "by" field { "," field } ]
+ *                 [ "order" "by" orders ] [ "limit" number ] [ "offset" number ]
+ *     columns   = "*" | column { "," column }
+ *     column    = ( field | aggregate ) [ "as" name ]
+ *     aggregate = "count" "(" [ "*" | field ] ")" | ( "min" | "max" | "sum" | "avg" ) "(" field ")"
+ *     orders    = order { "," order }
+ *     order     = ( field | aggregate ) [ "asc" | "desc" ]
+ */
+import { takeCondition, takeName } from './condition-syntax.ts';
+import type { WrittenConditionNode } from './condition-syntax.ts';
+import { TokenReader } from './tokens.ts';
+import type { Token } from './tokens.ts';
+
+const aggregateKinds = ['count', 'min', 'max', 'sum', 'avg'] as const;
+export type AggregateKind = (typeof aggregateKinds)[number];
+
+/** A field, or an aggregate of one. */
+export interface WrittenTerm {
+  readonly at: number;
+  readonly aggregate: AggregateKind | undefined;
+  /** Undefined: what is counted are rows. */
+  readonly field: Token | undefined;
+}
+
+export interface WrittenColumn extends WrittenTerm {
+  readonly as: string | undefined;
+}
+
+export interface WrittenOrderTerm extends WrittenTerm {
+  readonly direction: 'asc' | 'desc';
+}
+
+/** A query, and the text that it was read from, for messages. */
+export interface WrittenQueryText {
+  readonly source: string;
+  readonly table: Token;
+  /** Undefined: all, or those that the query is grouped by. */
+  readonly columns: readonly WrittenColumn[] | undefined;
+  readonly where: WrittenConditionNode | undefined;
+  readonly groupBy: readonly Token[];
+  readonly orderBy: readonly WrittenOrderTerm[];
+  readonly limit: number | undefined;
+  readonly offset: number | undefined;
+  /** Where the columns and the orders were read from, if not from the same text. */
+  readonly columnSource?: string;
+  readonly orderSource?: string;
+}
+
+function takeTerm(reader: TokenReader, what: string): WrittenTerm {
+  const { at, kind, value } = reader.next;
+  if (kind !== 'word' || !reader.isSymbol('(', 1)) return { at, aggregate: undefined, field: takeName(reader, what) };
+  const aggregate = aggregateKinds.find((known) => known === value.toLowerCase());
+  if (aggregate === undefined) {
+    return reader.fail(`There is no aggregate ${value}: those that there are: ${aggregateKinds.join(', ')}`, { at });
+  }
+  reader.take();
+  reader.take();
+  const isOfRows = aggregate === 'count' && (reader.takeWord('*') || reader.isSymbol(')'));
+  const field = isOfRows ? undefined : takeName(reader, `the field of ${aggregate}`);
+  reader.expectSymbol(')', ')');
+  return { at, aggregate, field };
+}
+
+function takeColumn(reader: TokenReader): WrittenColumn {
+  const term = takeTerm(reader, 'a field or an aggregate such as count()');
+  return { ...term, as: reader.takeWord('as') ? takeName(reader, 'the name of the column').value : undefined };
+}
+
+function takeOrder(reader: TokenReader): WrittenOrderTerm {
+  const term = takeTerm(reader, 'a field to order by');
+  if (reader.takeWord('desc')) return { ...term, direction: 'desc' };
+  if (reader.takeWord('asc') || term.field?.kind !== 'word') return { ...term, direction: 'asc' };
+  // The short form of the option: population:desc.
+  const [, name, direction] = /^(.+):(asc|desc)$/i.exec(term.field.value) ?? [];
+  if (name === undefined || direction === undefined) return { ...term, direction: 'asc' };
+  return { ...term, field: { ...term.field, value: name }, direction: direction.toLowerCase() as 'asc' | 'desc' };
+}
+
+function takeCount(reader: TokenReader, word: string): number | undefined {
+  if (!reader.takeWord(word)) return undefined;
+  const { kind, value } = reader.next;
+  const count = Number(value);
+  if (kind !== 'word' || !/^\d+$/.test(value) || !Number.isSafeInteger(count)) reader.expected('a whole number');
+  reader.take();
+  return count;
+}
+
+/** `tables`: those that there are: the name of one, whatever is in it, stands for all of its rows. Throws `LanguageError`. */
+export function parseQuery(source: string, tables: readonly string[]): WrittenQueryText {
+  const all = { columns: undefined, where: undefined, groupBy: [], orderBy: [], limit: undefined, offset: undefined };
+  if (tables.includes(source)) return { ...all, source, table: { kind: 'name', value: source, at: 0 } };
+  const reader = new TokenReader(source);
+  let columns: readonly WrittenColumn[] | undefined;
+  if (reader.takeWord('select')) {
+    if (!reader.takeWord('*')) columns = reader.list(() => takeColumn(reader));
+    reader.expectWord('from', 'from and a table, or a comma');
+  }
+  const table = takeName(reader, 'a table');
+  const where = reader.takeWord('where') ? takeCondition(reader) : undefined;
+  const groupBy = reader.takeWord('group', 'by') ? reader.list(() => takeName(reader, 'a field to group by')) : [];
+  const orderBy = reader.takeWord('order', 'by') ? reader.list(() => takeOrder(reader)) : [];
+  const limit = takeCount(reader, 'limit');
+  const offset = takeCount(reader, 'offset');
+  const rest = ['where', 'group by', 'order by', 'limit', 'offset'];
+  const gone = [where !== undefined, groupBy.length > 0, orderBy.length > 0, limit !== undefined, offset !== undefined];
+  const open = rest.slice(gone.lastIndexOf(true) + 1);
+  const joins = where !== undefined && gone.lastIndexOf(true) === 0 ? ['and', 'or'] : [];
+  reader.end([...joins, ...open, 'the end'].join(', ').replace(/, (?=[^,]*$)/, ' or '));
+  return { source, table, columns, where, groupBy, orderBy, limit, offset };
+}
+
+/** A condition that stands alone. Throws `LanguageError`. */
+export function parseCondition(source: string): WrittenConditionNode {
+  const reader = new TokenReader(source);
+  const condition = takeCondition(reader);
+  reader.end('and, or or the end; a text of several words stands in quotes');
+  return condition;
+}
+
+/** Orders that stand alone: `name, population desc`. Throws `LanguageError`. */
+export function parseOrders(source: string): readonly WrittenOrderTerm[] {
+  const reader = new TokenReader(source);
+  const orders = reader.list(() => takeOrder(reader));
+  reader.end('a comma, asc, desc or the end');
+  return orders;
+}
+
+/** Names with commas between them. Throws `LanguageError`. */
+export function parseNames(source: string): readonly Token[] {
+  const reader = new TokenReader(source);
+  const names = reader.list(() => takeName(reader, 'the name of a field'));
+  reader.end('a comma or the end');
+  return names;
+}

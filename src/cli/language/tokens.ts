@@ -1,0 +1,163 @@
+/** The words that a condition or a query is made of. */
+import { LanguageError } from './language-error.ts';
+
+export interface Token {
+  /**
+   * `word`: without quotes; `text`: in single ones; `name`: in double ones; `hex`: the digits of `x'00ff'`; `symbol`: an
+   * operator, a parenthesis or a comma.
+   */
+  readonly kind: 'word' | 'text' | 'name' | 'hex' | 'symbol' | 'end';
+  /** Without the quotes. */
+  readonly value: string;
+  /** Where it begins. */
+  readonly at: number;
+}
+
+const space = /\s*/y;
+const hex = /x'([^']*)'/iy;
+const text = /'((?:[^']|'')*)'/y;
+const name = /"((?:[^"]|"")*)"/y;
+const symbol = /!=|<>|<=|>=|[=<>(),]/y;
+const bareWord = /[^\s"'=!<>(),;]+/y;
+
+/** Operators of other languages, and what they are here. */
+const foreign: readonly (readonly [pattern: RegExp, instead: string])[] = [
+  [/==+/y, '='],
+  [/&&?/y, 'and'],
+  [/\|\|?/y, 'or'],
+  [/!(?!=)/y, 'not'],
+];
+
+/** The token that begins at a place. */
+function tokenAt(source: string, at: number): { readonly token: Token; readonly end: number } {
+  const found = (pattern: RegExp): string | undefined => {
+    pattern.lastIndex = at;
+    const match = pattern.exec(source);
+    return match === null ? undefined : (match[1] ?? match[0]);
+  };
+  const made = (kind: Token['kind'], pattern: RegExp, value: string) => {
+    return { token: { kind, value, at }, end: pattern.lastIndex };
+  };
+  for (const [pattern, instead] of foreign) {
+    const written = found(pattern);
+    if (written !== undefined) throw new LanguageError(`There is no operator ${written}: write ${instead}`, source, at);
+  }
+  const digits = found(hex);
+  if (digits !== undefined) return made('hex', hex, digits);
+  const quoted = found(text);
+  if (quoted !== undefined) return made('text', text, quoted.replaceAll("''", "'"));
+  const named = found(name);
+  if (named !== undefined) return made('name', name, named.replaceAll('""', '"'));
+  const operator = found(symbol);
+  if (operator !== undefined) return made('symbol', symbol, operator);
+  const bare = found(bareWord);
+  if (bare !== undefined) return made('word', bareWord, bare);
+  const character = String.fromCodePoint(source.codePointAt(at) as number);
+  throw new LanguageError(
+    character === "'" || character === '"'
+      ? `The quote ${character} is opened here and not closed; in a text it is doubled`
+      : `${character} has no meaning here: a text with it stands in quotes`,
+    source,
+    at,
+  );
+}
+
+/** The tokens of a text; the last one is its end. Throws `LanguageError`. */
+export function tokensOf(source: string): readonly Token[] {
+  const tokens: Token[] = [];
+  for (let at = 0; ; ) {
+    space.lastIndex = at;
+    space.exec(source);
+    at = space.lastIndex;
+    if (at === source.length) {
+      tokens.push({ kind: 'end', value: '', at: source.trimEnd().length });
+      return tokens;
+    }
+    const { token, end } = tokenAt(source, at);
+    tokens.push(token);
+    at = end;
+  }
+}
+
+function described({ kind, value }: Token): string {
+  if (kind === 'end') return 'it ends';
+  if (kind === 'text') return `found '${value}'`;
+  return `found ${kind === 'name' ? `"${value}"` : value}`;
+}
+
+/** Goes through the tokens of a text. */
+export class TokenReader {
+  readonly source: string;
+  readonly #tokens: readonly Token[];
+  #next = 0;
+
+  constructor(source: string) {
+    this.source = source;
+    this.#tokens = tokensOf(source);
+  }
+
+  get next(): Token {
+    return this.#tokens[this.#next] as Token;
+  }
+
+  take(): Token {
+    const token = this.next;
+    if (token.kind !== 'end') this.#next++;
+    return token;
+  }
+
+  /** Whether the next tokens are these words, which are not in quotes; letters may be large. */
+  isWord(...words: readonly string[]): boolean {
+    return words.every((expected, i) => {
+      const token = this.#tokens[this.#next + i];
+      return token?.kind === 'word' && token.value.toLowerCase() === expected;
+    });
+  }
+
+  isSymbol(value: string, ahead = 0): boolean {
+    const token = this.#tokens[this.#next + ahead];
+    return token?.kind === 'symbol' && token.value === value;
+  }
+
+  /** Takes the words if they come next. */
+  takeWord(...words: readonly string[]): boolean {
+    if (!this.isWord(...words)) return false;
+    this.#next += words.length;
+    return true;
+  }
+
+  takeSymbol(value: string): boolean {
+    if (!this.isSymbol(value)) return false;
+    this.#next++;
+    return true;
+  }
+
+  expectSymbol(value: string, what: string): void {
+    if (!this.takeSymbol(value)) this.expected(what);
+  }
+
+  expectWord(word: string, what: string): void {
+    if (!this.takeWord(word)) this.expected(what);
+  }
+
+  /** Parts with commas between them. */
+  list<T>(part: () => T): T[] {
+    const parts = [part()];
+    while (this.takeSymbol(',')) parts.push(part());
+    return parts;
+  }
+
+  /** Throws unless everything was taken. */
+  end(what: string): void {
+    if (this.next.kind !== 'end') this.expected(what);
+  }
+
+  /** Throws: the next token is not what comes here. */
+  expected(what: string): never {
+    this.fail(`Here comes ${what}, and ${described(this.next)}`, this.next);
+  }
+
+  fail(message: string, { at }: Pick<Token, 'at'>): never {
+    throw new LanguageError(message, this.source, at);
+  }
+}
