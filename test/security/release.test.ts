@@ -59,7 +59,10 @@ describe('the package', () => {
       readonly files: readonly string[];
       readonly private?: boolean;
     };
-    expect(manifest.files).toEqual(['dist', 'docs', 'CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md']);
+    // Examples and the two pages about the sources are what README links to.
+    const linked = ['examples', 'ARCHITECTURE.md', 'CONTRIBUTING.md'];
+    const files = ['dist', 'docs', 'CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', ...linked];
+    expect(manifest.files.toSorted()).toEqual(files.toSorted());
     expect(manifest.private).toBeUndefined();
     for (const file of manifest.files.filter((name) => name !== 'dist')) await access(`${repository}${file}`);
   });
