@@ -99,11 +99,13 @@ export type { Logger, LogLevel } from './base/logger.ts';
 export type { StoreDbOptions } from './options.ts';
 export type {
   Batch,
+  ChangeOptions,
   DeletableQuery,
   FlushOptions,
   InsertDocument,
   KeyFor,
   PrimaryKeyOf,
+  RowCondition,
   TableRef,
   TriggerHandler,
   UpdateDocument,
@@ -115,6 +117,7 @@ export type { CacheDriver } from './storage/cache-driver.ts';
 export type { CacheStats, DatabaseStats, LogStats } from './care/stats.ts';
 export type { TransactionCounters } from './care/transaction-counters.ts';
 export type {
+  ConditionOf,
   DocumentOf,
   KeyOf,
   NewDocumentOf,
@@ -172,6 +175,7 @@ export {
   BlobReferenceError,
   ChangesExpiredError,
   CommitOutcomeUnknownError,
+  ConditionFailedError,
   BackpressureError,
   ContentionError,
   CorruptionError,

@@ -9,7 +9,7 @@ import { BatchStateError, CommitOutcomeUnknownError, TriggerDepthError } from '.
 import type { Environment } from '../base/env.ts';
 import { withOwnSignal } from '../base/signals.ts';
 import { describeValue } from '../format/values.ts';
-import type { DocumentOf, KeyOf, NewDocumentOf, RowOf, SchemaDefinition } from '../table/schema.ts';
+import type { ConditionOf, DocumentOf, KeyOf, NewDocumentOf, RowOf, SchemaDefinition } from '../table/schema.ts';
 import type { Overlay, QueryHost, ReadThrough } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -19,6 +19,7 @@ import type { DescribedMutation } from './mutation.ts';
 import type { NewBlob } from './new-blob.ts';
 import { Operation } from './operations.ts';
 import { OperationSet } from './operation-set.ts';
+import { conditionOf } from './row-condition.ts';
 import { TriggerReads } from './trigger-reads.ts';
 
 /** A table: its name, or its schema definition, which lets TypeScript check the rows. */
@@ -39,6 +40,18 @@ export type UpdateDocument<T extends TableRef> = T extends SchemaDefinition
 export type PrimaryKeyOf<T extends TableRef> = T extends SchemaDefinition
   ? RowOf<T>[T['primaryKey'] & keyof RowOf<T>]
   : unknown;
+
+/** Values that fields of a row must have: null asks for a field without one. Fields of types json and blob are compared with nothing. */
+export type RowCondition<T extends TableRef> = T extends SchemaDefinition ? ConditionOf<T> : object;
+
+/** Options of `Batch.update()` and `Batch.delete()`. */
+export interface ChangeOptions<T extends TableRef> {
+  /**
+   * The change is made only if the row has these values, `{ version: 3 }` say; otherwise the flush is rejected with
+   * `ConditionFailedError`. It is decided when the batch is committed, in the order of the log, and not when the call is made.
+   */
+  readonly if?: RowCondition<T>;
+}
 
 /** Options of `Batch.flush()`. */
 export interface FlushOptions {
@@ -216,17 +229,23 @@ export class Batch implements Overlay {
 
   /**
    * Adds an update: the given fields replace those of the stored row, the others stay. If there is no such row when the
-   * batch is flushed, the flush is rejected with `RowNotFoundError`. Rejects as {@link insert} does.
+   * batch is flushed, the flush is rejected with `RowNotFoundError`, and if the row is not as `options.if` wants it, with
+   * `ConditionFailedError`. Rejects as {@link insert} does.
    */
-  update<T extends TableRef>(table: T, document: UpdateDocument<T>): Promise<void> {
+  update<T extends TableRef>(table: T, document: UpdateDocument<T>, options: ChangeOptions<T> = {}): Promise<void> {
     return this.#add(Operation.update, table, (set, shape) => {
-      captureDocument(set, shape, Operation.update, document);
+      captureDocument(set, shape, Operation.update, document, conditionOf('batch.update()', options));
     });
   }
 
-  /** Adds a deletion by primary key. Deleting a row that does not exist is no error. */
-  delete<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<void> {
-    return this.#add(Operation.delete, table, (set, shape) => set.list(shape).addDelete(primaryKey));
+  /**
+   * Adds a deletion by primary key. Deleting a row that does not exist is no error; with `options.if`, which such a row cannot be
+   * like, the flush is rejected with `ConditionFailedError`.
+   */
+  delete<T extends TableRef>(table: T, primaryKey: KeyFor<T>, options: ChangeOptions<T> = {}): Promise<void> {
+    return this.#add(Operation.delete, table, (set, shape) =>
+      set.list(shape).addDelete(primaryKey, conditionOf('batch.delete()', options)),
+    );
   }
 
   /**

@@ -10,6 +10,7 @@ import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { widthOf } from '../format/types.ts';
 import { describeValue } from '../format/values.ts';
+import { conditionFailed, failingField } from './row-condition.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
@@ -154,7 +155,7 @@ export class FoldedChanges implements ChangeStream {
     const kind = this.#operations.kind(first);
     // Whose blobs go with a row shows only in the row itself.
     if (this.#operations.shape.blobFields.length > 0) return true;
-    return kind === Operation.insert || kind === Operation.update;
+    return kind === Operation.insert || kind === Operation.update || this.#operations.condition(first) !== undefined;
   }
 
   /** Applies the operations of one key to its row. False if nothing of them is to be committed. */
@@ -172,10 +173,13 @@ export class FoldedChanges implements ChangeStream {
           row = { source: operations.arena, base: operations.base(i) };
           break;
         case Operation.update:
-          if (row !== undefined) row = this.#update(i, row, row === stored);
-          else if (!this.#lenient) throw this.#notFound(i);
+          if (row !== undefined) {
+            this.#checkCondition(i, row);
+            row = this.#update(i, row, row === stored);
+          } else if (!this.#lenient) throw this.#notFound(i);
           break;
         case Operation.delete:
+          this.#checkCondition(i, row);
           row = undefined;
           break;
       }
@@ -186,6 +190,16 @@ export class FoldedChanges implements ChangeStream {
     this.source = hit.source;
     this.base = hit.base;
     return true;
+  }
+
+  /** Throws `ConditionFailedError` unless the row is as the operation wants it. What is laid over a state shows that it is. */
+  #checkCondition(i: number, row: RowHit | undefined): void {
+    const condition = this.#operations.condition(i);
+    if (condition === undefined || this.#lenient) return;
+    const { shape, arena } = this.#operations;
+    const field = row === undefined ? condition.fields[0] : failingField(shape.layout, condition, arena, row);
+    if (field === undefined) return;
+    throw conditionFailed(shape, this.#keyValue(i), field, { source: arena, base: condition.base }, row);
   }
 
   #update(i: number, row: RowHit, wasStored: boolean): RowHit {

@@ -18,9 +18,15 @@ type Row = Record<string, unknown>;
  * Adds a document's operation to a set, and returns the row's primary key; blob values become new references. Throws `EncodeError`,
  * having added nothing.
  */
-export function captureDocument(set: OperationSet, shape: TableShape, kind: Operation, document: unknown): unknown {
+export function captureDocument(
+  set: OperationSet,
+  shape: TableShape,
+  kind: Operation,
+  document: unknown,
+  condition?: object,
+): unknown {
   if (shape.blobFields.length === 0 || typeof document !== 'object' || document === null) {
-    return set.list(shape).addDocument(kind, document);
+    return set.list(shape).addDocument(kind, document, condition);
   }
   const captured: Row = { ...document };
   const found: { reference: string; value: BlobValue }[] = [];
@@ -31,7 +37,7 @@ export function captureDocument(set: OperationSet, shape: TableShape, kind: Oper
     found.push({ reference, value });
     Object.defineProperty(captured, field.name, { value: reference, enumerable: true });
   }
-  const key = set.list(shape).addDocument(kind, captured);
+  const key = set.list(shape).addDocument(kind, captured, condition);
   for (const blob of found) set.blobs.set(blob.reference, { ...blob, record: undefined, checkedTail: -1 });
   return key;
 }

@@ -6,6 +6,7 @@ import { readBlobRecord } from '../care/blob-record.ts';
 import { tableName } from '../batch/batch.ts';
 import type {
   Batch,
+  ChangeOptions,
   DeletableQuery,
   InsertDocument,
   PrimaryKeyOf,
@@ -66,15 +67,16 @@ export class Transaction {
 
   /**
    * Adds an update of the given fields, as `batch.update()` does: the others stay as they are then, and nothing counts as
-   * read for it. If there is no such row, the transaction rejects with `RowNotFoundError`.
+   * read for it. If there is no such row, the transaction rejects with `RowNotFoundError`, and if it is not as `options.if` wants it,
+   * with `ConditionFailedError`.
    */
-  update<T extends TableRef>(table: T, document: UpdateDocument<T>): Promise<void> {
-    return this.#add((batch) => batch.update(table, document));
+  update<T extends TableRef>(table: T, document: UpdateDocument<T>, options: ChangeOptions<T> = {}): Promise<void> {
+    return this.#add((batch) => batch.update(table, document, options));
   }
 
-  /** Adds a deletion by primary key. Deleting a row that does not exist is no error. */
-  delete<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<void> {
-    return this.#add((batch) => batch.delete(table, primaryKey));
+  /** Adds a deletion by primary key, as `batch.delete()` does. Deleting a row that does not exist is no error. */
+  delete<T extends TableRef>(table: T, primaryKey: KeyFor<T>, options: ChangeOptions<T> = {}): Promise<void> {
+    return this.#add((batch) => batch.delete(table, primaryKey, options));
   }
 
   /** Adds a deletion of every row that a query of this transaction finds. Resolves to how many there are. */
