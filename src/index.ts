@@ -108,8 +108,10 @@ export type {
   RowCondition,
   TableRef,
   TriggerHandler,
+  UpdatableQuery,
   UpdateDocument,
 } from './batch/batch.ts';
+export type { UpsertOptions } from './batch/change-options.ts';
 export type { MemoryStats } from './memory/split-pool.ts';
 export { MemoryBudget } from './memory/memory-budget.ts';
 export type { SharedMemoryStats } from './memory/memory-budget.ts';

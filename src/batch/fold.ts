@@ -24,6 +24,9 @@ import { RowArena } from '../format/row-arena.ts';
 const leastToProbe = 4;
 
 /** The folded rows in key order. Deletions are rows that are marked so; nothing is ever removed from a commit. */
+/** Operations whose outcome depends on the row that is there. */
+const dependsOnRow: ReadonlySet<Operation> = new Set([Operation.insert, Operation.update, Operation.upsertFields]);
+
 export class FoldedChanges implements ChangeStream {
   readonly #operations: TableOperations;
   readonly #state: TableState;
@@ -155,7 +158,7 @@ export class FoldedChanges implements ChangeStream {
     const kind = this.#operations.kind(first);
     // Whose blobs go with a row shows only in the row itself.
     if (this.#operations.shape.blobFields.length > 0) return true;
-    return kind === Operation.insert || kind === Operation.update || this.#operations.condition(first) !== undefined;
+    return dependsOnRow.has(kind) || this.#operations.condition(first) !== undefined;
   }
 
   /** Applies the operations of one key to its row. False if nothing of them is to be committed. */
@@ -167,10 +170,13 @@ export class FoldedChanges implements ChangeStream {
       switch (operations.kind(i)) {
         case Operation.insert:
           if (row !== undefined && !this.#lenient) throw this.#duplicate(i);
-          row = { source: operations.arena, base: operations.base(i) };
+          row = this.#given(i);
           break;
         case Operation.upsert:
-          row = { source: operations.arena, base: operations.base(i) };
+          row = this.#given(i);
+          break;
+        case Operation.upsertFields:
+          row = row === undefined ? this.#given(i) : this.#update(i, row, row === stored);
           break;
         case Operation.update:
           if (row !== undefined) {
@@ -190,6 +196,11 @@ export class FoldedChanges implements ChangeStream {
     this.source = hit.source;
     this.base = hit.base;
     return true;
+  }
+
+  /** The row that an operation gives. */
+  #given(i: number): RowHit {
+    return { source: this.#operations.arena, base: this.#operations.base(i) };
   }
 
   /** Throws `ConditionFailedError` unless the row is as the operation wants it. What is laid over a state shows that it is. */

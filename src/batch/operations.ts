@@ -28,7 +28,14 @@ import { firstBreach } from '../table/field-rules.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import { RowArena } from '../format/row-arena.ts';
 
-export const Operation = { insert: 1, update: 2, upsert: 3, delete: 4 } as const;
+export const Operation = {
+  insert: 1,
+  update: 2,
+  upsert: 3,
+  delete: 4,
+  /** An insert, or an update of the named fields where there is such a row. */
+  upsertFields: 5,
+} as const;
 export type Operation = (typeof Operation)[keyof typeof Operation];
 
 export class TableOperations {

@@ -1,5 +1,5 @@
 /** Conditions of updates and deletions: the values that some fields of the row must have, or the flush is rejected. */
-import { checkNames, didYouMean } from '../base/known-names.ts';
+import { didYouMean } from '../base/known-names.ts';
 import type { ByteWriter } from '../base/bytes.ts';
 import { ConditionFailedError, EncodeError } from '../base/errors.ts';
 import { readField } from '../format/row-decode.ts';
@@ -20,15 +20,6 @@ interface PlacedRow {
 export interface EncodedCondition {
   readonly fields: readonly LayoutField[];
   readonly base: number;
-}
-
-/**
- * The condition in the options of a call, which `what` names; undefined if it has none. Throws `InvalidOptionError` for other
- * options, and for a condition that is no object.
- */
-export function conditionOf(what: string, options: { readonly if?: object | undefined }): object | undefined {
-  checkNames(what, options, ['if']);
-  return options.if;
 }
 
 /** Writes the row that a condition describes. Throws `EncodeError`. */
