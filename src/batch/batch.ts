@@ -335,8 +335,8 @@ export class Batch implements Overlay {
     return this.#failed(
       new BatchStateError(
         `${what} was given a query on table '${query.table}' that reads another database instance, a snapshot or a ` +
-          'transaction than this batch writes to. Nothing was changed: make the query where the batch was made, and in a ' +
-          'trigger with dbApi.query().',
+          `transaction than this batch writes to. Nothing was ${what === 'deleteWhere()' ? 'deleted' : 'updated'}: make the query where the ` +
+          'batch was made, and in a trigger with dbApi.query().',
       ),
     );
   }
