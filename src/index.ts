@@ -99,15 +99,19 @@ export type { Logger, LogLevel } from './base/logger.ts';
 export type { StoreDbOptions } from './options.ts';
 export type {
   Batch,
+  ChangeOptions,
   DeletableQuery,
   FlushOptions,
   InsertDocument,
   KeyFor,
   PrimaryKeyOf,
+  RowCondition,
   TableRef,
   TriggerHandler,
+  UpdatableQuery,
   UpdateDocument,
 } from './batch/batch.ts';
+export type { UpsertOptions } from './batch/change-options.ts';
 export type { MemoryStats } from './memory/split-pool.ts';
 export { MemoryBudget } from './memory/memory-budget.ts';
 export type { SharedMemoryStats } from './memory/memory-budget.ts';
@@ -115,6 +119,7 @@ export type { CacheDriver } from './storage/cache-driver.ts';
 export type { CacheStats, DatabaseStats, LogStats } from './care/stats.ts';
 export type { TransactionCounters } from './care/transaction-counters.ts';
 export type {
+  ConditionOf,
   DocumentOf,
   KeyOf,
   NewDocumentOf,
@@ -172,6 +177,7 @@ export {
   BlobReferenceError,
   ChangesExpiredError,
   CommitOutcomeUnknownError,
+  ConditionFailedError,
   BackpressureError,
   ContentionError,
   CorruptionError,

@@ -151,6 +151,40 @@ export class DuplicateKeyError extends StoreDbError {
   }
 }
 
+/** The facts of a {@link ConditionFailedError}. */
+export interface FailedCondition {
+  readonly table: string;
+  readonly primaryKey: unknown;
+  readonly field: string;
+  readonly expected: unknown;
+  readonly actual: unknown;
+}
+
+/**
+ * A row is not as the `if` of an update or a deletion wants it. The whole flush was rejected; the batch keeps its operations. It is
+ * decided in the order of the log, so what another instance has committed first counts.
+ */
+export class ConditionFailedError extends StoreDbError {
+  /** Name of the table. */
+  readonly table: string;
+  /** Primary key of the row. */
+  readonly primaryKey: unknown;
+  /** Name of the first field whose value is another one. */
+  readonly field: string;
+  /** The value that it was to have. */
+  readonly expected: unknown;
+  /** The value that it has; undefined where a deletion finds no row. */
+  readonly actual: unknown;
+  constructor({ table, primaryKey, field, expected, actual }: FailedCondition, message: string) {
+    super('CONDITION_FAILED', message);
+    this.table = table;
+    this.primaryKey = primaryKey;
+    this.field = field;
+    this.expected = expected;
+    this.actual = actual;
+  }
+}
+
 /** An update of a row that does not exist. The whole flush was rejected; the batch keeps its operations. */
 export class RowNotFoundError extends StoreDbError {
   /** Name of the table. */

@@ -9,7 +9,7 @@ import { BatchStateError, CommitOutcomeUnknownError, TriggerDepthError } from '.
 import type { Environment } from '../base/env.ts';
 import { withOwnSignal } from '../base/signals.ts';
 import { describeValue } from '../format/values.ts';
-import type { DocumentOf, KeyOf, NewDocumentOf, RowOf, SchemaDefinition } from '../table/schema.ts';
+import type { ConditionOf, DocumentOf, KeyOf, NewDocumentOf, RowOf, SchemaDefinition } from '../table/schema.ts';
 import type { Overlay, QueryHost, ReadThrough } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -19,6 +19,8 @@ import type { DescribedMutation } from './mutation.ts';
 import type { NewBlob } from './new-blob.ts';
 import { Operation } from './operations.ts';
 import { OperationSet } from './operation-set.ts';
+import { checkKeyless, conditionOf, updatedFields, upsertKind } from './change-options.ts';
+import type { UpsertOptions } from './change-options.ts';
 import { TriggerReads } from './trigger-reads.ts';
 
 /** A table: its name, or its schema definition, which lets TypeScript check the rows. */
@@ -39,6 +41,18 @@ export type UpdateDocument<T extends TableRef> = T extends SchemaDefinition
 export type PrimaryKeyOf<T extends TableRef> = T extends SchemaDefinition
   ? RowOf<T>[T['primaryKey'] & keyof RowOf<T>]
   : unknown;
+
+/** Values that fields of a row must have: null asks for a field without one. Fields of types json and blob are compared with nothing. */
+export type RowCondition<T extends TableRef> = T extends SchemaDefinition ? ConditionOf<T> : object;
+
+/** Options of `Batch.update()` and `Batch.delete()`. */
+export interface ChangeOptions<T extends TableRef> {
+  /**
+   * The change is made only if the row has these values, `{ version: 3 }` say; otherwise the flush is rejected with
+   * `ConditionFailedError`. It is decided when the batch is committed, in the order of the log, and not when the call is made.
+   */
+  readonly if?: RowCondition<T>;
+}
 
 /** Options of `Batch.flush()`. */
 export interface FlushOptions {
@@ -113,6 +127,12 @@ export interface DeletableQuery {
    * @hidden
    */
   keysUnder(batch: Overlay, host: QueryHost, primaryKey: string): Promise<readonly unknown[]>;
+}
+
+/** A query whose rows can be updated: `db.query(...)`. */
+export interface UpdatableQuery<R> extends DeletableQuery {
+  /** Returns the first row that it finds, and so says what fields there are. */
+  first(): Promise<R | undefined>;
 }
 
 /** Name of a table given by name or by its schema. */
@@ -208,26 +228,42 @@ export class Batch implements Overlay {
 
   /**
    * Adds an insert, or a replacement of the whole row if the primary key exists: fields that are left out get their
-   * default, or null. A row that is there as it is given is not written: a flush of nothing else makes no commit. Resolves and
-   * rejects as {@link insert} does.
+   * default, or null. With `{ partial: true }`, a row that exists keeps the fields that are left out. A row that is there as it is
+   * given is not written: a flush of nothing else makes no commit. Resolves and rejects as {@link insert} does.
    */
-  upsert<T extends TableRef>(table: T, document: InsertDocument<T>): Promise<PrimaryKeyOf<T>> {
-    return this.#addRow(Operation.upsert, table, document);
+  upsert<T extends TableRef>(
+    table: T,
+    document: InsertDocument<T>,
+    options: UpsertOptions = {},
+  ): Promise<PrimaryKeyOf<T>> {
+    let kind: Operation;
+    try {
+      kind = upsertKind(options);
+    } catch (error) {
+      return this.#failed(error);
+    }
+    return this.#addRow(kind, table, document);
   }
 
   /**
    * Adds an update: the given fields replace those of the stored row, the others stay. If there is no such row when the
-   * batch is flushed, the flush is rejected with `RowNotFoundError`. Rejects as {@link insert} does.
+   * batch is flushed, the flush is rejected with `RowNotFoundError`, and if the row is not as `options.if` wants it, with
+   * `ConditionFailedError`. Rejects as {@link insert} does.
    */
-  update<T extends TableRef>(table: T, document: UpdateDocument<T>): Promise<void> {
+  update<T extends TableRef>(table: T, document: UpdateDocument<T>, options: ChangeOptions<T> = {}): Promise<void> {
     return this.#add(Operation.update, table, (set, shape) => {
-      captureDocument(set, shape, Operation.update, document);
+      captureDocument(set, shape, Operation.update, document, conditionOf('batch.update()', options));
     });
   }
 
-  /** Adds a deletion by primary key. Deleting a row that does not exist is no error. */
-  delete<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<void> {
-    return this.#add(Operation.delete, table, (set, shape) => set.list(shape).addDelete(primaryKey));
+  /**
+   * Adds a deletion by primary key. Deleting a row that does not exist is no error; with `options.if`, which such a row cannot be
+   * like, the flush is rejected with `ConditionFailedError`.
+   */
+  delete<T extends TableRef>(table: T, primaryKey: KeyFor<T>, options: ChangeOptions<T> = {}): Promise<void> {
+    return this.#add(Operation.delete, table, (set, shape) =>
+      set.list(shape).addDelete(primaryKey, conditionOf('batch.delete()', options)),
+    );
   }
 
   /**
@@ -237,7 +273,35 @@ export class Batch implements Overlay {
    * the rows that it finds are not those that this batch would delete.
    */
   deleteWhere(query: DeletableQuery): Promise<number> {
-    const refused = this.#refusalOf(query) ?? this.#late();
+    return this.#changeWhere('deleteWhere()', query, (own, key) => own.delete(query.table, key));
+  }
+
+  /**
+   * Adds an update of every row that a query finds now, the batch's own writes included: the given fields replace those of each.
+   * Resolves to how many there are. Rows that are committed later are not updated, even if they match; if one of them is deleted
+   * before the flush, that is rejected with `RowNotFoundError`. Rejects as {@link deleteWhere} and {@link update} do, and then
+   * updates nothing.
+   */
+  updateWhere<R>(query: UpdatableQuery<R>, fields: Partial<NoInfer<R>>): Promise<number> {
+    let given: object;
+    try {
+      given = updatedFields(fields);
+    } catch (error) {
+      return this.#failed(error);
+    }
+    return this.#changeWhere('updateWhere()', query, (own, key, primaryKey) => {
+      checkKeyless(query.table, primaryKey, given);
+      return own.update(query.table, { ...given, [primaryKey]: key });
+    });
+  }
+
+  /** Adds a change for every row that a query finds. */
+  #changeWhere(
+    what: string,
+    query: DeletableQuery,
+    change: (own: Batch, key: unknown, primaryKey: string) => Promise<void>,
+  ): Promise<number> {
+    const refused = this.#refusalOf(what, query) ?? this.#late();
     if (refused !== undefined) return refused;
     let host: BatchHost;
     try {
@@ -246,33 +310,33 @@ export class Batch implements Overlay {
       return this.#failed(error);
     }
     let count = 0;
-    const deleteRows = async (): Promise<void> => {
+    const changeRows = async (): Promise<void> => {
       const { name } = host.writableShape(query.table).primaryKey;
       const keys = await query.keysUnder(this, host, name);
       // All of the rows or, if a trigger refuses one of them, none.
       const own = new Batch(host, this);
-      for (const key of keys) await own.delete(query.table, key);
+      for (const key of keys) await change(own, key, name);
       await this.#enter(own.#takeOperations());
       count = keys.length;
     };
-    const counted = this.#queue(deleteRows).then(() => count);
+    const counted = this.#queue(changeRows).then(() => count);
     // As with every mutation, the next flush tells those who do not look.
     counted.catch(() => undefined);
     return counted;
   }
 
   /** A rejection for a query that reads something else than this batch writes to; undefined for one of its own. */
-  #refusalOf(query: DeletableQuery): Promise<never> | undefined {
+  #refusalOf(what: string, query: DeletableQuery): Promise<never> | undefined {
     const given = query as Partial<DeletableQuery> | null | undefined;
     if (typeof given?.reads !== 'function') {
-      return this.#failed(new BatchStateError(`deleteWhere() takes a query, not ${describeValue(query)}.`));
+      return this.#failed(new BatchStateError(`${what} takes a query, not ${describeValue(query)}.`));
     }
     if (query.reads(this.#host.source)) return undefined;
     return this.#failed(
       new BatchStateError(
-        `deleteWhere() was given a query on table '${query.table}' that reads another database instance, a snapshot or a ` +
-          'transaction than this batch writes to. Nothing was deleted: make the query where the batch was made, and in a ' +
-          'trigger with dbApi.query().',
+        `${what} was given a query on table '${query.table}' that reads another database instance, a snapshot or a ` +
+          `transaction than this batch writes to. Nothing was ${what === 'deleteWhere()' ? 'deleted' : 'updated'}: make the query where the ` +
+          'batch was made, and in a trigger with dbApi.query().',
       ),
     );
   }

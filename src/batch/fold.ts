@@ -12,6 +12,7 @@ import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { widthOf } from '../format/types.ts';
 import { describeValue } from '../format/values.ts';
+import { conditionFailed, failingField } from './row-condition.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
@@ -178,6 +179,7 @@ export class FoldedChanges implements ChangeStream {
     const kind = this.#operations.kind(first);
     // Whose blobs go with a row shows only in the row itself.
     if (this.#operations.shape.blobFields.length > 0) return true;
+    if (this.#operations.condition(first) !== undefined) return true;
     // An upsert of a row that is there as it is writes nothing. An overlay shows the same either way.
     if (kind === Operation.upsert) return !this.#lenient;
     return kind !== Operation.delete;
@@ -192,16 +194,22 @@ export class FoldedChanges implements ChangeStream {
       switch (operations.kind(i)) {
         case Operation.insert:
           if (row !== undefined && !this.#lenient) throw this.#duplicate(i);
-          row = { source: operations.arena, base: operations.base(i) };
+          row = this.#given(i);
           break;
         case Operation.upsert:
-          row = { source: operations.arena, base: operations.base(i) };
+          row = this.#given(i);
+          break;
+        case Operation.upsertFields:
+          row = row === undefined ? this.#given(i) : this.#update(i, row, row === stored);
           break;
         case Operation.update:
-          if (row !== undefined) row = this.#update(i, row, row === stored);
-          else if (!this.#lenient) throw this.#notFound(i);
+          if (row !== undefined) {
+            this.#checkCondition(i, row);
+            row = this.#update(i, row, row === stored);
+          } else if (!this.#lenient) throw this.#notFound(i);
           break;
         case Operation.delete:
+          this.#checkCondition(i, row);
           row = undefined;
           break;
       }
@@ -218,6 +226,21 @@ export class FoldedChanges implements ChangeStream {
   /** Whether a row is to be what it is already. The slot decides: the state ends right before the one that the commit is for. */
   #isAsStored(row: RowHit, stored: RowHit): boolean {
     return !this.#lenient && (row === stored || sameRow(this.#operations.shape.layout, row, stored));
+  }
+
+  /** The row that an operation gives. */
+  #given(i: number): RowHit {
+    return { source: this.#operations.arena, base: this.#operations.base(i) };
+  }
+
+  /** Throws `ConditionFailedError` unless the row is as the operation wants it. What is laid over a state shows that it is. */
+  #checkCondition(i: number, row: RowHit | undefined): void {
+    const condition = this.#operations.condition(i);
+    if (condition === undefined || this.#lenient) return;
+    const { shape, arena } = this.#operations;
+    const field = row === undefined ? condition.fields[0] : failingField(shape.layout, condition, arena, row);
+    if (field === undefined) return;
+    throw conditionFailed(shape, this.#keyValue(i), field, { source: arena, base: condition.base }, row);
   }
 
   #update(i: number, row: RowHit, wasStored: boolean): RowHit {

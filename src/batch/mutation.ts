@@ -18,9 +18,15 @@ type Row = Record<string, unknown>;
  * Adds a document's operation to a set, and returns the row's primary key; blob values become new references. Throws `EncodeError`,
  * having added nothing.
  */
-export function captureDocument(set: OperationSet, shape: TableShape, kind: Operation, document: unknown): unknown {
+export function captureDocument(
+  set: OperationSet,
+  shape: TableShape,
+  kind: Operation,
+  document: unknown,
+  condition?: object,
+): unknown {
   if (shape.blobFields.length === 0 || typeof document !== 'object' || document === null) {
-    return set.list(shape).addDocument(kind, document);
+    return set.list(shape).addDocument(kind, document, condition);
   }
   const captured: Row = { ...document };
   const found: { reference: string; value: BlobValue }[] = [];
@@ -31,7 +37,7 @@ export function captureDocument(set: OperationSet, shape: TableShape, kind: Oper
     found.push({ reference, value });
     Object.defineProperty(captured, field.name, { value: reference, enumerable: true });
   }
-  const key = set.list(shape).addDocument(kind, captured);
+  const key = set.list(shape).addDocument(kind, captured, condition);
   for (const blob of found) set.blobs.set(blob.reference, { ...blob, record: undefined, checkedTail: -1 });
   return key;
 }
@@ -88,7 +94,8 @@ export class CapturedMutation {
     const changed = await after.lookup(key);
     // An update of a row that is not there changes nothing; the flush will reject it, and triggers see what was given.
     const row = changed === undefined ? this.#given() : this.#decode(after, changed);
-    const updates = this.#kind === Operation.update || (this.#kind === Operation.upsert && known !== undefined);
+    const isUpsert = this.#kind === Operation.upsert || this.#kind === Operation.upsertFields;
+    const updates = this.#kind === Operation.update || (isUpsert && known !== undefined);
     // An insert of a row that is there is shown as it was given: the flush will reject it.
     const replaced = updates && known !== undefined ? this.#decode(before, known) : undefined;
     return { operation: updates ? 'update' : 'insert', row, before: replaced };

@@ -92,7 +92,9 @@ export class OperationSet {
     const below = valid ? known.overlaid : state;
     if (from === count) return below;
     for (let i = from; i < count; i++) {
-      if (list.kind(i) === Operation.update) reader?.rowRead?.(state.shape, list.keys.key(i));
+      const kind = list.kind(i);
+      const showsThrough = kind === Operation.update || kind === Operation.upsertFields;
+      if (showsThrough) reader?.rowRead?.(state.shape, list.keys.key(i));
     }
     const layer = await overlayLayer(list, from, through?.(below) ?? below, this.environment);
     const overlaid = layer === undefined ? below : below.withLayer(layer);

@@ -22,11 +22,20 @@ import { readField } from '../format/row-decode.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import { describeValue, maxKeyBytes, normalizeValue, ValueProblem } from '../format/values.ts';
+import { encodeCondition } from './row-condition.ts';
+import type { EncodedCondition } from './row-condition.ts';
 import { firstBreach } from '../table/field-rules.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import { RowArena } from '../format/row-arena.ts';
 
-export const Operation = { insert: 1, update: 2, upsert: 3, delete: 4 } as const;
+export const Operation = {
+  insert: 1,
+  update: 2,
+  upsert: 3,
+  delete: 4,
+  /** An insert, or an update of the named fields where there is such a row. */
+  upsertFields: 5,
+} as const;
 export type Operation = (typeof Operation)[keyof typeof Operation];
 
 export class TableOperations {
@@ -40,6 +49,8 @@ export class TableOperations {
   /** One bit a field and operation: whether an update names the field. */
   readonly #named = new ByteWriter();
   readonly #namedBytes: number;
+  /** By operation; undefined where none has one. */
+  #conditions: Map<number, EncodedCondition> | undefined;
   #order: Uint32Array | undefined;
 
   constructor(shape: TableShape, environment: Environment) {
@@ -65,6 +76,11 @@ export class TableOperations {
     return this.#bases[i] as number;
   }
 
+  /** What the row must be like that operation `i` changes; its values are in the arena. */
+  condition(i: number): EncodedCondition | undefined {
+    return this.#conditions?.get(i);
+  }
+
   /** Whether update `i` names a field. */
   names(i: number, field: LayoutField): boolean {
     return ((this.#named.bytes[i * this.#namedBytes + (field.index >> 3)] as number) & (1 << (field.index & 7))) !== 0;
@@ -84,16 +100,17 @@ export class TableOperations {
   }
 
   /**
-   * Adds an insert, update or upsert, and returns the row's primary key as it is read back. Throws `EncodeError`, and then nothing
-   * was added.
+   * Adds an insert, update or upsert, and returns the row's primary key as it is read back. `condition`: the values that fields of
+   * the row to update must have. Throws `EncodeError`, and then nothing was added.
    */
-  addDocument(kind: Operation, document: unknown): unknown {
+  addDocument(kind: Operation, document: unknown, condition?: object): unknown {
     const { arena, keys } = this;
     const rows = arena.writer.length;
     const heap = arena.heapWriter.length;
     const named = this.#named.length;
     try {
       const base = this.#encode(kind, document);
+      this.#addCondition(condition);
       this.#bases.push(base);
       this.#kinds.push(kind);
       return readField(arena, base, this.shape.primaryKey);
@@ -106,10 +123,14 @@ export class TableOperations {
   }
 
   /** Adds a deletion. Throws `EncodeError`, and then nothing was added. */
-  addDelete(primaryKey: unknown): void {
+  addDelete(primaryKey: unknown, condition?: object): void {
+    const rows = this.arena.writer.length;
+    const heap = this.arena.heapWriter.length;
     try {
       this.#writeKey(primaryKey);
+      this.#addCondition(condition);
     } catch (error) {
+      this.arena.rewind(rows, heap);
       this.keys.rewind(this.count);
       throw this.#encodeError(error);
     }
@@ -148,6 +169,14 @@ export class TableOperations {
     this.#writeKey(key);
     this.#checkRules(kind, base);
     return base;
+  }
+
+  /** Adds the condition of the operation that is being added. */
+  #addCondition(condition: object | undefined): void {
+    if (condition === undefined) return;
+    const encoded = encodeCondition(this.shape, condition, this.arena.writer, this.arena.heapWriter);
+    this.#conditions ??= new Map();
+    this.#conditions.set(this.count, encoded);
   }
 
   #generated(what: 'uuidv7' | 'now'): unknown {
@@ -200,6 +229,12 @@ export class TableOperations {
       const kind = other.kind(i);
       const base = other.base(i);
       const { writer, heapWriter } = this.arena;
+      const condition = other.condition(i);
+      if (condition !== undefined) {
+        const copied = copyRow(this.shape.layout, other.arena, condition.base, writer, heapWriter);
+        this.#conditions ??= new Map();
+        this.#conditions.set(this.count, { fields: condition.fields, base: copied });
+      }
       this.#bases.push(base < 0 ? -1 : copyRow(this.shape.layout, other.arena, base, writer, heapWriter));
       this.#kinds.push(kind);
       const named = i * other.#namedBytes;

@@ -201,6 +201,13 @@ export type NewDocumentOf<S extends SchemaDefinition> =
     ? DocumentOf<S>
     : DocumentOf<S> & { -readonly [F in GivenFields<S>]-?: InputOf<S['fields'][F]> };
 
+/** The values that a change may ask fields of the row to have. */
+export type ConditionOf<S extends SchemaDefinition> = {
+  readonly [F in keyof S['fields'] & string as S['fields'][F]['typeId'] extends typeof Types.json | typeof Types.blob
+    ? never
+    : F]?: InputOf<S['fields'][F]> | null;
+};
+
 /** What a row is looked up by: the values that the primary key takes. */
 export type KeyOf<S extends SchemaDefinition> =
   IsLoose<S> extends true ? unknown : InputOf<S['fields'][S['primaryKey']]>;

@@ -6,13 +6,16 @@ import { readBlobRecord } from '../care/blob-record.ts';
 import { tableName } from '../batch/batch.ts';
 import type {
   Batch,
+  ChangeOptions,
   DeletableQuery,
   InsertDocument,
   PrimaryKeyOf,
   KeyFor,
   TableRef,
+  UpdatableQuery,
   UpdateDocument,
 } from '../batch/batch.ts';
+import type { UpsertOptions } from '../batch/change-options.ts';
 import { Query } from '../query/builder.ts';
 import type { RowFor } from '../trigger-api.ts';
 import { transactionEnded } from './transaction-host.ts';
@@ -60,28 +63,43 @@ export class Transaction {
   }
 
   /** Adds an insert, or a replacement of the whole row, as `batch.upsert()` does. Nothing counts as read for it. */
-  upsert<T extends TableRef>(table: T, document: InsertDocument<T>): Promise<PrimaryKeyOf<T>> {
-    return this.#add((batch) => batch.upsert(table, document));
+  upsert<T extends TableRef>(
+    table: T,
+    document: InsertDocument<T>,
+    options: UpsertOptions = {},
+  ): Promise<PrimaryKeyOf<T>> {
+    return this.#add((batch) => batch.upsert(table, document, options));
   }
 
   /**
    * Adds an update of the given fields, as `batch.update()` does: the others stay as they are then, and nothing counts as
-   * read for it. If there is no such row, the transaction rejects with `RowNotFoundError`.
+   * read for it. If there is no such row, the transaction rejects with `RowNotFoundError`, and if it is not as `options.if` wants it,
+   * with `ConditionFailedError`.
    */
-  update<T extends TableRef>(table: T, document: UpdateDocument<T>): Promise<void> {
-    return this.#add((batch) => batch.update(table, document));
+  update<T extends TableRef>(table: T, document: UpdateDocument<T>, options: ChangeOptions<T> = {}): Promise<void> {
+    return this.#add((batch) => batch.update(table, document, options));
   }
 
-  /** Adds a deletion by primary key. Deleting a row that does not exist is no error. */
-  delete<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<void> {
-    return this.#add((batch) => batch.delete(table, primaryKey));
+  /** Adds a deletion by primary key, as `batch.delete()` does. Deleting a row that does not exist is no error. */
+  delete<T extends TableRef>(table: T, primaryKey: KeyFor<T>, options: ChangeOptions<T> = {}): Promise<void> {
+    return this.#add((batch) => batch.delete(table, primaryKey, options));
   }
 
   /** Adds a deletion of every row that a query of this transaction finds. Resolves to how many there are. */
   deleteWhere(query: DeletableQuery): Promise<number> {
+    return this.#foreign('deleteWhere()', query) ?? this.#add((batch) => batch.deleteWhere(query));
+  }
+
+  /** Adds an update of every row that a query of this transaction finds. Resolves to how many there are. */
+  updateWhere<R>(query: UpdatableQuery<R>, fields: Partial<NoInfer<R>>): Promise<number> {
+    return this.#foreign('updateWhere()', query) ?? this.#add((batch) => batch.updateWhere(query, fields));
+  }
+
+  /** A rejection for a query that is not of this transaction; undefined for one that is. */
+  #foreign(what: string, query: DeletableQuery): Promise<never> | undefined {
     const given = query as Partial<DeletableQuery> | null | undefined;
-    if (given?.reads?.(this.#host) === true) return this.#add((batch) => batch.deleteWhere(query));
-    const message = 'deleteWhere() of a transaction takes a query of its own: make it with tx.query().';
+    if (given?.reads?.(this.#host) === true) return undefined;
+    const message = `${what} of a transaction takes a query of its own: make it with tx.query().`;
     return Promise.reject(new BatchStateError(message));
   }
 

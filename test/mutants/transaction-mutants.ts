@@ -114,4 +114,26 @@ export const transactionMutants: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: 'conditions: passed over',
+    edits: [
+      {
+        file: 'src/batch/fold.ts',
+        find: 'if (condition === undefined || this.#lenient) return;',
+        replace: 'if (condition === undefined || condition !== null) return;',
+      },
+    ],
+    tests: ['test/batches/conditions.test.ts'],
+  },
+  {
+    name: 'conditions: of a sub-batch are lost',
+    edits: [
+      {
+        file: 'src/batch/operations.ts',
+        find: 'this.#conditions.set(this.count, { fields: condition.fields, base: copied });',
+        replace: 'void copied;',
+      },
+    ],
+    tests: ['test/batches/conditions.test.ts'],
+  },
 ];

@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
   CommitOutcomeUnknownError,
+  ConditionFailedError,
   ContentionError,
   DuplicateKeyError,
   RowNotFoundError,
@@ -99,6 +100,29 @@ describe('a slot that another node won', () => {
     expect(batch.size).toBe(1);
     expect(await nodes.hasSlot(2)).toBe(false);
     expect(await nodes.names(a, [1])).toEqual(["b's"]);
+  });
+
+  it('rejects with ConditionFailedError if the winner changed what an update or a deletion asks for', async () => {
+    await nodes.run(nodes.insert(a, 1));
+    await nodes.run(b.db.refresh());
+    overtake((winner) => winner.update(people, { id: 1, name: "b's" }, { if: { name: 'row 1' } }));
+    const batch = a.db.batch();
+    void batch.update(people, { id: 1, name: "a's" }, { if: { name: 'row 1' } });
+    void batch.delete(people, 1, { if: { name: "a's" } });
+    const error = await nodes.failure(batch.flush());
+    expect(error).toBeInstanceOf(ConditionFailedError);
+    expect(error).toMatchObject({ field: 'name', expected: 'row 1', actual: "b's" });
+    expect(await nodes.names(a, [1])).toEqual(["b's"]);
+  });
+
+  it('is no hindrance to a condition that still holds', async () => {
+    await nodes.run(nodes.insert(a, 1));
+    await nodes.run(b.db.refresh());
+    overtake((winner) => winner.update(people, { id: 1, age: 5 }));
+    const batch = a.db.batch();
+    void batch.update(people, { id: 1, name: "a's" }, { if: { name: 'row 1' } });
+    await nodes.run(batch.flush());
+    expect(await nodes.run(a.db.get(people, 1))).toEqual({ id: 1, name: "a's", age: 5 });
   });
 
   it('rejects with RowNotFoundError if the winner deleted the row to update', async () => {

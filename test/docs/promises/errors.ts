@@ -31,7 +31,7 @@ export const errors: PagePromises = {
   'The mutation is not in the batch': [
     'test/triggers/triggers.test.ts: may be 32 levels deep, not more (through sub-batches: %s)',
   ],
-  'With the first four, the whole flush was rejected and nothing was written. The batch keeps its operations': [
+  'With the first five, the whole flush was rejected and nothing was written. The batch keeps its operations': [
     'test/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
     'test/unique/flushes.test.ts: keeps its operations, and can be put right',
     'test/protocol/commit.test.ts: gives up with a definite ContentionError after many confirmed losses',

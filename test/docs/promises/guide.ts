@@ -115,7 +115,7 @@ const writing: PagePromises = {
       'test/batches/foreign.test.ts: refuses a query of a snapshot: its rows may have changed since',
       'test/batches/foreign.test.ts: refuses a query of a transaction, under way or over',
     ],
-  'A row that another process commits later is not deleted, even if it matches.': [
+  'A row that another process commits later is neither deleted nor updated, even if it matches.': [
     'test/batches/sub-batches.test.ts: deletes no row that others have committed since',
   ],
   'Two processes that update different fields of one row both keep their change. If they change the same field, the later commit wins.':

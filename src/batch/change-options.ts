@@ -1,0 +1,48 @@
+/** Options of the calls that add changes to a batch, and how they are read. */
+import { EncodeError, InvalidOptionError } from '../base/errors.ts';
+import { checkNames } from '../base/known-names.ts';
+import { describeValue } from '../format/values.ts';
+import { Operation } from './operations.ts';
+
+/** Options of `Batch.upsert()`. */
+export interface UpsertOptions {
+  /**
+   * Where the row exists, only the given fields replace those of it, as in an update; where it does not, the others get their
+   * default, or null, as in an insert. Default: false, the row is replaced as a whole.
+   */
+  readonly partial?: boolean;
+}
+
+/**
+ * The condition in the options of a call, which `what` names; undefined if it has none. Throws `InvalidOptionError` for other
+ * options, and for a condition that is no object.
+ */
+export function conditionOf(what: string, options: { readonly if?: object | undefined }): object | undefined {
+  checkNames(what, options, ['if']);
+  return options.if;
+}
+
+/** The operation that an upsert with some options is. Throws `InvalidOptionError`. */
+export function upsertKind(options: UpsertOptions): Operation {
+  checkNames('batch.upsert()', options, ['partial']);
+  const { partial = false } = options;
+  if (typeof partial !== 'boolean') {
+    throw new InvalidOptionError('partial', `Option partial is ${describeValue(partial)}; it must be true or false.`);
+  }
+  return partial ? Operation.upsertFields : Operation.upsert;
+}
+
+/** A copy of the fields that `updateWhere()` is given. Throws `EncodeError`. */
+export function updatedFields(fields: unknown): object {
+  if (typeof fields === 'object' && fields !== null && !Array.isArray(fields)) return { ...fields };
+  const message = `updateWhere() takes an object of fields, not ${describeValue(fields)}.`;
+  throw new EncodeError('', '', fields, message);
+}
+
+/** Throws `EncodeError` if fields of `updateWhere()` have the primary key among them. */
+export function checkKeyless(table: string, primaryKey: string, fields: object): void {
+  if (!Object.hasOwn(fields, primaryKey)) return;
+  const value = (fields as Record<string, unknown>)[primaryKey];
+  const message = `updateWhere() cannot give '${primaryKey}', the primary key of table '${table}': rows keep the key that they have.`;
+  throw new EncodeError(table, primaryKey, value, message);
+}
