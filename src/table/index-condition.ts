@@ -13,7 +13,7 @@ import { describeValue, normalizeValue } from '../format/values.ts';
 import { constantValue, storedConstant } from './stored-constant.ts';
 
 /** A value that the condition of an index may ask for. */
-export type IndexedValue = string | number | bigint | boolean | Date | Uint8Array | null;
+type IndexedValue = string | number | bigint | boolean | Date | Uint8Array | null;
 
 /**
  * Which rows an index is of: those in which every field that is named here has the value, one of the values, or, for

@@ -17,7 +17,6 @@ import type { JsonValue, TypeId } from '../format/types.ts';
 import { describeValue, normalizeValue } from '../format/values.ts';
 import { readRules } from './field-rules.ts';
 import { readConditions } from './index-condition.ts';
-import type { IndexConditions } from './index-condition.ts';
 import type { MigrateFunction } from './migrate-function.ts';
 import { constantValue, storedConstant } from './stored-constant.ts';
 
@@ -59,7 +58,18 @@ export interface IndexDefinition {
    * but null. Rows outside of it may agree in a unique index. Queries go by the index where their conditions say that all rows
    * that match are inside. Default: all rows.
    */
-  readonly where?: IndexConditions;
+  readonly where?: {
+    readonly [field: string]:
+      | string
+      | number
+      | bigint
+      | boolean
+      | Date
+      | Uint8Array
+      | null
+      | readonly (string | number | bigint | boolean | Date | Uint8Array | null)[]
+      | { readonly not: null };
+  };
   /** Name of the index: 1 to 128 UTF-8 bytes. Default: the names of its fields, joined by commas. */
   readonly name?: string;
 }

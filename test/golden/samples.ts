@@ -437,16 +437,15 @@ export const partialSchema: StoredSchema = {
   indexes: schema.indexes.map((index, i) =>
     i > 0
       ? index
-      : {
-          ...index,
-          unique: true,
+      : Object.assign({}, index, {
+          unique: true as const,
           where: schema.fields
             .filter(({ typeId }) => typeId === Types.int64 || typeId === Types.boolean || typeId === Types.timestamp)
             .map(({ name, typeId }) => {
               if (typeId === Types.timestamp) return { field: name, values: 'not null' as const };
               return { field: name, values: typeId === Types.boolean ? [null, true] : ['-1', '9007199254740993'] };
             }),
-        },
+        }),
   ),
 };
 

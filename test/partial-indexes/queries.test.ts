@@ -91,13 +91,13 @@ describe('a condition', () => {
 
 async function put(node: TestNode, ...rows: object[]): Promise<void> {
   const batch = node.db.batch();
-  for (const row of rows) void batch.upsert('users', row as never);
+  for (const row of rows) void batch.upsert('users', row);
   await nodes.run(batch.flush());
 }
 
 async function refused(node: TestNode, ...rows: object[]): Promise<UniqueIndexError> {
   const batch = node.db.batch();
-  for (const row of rows) void batch.upsert('users', row as never);
+  for (const row of rows) void batch.upsert('users', row);
   const error = await nodes.failure(batch.flush());
   expect(error).toBeInstanceOf(UniqueIndexError);
   return error as UniqueIndexError;

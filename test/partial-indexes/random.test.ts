@@ -173,7 +173,7 @@ class World {
     );
     if (error === undefined) this.rows = after;
     else if (error instanceof UniqueIndexError) this.refused++;
-    else throw error;
+    else throw error as Error;
   }
 
   asked(): Asked {
@@ -184,7 +184,7 @@ class World {
       const [name, condition] = likely;
       const field = name as Field;
       if (condition === null || typeof condition !== 'object' || condition instanceof Date) {
-        return { field, operator: '=', value: condition as Value };
+        return { field, operator: '=', value: condition };
       }
       if ('not' in condition) {
         if (random.chance(0.5)) return { field, operator: '!=', value: null };
