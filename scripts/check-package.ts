@@ -241,6 +241,9 @@ try {
   if (process.platform !== 'win32') for (const node of [process.execPath, ...process.argv.slice(2)]) useCommand(node);
   checkTypes();
   useInJest(process.execPath, process.argv.slice(2, 3));
+  if (process.platform !== 'win32') {
+    console.log(run(repository, tool('tsx'), 'scripts/check-projects.ts', consumer, ...process.argv.slice(2)).trim());
+  }
   console.log(run(repository, tool('tsx'), 'scripts/check-bundlers.ts', consumer).trim());
 } catch (error) {
   // What a failed command printed says more than where it was called.
