@@ -9,6 +9,8 @@
  */
 import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
+import { atOnce, withPauses } from '../base/steps.ts';
+import type { Steps } from '../base/steps.ts';
 import { BlockKind, envelopeBytes, openBlock, sealBlock } from './block.ts';
 import { commitName, parseStagedName, stagedName } from './keys.ts';
 import { openNode, padTo4 } from './node.ts';
@@ -148,9 +150,6 @@ interface Header {
 /** Changes of tables that are checked and decoded in one step. */
 const changesInStep = 64;
 
-/** Decoding in steps: others may have their turn between two of them. */
-type Steps<T> = Generator<undefined, T, undefined>;
-
 function* headerOf(value: unknown, slot: number): Steps<Header | undefined> {
   if (typeof value !== 'object' || value === null) return undefined;
   const { databaseId, commitId, previousId, nodeId, atMs, members } = value as Record<string, unknown>;
@@ -180,21 +179,12 @@ function isOfSchema(node: Node, schema: StoredSchema, staged: StagedRuns | undef
 
 /** Checks and decodes the object of a slot. Throws `CorruptionError` or `UnknownFormatError`. */
 export function decodeCommit(slot: number, bytes: Uint8Array): Commit {
-  const steps = decodingOf(slot, bytes);
-  let step = steps.next();
-  while (step.done !== true) step = steps.next();
-  return step.value;
+  return atOnce(decodingOf(slot, bytes));
 }
 
 /** The same, but calls `pause` and waits for it again and again where the commit changes many tables. */
-export async function decodeCommitSlowly(slot: number, bytes: Uint8Array, pause: () => Promise<void>): Promise<Commit> {
-  const steps = decodingOf(slot, bytes);
-  let step = steps.next();
-  while (step.done !== true) {
-    await pause();
-    step = steps.next();
-  }
-  return step.value;
+export function decodeCommitSlowly(slot: number, bytes: Uint8Array, pause: () => Promise<void>): Promise<Commit> {
+  return withPauses(decodingOf(slot, bytes), pause);
 }
 
 function* decodingOf(slot: number, bytes: Uint8Array): Steps<Commit> {

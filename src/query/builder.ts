@@ -8,11 +8,11 @@ import { compileAggregate, writtenAggregates } from './aggregate.ts';
 import type { AggregateRow, Aggregates, SumOf, WrittenAggregate } from './aggregate.ts';
 import { checkedBudget } from './budget.ts';
 import type { BudgetLimits } from './budget.ts';
-import { conditionsIn, writtenClause, writtenCondition } from './clause.ts';
-import type { Clause, Clauses, WrittenClause } from './clause.ts';
+import { conditionsIn, weightOf, writtenClause, writtenCondition } from './clause.ts';
+import type { Clause, Clauses } from './clause.ts';
 import type { ComparedValue, FieldName, NumericField, OperatorOf, OrderedField } from './compared-types.ts';
 import { checkFunctionOperator, requireField } from './condition.ts';
-import type { CompileOptions } from './condition.ts';
+import type { CompileOptions, WrittenCondition } from './condition.ts';
 import { countRows } from './count.ts';
 import type { Execution, Row } from './execute.ts';
 import { explainQuery, explainRun } from './explain.ts';
@@ -24,12 +24,13 @@ import { Bookmarks, checkedSize, keptPage } from './page.ts';
 import type { Page, PageOptions } from './page.ts';
 import { effectiveOrder } from './plan.ts';
 import type { CompiledQuery } from './plan.ts';
+import { compiledQuery } from './known-plans.ts';
 import { QueryRun } from './query-run.ts';
 import { rowByKey } from './row-by-key.ts';
 import { RowIterator } from './row-iterator.ts';
 import { orAborted, runOnState } from './run.ts';
 import type { QueryOptions } from './run.ts';
-import { compileQuery, compileWhere, isPlain, requireOrderField } from './written-query.ts';
+import { checkBeginning, compileWhere, isHeavy, isPlain, requireOrderField } from './written-query.ts';
 import type { Direction, Where, WrittenOrder, WrittenQuery } from './written-query.ts';
 
 // oxlint-disable typescript/no-unnecessary-type-parameters -- they keep a query of known rows one of any rows
@@ -46,6 +47,14 @@ const noOptions: QueryOptions = {};
 function checkCount(what: string, count: unknown): number {
   if (Number.isSafeInteger(count) && (count as number) >= 0) return count as number;
   throw new InvalidQueryError(`${what}() takes an integer of at least 0, not ${describeValue(count)}.`);
+}
+
+function whereOfCondition(condition: WrittenCondition): Where {
+  return { written: { kind: 'condition', condition }, weight: weightOf(condition), compiled: undefined };
+}
+
+function whereOfClause({ written, weight }: Clause): Where {
+  return { written, weight, compiled: undefined };
 }
 
 /** What a query asks for. */
@@ -118,7 +127,8 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
    * bytes begin with. `= null` and `!= null` test for null; null never matches any other operator, but that `!=` with a
    * value matches null, and `IN` null where the array has it. With a function only `=` is allowed. The value is copied.
    * Throws `InvalidQueryError` for an unknown field or a value of another kind, and `InvalidOperatorError` for an operator
-   * that the field does not take; where the table is not registered yet, running the query rejects with them.
+   * that the field does not take; where the table is not registered yet, running the query rejects with them. Of more than 1,024
+   * conditions and values, the first ones are looked at: the others are when the query is run.
    */
   where<const F extends FieldName<R>, O extends OperatorOf<R, F>>(
     field: F,
@@ -132,13 +142,14 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   where(build: (clauses: Clauses<R>) => Clause): Query<R>;
   where(field: unknown, operator?: unknown, value?: unknown): Query<R> {
     const shape = this.#host.shapeOf(this.#table);
-    const written: WrittenClause =
+    const where =
       typeof field === 'function'
-        ? writtenClause(field as (clauses: Clauses<R>) => Clause)
-        : { kind: 'condition', condition: writtenCondition(field, operator, value) };
-    const where: Where = { written, compiled: undefined };
+        ? whereOfClause(writtenClause(field as (clauses: Clauses<R>) => Clause))
+        : whereOfCondition(writtenCondition(field, operator, value));
+    const { written } = where;
+    if (isHeavy(where)) checkBeginning(this.#host, shape, written);
     // What is plainly right is compiled when it is needed: that of a single row is not.
-    if (written.kind !== 'condition' || shape === undefined || !isPlain(this.#host, shape, written.condition)) {
+    else if (written.kind !== 'condition' || shape === undefined || !isPlain(this.#host, shape, written.condition)) {
       for (const condition of conditionsIn(written)) {
         if (this.#host.registeredFunction(condition.name) === undefined) continue;
         checkFunctionOperator(condition.name, condition.operator);
@@ -320,14 +331,17 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     const written = this.#written();
     const { prices, environment } = this.#host;
     const { signal } = withOwnSignal('query.explain()', options, ['run', 'signal']);
-    const running = runOnState({ host: this.#host, table: this.#table, overlay: this.#asked.overlay }, (state) => {
-      const query = compileQuery(this.#host, state.shape, written);
-      const explained =
-        options.run === true
-          ? explainRun(state, query, prices, { environment, signal })
-          : explainQuery(state, query, prices);
-      return explained;
-    });
+    const running = runOnState(
+      { host: this.#host, table: this.#table, overlay: this.#asked.overlay },
+      async (state) => {
+        const query = await compiledQuery(this.#host, state.shape, written, signal);
+        const explained =
+          options.run === true
+            ? explainRun(state, query, prices, { environment, signal })
+            : explainQuery(state, query, prices);
+        return explained;
+      },
+    );
     return orAborted(running, this.#table, signal);
   }
 

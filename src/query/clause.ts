@@ -1,9 +1,12 @@
 /** Clauses: conditions joined by `or`, `and` and `not`, as they are written, and what they are compiled to. */
 import { InvalidOperatorError, InvalidQueryError } from '../base/errors.ts';
+import { atOnce, itemsInStep } from '../base/steps.ts';
+import type { Steps } from '../base/steps.ts';
 import { describeValue } from '../format/values.ts';
 import { AnyCondition } from './any-condition.ts';
 import { isOperator, operators } from './comparison.ts';
-import { captureValue, compileCondition, noRow } from './condition.ts';
+import { joiningEqualities } from './equal-branches.ts';
+import { captureValue, compileCondition, compilingCondition, noRow } from './condition.ts';
 import type { CompileOptions, Condition, WrittenCondition } from './condition.ts';
 import type { ComparedValue, FieldName, OperatorOf } from './compared-types.ts';
 
@@ -18,18 +21,26 @@ export class Clause {
   readonly written: WrittenClause;
   /** @internal How many clauses are in each other, itself included. */
   readonly depth: number;
+  /** @internal Of all its conditions: see {@link weightOf}. */
+  readonly weight: number;
 
   /** @internal Made by {@link Clauses}. */
-  constructor(written: WrittenClause, depth: number) {
+  constructor(written: WrittenClause, depth: number, weight: number) {
     this.written = written;
     this.depth = depth;
+    this.weight = weight;
   }
 }
 
 /** Beyond that the stack would not do for those who go through clauses, and long before that nobody wrote them by hand. */
 const maxDepth = 100;
+/** A clause that is put into others again and again may come to any number of conditions without being large itself. */
+const maxWeight = 10_000_000;
 
-/** What the function that `where()` is given makes its clause with, up to 100 in each other. `R`: the table's rows. */
+/**
+ * What the function that `where()` is given makes its clause with, up to 100 in each other, with up to 10,000,000 conditions and
+ * values in all. `R`: the table's rows.
+ */
 export interface Clauses<R extends object> {
   /** A condition, as `where(field, operator, value)` takes it. */
   is<const F extends FieldName<R>, O extends OperatorOf<R, F>>(
@@ -75,12 +86,19 @@ function joined(
   const made = parts.map((part) => madeClause(`${kind}()`, part));
   const depth = made.reduce((deepest, part) => Math.max(deepest, part.depth), 0) + 1;
   if (depth > maxDepth) throw new InvalidQueryError(`Clauses can be in each other up to ${maxDepth} deep, not deeper.`);
-  return new Clause(write(made.map(({ written }) => written)), depth);
+  const weight = made.reduce((sum, part) => sum + part.weight, 0);
+  if (weight > maxWeight) {
+    throw new InvalidQueryError(
+      `A clause can have up to ${maxWeight} conditions and values, not more: ${kind}() would make one of ${weight}.`,
+    );
+  }
+  return new Clause(write(made.map(({ written }) => written)), depth, weight);
 }
 
 const clauses: Clauses<Record<string, unknown>> = {
   is: (field, operator, value) => {
-    return new Clause({ kind: 'condition', condition: writtenCondition(field, operator, value) }, 1);
+    const condition = writtenCondition(field, operator, value);
+    return new Clause({ kind: 'condition', condition }, 1, weightOf(condition));
   },
   and: (...parts) => joined('and', parts, (written) => ({ kind: 'and', clauses: written })),
   or: (...parts) => joined('or', parts, (written) => ({ kind: 'or', clauses: written })),
@@ -88,48 +106,87 @@ const clauses: Clauses<Record<string, unknown>> = {
 };
 
 /** What a function makes of {@link Clauses}. */
-export function writtenClause<R extends object>(build: (clauses: Clauses<R>) => Clause): WrittenClause {
-  return madeClause('The function that where() is given makes a clause: it', build(clauses)).written;
+export function writtenClause<R extends object>(build: (clauses: Clauses<R>) => Clause): Clause {
+  return madeClause('The function that where() is given makes a clause: it', build(clauses));
 }
 
-/** The conditions of a clause. */
-export function conditionsIn(clause: WrittenClause): readonly WrittenCondition[] {
+/** How many values a condition has: what it takes to compile it. */
+export function weightOf({ operator, captured }: WrittenCondition): number {
+  return operator === 'IN' && Array.isArray(captured) ? Math.max(1, captured.length) : 1;
+}
+
+/** The conditions of a clause, one by one. */
+export function* conditionsIn(clause: WrittenClause): Generator<WrittenCondition, void, undefined> {
   switch (clause.kind) {
     case 'condition':
-      return [clause.condition];
+      yield clause.condition;
+      return;
     case 'not':
-      return conditionsIn(clause.clause);
+      yield* conditionsIn(clause.clause);
+      return;
     case 'and':
     case 'or':
-      return clause.clauses.flatMap(conditionsIn);
+      for (const each of clause.clauses) yield* conditionsIn(each);
+  }
+}
+
+/** Whether a clause has a condition of a kind. */
+export function hasCondition(clause: WrittenClause, isMeant: (condition: WrittenCondition) => boolean): boolean {
+  switch (clause.kind) {
+    case 'condition':
+      return isMeant(clause.condition);
+    case 'not':
+      return hasCondition(clause.clause, isMeant);
+    case 'and':
+    case 'or':
+      return clause.clauses.some((each) => hasCondition(each, isMeant));
   }
 }
 
 /** Compiles a clause, or the opposite of it, to conditions of which all must hold. */
-export function compileClause(options: CompileOptions, clause: WrittenClause, negated = false): Condition[] {
+export function compileClause(options: CompileOptions, clause: WrittenClause): Condition[] {
+  // Most are one condition.
+  return clause.kind === 'condition'
+    ? compileCondition(options, clause.condition)
+    : atOnce(compilingClause(options, clause));
+}
+
+/** The same in steps. */
+export function* compilingClause(options: CompileOptions, clause: WrittenClause, negated = false): Steps<Condition[]> {
   switch (clause.kind) {
     case 'condition': {
-      const conditions = compileCondition(options, clause.condition, negated);
-      return negated ? anyOf(conditions.map((condition) => [condition])) : conditions;
+      const conditions = yield* compilingCondition(options, clause.condition, negated);
+      return negated ? yield* anyOf(conditions.map((condition) => [condition])) : conditions;
     }
     case 'not':
-      return compileClause(options, clause.clause, !negated);
+      return yield* compilingClause(options, clause.clause, !negated);
     case 'and':
     case 'or': {
-      const branches = clause.clauses.map((each) => compileClause(options, each, negated));
+      const branches: Condition[][] = [];
+      for (const each of clause.clauses) {
+        branches.push(yield* compilingClause(options, each, negated));
+        if (branches.length % itemsInStep === 0) yield;
+      }
       // Not all of them means that one of them does not: what joins them turns into the other one.
-      return (clause.kind === 'and') === negated ? anyOf(branches) : branches.flat();
+      return (clause.kind === 'and') === negated ? yield* anyOf(branches) : branches.flat();
     }
   }
 }
 
 /** Conditions that hold where all of one branch do. */
-function anyOf(branches: readonly (readonly Condition[])[]): Condition[] {
-  const possible = branches
-    .map((branch) => branch.filter(({ isEmpty }) => !isEmpty))
-    .filter((branch) => !branch.some(({ isImpossible }) => isImpossible));
+function* anyOf(branches: readonly (readonly Condition[])[]): Steps<Condition[]> {
+  const possible: (readonly Condition[])[] = [];
+  let seen = 0;
+  let always = false;
+  for (const branch of branches) {
+    if (++seen % itemsInStep === 0) yield;
+    if (branch.some(({ isImpossible }) => isImpossible)) continue;
+    const open = branch.filter(({ isEmpty }) => !isEmpty);
+    always ||= open.length === 0;
+    possible.push(open);
+  }
   if (possible.length === 0) return [noRow];
-  if (possible.some((branch) => branch.length === 0)) return [];
-  if (possible.length === 1) return [...(possible[0] as readonly Condition[])];
-  return [new AnyCondition(possible)];
+  if (always) return [];
+  const joint = yield* joiningEqualities(possible);
+  return joint.length === 1 ? [...(joint[0] as readonly Condition[])] : [new AnyCondition(joint)];
 }

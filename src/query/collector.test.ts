@@ -35,7 +35,8 @@ async function firstIds(table: TestTable, count: number, mostKeyBytes?: number):
   };
   const top = new TopRows(order, count, keep, () => 8, mostKeyBytes);
   const filter = new Filter([]);
-  const stream = openTable(state, { kind: 'table', ranges: [{}], descending: false }, filter, new QueryWork());
+  const opening = { state, filter, work: new QueryWork(), breathe: () => undefined };
+  const stream = openTable(opening, { kind: 'table', ranges: [{}], descending: false });
   const ids = await collect(stream, top, new Pacer(realEnvironment), ({ bound }) => {
     filter.bound = bound;
   });

@@ -6,6 +6,8 @@
 import { InvalidOperatorError, InvalidQueryError } from '../base/errors.ts';
 import { compareValues } from '../base/order.ts';
 import type { OrderedValue } from '../base/order.ts';
+import { atOnce, itemsInStep, sorted } from '../base/steps.ts';
+import type { Steps } from '../base/steps.ts';
 import type { FieldShape } from '../format/row-layout.ts';
 import { bigintBounds, integerBounds, isIntegerOf, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
@@ -226,10 +228,16 @@ export function compareField(table: string, field: FieldShape, operator: Operato
   return [compareOnce(compared, '>=', value[0] as unknown), compareOnce(compared, '<=', value[1] as unknown)];
 }
 
+/** The same as `IN` in steps: a list may be long. */
+export function* comparingWithList(table: string, field: FieldShape, list: unknown): Steps<Comparison> {
+  if (field.typeId === Types.json || list === undefined) return compareField(table, field, 'IN', list)[0] as Comparison;
+  return yield* comparingWithAny({ table, field }, list);
+}
+
 function compareOnce(compared: ComparedField, operator: Exclude<Operator, 'BETWEEN'>, value: unknown): Comparison {
   const { field } = compared;
   if (value === undefined) refuse(compared, value);
-  if (operator === 'IN') return compareWithAny(compared, value);
+  if (operator === 'IN') return atOnce(comparingWithAny(compared, value));
   if (operator === 'PREFIX') return compareWithPrefix(compared, value);
   if (value === null) return operator === '=' ? isNull : operator === '!=' ? isNotNull : none;
   if ((operator === '=' || operator === '!=') && isNoUuid(field.typeId, value)) return operator === '=' ? none : all;
@@ -237,7 +245,7 @@ function compareOnce(compared: ComparedField, operator: Exclude<Operator, 'BETWE
 }
 
 /** `IN`: the values that the field can hold, ascending and each once. */
-function compareWithAny(compared: ComparedField, list: unknown): Comparison {
+function* comparingWithAny(compared: ComparedField, list: unknown): Steps<Comparison> {
   if (!Array.isArray(list)) {
     throw new InvalidQueryError(
       `IN on field '${compared.field.name}' of table '${compared.table}' takes an array of values, not ${describeValue(list)}.`,
@@ -247,6 +255,7 @@ function compareWithAny(compared: ComparedField, list: unknown): Comparison {
   let orNull = false;
   // By index, so that a hole counts as undefined and is refused.
   for (let i = 0; i < list.length; i++) {
+    if ((i + 1) % itemsInStep === 0) yield;
     const value: unknown = list[i];
     if (value === null) {
       orNull = true;
@@ -256,8 +265,13 @@ function compareWithAny(compared: ComparedField, list: unknown): Comparison {
     const place = placeOf(compared.field.typeId, value) ?? refuse(compared, value);
     if (place.side === 0) found.push(place.value);
   }
-  found.sort(compareValues);
-  const values = found.filter((value, i) => i === 0 || compareValues(found[i - 1] as FieldValue, value) !== 0);
+  const ascending = yield* sorted(found, compareValues);
+  const values: FieldValue[] = [];
+  for (let i = 0; i < ascending.length; i++) {
+    if ((i + 1) % itemsInStep === 0) yield;
+    const value = ascending[i] as FieldValue;
+    if (i === 0 || compareValues(values[values.length - 1] as FieldValue, value) !== 0) values.push(value);
+  }
   if (values.length === 0) return orNull ? isNull : none;
   if (values.length === 1 && !orNull) return { kind: 'value', operator: '=', value: values[0] as FieldValue, orNull };
   return { kind: 'in', values, orNull };

@@ -22,11 +22,11 @@ async function countMatches(execution: Execution): Promise<number> {
   const { access, residual } = plan;
   const exact = residual.length === 0;
   if (exact && access.kind === 'table') {
-    return sumOf(access.ranges, (range) => countMerged(state, range, () => execution.breathe()));
+    return sumOf(execution, access.ranges, (range) => countMerged(state, range, () => execution.breathe()));
   }
   if (exact && access.kind === 'index' && state.layers.length === 0) {
     const tree = state.treeOf(access.index) as Tree;
-    return sumOf(access.ranges, (range) => countRange(tree, range));
+    return sumOf(execution, access.ranges, (range) => countRange(tree, range));
   }
   if (access.kind === 'table') return countSelected(execution, access);
   return countHits(execution);
@@ -36,17 +36,24 @@ async function countMatches(execution: Execution): Promise<number> {
 const rangesAtOnce = 16;
 
 /** What the ranges come to together. */
-async function sumOf(ranges: readonly KeyRange[], count: (range: KeyRange) => Promise<number>): Promise<number> {
+async function sumOf(
+  execution: Execution,
+  ranges: readonly KeyRange[],
+  count: (range: KeyRange) => Promise<number>,
+): Promise<number> {
   let total = 0;
   for (let i = 0; i < ranges.length; i += rangesAtOnce) {
     const counts = await Promise.all(ranges.slice(i, i + rangesAtOnce).map(count));
     for (const one of counts) total += one;
+    await execution.breathe();
   }
   return total;
 }
 
 async function countSelected(execution: Execution, access: TableAccess): Promise<number> {
-  const stream = openTable(execution.state, access, filterOf(execution.plan.residual), execution.work);
+  const { state, plan, work } = execution;
+  const breathe = (): void | Promise<void> => execution.breathe();
+  const stream = openTable({ state, filter: filterOf(plan.residual), work, breathe }, access);
   const { needed } = execution;
   let total = 0;
   while (total < needed) {

@@ -81,7 +81,7 @@ export class EntryStream implements HitStream {
     this.#use = use;
     this.#probes = probes;
     this.#reader = new EntryReader(state.shape, access.index, use?.fields ?? new Set());
-    this.#pace = new LookupPace(state.tree.source.memory);
+    this.#pace = new LookupPace(state.tree.source.memory, filter);
     this.#descending = access.oneValue && access.descending;
     this.#overlaid = state.layers.length > 0;
     this.#most = Math.max(fewestEntries, Math.min(mostEntries, Math.floor(chunkBytes / state.shape.layout.stride)));
@@ -96,7 +96,7 @@ export class EntryStream implements HitStream {
     const step = this.#pace.step(wanted);
     this.#room = this.#use?.only === true ? Math.min(wanted, mostEntries) : step;
     this.#beyond = Math.max(0, wanted - this.#room);
-    return this.#fill(new Lookups(this.#filter, hits, this.#work), entriesAtOnce);
+    return this.#fill(new Lookups(this.#filter, hits, this.#work), this.#tests.rowsAtOnce(entriesAtOnce));
   }
 
   /** Goes through entries until there is no more room for rows, or `entries` were looked at. */
@@ -142,7 +142,8 @@ export class EntryStream implements HitStream {
     const { node } = this.#cursor;
     const reader = this.#reader;
     const isSure = this.#tests.empty && this.#filter.empty;
-    const most = Math.min(this.#chunk, this.#to - this.#from, isSure ? this.#room : this.#chunk);
+    const chunk = this.#tests.rowsAtOnce(this.#chunk);
+    const most = Math.min(chunk, this.#to - this.#from, isSure ? this.#room : chunk);
     const rows = this.#use === undefined ? undefined : this.#freshRows(most);
     this.#chunk = Math.min(this.#chunk * 2, this.#most);
     let ready: Promise<void> | undefined;

@@ -114,13 +114,17 @@ export class DescendingValues implements RunCursor {
   }
 }
 
-/** The entries of an access, in its order. */
-export function indexCursor(tree: Tree, { index, oneValue, ranges, descending }: IndexAccess): RunCursor {
+/** The entries of an access, in its order. `breathe`: called again and again while ranges are empty. */
+export function indexCursor(
+  tree: Tree,
+  { index, oneValue, ranges, descending }: IndexAccess,
+  breathe?: () => void | Promise<void>,
+): RunCursor {
   const one = ranges.length === 1 ? ranges[0] : undefined;
   if (one !== undefined && (oneValue || !descending)) return new TreeCursor(tree, one, descending);
   const make = (i: number): RunCursor => {
     if (!descending) return new TreeCursor(tree, ranges[i]);
     return new DescendingValues(tree, ranges[ranges.length - 1 - i] as KeyRange, index);
   };
-  return new CursorSequence(ranges.length, make, tree.source.memory);
+  return new CursorSequence(ranges.length, make, tree.source.memory, breathe);
 }

@@ -6,7 +6,7 @@ import { concatBytes, prefixEnd } from '../base/bytes.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Condition } from './condition.ts';
-import { rangeOfComponent } from './key-ranges.ts';
+import { rangesOver } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
 import type { OrderField } from './row-order.ts';
 
@@ -32,6 +32,8 @@ export interface IndexRanges {
 
 /** So many ranges may come of several lists of values; the last of the lists is otherwise left to be tested on rows. */
 const maxRanges = 1024;
+/** Behind a longer list of values, a single value of the next field is left to be tested as well. */
+const maxJoined = 32_768;
 
 const noBytes = new Uint8Array(0);
 
@@ -51,7 +53,7 @@ export function indexRanges(byField: readonly (FieldAccess | undefined)[]): Inde
   if (byField.length === 1 && first?.keys?.kind === 'ranges') {
     return { ranges: first.keys.ranges, covered: first.covered, used: 1, oneValue: false, ofValues: false };
   }
-  let values: Uint8Array[] = [noBytes];
+  let values: readonly Uint8Array[] = [noBytes];
   let used = 0;
   const covered: Condition[] = [];
   for (const access of byField) {
@@ -65,14 +67,15 @@ export function indexRanges(byField: readonly (FieldAccess | undefined)[]): Inde
     }
     const { components } = keys;
     if (components.length > 1 && used > 0 && values.length * components.length > maxRanges) break;
+    if (used > 0 && values.length > maxJoined) break;
     values =
       used === 0
-        ? [...components]
+        ? components
         : values.flatMap((before) => components.map((component) => concatBytes(before, component)));
     covered.push(...access.covered);
     used++;
   }
-  const ranges = used === 0 ? [{}] : values.map(rangeOfComponent);
+  const ranges = used === 0 ? [{}] : rangesOver(values);
   return { ranges, covered, used, oneValue: used === byField.length && ranges.length === 1, ofValues: used > 0 };
 }
 

@@ -49,7 +49,7 @@ export class IndexStream implements HitStream {
     this.#state = state;
     this.#index = access.index;
     this.#cursor = cursor;
-    this.#pace = new LookupPace(state.tree.source.memory);
+    this.#pace = new LookupPace(state.tree.source.memory, filter);
     this.#filter = filter;
     this.#work = work;
     this.#keepsLeaf = access.oneValue && !(state.tree instanceof SplitTree);

@@ -62,7 +62,7 @@ export class IntersectionStream implements HitStream {
         continue;
       }
       const more = new KeySet(state.shape.primaryKey);
-      const cursor = indexCursor(tree, { ...other, descending: false });
+      const cursor = indexCursor(tree, { ...other, descending: false }, breathe);
       const options = { within: keys, maxBytes: mostKeyBytes(state), breathe };
       const entries = await more.addAll(cursor, other.index, options);
       // There are more of them than it looked like.

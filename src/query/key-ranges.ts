@@ -5,6 +5,8 @@
  */
 import { ByteWriter, compareBytes, prefixEnd } from '../base/bytes.ts';
 import { isTruncatedComponent, writeKeyComponent } from '../format/ordered-key.ts';
+import { atOnce, itemsInStep, mapped, sorted } from '../base/steps.ts';
+import type { Steps } from '../base/steps.ts';
 import type { TypeId } from '../format/types.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Comparison, FieldValue } from './comparison.ts';
@@ -56,13 +58,24 @@ export function keyAccess(typeId: TypeId, comparison: Comparison): KeyAccess | u
       if (operator === '!=') return undefined;
       return operator === '=' ? ofValue(typeId, value) : ofOperator(typeId, operator, value, orNull);
     }
-    case 'in': {
-      const components = comparison.values.map((value) => componentOf(typeId, value));
-      const exact = !components.some((component) => isTruncated(component, typeId));
-      if (comparison.orNull) components.unshift(nullKey);
-      return { kind: 'values', components: exact ? components : withoutRepeats(components), exact };
-    }
+    case 'in':
+      return atOnce(accessingList(typeId, comparison));
   }
+}
+
+/** The keys that a list of values selects. */
+export function* accessingList(
+  typeId: TypeId,
+  { values, orNull }: Extract<Comparison, { readonly kind: 'in' }>,
+): Steps<KeyAccess> {
+  let exact = true;
+  const components = yield* mapped(values, (value) => {
+    const component = componentOf(typeId, value);
+    if (isTruncated(component, typeId)) exact = false;
+    return component;
+  });
+  if (orNull) components.unshift(nullKey);
+  return { kind: 'values', components: exact ? components : yield* withoutRepeats(components), exact };
 }
 
 function ofValue(typeId: TypeId, value: FieldValue): KeyAccess {
@@ -100,13 +113,54 @@ function ofPrefix(typeId: TypeId, value: string | Uint8Array): KeyAccess {
 }
 
 /** Long values that begin alike have one component. */
-function withoutRepeats(components: readonly Uint8Array[]): Uint8Array[] {
-  return components.filter((component, i) => i === 0 || compareBytes(components[i - 1] as Uint8Array, component) !== 0);
+function* withoutRepeats(components: readonly Uint8Array[]): Steps<Uint8Array[]> {
+  const different: Uint8Array[] = [];
+  for (let i = 0; i < components.length; i++) {
+    if ((i + 1) % itemsInStep === 0) yield;
+    const component = components[i] as Uint8Array;
+    if (i === 0 || compareBytes(components[i - 1] as Uint8Array, component) !== 0) different.push(component);
+  }
+  return different;
+}
+
+/** The ranges of long lists of components: planning asks again and again. */
+const rangesOfLists = new WeakMap<readonly Uint8Array[], readonly KeyRange[]>();
+
+/** The keys that begin with one of some components. */
+export function* rangingOver(components: readonly Uint8Array[]): Steps<readonly KeyRange[]> {
+  if (components.length <= itemsInStep) return components.map(rangeOfComponent);
+  let ranges = rangesOfLists.get(components);
+  if (ranges === undefined) {
+    ranges = yield* mapped(components, rangeOfComponent);
+    rangesOfLists.set(components, ranges);
+  }
+  return ranges;
+}
+
+/** The same at once. */
+export function rangesOver(components: readonly Uint8Array[]): readonly KeyRange[] {
+  return atOnce(rangingOver(components));
 }
 
 /** The ranges of an access by key. */
-export function rangesOf(keys: KeyAccess): readonly KeyRange[] {
-  return keys.kind === 'ranges' ? keys.ranges : keys.components.map(rangeOfComponent);
+function* rangingBy(keys: KeyAccess): Steps<readonly KeyRange[]> {
+  return keys.kind === 'ranges' ? keys.ranges : yield* rangingOver(keys.components);
+}
+
+/** Ranges or components of two lists that are compared with each other without a pause. */
+const mostCompared = 65_536;
+
+/** Whether two lists are so short that what is in both may be looked for at once. */
+export function areFew(a: readonly unknown[], b: readonly unknown[]): boolean {
+  return a.length + b.length <= mostCompared;
+}
+
+/** What both of two accesses select; of very long ones what the shorter one does. */
+export function* intersecting(a: KeyAccess, b: KeyAccess): Steps<KeyAccess> {
+  const left = yield* rangingBy(a);
+  const right = yield* rangingBy(b);
+  if (!areFew(left, right)) return { ...(left.length < right.length ? a : b), exact: false };
+  return { kind: 'ranges', ranges: intersectAll(left, right), exact: a.exact && b.exact };
 }
 
 /** The keys that lie in both ranges; undefined if there can be none. */
@@ -149,7 +203,16 @@ export function commonComponents(a: readonly Uint8Array[], b: readonly Uint8Arra
 
 /** The components with which keys in one of the ranges can begin. */
 export function componentsIn(components: readonly Uint8Array[], ranges: readonly KeyRange[]): Uint8Array[] {
-  return components.filter((component) => intersectAll([rangeOfComponent(component)], ranges).length > 0);
+  let next = 0;
+  return components.filter((component) => {
+    // Both ascend: what ends before this one is of no use to the next ones either.
+    for (; next < ranges.length; next++) {
+      const { to } = ranges[next] as KeyRange;
+      if (to === undefined || compareBytes(to, component) > 0) break;
+    }
+    const range = ranges[next];
+    return range !== undefined && intersectRanges(rangeOfComponent(component), range) !== undefined;
+  });
 }
 
 function compareStarts({ from: a }: KeyRange, { from: b }: KeyRange): number {
@@ -158,9 +221,11 @@ function compareStarts({ from: a }: KeyRange, { from: b }: KeyRange): number {
 }
 
 /** The keys that lie in any of the ranges, as ranges that are ascending and apart. */
-export function uniteRanges(ranges: readonly KeyRange[]): KeyRange[] {
+function* uniteRanges(ranges: readonly KeyRange[]): Steps<KeyRange[]> {
   const united: KeyRange[] = [];
-  for (const range of ranges.toSorted(compareStarts)) {
+  let seen = 0;
+  for (const range of yield* sorted(ranges, compareStarts)) {
+    if (++seen % itemsInStep === 0) yield;
     const last = united[united.length - 1];
     const apart = last?.to !== undefined && range.from !== undefined && compareBytes(last.to, range.from) < 0;
     if (last === undefined || apart) united.push(range);
@@ -170,11 +235,28 @@ export function uniteRanges(ranges: readonly KeyRange[]): KeyRange[] {
 }
 
 /** What several accesses select together. */
-export function uniteAccesses(all: readonly KeyAccess[]): KeyAccess {
+export function* uniting(all: readonly KeyAccess[]): Steps<KeyAccess> {
   const exact = all.every((keys) => keys.exact);
-  const components = all.flatMap((keys) => (keys.kind === 'values' ? keys.components : []));
   if (all.every(({ kind }) => kind === 'values')) {
-    return { kind: 'values', components: withoutRepeats(components.toSorted(compareBytes)), exact };
+    const components = yield* joined(all, (keys) => (keys.kind === 'values' ? keys.components : []));
+    return { kind: 'values', components: yield* withoutRepeats(yield* sorted(components, compareBytes)), exact };
   }
-  return { kind: 'ranges', ranges: uniteRanges(all.flatMap(rangesOf)), exact };
+  const lists: (readonly KeyRange[])[] = [];
+  for (const keys of all) {
+    lists.push(yield* rangingBy(keys));
+    if (lists.length % itemsInStep === 0) yield;
+  }
+  return { kind: 'ranges', ranges: yield* uniteRanges(yield* joined(lists, (list) => list)), exact };
+}
+
+/** What several lists hold, one after the other. */
+function* joined<T, U>(lists: readonly T[], itemsOf: (list: T) => readonly U[]): Steps<U[]> {
+  const all: U[] = [];
+  for (const list of lists) {
+    for (const item of itemsOf(list)) {
+      all.push(item);
+      if (all.length % itemsInStep === 0) yield;
+    }
+  }
+  return all;
 }

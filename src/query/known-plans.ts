@@ -3,11 +3,14 @@
  * queries over and over. A plan holds for as long as the same blocks are in memory, which is what it was chosen by.
  */
 import { isPromise } from '../base/brands.ts';
+import { Pacer } from '../base/pacer.ts';
+import { withPauses } from '../base/steps.ts';
 import type { QueryHost } from '../table/query-host.ts';
+import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { CompiledQuery, Plan } from './plan.ts';
 import { planQuery } from './planner.ts';
-import { compileQuery } from './written-query.ts';
+import { areHeavy, compileQuery, preparing } from './written-query.ts';
 import type { WrittenQuery } from './written-query.ts';
 
 export interface PlannedQuery {
@@ -27,12 +30,17 @@ const longestText = 256;
 
 const plansOf = new WeakMap<TableState, Map<string, KnownPlan>>();
 
-/** Plans a query on a state of its table: at once, unless something must be read to choose well. */
+/**
+ * Plans a query on a state of its table: at once, unless something must be read to choose well, or it has very many conditions.
+ * `signal`: gives up.
+ */
 export function plannedQuery(
   host: QueryHost,
   state: TableState,
   written: WrittenQuery,
+  signal?: AbortSignal,
 ): PlannedQuery | Promise<PlannedQuery> {
+  if (areHeavy(written.wheres)) return plannedSlowly(host, state, written, signal);
   const words = wordsOf(host, written);
   if (words === undefined) return newlyPlanned(host, state, written);
   const { turnover } = state.tree.source.counters;
@@ -54,6 +62,47 @@ function newlyPlanned(host: QueryHost, state: TableState, written: WrittenQuery)
   const query = compileQuery(host, state.shape, written);
   const plan = planQuery(state, query);
   return isPromise(plan) ? plan.then((chosen) => ({ query, plan: chosen })) : { query, plan };
+}
+
+/** Compiles a query, with pauses where it has very many conditions or values. */
+export function compiledQuery(
+  host: QueryHost,
+  shape: TableShape,
+  written: WrittenQuery,
+  signal?: AbortSignal,
+): CompiledQuery | Promise<CompiledQuery> {
+  return areHeavy(written.wheres) ? compiledSlowly(host, shape, written, signal) : compileQuery(host, shape, written);
+}
+
+async function compiledSlowly(
+  host: QueryHost,
+  shape: TableShape,
+  written: WrittenQuery,
+  signal: AbortSignal | undefined,
+): Promise<CompiledQuery> {
+  const pacer = new Pacer(host.environment);
+  const pause = (): void | Promise<void> => {
+    signal?.throwIfAborted();
+    return pacer.due() ? pacer.pause() : undefined;
+  };
+  const conditions = await withPauses(preparing(host, shape, written.wheres), pause);
+  // What is left to be done is done in one go.
+  await pacer.pause();
+  signal?.throwIfAborted();
+  return compileQuery(host, shape, written, conditions);
+}
+
+async function plannedSlowly(
+  host: QueryHost,
+  state: TableState,
+  written: WrittenQuery,
+  signal: AbortSignal | undefined,
+): Promise<PlannedQuery> {
+  const query = await compiledSlowly(host, state.shape, written, signal);
+  const plan = await planQuery(state, query);
+  await host.environment.yieldToEventLoop();
+  signal?.throwIfAborted();
+  return { query, plan };
 }
 
 /** What tells a query from every other; undefined for one that is not simple, or calls functions. */

@@ -73,7 +73,7 @@ export class LayerStream implements HitStream {
 
   #read(hits: HitList): boolean {
     const most = hits.count + hits.wanted;
-    const atOnce = this.#filter.slow ? slowEntriesAtOnce : entriesAtOnce;
+    const atOnce = this.#filter.rowsAtOnce(this.#filter.slow ? slowEntriesAtOnce : entriesAtOnce);
     for (let left = atOnce; left > 0 && hits.count < most; left--) {
       // What was added before the end is told first.
       if (this.#from >= this.#to && !this.#advance()) return left < atOnce;

@@ -91,8 +91,10 @@ export class LookupPace {
   readonly #most: number;
   #next = fewestTogether;
 
-  constructor(memory: ReadMemory) {
-    this.#most = mostLookups(memory);
+  /** `filter`: what rows are tested for. */
+  constructor(memory: ReadMemory, filter?: Filter) {
+    const most = mostLookups(memory);
+    this.#most = filter === undefined ? most : filter.rowsAtOnce(most);
   }
 
   /** For the next round, when `wanted` rows are of use. */
@@ -117,7 +119,7 @@ export class KeyStream implements HitStream {
     this.#keys = keys;
     this.#filter = filter;
     this.#work = work;
-    this.#pace = new LookupPace(state.tree.source.memory);
+    this.#pace = new LookupPace(state.tree.source.memory, filter);
   }
 
   next(hits: HitList): boolean | Promise<boolean> {

@@ -64,7 +64,7 @@ function neighbour(value: number, direction: 1 | -1): number {
 }
 
 /** The number that a row's bytes are read as. */
-function asNumber(value: FieldValue): number {
+export function asNumber(value: FieldValue): number {
   return isDate(value) ? value.getTime() : Number(value);
 }
 
@@ -197,9 +197,10 @@ export class NumberListSelector implements Selector {
   readonly #sorted: Float64Array;
   readonly #orNull: boolean;
 
-  constructor(field: LayoutField, sorted: readonly FieldValue[], orNull: boolean) {
+  /** `sorted`: as {@link asNumber} makes them of values. */
+  constructor(field: LayoutField, sorted: Float64Array, orNull: boolean) {
     this.#field = field;
-    this.#sorted = Float64Array.from(sorted, asNumber);
+    this.#sorted = sorted;
     this.#orNull = orNull;
   }
 

@@ -56,7 +56,7 @@ export function openAccess(options: OpenOptions): HitStream {
     case 'keys':
       return new KeyStream(state, access.keys, filter, work);
     case 'table':
-      return openTable(state, access, filter, work);
+      return openTable(options, access);
     case 'index':
     case 'intersection':
       return openIndex(options, access);
@@ -76,15 +76,17 @@ export function openAccess(options: OpenOptions): HitStream {
 
 /** A table's rows in some ranges. */
 export function openTable(
-  state: TableState,
+  { state, filter, work, breathe }: Pick<OpenOptions, 'state' | 'filter' | 'work' | 'breathe'>,
   { ranges, descending }: TableAccess,
-  filter: Filter,
-  work: QueryWork,
 ): TableStream {
   const scan = (i: number): RunCursor => state.scan(ranges[descending ? ranges.length - 1 - i : i], descending);
-  const cursor = ranges.length === 1 ? scan(0) : new CursorSequence(ranges.length, scan, state.tree.source.memory);
+  const cursor =
+    ranges.length === 1 ? scan(0) : new CursorSequence(ranges.length, scan, state.tree.source.memory, breathe);
   return new TableStream(state.shape.layout, cursor, descending, filter, work);
 }
+
+/** More ranges are not looked for in each layer: its rows are tested instead. */
+const mostLayerRanges = 1024;
 
 /** Where more of a table is in memory, its rows are found as fast in any order. */
 const mostlyAtHand = 0.9;
@@ -97,7 +99,7 @@ function openEntries(
   use?: EntryUse,
   probes: readonly KeyProbe[] = [],
 ): HitStream {
-  const cursor = indexCursor(state.treeOf(access.index) as Tree, access);
+  const cursor = indexCursor(state.treeOf(access.index) as Tree, access, breathe);
   if (use === undefined && probes.length === 0) {
     // Where rows are not sorted afterwards, it may be over soon.
     const mayStop = plan.ordered || (query.unordered === true && Number.isFinite(needed));
@@ -147,7 +149,7 @@ function changedRows(
   const { layers } = state;
   if (layers.length === 0) return undefined;
   const filter = filterOf(query.conditions);
-  if (haveEntries(state, access.index)) {
+  if (access.ranges.length <= mostLayerRanges && haveEntries(state, access.index)) {
     const streams = layers.map((_, position) => new LayerStream({ state, position, access, filter, work, pacer }));
     return { streams, isOrdered: true };
   }

@@ -11,7 +11,7 @@ import { insideOf } from './inside.ts';
 import type { EntryUse, TakenFields } from './entry-use.ts';
 import { directionOf, indexRanges } from './index-ranges.ts';
 import type { FieldAccess } from './index-ranges.ts';
-import { commonComponents, componentsIn, intersectAll } from './key-ranges.ts';
+import { areFew, commonComponents, componentsIn, intersectAll } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
 import { PositionCondition } from './position.ts';
 import type { OrderField } from './row-order.ts';
@@ -114,6 +114,10 @@ export interface Plan extends Candidate {
 const maxParts = 32;
 /** So many parts of unions are planned at most for one query, of the conditions that have the fewest branches. */
 const maxPlannedParts = 64;
+/** Conditions of all these parts together, at most: each part has those of the whole query, and those of the parts before it. */
+const maxPlannedConditions = 200_000;
+/** Conditions that an access by key is made of; rows are tested for the others. */
+const mostHelpful = 1024;
 
 /** The fields that have one value, or null, in all rows that match. */
 function fixedFields({ conditions }: CompiledQuery): Set<LayoutField> {
@@ -157,16 +161,28 @@ function accessBy(
 ): FieldAccess | undefined {
   let components: readonly Uint8Array[] | undefined;
   let ranges: readonly KeyRange[] | undefined;
-  const covered: Condition[] = [];
-  const coveredByRanges: Condition[] = [];
+  let covered: Condition[] = [];
+  let coveredByRanges: Condition[] = [];
+  let left = mostHelpful;
   for (const condition of conditions) {
     const keys = keysOf(condition);
     if (keys === undefined) continue;
+    if (left-- === 0) break;
     if (keys.kind === 'values') {
-      components = components === undefined ? keys.components : commonComponents(components, keys.components);
+      if (components === undefined || areFew(components, keys.components)) {
+        components = components === undefined ? keys.components : commonComponents(components, keys.components);
+      } else if (keys.components.length < components.length) {
+        ({ components } = keys);
+        covered = [];
+      } else continue;
       if (keys.exact) covered.push(condition);
     } else {
-      ranges = ranges === undefined ? keys.ranges : intersectAll(ranges, keys.ranges);
+      if (ranges === undefined || areFew(ranges, keys.ranges)) {
+        ranges = ranges === undefined ? keys.ranges : intersectAll(ranges, keys.ranges);
+      } else if (keys.ranges.length < ranges.length) {
+        ({ ranges } = keys);
+        coveredByRanges = [];
+      } else continue;
       if (keys.exact) coveredByRanges.push(condition);
     }
   }
@@ -176,7 +192,7 @@ function accessBy(
     if (ranges.length === 0) return { keys: undefined, covered: [] };
     return { keys: { kind: 'ranges', ranges, exact: false }, covered: coveredByRanges };
   }
-  const within = ranges === undefined ? components : componentsIn(components, ranges);
+  const within = ranges === undefined || !areFew(components, ranges) ? components : componentsIn(components, ranges);
   if (within.length === 0) return { keys: undefined, covered: [] };
   return { keys: { kind: 'values', components: within, exact: false }, covered };
 }
@@ -291,9 +307,9 @@ class Planner {
     const { limit, conditions: asked, counts } = this.#query;
     // A place in an order by one field and the primary key is none in an index that has further fields between them.
     const conditions =
-      index.fields.length === 1
-        ? this.#query.conditions
-        : this.#query.conditions.filter((condition) => !(condition instanceof PositionCondition));
+      index.fields.length === 1 || !asked.some((condition) => condition instanceof PositionCondition)
+        ? asked
+        : asked.filter((condition) => !(condition instanceof PositionCondition));
     const { result } = index;
     const accesses =
       result === undefined
@@ -345,7 +361,9 @@ class Planner {
 /** The conditions of a query whose branches are planned one by one: those with the fewest, as far as that may go. */
 function splitConditions({ conditions, splits = conditions }: CompiledQuery): AnyCondition[] {
   const all = splits.filter((condition): condition is AnyCondition => condition instanceof AnyCondition);
-  let left = maxPlannedParts;
+  if (all.length === 0) return all;
+  const size = conditions.reduce((sum, condition) => sum + condition.size, 0);
+  let left = Math.min(maxPlannedParts, Math.floor(maxPlannedConditions / Math.max(1, size)));
   const chosen = new Set<AnyCondition>();
   for (const condition of all.toSorted((a, b) => a.branches.length - b.branches.length)) {
     const count = condition.branches.length;
@@ -377,5 +395,28 @@ export function isBest({ access }: Candidate): boolean {
 
 /** The conditions that rows of an access must still be tested for. */
 export function residualOf({ conditions }: CompiledQuery, covered: readonly Condition[]): readonly Condition[] {
-  return conditions.filter((condition) => !condition.isEmpty && !covered.includes(condition));
+  if (conditions.length <= fewConditions) return uncovered(conditions, covered);
+  let known = residuals.get(conditions);
+  if (known === undefined) {
+    known = new WeakMap();
+    residuals.set(conditions, known);
+  }
+  let residual = known.get(covered);
+  if (residual === undefined) {
+    residual = uncovered(conditions, covered);
+    known.set(covered, residual);
+  }
+  return residual;
+}
+
+/** What is left of more conditions is remembered for as long as planning asks again and again. */
+const fewConditions = 64;
+/** Among more, a condition is looked up by a set. */
+const fewCovered = 8;
+const residuals = new WeakMap<readonly Condition[], WeakMap<readonly Condition[], readonly Condition[]>>();
+
+function uncovered(conditions: readonly Condition[], covered: readonly Condition[]): readonly Condition[] {
+  if (covered.length <= fewCovered) return conditions.filter((one) => !one.isEmpty && !covered.includes(one));
+  const isCovered = new Set(covered);
+  return conditions.filter((condition) => !condition.isEmpty && !isCovered.has(condition));
 }

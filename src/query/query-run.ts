@@ -116,7 +116,7 @@ export class QueryRun implements RunOptions {
       host.queried?.(shape, readOf(execution));
       return execution;
     };
-    const planned = plannedQuery(host, state, written);
+    const planned = plannedQuery(host, state, written, signal);
     return isPromise(planned) ? planned.then(begin) : begin(planned);
   }
 }

@@ -11,7 +11,7 @@ import type { RowHit } from '../tree/tree.ts';
 import type { Row } from './execute.ts';
 import { plainValue } from './comparison.ts';
 import type { FieldValue } from './comparison.ts';
-import { compileWhere } from './written-query.ts';
+import { areHeavy, compileWhere } from './written-query.ts';
 import type { Where, WrittenQuery } from './written-query.ts';
 
 /** Shared: a look-up that must wait copies the key. */
@@ -25,7 +25,7 @@ export function rowByKey(
 ): Row[] | Promise<Row[]> | undefined {
   const { wheres, orders, fields, limit, offset } = written;
   const [where] = wheres;
-  if (where === undefined || wheres.length > 1 || orders.length > 0) return undefined;
+  if (where === undefined || wheres.length > 1 || orders.length > 0 || areHeavy(wheres)) return undefined;
   if (fields !== undefined || limit === 0 || offset > 0) return undefined;
   const value = keyOf(host, state, where);
   if (value === undefined) return undefined;

@@ -10,6 +10,9 @@ export const maxPicks = 1024;
 /** Cost from which on a selector counts as slow: it decodes whole rows and runs foreign code. */
 export const slowCost = 1000;
 
+/** Rows times the cost of each that are tested in one step at most: some milliseconds. */
+const costOfStep = 2_000_000;
+
 export interface Selector {
   /** About what it costs per row, to try cheap ones first. */
   readonly cost: number;
@@ -78,20 +81,25 @@ const onlyPick: Int32Array = new Int32Array(1);
 /** Conditions that must all hold, cheap ones first, and perhaps a bound that tightens while a query runs. */
 export class Filter {
   readonly #selectors: readonly Selector[];
+  /** About what it costs per row, if all of them are asked. */
+  readonly cost: number;
   /** What a row must also satisfy to be among the first ones, as far as is known by now. */
   bound: Selector | undefined = undefined;
 
   constructor(selectors: readonly Selector[]) {
     this.#selectors = selectors.length < 2 ? selectors : selectors.toSorted((a, b) => a.cost - b.cost);
+    let sum = 0;
+    for (const { cost } of selectors) sum += cost;
+    this.cost = sum;
+  }
+
+  /** How many rows may be tested without a pause: `most`, unless there are thousands of conditions. At least one. */
+  rowsAtOnce(most: number): number {
+    return this.cost * most <= costOfStep ? most : Math.max(1, Math.floor(costOfStep / this.cost));
   }
 
   get empty(): boolean {
     return this.#selectors.length === 0;
-  }
-
-  /** About what it costs per row, if all of them are asked. */
-  get cost(): number {
-    return this.#selectors.reduce((sum, { cost }) => sum + cost, 0);
   }
 
   /** Whether every row takes so long that as few as possible should be looked at. */

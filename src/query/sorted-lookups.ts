@@ -41,7 +41,7 @@ export class SortedLookups implements HitStream {
 
   constructor(options: SortedLookupsOptions) {
     this.#options = options;
-    this.#pace = new LookupPace(options.state.tree.source.memory);
+    this.#pace = new LookupPace(options.state.tree.source.memory, options.filter);
   }
 
   next(hits: HitList): boolean | Promise<boolean> {

@@ -65,7 +65,7 @@ export class TableStream implements HitStream {
   }
 
   #countRows(): number {
-    if (!this.#filter.empty) return this.#select(maxPicks);
+    if (!this.#filter.empty) return this.#select(this.#filter.rowsAtOnce(maxPicks));
     const count = this.#to - this.#from;
     this.#from = this.#to;
     this.#work.rows += count;
@@ -82,7 +82,7 @@ export class TableStream implements HitStream {
       else for (let k = 0; k < count; k++) hits.add(node, node.rowBase(this.#from++));
       return true;
     }
-    const kept = this.#select(this.#filter.slow ? 64 : maxPicks);
+    const kept = this.#select(this.#filter.rowsAtOnce(this.#filter.slow ? 64 : maxPicks));
     const picks = this.#picks as Int32Array;
     for (let k = 0; k < kept; k++) {
       hits.add(node, node.rowBase(picks[this.#descending ? kept - 1 - k : k] as number));

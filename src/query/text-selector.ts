@@ -12,10 +12,15 @@ import type { Run } from './selector.ts';
 import { signEqual, signGreater, signLess, SignSelector } from './sign-selector.ts';
 
 /** The first four bytes as one number, zeros where there are fewer: different heads sort as the values do. */
-function headOf(bytes: Uint8Array): number {
+export function headOf(bytes: Uint8Array): number {
   let head = 0;
   for (let i = 0; i < 4; i++) head = head * 256 + (bytes[i] ?? 0);
   return head;
+}
+
+/** The bytes that a row has of a value. */
+export function textBytes(value: FieldValue): Uint8Array {
+  return typeof value === 'string' ? encodeUtf8(value) : (value as Uint8Array);
 }
 
 export class TextSelector extends SignSelector {
@@ -25,10 +30,16 @@ export class TextSelector extends SignSelector {
   readonly #accepted: number;
   readonly #orNull: boolean;
 
-  constructor(field: LayoutField, values: readonly FieldValue[], accepted: number, orNull: boolean) {
+  constructor(
+    field: LayoutField,
+    values: readonly Uint8Array[],
+    accepted: number,
+    orNull: boolean,
+    heads: Float64Array = Float64Array.from(values, headOf),
+  ) {
     super(field, values.length, accepted, orNull);
-    this.#values = values.map((value) => (typeof value === 'string' ? encodeUtf8(value) : (value as Uint8Array)));
-    this.#heads = Float64Array.from(this.#values, headOf);
+    this.#values = values;
+    this.#heads = heads;
     this.#accepted = accepted;
     this.#orNull = orNull;
   }

@@ -1,9 +1,39 @@
 /** Selectors for 64-bit integers and UUIDs, word by word: comparing them makes no bigint and no string. */
+import { itemsInStep } from '../base/steps.ts';
+import type { Steps } from '../base/steps.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import { writeUuid } from '../format/values.ts';
-import type { FieldValue } from './comparison.ts';
 import { SignSelector } from './sign-selector.ts';
+
+/** Of several 64-bit integers. */
+interface Words {
+  readonly high: Float64Array;
+  readonly low: Float64Array;
+}
+
+/** The words of 64-bit integers. */
+export function* wordsOf(values: readonly bigint[]): Steps<Words> {
+  const high = new Float64Array(values.length);
+  const low = new Float64Array(values.length);
+  for (const [i, value] of values.entries()) {
+    // Shifting keeps the sign, so that the high word of an int64 is signed, and that of a uint64 is not.
+    high[i] = Number(value >> 32n);
+    low[i] = Number(BigInt.asUintN(32, value));
+    if ((i + 1) % itemsInStep === 0) yield;
+  }
+  return { high, low };
+}
+
+/** The words of UUIDs. */
+export function* uuidWords(values: readonly string[]): Steps<DataView> {
+  const bytes = new Uint8Array(values.length * 16);
+  for (const [i, value] of values.entries()) {
+    writeUuid(value, bytes, i * 16);
+    if ((i + 1) % itemsInStep === 0) yield;
+  }
+  return new DataView(bytes.buffer);
+}
 
 /** 64-bit integers: a high word, which has the sign, and a low one. */
 export class BigintSelector extends SignSelector {
@@ -12,12 +42,11 @@ export class BigintSelector extends SignSelector {
   readonly #high: Float64Array;
   readonly #low: Float64Array;
 
-  constructor(field: LayoutField, values: readonly FieldValue[], accepted: number, orNull: boolean) {
-    super(field, values.length, accepted, orNull);
+  constructor(field: LayoutField, count: number, accepted: number, orNull: boolean, { high, low }: Words) {
+    super(field, count, accepted, orNull);
     this.#signed = field.typeId === Types.int64;
-    // Shifting keeps the sign, so that the high word of an int64 is signed, and that of a uint64 is not.
-    this.#high = Float64Array.from(values, (value) => Number((value as bigint) >> 32n));
-    this.#low = Float64Array.from(values, (value) => Number(BigInt.asUintN(32, value as bigint)));
+    this.#high = high;
+    this.#low = low;
   }
 
   compare({ rowsView: view }: RowSource, at: number, i: number): number {
@@ -32,11 +61,9 @@ export class UuidSelector extends SignSelector {
   readonly cost = 4;
   readonly #words: DataView;
 
-  constructor(field: LayoutField, values: readonly FieldValue[], accepted: number, orNull: boolean) {
-    super(field, values.length, accepted, orNull);
-    const bytes = new Uint8Array(values.length * 16);
-    for (let i = 0; i < values.length; i++) writeUuid(values[i] as string, bytes, i * 16);
-    this.#words = new DataView(bytes.buffer);
+  constructor(field: LayoutField, count: number, accepted: number, orNull: boolean, words: DataView) {
+    super(field, count, accepted, orNull);
+    this.#words = words;
   }
 
   compare({ rowsView: view }: RowSource, at: number, i: number): number {

@@ -1,13 +1,15 @@
 /** A query as it was written, and what it is compiled to for a version of its table. */
 import { InvalidQueryError } from '../base/errors.ts';
+import { itemsInStep } from '../base/steps.ts';
+import type { Steps } from '../base/steps.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import type { QueryHost } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
-import { compileClause, conditionsIn } from './clause.ts';
+import { compileClause, compilingClause, conditionsIn, hasCondition, weightOf } from './clause.ts';
 import type { WrittenClause } from './clause.ts';
 import { plainValue } from './comparison.ts';
-import { requireField } from './condition.ts';
+import { checkFunctionOperator, requireField } from './condition.ts';
 import type { CompileOptions, Condition, WrittenCondition } from './condition.ts';
 import type { TakenFields } from './entry-use.ts';
 import type { CompiledQuery } from './plan.ts';
@@ -24,6 +26,8 @@ export interface WrittenOrder {
 /** A clause, and what it was compiled to last, if no function is in it. */
 export interface Where {
   readonly written: WrittenClause;
+  /** Of its conditions: see {@link weightOf}. */
+  readonly weight: number;
   compiled: { readonly shape: TableShape; readonly conditions: readonly Condition[] } | undefined;
 }
 
@@ -60,10 +64,30 @@ export function compileOptions(host: QueryHost, shape: TableShape): CompileOptio
   return { shape, registered: (name) => host.registeredFunction(name) };
 }
 
-/** Compiles a query for a version of its table. */
-export function compileQuery(host: QueryHost, shape: TableShape, written: WrittenQuery): CompiledQuery {
+/** Conditions and values that are compiled, and planned, without a pause. */
+const mostAtOnce = 1024;
+
+/** Whether a clause has so many conditions and values that compiling it would keep others waiting. */
+export function isHeavy({ weight }: Where): boolean {
+  return weight > mostAtOnce;
+}
+
+/** Whether clauses have so many conditions and values together. */
+export function areHeavy(wheres: readonly Where[]): boolean {
+  let weight = 0;
+  for (const where of wheres) weight += where.weight;
+  return weight > mostAtOnce;
+}
+
+/** Compiles a query for a version of its table. `conditions`: those of its clauses, where they are compiled already. */
+export function compileQuery(
+  host: QueryHost,
+  shape: TableShape,
+  written: WrittenQuery,
+  conditions: readonly Condition[] = compileWheres(host, shape, written.wheres),
+): CompiledQuery {
   const asked: CompiledQuery = {
-    conditions: compileWheres(host, shape, written.wheres),
+    conditions,
     order: written.orders.map(({ name, direction }): OrderField => {
       return { field: requireOrderField(shape, name), descending: direction === 'desc' };
     }),
@@ -112,7 +136,50 @@ export function compileWhere(host: QueryHost, shape: TableShape, where: Where): 
   return conditions;
 }
 
+/** Compiles clauses in steps, and works out what planning takes most time for. */
+export function* preparing(host: QueryHost, shape: TableShape, wheres: readonly Where[]): Steps<Condition[]> {
+  const all: Condition[] = [];
+  for (const where of wheres) {
+    const { written, compiled } = where;
+    let conditions = compiled?.shape === shape ? compiled.conditions : undefined;
+    if (conditions === undefined || usesFunctions(host, written)) {
+      conditions = yield* compilingClause(compileOptions(host, shape), written);
+      if (!usesFunctions(host, written)) where.compiled = { shape, conditions };
+    }
+    for (const condition of conditions) all.push(condition);
+    yield;
+  }
+  const fields = {
+    table: [shape.primaryKey],
+    index: [...new Set(shape.indexes.flatMap((index) => index.fields))],
+  };
+  for (const [i, condition] of all.entries()) {
+    yield* condition.preparing(fields);
+    if ((i + 1) % itemsInStep === 0) yield;
+  }
+  return all;
+}
+
+/**
+ * Looks at the first conditions and values of a clause that has very many, so that most mistakes are told at once: the others are
+ * looked at when the query is run.
+ */
+export function checkBeginning(host: QueryHost, shape: TableShape | undefined, written: WrittenClause): void {
+  let left = mostAtOnce;
+  for (const condition of conditionsIn(written)) {
+    if (host.registeredFunction(condition.name) !== undefined) {
+      checkFunctionOperator(condition.name, condition.operator);
+    } else if (shape !== undefined) {
+      const { operator, captured } = condition;
+      const isLong = operator === 'IN' && Array.isArray(captured) && captured.length > left;
+      const beginning = isLong ? { ...condition, captured: captured.slice(0, left) as unknown[] } : condition;
+      compileClause(compileOptions(host, shape), { kind: 'condition', condition: beginning });
+    }
+    left -= weightOf(condition);
+    if (left <= 0) return;
+  }
+}
+
 function usesFunctions(host: QueryHost, written: WrittenClause): boolean {
-  if (written.kind === 'condition') return host.registeredFunction(written.condition.name) !== undefined;
-  return conditionsIn(written).some(({ name }) => host.registeredFunction(name) !== undefined);
+  return hasCondition(written, ({ name }) => host.registeredFunction(name) !== undefined);
 }

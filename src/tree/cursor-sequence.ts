@@ -7,6 +7,8 @@ import type { RunCursor } from './cursor.ts';
 /** How many of the next cursors are begun ahead: at first, and at most. */
 const firstWindow = 2;
 const widestWindow = 32;
+/** Empty cursors that are passed without a pause. */
+const emptyAtOnce = 256;
 
 /** A cursor that has been moved to its first run before its turn. */
 interface Begun {
@@ -22,6 +24,7 @@ export class CursorSequence implements RunCursor {
   readonly #count: number;
   readonly #make: (i: number) => RunCursor;
   readonly #memory: ReadMemory | undefined;
+  readonly #breathe: (() => void | Promise<void>) | undefined;
   #at = -1;
   #expected = 0;
   #together = 0;
@@ -32,7 +35,14 @@ export class CursorSequence implements RunCursor {
   readonly #begun: Begun[] = [];
   #window = 0;
 
-  constructor(count: number, make: (i: number) => RunCursor, memory?: ReadMemory) {
+  /** `breathe`: called again and again while cursors have nothing. */
+  constructor(
+    count: number,
+    make: (i: number) => RunCursor,
+    memory?: ReadMemory,
+    breathe?: () => void | Promise<void>,
+  ) {
+    this.#breathe = breathe;
     this.#count = count;
     this.#make = make;
     this.#memory = memory;
@@ -75,6 +85,8 @@ export class CursorSequence implements RunCursor {
       }
       if (moved) return true;
       this.#step();
+      const waiting = this.#at % emptyAtOnce === 0 ? this.#breathe?.() : undefined;
+      if (waiting !== undefined) return waiting.then(() => this.next());
     }
     return false;
   }

@@ -285,7 +285,7 @@ describe('many clauses', () => {
   it('are planned in as many parts as there are branches, and not in all that can be made of them', async () => {
     const { state, shape } = await people();
     const partsOf = (clauses: number): number => {
-      const written = writtenClause<Row>(({ is, and, or }) =>
+      const { written } = writtenClause<Row>(({ is, and, or }) =>
         and(...Array.from({ length: clauses }, (_, i) => or(is('age', '=', i), is('town', '=', `Town ${i}`)))),
       );
       const conditions = compileClause({ shape, registered: () => undefined }, written);

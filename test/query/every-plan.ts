@@ -34,7 +34,7 @@ export function compile({ shape }: TestTable, query: ModelQuery, counts = false,
   const isWhole = query.limit === undefined && query.offset === 0;
   return {
     conditions: query.wheres.flatMap((where) => {
-      const written = writtenClause<Row>((clauses) => clauseOf(clauses, where));
+      const { written } = writtenClause<Row>((clauses) => clauseOf(clauses, where));
       return compileClause({ shape, registered: () => undefined }, written);
     }),
     order: query.orders.map(([name, direction]) => {
