@@ -52,7 +52,7 @@ export async function prepareMember(
   const prepare = async (list: TableOperations): Promise<void> => {
     const { state, isWhole, truth } = await tableOf(list);
     const order = await list.order(pacer);
-    const fold = (): Promise<FoldedChanges> => FoldedChanges.of(list, state, order, pacer);
+    const fold = (): Promise<FoldedChanges> => FoldedChanges.of(list, state, order);
     const folded = await fold();
     if (folded.done) return;
     const rows = list.shape.blobFields.length === 0 ? folded : new ObservedChanges(folded, list, blobs);
@@ -136,6 +136,6 @@ export async function overlayLayer(
   environment: Environment,
 ): Promise<Tree | undefined> {
   const pacer = new Pacer(environment);
-  const folded = await FoldedChanges.of(list, state, await list.orderFrom(from, pacer), pacer, true);
+  const folded = await FoldedChanges.of(list, state, await list.orderFrom(from, pacer), true);
   return folded.done ? undefined : treeOfNode(await encodeChanges(list.shape, folded, pacer));
 }
