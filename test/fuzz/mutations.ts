@@ -176,7 +176,9 @@ export function mutateJson(root: unknown, random: SeededRandom): void {
       break;
     case 2:
       // A value from elsewhere, often of the same name.
-      holder[name] = structuredClone(donor[name] ?? donor[random.pick(Object.keys(donor))]);
+      holder[name] = structuredClone(
+        (Object.hasOwn(donor, name) ? donor[name] : undefined) ?? donor[random.pick(Object.keys(donor))],
+      );
       break;
     case 3:
       if (Array.isArray(holder)) holder.push(structuredClone(value));
