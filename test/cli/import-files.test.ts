@@ -185,4 +185,23 @@ describe('rows that are there', { timeout: 60_000 }, () => {
     });
     expect(await names()).toEqual(['2 b']);
   });
+
+  it('may agree outside of the condition of a unique index', async () => {
+    const indexes = [{ fields: ['name'], unique: true, where: { at: null } }];
+    const schema = folder.file('p.json');
+    await writeFile(schema, JSON.stringify({ name: 'p', version: 1, fields, primaryKey: 'id', indexes }));
+    const importing = async (name: string, text: string): Promise<Ran> => {
+      await writeFile(folder.file(name), text);
+      return run(['import', folder.url('main'), 'p', folder.file(name), '--schema', schema]);
+    };
+    const gone = 'id,name,at\n1,a,2026-01-01T00:00:00Z\n2,a,2026-01-02T00:00:00Z\n3,a,\n';
+    expect(await importing('a.csv', gone)).toMatchObject({ status: 0, output: '3 rows imported into p.\n' });
+    const { status, messages } = await importing('b.csv', 'id,name,at\n4,a,2026-01-03T00:00:00Z\n5,a,\n');
+    expect({ status, messages }).toEqual({
+      status: 1,
+      messages: expect.stringContaining('would both have') as unknown,
+    });
+    const { output } = await run(['query', folder.url('main'), 'p', '--json']);
+    expect(jsonLines(output)).toHaveLength(3);
+  });
 });

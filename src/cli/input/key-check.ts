@@ -39,7 +39,8 @@ export function uniqueKeysOf(schema: SchemaDefinition): UniqueKey[] {
   };
   add(`key ${schema.primaryKey}`, [schema.primaryKey]);
   for (const index of schema.indexes ?? []) {
-    if (typeof index === 'object' && 'fields' in index && index.unique === true) {
+    // Rows outside of the condition of an index may agree. Those inside are checked when they are committed.
+    if (typeof index === 'object' && 'fields' in index && index.unique === true && index.where === undefined) {
       add(`unique index ${index.name ?? index.fields.join(',')}`, index.fields);
     }
   }
