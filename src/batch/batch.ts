@@ -231,11 +231,7 @@ export class Batch implements Overlay {
    * default, or null. Nothing is read for it. With `{ partial: true }`, a row that exists keeps the fields that are left out.
    * Resolves and rejects as {@link insert} does.
    */
-  upsert<T extends TableRef>(
-    table: T,
-    document: InsertDocument<T>,
-    options: UpsertOptions = {},
-  ): Promise<PrimaryKeyOf<T>> {
+  upsert<T extends TableRef>(table: T, document: InsertDocument<T>, options?: UpsertOptions): Promise<PrimaryKeyOf<T>> {
     let kind: Operation;
     try {
       kind = upsertKind(options);
@@ -250,7 +246,7 @@ export class Batch implements Overlay {
    * batch is flushed, the flush is rejected with `RowNotFoundError`, and if the row is not as `options.if` wants it, with
    * `ConditionFailedError`. Rejects as {@link insert} does.
    */
-  update<T extends TableRef>(table: T, document: UpdateDocument<T>, options: ChangeOptions<T> = {}): Promise<void> {
+  update<T extends TableRef>(table: T, document: UpdateDocument<T>, options?: ChangeOptions<T>): Promise<void> {
     return this.#add(Operation.update, table, (set, shape) => {
       captureDocument(set, shape, Operation.update, document, conditionOf('batch.update()', options));
     });
@@ -260,7 +256,7 @@ export class Batch implements Overlay {
    * Adds a deletion by primary key. Deleting a row that does not exist is no error; with `options.if`, which such a row cannot be
    * like, the flush is rejected with `ConditionFailedError`.
    */
-  delete<T extends TableRef>(table: T, primaryKey: KeyFor<T>, options: ChangeOptions<T> = {}): Promise<void> {
+  delete<T extends TableRef>(table: T, primaryKey: KeyFor<T>, options?: ChangeOptions<T>): Promise<void> {
     return this.#add(Operation.delete, table, (set, shape) =>
       set.list(shape).addDelete(primaryKey, conditionOf('batch.delete()', options)),
     );

@@ -17,13 +17,18 @@ export interface UpsertOptions {
  * The condition in the options of a call, which `what` names; undefined if it has none. Throws `InvalidOptionError` for other
  * options, and for a condition that is no object.
  */
-export function conditionOf(what: string, options: { readonly if?: object | undefined }): object | undefined {
+export function conditionOf(
+  what: string,
+  options: { readonly if?: object | undefined } | undefined,
+): object | undefined {
+  if (options === undefined) return undefined;
   checkNames(what, options, ['if']);
   return options.if;
 }
 
 /** The operation that an upsert with some options is. Throws `InvalidOptionError`. */
-export function upsertKind(options: UpsertOptions): Operation {
+export function upsertKind(options: UpsertOptions | undefined): Operation {
+  if (options === undefined) return Operation.upsert;
   checkNames('batch.upsert()', options, ['partial']);
   const { partial = false } = options;
   if (typeof partial !== 'boolean') {

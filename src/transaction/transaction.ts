@@ -63,11 +63,7 @@ export class Transaction {
   }
 
   /** Adds an insert, or a replacement of the whole row, as `batch.upsert()` does. Nothing counts as read for it. */
-  upsert<T extends TableRef>(
-    table: T,
-    document: InsertDocument<T>,
-    options: UpsertOptions = {},
-  ): Promise<PrimaryKeyOf<T>> {
+  upsert<T extends TableRef>(table: T, document: InsertDocument<T>, options?: UpsertOptions): Promise<PrimaryKeyOf<T>> {
     return this.#add((batch) => batch.upsert(table, document, options));
   }
 
@@ -76,12 +72,12 @@ export class Transaction {
    * read for it. If there is no such row, the transaction rejects with `RowNotFoundError`, and if it is not as `options.if` wants it,
    * with `ConditionFailedError`.
    */
-  update<T extends TableRef>(table: T, document: UpdateDocument<T>, options: ChangeOptions<T> = {}): Promise<void> {
+  update<T extends TableRef>(table: T, document: UpdateDocument<T>, options?: ChangeOptions<T>): Promise<void> {
     return this.#add((batch) => batch.update(table, document, options));
   }
 
   /** Adds a deletion by primary key, as `batch.delete()` does. Deleting a row that does not exist is no error. */
-  delete<T extends TableRef>(table: T, primaryKey: KeyFor<T>, options: ChangeOptions<T> = {}): Promise<void> {
+  delete<T extends TableRef>(table: T, primaryKey: KeyFor<T>, options?: ChangeOptions<T>): Promise<void> {
     return this.#add((batch) => batch.delete(table, primaryKey, options));
   }
 
