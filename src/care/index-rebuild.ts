@@ -98,7 +98,7 @@ export class IndexRebuild {
         scratch.length = 0;
         for (const index of indexes) {
           const isInside = table.shape.writeIndexEntry(scratch, index, leaf, leaf.rowBase(i), key);
-          if (isInside) entries.set(index.name, (entries.get(index.name) ?? 0) + 1);
+          if (isInside) countEntry(entries, index);
         }
       };
       const rows = await this.#scan(table, pacer, onRow);
@@ -125,10 +125,9 @@ export class IndexRebuild {
       const onRow = (leaf: Node, i: number, key: Uint8Array): void => {
         const hit = { source: leaf, base: leaf.rowBase(i) };
         for (const { changes } of growing) {
-          const { name } = changes.index;
           const { count } = changes;
           changes.add(undefined, hit, key);
-          if (changes.count > count) entries.set(name, (entries.get(name) ?? 0) + 1);
+          if (changes.count > count) countEntry(entries, changes.index);
         }
       };
       const onLeaf = async (): Promise<void> => {
@@ -234,4 +233,9 @@ function withIndexes(
     ...made.map((edition) => edition.merged(rows)),
   ];
   return { name: shape.name, versions: [{ shape, tree: rows, indexes: new Map(indexes), editions }] };
+}
+
+/** Counts an entry that the rebuilt index gets. */
+function countEntry(entries: Map<string, number>, { name }: { readonly name: string }): void {
+  entries.set(name, (entries.get(name) ?? 0) + 1);
 }
