@@ -106,6 +106,10 @@ export interface Command<P extends OptionTable = OptionTable, O extends OptionTa
   readonly positionals: P;
   readonly options: O;
   readonly examples?: readonly (readonly [command: string, what: string])[];
+  /** Commands whose names stand behind this one's. */
+  readonly subcommands?: readonly Command[];
+  /** Whether it does something only with the name of one of these behind it. Default: no. */
+  readonly isGroup?: boolean;
   readonly run: (session: Session, args: InferredOptionTypes<P> & InferredOptionTypes<O>) => Promise<ExitCode>;
 }
 

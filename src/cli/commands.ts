@@ -18,6 +18,7 @@ import { repair } from './commands/repair.ts';
 import { restore } from './commands/restore.ts';
 import { rewriteBackups } from './commands/rewrite-backups.ts';
 import { rewrite } from './commands/rewrite.ts';
+import { schema } from './commands/schema.ts';
 import { snapshots } from './commands/snapshots.ts';
 import { stats } from './commands/stats.ts';
 import { tables } from './commands/tables.ts';
@@ -29,6 +30,7 @@ export const commands: readonly Command[] = [
   query,
   explain,
   importTable,
+  schema,
   exportTable,
   verify,
   repair,

@@ -46,6 +46,14 @@ function report(terminal: Terminal, error: unknown, isInterrupted: boolean): Exi
   return code === 'USAGE' || usageCodes.has(code) ? ExitCode.usage : ExitCode.failed;
 }
 
+/** Names of commands, each with those behind it: `snapshots`, `snapshots release`. */
+export function commandNames(all: readonly Command[]): string[][] {
+  return all.flatMap(({ name, subcommands = [] }) => {
+    const behind = commandNames(subcommands);
+    return [[name], ...behind.map((names) => [name].concat(names))];
+  });
+}
+
 function usageOf({ name, positionals }: Command): string {
   const words = Object.entries(positionals).map(([positional, { demandOption, array }]) => {
     const text = array === true ? `${positional}..` : positional;
@@ -59,6 +67,8 @@ function add(program: Argv, command: Command, run: (command: Command, args: obje
     usageOf(command),
     command.summary,
     (builder) => {
+      for (const subcommand of command.subcommands ?? []) add(builder, subcommand, run);
+      if (command.isGroup === true) builder.demandCommand(1, `Which command? See store-db ${command.name} --help.`);
       for (const [name, options] of Object.entries(command.positionals))
         builder.positional(name, options as PositionalOptions);
       builder.options(command.options);

@@ -55,7 +55,7 @@ function toFloat(typeId: TypeId, value: unknown): number {
 const timeText = /^([-+]?\d{4,6}-\d{2}-\d{2})(?:([T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[-+]\d{2}:\d{2})?)?$/;
 
 /** The time that text stands for: of a day that there is, and in UTC where it names no zone. NaN for other text. */
-function timeOf(text: string): number {
+export function timeOf(text: string): number {
   const [, day, time = 'T00:00', zone = 'Z'] = timeText.exec(text) ?? [];
   if (day === undefined) return Number.NaN;
   // There is no 31st of February, though the runtime takes it for the 3rd of March.

@@ -1,5 +1,6 @@
 /** The help of the command line as docs/cli.md shows it. */
 import { commands } from '../../src/cli/commands.ts';
+import { commandNames } from '../../src/cli/program.ts';
 import { run } from './shell.ts';
 
 const begin = '<!-- Below: the help of every command. `npm run docs:cli` writes it. -->';
@@ -11,7 +12,9 @@ export async function withHelp(text: string): Promise<string> {
   const parts = [text.slice(0, at) + begin];
   const list = await run(['--help']);
   parts.push('## Help', fenced(list.output));
-  for (const { name } of commands) parts.push(`### ${name}`, fenced((await run([name, '--help'])).output));
+  for (const names of commandNames(commands)) {
+    parts.push(`### ${names.join(' ')}`, fenced((await run([...names, '--help'])).output));
+  }
   return `${parts.join('\n\n')}\n`;
 }
 

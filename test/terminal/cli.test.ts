@@ -89,6 +89,21 @@ describe('in a terminal', () => {
     expect(showsCursor).toBe(true);
   });
 
+  it('makes a table of a file once somebody has said yes', async () => {
+    await writeFile(folder.file('cities.csv'), 'code,name\nFR,Paris\n');
+    const create = `clear; store-db import "$DATA#drafted" '${folder.file('cities.csv')}' --create; echo "status:$?"`;
+    const question = /Make table cities in .*1 row\?.*\(y\/N\)/s;
+    await terminal.line(create);
+    expect((await terminal.until(({ text }) => question.test(text))).text).toContain("primaryKey: 'code'");
+    await terminal.key('Enter');
+    expect((await terminal.until(({ text }) => /^status:/m.test(text))).text).toContain('status:130');
+    expect((await terminal.run('store-db tables "$DATA#drafted"')).status).toBe(2);
+    await terminal.line(create);
+    await terminal.until(({ text }) => question.test(text));
+    await terminal.line('y');
+    expect((await terminal.until(({ text }) => /^status:/m.test(text))).text).toContain('1 row imported into cities.');
+  });
+
   it('says what is wrong in red, and where help is', async () => {
     const { styled, status } = await terminal.run('store-db tabels "$DATA"');
     expect(status).toBe(2);

@@ -1,144 +1,60 @@
-import { databasePositional, command, tablePositional } from '../command.ts';
+import type { InferredOptionTypes } from 'yargs';
+import type { SchemaDefinition } from '../../table/schema.ts';
+import { readSchema } from '../../table/schema.ts';
+import { command } from '../command.ts';
 import type { Command, Session } from '../command.ts';
+import { confirmed, yesOption } from '../confirmation.ts';
+import { draftTable, KeptFiles } from '../draft/draft-files.ts';
+import { jsonOf, printDraft, typeScriptOf } from '../draft/draft-source.ts';
+import type { Draft } from '../draft/drafted-table.ts';
+import { draftingOptions, sampleOf } from '../draft/drafting-options.ts';
+import { defaultDatabase, newTableOf, scratchDatabase, TargetDatabase } from '../draft/new-table.ts';
 import { ExitCode, UsageError } from '../exit-code.ts';
 import { plural } from '../figures.ts';
-import { parseRenames } from '../input/columns.ts';
-import { quoteRules } from '../input/csv-parser.ts';
-import { encodingNames } from '../input/encodings.ts';
-import { largeIntegerRules } from '../input/exact-json.ts';
-import { timeUnits } from '../input/field-values.ts';
+import { reportDone, reportStop } from '../input/import-report.ts';
 import { inputFiles } from '../input/input-files.ts';
 import type { InputFile } from '../input/input-files.ts';
-import { describePosition, LineError } from '../input/line-error.ts';
+import { parseDateFormats } from '../input/date-format.ts';
+import { LineError } from '../input/line-error.ts';
+import { readingOptions, readOptionsOf } from '../input/reading-options.ts';
 import { Rejects } from '../input/rejects.ts';
-import { badRowRules, ImportStopped, modes, RowImport } from '../input/row-import.ts';
-import type { Imported } from '../input/row-import.ts';
-import { inputFormatOf, inputFormats } from '../input/row-reader.ts';
+import { badRowRules, ImportStopped, modes, nothingDone, RowImport } from '../input/row-import.ts';
+import type { ImportOptions } from '../input/row-import.ts';
 import type { ReadOptions } from '../input/row-reader.ts';
 import { newPlaceOf } from '../open-database.ts';
 import type { OpenDatabase } from '../open-database.ts';
 import { readSchemaFile } from '../schema-text.ts';
-import type { SchemaDefinition } from '../../table/schema.ts';
 
-/** How files are read. */
-const readingOptions = {
-  format: { choices: inputFormats, describe: 'Default: by the name of the file, else ndjson' },
-  encoding: { choices: encodingNames, describe: 'Default: by the mark at the beginning, else utf-8' },
-  delimiter: {
-    type: 'string',
-    describe: 'What separates fields of CSV; \\t is a tab. Default: a comma, or what the first line has in its place',
-  },
-  quotes: {
-    choices: quoteRules,
-    default: 'strict',
-    describe: 'Quotes in CSV: strict refuses stray ones, lenient takes those as text, none takes all so',
-  },
-  header: { type: 'boolean', default: true, describe: 'The first line of CSV names the columns' },
-  columns: { type: 'string', describe: 'Columns to take, by commas; without a header: their names, in their order' },
-  rename: { type: 'string', array: true, requiresArg: true, describe: 'column=field: which field a column goes to' },
-  'ignore-extra': { type: 'boolean', default: false, describe: 'Leave out columns that no field is named like' },
-  null: { type: 'string', array: true, requiresArg: true, describe: 'Text without quotes that stands for null in CSV' },
-  'time-unit': {
-    choices: timeUnits,
-    describe: 'What numbers in timestamps count; default: ms, of years from 1973 to 2200',
-  },
-  'large-integers': {
-    choices: largeIntegerRules,
-    default: 'refuse',
-    describe: 'Integers beyond 2^53 within json: refuse them, keep their digits as text, or round',
-  },
+const positionals = {
+  database: { type: 'string', describe: 'URL of the database: file:./data or s3://bucket/prefix' },
+  into: { type: 'string', describe: 'Name of the table, unless --table says it' },
+  files: { type: 'string', array: true, describe: 'Files to read, or patterns in quotes; default, and -: the input' },
 } as const;
 
-interface ReadingArguments {
-  readonly format: ReadOptions['format'] | undefined;
-  readonly encoding: ReadOptions['encoding'];
-  readonly delimiter: string | undefined;
-  readonly quotes: NonNullable<ReadOptions['quotes']>;
-  readonly header: boolean;
-  readonly columns: string | undefined;
-  readonly rename: readonly string[] | undefined;
-  readonly 'ignore-extra': boolean;
-  readonly null: readonly string[] | undefined;
-  readonly 'time-unit': NonNullable<ReadOptions['values']>['timeUnit'];
-  readonly 'large-integers': NonNullable<ReadOptions['values']>['largeIntegers'];
-}
+const options = {
+  create: {
+    type: 'boolean',
+    default: false,
+    describe: `Make the table, from what is in the files; without a database in ${defaultDatabase}, which is made as well`,
+  },
+  ...draftingOptions,
+  ...yesOption,
+  ...readingOptions,
+  schema: { type: 'string', describe: 'File with the schema as JSON, where the table does not exist yet' },
+  mode: { choices: modes, default: 'insert', describe: 'What is done with each row' },
+  'on-bad-row': {
+    choices: badRowRules,
+    default: 'refuse',
+    describe: 'refuse: check all files before anything is written; stop: write what comes before; skip: leave it out',
+  },
+  rejects: { type: 'string', describe: 'File for rows that are left out, and what is wrong with them, as NDJSON' },
+  'from-file': { type: 'string', describe: 'Leave out the files before this one' },
+  'from-line': { type: 'number', default: 1, describe: 'Leave out what ends before this line of the first file' },
+  'rows-per-flush': { type: 'number', default: 10_000, describe: 'Rows that are committed together' },
+  blobs: { type: 'string', describe: 'Folder with the blobs, as export saved them' },
+} as const;
 
-/** How each file is read. Throws `UsageError`. */
-function readOptionsOf(args: ReadingArguments): (file: InputFile) => ReadOptions {
-  const { format, encoding, quotes, header: hasHead, null: nulls = [] } = args;
-  const delimiter = args.delimiter?.replaceAll('\\t', '\t');
-  if (delimiter !== undefined && (delimiter === '' || /["\r\n]/.test(delimiter))) {
-    throw new UsageError('--delimiter takes one character or several, and neither quotes nor line ends.');
-  }
-  const columns = {
-    columns: args.columns?.split(',').map((name) => name.trim()),
-    renames: parseRenames(args.rename ?? []),
-    ignoreExtra: args['ignore-extra'],
-  };
-  const values = { largeIntegers: args['large-integers'], timeUnit: args['time-unit'] };
-  return ({ path }) => ({
-    format: format ?? inputFormatOf(path) ?? 'ndjson',
-    encoding,
-    delimiter,
-    quotes,
-    hasHead,
-    nulls,
-    columns,
-    values,
-  });
-}
-
-/** Where to go on after what is done. */
-function nextOf(done: Imported, files: readonly InputFile[], fromLine: number): { file: InputFile; line: number } {
-  const { last } = done;
-  return { file: last?.file ?? (files[0] as InputFile), line: last === undefined ? fromLine : last.line + 1 };
-}
-
-function reportStop(
-  { terminal, signal }: Session,
-  { done, file, cause }: ImportStopped,
-  files: readonly InputFile[],
-  fromLine: number,
-): void {
-  const { message } = cause as Error;
-  const next = nextOf(done, files, fromLine);
-  if (terminal.json) {
-    const position =
-      cause instanceof LineError ? { badLine: cause.line, badColumn: cause.column ?? null } : { badLine: null };
-    terminal.printJson({
-      rows: done.rows,
-      importedToLine: done.last?.line ?? 0,
-      file: file?.name ?? null,
-      ...position,
-      message,
-      resumeFromFile: next.file.name,
-      resumeFromLine: next.line,
-    });
-    return;
-  }
-  const where = cause instanceof LineError && file !== undefined ? `${describePosition(file.name, cause)}: ` : '';
-  if (signal.aborted) terminal.tell('Interrupted.');
-  else terminal.tell(`${terminal.styleMessage('red', 'error')}: ${where}${message}`);
-  if (done.last === undefined) {
-    terminal.tell('Nothing was imported.');
-    return;
-  }
-  const of = files.length > 1 ? ` of ${next.file.name}` : '';
-  const more = files.length > 1 ? ` --from-file ${next.file.name}` : '';
-  terminal.tell(
-    `${plural(done.rows, 'row')} up to line ${done.last.line}${of} are imported, and nothing after it. Go on with${more} --from-line ${next.line}.`,
-  );
-}
-
-function reportDone({ terminal }: Session, done: Imported, rejected: number, table: string): void {
-  if (terminal.json) {
-    terminal.printJson({ rows: done.rows, skipped: done.skipped, rejected });
-    return;
-  }
-  terminal.print(`${plural(done.rows, 'row')} imported into ${table}.`);
-  if (done.skipped > 0) terminal.tell(`${plural(done.skipped, 'row')} left out that the table has already.`);
-  if (rejected > 0) terminal.tell(`${plural(rejected, 'bad row')} left out.`);
-}
+type Arguments = InferredOptionTypes<typeof positionals> & InferredOptionTypes<typeof options>;
 
 async function openTarget(session: Session, url: string, schema: SchemaDefinition | undefined): Promise<OpenDatabase> {
   if (schema === undefined) return session.open(url, 'writer');
@@ -157,65 +73,162 @@ function filesFrom(files: readonly InputFile[], name: string | undefined): reado
   throw new UsageError(`--from-file ${name} is none of the files: ${files.map((file) => file.name).join(', ')}.`);
 }
 
+/** What does not depend on the table. Throws `UsageError`. */
+function checkArguments(args: Arguments): void {
+  const rowsPerFlush = args['rows-per-flush'];
+  if (!Number.isSafeInteger(rowsPerFlush) || rowsPerFlush < 1)
+    throw new UsageError('--rows-per-flush must be at least 1.');
+  if (args.rejects !== undefined && args['on-bad-row'] !== 'skip') {
+    throw new UsageError('--rejects needs --on-bad-row skip.');
+  }
+  const forNew = ['key', 'sample'].find((name) => args[name as 'key'] !== undefined);
+  if (!args.create && forNew !== undefined) throw new UsageError(`--${forNew} needs --create.`);
+}
+
+type WithoutTarget = Omit<ImportOptions, 'db' | 'schema' | 'files' | 'readOptions'>;
+
+function commonOf(session: Session, args: Arguments, rejects: Rejects): WithoutTarget {
+  const { mode, blobs, 'on-bad-row': onBadRow, 'from-line': fromLine, 'rows-per-flush': rowsPerFlush } = args;
+  return { session, mode, blobs, onBadRow, fromLine, rowsPerFlush, rejects };
+}
+
+/** What the words name, of which some may be left out. */
+function wordsOf({ database, into, files = [] }: Arguments): string[] {
+  return [database, into, ...files].filter((word) => word !== undefined);
+}
+
+async function importInto(session: Session, args: Arguments): Promise<ExitCode> {
+  const fromLine = args['from-line'];
+  const [database, ...rest] = wordsOf(args);
+  const table = args.table ?? rest.shift();
+  if (database === undefined || table === undefined) {
+    throw new UsageError(
+      'Name the database and the table: store-db import <database> <table> [files..]. For a table that there is not yet, say --create: it is made of the files.',
+    );
+  }
+  const files = filesFrom(await inputFiles(rest), args['from-file']);
+  const written = args.schema === undefined ? undefined : await readSchemaFile(args.schema);
+  if (written !== undefined && written.name !== table) {
+    throw new UsageError(`The schema in ${args.schema as string} is of table ${written.name}, not of ${table}.`);
+  }
+  const readOptions = readOptionsOf(args);
+  await using opened = await openTarget(session, database, written);
+  if (written !== undefined) opened.db.registerSchema(written);
+  const schema = written ?? opened.table(table);
+  await using rejects = new Rejects(args.rejects);
+  const work = new RowImport({ ...commonOf(session, args, rejects), db: opened.db, schema, files, readOptions });
+  try {
+    if (args['on-bad-row'] === 'refuse' && files.every(({ isRegular }) => isRegular)) await work.check();
+    const done = await work.run();
+    await opened.db.checkpoint();
+    reportDone(session, done, rejects.count, table);
+    return rejects.count > 0 ? ExitCode.found : ExitCode.done;
+  } catch (error) {
+    if (!(error instanceof ImportStopped)) throw error;
+    return reportStop(session, error, { files, fromLine });
+  }
+}
+
+/** Drafts the table. Rejects with {@link ImportStopped} for a bad row. */
+async function drafted(
+  session: Session,
+  args: Arguments,
+  { table, files }: { readonly table: string; readonly files: readonly InputFile[] },
+): Promise<Draft> {
+  const { key, 'on-bad-row': onBadRow } = args;
+  let current: InputFile | undefined;
+  const dates = parseDateFormats(args['date-format'] ?? []);
+  const wanted = { table, key, dates, sample: sampleOf(args), files, readOptions: readOptionsOf(args) };
+  try {
+    const leaveOut = (_: InputFile, problem: LineError): void => {
+      if (onBadRow !== 'skip') throw problem;
+    };
+    return await draftTable(session, { ...wanted, onBadRow: leaveOut }, (file) => (current = file));
+  } catch (error) {
+    throw error instanceof LineError ? new ImportStopped(nothingDone, current, error) : error;
+  }
+}
+
+/** How files are read of which a draft was made. */
+function readAsDrafted(args: Arguments, { columns }: Draft): (file: InputFile) => ReadOptions {
+  const { header, columns: given } = args;
+  const names = header || given !== undefined ? given : columns.map((_, i) => `column${i + 1}`).join(',');
+  return readOptionsOf({ ...args, columns: names, 'scalars-as-text': true });
+}
+
+async function importAsDrafted(
+  session: Session,
+  args: Arguments,
+  { target, draft, files }: { target: TargetDatabase; draft: Draft; files: readonly InputFile[] },
+): Promise<ExitCode> {
+  const { schema } = draft;
+  await using rejects = new Rejects(args.rejects);
+  const common = { ...commonOf(session, args, rejects), schema, files, readOptions: readAsDrafted(args, draft) };
+  if (args['on-bad-row'] === 'refuse') {
+    await using scratch = await scratchDatabase(schema);
+    await new RowImport({ ...common, db: scratch }).check();
+  }
+  await using opened = await target.open();
+  opened.db.registerSchema(schema);
+  const done = await new RowImport({ ...common, db: opened.db }).run();
+  await opened.db.checkpoint();
+  reportDone(session, done, rejects.count, schema.name, {
+    database: target.name,
+    table: schema.name,
+    schema: jsonOf(draft),
+  });
+  return rejects.count > 0 ? ExitCode.found : ExitCode.done;
+}
+
+async function importAndCreate(session: Session, args: Arguments): Promise<ExitCode> {
+  const { terminal } = session;
+  for (const name of ['schema', 'blobs', 'from-file'] as const)
+    if (args[name] !== undefined) throw new UsageError(`--create makes a table of the files: leave out --${name}.`);
+  if (args['from-line'] !== 1 || args.mode === 'update') {
+    const word = args.mode === 'update' ? '--mode update' : '--from-line';
+    throw new UsageError(`--create makes a table of all rows of the files: leave out ${word}.`);
+  }
+  const { url, table, files: named } = await newTableOf(wordsOf(args), args.table);
+  const target = await TargetDatabase.at(url, session);
+  await target.refuseTaken(table);
+  await using kept = await KeptFiles.keep(named, session);
+  const { files } = kept;
+  let draft: Draft | undefined;
+  try {
+    draft = await drafted(session, args, { table, files });
+    readSchema(draft.schema);
+    if (!terminal.json) {
+      printDraft(terminal, draft, files.map(({ name }) => name).join(', '));
+      terminal.printLines(`\n${typeScriptOf(draft)}\n`);
+    }
+    const question = `Make table ${table} in ${target.name}, and import ${plural(draft.rows, 'row')}?`;
+    if (!(await confirmed(session, question, args.yes))) return ExitCode.interrupted;
+    const status = await importAsDrafted(session, args, { target, draft, files });
+    if (!terminal.json) terminal.tell(`Look at it with: npx store-db query ${url} ${table}`);
+    return status;
+  } catch (error) {
+    if (!(error instanceof ImportStopped)) throw error;
+    const isSampled = draft !== undefined && draft.sampled < draft.rows && error.cause instanceof LineError;
+    const advice = isSampled
+      ? `The types are those of the first ${plural(draft?.sampled ?? 0, 'row')}: leave out --sample, and they are those of all rows.`
+      : undefined;
+    return reportStop(session, error, { files, fromLine: 1, advice, without: ', and without --create' });
+  }
+}
+
 /** `import`: rows of files into a table. */
 export const importTable: Command = command({
   name: 'import',
   summary: 'Read rows from CSV, NDJSON or JSON into a table; a bad line is named, and nothing is lost',
-  positionals: {
-    ...databasePositional,
-    ...tablePositional,
-    files: { type: 'string', array: true, describe: 'Files to read, or patterns in quotes; default, and -: the input' },
-  },
-  options: {
-    ...readingOptions,
-    schema: { type: 'string', describe: 'File with the schema as JSON, where the table does not exist yet' },
-    mode: { choices: modes, default: 'insert', describe: 'What is done with each row' },
-    'on-bad-row': {
-      choices: badRowRules,
-      default: 'refuse',
-      describe: 'refuse: check all files before anything is written; stop: write what comes before; skip: leave it out',
-    },
-    rejects: { type: 'string', describe: 'File for what is wrong with rows that are left out, as NDJSON' },
-    'from-file': { type: 'string', describe: 'Leave out the files before this one' },
-    'from-line': { type: 'number', default: 1, describe: 'Leave out what ends before this line of the first file' },
-    'rows-per-flush': { type: 'number', default: 10_000, describe: 'Rows that are committed together' },
-    blobs: { type: 'string', describe: 'Folder with the blobs, as export saved them' },
-  },
+  positionals,
+  options,
   examples: [
+    ['import cities.csv --create', `a table cities in ${defaultDatabase}, made of what is in the file`],
     ['import file:./data#shop cities cities.csv --schema cities.json', 'into a table that is made for it'],
     ['import file:./data cities "2026/*.csv.gz" --mode upsert --encoding windows-1252', 'many files'],
   ],
-  run: async (session, args) => {
-    const { database, table, mode, blobs, 'from-line': fromLine, 'rows-per-flush': rowsPerFlush } = args;
-    if (!Number.isSafeInteger(rowsPerFlush) || rowsPerFlush < 1)
-      throw new UsageError('--rows-per-flush must be at least 1.');
-    const onBadRow = args['on-bad-row'];
-    if (args.rejects !== undefined && onBadRow !== 'skip') throw new UsageError('--rejects needs --on-bad-row skip.');
-    const readOptions = readOptionsOf(args);
-    const files = filesFrom(await inputFiles(args.files ?? []), args['from-file']);
-    const written = args.schema === undefined ? undefined : await readSchemaFile(args.schema);
-    if (written !== undefined && written.name !== table) {
-      throw new UsageError(`The schema in ${args.schema as string} is of table ${written.name}, not of ${table}.`);
-    }
-    await using opened = await openTarget(session, database, written);
-    if (written !== undefined) opened.db.registerSchema(written);
-    const schema = written ?? opened.table(table);
-    await using rejects = new Rejects(args.rejects);
-    const common = { session, db: opened.db, schema, files, readOptions, rejects, rowsPerFlush };
-    const work = new RowImport({ ...common, mode, onBadRow, fromLine, blobs });
-    try {
-      if (onBadRow === 'refuse' && files.every(({ isRegular }) => isRegular)) await work.check();
-      const done = await work.run();
-      await opened.db.checkpoint();
-      reportDone(session, done, rejects.count, table);
-      return rejects.count > 0 ? ExitCode.found : ExitCode.done;
-    } catch (error) {
-      if (!(error instanceof ImportStopped)) throw error;
-      const { cause } = error;
-      if (cause instanceof UsageError) throw cause;
-      reportStop(session, error, files, fromLine);
-      if (session.signal.aborted) return ExitCode.interrupted;
-      return cause instanceof LineError ? ExitCode.found : ExitCode.failed;
-    }
+  run: (session, args) => {
+    checkArguments(args);
+    return args.create ? importAndCreate(session, args) : importInto(session, args);
   },
 });

@@ -47,20 +47,88 @@ export interface Column {
   readonly read: ValueReader;
 }
 
+/** Tells which field a column is. */
+export interface ColumnFinder {
+  /** The column of a name; undefined for one that is left out. Throws `LineError` where no field has it. */
+  named(name: string, line: number): Column | undefined;
+  /** The columns at the head of a file, or of one that has none. Throws `LineError`. */
+  atHead(names: readonly string[], line: number): (Column | undefined)[];
+  /** Whether a column may be named so whose own name another has already. */
+  isFree(name: string): boolean;
+}
+
+/**
+ * The names of the columns in a file's first line, as imports know them. One without a name gets one by its place. One that comes
+ * again gets a number where `isFree` takes that, and else stays the same.
+ */
+export function columnNames(cells: readonly (string | null)[], isFree: (name: string) => boolean): string[] {
+  const given = new Set(cells.map((cell) => headName(cell ?? '').trim()));
+  const names: string[] = [];
+  for (const [i, cell] of cells.entries()) {
+    const written = headName(cell ?? '').trim();
+    const name = written === '' ? `column${i + 1}` : written;
+    const isTaken = (other: string): boolean => names.includes(other) || (other !== written && given.has(other));
+    let free = name;
+    for (let n = 2; isTaken(free); n++) free = `${name}_${n}`;
+    names.push(free === name || isFree(free) ? free : name);
+  }
+  return names;
+}
+
+function checkColumns(
+  columns: readonly (Column | undefined)[],
+  names: readonly string[],
+  line: number,
+  wanted: readonly string[] | undefined,
+): void {
+  const fields = columns.flatMap((column) => column?.field ?? []);
+  if (new Set(fields).size < fields.length) throw new LineError(line, 'it names a field twice');
+  const missing = wanted?.find((name) => !names.includes(name));
+  if (missing !== undefined) throw new LineError(line, `it has no column ${JSON.stringify(missing)} of --columns`);
+}
+
+/** Takes every column for a field, with its values as they are: where there is no table yet. */
+export class AnyColumns implements ColumnFinder {
+  readonly #options: ColumnOptions;
+
+  constructor(options: ColumnOptions) {
+    this.#options = options;
+  }
+
+  named(name: string): Column | undefined {
+    const { columns, renames } = this.#options;
+    if (columns !== undefined && !columns.includes(name)) return undefined;
+    return { field: renames.get(name) ?? name, read: (written) => written };
+  }
+
+  atHead(names: readonly string[], line: number): (Column | undefined)[] {
+    const columns = names.map((name) => this.named(name));
+    checkColumns(columns, names, line, this.#options.columns);
+    return columns;
+  }
+
+  isFree(): boolean {
+    return true;
+  }
+}
+
 /** Finds the columns of a table. */
-export class Columns {
+export class Columns implements ColumnFinder {
   readonly #schema: SchemaDefinition;
   readonly #options: ColumnOptions;
-  readonly #reader: (typeId: number) => ValueReader;
+  readonly #reader: (typeId: number, field: string) => ValueReader;
   readonly #found = new Map<string, Column | undefined>();
 
-  constructor(schema: SchemaDefinition, options: ColumnOptions, reader: (typeId: number) => ValueReader) {
+  constructor(
+    schema: SchemaDefinition,
+    options: ColumnOptions,
+    reader: (typeId: number, field: string) => ValueReader,
+  ) {
     this.#schema = schema;
     this.#options = options;
     this.#reader = reader;
   }
 
-  /** The column of a name; undefined for one that is left out. Throws `LineError` where no field has it. */
   named(name: string, line: number, isHead = false): Column | undefined {
     if (this.#found.has(name)) return this.#found.get(name);
     const column = this.#find(name, line, isHead);
@@ -69,14 +137,14 @@ export class Columns {
     return column;
   }
 
-  /** The columns at the head of a file, or of one that has none. Throws `LineError`. */
   atHead(names: readonly string[], line: number): (Column | undefined)[] {
     const columns = names.map((name) => this.named(name, line, true));
-    const fields = columns.flatMap((column) => column?.field ?? []);
-    if (new Set(fields).size < fields.length) throw new LineError(line, 'it names a field twice');
-    const missing = this.#options.columns?.find((name) => !names.includes(name));
-    if (missing !== undefined) throw new LineError(line, `it has no column ${JSON.stringify(missing)} of --columns`);
+    checkColumns(columns, names, line, this.#options.columns);
     return columns;
+  }
+
+  isFree(name: string): boolean {
+    return Object.hasOwn(this.#schema.fields, name) || this.#options.renames.has(name);
   }
 
   #find(name: string, line: number, isHead: boolean): Column | undefined {
@@ -84,7 +152,7 @@ export class Columns {
     if (columns !== undefined && !columns.includes(name)) return undefined;
     const field = renames.get(name) ?? (isHead ? namedAtHead(this.#schema, name) : name);
     const definition = Object.hasOwn(this.#schema.fields, field) ? this.#schema.fields[field] : undefined;
-    if (definition !== undefined) return { field, read: this.#reader(definition.typeId) };
+    if (definition !== undefined) return { field, read: this.#reader(definition.typeId, field) };
     if (ignoreExtra && !renames.has(name)) return undefined;
     const advice = renames.has(name) ? '' : ': --rename column=field says which it is, --ignore-extra leaves it out';
     throw new LineError(line, `table ${this.#schema.name} has no field ${JSON.stringify(field)}${advice}`);

@@ -2,6 +2,7 @@
 import { Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import { fromJson, fromText, ValueError } from '../row-values.ts';
+import type { DateFormat } from './date-format.ts';
 import { LargeInteger, parseExactly, settleLargeIntegers } from './exact-json.ts';
 import type { LargeIntegerRule } from './exact-json.ts';
 
@@ -12,6 +13,10 @@ export interface ValueOptions {
   readonly largeIntegers: LargeIntegerRule;
   /** What numbers in fields of type timestamp count. Undefined: milliseconds, of years that people mean. */
   readonly timeUnit: TimeUnit | undefined;
+  /** How dates are written in the field; undefined: as ISO 8601. */
+  readonly dateFormat?: DateFormat | undefined;
+  /** Whether numbers, true and false in JSON are taken for text where the field is text. */
+  readonly scalarsAsText?: boolean;
 }
 
 /** Gives the value of a field. Throws `ValueError`. */
@@ -45,8 +50,24 @@ function rangeAsValue<T>(work: () => T): T {
 
 const isInteger = (typeId: TypeId): boolean => typeId >= Types.uint8 && typeId <= Types.int64;
 
+function timeOfText(text: string, { format, read, allowsIso }: DateFormat): unknown {
+  const time = read(text);
+  if (!Number.isNaN(time)) return new Date(time);
+  const isIso = /^\d{4}-/.test(text);
+  if (allowsIso && isIso) return fromText(Types.timestamp, text);
+  throw new ValueError(`${JSON.stringify(text)} is no timestamp of the form ${format}`);
+}
+
 /** Reads values that JSON has. */
-export function jsonReader(typeId: TypeId, { largeIntegers, timeUnit }: ValueOptions): ValueReader {
+export function jsonReader(typeId: TypeId, options: ValueOptions): ValueReader {
+  const { largeIntegers, timeUnit, dateFormat, scalarsAsText = false } = options;
+  if (typeId === Types.varchar && scalarsAsText) {
+    return (value) => {
+      if (value instanceof LargeInteger) return value.digits;
+      const isScalar = typeof value === 'number' || typeof value === 'boolean';
+      return fromJson(typeId, isScalar ? (Object.is(value, -0) ? '-0' : String(value)) : value);
+    };
+  }
   if (typeId === Types.json) {
     return (value) =>
       typeof value === 'object' && value !== null
@@ -58,6 +79,9 @@ export function jsonReader(typeId: TypeId, { largeIntegers, timeUnit }: ValueOpt
       const written = value instanceof LargeInteger ? value.digits : String(value);
       if (/^-?\d+$/.test(written)) return timeOfNumber(written, timeUnit);
     }
+    if (dateFormat !== undefined && typeId === Types.timestamp && typeof value === 'string') {
+      return timeOfText(value, dateFormat);
+    }
     if (!(value instanceof LargeInteger)) return fromJson(typeId, value);
     // Digits are exact as text; a float takes the nearest, as it does of every number.
     if (isInteger(typeId)) return fromJson(typeId, value.digits);
@@ -66,7 +90,7 @@ export function jsonReader(typeId: TypeId, { largeIntegers, timeUnit }: ValueOpt
 }
 
 /** Reads cells, which are text. */
-export function textReader(typeId: TypeId, { largeIntegers, timeUnit }: ValueOptions): ValueReader {
+export function textReader(typeId: TypeId, { largeIntegers, timeUnit, dateFormat }: ValueOptions): ValueReader {
   switch (typeId) {
     case Types.varchar:
       return (text) => text;
@@ -81,7 +105,12 @@ export function textReader(typeId: TypeId, { largeIntegers, timeUnit }: ValueOpt
         }
         return rangeAsValue(() => settleLargeIntegers(value, largeIntegers));
       };
+    case Types.boolean:
+      // Spreadsheets write TRUE, and Python True.
+      return (text) =>
+        fromText(typeId, /^(?:true|false)$/i.test(text as string) ? (text as string).toLowerCase() : (text as string));
     case Types.timestamp:
+      if (dateFormat !== undefined) return (text) => timeOfText(text as string, dateFormat);
       return (text) =>
         /^-?\d+$/.test(text as string) ? timeOfNumber(text as string, timeUnit) : fromText(typeId, text as string);
     default:

@@ -1,14 +1,16 @@
 /** Rows of a table from the bytes of a file. */
 import type { TypeId } from '../../format/types.ts';
 import type { SchemaDefinition } from '../../table/schema.ts';
-import { Columns, hasPlainNames, readValue } from './columns.ts';
-import type { Column, ColumnOptions } from './columns.ts';
+import { AnyColumns, columnNames, Columns, hasPlainNames, readValue } from './columns.ts';
+import type { Column, ColumnFinder, ColumnOptions } from './columns.ts';
 import { CsvParser } from './csv-parser.ts';
 import type { CsvRecord, QuoteRule } from './csv-parser.ts';
 import type { EncodingName } from './encodings.ts';
 import { isTooDeep, parseExactly } from './exact-json.ts';
+import { dateFormatOf, noDateFormats } from './date-format.ts';
+import type { DateFormats } from './date-format.ts';
 import { jsonReader, textReader } from './field-values.ts';
-import type { ValueOptions } from './field-values.ts';
+import type { ValueOptions, ValueReader } from './field-values.ts';
 import { linesOf, objectsOf } from './json-text-parts.ts';
 import type { JsonPart } from './json-text-parts.ts';
 import { LineError, maxLineBytes } from './line-error.ts';
@@ -46,6 +48,7 @@ export interface ReadOptions {
   readonly hasHead?: boolean;
   readonly columns?: ColumnOptions;
   readonly values?: ValueOptions;
+  readonly dates?: DateFormats;
   readonly maxBytes?: number;
 }
 
@@ -101,11 +104,10 @@ async function beginsArray(pieces: AsyncGenerator<string>): Promise<{ isArray: b
 
 async function* readJson(
   pieces: AsyncGenerator<string>,
-  schema: SchemaDefinition,
-  { format, columns: columnOptions = allColumns, values = usualValues }: ReadOptions,
+  columns: ColumnFinder,
+  { format }: ReadOptions,
   maxBytes: number,
 ): AsyncGenerator<RowRecord[], void, undefined> {
-  const columns = new Columns(schema, columnOptions, (typeId) => jsonReader(typeId as TypeId, values));
   const { isArray, all } = await beginsArray(pieces);
   for await (const parts of isArray || format === 'json' ? objectsOf(all, maxBytes) : linesOf(all, maxBytes)) {
     yield parts.map((part) =>
@@ -168,39 +170,50 @@ function rowMaker(columns: readonly (Column | undefined)[], isNamed: boolean): (
 
 async function* readCsv(
   pieces: AsyncGenerator<string>,
-  schema: SchemaDefinition,
+  columns: ColumnFinder,
   options: ReadOptions,
   maxBytes: number,
+  given: readonly string[] | undefined,
 ): AsyncGenerator<RowRecord[], void, undefined> {
-  const { columns: columnOptions = allColumns, values = usualValues, hasHead = true } = options;
-  const columns = new Columns(schema, columnOptions, (typeId) => textReader(typeId as TypeId, values));
-  const given = columnOptions.columns ?? Object.keys(schema.fields);
-  let make = hasHead ? undefined : rowMaker(columns.atHead(given, 1), false);
+  const { hasHead = true } = options;
+  let make = hasHead || given === undefined ? undefined : rowMaker(columns.atHead(given, 1), false);
   for await (const block of csvRecords(pieces, options, maxBytes)) {
     const [first] = block;
     if (first === undefined) continue;
     let records: readonly CsvRecord[] = block;
     if (make === undefined) {
       if (first.problem !== undefined) throw first.problem;
-      const names = first.cells.map((cell) => (cell ?? '').trim());
-      make = rowMaker(columns.atHead(names, first.line), true);
-      records = block.slice(1);
+      // Without a head and a table, columns are named by their places.
+      const names = columnNames(hasHead ? first.cells : first.cells.map(() => null), (name) => columns.isFree(name));
+      make = rowMaker(columns.atHead(names, first.line), hasHead);
+      if (hasHead) records = block.slice(1);
     }
     yield records.map(make);
   }
 }
 
+function findColumns(schema: SchemaDefinition | undefined, options: ReadOptions): ColumnFinder {
+  const { format, columns = allColumns, values = usualValues, dates = noDateFormats } = options;
+  if (schema === undefined) return new AnyColumns(columns);
+  const reader = format === 'csv' || format === 'tsv' ? textReader : jsonReader;
+  return new Columns(schema, columns, (typeId, field): ValueReader => {
+    return reader(typeId as TypeId, { ...values, dateFormat: dateFormatOf(dates, field) });
+  });
+}
+
 /**
- * The rows of a stream of bytes, in blocks. A bad row stands among them with its problem. Throws `LineError` where nothing that
- * follows can be read.
+ * The rows of a stream of bytes, in blocks. A bad row stands among them with its problem. Without a schema, every column is a field
+ * and values are as the file has them: texts and null, or what JSON holds. Throws `LineError` where nothing that follows can be read.
  */
 export function readRows(
   bytes: AsyncIterable<Uint8Array>,
-  schema: SchemaDefinition,
+  schema: SchemaDefinition | undefined,
   options: ReadOptions,
 ): AsyncGenerator<RowRecord[], void, undefined> {
   const { format, encoding, maxBytes = maxLineBytes } = options;
   const pieces = textPieces(bytes, encoding, maxBytes);
-  const read = format === 'csv' || format === 'tsv' ? readCsv : readJson;
-  return read(pieces, schema, options, maxBytes);
+  const columns = findColumns(schema, options);
+  if (format !== 'csv' && format !== 'tsv') return readJson(pieces, columns, options, maxBytes);
+  const given = options.columns?.columns ?? (schema && Object.keys(schema.fields));
+  return readCsv(pieces, columns, options, maxBytes, given);
 }

@@ -69,6 +69,20 @@ export const cli: PagePromises = {
       'test/cli/import-files.test.ts: is refused before anything is written: %s %j %j',
       'test/cli/import-files.test.ts: has numbers for times, in the unit that is named',
     ],
+  '`--yes` answers; without it and without a terminal nothing is written, and the exit status is 2.': [
+    'test/cli/drafts.test.ts: shows the draft and writes nothing where nobody says yes',
+    'test/terminal/cli.test.ts: makes a table of a file once somebody has said yes',
+  ],
+  'it is an expectation, and a longer value is stored in full': [
+    'test/cli/drafts.test.ts: has room for longer texts, and loses none of those that are longer still',
+  ],
+  'A value further down that does not fit is named with its line before anything is made.': [
+    'test/cli/drafts.test.ts: comes behind a sample only, and is named before anything is made',
+  ],
+  'Else it is one that has a value in every row of the whole file, and none twice': [
+    'test/cli/drafts.test.ts: %s %j %s',
+    'test/cli/drafts.test.ts: is looked for in the whole file, whatever the types come from',
+  ],
   'All files are read first, and only if every row is good is anything written': [
     'test/cli/import-files.test.ts: are named with their line before anything is written',
     'test/cli/imports.test.ts: %j is named, and nothing is imported',

@@ -1,0 +1,133 @@
+/** Where a drafted table goes: into a database that there is, or into one that is made for it. */
+import { stat } from 'node:fs/promises';
+import { realEnvironment } from '../../base/env.ts';
+import { createDatabase } from '../../create.ts';
+import type { Database } from '../../database.ts';
+import { MemoryDriver } from '../../storage/memory.ts';
+import type { SchemaDefinition } from '../../table/schema.ts';
+import type { Session } from '../command.ts';
+import { locate } from '../database-url.ts';
+import { UsageError } from '../exit-code.ts';
+import { findDatabases } from '../find-databases.ts';
+import { inputFiles } from '../input/input-files.ts';
+import type { InputFile } from '../input/input-files.ts';
+import { describePlace, placeOf, readBlock0 } from '../open-database.ts';
+import type { OpenDatabase, Place } from '../open-database.ts';
+import { tableNameOf } from './draft-files.ts';
+
+/** The database, where none is named. */
+export const defaultDatabase = 'file:./data';
+/** The prefix of a database that is made, where none is named. */
+const defaultPrefix = 'main';
+
+/** What the words of `import --create` name. */
+export interface NewTable {
+  readonly url: string;
+  readonly table: string;
+  readonly files: readonly InputFile[];
+}
+
+async function isTableName(word: string): Promise<boolean> {
+  if (word === '-' || /[*?[/\\]/.test(word)) return false;
+  return stat(word).then(
+    () => false,
+    () => true,
+  );
+}
+
+/**
+ * Tells the database, the table and the files apart: the database is a URL, and comes first. A word before the files that names
+ * none is the table; else the first file names it. Throws `UsageError`.
+ */
+export async function newTableOf(words: readonly string[], named: string | undefined): Promise<NewTable> {
+  const [first = ''] = words;
+  const hasUrl = /^(?:file|s3):/.test(first);
+  let rest = hasUrl ? words.slice(1) : words;
+  let table = named;
+  const [candidate] = rest;
+  if (table === undefined && candidate !== undefined && rest.length > 1 && (await isTableName(candidate))) {
+    table = candidate;
+    rest = rest.slice(1);
+  }
+  if (rest.length === 0) throw new UsageError('Name a file to make a table of, or - for the input.');
+  const files = await inputFiles(rest);
+  return { url: hasUrl ? first : defaultDatabase, table: table ?? tableNameOf(files[0] as InputFile), files };
+}
+
+/** The prefix of the database that a URL names, which need not exist. Throws `UsageError`. */
+async function prefixOf(url: string, signal: AbortSignal): Promise<string> {
+  const { driver, prefix } = locate(url);
+  try {
+    if (prefix !== undefined) return prefix;
+    const { prefixes, complete } = await findDatabases(driver, signal);
+    if (prefixes.length === 0 && complete) return defaultPrefix;
+  } finally {
+    await driver.close?.();
+  }
+  const found = await placeOf(url, signal);
+  await found.driver.close?.();
+  return found.prefix;
+}
+
+/** A database for a table that is to be made in it. */
+export class TargetDatabase {
+  readonly #session: Session;
+  readonly #url: string;
+  readonly #prefix: string;
+
+  private constructor(session: Session, url: string, prefix: string) {
+    this.#session = session;
+    this.#url = url;
+    this.#prefix = prefix;
+  }
+
+  static async at(url: string, session: Session): Promise<TargetDatabase> {
+    return new TargetDatabase(session, url, await prefixOf(url, session.signal));
+  }
+
+  /** As people are shown it. */
+  get name(): string {
+    return describePlace(this.#place());
+  }
+
+  #place(): Place {
+    return { ...locate(this.#url), prefix: this.#prefix, storage: this.#session.storage };
+  }
+
+  /** Throws `UsageError` where a table of the name is there. Nothing is written. */
+  async refuseTaken(table: string): Promise<void> {
+    if (!(await this.#exists())) return;
+    await using opened = await this.#session.openAt(this.#place(), 'replica');
+    if (!opened.tables.some(({ name }) => name === table)) return;
+    throw new UsageError(
+      `There is a table ${table} in ${this.name} already. Leave out --create to import into it, or --table gives the new one another name.`,
+    );
+  }
+
+  async #exists(): Promise<boolean> {
+    const place = this.#place();
+    try {
+      await readBlock0(place, this.#session.signal);
+      return true;
+    } catch (error) {
+      if (error instanceof UsageError) return false;
+      throw error;
+    } finally {
+      await place.driver.close?.();
+    }
+  }
+
+  /** Opens it, and makes it where it is not there. */
+  open(): Promise<OpenDatabase> {
+    return this.#session.openAt(this.#place(), 'writer', { create: true });
+  }
+}
+
+/** A database in memory with one table, in which rows are tried out before anything is made. */
+export async function scratchDatabase(schema: SchemaDefinition): Promise<Database & AsyncDisposable> {
+  const options = { dbPrefix: 'scratch', nodeId: 0, driver: new MemoryDriver(), logLevel: 'silent' } as const;
+  const db = createDatabase({ ...options, polling: 'onDemand' }, realEnvironment);
+  db.registerSchema(schema);
+  await db.start();
+  return db;
+}
