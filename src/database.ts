@@ -345,6 +345,22 @@ export class Database {
   }
 
   /**
+   * Ends a snapshot by its id, whichever instance holds it: to its holder it has expired then. For snapshots whose holder is gone,
+   * and which would else stay until they expire. False if there is none of that id. Rejects with `ReadOnlyError` on a replica.
+   */
+  async releaseSnapshot(id: string, options: CallOptions = {}): Promise<boolean> {
+    const what = 'db.releaseSnapshot()';
+    const { signal: outer } = withOwnSignal(what, options, ['signal']);
+    const engine = this.#instance.writing(what);
+    return engine.withDeadline(what, outer, async ({ signal }) => {
+      await engine.refresh(signal);
+      if (!engine.register.current.block0.snapshots.some((snapshot) => snapshot.id === id)) return false;
+      await engine.pins.release(id, signal);
+      return true;
+    });
+  }
+
+  /**
    * The definitions of all tables that are stored, ordered by name, each in the version in force (once a migration has switched,
    * the new one, unless a `migrate` function makes its rows): what a tool registers that has none of its own. The database's own tables are left out.
    */

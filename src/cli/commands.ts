@@ -4,6 +4,7 @@ import { backup } from './commands/backup.ts';
 import { backups } from './commands/backups.ts';
 import { cat } from './commands/cat.ts';
 import { clone } from './commands/clone.ts';
+import { completion } from './commands/completion.ts';
 import { cost } from './commands/cost.ts';
 import { doctor } from './commands/doctor.ts';
 import { explain } from './commands/explain.ts';
@@ -22,6 +23,7 @@ import { schema } from './commands/schema.ts';
 import { snapshots } from './commands/snapshots.ts';
 import { stats } from './commands/stats.ts';
 import { tables } from './commands/tables.ts';
+import { tend } from './commands/tend.ts';
 import { verify } from './commands/verify.ts';
 
 export const commands: readonly Command[] = [
@@ -35,6 +37,7 @@ export const commands: readonly Command[] = [
   verify,
   repair,
   gc,
+  tend,
   backup,
   backups,
   prune,
@@ -48,4 +51,5 @@ export const commands: readonly Command[] = [
   migrate,
   doctor,
   cost,
+  completion,
 ];

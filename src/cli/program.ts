@@ -105,7 +105,8 @@ export async function runProgram(
     .strict()
     .demandCommand(1, 'Which command? `store-db --help` lists them.')
     .recommendCommands()
-    .completion('completion', 'Print a script for bash or zsh that completes commands and options')
+    // Answers the script that `completion` prints. Its own script, which knows nothing of npx, stays hidden.
+    .completion('yargs-completion', false)
     .wrap(Math.min(100, terminal.columns ?? 100))
     .exitProcess(false)
     .showHelpOnFail(false)

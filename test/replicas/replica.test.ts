@@ -111,6 +111,7 @@ describe('a replica', () => {
       'db.gc() ': () => db.gc({ dryRun: true }),
       'db.snapshot()': () => db.snapshot(),
       'db.at()': () => db.at(0),
+      'db.releaseSnapshot()': () => db.releaseSnapshot('0-none'),
       'db.repair()': () => db.repair(),
       'db.rewrite()': () => db.rewrite({ dryRun: true }),
       'db.backup()': () => db.backup({ driver, prefix: 'backups' }),

@@ -93,6 +93,22 @@ describe('a snapshot that is held', () => {
   });
 });
 
+describe('a snapshot that somebody else ends', () => {
+  it('has expired to its holder, and what only it showed is garbage', async () => {
+    const cluster = new Cluster();
+    const { collector, snapshot } = await heldByAnother(cluster);
+    expect(await cluster.run(collector.db.releaseSnapshot('0-none'))).toBe(false);
+    await expectRows(cluster, snapshot);
+    expect(await cluster.run(collector.db.releaseSnapshot(snapshot.id))).toBe(true);
+    expect(await cluster.run(collector.db.releaseSnapshot(snapshot.id))).toBe(false);
+    expect(await cluster.run(collector.db.snapshots())).toEqual([]);
+    await cluster.collectAll(collector);
+    await cluster.advance(timeToLiveMs);
+    await expectExpired(cluster, snapshot);
+    expect((await cluster.garbage()).missing).toEqual([]);
+  });
+});
+
 describe('a snapshot whose holder crashed', () => {
   it('stays until its time is over and clocks may differ, and is ended by the gc after that', async () => {
     const cluster = new Cluster();

@@ -107,6 +107,7 @@ const calls: Readonly<Record<string, (options: Given) => unknown>> = {
   snapshot: async (options) => (await db.snapshot(options)).release(),
   at: async (options) => (await db.at(snapshot.generation, options)).release(),
   snapshots: (options) => db.snapshots(options),
+  releaseSnapshot: (options) => db.releaseSnapshot('0-none', options),
   tables: (options) => db.tables(options),
   gc: (options) => db.gc(options),
   backup: (options) => db.backup(place, options),

@@ -2,10 +2,9 @@ import { command, databasePositional } from '../command.ts';
 import type { Command } from '../command.ts';
 import { confirmed, yesOption } from '../confirmation.ts';
 import { ExitCode, UsageError } from '../exit-code.ts';
-import { formatBytes, formatCount, plural } from '../figures.ts';
+import { printGarbage } from '../garbage.ts';
 import { describePlace } from '../open-database.ts';
 import { Progress } from '../progress.ts';
-import { printTable } from '../text-table.ts';
 
 function hours(option: string, value: number | undefined): number | undefined {
   if (value === undefined) return undefined;
@@ -73,25 +72,7 @@ export const gc: Command = command({
     });
     progress[Symbol.dispose]();
     if (terminal.json) terminal.printJson(report);
-    else {
-      if (report.garbage.length > 0) {
-        printTable(
-          terminal,
-          [{ name: 'kind' }, { name: 'bytes', align: 'right' }, { name: 'object' }, { name: 'why' }],
-          report.garbage.map(({ kind, sizeBytes, name, reason }) => [kind, formatCount(sizeBytes), name, reason]),
-        );
-      }
-      const kinds = Object.entries(report.counts).filter(([, count]) => count > 0);
-      const total = kinds.reduce((sum, [, count]) => sum + count, 0);
-      const what = kinds.map(([kind, count]) => `${kind}: ${formatCount(count)}`).join(', ');
-      const verb = dryRun ? 'would be deleted' : 'deleted';
-      terminal.print(
-        total === 0
-          ? 'Nothing to delete.'
-          : `${plural(total, 'object')} ${verb} (${what}), ${formatBytes(report.freedBytes)}.`,
-      );
-      for (const { name, message } of report.failed) terminal.tell(`The store did not delete ${name}: ${message}`);
-    }
+    else printGarbage(terminal, report, dryRun);
     return report.failed.length > 0 ? ExitCode.found : ExitCode.done;
   },
 });

@@ -1,8 +1,39 @@
 import { command, databasePositional } from '../command.ts';
 import type { Command } from '../command.ts';
-import { ExitCode } from '../exit-code.ts';
+import { confirmed, yesOption } from '../confirmation.ts';
+import { ExitCode, UsageError } from '../exit-code.ts';
 import { formatTime } from '../figures.ts';
+import { describePlace } from '../open-database.ts';
 import { printTable } from '../text-table.ts';
+
+const release: Command = command({
+  name: 'release',
+  summary: 'End a snapshot whose holder is gone, so that gc can delete what only it needs',
+  positionals: {
+    ...databasePositional,
+    snapshot: { type: 'string', demandOption: true, describe: 'Its id, as snapshots lists it' },
+  },
+  options: yesOption,
+  run: async (session, { database, snapshot, yes }) => {
+    const { terminal, signal } = session;
+    await using opened = await session.open(database, 'writer');
+    const found = (await opened.db.snapshots({ signal })).find(({ id }) => id === snapshot);
+    if (found === undefined) {
+      throw new UsageError(
+        `There is no snapshot ${snapshot} in ${describePlace(opened.place)}: store-db snapshots lists them.`,
+      );
+    }
+    const { nodeId, createdAt, expiresAt } = found;
+    const question =
+      `End the snapshot that node ${nodeId} took at ${formatTime(createdAt.getTime())}? Held on, it lasts until ` +
+      `${formatTime(expiresAt.getTime())} and is renewed by its holder, to whom it expires now: a backup or an export that reads it fails.`;
+    if (!(await confirmed(session, question, yes))) return ExitCode.interrupted;
+    const isReleased = await opened.db.releaseSnapshot(snapshot, { signal });
+    if (terminal.json) terminal.printJson({ snapshot, released: isReleased });
+    else terminal.print(isReleased ? `Snapshot ${snapshot} has ended.` : `Snapshot ${snapshot} had ended already.`);
+    return ExitCode.done;
+  },
+});
 
 /** `snapshots`: who holds on to earlier states. */
 export const snapshots: Command = command({
@@ -10,6 +41,7 @@ export const snapshots: Command = command({
   summary: 'List the snapshots that are held',
   positionals: databasePositional,
   options: {},
+  subcommands: [release],
   run: async (session, { database }) => {
     const { terminal, signal } = session;
     await using opened = await session.open(database, 'replica');

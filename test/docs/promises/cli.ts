@@ -14,7 +14,7 @@ export const cli: PagePromises = {
     'test/cli/outputs.test.ts: goes into a named pipe once somebody reads it',
     'test/cli/outputs.test.ts: goes to a device, and tells one that is full',
   ],
-  'Commands that write (`import`, `gc`, `repair`, `migrate`, `rewrite`, and those that take a snapshot: `export`, `backup` and `clone`) are a node like any other while they run':
+  'Commands that write (`import`, `gc`, `tend`, `repair`, `migrate`, `rewrite`, `snapshots release`, and those that take a snapshot: `export`, `backup` and `clone`) are a node like any other while they run':
     ['test/docs/options.test.ts: names the commands that are a node while they run'],
   'It needs no schemas: those that are stored are used.': [
     'test/cli/commands.test.ts: tables: versions, rows, fields and indexes',
@@ -43,6 +43,8 @@ export const cli: PagePromises = {
     'test/terminal/cli.test.ts: shows how far it is, and leaves nothing half done after Ctrl-C',
   ],
   'asks first; `--yes` answers.': [
+    'test/cli/upkeep.test.ts: merges what waits and deletes garbage, after it was told to',
+    'test/cli/upkeep.test.ts: ends a snapshot by its id, after it was told to',
     'test/cli/commands.test.ts: gc tells first, asks, and deletes',
     'test/terminal/cli.test.ts: asks before what cannot be taken back',
   ],
