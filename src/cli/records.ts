@@ -1,24 +1,44 @@
 /** Rows as lines of text, as exports write them. */
 import { Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import type { FieldDefinition, SchemaDefinition } from '../table/schema.ts';
+import { UsageError } from './exit-code.ts';
 import { headName } from './input/columns.ts';
 import { jsonText } from './json-text.ts';
+import type { AnswerColumn } from './language/asked-query.ts';
 import { toJson, toText } from './row-values.ts';
 
-export const formats = ['ndjson', 'csv'] as const;
-export type Format = (typeof formats)[number];
+export const textFormats = ['ndjson', 'json', 'csv', 'tsv'] as const;
+export type TextFormat = (typeof textFormats)[number];
 
 /** The file of a command line; undefined for the input or the output, for which `-` stands too. It comes here as an empty text. */
 export function namedFile(file: string | undefined): string | undefined {
   return file === '' || file === '-' ? undefined : file;
 }
 
-/** The format that a file's name says; undefined where it says none. */
-export function formatOf(file: string | undefined): Format | undefined {
-  if (file === undefined) return undefined;
-  if (/\.csv$/i.test(file)) return 'csv';
-  return /\.(ndjson|jsonl|json)$/i.test(file) ? 'ndjson' : undefined;
+/** How a file is written. */
+export interface FileKind {
+  readonly format: TextFormat;
+  readonly gzip: boolean;
+}
+
+const endings: Readonly<Record<string, TextFormat>> = {
+  csv: 'csv',
+  tsv: 'tsv',
+  tab: 'tsv',
+  ndjson: 'ndjson',
+  jsonl: 'ndjson',
+  json: 'json',
+};
+
+/** What the name of a file says of it; undefined where it says nothing. Throws `UsageError` for endings of other formats. */
+export function kindOf(file: string | undefined): Partial<FileKind> {
+  if (file === undefined) return {};
+  const [, ending, compressed] = /\.([a-z0-9]+?)(?:\.(gz|zst|bz2|xz|zip|br))?$/i.exec(file) ?? [];
+  if (compressed !== undefined && compressed.toLowerCase() !== 'gz') {
+    throw new UsageError(`${file} ends with .${compressed}, and an export is compressed with gzip: name it .gz.`);
+  }
+  const format = endings[(ending ?? '').toLowerCase()];
+  return { ...(format !== undefined && { format }), ...(/\.gz$/i.test(file) && { gzip: true }) };
 }
 
 /** As people read what texts that spreadsheets take for formulas begin with. */
@@ -32,38 +52,55 @@ export interface WriterOptions {
 
 /** Rows as lines that an import gives back exactly. */
 export class RecordWriter {
-  readonly #format: Format;
-  readonly #fields: readonly (readonly [name: string, FieldDefinition])[];
+  readonly #format: TextFormat;
+  readonly #columns: readonly AnswerColumn[];
   readonly #defusesFormulas: boolean;
   #formulas = 0;
+  #lines = 0;
 
-  constructor(format: Format, schema: SchemaDefinition, { defusesFormulas = false }: WriterOptions = {}) {
+  constructor(format: TextFormat, columns: readonly AnswerColumn[], { defusesFormulas = false }: WriterOptions = {}) {
     this.#format = format;
-    this.#fields = Object.entries(schema.fields);
+    this.#columns = columns;
     this.#defusesFormulas = defusesFormulas;
   }
 
-  /** How many texts there were that spreadsheets take for formulas. NDJSON has none. */
+  /** How many texts there were that spreadsheets take for formulas. JSON has none. */
   get formulas(): number {
     return this.#formulas;
   }
 
+  /** The character between cells; undefined where there are objects. */
+  get #delimiter(): string | undefined {
+    if (this.#format === 'csv') return ',';
+    return this.#format === 'tsv' ? '\t' : undefined;
+  }
+
   /** What comes before the first row. */
   get head(): string {
-    return this.#format === 'csv'
-      ? csvLine(this.#fields.map(([name]) => this.#text(Types.varchar, headName(name))))
-      : '';
+    if (this.#format === 'json') return '[';
+    const delimiter = this.#delimiter;
+    if (delimiter === undefined) return '';
+    const names = this.#columns.map(({ name }) => this.#text(Types.varchar, headName(name)));
+    return cellLine(names, delimiter);
+  }
+
+  /** What comes behind the last row. */
+  get tail(): string {
+    return this.#format === 'json' ? '\n]\n' : '';
   }
 
   line(row: Readonly<Record<string, unknown>>): string {
-    if (this.#format === 'csv') {
-      const cells = this.#fields.map(([name, { typeId }]) => {
-        return row[name] === null ? null : this.#text(typeId, toText(typeId, row[name]));
+    const delimiter = this.#delimiter;
+    if (delimiter !== undefined) {
+      const cells = this.#columns.map(({ from, typeId }) => {
+        return row[from] === null ? null : this.#text(typeId, toText(typeId, row[from]));
       });
-      return csvLine(cells);
+      return cellLine(cells, delimiter);
     }
-    const entries = this.#fields.map(([name, { typeId }]) => [name, toJson(typeId, row[name])] as const);
-    return `${jsonText(Object.fromEntries(entries))}\n`;
+    const entries = this.#columns.map(({ name, from, typeId }) => [name, toJson(typeId, row[from])] as const);
+    const text = jsonText(Object.fromEntries(entries));
+    if (this.#format === 'ndjson') return `${text}\n`;
+    return this.#lines++ === 0 ? `\n${text}` : `,\n${text}`;
   }
 
   /** Only text holds formulas: a number is one, also below zero. */
@@ -74,13 +111,14 @@ export class RecordWriter {
   }
 }
 
-function csvLine(cells: readonly (string | null)[]): string {
+function cellLine(cells: readonly (string | null)[], delimiter: string): string {
   const quote = (text: string | null): string => {
     if (text === null) return '';
-    return text === '' || /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    const isQuoted = text === '' || text.includes(delimiter) || /["\r\n]|^\s|\s$/.test(text);
+    return isQuoted ? `"${text.replaceAll('"', '""')}"` : text;
   };
   // A line of nothing would be skipped as an empty one.
   const [only] = cells;
   if (cells.length === 1 && only === null) return '""\n';
-  return `${cells.map(quote).join(',')}\n`;
+  return `${cells.map(quote).join(delimiter)}\n`;
 }

@@ -110,6 +110,11 @@ export class Terminal {
     this.#sink.write(this.output.isTTY === true ? this.#lines(text) : text);
   }
 
+  /** A part of the results that is no text. No terminal should get it. */
+  writeBytes(bytes: Uint8Array): void {
+    this.#sink.write(bytes);
+  }
+
   /** A line of the results. */
   print(line: string = ''): void {
     this.#sink.write(`${this.#line(line)}\n`);

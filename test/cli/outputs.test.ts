@@ -6,6 +6,7 @@ import path from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { gunzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { bundleProgram } from '../crash/program-bundle.ts';
 import { TableWriter } from '../../src/cli/text-table.ts';
@@ -188,6 +189,50 @@ describe('an export', () => {
     // Numbers are none.
     expect(await readFile(folder.file('defused.csv'), 'utf8')).toContain(',-5');
     expect((await run(['export', where, 't'])).messages).not.toContain('formulas');
+  });
+
+  it('is of the columns, the rows and the order that are asked for, as JSON, CSV or TSV, compressed or not', async () => {
+    const some = ['--columns', 'n,name', '--where', 'id >= 10 and id < 20', '--order', 'n', '--limit', '2'];
+    const wanted = [
+      { n: -19, name: 'Name 19' },
+      { n: -18, name: 'Name 18' },
+    ];
+    for (const [file, text] of [
+      ['some.json', `[\n${wanted.map((row) => JSON.stringify(row)).join(',\n')}\n]\n`],
+      ['some.ndjson', wanted.map((row) => `${JSON.stringify(row)}\n`).join('')],
+      ['some.csv', 'n,name\n-19,Name 19\n-18,Name 18\n'],
+      ['some.tsv', 'n\tname\n-19\tName 19\n-18\tName 18\n'],
+    ] as const) {
+      expect(await exported(file, ...some)).toMatchObject({ status: 0 });
+      expect(await readFile(folder.file(file), 'utf8')).toBe(text);
+      expect(await exported(`${file}.gz`, ...some)).toMatchObject({ status: 0 });
+      expect(gunzipSync(await readFile(folder.file(`${file}.gz`))).toString()).toBe(text);
+    }
+    expect(await exported('none.json', '--where', 'id < 0')).toMatchObject({ status: 0 });
+    expect(JSON.parse(await readFile(folder.file('none.json'), 'utf8'))).toEqual([]);
+    const piped = await shell('store-db export "$URL" t --gzip --format csv | gunzip | wc -l');
+    expect(piped).toMatchObject({ status: 0, stdout: expect.stringMatching(/^\s*3001\n$/) as unknown });
+    expect((await shell('store-db export "$URL" t --gzip | head -c 10 | wc -c')).stdout.trim()).toBe('10');
+    expect(await run(['export', url, 't', '/dev/full', '--gzip'])).toMatchObject({ status: 3 });
+  });
+
+  it.each([
+    [['t', 'x.csv', '--columns', 'id,nmae'], 'did you mean name'],
+    [['t', 'x.csv', '--where', 'id = 1 id'], 'Here comes and'],
+    [['t', 'x.csv', '--order', 'id up'], 'Here comes'],
+    [['t', 'x.csv', '--limit', '-1'], 'whole number'],
+    [['t', 'x.csv.zst'], 'name it .gz'],
+    [['t where id = 1', 'x.csv'], 'There is no table'],
+  ])('that is not understood writes nothing: %j', async ([table = '', file = '', ...words], message) => {
+    const before = await readdir(folder.path);
+    const { status, messages } = await run(['export', url, table, folder.file(file), ...words]);
+    expect({ status, messages }).toEqual({ status: 2, messages: expect.stringContaining(message) as unknown });
+    expect(await readdir(folder.path)).toEqual(before);
+  });
+
+  it('that is no text is not for a terminal', async () => {
+    const { status, output } = await run(['export', url, 't', '--gzip'], { tty: 'output' });
+    expect({ status, output }).toEqual({ status: 2, output: '' });
   });
 
   it('of what an import reads from a pipe needs no second reading', async () => {

@@ -18,7 +18,7 @@ import { LineError } from '../../src/cli/input/line-error.ts';
 import { readRows } from '../../src/cli/input/row-reader.ts';
 import type { RowRecord } from '../../src/cli/input/row-reader.ts';
 import { RecordWriter } from '../../src/cli/records.ts';
-import type { Format } from '../../src/cli/records.ts';
+import type { TextFormat } from '../../src/cli/records.ts';
 import type { Database } from '../../src/database.ts';
 import { encodeBlock0 } from '../../src/format/block0.ts';
 import { decodeBound, encodeBound } from '../../src/format/stored-bound.ts';
@@ -51,18 +51,19 @@ const definition: SchemaDefinition = {
   primaryKey: 'id',
 };
 
-function textOf(format: Format, documents: readonly Readonly<Record<string, unknown>>[]): string {
-  const writer = new RecordWriter(format, definition);
+function textOf(format: TextFormat, documents: readonly Readonly<Record<string, unknown>>[]): string {
+  const columns = Object.entries(definition.fields).map(([name, { typeId }]) => ({ name, typeId, from: name }));
+  const writer = new RecordWriter(format, columns);
   const whole = (document: Readonly<Record<string, unknown>>): Record<string, unknown> => {
     const names = Object.keys(definition.fields);
     return Object.fromEntries(names.map((name) => [name, Object.hasOwn(document, name) ? document[name] : null]));
   };
-  return writer.head + documents.map((document) => writer.line(whole(document))).join('');
+  return writer.head + documents.map((document) => writer.line(whole(document))).join('') + writer.tail;
 }
 
 /** The rows of a file that arrives in pieces, and at which line it went wrong. */
 async function read(
-  format: Format,
+  format: TextFormat,
   bytes: Uint8Array,
   random: SeededRandom,
 ): Promise<{ records: RowRecord[]; badLine: number | undefined }> {
@@ -104,7 +105,7 @@ const oddTexts = [
   "'",
 ];
 
-function importOf(format: Format): OuterTarget['run'] {
+function importOf(format: TextFormat): OuterTarget['run'] {
   const text = textOf(format, rows);
   // No Buffer: its slices share their memory.
   const original = new TextEncoder().encode(text);
@@ -337,6 +338,8 @@ async function pruning(kept: ReadonlyMap<string, Uint8Array>, id: string, random
 export const targets: Readonly<Record<string, OuterTarget>> = {
   'NDJSON to import': { weight: 6, run: importOf('ndjson') },
   'CSV to import': { weight: 2, run: importOf('csv') },
+  'TSV to import': { weight: 1, run: importOf('tsv') },
+  'JSON to import': { weight: 1, run: importOf('json') },
   URLs: { weight: 8, run: url },
   'editions and bounds': { weight: 8, run: editions },
   'manifests of backups': { weight: 4, run: manifest },

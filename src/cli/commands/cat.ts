@@ -110,7 +110,7 @@ export const cat: Command = command({
           `${name} is not text, and a terminal may obey it: send it into a file, or through a pipe.`,
         );
       }
-      terminal.output.write(bytes);
+      terminal.writeBytes(bytes);
       return ExitCode.done;
     } finally {
       await place.driver.close?.();

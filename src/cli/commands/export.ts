@@ -1,63 +1,23 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { once } from 'node:events';
 import { pipeline } from 'node:stream/promises';
 import { Types } from '../../format/types.ts';
 import type { Snapshot } from '../../snapshot.ts';
-import type { SchemaDefinition } from '../../table/schema.ts';
 import { command, databasePositional, tablePositional } from '../command.ts';
 import type { Command, Session } from '../command.ts';
-import { ExitCode, OutputError } from '../exit-code.ts';
+import { ExitCode } from '../exit-code.ts';
+import { exportOutput } from '../export-output.ts';
+import type { ExportOutput } from '../export-output.ts';
 import { openTarget } from '../export-target.ts';
 import { plural } from '../figures.ts';
+import type { AskedQuery } from '../language/asked-query.ts';
 import { Progress } from '../progress.ts';
-import { formatOf, formats, formulaStarts, namedFile, RecordWriter } from '../records.ts';
+import { formulaStarts, kindOf, namedFile, RecordWriter, textFormats } from '../records.ts';
+import { queryFrom, queryOptions } from '../written-query.ts';
+import type { QueryArguments } from '../written-query.ts';
 
 /** What is written is gathered into pieces of about that many characters. */
 const pieceLength = 64 * 1024;
-
-interface ExportTarget {
-  readonly isOutput: boolean;
-  readonly write: (text: string) => Promise<void>;
-  /** Keeps what was written; without it nothing stays. */
-  readonly keep: () => Promise<void>;
-  readonly discard: () => Promise<void>;
-}
-
-async function fileTarget(file: string, signal: AbortSignal): Promise<ExportTarget> {
-  const { stream, keep, discard } = await openTarget(file, signal);
-  const orTold = async (work: Promise<unknown>): Promise<void> => {
-    try {
-      await work;
-    } catch (error) {
-      throw new OutputError(file, error as Error);
-    }
-  };
-  // Told by the next write, or at the end.
-  stream.on('error', () => undefined);
-  return {
-    isOutput: false,
-    write: async (text) => {
-      if (stream.errored !== null) throw new OutputError(file, stream.errored);
-      if (!stream.write(text)) await orTold(once(stream, 'drain'));
-    },
-    keep: () => orTold(keep()),
-    discard,
-  };
-}
-
-function outputTarget({ terminal }: Session): ExportTarget {
-  const nothing = async (): Promise<void> => undefined;
-  return {
-    isOutput: true,
-    write: async (text) => {
-      terminal.write(text);
-      await terminal.drained();
-    },
-    keep: nothing,
-    discard: nothing,
-  };
-}
 
 /** Copies the blobs of a row into a folder, each under its reference. */
 async function saveBlobs(
@@ -88,49 +48,68 @@ interface Exported {
   readonly formulas: number;
 }
 
+interface Copying {
+  readonly asked: AskedQuery;
+  readonly output: ExportOutput;
+  readonly writer: RecordWriter;
+  readonly progress: Progress;
+  readonly blobs: string | undefined;
+}
+
 async function copyRows(
-  session: Session,
+  { signal }: Session,
   snapshot: Snapshot,
-  schema: SchemaDefinition,
-  { writer, target, blobs }: { writer: RecordWriter; target: ExportTarget; blobs: string | undefined },
+  { asked, output, writer, progress, blobs }: Copying,
 ): Promise<Exported> {
-  const { terminal, signal } = session;
-  const blobFields = Object.entries(schema.fields).flatMap(([name, { typeId }]) =>
-    typeId === Types.blob ? [name] : [],
-  );
-  const total = await snapshot.query(schema.name).count({ signal });
-  using progress = new Progress(terminal, { what: `exporting ${schema.name}`, total, hidden: target.isOutput });
+  const blobFields = asked.columns.flatMap(({ from, typeId }) => (typeId === Types.blob ? [from] : []));
   let piece = writer.head;
   let rows = 0;
   let saved = 0;
-  for await (const row of snapshot.query(schema.name)) {
+  for await (const row of asked.answers(signal)) {
     signal.throwIfAborted();
-    const fields = row;
-    const references = blobFields.map((name) => fields[name]).filter((reference) => reference !== null);
-    if (blobs !== undefined) await saveBlobs(snapshot, references, blobs, signal);
-    saved += references.length;
-    piece += writer.line(fields);
+    if (blobFields.length > 0) {
+      const references = blobFields.map((name) => row[name]).filter((reference) => reference !== null);
+      if (blobs !== undefined) await saveBlobs(snapshot, references, blobs, signal);
+      saved += references.length;
+    }
+    piece += writer.line(row);
     rows++;
     if (piece.length < pieceLength) continue;
-    await target.write(piece);
+    await output.write(piece);
     piece = '';
     progress.set(rows);
   }
-  await target.write(piece);
+  await output.write(piece + writer.tail);
   return { rows, blobs: saved, formulas: writer.formulas };
 }
 
-/** `export`: a table as a file, as it is at one moment. */
+/** Shows how far it is. How many rows a condition lets through is not known before they are read. */
+async function progressOf(
+  session: Session,
+  asked: AskedQuery,
+  args: QueryArguments,
+  hidden: boolean,
+): Promise<Progress> {
+  const { terminal, signal } = session;
+  const isKnown = (args.where ?? []).length === 0 && terminal.showsProgress && !hidden;
+  const total = isKnown ? await asked.query.count({ signal }) : undefined;
+  return new Progress(terminal, { what: `exporting ${asked.schema.name}`, total, unit: 'rows', hidden });
+}
+
+/** `export`: rows of a table as a file, as they are at one moment. */
 export const exportTable: Command = command({
   name: 'export',
-  summary: 'Write a table as NDJSON or CSV, as it is at one moment',
+  summary: 'Write a table as NDJSON, JSON, CSV or TSV, as it is at one moment',
   positionals: {
     ...databasePositional,
     ...tablePositional,
     file: { type: 'string', describe: 'File to write; default, and -: the output', coerce: namedFile },
   },
   options: {
-    format: { choices: formats, describe: 'Default: by the name of the file, else ndjson' },
+    format: { choices: textFormats, describe: 'Default: by the name of the file, else ndjson' },
+    gzip: { type: 'boolean', describe: 'Compress the file; default: if its name ends with .gz' },
+    columns: { type: 'string', describe: 'Fields to write, separated by commas; default all' },
+    ...queryOptions,
     blobs: { type: 'string', describe: 'Folder for the blobs, each in a file named by its reference' },
     'defuse-formulas': {
       type: 'boolean',
@@ -138,39 +117,56 @@ export const exportTable: Command = command({
       describe: "Put ' before texts in CSV that spreadsheets take for formulas; import then reads it as a part of them",
     },
   },
-  examples: [['export file:./data cities cities.csv', 'all rows, in the order of their primary keys']],
-  run: async (session, { database, table, file, format = formatOf(file) ?? 'ndjson', blobs, ...more }) => {
+  examples: [
+    ['export file:./data cities cities.csv', 'all rows, in the order of their primary keys'],
+    [`export file:./data cities large.json.gz --columns id,name --where "people > 1000000"`, 'some rows, as an array'],
+  ],
+  run: async (session, { database, table, file, blobs, columns, ...args }) => {
     const { terminal, signal } = session;
-    const defusesFormulas = more['defuse-formulas'];
+    const named = kindOf(file);
+    const format = args.format ?? named.format ?? 'ndjson';
+    const gzip = args.gzip ?? named.gzip ?? false;
+    const defusesFormulas = args['defuse-formulas'];
     await using opened = await session.open(database, 'writer');
     const schema = opened.table(table);
-    if (blobs !== undefined) await mkdir(blobs, { recursive: true });
     await using snapshot = await opened.db.snapshot({ signal });
-    const target = file === undefined ? outputTarget(session) : await fileTarget(file, signal);
+    const { where, order, limit, offset } = args;
+    const query = { where, order, limit, offset, fields: columns };
+    const asked = queryFrom(opened, schema.name, query, (name) => snapshot.query(name));
+    if (blobs !== undefined) await mkdir(blobs, { recursive: true });
+    const output = await exportOutput(terminal, { file, gzip, isText: true, signal });
     try {
-      const writer = new RecordWriter(format, schema, { defusesFormulas });
-      const exported = await copyRows(session, snapshot, schema, { writer, target, blobs });
-      await target.keep();
-      if (terminal.json && file !== undefined) terminal.printJson(exported);
-      else {
-        const where = file === undefined ? '' : ` to ${file}`;
-        terminal.tell(`${plural(exported.rows, 'row')} exported${where}.`);
-        if (exported.formulas > 0 && !defusesFormulas) {
-          terminal.tell(
-            `A spreadsheet would take ${plural(exported.formulas, 'text')} for formulas, as ${formulaStarts} begin them, and ` +
-              "run them: --defuse-formulas puts ' before each.",
-          );
-        }
-        if (exported.blobs > 0 && blobs === undefined) {
-          terminal.tell(
-            `Of ${plural(exported.blobs, 'blob')} only the references: --blobs <folder> saves what they hold.`,
-          );
-        }
-      }
+      const writer = new RecordWriter(format, asked.columns, { defusesFormulas });
+      using progress = await progressOf(session, asked, query, file === undefined);
+      const exported = await copyRows(session, snapshot, { asked, output, writer, progress, blobs });
+      await output.keep();
+      reportDone(session, exported, { file, blobs, defusesFormulas });
       return ExitCode.done;
     } catch (error) {
-      await target.discard();
+      await output.discard();
       throw error;
     }
   },
 });
+
+function reportDone(
+  { terminal }: Session,
+  exported: Exported,
+  { file, blobs, defusesFormulas }: { file: string | undefined; blobs: string | undefined; defusesFormulas: boolean },
+): void {
+  if (terminal.json && file !== undefined) {
+    terminal.printJson(exported);
+    return;
+  }
+  const where = file === undefined ? '' : ` to ${file}`;
+  terminal.tell(`${plural(exported.rows, 'row')} exported${where}.`);
+  if (exported.formulas > 0 && !defusesFormulas) {
+    terminal.tell(
+      `A spreadsheet would take ${plural(exported.formulas, 'text')} for formulas, as ${formulaStarts} begin them, and ` +
+        "run them: --defuse-formulas puts ' before each.",
+    );
+  }
+  if (exported.blobs > 0 && blobs === undefined) {
+    terminal.tell(`Of ${plural(exported.blobs, 'blob')} only the references: --blobs <folder> saves what they hold.`);
+  }
+}
