@@ -154,12 +154,61 @@ describe('bad rows', { timeout: 60_000 }, () => {
     const options = ['--on-bad-row', 'skip', '--rejects', rejects, '--rows-per-flush', '2'];
     expect(await load('a.csv', text, ...options)).toMatchObject({ status: 1, output: '2 rows imported into t.\n' });
     expect(await names()).toEqual(['1 a', '4 d']);
-    const told = jsonLines(await readFile(rejects, 'utf8')) as { file: string; line: number }[];
+    const told = jsonLines(await readFile(rejects, 'utf8')) as { file: string; line: number; row: string }[];
     expect(told.map(({ line }) => line).toSorted((a, b) => a - b)).toEqual([3, 4, 5, 6]);
     expect(told[0]?.file).toBe(folder.file('a.csv'));
+    const lines = text.split('\n');
+    expect(told.map(({ row }) => row)).toEqual(told.map(({ line }) => lines[line - 1]));
     // A second run gives the same state.
     expect(await load('a.csv', text, ...options)).toMatchObject({ status: 1, output: '0 rows imported into t.\n' });
     expect(await names()).toEqual(['1 a', '4 d']);
+  });
+
+  it.each<[string, Uint8Array, string[], string[], number[]]>([
+    [
+      'a.csv',
+      Buffer.from('id,name\n1,a\n2,Orl\xe9ans\n3,"x\ny\xe9"\n4,\xc3\xa9\xef\xbf\xbd\n', 'latin1'),
+      [],
+      ['1 a', '4 é\ufffd'],
+      [3, 5],
+    ],
+    ['a.csv', Buffer.from('id,name\r1,a\r2,\xe9\r3,c\r', 'latin1'), [], ['1 a', '3 c'], [3]],
+    [
+      'a.ndjson',
+      Buffer.from('{"id":1}\n{"id":2,"name":"\xe9"}\n{"id":3,"name":"c"}\n', 'latin1'),
+      [],
+      ['1 null', '3 c'],
+      [2],
+    ],
+    ['a.json', Buffer.from('[{"id":1,"name":"\xe9"}, {"id":2},\n{"id":3}]', 'latin1'), [], ['2 null', '3 null'], [1]],
+    ['a.csv', Buffer.from('id,name\n1,\x81\n2,b\n', 'latin1'), ['--encoding', 'windows-1252'], ['2 b'], [2]],
+    ['a.csv', Buffer.from('id,name\n1,\xff\n2,\x93\x8c\n', 'latin1'), ['--encoding', 'shift_jis'], ['2 東'], [2]],
+  ])('may have bytes that are no text, which costs no other row: %s %#', async (name, content, words, found, lines) => {
+    const bytes = Buffer.from(content);
+    const rejects = folder.file('rejects.ndjson');
+    const { status } = await load(name, bytes, '--on-bad-row', 'skip', '--rejects', rejects, ...words);
+    expect(status).toBe(1);
+    expect(await names()).toEqual(found);
+    const told = jsonLines(await readFile(rejects, 'utf8')) as { line: number; message: string }[];
+    expect(told.map(({ line }) => line)).toEqual(lines);
+    for (const { message } of told) expect(message).toMatch(/^byte 0x.. is not/);
+  });
+
+  it('are those as well that agree with others in a unique index', async () => {
+    await load('a.csv', 'id,name\n1,a\n2,b\n');
+    const rejects = folder.file('rejects.ndjson');
+    const words = ['--on-bad-row', 'skip', '--rejects', rejects];
+    const doubled = 'id,name\n3,a\n4,d\n5,d\n6,\n7,\n';
+    expect(await load('b.csv', doubled, ...words)).toMatchObject({ status: 1, output: '3 rows imported into t.\n' });
+    expect(await names()).toEqual(['1 a', '2 b', '4 d', '6 null', '7 null']);
+    expect(jsonLines(await readFile(rejects, 'utf8'))).toMatchObject([
+      { line: 2, row: '3,a', message: 'unique index name "a" is in the table already' },
+      { line: 4, row: '5,d', message: 'unique index name "d" is in a row before this one already' },
+    ]);
+    // Rows that replace others are compared when they are committed.
+    const upsert = await load('c.csv', 'id,name\n2,z\n8,b\n9,a\n', ...words, '--mode', 'upsert');
+    expect(upsert).toMatchObject({ status: 1, output: '2 rows imported into t.\n' });
+    expect(await names()).toEqual(['1 a', '2 z', '4 d', '6 null', '7 null', '8 b']);
   });
 
   it('are the only ones that --rejects is for', async () => {
@@ -184,6 +233,27 @@ describe('rows that are there', { timeout: 60_000 }, () => {
       messages: expect.stringContaining('b.csv, line 3: there is') as unknown,
     });
     expect(await names()).toEqual(['2 b']);
+  });
+
+  it('are named too where only a unique index has what they would have', async () => {
+    await load('a.csv', 'id,name\n2,b\n');
+    const { status, messages } = await load('b.csv', 'id,name\n1,a\n3,b\n');
+    const message = 'b.csv, line 3: unique index name "b" is in the table already';
+    expect({ status, messages }).toEqual({ status: 1, messages: expect.stringContaining(message) as unknown });
+    expect(messages).toContain('Nothing was imported.');
+    expect(await names()).toEqual(['2 b']);
+    const indexes = [{ fields: ['name', 'at'], unique: true }];
+    const schema = folder.file('two.json');
+    await writeFile(schema, JSON.stringify({ name: 'two', version: 1, fields, primaryKey: 'id', indexes }));
+    const into = async (text: string): Promise<Ran> => {
+      await writeFile(folder.file('two.csv'), text);
+      return run(['import', folder.url('main'), 'two', folder.file('two.csv'), '--schema', schema]);
+    };
+    expect(await into('id,name,at\n1,a,2026-01-01\n2,a,2026-01-02\n')).toMatchObject({ status: 0 });
+    expect(await into('id,name,at\n3,a,2026-01-03\n4,a,2026-01-02\n')).toMatchObject({
+      status: 1,
+      messages: expect.stringContaining('line 3: unique index name,at') as unknown,
+    });
   });
 
   it('may agree outside of the condition of a unique index', async () => {

@@ -111,7 +111,7 @@ async function importInto(session: Session, args: Arguments): Promise<ExitCode> 
   if (written !== undefined && written.name !== table) {
     throw new UsageError(`The schema in ${args.schema as string} is of table ${written.name}, not of ${table}.`);
   }
-  const readOptions = readOptionsOf(args);
+  const readOptions = readOptionsOf(args, args['on-bad-row'] === 'skip');
   await using opened = await openTarget(session, database, written);
   if (written !== undefined) opened.db.registerSchema(written);
   const schema = written ?? opened.table(table);
@@ -138,7 +138,14 @@ async function drafted(
   const { key, 'on-bad-row': onBadRow } = args;
   let current: InputFile | undefined;
   const dates = parseDateFormats(args['date-format'] ?? []);
-  const wanted = { table, key, dates, sample: sampleOf(args), files, readOptions: readOptionsOf(args) };
+  const wanted = {
+    table,
+    key,
+    dates,
+    sample: sampleOf(args),
+    files,
+    readOptions: readOptionsOf(args, args['on-bad-row'] === 'skip'),
+  };
   try {
     const leaveOut = (_: InputFile, problem: LineError): void => {
       if (onBadRow !== 'skip') throw problem;
@@ -153,7 +160,7 @@ async function drafted(
 function readAsDrafted(args: Arguments, { columns }: Draft): (file: InputFile) => ReadOptions {
   const { header, columns: given } = args;
   const names = header || given !== undefined ? given : columns.map((_, i) => `column${i + 1}`).join(',');
-  return readOptionsOf({ ...args, columns: names, 'scalars-as-text': true });
+  return readOptionsOf({ ...args, columns: names, 'scalars-as-text': true }, args['on-bad-row'] === 'skip');
 }
 
 async function importAsDrafted(

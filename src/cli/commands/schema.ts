@@ -39,7 +39,7 @@ const draft: Command = command({
           dates: parseDateFormats(args['date-format'] ?? []),
           sample: sampleOf(args),
           files,
-          readOptions: readOptionsOf(args),
+          readOptions: readOptionsOf(args, false),
           onBadRow: (_, problem) => {
             throw problem;
           },

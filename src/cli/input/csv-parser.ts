@@ -13,6 +13,8 @@ export interface CsvRecord {
   readonly line: number;
   /** Null: a cell without quotes that has no characters, or those that stand for null. */
   readonly cells: readonly (string | null)[];
+  /** As the file has it. */
+  readonly text: string;
   /** Why it is none; undefined for a good one. */
   readonly problem?: LineError;
 }
@@ -59,6 +61,11 @@ export class CsvParser {
     return this.#checkLength(this.#read(false));
   }
 
+  /** Whether lines end with a carriage return alone, as in old files. */
+  get endsWithReturns(): boolean {
+    return this.#newline === '\r';
+  }
+
   /** What is left, of which the last record need not end with a line. */
   end(): CsvRecord[] {
     return this.#read(true);
@@ -86,7 +93,8 @@ export class CsvParser {
         // No quotes until the end of the line, as nearly always.
         this.#line++;
         const stop = newline === '\n' && lineEnd > at && text.charCodeAt(lineEnd - 1) === 0x0d ? lineEnd - 1 : lineEnd;
-        if (stop > at) records.push({ line: this.#line, cells: this.#plain(text.slice(at, stop)) });
+        const line = stop > at ? text.slice(at, stop) : '';
+        if (line !== '') records.push({ line: this.#line, cells: this.#plain(line), text: line });
         at = lineEnd + 1;
         continue;
       }
@@ -119,11 +127,12 @@ export class CsvParser {
     let lines = 1;
     for (let at = text.indexOf(newline, begin); at !== -1 && at < next - 1; at = text.indexOf(newline, at + 1)) lines++;
     this.#line += lines;
-    if (problem === undefined) return { line: this.#line, cells };
+    const record = text.slice(begin, next).replace(/\r?[\r\n]$/, '');
+    if (problem === undefined) return { line: this.#line, cells, text: record };
     const lineBegin = problem.at === 0 ? 0 : text.lastIndexOf(newline, problem.at - 1) + 1;
     const line = first + text.slice(begin, problem.at).split(newline).length - 1;
     const error = new LineError(line, problem.message, problem.at - lineBegin + 1);
-    return { line: this.#line, cells: [], problem: error };
+    return { line: this.#line, cells: [], text: record, problem: error };
   }
 
   /** A record with quotes; undefined where its end has not come yet. */

@@ -175,3 +175,14 @@ export function fittingEncoding(bytes: Uint8Array): { readonly name: EncodingNam
   }
   return undefined;
 }
+
+/** Text in which U+FFFD stands for bytes that are none; every ASCII character stays. Not for UTF-16. */
+export function decodeLeniently(bytes: Uint8Array, encoding: Encoding): string {
+  const { name } = encoding;
+  try {
+    return encoding.decode(bytes);
+  } catch {
+    if (name === 'windows-1252') return latin1(bytes).replace(/[\u0080-\u009f]/g, '\ufffd');
+    return new TextDecoder(name, { ignoreBOM: true }).decode(bytes).replace(new RegExp(noCharacter, 'g'), '\ufffd');
+  }
+}

@@ -18,6 +18,7 @@ export function keyText(typeId: TypeId, value: unknown): string | undefined {
 /** What rows must not agree in: the primary key, and the fields of each unique index. */
 export interface UniqueKey {
   readonly label: string;
+  readonly fields: readonly string[];
   /** Text of a row's key; undefined where a part of it is null. */
   readonly textOf: (document: Readonly<Record<string, unknown>>) => string | undefined;
 }
@@ -35,7 +36,7 @@ export function uniqueKeysOf(schema: SchemaDefinition): UniqueKey[] {
       }
       return texts.length === 1 ? texts[0] : JSON.stringify(texts);
     };
-    keys.push({ label, textOf });
+    keys.push({ label, fields, textOf });
   };
   add(`key ${schema.primaryKey}`, [schema.primaryKey]);
   for (const index of schema.indexes ?? []) {

@@ -87,8 +87,11 @@ export const readingOptions: ReadingOptions = {
 
 export type ReadingArguments = InferredOptionTypes<ReadingOptions>;
 
-/** How each file is read. Throws `UsageError`. */
-export function readOptionsOf(args: ReadingArguments): (file: Pick<InputFile, 'path'>) => ReadOptions {
+/** How each file is read. `skipsBadBytes`: as in `ReadOptions`. Throws `UsageError`. */
+export function readOptionsOf(
+  args: ReadingArguments,
+  skipsBadBytes: boolean,
+): (file: Pick<InputFile, 'path'>) => ReadOptions {
   const { format, encoding, quotes, header: hasHead, null: nulls = [] } = args;
   const delimiter = args.delimiter?.replaceAll('\\t', '\t');
   if (delimiter !== undefined && (delimiter === '' || /["\r\n]/.test(delimiter))) {
@@ -115,5 +118,6 @@ export function readOptionsOf(args: ReadingArguments): (file: Pick<InputFile, 'p
     columns,
     values,
     dates,
+    skipsBadBytes,
   });
 }

@@ -20,8 +20,8 @@ export class Rejects implements AsyncDisposable {
     return this.#count;
   }
 
-  /** Writes a line for a bad row. Throws `OutputError`. */
-  async add(file: string, { line, column, message }: LineError): Promise<void> {
+  /** Writes a line for a bad row. `row`: as the file has it. Throws `OutputError`. */
+  async add(file: string, { line, column, message }: LineError, row: string): Promise<void> {
     this.#count++;
     if (this.#file === undefined) return;
     try {
@@ -29,7 +29,7 @@ export class Rejects implements AsyncDisposable {
         this.#stream = createWriteStream(this.#file);
         await once(this.#stream, 'open');
       }
-      const text = jsonText({ file, line, ...(column !== undefined && { column }), message });
+      const text = jsonText({ file, line, ...(column !== undefined && { column }), message, row });
       if (!this.#stream.write(`${text}\n`)) await once(this.#stream, 'drain');
     } catch (error) {
       throw new OutputError(this.#file, error as Error);

@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { StoreDbError } from '../../base/errors.ts';
+import { UniqueIndexError } from '../../base/unique-index-error.ts';
 import type { Batch } from '../../batch/batch.ts';
 import type { Database } from '../../database.ts';
 import type { TypeId } from '../../format/types.ts';
@@ -18,6 +19,7 @@ import { keyText, LikelySet, uniqueKeysOf } from './key-check.ts';
 import { LineError } from './line-error.ts';
 import type { Rejects } from './rejects.ts';
 import { readRows } from './row-reader.ts';
+import { StoredUniques } from './stored-uniques.ts';
 import type { ReadOptions, RowRecord } from './row-reader.ts';
 
 export const modes = ['insert', 'upsert', 'update', 'skip-existing'] as const;
@@ -73,6 +75,8 @@ interface Placed {
   readonly file: InputFile;
   readonly line: number;
   readonly row: Record<string, unknown>;
+  /** As the file has it. */
+  readonly text: string;
 }
 
 /** How many keys are looked up at once. */
@@ -82,6 +86,7 @@ export class RowImport {
   readonly #options: ImportOptions;
   readonly #blobFields: readonly string[];
   readonly #keyType: TypeId;
+  readonly #uniques: StoredUniques;
   /** The file that is being read. */
   #file: InputFile | undefined;
   /** What rows are encoded into to be checked, and no more. */
@@ -92,6 +97,7 @@ export class RowImport {
     this.#options = options;
     this.#blobFields = blobFieldsOf(options.schema);
     this.#keyType = options.schema.fields[options.schema.primaryKey]?.typeId as TypeId;
+    this.#uniques = new StoredUniques(options.db, options.schema);
     this.#scratch = options.db.batch();
   }
 
@@ -114,10 +120,15 @@ export class RowImport {
     let waiting: Placed[] = [];
     const lookUp = async (): Promise<void> => {
       const [existing] = await this.#existing(waiting);
+      const [conflict] = existing === undefined ? await this.#uniques.conflicts(waiting, false, session.signal) : [];
       waiting = [];
-      if (existing === undefined) return;
-      this.#file = existing.file;
-      throw this.#taken(existing);
+      if (existing !== undefined) {
+        this.#file = existing.file;
+        throw this.#taken(existing);
+      }
+      if (conflict === undefined) return;
+      this.#file = conflict.placed.file;
+      throw new LineError(conflict.placed.line, conflict.message);
     };
     using progress = this.#progress('checking');
     for await (const { file, records } of this.#blocks(progress)) {
@@ -129,7 +140,7 @@ export class RowImport {
           const text = key.textOf(document);
           if (text !== undefined && !seen.add(text)) areUnique = false;
         }
-        if (!isEmpty) waiting.push({ file, line: record.line, row: document });
+        if (!isEmpty) waiting.push({ file, line: record.line, row: document, text: record.text });
       }
       if (waiting.length >= keysPerQuery) await lookUp();
     }
@@ -188,10 +199,10 @@ export class RowImport {
             if (record.problem !== undefined) throw record.problem;
             if (isTriedOut) await this.#tryOut(record);
             else await this.#withBlobs(record, false);
-            rows.push({ file, line: record.line, row: record.document });
+            rows.push({ file, line: record.line, row: record.document, text: record.text });
           } catch (error) {
             if (onBadRow !== 'skip' || !(error instanceof LineError)) throw error;
-            await this.#options.rejects.add(file.name, error);
+            await this.#options.rejects.add(file.name, error, record.text);
           }
           if (rows.length < rowsPerFlush) continue;
           // Between flushes, so that what is done is known.
@@ -238,7 +249,10 @@ export class RowImport {
   }
 
   /** The row with what its blobs hold. Rejects with `LineError` where a reference leads nowhere. */
-  async #withBlobs({ line, document }: RowRecord, isRead: boolean): Promise<Record<string, unknown>> {
+  async #withBlobs(
+    { line, document }: Pick<RowRecord, 'line' | 'document'>,
+    isRead: boolean,
+  ): Promise<Record<string, unknown>> {
     if (this.#blobFields.length === 0) return document;
     const { blobs, db } = this.#options;
     const row = { ...document };
@@ -297,7 +311,7 @@ export class RowImport {
   }
 
   /** Leaves out what the mode does not take: rows that are there, or are not, or come twice. */
-  async #taking(rows: readonly Placed[]): Promise<Placed[]> {
+  async #taking(rows: readonly Placed[]): Promise<readonly Placed[]> {
     const { mode, rejects, schema } = this.#options;
     const existing = new Set(await this.#existing(rows));
     const keys = new Set<string>();
@@ -309,17 +323,44 @@ export class RowImport {
       if (isThere === (mode === 'update')) taken.push(placed);
       else if (mode !== 'skip-existing') {
         const missing = new LineError(placed.line, `there is no row with key ${JSON.stringify(key)} to update`);
-        await rejects.add(placed.file.name, isThere ? this.#taken(placed) : missing);
+        await rejects.add(placed.file.name, isThere ? this.#taken(placed) : missing, placed.text);
       }
     }
-    return taken;
+    return mode === 'insert' || mode === 'skip-existing' ? this.#withoutConflicts(taken) : taken;
+  }
+
+  /** Leaves out rows that agree with others in a unique index, if bad rows are left out. */
+  async #withoutConflicts(rows: readonly Placed[]): Promise<readonly Placed[]> {
+    const { onBadRow, rejects, session } = this.#options;
+    if (onBadRow !== 'skip') return rows;
+    const bad = new Set<Placed>();
+    for (const { placed, message } of await this.#uniques.conflicts(rows, true, session.signal)) {
+      bad.add(placed);
+      await rejects.add(placed.file.name, new LineError(placed.line, message), placed.text);
+    }
+    return rows.filter((placed) => !bad.has(placed));
   }
 
   /** Commits rows as one. Resolves to how many were written. */
   async #flush(rows: readonly Placed[], isLookedUp: boolean): Promise<number> {
+    const { onBadRow, rejects } = this.#options;
+    let taken = isLookedUp ? await this.#taking(rows) : rows;
+    while (taken.length > 0) {
+      const bad = await this.#commit(taken);
+      if (bad === undefined) break;
+      if (onBadRow !== 'skip' || !bad.isUniqueIndex) throw new LineError(bad.placed.line, bad.message);
+      const { placed, message } = bad;
+      await rejects.add(placed.file.name, new LineError(placed.line, message), placed.text);
+      taken = taken.filter((other) => other !== placed);
+    }
+    return taken.length;
+  }
+
+  /** Commits rows, and resolves to the one for which that was rejected, with all of them; undefined if it was not. */
+  async #commit(
+    taken: readonly Placed[],
+  ): Promise<{ readonly placed: Placed; readonly message: string; readonly isUniqueIndex: boolean } | undefined> {
     const { db, schema } = this.#options;
-    const taken = isLookedUp ? await this.#taking(rows) : rows;
-    if (taken.length === 0) return 0;
     const batch = db.batch();
     for (const placed of taken) {
       this.#file = placed.file;
@@ -328,14 +369,14 @@ export class RowImport {
     }
     try {
       await flushPatiently(db, batch);
+      return undefined;
     } catch (error) {
       const key = keyText(this.#keyType, (error as { primaryKey?: unknown }).primaryKey);
       const placed = taken.findLast(({ row }) => keyText(this.#keyType, row[schema.primaryKey]) === key);
       if (key === undefined || placed === undefined) throw error;
       this.#file = placed.file;
-      throw new LineError(placed.line, (error as Error).message);
+      return { placed, message: (error as Error).message, isUniqueIndex: error instanceof UniqueIndexError };
     }
-    return taken.length;
   }
 }
 

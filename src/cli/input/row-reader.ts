@@ -14,7 +14,7 @@ import type { ValueOptions, ValueReader } from './field-values.ts';
 import { linesOf, objectsOf } from './json-text-parts.ts';
 import type { JsonPart } from './json-text-parts.ts';
 import { LineError, maxLineBytes } from './line-error.ts';
-import { textPieces } from './text-pieces.ts';
+import { BadLines, textPieces } from './text-pieces.ts';
 
 export const inputFormats = ['ndjson', 'json', 'csv', 'tsv'] as const;
 export type InputFormat = (typeof inputFormats)[number];
@@ -49,6 +49,8 @@ export interface ReadOptions {
   readonly columns?: ColumnOptions;
   readonly values?: ValueOptions;
   readonly dates?: DateFormats;
+  /** Whether bytes that are not text are the problem of their row alone. Default: nothing behind them is read. */
+  readonly skipsBadBytes?: boolean;
   readonly maxBytes?: number;
 }
 
@@ -57,19 +59,48 @@ export interface RowRecord {
   /** The line on which it ends, counted from 1. */
   readonly line: number;
   readonly document: Record<string, unknown>;
+  /** The row as the file has it. */
+  readonly text: string;
   readonly problem?: LineError;
 }
 
 const allColumns: ColumnOptions = { columns: undefined, renames: new Map(), ignoreExtra: false };
 const usualValues: ValueOptions = { largeIntegers: 'refuse', timeUnit: undefined };
 
+interface Written {
+  readonly line: number;
+  readonly text: string;
+}
+
 /** The row that `read` gives; a problem with it stands for it, and others come after. */
-function recordOf(line: number, read: () => Record<string, unknown>): RowRecord {
+function recordOf({ line, text }: Written, read: () => Record<string, unknown>): RowRecord {
   try {
-    return { line, document: read() };
+    return { line, text, document: read() };
   } catch (error) {
     if (!(error instanceof LineError)) throw error;
-    return { line, document: {}, problem: error };
+    return { line, text, document: {}, problem: error };
+  }
+}
+
+/** Whether one of the lines of a record has bytes that are not text. */
+function problemOf({ line, text }: Written, badLines: BadLines): LineError | undefined {
+  if (!text.includes('\ufffd')) return undefined;
+  const problem = badLines.within(line - (text.split('\n').length - 1), line);
+  if (problem === undefined || !badLines.areCountedOtherwise) return problem;
+  return new LineError(line, problem.message);
+}
+
+/** Rows of which some have bytes that are not text. */
+async function* withoutBadLines(
+  blocks: AsyncGenerator<RowRecord[], void, undefined>,
+  badLines: BadLines,
+): AsyncGenerator<RowRecord[], void, undefined> {
+  for await (const records of blocks) {
+    yield records.map((record) => {
+      const { line, text } = record;
+      const problem = problemOf(record, badLines);
+      return problem === undefined ? record : { line, text, document: {}, problem };
+    });
   }
 }
 
@@ -111,7 +142,7 @@ async function* readJson(
   const { isArray, all } = await beginsArray(pieces);
   for await (const parts of isArray || format === 'json' ? objectsOf(all, maxBytes) : linesOf(all, maxBytes)) {
     yield parts.map((part) =>
-      recordOf(part.line, () => {
+      recordOf(part, () => {
         const entries: [string, unknown][] = [];
         for (const [name, value] of Object.entries(parseObject(part))) {
           const column = columns.named(name, part.line);
@@ -135,12 +166,15 @@ async function* csvRecords(
   pieces: AsyncGenerator<string>,
   { format, delimiter, quotes = 'strict', nulls = [] }: ReadOptions,
   maxLength: number,
+  badLines: BadLines | undefined,
 ): AsyncGenerator<CsvRecord[], void, undefined> {
   let parser: CsvParser | undefined;
   for await (const piece of pieces) {
     const separator = delimiter ?? (format === 'tsv' ? '\t' : undefined);
     parser ??= new CsvParser({ delimiter: separator ?? sniffDelimiter(piece), quotes, nulls, maxLength });
-    yield parser.push(piece);
+    const records = parser.push(piece);
+    if (badLines !== undefined) badLines.areCountedOtherwise = parser.endsWithReturns;
+    yield records;
   }
   if (parser !== undefined) yield parser.end();
 }
@@ -148,8 +182,9 @@ async function* csvRecords(
 /** Makes rows of records whose columns are known. */
 function rowMaker(columns: readonly (Column | undefined)[], isNamed: boolean): (record: CsvRecord) => RowRecord {
   const isPlain = hasPlainNames(columns);
-  return ({ line, cells, problem }) =>
-    recordOf(line, () => {
+  return (record) =>
+    recordOf(record, () => {
+      const { line, cells, problem } = record;
       if (problem !== undefined) throw problem;
       if (cells.length !== columns.length) {
         const named = isNamed ? `the first line names ${columns.length}` : `there are ${columns.length} columns`;
@@ -174,15 +209,17 @@ async function* readCsv(
   options: ReadOptions,
   maxBytes: number,
   given: readonly string[] | undefined,
+  badLines: BadLines | undefined,
 ): AsyncGenerator<RowRecord[], void, undefined> {
   const { hasHead = true } = options;
   let make = hasHead || given === undefined ? undefined : rowMaker(columns.atHead(given, 1), false);
-  for await (const block of csvRecords(pieces, options, maxBytes)) {
+  for await (const block of csvRecords(pieces, options, maxBytes, badLines)) {
     const [first] = block;
     if (first === undefined) continue;
     let records: readonly CsvRecord[] = block;
     if (make === undefined) {
-      if (first.problem !== undefined) throw first.problem;
+      const problem = first.problem ?? (hasHead && badLines !== undefined ? problemOf(first, badLines) : undefined);
+      if (problem !== undefined) throw problem;
       // Without a head and a table, columns are named by their places.
       const names = columnNames(hasHead ? first.cells : first.cells.map(() => null), (name) => columns.isFree(name));
       make = rowMaker(columns.atHead(names, first.line), hasHead);
@@ -210,10 +247,14 @@ export function readRows(
   schema: SchemaDefinition | undefined,
   options: ReadOptions,
 ): AsyncGenerator<RowRecord[], void, undefined> {
-  const { format, encoding, maxBytes = maxLineBytes } = options;
-  const pieces = textPieces(bytes, encoding, maxBytes);
+  const { format, encoding, maxBytes = maxLineBytes, skipsBadBytes = false } = options;
+  const badLines = skipsBadBytes ? new BadLines() : undefined;
+  const pieces = textPieces(bytes, encoding, maxBytes, badLines);
   const columns = findColumns(schema, options);
-  if (format !== 'csv' && format !== 'tsv') return readJson(pieces, columns, options, maxBytes);
   const given = options.columns?.columns ?? (schema && Object.keys(schema.fields));
-  return readCsv(pieces, columns, options, maxBytes, given);
+  const isCsv = format === 'csv' || format === 'tsv';
+  const rows = isCsv
+    ? readCsv(pieces, columns, options, maxBytes, given, badLines)
+    : readJson(pieces, columns, options, maxBytes);
+  return badLines === undefined ? rows : withoutBadLines(rows, badLines);
 }

@@ -1,5 +1,5 @@
 /** Bytes of a file as text, in pieces. */
-import { byteOrderMark, encodingOf, fittingEncoding, utf16Without } from './encodings.ts';
+import { byteOrderMark, decodeLeniently, encodingOf, fittingEncoding, utf16Without } from './encodings.ts';
 import type { Encoding, EncodingName } from './encodings.ts';
 import { LineError } from './line-error.ts';
 
@@ -87,15 +87,55 @@ function startOf(head: Uint8Array, asked: EncodingName | undefined): { encoding:
   return { encoding, skipped: mark?.name === encoding.name ? mark.length : 0 };
 }
 
+/** Lines with bytes that are not text, as they come, for a reader that leaves the rows of these out. */
+export class BadLines {
+  #lines: LineError[] = [];
+  #first: LineError | undefined;
+  /** Whether lines are counted otherwise by who reads the text: then every row with U+FFFD is taken for a bad one. */
+  areCountedOtherwise = false;
+
+  add(problem: LineError): void {
+    this.#first ??= problem;
+    if (this.#lines.at(-1)?.line !== problem.line) this.#lines.push(problem);
+  }
+
+  /** The first problem in lines `from` to `to`. Those before `from` are forgotten. */
+  within(from: number, to: number): LineError | undefined {
+    if (this.areCountedOtherwise) return this.#first;
+    if (this.#lines.length === 0) return undefined;
+    const at = this.#lines.findIndex(({ line }) => line >= from);
+    this.#lines = at === -1 ? [] : this.#lines.slice(at);
+    const [first] = this.#lines;
+    return first !== undefined && first.line <= to ? first : undefined;
+  }
+}
+
+/** Decodes line by line, with U+FFFD for what is not text. `first`: the line that the bytes begin in. */
+function decodeLines(bytes: Uint8Array, encoding: Encoding, first: number, before: number, badLines: BadLines): string {
+  let text = '';
+  let line = first;
+  for (let at = 0; at < bytes.length; line++) {
+    const found = bytes.indexOf(0x0a, at);
+    const end = found === -1 ? bytes.length : found + 1;
+    const part = bytes.subarray(at, end);
+    const isGood = canDecode((each) => encoding.decode(each), part);
+    if (!isGood) badLines.add(undecodable(part, encoding, line - 1, at === 0 ? before : 0));
+    text += isGood ? encoding.decode(part) : decodeLeniently(part, encoding);
+    at = end;
+  }
+  return text;
+}
+
 /**
  * Decodes a stream of bytes; a byte order mark is left out. Without `asked` the mark says the encoding, and UTF-8 is meant where
- * there is none. Throws `LineError` at the first bytes that are not text in the encoding. `maxBytes`: how much of it is held
- * where no character is sure to end.
+ * there is none. Throws `LineError` at the first bytes that are not text in the encoding; with `badLines` it names their lines
+ * there, and U+FFFD stands for them, but not in UTF-16. `maxBytes`: how much of it is held where no character is sure to end.
  */
 export async function* textPieces(
   chunks: AsyncIterable<Uint8Array>,
   asked: EncodingName | undefined,
   maxBytes: number,
+  badLines?: BadLines,
 ): AsyncGenerator<string, void, undefined> {
   let encoding: Encoding | undefined;
   let held: Uint8Array[] = [];
@@ -108,7 +148,8 @@ export async function* textPieces(
     try {
       text = decoder.decode(bytes);
     } catch {
-      throw undecodable(bytes, decoder, lines, column);
+      if (badLines === undefined || decoder.name.startsWith('utf-16')) throw undecodable(bytes, decoder, lines, column);
+      text = decodeLines(bytes, decoder, lines + 1, column, badLines);
     }
     const last = text.lastIndexOf('\n');
     column = last === -1 ? column + text.length : text.length - last - 1;

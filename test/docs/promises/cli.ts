@@ -85,6 +85,10 @@ export const cli: PagePromises = {
     'test/cli/drafts.test.ts: %s %j %s',
     'test/cli/drafts.test.ts: is looked for in the whole file, whatever the types come from',
   ],
+  'Bytes that are not text cost the row that has them (in UTF-16, all that follows), and so does a unique index.': [
+    'test/cli/import-files.test.ts: may have bytes that are no text, which costs no other row: %s %#',
+    'test/cli/import-files.test.ts: are those as well that agree with others in a unique index',
+  ],
   'All files are read first, and only if every row is good is anything written': [
     'test/cli/import-files.test.ts: are named with their line before anything is written',
     'test/cli/imports.test.ts: %j is named, and nothing is imported',
