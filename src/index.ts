@@ -102,6 +102,7 @@ export type {
   ChangeOptions,
   DeletableQuery,
   FlushOptions,
+  Increments,
   InsertDocument,
   KeyFor,
   PrimaryKeyOf,
@@ -121,6 +122,7 @@ export type { TransactionCounters } from './care/transaction-counters.ts';
 export type {
   ConditionOf,
   DocumentOf,
+  IncrementsOf,
   KeyOf,
   NewDocumentOf,
   FieldDefinition,

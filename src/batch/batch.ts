@@ -9,7 +9,15 @@ import { BatchStateError, CommitOutcomeUnknownError, TriggerDepthError } from '.
 import type { Environment } from '../base/env.ts';
 import { withOwnSignal } from '../base/signals.ts';
 import { describeValue } from '../format/values.ts';
-import type { ConditionOf, DocumentOf, KeyOf, NewDocumentOf, RowOf, SchemaDefinition } from '../table/schema.ts';
+import type {
+  ConditionOf,
+  DocumentOf,
+  IncrementsOf,
+  KeyOf,
+  NewDocumentOf,
+  RowOf,
+  SchemaDefinition,
+} from '../table/schema.ts';
 import type { Overlay, QueryHost, ReadThrough } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -45,7 +53,10 @@ export type PrimaryKeyOf<T extends TableRef> = T extends SchemaDefinition
 /** Values that fields of a row must have: null asks for a field without one. Fields of types json and blob are compared with nothing. */
 export type RowCondition<T extends TableRef> = T extends SchemaDefinition ? ConditionOf<T> : object;
 
-/** Options of `Batch.update()` and `Batch.delete()`. */
+/** What is added to fields of a row: a number for each. 64-bit integers take bigints and safe integers. */
+export type Increments<T extends TableRef> = T extends SchemaDefinition ? IncrementsOf<T> : object;
+
+/** Options of `Batch.update()`, `Batch.increment()` and `Batch.delete()`. */
 export interface ChangeOptions<T extends TableRef> {
   /**
    * The change is made only if the row has these values, `{ version: 3 }` say; otherwise the flush is rejected with
@@ -250,6 +261,24 @@ export class Batch implements Overlay {
     return this.#add(Operation.update, table, (set, shape) => {
       captureDocument(set, shape, Operation.update, document, conditionOf('batch.update()', options));
     });
+  }
+
+  /**
+   * Adds numbers to fields of a row, `{ views: 1 }` say; negative ones take away, and a field that is null counts as 0. They are
+   * added to the row as it is when the batch is committed, so that the increments of all nodes count, and none of them gets in the
+   * way of another. If there is no such row then, the flush is rejected with `RowNotFoundError`; if a sum does not fit its field,
+   * with `EncodeError`; and if the row is not as `options.if` wants it, with `ConditionFailedError`. Rejects with `EncodeError` for
+   * a field that is no number or does not exist; such a call adds nothing.
+   */
+  increment<T extends TableRef>(
+    table: T,
+    primaryKey: KeyFor<T>,
+    fields: Increments<T>,
+    options?: ChangeOptions<T>,
+  ): Promise<void> {
+    return this.#add(Operation.increment, table, (set, shape) =>
+      set.list(shape).addIncrement(primaryKey, fields, conditionOf('batch.increment()', options)),
+    );
   }
 
   /**

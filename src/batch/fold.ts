@@ -10,6 +10,7 @@ import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { widthOf } from '../format/types.ts';
 import { describeValue } from '../format/values.ts';
+import { addTo } from './increments.ts';
 import { conditionFailed, failingField } from './row-condition.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
@@ -23,10 +24,15 @@ import { RowArena } from '../format/row-arena.ts';
 /** For fewer operations a look at the range of their keys costs as much as it spares. */
 const leastToProbe = 4;
 
-/** The folded rows in key order. Deletions are rows that are marked so; nothing is ever removed from a commit. */
 /** Operations whose outcome depends on the row that is there. */
-const dependsOnRow: ReadonlySet<Operation> = new Set([Operation.insert, Operation.update, Operation.upsertFields]);
+const dependsOnRow: ReadonlySet<Operation> = new Set([
+  Operation.insert,
+  Operation.update,
+  Operation.upsertFields,
+  Operation.increment,
+]);
 
+/** The folded rows in key order. Deletions are rows that are marked so; nothing is ever removed from a commit. */
 export class FoldedChanges implements ChangeStream {
   readonly #operations: TableOperations;
   readonly #state: TableState;
@@ -179,6 +185,7 @@ export class FoldedChanges implements ChangeStream {
           row = row === undefined ? this.#given(i) : this.#update(i, row, row === stored);
           break;
         case Operation.update:
+        case Operation.increment:
           if (row !== undefined) {
             this.#checkCondition(i, row);
             row = this.#update(i, row, row === stored);
@@ -215,12 +222,17 @@ export class FoldedChanges implements ChangeStream {
 
   #update(i: number, row: RowHit, wasStored: boolean): RowHit {
     const operations = this.#operations;
-    const { layout } = operations.shape;
+    const { shape } = operations;
+    const { layout } = shape;
     const { writer, heapWriter } = this.#resolved;
     const base = copyRow(layout, row.source, row.base, writer, heapWriter);
     for (const field of layout.fields) {
       if (!operations.names(i, field)) continue;
       copyField(field, widthOf(field.typeId), operations.arena, operations.base(i), writer, base, heapWriter);
+    }
+    if (operations.kind(i) === Operation.increment) {
+      const changed = { shape, arena: this.#resolved, base, primaryKey: () => this.#keyValue(i) };
+      addTo(changed, operations.increments(i), this.#lenient);
     }
     if (wasStored) writer.bytes[base] = (writer.bytes[base] as number) | rowUpdatedFlag;
     return { source: this.#resolved, base };

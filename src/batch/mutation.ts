@@ -95,7 +95,8 @@ export class CapturedMutation {
     // An update of a row that is not there changes nothing; the flush will reject it, and triggers see what was given.
     const row = changed === undefined ? this.#given() : this.#decode(after, changed);
     const isUpsert = this.#kind === Operation.upsert || this.#kind === Operation.upsertFields;
-    const updates = this.#kind === Operation.update || (isUpsert && known !== undefined);
+    const isUpdate = this.#kind === Operation.update || this.#kind === Operation.increment;
+    const updates = isUpdate || (isUpsert && known !== undefined);
     // An insert of a row that is there is shown as it was given: the flush will reject it.
     const replaced = updates && known !== undefined ? this.#decode(before, known) : undefined;
     return { operation: updates ? 'update' : 'insert', row, before: replaced };

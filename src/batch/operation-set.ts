@@ -8,6 +8,9 @@ import { Operation, TableOperations } from './operations.ts';
 import type { NewBlob } from './new-blob.ts';
 import { overlayLayer } from './prepare.ts';
 
+/** Operations through which the fields that they do not name, or what they add to, show. */
+const showsThrough: ReadonlySet<Operation> = new Set([Operation.update, Operation.upsertFields, Operation.increment]);
+
 /** A state with the first `count` operations of a list on top. */
 interface KnownOverlay {
   readonly base: TableState;
@@ -93,8 +96,7 @@ export class OperationSet {
     if (from === count) return below;
     for (let i = from; i < count; i++) {
       const kind = list.kind(i);
-      const showsThrough = kind === Operation.update || kind === Operation.upsertFields;
-      if (showsThrough) reader?.rowRead?.(state.shape, list.keys.key(i));
+      if (showsThrough.has(kind)) reader?.rowRead?.(state.shape, list.keys.key(i));
     }
     const layer = await overlayLayer(list, from, through?.(below) ?? below, this.environment);
     const overlaid = layer === undefined ? below : below.withLayer(layer);

@@ -22,6 +22,8 @@ import { readField } from '../format/row-decode.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
 import { describeValue, maxKeyBytes, normalizeValue, ValueProblem } from '../format/values.ts';
+import { readIncrements } from './increments.ts';
+import type { Increment } from './increments.ts';
 import { encodeCondition } from './row-condition.ts';
 import type { EncodedCondition } from './row-condition.ts';
 import { firstBreach } from '../table/field-rules.ts';
@@ -35,8 +37,18 @@ export const Operation = {
   delete: 4,
   /** An insert, or an update of the named fields where there is such a row. */
   upsertFields: 5,
+  /** Numbers are added to fields of the row. */
+  increment: 6,
 } as const;
 export type Operation = (typeof Operation)[keyof typeof Operation];
+
+/** Whether an operation changes some fields of a row that is there, and says nothing of the others. */
+function changesFields(kind: Operation): boolean {
+  return kind === Operation.update || kind === Operation.increment;
+}
+
+/** Bytes that the numbers of an increment take, about. */
+const incrementBytes = 160;
 
 export class TableOperations {
   readonly shape: TableShape;
@@ -51,6 +63,8 @@ export class TableOperations {
   readonly #namedBytes: number;
   /** By operation; undefined where none has one. */
   #conditions: Map<number, EncodedCondition> | undefined;
+  /** By operation. */
+  readonly #increments = new Map<number, readonly Increment[]>();
   #order: Uint32Array | undefined;
 
   constructor(shape: TableShape, environment: Environment) {
@@ -65,7 +79,7 @@ export class TableOperations {
 
   /** Bytes that the operations take. */
   get sizeBytes(): number {
-    return this.arena.sizeBytes + this.keys.sizeBytes + this.count * 16;
+    return this.arena.sizeBytes + this.keys.sizeBytes + this.count * 16 + this.#increments.size * incrementBytes;
   }
 
   kind(i: number): Operation {
@@ -79,6 +93,11 @@ export class TableOperations {
   /** What the row must be like that operation `i` changes; its values are in the arena. */
   condition(i: number): EncodedCondition | undefined {
     return this.#conditions?.get(i);
+  }
+
+  /** What increment `i` adds to fields of its row. */
+  increments(i: number): readonly Increment[] {
+    return this.#increments.get(i) ?? [];
   }
 
   /** Whether update `i` names a field. */
@@ -122,6 +141,13 @@ export class TableOperations {
     }
   }
 
+  /** Adds an increment: numbers by field. Throws `EncodeError`, and then nothing was added. */
+  addIncrement(primaryKey: unknown, fields: unknown, condition?: object): void {
+    const increments = readIncrements(this.shape, fields);
+    this.addDocument(Operation.increment, this.shape.keyDocument(primaryKey), condition);
+    this.#increments.set(this.count - 1, increments);
+  }
+
   /** Adds a deletion. Throws `EncodeError`, and then nothing was added. */
   addDelete(primaryKey: unknown, condition?: object): void {
     const rows = this.arena.writer.length;
@@ -158,7 +184,7 @@ export class TableOperations {
       if (field === primaryKey) key = value;
     }
     checkKeys(layout, document, present);
-    if (kind !== Operation.update) {
+    if (!changesFields(kind)) {
       for (const { field, stored, constant } of defaults) {
         if (documentValue(document, field) !== undefined) continue;
         const value = 'generated' in stored ? this.#generated(stored.generated) : constant;
@@ -187,7 +213,7 @@ export class TableOperations {
   #checkRules(kind: Operation, base: number): void {
     const { rules } = this.shape;
     if (rules === undefined) return;
-    const isGiven = (field: LayoutField): boolean => kind !== Operation.update || this.names(this.count, field);
+    const isGiven = (field: LayoutField): boolean => !changesFields(kind) || this.names(this.count, field);
     const found = firstBreach(rules, this.arena, base, isGiven);
     if (found !== undefined) throw new FieldProblem(found.field, found.value, found.problem);
   }
@@ -237,6 +263,8 @@ export class TableOperations {
       }
       this.#bases.push(base < 0 ? -1 : copyRow(this.shape.layout, other.arena, base, writer, heapWriter));
       this.#kinds.push(kind);
+      const increments = other.#increments.get(i);
+      if (increments !== undefined) this.#increments.set(this.count - 1, increments);
       const named = i * other.#namedBytes;
       this.#named.appendRange(other.#named.bytes, named, named + other.#namedBytes);
     }

@@ -218,6 +218,18 @@ export type ConditionOf<S extends SchemaDefinition> = {
     : F]?: InputOf<S['fields'][F]> | null;
 };
 
+/** Types of numbers. */
+type NumericId = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 17;
+
+/** What may be added to the fields of a row that are numbers. */
+export type IncrementsOf<S extends SchemaDefinition> = {
+  readonly [F in keyof S['fields'] & string as S['fields'][F]['typeId'] extends NumericId
+    ? F extends KeyFields<S>
+      ? never
+      : F
+    : never]?: S['fields'][F]['typeId'] extends 4 | 8 ? bigint | number : number;
+};
+
 /** What a row is looked up by: the values that the primary key takes. */
 export type KeyOf<S extends SchemaDefinition> =
   IsLoose<S> extends true ? unknown : InputOf<S['fields'][S['primaryKey']]>;

@@ -114,6 +114,11 @@ export class TableShape {
     writeKeyComponent(writer, this.primaryKey.typeId, value);
   }
 
+  /** A document of nothing but a primary key. */
+  keyDocument(primaryKey: unknown): object {
+    return { [this.primaryKey.name]: primaryKey };
+  }
+
   /** Primary key value of a key. */
   keyValue(key: Uint8Array): OrderedValue {
     return readKeyComponent(key, 0, skipKeyComponent(key, 0, this.primaryKey.typeId), this.primaryKey.typeId);

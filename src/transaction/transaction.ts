@@ -8,6 +8,7 @@ import type {
   Batch,
   ChangeOptions,
   DeletableQuery,
+  Increments,
   InsertDocument,
   PrimaryKeyOf,
   KeyFor,
@@ -74,6 +75,19 @@ export class Transaction {
    */
   update<T extends TableRef>(table: T, document: UpdateDocument<T>, options?: ChangeOptions<T>): Promise<void> {
     return this.#add((batch) => batch.update(table, document, options));
+  }
+
+  /**
+   * Adds numbers to fields of a row, as `batch.increment()` does. Nothing counts as read for it, unless the row is read after it:
+   * increments of others are no conflict.
+   */
+  increment<T extends TableRef>(
+    table: T,
+    primaryKey: KeyFor<T>,
+    fields: Increments<T>,
+    options?: ChangeOptions<T>,
+  ): Promise<void> {
+    return this.#add((batch) => batch.increment(table, primaryKey, fields, options));
   }
 
   /** Adds a deletion by primary key, as `batch.delete()` does. Deleting a row that does not exist is no error. */

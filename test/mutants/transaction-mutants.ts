@@ -136,4 +136,53 @@ export const transactionMutants: readonly Mutant[] = [
     ],
     tests: ['test/batches/conditions.test.ts'],
   },
+  {
+    name: 'increments: of a sub-batch are lost',
+    edits: [
+      {
+        file: 'src/batch/operations.ts',
+        find: 'if (increments !== undefined) this.#increments.set(this.count - 1, increments);',
+        replace: 'void increments;',
+      },
+    ],
+    tests: ['test/batches/increments.test.ts'],
+  },
+  {
+    name: 'increments: added to the row without a look at what came before it in the batch',
+    edits: [
+      {
+        file: 'src/batch/fold.ts',
+        find: 'const base = copyRow(layout, row.source, row.base, writer, heapWriter);',
+        replace: `const under = operations.kind(i) === Operation.increment ? (this.stored ?? row) : row;
+    const base = copyRow(layout, under.source, under.base, writer, heapWriter);`,
+      },
+    ],
+    tests: ['test/batches/increments.test.ts'],
+  },
+  {
+    name: 'increments: a row that a transaction shows with one does not count as read',
+    edits: [
+      {
+        file: 'src/batch/operation-set.ts',
+        find: 'new Set([Operation.update, Operation.upsertFields, Operation.increment])',
+        replace: 'new Set([Operation.update, Operation.upsertFields])',
+      },
+    ],
+    tests: ['test/batches/increments.test.ts'],
+  },
+  {
+    name: 'increments: made on the view of the first attempt, not on that before the slot',
+    edits: [
+      {
+        file: 'src/batch/fold.ts',
+        find: 'addTo(changed, operations.increments(i), this.#lenient);',
+        replace: `const known = operations as { sums?: Map<number, RowHit> };
+      const first = (known.sums ??= new Map()).get(i);
+      addTo(changed, operations.increments(i), this.#lenient);
+      if (first !== undefined) return first;
+      known.sums.set(i, { source: this.#resolved, base });`,
+      },
+    ],
+    tests: ['test/batches/increments.test.ts'],
+  },
 ];
