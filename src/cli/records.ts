@@ -7,8 +7,9 @@ import { jsonText } from './json-text.ts';
 import type { AnswerColumn } from './language/asked-query.ts';
 import { toJson, toText } from './row-values.ts';
 
-export const textFormats = ['ndjson', 'json', 'csv', 'tsv'] as const;
-export type TextFormat = (typeof textFormats)[number];
+export const outputFormats = ['ndjson', 'json', 'csv', 'tsv', 'parquet'] as const;
+type OutputFormat = (typeof outputFormats)[number];
+export type TextFormat = Exclude<OutputFormat, 'parquet'>;
 
 /** The file of a command line; undefined for the input or the output, for which `-` stands too. It comes here as an empty text. */
 export function namedFile(file: string | undefined): string | undefined {
@@ -17,17 +18,19 @@ export function namedFile(file: string | undefined): string | undefined {
 
 /** How a file is written. */
 export interface FileKind {
-  readonly format: TextFormat;
+  readonly format: OutputFormat;
   readonly gzip: boolean;
 }
 
-const endings: Readonly<Record<string, TextFormat>> = {
+const endings: Readonly<Record<string, OutputFormat>> = {
   csv: 'csv',
   tsv: 'tsv',
   tab: 'tsv',
   ndjson: 'ndjson',
   jsonl: 'ndjson',
   json: 'json',
+  parquet: 'parquet',
+  pq: 'parquet',
 };
 
 /** What the name of a file says of it; undefined where it says nothing. Throws `UsageError` for endings of other formats. */
@@ -50,11 +53,25 @@ export interface WriterOptions {
   readonly defusesFormulas?: boolean;
 }
 
+/** Takes rows, and gives what is to be written. */
+export interface RowOutput {
+  /** How many texts there were that spreadsheets take for formulas. */
+  readonly formulas: number;
+  /** Takes a row. Gives what is to be written before the next; undefined while it gathers more. */
+  add(row: Readonly<Record<string, unknown>>): string | Uint8Array | undefined;
+  /** What comes at the end. */
+  end(): string | Uint8Array;
+}
+
+/** What is written is gathered into pieces of about that many characters. */
+const pieceLength = 64 * 1024;
+
 /** Rows as lines that an import gives back exactly. */
-export class RecordWriter {
+export class TextOutput implements RowOutput {
   readonly #format: TextFormat;
   readonly #columns: readonly AnswerColumn[];
   readonly #defusesFormulas: boolean;
+  #piece: string;
   #formulas = 0;
   #lines = 0;
 
@@ -62,11 +79,28 @@ export class RecordWriter {
     this.#format = format;
     this.#columns = columns;
     this.#defusesFormulas = defusesFormulas;
+    this.#piece = this.#head;
   }
 
-  /** How many texts there were that spreadsheets take for formulas. JSON has none. */
+  /** JSON has none. */
   get formulas(): number {
     return this.#formulas;
+  }
+
+  add(row: Readonly<Record<string, unknown>>): string | undefined {
+    this.#piece += this.#line(row);
+    return this.#piece.length < pieceLength ? undefined : this.#taken();
+  }
+
+  end(): string {
+    if (this.#format === 'json') this.#piece += '\n]\n';
+    return this.#taken();
+  }
+
+  #taken(): string {
+    const piece = this.#piece;
+    this.#piece = '';
+    return piece;
   }
 
   /** The character between cells; undefined where there are objects. */
@@ -76,7 +110,7 @@ export class RecordWriter {
   }
 
   /** What comes before the first row. */
-  get head(): string {
+  get #head(): string {
     if (this.#format === 'json') return '[';
     const delimiter = this.#delimiter;
     if (delimiter === undefined) return '';
@@ -84,12 +118,7 @@ export class RecordWriter {
     return cellLine(names, delimiter);
   }
 
-  /** What comes behind the last row. */
-  get tail(): string {
-    return this.#format === 'json' ? '\n]\n' : '';
-  }
-
-  line(row: Readonly<Record<string, unknown>>): string {
+  #line(row: Readonly<Record<string, unknown>>): string {
     const delimiter = this.#delimiter;
     if (delimiter !== undefined) {
       const cells = this.#columns.map(({ from, typeId }) => {

@@ -145,6 +145,12 @@ describe('a column of CSV', { timeout: 60_000 }, () => {
     ['ids with leading zeros', ['007', '8'], 'varchar'],
     ['integers with a plus', ['+1'], 'varchar'],
     ['decimals', ['1', '-2.5', '.5', '1.5e-7'], 'float64'],
+    [
+      'floats as programs write them',
+      ['0.30000000000000004', '-1.2345678901234566e-7', '123456.12345678912'],
+      'float64',
+    ],
+    ['decimals that no float holds', ['0.30000000000000001'], 'varchar'],
     ['decimals with more digits than a float has', ['0.12345678901234567'], 'varchar'],
     ['decimals beside integers beyond 2^53', ['9007199254740993', '0.5'], 'varchar'],
     ['codes that look like exponents', ['1e5', '3e7'], 'varchar'],

@@ -17,7 +17,7 @@ import { UsageError } from '../../src/cli/exit-code.ts';
 import { LineError } from '../../src/cli/input/line-error.ts';
 import { readRows } from '../../src/cli/input/row-reader.ts';
 import type { RowRecord } from '../../src/cli/input/row-reader.ts';
-import { RecordWriter } from '../../src/cli/records.ts';
+import { TextOutput } from '../../src/cli/records.ts';
 import type { TextFormat } from '../../src/cli/records.ts';
 import type { Database } from '../../src/database.ts';
 import { encodeBlock0 } from '../../src/format/block0.ts';
@@ -53,12 +53,12 @@ const definition: SchemaDefinition = {
 
 function textOf(format: TextFormat, documents: readonly Readonly<Record<string, unknown>>[]): string {
   const columns = Object.entries(definition.fields).map(([name, { typeId }]) => ({ name, typeId, from: name }));
-  const writer = new RecordWriter(format, columns);
+  const writer = new TextOutput(format, columns);
   const whole = (document: Readonly<Record<string, unknown>>): Record<string, unknown> => {
     const names = Object.keys(definition.fields);
     return Object.fromEntries(names.map((name) => [name, Object.hasOwn(document, name) ? document[name] : null]));
   };
-  return writer.head + documents.map((document) => writer.line(whole(document))).join('') + writer.tail;
+  return documents.map((document) => writer.add(whole(document)) ?? '').join('') + writer.end();
 }
 
 /** The rows of a file that arrives in pieces, and at which line it went wrong. */

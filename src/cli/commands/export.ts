@@ -5,19 +5,21 @@ import { Types } from '../../format/types.ts';
 import type { Snapshot } from '../../snapshot.ts';
 import { command, databasePositional, tablePositional } from '../command.ts';
 import type { Command, Session } from '../command.ts';
-import { ExitCode } from '../exit-code.ts';
+import { ExitCode, UsageError } from '../exit-code.ts';
 import { exportOutput } from '../export-output.ts';
 import type { ExportOutput } from '../export-output.ts';
 import { openTarget } from '../export-target.ts';
 import { plural } from '../figures.ts';
 import type { AskedQuery } from '../language/asked-query.ts';
 import { Progress } from '../progress.ts';
-import { formulaStarts, kindOf, namedFile, RecordWriter, textFormats } from '../records.ts';
+import { ParquetOutput } from '../parquet/parquet-output.ts';
+import { formulaStarts, kindOf, namedFile, outputFormats, TextOutput } from '../records.ts';
+import type { RowOutput } from '../records.ts';
 import { queryFrom, queryOptions } from '../written-query.ts';
 import type { QueryArguments } from '../written-query.ts';
 
-/** What is written is gathered into pieces of about that many characters. */
-const pieceLength = 64 * 1024;
+/** After so many rows the progress is shown. */
+const rowsPerStep = 1000;
 
 /** Copies the blobs of a row into a folder, each under its reference. */
 async function saveBlobs(
@@ -51,7 +53,7 @@ interface Exported {
 interface Copying {
   readonly asked: AskedQuery;
   readonly output: ExportOutput;
-  readonly writer: RecordWriter;
+  readonly writer: RowOutput;
   readonly progress: Progress;
   readonly blobs: string | undefined;
 }
@@ -62,7 +64,6 @@ async function copyRows(
   { asked, output, writer, progress, blobs }: Copying,
 ): Promise<Exported> {
   const blobFields = asked.columns.flatMap(({ from, typeId }) => (typeId === Types.blob ? [from] : []));
-  let piece = writer.head;
   let rows = 0;
   let saved = 0;
   for await (const row of asked.answers(signal)) {
@@ -72,14 +73,11 @@ async function copyRows(
       if (blobs !== undefined) await saveBlobs(snapshot, references, blobs, signal);
       saved += references.length;
     }
-    piece += writer.line(row);
-    rows++;
-    if (piece.length < pieceLength) continue;
-    await output.write(piece);
-    piece = '';
-    progress.set(rows);
+    const piece = writer.add(row);
+    if (piece !== undefined) await output.write(piece);
+    if (++rows % rowsPerStep === 0) progress.set(rows);
   }
-  await output.write(piece + writer.tail);
+  await output.write(writer.end());
   return { rows, blobs: saved, formulas: writer.formulas };
 }
 
@@ -99,14 +97,14 @@ async function progressOf(
 /** `export`: rows of a table as a file, as they are at one moment. */
 export const exportTable: Command = command({
   name: 'export',
-  summary: 'Write a table as NDJSON, JSON, CSV or TSV, as it is at one moment',
+  summary: 'Write a table as NDJSON, JSON, CSV, TSV or Parquet, as it is at one moment',
   positionals: {
     ...databasePositional,
     ...tablePositional,
     file: { type: 'string', describe: 'File to write; default, and -: the output', coerce: namedFile },
   },
   options: {
-    format: { choices: textFormats, describe: 'Default: by the name of the file, else ndjson' },
+    format: { choices: outputFormats, describe: 'Default: by the name of the file, else ndjson' },
     gzip: { type: 'boolean', describe: 'Compress the file; default: if its name ends with .gz' },
     columns: { type: 'string', describe: 'Fields to write, separated by commas; default all' },
     ...queryOptions,
@@ -125,7 +123,10 @@ export const exportTable: Command = command({
     const { terminal, signal } = session;
     const named = kindOf(file);
     const format = args.format ?? named.format ?? 'ndjson';
+    const isText = format !== 'parquet';
     const gzip = args.gzip ?? named.gzip ?? false;
+    if (gzip && !isText)
+      throw new UsageError('Parquet is compressed within: leave out --gzip, and .gz at the end of the name.');
     const defusesFormulas = args['defuse-formulas'];
     await using opened = await session.open(database, 'writer');
     const schema = opened.table(table);
@@ -134,9 +135,11 @@ export const exportTable: Command = command({
     const query = { where, order, limit, offset, fields: columns };
     const asked = queryFrom(opened, schema.name, query, (name) => snapshot.query(name));
     if (blobs !== undefined) await mkdir(blobs, { recursive: true });
-    const output = await exportOutput(terminal, { file, gzip, isText: true, signal });
+    const output = await exportOutput(terminal, { file, gzip, isText, signal });
     try {
-      const writer = new RecordWriter(format, asked.columns, { defusesFormulas });
+      const writer = isText
+        ? new TextOutput(format, asked.columns, { defusesFormulas })
+        : await ParquetOutput.for(asked.columns, schema.primaryKey);
       using progress = await progressOf(session, asked, query, file === undefined);
       const exported = await copyRows(session, snapshot, { asked, output, writer, progress, blobs });
       await output.keep();

@@ -106,12 +106,16 @@ async function importInto(session: Session, args: Arguments): Promise<ExitCode> 
       'Name the database and the table: store-db import <database> <table> [files..]. For a table that there is not yet, say --create: it is made of the files.',
     );
   }
-  const files = filesFrom(await inputFiles(rest), args['from-file']);
+  const named = filesFrom(await inputFiles(rest), args['from-file']);
   const written = args.schema === undefined ? undefined : await readSchemaFile(args.schema);
   if (written !== undefined && written.name !== table) {
     throw new UsageError(`The schema in ${args.schema as string} is of table ${written.name}, not of ${table}.`);
   }
   const readOptions = readOptionsOf(args, args['on-bad-row'] === 'skip');
+  // It is read from its end.
+  const isKept = named.some((file) => readOptions(file).format === 'parquet');
+  await using kept = await KeptFiles.keep(isKept ? named : [], session);
+  const files = isKept ? kept.files : named;
   await using opened = await openTarget(session, database, written);
   if (written !== undefined) opened.db.registerSchema(written);
   const schema = written ?? opened.table(table);
@@ -226,7 +230,7 @@ async function importAndCreate(session: Session, args: Arguments): Promise<ExitC
 /** `import`: rows of files into a table. */
 export const importTable: Command = command({
   name: 'import',
-  summary: 'Read rows from CSV, NDJSON or JSON into a table; a bad line is named, and nothing is lost',
+  summary: 'Read rows from CSV, NDJSON, JSON or Parquet into a table; a bad line is named, and nothing is lost',
   positionals,
   options,
   examples: [

@@ -17,15 +17,20 @@ const uuidText = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$
 const isoText = /^\d{4}-\d{2}-\d{2}(?:([T ])\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3}0*)?)?(Z|[-+]\d{2}:\d{2})?)?$/;
 const dayFirstText = /^\d{1,2}([./-])\d{1,2}\1\d{4}\b/;
 
-/** Digits of a number that say something. */
-function significantDigits(text: string): number {
+/** Digits of a number that say something, and zeros behind them. */
+function significantDigits(text: string): string {
   const [mantissa = ''] = text.split(/[eE]/);
-  return mantissa.replace(/[-.]/g, '').replace(/^0+/, '').length;
+  return mantissa.replace(/[-.]/g, '').replace(/^0+/, '');
 }
 
 /** Whether a float gives back what is written, but for zeros at its end. */
 function isExactDecimal(text: string): boolean {
-  return decimalText.test(text) && significantDigits(text) <= 15 && Number.isFinite(Number(text));
+  if (!decimalText.test(text)) return false;
+  const number = Number(text);
+  const digits = significantDigits(text);
+  if (digits.length <= 15) return Number.isFinite(number);
+  // More digits are exact where a program wrote the shortest ones of a float.
+  return significantDigits(String(number)).replace(/0+$/, '') === digits.replace(/0+$/, '');
 }
 
 /** The longest key that a table takes, in bytes. */

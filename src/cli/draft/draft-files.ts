@@ -7,10 +7,10 @@ import { pipeline } from 'node:stream/promises';
 import type { Session } from '../command.ts';
 import { UsageError } from '../exit-code.ts';
 import { formatBytes } from '../figures.ts';
-import { bytesOf } from '../input/input-files.ts';
+import { rowsOf } from '../input/file-rows.ts';
 import type { InputFile } from '../input/input-files.ts';
 import type { LineError } from '../input/line-error.ts';
-import { readRows } from '../input/row-reader.ts';
+import { parquetTypes, pathOf } from '../parquet/parquet-rows.ts';
 import type { ReadOptions } from '../input/row-reader.ts';
 import { Progress } from '../progress.ts';
 import { DraftedTable } from './drafted-table.ts';
@@ -83,14 +83,21 @@ export async function draftTable(
   const table = new DraftedTable(options);
   const total = files.reduce((sum, { size }) => sum + size, 0);
   using progress = new Progress(terminal, { what: `looking at ${options.table}`, total, format: formatBytes });
+  // Where others have but values, types are those of the values.
+  const isTyped = files.every((file) => readOptions(file).format === 'parquet');
   let before = 0;
   for (const file of files) {
     onFile(file);
     const start = before;
     const read = readOptions(file);
     const isFromJson = read.format !== 'csv' && read.format !== 'tsv';
-    const bytes = bytesOf(file, terminal.input, (done) => progress.set(start + done));
-    for await (const records of readRows(bytes, undefined, read)) {
+    const onRead = (done: number): void => progress.set(start + done);
+    if (isTyped) {
+      for (const [name, typeId] of await parquetTypes(pathOf(file))) {
+        table.declare(read.columns?.renames.get(name) ?? name, typeId);
+      }
+    }
+    for await (const records of rowsOf(file, terminal.input, undefined, read, onRead)) {
       signal.throwIfAborted();
       for (const { document, problem } of records) {
         if (problem === undefined) table.add(document, isFromJson);

@@ -57,10 +57,18 @@ function keyNames(table: string): RegExp[] {
 export class DraftedTable {
   readonly #options: DraftOptions;
   readonly #profiles = new Map<string, ColumnProfile>();
+  /** The types that files have for their columns; undefined where they differ. */
+  readonly #declared = new Map<string, TypeId | undefined>();
   #rows = 0;
 
   constructor(options: DraftOptions) {
     this.#options = options;
+  }
+
+  /** Takes the type that a file has for a column: it is that of the field, whatever the values are, unless another file has another. */
+  declare(name: string, typeId: TypeId): void {
+    const isNew = !this.#declared.has(name);
+    this.#declared.set(name, isNew || this.#declared.get(name) === typeId ? typeId : undefined);
   }
 
   /** Takes a row as a file has it: texts and null, or what JSON holds. */
@@ -112,7 +120,8 @@ export class DraftedTable {
 
   #field(name: string): DraftedField {
     const profile = this.#profiles.get(name) as ColumnProfile;
-    const { typeId, count, longestBytes, example, isUnique } = profile;
+    const { count, longestBytes, example, isUnique } = profile;
+    const typeId = this.#declared.get(name) ?? profile.typeId;
     const isText = typeId === Types.varchar && longestBytes > 0;
     const nulls = this.#rows - count;
     const definition = {
@@ -120,7 +129,7 @@ export class DraftedTable {
       ...(isText && { maxLength: roomFor(longestBytes) }),
       ...(nulls === 0 && { required: true }),
     };
-    const note = count === 0 ? 'it has no values' : noteOf(name, profile);
+    const note = count === 0 ? 'it has no values' : noteOf(name, typeId, profile);
     const isCandidate = nulls === 0 && isUnique && isPlainKey(typeId);
     return { name, definition, nulls, isCandidate, example, note };
   }
@@ -153,7 +162,8 @@ export class DraftedTable {
 
 /** Whether values are of a kind that people take for keys. */
 function isPlainKey(typeId: TypeId): boolean {
-  return isKeyType(typeId) && typeId !== Types.float64 && typeId !== Types.timestamp && typeId !== Types.boolean;
+  const unlikely: readonly TypeId[] = [Types.float64, Types.float32, Types.timestamp, Types.boolean];
+  return isKeyType(typeId) && !unlikely.includes(typeId);
 }
 
 function freeName(taken: ReadonlySet<string>): string {
@@ -168,9 +178,9 @@ function withoutRequired(field: DraftedField): DraftedField {
   return { ...field, definition };
 }
 
-function noteOf(name: string, profile: ColumnProfile): string | undefined {
-  if (profile.looksDated)
+function noteOf(name: string, typeId: TypeId, profile: ColumnProfile): string | undefined {
+  if (typeId === Types.varchar && profile.looksDated)
     return `days? --date-format "${name}=DD/MM/YYYY" or "${name}=MM/DD/YYYY" makes it a timestamp`;
-  if (profile.typeId === Types.int64 || profile.typeId === Types.uint64) return 'read back as bigint';
+  if (typeId === Types.int64 || typeId === Types.uint64) return 'read back as bigint';
   return undefined;
 }

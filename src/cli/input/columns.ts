@@ -90,15 +90,17 @@ function checkColumns(
 /** Takes every column for a field, with its values as they are: where there is no table yet. */
 export class AnyColumns implements ColumnFinder {
   readonly #options: ColumnOptions;
+  readonly #read: ValueReader;
 
-  constructor(options: ColumnOptions) {
+  constructor(options: ColumnOptions, read: ValueReader = (written) => written) {
     this.#options = options;
+    this.#read = read;
   }
 
   named(name: string): Column | undefined {
     const { columns, renames } = this.#options;
     if (columns !== undefined && !columns.includes(name)) return undefined;
-    return { field: renames.get(name) ?? name, read: (written) => written };
+    return { field: renames.get(name) ?? name, read: this.#read };
   }
 
   atHead(names: readonly string[], line: number): (Column | undefined)[] {

@@ -13,12 +13,11 @@ import type { Session } from '../command.ts';
 import { formatBytes } from '../figures.ts';
 import { Progress } from '../progress.ts';
 import { blobFieldsOf } from './columns.ts';
-import { bytesOf } from './input-files.ts';
+import { rowsOf } from './file-rows.ts';
 import type { InputFile } from './input-files.ts';
 import { keyText, LikelySet, uniqueKeysOf } from './key-check.ts';
 import { LineError } from './line-error.ts';
 import type { Rejects } from './rejects.ts';
-import { readRows } from './row-reader.ts';
 import { StoredUniques } from './stored-uniques.ts';
 import type { ReadOptions, RowRecord } from './row-reader.ts';
 
@@ -76,7 +75,7 @@ interface Placed {
   readonly line: number;
   readonly row: Record<string, unknown>;
   /** As the file has it. */
-  readonly text: string;
+  readonly source: Pick<RowRecord, 'text'>;
 }
 
 /** How many keys are looked up at once. */
@@ -140,7 +139,7 @@ export class RowImport {
           const text = key.textOf(document);
           if (text !== undefined && !seen.add(text)) areUnique = false;
         }
-        if (!isEmpty) waiting.push({ file, line: record.line, row: document, text: record.text });
+        if (!isEmpty) waiting.push({ file, line: record.line, row: document, source: record });
       }
       if (waiting.length >= keysPerQuery) await lookUp();
     }
@@ -199,7 +198,7 @@ export class RowImport {
             if (record.problem !== undefined) throw record.problem;
             if (isTriedOut) await this.#tryOut(record);
             else await this.#withBlobs(record, false);
-            rows.push({ file, line: record.line, row: record.document, text: record.text });
+            rows.push({ file, line: record.line, row: record.document, source: record });
           } catch (error) {
             if (onBadRow !== 'skip' || !(error instanceof LineError)) throw error;
             await this.#options.rejects.add(file.name, error, record.text);
@@ -232,8 +231,8 @@ export class RowImport {
     for (const file of files) {
       this.#file = file;
       const start = before;
-      const bytes = bytesOf(file, session.terminal.input, (read) => progress.set(start + read));
-      for await (const records of readRows(bytes, schema, readOptions(file))) {
+      const onRead = (read: number): void => progress.set(start + read);
+      for await (const records of rowsOf(file, session.terminal.input, schema, readOptions(file), onRead)) {
         session.signal.throwIfAborted();
         const isLeftOut = file === files[0] && fromLine > 1 && (records[0]?.line ?? fromLine) < fromLine;
         yield { file, records: isLeftOut ? records.filter(({ line }) => line >= fromLine) : records };
@@ -323,7 +322,7 @@ export class RowImport {
       if (isThere === (mode === 'update')) taken.push(placed);
       else if (mode !== 'skip-existing') {
         const missing = new LineError(placed.line, `there is no row with key ${JSON.stringify(key)} to update`);
-        await rejects.add(placed.file.name, isThere ? this.#taken(placed) : missing, placed.text);
+        await rejects.add(placed.file.name, isThere ? this.#taken(placed) : missing, placed.source.text);
       }
     }
     return mode === 'insert' || mode === 'skip-existing' ? this.#withoutConflicts(taken) : taken;
@@ -336,7 +335,7 @@ export class RowImport {
     const bad = new Set<Placed>();
     for (const { placed, message } of await this.#uniques.conflicts(rows, true, session.signal)) {
       bad.add(placed);
-      await rejects.add(placed.file.name, new LineError(placed.line, message), placed.text);
+      await rejects.add(placed.file.name, new LineError(placed.line, message), placed.source.text);
     }
     return rows.filter((placed) => !bad.has(placed));
   }
@@ -350,7 +349,7 @@ export class RowImport {
       if (bad === undefined) break;
       if (onBadRow !== 'skip' || !bad.isUniqueIndex) throw new LineError(bad.placed.line, bad.message);
       const { placed, message } = bad;
-      await rejects.add(placed.file.name, new LineError(placed.line, message), placed.text);
+      await rejects.add(placed.file.name, new LineError(placed.line, message), placed.source.text);
       taken = taken.filter((other) => other !== placed);
     }
     return taken.length;

@@ -14,13 +14,16 @@ import type { ValueOptions, ValueReader } from './field-values.ts';
 import { linesOf, objectsOf } from './json-text-parts.ts';
 import type { JsonPart } from './json-text-parts.ts';
 import { LineError, maxLineBytes } from './line-error.ts';
+import { parquetReader, plainOf } from '../parquet/parquet-values.ts';
 import { BadLines, textPieces } from './text-pieces.ts';
 
-export const inputFormats = ['ndjson', 'json', 'csv', 'tsv'] as const;
+export const inputFormats = ['ndjson', 'json', 'csv', 'tsv', 'parquet'] as const;
 export type InputFormat = (typeof inputFormats)[number];
 
 /** The format that a file's name says; undefined where it says none. */
 export function inputFormatOf(file: string | undefined): InputFormat | undefined {
+  // It is compressed within.
+  if (/\.(?:parquet|pq)$/i.test(file ?? '')) return 'parquet';
   const [, ending] = /\.(csv|tsv|tab|ndjson|jsonl|json)(?:\.(?:gz|zst))?$/i.exec(file ?? '') ?? [];
   switch (ending?.toLowerCase()) {
     case 'csv':
@@ -229,10 +232,13 @@ async function* readCsv(
   }
 }
 
-function findColumns(schema: SchemaDefinition | undefined, options: ReadOptions): ColumnFinder {
+const valueReaders = { csv: textReader, tsv: textReader, json: jsonReader, ndjson: jsonReader, parquet: parquetReader };
+
+/** Which fields the columns of a file are. */
+export function findColumns(schema: SchemaDefinition | undefined, options: ReadOptions): ColumnFinder {
   const { format, columns = allColumns, values = usualValues, dates = noDateFormats } = options;
-  if (schema === undefined) return new AnyColumns(columns);
-  const reader = format === 'csv' || format === 'tsv' ? textReader : jsonReader;
+  if (schema === undefined) return new AnyColumns(columns, format === 'parquet' ? plainOf : undefined);
+  const reader = valueReaders[format];
   return new Columns(schema, columns, (typeId, field): ValueReader => {
     return reader(typeId as TypeId, { ...values, dateFormat: dateFormatOf(dates, field) });
   });

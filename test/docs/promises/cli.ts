@@ -57,6 +57,19 @@ export const cli: PagePromises = {
   "An export says how many there are, and with `--defuse-formulas` puts a `'` before each": [
     'test/cli/outputs.test.ts: tells how many texts a spreadsheet takes for formulas, and defuses them if asked',
   ],
+  'an export gives each field the type that holds its values exactly, and an import with `--create` takes the types of the file.':
+    [
+      'test/cli/round-trip.test.ts: is the same table',
+      'test/cli/parquet.test.ts: has its types in a draft, whatever the values are',
+    ],
+  '`NaN` is refused, unless `--null NaN` takes it for null': [
+    'test/cli/parquet.test.ts: becomes a table with the types that it has, and exactly its values',
+  ],
+  'An export is compressed with Snappy, in groups of up to 100,000 rows and about 16 MB, of which one is in memory at a time.':
+    ['test/cli/parquet.test.ts: writes groups of rows that are bounded by their size'],
+  'The libraries for it, `hyparquet` and `hyparquet-writer`, are loaded when they are needed.': [
+    'test/cli/parquet.test.ts: is loaded where such a file is read or written, and nowhere before',
+  ],
   'Integers beyond 2^53 in it are refused, unless `--large-integers` says `text` or `round`': [
     'test/cli/import-files.test.ts: is refused before anything is written: %s %j %j',
     'test/cli/import-files.test.ts: has integers beyond 2^53, which arrive exactly',

@@ -1,0 +1,20 @@
+/** The rows of a file in whatever format it is. */
+import type { Readable } from 'node:stream';
+import type { SchemaDefinition } from '../../table/schema.ts';
+import { parquetRows, pathOf } from '../parquet/parquet-rows.ts';
+import { bytesOf } from './input-files.ts';
+import type { InputFile } from './input-files.ts';
+import { readRows } from './row-reader.ts';
+import type { ReadOptions, RowRecord } from './row-reader.ts';
+
+/** As `readRows`; `onRead` is told how many bytes were read of what is stored. Throws `UsageError` and `LineError`. */
+export function rowsOf(
+  file: InputFile,
+  input: Readable,
+  schema: SchemaDefinition | undefined,
+  options: ReadOptions,
+  onRead: (bytes: number) => void,
+): AsyncGenerator<RowRecord[], void, undefined> {
+  if (options.format === 'parquet') return parquetRows(pathOf(file), schema, options, onRead);
+  return readRows(bytesOf(file, input, onRead), schema, options);
+}
