@@ -197,6 +197,7 @@ export {
   MigrationActiveError,
   MigrationError,
   MigrationPendingError,
+  NoFreeNodeIdError,
   NotADatabaseError,
   NotStartedError,
   NotSupportedError,

@@ -227,7 +227,7 @@ export class Maintenance {
   /** Collects garbage; one run at a time. */
   collect(options: CheckedGcOptions): Promise<GcReport> {
     const { environment, driver, logger, maxCommitBytes, writing } = this.#options;
-    const { blockSizeBytes, dbPrefix: prefix, nodeId } = this.#options.options;
+    const { blockSizeBytes, dbPrefix: prefix } = this.#options.options;
     const engine = writing('db.gc()');
     const holdLoops = async (generation: number, signal: AbortSignal | undefined): Promise<void> => {
       // Loops begin on what the instance shows.
@@ -244,7 +244,7 @@ export class Maintenance {
         register: engine.register,
         clock: engine.clock,
         context: engine.context,
-        nodeId,
+        node: engine.node,
         othersGraceMs: Math.min(this.#othersGraceMs, maxLoopGraceMs),
         holdLoops,
         append: (request) => engine.append(request),

@@ -31,8 +31,11 @@ const retiredVersionsAllowed: readonly RetiredVersions[] = ['refuse', 'allow'];
 export interface StoreDbOptions {
   /** Root prefix of all data of this database: 1 to 512 UTF-8 bytes, without `/` at either end. */
   readonly dbPrefix: string;
-  /** Id of this node, 0 to 255, different on every node that writes. Replicas may share one: it says nothing of them. */
-  readonly nodeId: number;
+  /**
+   * Id of this node, 0 to 255, different on every node that writes; or `'auto'`: the instance takes an id that is free when it
+   * first writes Block 0, keeps it while it runs, and gives it back when it is stopped. Replicas may share one: it says nothing of them.
+   */
+  readonly nodeId: number | 'auto';
   /**
    * `'replica'`: this instance follows the log and reads, and never writes anything to the store, so that credentials
    * which only read are enough. What needs to write rejects with `ReadOnlyError`. `nodes` and `mergePolicy` are of no use
@@ -130,7 +133,7 @@ export interface StoreDbOptions {
 /** The options with every default filled in. */
 export interface CheckedOptions {
   readonly dbPrefix: string;
-  readonly nodeId: number;
+  readonly nodeId: number | 'auto';
   readonly role: Role;
   readonly driver: StorageDriver;
   readonly logLevel: LogLevel;
@@ -232,7 +235,9 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
   }
   const given = options as StoreDbOptions;
   checkNames('StoreDb()', given, known);
-  if (given.nodeId === undefined) refuse('nodeId', given.nodeId, 'an integer from 0 to 255, different on every node');
+  if (given.nodeId === undefined) {
+    refuse('nodeId', given.nodeId, "an integer from 0 to 255, different on every node, or 'auto'");
+  }
   const { logLevel = 'info', logger = consoleLogger, nodes, cacheDriver, polling = 'interval', onRequest } = given;
   const { role = 'writer', retiredVersions = 'refuse' } = given;
   if (!retiredVersionsAllowed.includes(retiredVersions)) {
@@ -249,7 +254,7 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
   if (onRequest !== undefined && typeof onRequest !== 'function') refuse('onRequest', onRequest, 'a function');
   return {
     dbPrefix: checkPrefix(given.dbPrefix),
-    nodeId: integer('nodeId', given.nodeId, 0, 0, 255),
+    nodeId: checkNodeId(given),
     role,
     driver: checkDriver(given.driver, defaultDriver),
     logLevel,
@@ -273,6 +278,18 @@ export function checkOptions(options: unknown, defaultDriver: () => StorageDrive
     prices: checkPrices(given.prices),
     onRequest,
   };
+}
+
+function checkNodeId({ nodeId, nodes }: StoreDbOptions): number | 'auto' {
+  if (nodeId !== 'auto') {
+    if (typeof nodeId === 'string') refuse('nodeId', nodeId, "an integer from 0 to 255, or 'auto'");
+    return integer('nodeId', nodeId, 0, 0, 255);
+  }
+  if (nodes === undefined) return nodeId;
+  throw new InvalidOptionError(
+    'nodes',
+    "Option nodes names node ids, and nodeId 'auto' takes one that nobody knows before: give a nodeId as well, or leave nodes out.",
+  );
 }
 
 function checkMemory(value: unknown): SharedMemory | undefined {

@@ -215,6 +215,17 @@ export class ContentionError extends StoreDbError {
   }
 }
 
+/** All ids of nodes are taken, so that an instance with `nodeId: 'auto'` could not start. */
+export class NoFreeNodeIdError extends StoreDbError {
+  constructor(count: number, staleMinutes: number) {
+    super(
+      'NO_FREE_NODE_ID',
+      `All ${count} node ids of the database are taken, so that none is left for nodeId 'auto'. Stop instances that need not ` +
+        `write, or open them with role 'replica'; the id of one that died is free again after ${staleMinutes} minutes.`,
+    );
+  }
+}
+
 /** More commits wait to be merged than there is memory for, and they cannot be merged. Nothing was written. */
 export class BackpressureError extends StoreDbError {
   constructor(message: string, options?: { cause?: unknown }) {

@@ -25,6 +25,7 @@ import { deletedBlobsSchema } from '../blob/blob-tables.ts';
 import { prepareMember } from '../batch/prepare.ts';
 import type { PrepareOptions } from '../batch/prepare.ts';
 import type { FlushRequest } from '../cluster/append.ts';
+import type { NodeId } from '../cluster/node-identity.ts';
 import type { Block0 } from '../format/block0.ts';
 import {
   block0Name,
@@ -80,7 +81,7 @@ export interface CollectorOptions {
   readonly clock: StoreClock;
   readonly context: ViewContext;
   /** The node that collects. */
-  readonly nodeId: number;
+  readonly node: NodeId;
   /** How long a run that is not told how long waits for loops of other nodes. */
   readonly othersGraceMs: number;
   /** Resolves once all loops of this instance, but those that begin on a state of at least `generation`, hold on to their states. */
@@ -160,10 +161,10 @@ export class Collector {
 
   /** Lets time pass where others may have begun a loop, and gives the Block 0 that was in force before. */
   async #waitForLoops(): Promise<Block0> {
-    const { environment, register, nodeId, othersGraceMs, holdLoops } = this.#options;
+    const { environment, register, node, othersGraceMs, holdLoops } = this.#options;
     const { block0 } = await register.refresh(this.#signal);
     if (this.#settings.dryRun) return block0;
-    const hasOthers = block0.nodes.some((id) => id !== nodeId);
+    const hasOthers = block0.nodes.some((id) => id !== node.id);
     const { loopGraceMs = hasOthers ? othersGraceMs : 0 } = this.#settings;
     // Unless no merge has replaced anything that an earlier run has left.
     if (loopGraceMs > 0 && block0.collected !== block0.generation) {

@@ -24,6 +24,8 @@ export interface CacheStats {
 
 /** The log as an instance sees it. */
 export interface LogStats {
+  /** Id of this node; with `nodeId: 'auto'` the one that it goes by at the moment. Of replicas it says nothing. */
+  readonly nodeId: number;
   /**
    * Milliseconds since what this instance shows was known to be the newest: its staleness. Commits of others since then are not
    * in it. `Infinity` where that is not known: with polling `'onDemand'`, until the log is looked at after `start()`.
@@ -86,6 +88,7 @@ export function readStats(
     cache: { blocks: cache?.count ?? 0, sizeBytes: cache?.sizeBytes ?? 0, hits, driverHits, misses },
     memory: engine?.pool.stats(),
     log: view && {
+      nodeId: engine?.node.id ?? 0,
       ageMs: Math.max(0, engine?.viewAgeMs ?? 0),
       generation: view.block0.generation,
       revision: view.block0.revision,

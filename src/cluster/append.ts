@@ -22,6 +22,7 @@ import { deadSlotFate, DefiniteFailure, lostForCertain, outcomeUnknown, readFate
 import type { CommitRef, Fate, Undecided } from './fate.ts';
 import type { Follower } from './follow.ts';
 import { GroupDelay } from './group-delay.ts';
+import type { NodeId } from './node-identity.ts';
 import { SlotRace } from './slot-race.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 
@@ -66,7 +67,7 @@ export interface LogWriterOptions {
   readonly register: Block0Register;
   readonly follower: Follower;
   readonly log: CommitLog;
-  readonly nodeId: number;
+  readonly node: NodeId;
   /** Freshens a view so old that a put would only be lost. True if it then shows all that was committed before the call. */
   readonly freshen: () => Promise<boolean> | undefined;
   /** Refreshes the view. */
@@ -308,13 +309,13 @@ export class LogWriter {
   }
 
   async #put(accepted: readonly Waiting[], slot: number, members: readonly CommitMember[]): Promise<Fate> {
-    const { environment, register, follower, nodeId } = this.#options;
+    const { environment, register, follower, node } = this.#options;
     const { databaseId } = register.current.block0;
     const commit: Commit = {
       databaseId,
       commitId: randomUuid(environment),
       previousId: follower.view.tailId,
-      nodeId,
+      nodeId: node.id,
       atMs: environment.now(),
       members,
     };

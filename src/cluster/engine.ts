@@ -43,10 +43,13 @@ import { makeBlockMemory } from './block-memory.ts';
 import type { BlockMemoryOptions } from './block-memory.ts';
 import { Leftovers } from './leftovers.ts';
 import { Membership } from './membership.ts';
+import { NodeIdentity } from './node-identity.ts';
 import { Turns } from './turns.ts';
 import type { TurnHost, TurnOptions } from './turns.ts';
 
-export interface EngineOptions extends TurnOptions, BlockMemoryOptions {
+export interface EngineOptions extends Omit<TurnOptions, 'node'>, BlockMemoryOptions {
+  /** `'auto'`: one that is free. */
+  readonly nodeId: number | 'auto';
   /** The driver as its user gave it. */
   readonly given: StorageDriver;
   readonly blockSizeBytes: number;
@@ -76,6 +79,7 @@ export interface PinnedView {
 export class Engine implements TurnHost {
   readonly #options: EngineOptions;
   readonly pool: SplitPool;
+  readonly node: NodeIdentity;
   readonly register: Block0Register;
   readonly log: CommitLog;
   readonly follower: Follower;
@@ -100,6 +104,7 @@ export class Engine implements TurnHost {
     const { environment, driver, prefix, logger, nodeId, maxMemoryBytes, blockSizeBytes, role } = options;
     this.#options = options;
     this.#failures = new FailureLog(logger, environment);
+    this.node = new NodeIdentity(nodeId, environment);
     const { pool, second, reader } = makeBlockMemory(
       options,
       role === 'writer' ? () => this.#mergeQuietly() : undefined,
@@ -108,7 +113,7 @@ export class Engine implements TurnHost {
     this.#second = second;
     const leftovers = new Leftovers(options);
     this.#leftovers = leftovers;
-    this.register = new Block0Register(driver, prefix, environment, logger, nodeId, {
+    this.register = new Block0Register(driver, prefix, environment, logger, this.node, {
       writes: options.writes,
       gone: (databaseId) => leftovers.removeAll(databaseId),
       another: (databaseId) => leftovers.removeCommits(databaseId),
@@ -137,7 +142,7 @@ export class Engine implements TurnHost {
       register: this.register,
       follower: this.follower,
       logger,
-      nodeId,
+      node: this.node,
       clock: this.clock,
     };
     this.#freshness = new Freshness({
@@ -162,13 +167,13 @@ export class Engine implements TurnHost {
     this.history = new History(parts);
     this.merger = new Merger({
       ...parts,
-      members: (registered) => this.#turns.rotation.members(registered),
+      members: (present) => this.#membership.entering(present, this.#turns.rotation.members(present.nodes)),
       cache: pool.cache,
       blockSizeBytes,
       functions: options.functions,
       indexBufferBytes: Math.floor(pool.workBytes / 12),
     });
-    this.#turns = new Turns(this, options);
+    this.#turns = new Turns(this, { ...options, node: this.node });
     this.#membership = new Membership({ ...parts, intervalMs, stopping: this.stopping });
   }
 
@@ -211,9 +216,12 @@ export class Engine implements TurnHost {
 
   /** Opens or creates the database and begins to take turns. */
   async open(): Promise<void> {
+    const { register, clock, node } = this;
+    const { role } = this.#options;
     try {
       await this.#freshness.open(async (signal) => {
-        const opened = await openOrCreate({ ...this.#options, register: this.register, clock: this.clock }, signal);
+        const opened = await openOrCreate({ ...this.#options, register, clock, node }, signal);
+        if (role === 'writer') node.chooseFirst(opened.block0, clock.now());
         this.#second?.useDatabase(opened.block0.databaseId);
         this.follower.open(opened);
       });
@@ -312,6 +320,14 @@ export class Engine implements TurnHost {
 
   join(): Promise<void> {
     return this.#membership.join();
+  }
+
+  get mustRenew(): boolean {
+    return this.#membership.mustRenew;
+  }
+
+  renew(): Promise<void> {
+    return this.#membership.renew();
   }
 
   /** Whether Block 0 is to be told which versions this instance uses: of a table, null where it uses none. */

@@ -28,6 +28,8 @@ import type { InlinedRoots } from './inline-roots.ts';
 import type { MergeCounters } from './merge-counters.ts';
 import { mergeTime } from './merge-time.ts';
 import { mergeTable } from './merge-table.ts';
+import { withNodes } from './node-identity.ts';
+import type { NodeList } from './node-identity.ts';
 import type { MergedTable, TableMergeContext } from './merge-table.ts';
 
 /** Block 0 names this many of the commits that were applied last. */
@@ -44,9 +46,8 @@ export interface MergerOptions {
   readonly cache: BlockCache;
   readonly logger: Logger;
   readonly clock: StoreClock;
-  readonly nodeId: number;
   /** The nodes that share write authority once this one has merged, by those that did before. */
-  readonly members: (registered: readonly number[]) => readonly number[];
+  readonly members: (present: Block0) => NodeList;
   readonly blockSizeBytes: number;
   /** Memory that the changes of an index may take before they are applied, in bytes. */
   readonly indexBufferBytes: number;
@@ -178,9 +179,8 @@ export class Merger {
         inlined,
         ...(catalogue && { catalogue }),
         migrations: migrationsAfter(block0.migrations),
-        nodes: members(block0.nodes),
       };
-      if (await register.replace(present, change)) return true;
+      if (await register.replace(present, withNodes(change, members(block0)))) return true;
     }
     return false;
   }

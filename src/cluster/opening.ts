@@ -14,6 +14,8 @@ import { certifyStore } from '../storage/certify.ts';
 import type { CertifiedStore } from '../storage/certify.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 import type { StoreClock } from '../storage/store-clock.ts';
+import { withNodes } from './node-identity.ts';
+import type { NodeIdentity } from './node-identity.ts';
 import type { Role } from './role.ts';
 
 export interface OpeningOptions {
@@ -24,7 +26,7 @@ export interface OpeningOptions {
   readonly prefix: string;
   readonly register: Block0Register;
   readonly logger: Logger;
-  readonly nodeId: number;
+  readonly node: NodeIdentity;
   readonly role: Role;
   readonly clock: StoreClock;
   /** The least state that may be opened; undefined: any, or none yet. */
@@ -155,8 +157,9 @@ export async function findStrayObject(
   }
 }
 
-function emptyDatabase({ environment, register, nodeId, clock }: OpeningOptions): Block0 {
-  return {
+function emptyDatabase({ environment, register, node, clock }: OpeningOptions): Block0 {
+  const list = node.entering({ nodes: [] }, [], clock.now());
+  const empty: Block0 = {
     format: block0FormatVersion,
     databaseId: randomUuid(environment),
     revision: 1,
@@ -172,7 +175,8 @@ function emptyDatabase({ environment, register, nodeId, clock }: OpeningOptions)
     history: null,
     snapshots: [],
     migrations: [],
-    nodes: [nodeId],
-    writer: { nodeId, atMs: environment.now() },
+    nodes: [],
+    writer: { nodeId: node.id, atMs: environment.now() },
   };
+  return withNodes(empty, list);
 }

@@ -18,6 +18,7 @@ import type { Block0, StoredSnapshot } from '../format/block0.ts';
 import { rootId, rootName } from '../format/keys.ts';
 import { changeableOf } from '../root/block0-register.ts';
 import type { Block0Change, Block0Register } from '../root/block0-register.ts';
+import type { NodeId } from './node-identity.ts';
 import type { StorageDriver } from '../storage/driver.ts';
 import type { StoreClock } from '../storage/store-clock.ts';
 import { putRepeatedly } from '../storage/put-repeatedly.ts';
@@ -28,7 +29,7 @@ export interface PinsOptions {
   readonly driver: StorageDriver;
   readonly prefix: string;
   readonly register: Block0Register;
-  readonly nodeId: number;
+  readonly node: NodeId;
 }
 
 /** A state to pin. */
@@ -59,7 +60,7 @@ export class Pins {
     timeToLiveMs: number,
     signal?: AbortSignal,
   ): Promise<StoredSnapshot> {
-    const { environment, clock, register, nodeId } = this.#options;
+    const { environment, clock, register, node } = this.#options;
     const { generation, appliedSeq } = block0;
     const id = rootId(generation, newId(environment, 8));
     const check = (present: Block0): void => {
@@ -70,7 +71,7 @@ export class Pins {
     await this.#storeRoot(id, block0, signal);
     const createdMs = clock.now();
     const expiresMs = createdMs + timeToLiveMs;
-    const pin = { id, generation, appliedSeq, nodeId, createdMs, expiresMs, ...(readsLog && { readsLog }) };
+    const pin = { id, generation, appliedSeq, nodeId: node.id, createdMs, expiresMs, ...(readsLog && { readsLog }) };
     await register.update((present) => {
       // Its write may have been carried out although nobody said so.
       if (present.snapshots.some((other) => other.id === id)) return undefined;

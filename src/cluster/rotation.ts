@@ -5,6 +5,7 @@
  */
 import type { Block0 } from '../format/block0.ts';
 import { authorityAt, slotAt, sortedIds, untilOwnSlot } from './authority.ts';
+import type { NodeId } from './node-identity.ts';
 
 /** A turn that began while commits waited. */
 interface WatchedTurn {
@@ -23,7 +24,7 @@ const turnsUntilDropped = 3;
 
 export class Rotation {
   readonly #intervalMs: number;
-  readonly #nodeId: number;
+  readonly #node: NodeId;
   /** Turns in a row that passed unused, by the id of whose they were. */
   readonly #unused = new Map<number, number>();
   #skipped: ReadonlySet<number> = new Set();
@@ -31,9 +32,9 @@ export class Rotation {
   /** Turns in a row in which nobody merged, though commits waited; it stays while others than their takers do it. */
   #missed = 0;
 
-  constructor(intervalMs: number, nodeId: number) {
+  constructor(intervalMs: number, node: NodeId) {
     this.#intervalMs = intervalMs;
-    this.#nodeId = nodeId;
+    this.#node = node;
   }
 
   /**
@@ -63,7 +64,7 @@ export class Rotation {
     const idle = new Set<number>();
     if (stillWaiting) idle.add(taker);
     if (stillWaiting || (taker !== owner && writer !== owner)) idle.add(owner);
-    idle.delete(this.#nodeId);
+    idle.delete(this.#node.id);
     for (const id of idle) this.#unused.set(id, (this.#unused.get(id) ?? 0) + 1);
     this.#changed();
   }
@@ -83,10 +84,10 @@ export class Rotation {
    * others merge too, evenly spaced in the circle: two in all, with the next unused turn four, then eight.
    */
   isOwn(nowMs: number, sharing: readonly number[]): boolean {
-    if (this.authority(nowMs, sharing) === this.#nodeId) return true;
+    if (this.authority(nowMs, sharing) === this.#node.id) return true;
     if (this.#missed < turnsUntilRescue) return false;
     const sorted = sortedIds(sharing);
-    const place = sorted.indexOf(this.#nodeId);
+    const place = sorted.indexOf(this.#node.id);
     if (place < 0) return false;
     const turn = slotAt(nowMs, this.#intervalMs) % sorted.length;
     const distance = (place - turn + sorted.length) % sorted.length;
@@ -95,12 +96,11 @@ export class Rotation {
 
   /** Milliseconds until the first slot of this node, one of `sharing`, that begins later than `waitMs` from now. */
   untilOwn(nowMs: number, waitMs: number, sharing: readonly number[]): number {
-    return untilOwnSlot(nowMs, waitMs, this.#intervalMs, this.#nodeId, sharing, this.#skipped);
+    return untilOwnSlot(nowMs, waitMs, this.#intervalMs, this.#node.id, sharing, this.#skipped);
   }
 
-  /** Who is to be registered once this node merges: itself, and those that are there, but for all it knows. */
+  /** Who stays registered once this node merges: those that are there, but for all it knows. */
   members(registered: readonly number[]): number[] {
-    const present = registered.filter((id) => (this.#unused.get(id) ?? 0) < turnsUntilDropped);
-    return sortedIds([...present, this.#nodeId]);
+    return registered.filter((id) => (this.#unused.get(id) ?? 0) < turnsUntilDropped);
   }
 }

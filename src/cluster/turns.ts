@@ -7,6 +7,7 @@ import type { Environment, Timer } from '../base/env.ts';
 import type { View } from '../table/view.ts';
 import { MergeWait } from './merge-policy.ts';
 import type { MergePolicy } from './merge-policy.ts';
+import type { NodeId } from './node-identity.ts';
 import { PollingPace } from './polling.ts';
 import type { Polling } from './polling.ts';
 import type { Role } from './role.ts';
@@ -30,13 +31,17 @@ export interface TurnHost {
   readonly isRegistered: boolean;
   /** Has Block 0 list it. */
   join(): Promise<void>;
+  /** Whether this node has taken its id itself, and has given no sign for long. */
+  readonly mustRenew: boolean;
+  /** Gives one. */
+  renew(): Promise<void>;
   report(what: string, error: unknown): void;
   worked(what: string): void;
 }
 
 export interface TurnOptions {
   readonly environment: Environment;
-  readonly nodeId: number;
+  readonly node: NodeId;
   readonly intervalMs: number;
   readonly polling: Polling;
   /** A replica only looks. */
@@ -72,7 +77,7 @@ export class Turns {
     this.#options = options;
     this.#pace = new PollingPace(options.polling, options.intervalMs);
     this.#wait = new MergeWait(options.mergePolicy);
-    this.rotation = new Rotation(options.intervalMs, options.nodeId);
+    this.rotation = new Rotation(options.intervalMs, options.node);
   }
 
   start(): void {
@@ -146,7 +151,7 @@ export class Turns {
 
   /** Who shares authority, for all that is known without asking. */
   get #presumed(): number[] {
-    return [...(this.#sharing ?? this.#host.view.block0.nodes), this.#options.nodeId];
+    return [...(this.#sharing ?? this.#host.view.block0.nodes), this.#options.node.id];
   }
 
   #untilDue(nowMs: number): number | undefined {
@@ -157,7 +162,7 @@ export class Turns {
 
   /** Whether others share authority, for all that is known without asking. */
   get #hasOthers(): boolean {
-    return this.#presumed.some((other) => other !== this.#options.nodeId);
+    return this.#presumed.some((other) => other !== this.#options.node.id);
   }
 
   async #look(): Promise<void> {
@@ -176,10 +181,10 @@ export class Turns {
    * merge costs more than a look: it can only replace the Block 0 that it began with.
    */
   get #isAlone(): boolean {
-    const { nodeId, environment, polling } = this.#options;
+    const { node, environment, polling } = this.#options;
     if (this.#hasOthers || this.#untilDue(environment.monotonicMs()) !== 0) return false;
     if (polling === 'interval' || (polling === 'adaptive' && this.#read)) return false;
-    return this.#host.view.pending.at(-1)?.commit.nodeId === nodeId;
+    return this.#host.view.pending.at(-1)?.commit.nodeId === node.id;
   }
 
   /** One turn. */
@@ -200,20 +205,21 @@ export class Turns {
     if (await this.#mergeInTurn(startedMs)) return;
     if (isAlone) await this.#look();
     if (!this.#host.isRegistered) await this.#host.join();
+    else if (this.#host.mustRenew && !this.#pace.isBackedOff) await this.#host.renew();
   }
 
   /** Merges if something is due and it is this node's turn. */
   async #mergeInTurn(startedMs: number): Promise<boolean> {
-    const { environment, nodeId, nodes } = this.#options;
+    const { environment, node, nodes } = this.#options;
     const { view } = this.#host;
     this.#wait.note(view.tail, view.block0.appliedSeq, environment.monotonicMs());
     const isDue = this.#untilDue(environment.monotonicMs()) === 0;
-    if (isDue) this.#sharing = (await nodes()) ?? [...view.block0.nodes, nodeId];
-    const sharing = this.#sharing ?? [nodeId];
+    if (isDue) this.#sharing = (await nodes()) ?? [...view.block0.nodes, node.id];
+    const sharing = this.#sharing ?? [node.id];
     // Those that look less often let turns pass as a matter of course, and do not see each turn pass either.
     if (this.#pace.isSteady) this.rotation.note(startedMs, view.block0, view.tail, isDue, sharing);
     if (!isDue) return false;
-    this.#excluded = !sharing.includes(nodeId);
+    this.#excluded = !sharing.includes(node.id);
     // With a slow store the turn may end in another slot: were only that one asked for, it could be the wrong one always.
     const isOwn = (atMs: number): boolean => this.rotation.isOwn(atMs, sharing);
     if (!isOwn(startedMs) && !isOwn(environment.now())) return false;

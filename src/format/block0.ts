@@ -50,6 +50,15 @@ export interface StoredSnapshot {
   readonly readsLog?: true;
 }
 
+/** An instance that has taken its node id itself. */
+export interface AutoNode {
+  readonly nodeId: number;
+  /** Tells it from others that take the same id. */
+  readonly instance: string;
+  /** When it last gave a sign, by the store's clock where it tells, else by its own. */
+  readonly seenMs: number;
+}
+
 /** What is kept of earlier states: those of the last `windowMs`, from generation `floor` on. */
 export interface StoredHistory {
   readonly windowMs: number;
@@ -91,6 +100,8 @@ export interface Block0 {
   readonly migrations: readonly StoredMigration[];
   /** Ids of the nodes that share write authority. */
   readonly nodes: readonly number[];
+  /** Those of them that have taken their ids themselves; what names an id that is not among them says nothing. Absent: none. */
+  readonly autoNodes?: readonly AutoNode[];
   readonly writer: { readonly nodeId: number; readonly atMs: number };
 }
 
@@ -149,6 +160,12 @@ function isSnapshot(value: unknown): value is StoredSnapshot {
   return isNamed && [generation, appliedSeq, nodeId].every(isCount) && [createdMs, expiresMs].every(Number.isFinite);
 }
 
+function isAutoNode(value: unknown): value is AutoNode {
+  if (typeof value !== 'object' || value === null) return false;
+  const { nodeId, instance, seenMs } = value as Record<string, unknown>;
+  return isCount(nodeId) && typeof instance === 'string' && isCount(seenMs);
+}
+
 function isHistory(value: unknown): value is StoredHistory | null {
   if (value === null) return true;
   if (typeof value !== 'object') return false;
@@ -195,6 +212,7 @@ function isBlock0(value: Record<string, unknown>, tables: readonly StoredTable[]
     everyOf(value['migrations'], isStoredMigration) &&
     isConsistent(tables, value['migrations']) &&
     everyOf(value['nodes'], isCount) &&
+    (value['autoNodes'] === undefined || everyOf(value['autoNodes'], isAutoNode)) &&
     isWriter(value['writer'])
   );
 }

@@ -23,7 +23,6 @@ export interface EditionDaemonOptions {
   readonly logger: Logger;
   readonly engine: Engine;
   readonly registry: Registry;
-  readonly nodeId: number;
   /** A replica does none of the work. */
   readonly role: Role;
   readonly intervalMs: number;
@@ -67,18 +66,18 @@ export class EditionDaemon {
 
   #delayMs(atOnce: boolean): number | undefined {
     if (this.#jobs().length === 0) return undefined;
-    const { environment, nodeId, intervalMs } = this.#options;
-    return atOnce && this.#isOwnTurn ? 0 : untilOwnSlot(environment.now(), 0, intervalMs, nodeId, this.#nodes);
+    const { environment, engine, intervalMs } = this.#options;
+    return atOnce && this.#isOwnTurn ? 0 : untilOwnSlot(environment.now(), 0, intervalMs, engine.node.id, this.#nodes);
   }
 
   get #nodes(): number[] {
-    const { engine, nodeId } = this.#options;
-    return [...engine.view.block0.nodes, nodeId];
+    const { engine } = this.#options;
+    return [...engine.view.block0.nodes, engine.node.id];
   }
 
   get #isOwnTurn(): boolean {
-    const { environment, nodeId, intervalMs } = this.#options;
-    return authorityAt(environment.now(), intervalMs, this.#nodes) === nodeId;
+    const { environment, engine, intervalMs } = this.#options;
+    return authorityAt(environment.now(), intervalMs, this.#nodes) === engine.node.id;
   }
 
   /** What this node can do, for all that the view shows. */

@@ -31,7 +31,6 @@ export interface MigrationDaemonOptions {
   readonly logger: Logger;
   readonly engine: Engine;
   readonly registry: Registry;
-  readonly nodeId: number;
   /** A replica does none of the work. */
   readonly role: Role;
   readonly intervalMs: number;
@@ -98,13 +97,13 @@ export class MigrationDaemon {
   }
 
   #delayMs(atOnce: boolean): number | undefined {
-    const { environment, nodeId, intervalMs } = this.#options;
+    const { environment, engine, intervalMs } = this.#options;
     const nowMs = environment.now();
     const delays = this.#migrations
       .filter((migration) => this.#hasWork(migration))
       .map((migration) => {
         if (atOnce && this.#isOwnTurn(migration)) return 0;
-        return untilOwnSlot(nowMs, 0, intervalMs, nodeId, this.#coded(migration));
+        return untilOwnSlot(nowMs, 0, intervalMs, engine.node.id, this.#coded(migration));
       });
     // Where many nodes learn of a migration in the same moment, not all of them are to write Block 0 in the next.
     if (this.#isUnknown) delays.push(untilNextSlot(nowMs, intervalMs) + (environment.random() * intervalMs) / 2);
@@ -118,15 +117,15 @@ export class MigrationDaemon {
 
   /** The nodes that can do the work, this one among them. */
   #coded({ to, users }: StoredMigration): number[] {
-    const { nodeId, engine } = this.#options;
+    const { engine } = this.#options;
     const { nodes } = engine.view.block0;
     const coded = users.filter((user) => user.version === to && nodes.includes(user.nodeId));
-    return [...coded.map((user) => user.nodeId), nodeId];
+    return [...coded.map((user) => user.nodeId), engine.node.id];
   }
 
   #isOwnTurn(migration: StoredMigration): boolean {
-    const { environment, nodeId, intervalMs } = this.#options;
-    return authorityAt(environment.now(), intervalMs, this.#coded(migration)) === nodeId;
+    const { environment, engine, intervalMs } = this.#options;
+    return authorityAt(environment.now(), intervalMs, this.#coded(migration)) === engine.node.id;
   }
 
   /** Whether this node can do something for a migration, for all that the view shows. */

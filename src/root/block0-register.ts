@@ -57,7 +57,7 @@ export class Block0Register {
   readonly #reader: Block0Reader;
   readonly #environment: Environment;
   readonly #logger: Logger;
-  readonly #nodeId: number;
+  readonly #node: { readonly id: number };
   #current: VersionedBlock0 | undefined;
   readonly #hooks: ReplacedHooks | undefined;
   #isGone = false;
@@ -69,7 +69,7 @@ export class Block0Register {
     prefix: string,
     environment: Environment,
     logger: Logger,
-    nodeId: number,
+    node: { readonly id: number },
     hooks?: ReplacedHooks,
   ) {
     this.#driver = driver;
@@ -77,7 +77,7 @@ export class Block0Register {
     this.#reader = new Block0Reader(driver, prefix);
     this.#environment = environment;
     this.#logger = logger;
-    this.#nodeId = nodeId;
+    this.#node = node;
     this.#hooks = hooks;
   }
 
@@ -212,7 +212,7 @@ export class Block0Register {
       databaseId: expected.block0.databaseId,
       revision: expected.block0.revision + 1,
       nonce: this.newNonce(),
-      writer: { nodeId: this.#nodeId, atMs: this.#environment.now() },
+      writer: { nodeId: this.#node.id, atMs: this.#environment.now() },
     };
     const bytes = encodeBlock0(next);
     const mark = this.#hooks?.writes.mark ?? 0;

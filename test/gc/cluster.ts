@@ -182,7 +182,7 @@ export class Cluster {
   async replaceBlock0(change: (block0: Block0) => Partial<Block0Change>): Promise<void> {
     const silent = (): void => undefined;
     const logger = { debug: silent, info: silent, warn: silent, error: silent };
-    const register = new Block0Register(this.store, prefix, this.clock, logger, 99);
+    const register = new Block0Register(this.store, prefix, this.clock, logger, { id: 99 });
     await register.open();
     await register.update((block0) => ({ ...changeableOf(block0), ...change(block0) }));
   }

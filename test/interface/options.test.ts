@@ -48,6 +48,7 @@ describe('what is refused', () => {
     ['nodeId', '1', "'1'", '0 to 255'],
     ['nodeId', Number.NaN, 'NaN', '0 to 255'],
     ['nodeId', null, 'null', '0 to 255'],
+    ['nodeId', 'Auto', "'Auto'", "'auto'"],
     ['driver', null, 'null', 'get, put, delete, list'],
     ['driver', {}, 'an object', 'get, put, delete, list'],
     ['driver', 'memory', "'memory'", 'get, put, delete, list'],
@@ -103,6 +104,12 @@ describe('what is refused', () => {
     const error = refusal({ ...good, ...options });
     expect(error.option).toBe(option);
     expect(error.message).toContain(allowed);
+  });
+
+  it("refuses a list of nodes beside nodeId 'auto'", () => {
+    const error = refusal({ ...good, nodeId: 'auto', nodes: [0, 1] });
+    expect(error.option).toBe('nodes');
+    expect(error.message).toContain("nodeId 'auto'");
   });
 
   it('an option that does not exist, with those that do', () => {

@@ -112,7 +112,7 @@ export class Nodes {
   async replaceBlock0(change: (block0: Block0) => Partial<Block0Change>): Promise<void> {
     const silent = (): void => undefined;
     const logger = { debug: silent, info: silent, warn: silent, error: silent };
-    const register = new Block0Register(this.store, prefix, this.environment, logger, 99);
+    const register = new Block0Register(this.store, prefix, this.environment, logger, { id: 99 });
     await register.open();
     const { revision: _r, nonce: _n, writer: _w, databaseId: _d, format: _f, ...rest } = register.current.block0;
     await register.replace(register.current, { ...rest, ...change(register.current.block0) });

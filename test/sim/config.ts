@@ -79,6 +79,8 @@ export interface SimConfig {
   readonly functions: boolean;
   /** Whether nodes encrypt and compress what they store, and replace the keys. */
   readonly encrypted: boolean;
+  /** Whether instances take their ids themselves, unless somebody wrote down who shares write authority. */
+  readonly autoIds: boolean;
   /** How likely what a node does is about the table with unique indexes, and queries are of all kinds; 0: none is. */
   readonly seatChance: number;
   /** How likely what a node does is about the table that there is in several versions; 0: there is none. */
@@ -136,7 +138,10 @@ function sizeOf(random: SeededRandom): { nodes: number; actions: number } {
 export type SimOverrides = Partial<SimConfig>;
 
 type Migrations = Pick<SimConfig, 'migrationChance' | 'customVersions' | 'renamedVersions' | 'brokenChance'>;
-type WithoutHabits = Omit<SimConfig, 'habits' | 'functions' | 'encrypted' | 'seatChance' | keyof Migrations>;
+type WithoutHabits = Omit<
+  SimConfig,
+  'habits' | 'functions' | 'encrypted' | 'autoIds' | 'seatChance' | keyof Migrations
+>;
 
 /** The general case: a bit of everything. */
 function mixed(random: SeededRandom): WithoutHabits {
@@ -317,6 +322,11 @@ function encryptedOf(seed: number): boolean {
   return seed >= firstWithFunctions && new SeededRandom(`encryption ${seed}`).chance(0.25);
 }
 
+/** Whether instances take their ids themselves. That changes nothing else of what a seed says either. */
+function autoIdsOf(seed: number): boolean {
+  return seed >= firstWithFunctions && new SeededRandom(`ids ${seed}`).chance(0.25);
+}
+
 /**
  * Where versions are side by side, two nodes have one id, and one looks at the store on demand and hardly ever merges, beside
  * one that merges whatever there is: nobody's silence is to be taken for the end of a version. A replica reads along, and nobody
@@ -351,7 +361,12 @@ function chosenConfig(seed: number, overrides: SimOverrides): SimConfig {
   const random = new SeededRandom(`configuration ${seed}`);
   const chosen = random.pick([zombies, zombies, garbage, garbage, staged, mixed, mixed, mixed])(random);
   const migrations = { ...migrationsOf(seed), ...overrides };
-  const independent = { seatChance: seatChanceOf(seed), functions: functionsOf(seed), encrypted: encryptedOf(seed) };
+  const independent = {
+    seatChance: seatChanceOf(seed),
+    functions: functionsOf(seed),
+    encrypted: encryptedOf(seed),
+    autoIds: autoIdsOf(seed),
+  };
   const config = { ...slower(chosen, migrations), ...migrationsOf(seed), ...independent };
   const { nodeIds, histories } = config;
   const habits = nodeIds.map(() => habitsOf(random, histories, nodeIds));

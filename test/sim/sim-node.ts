@@ -52,7 +52,7 @@ function isCode(error: unknown, code: string): boolean {
 
 export class SimNode {
   readonly name: string;
-  readonly nodeId: number;
+  readonly nodeId: number | 'auto';
   /** Whether it only reads. */
   readonly isReplica: boolean;
   readonly environment: VirtualEnvironment;
@@ -92,7 +92,8 @@ export class SimNode {
     this.isReplica = isReplica;
     this.#world = world;
     this.name = name;
-    this.nodeId = config.nodeIds[index] as number;
+    // Who is told with whom to share is told its own id as well.
+    this.nodeId = config.autoIds && nodes === undefined ? 'auto' : (config.nodeIds[index] as number);
     this.#random = new SeededRandom(`${seed} work`);
     this.#chaos = new SeededRandom(`${seed} chaos`);
     this.environment = root.fork({ seed: draws ?? `${seed} environment`, lookMs: config.lookMs });

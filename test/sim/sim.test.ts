@@ -50,15 +50,22 @@ async function violationsFrom(from: number, to: number, config?: SimOverrides): 
   return found;
 }
 
+/** What the last chunks of many are told, the very last one first. */
+const kinds: readonly { readonly config: SimOverrides; readonly what: string }[] = [
+  { config: { functions: true }, what: ', with an index on a function' },
+  { config: { encrypted: true }, what: ', encrypted' },
+  { config: { autoIds: true }, what: ', with node ids that they take themselves' },
+];
+
 describe('the simulator', () => {
   for (let from = first; from < first + seeds; from += chunk) {
     const to = Math.min(from + chunk, first + seeds) - 1;
-    // Of many, the last ones have an index on a function, and those before them encrypt, whatever the seed says.
+    // Of many, the last ones have an index on a function, those before them encrypt, and in those before them instances take
+    // their ids themselves, whatever the seed says.
     const chunksLeft = Math.ceil((first + seeds - from) / chunk);
     const isMany = seeds > 2 * chunk;
-    const config: SimOverrides =
-      isMany && chunksLeft === 1 ? { functions: true } : isMany && chunksLeft === 2 ? { encrypted: true } : {};
-    const what = 'functions' in config ? ', with an index on a function' : 'encrypted' in config ? ', encrypted' : '';
+    const special = isMany ? kinds[chunksLeft - 1] : undefined;
+    const { config = {}, what = '' } = special ?? {};
     it(
       `finds nothing wrong from seed ${from} to ${to}${what}`,
       async () => expect(await violationsFrom(from, to, config)).toEqual([]),

@@ -478,6 +478,28 @@ const blobs: PagePromises = {
 
 const cluster: PagePromises = {
   'up to 256, each with a `nodeId` of its own.': ['test/interface/options.test.ts: %s: %s'],
+  'That costs no request that an instance with a number would not make. Two instances never get the same id that way.':
+    [
+      'test/protocol/auto-nodes.test.ts: takes no request more than a configured id',
+      'test/protocol/auto-nodes.test.ts: gives each of many that start at once an id of its own',
+    ],
+  'It keeps the id while it runs, and `stop()` gives it back.': [
+    'test/protocol/auto-nodes.test.ts: keeps its id while it runs, whether or not anything happens',
+    'test/protocol/auto-nodes.test.ts: gives the id back when it is stopped, and the next one takes it',
+  ],
+  'The id of an instance that died is free again half an hour after its last sign of life. An instance that polls at the interval gives one every ten minutes, which is a write; one on demand gives one with each merge.':
+    [
+      'test/protocol/auto-nodes.test.ts: takes the id of one that died, once that has given no sign for half an hour',
+      'test/protocol/auto-nodes.test.ts: writes Block 0 six times an hour at most while nothing happens',
+    ],
+  'A number that the options give is not taken by others, and an instance that had taken it gives way.': [
+    'test/protocol/auto-nodes.test.ts: gives way to an instance whose options name the id',
+  ],
+  "Where all 256 are taken, `start()` rejects with `NoFreeNodeIdError`. The option `nodes` needs numbers, and is refused beside `'auto'`.":
+    [
+      'test/protocol/auto-nodes.test.ts: does not start where all ids are taken, and says so',
+      "test/interface/options.test.ts: refuses a list of nodes beside nodeId 'auto'",
+    ],
   'It shows what was committed up to an interval ago': [
     'test/replicas/staleness.test.ts: is at most an interval where it is looked at in each',
   ],

@@ -281,6 +281,19 @@ const migrating: PagePromises = {
 };
 
 const keeping: PagePromises = {
+  'two instances that want the same id are never both entered under it, and the one that lost chooses again.': [
+    'test/protocol/auto-nodes.test.ts: gives each of many that start at once an id of its own',
+    'test/protocol/auto-nodes.test.ts: gives two that merge for the first time at once two ids',
+  ],
+  'Then two have one id, which is safe as ever; the first one sees in its next turn, or with its next merge, that the entry is not its own, and takes another id.':
+    [
+      'test/protocol/auto-nodes.test.ts: is safe where one was paused while another took its id, and takes another id then',
+    ],
+  'Where all 256 ids are taken, `start()` rejects with `NoFreeNodeIdError`; an instance that finds that out later goes on, merges, and stays out of the list.':
+    [
+      'test/protocol/auto-nodes.test.ts: does not start where all ids are taken, and says so',
+      'test/protocol/auto-nodes.test.ts: merges, and stays out of the list, where all ids were taken after it had started',
+    ],
   'A merge that is under way keeps its blocks: the generation has not changed.': [
     'test/snapshots/holding.test.ts: does not cost a merge that is under way its work',
   ],

@@ -1,0 +1,140 @@
+/**
+ * Which node an instance is: the one that its options name, or with `'auto'` one that it takes itself. Whatever enters the
+ * list of nodes in Block 0 says under which id it does, so the same conditional write that makes it a node gives it the id, and
+ * two that want the same one get different ones. Until then it goes by an id that was free when it last looked.
+ *
+ * An id decides nothing but whose turn it is. Two instances with one id, because one was paused while another took its id over,
+ * are as safe as any others; whichever sees that the id is not its own any more takes another one.
+ */
+import type { Environment } from '../base/env.ts';
+import { NoFreeNodeIdError } from '../base/errors.ts';
+import { newId } from '../base/ids.ts';
+import type { AutoNode } from '../format/block0.ts';
+
+/** How many ids there are: 0 to 255. */
+export const nodeIdCount = 256;
+/** After so long without a sign of the instance, an id that was taken is free again, in milliseconds. */
+export const staleAfterMs = 1_800_000;
+/** An instance that looks at every turn gives a sign as often as that, in milliseconds: it is a write of Block 0. */
+export const renewedAfterMs = 600_000;
+
+/** Who shares write authority, as Block 0 says it. */
+export interface NodeList {
+  readonly nodes: readonly number[];
+  readonly autoNodes?: readonly AutoNode[];
+}
+
+/** Only the id of a node. */
+export interface NodeId {
+  readonly id: number;
+}
+
+/** The instances that have taken an id themselves and are listed under it. What names an id that is not listed says nothing. */
+function takersOf({ nodes, autoNodes = [] }: NodeList): readonly AutoNode[] {
+  return autoNodes.filter(({ nodeId }) => nodes.includes(nodeId));
+}
+
+/** Whether the instance behind an entry may be taken for gone. A time far ahead is as little of a sign as one long ago. */
+function isStale({ seenMs }: AutoNode, nowMs: number): boolean {
+  return Math.abs(nowMs - seenMs) > staleAfterMs;
+}
+
+/** What Block 0 says once nobody but these is in its list. */
+function listed(nodes: readonly number[], takers: readonly AutoNode[]): NodeList {
+  const sorted = nodes.toSorted((a, b) => a - b);
+  const autoNodes = takers.filter(({ nodeId }) => sorted.includes(nodeId)).toSorted((a, b) => a.nodeId - b.nodeId);
+  return autoNodes.length === 0 ? { nodes: sorted } : { nodes: sorted, autoNodes };
+}
+
+export class NodeIdentity implements NodeId {
+  readonly #isAuto: boolean;
+  /** Tells this instance from others that take the same id. */
+  readonly #instance: string;
+  #id: number;
+
+  constructor(given: number | 'auto', environment: Environment) {
+    this.#isAuto = given === 'auto';
+    this.#id = given === 'auto' ? 0 : given;
+    this.#instance = this.#isAuto ? newId(environment, 8) : '';
+  }
+
+  /** The id that it goes by at the moment. */
+  get id(): number {
+    return this.#id;
+  }
+
+  /** Whether Block 0 lists this instance under its id, and no other that has taken the id itself. */
+  isListed(present: NodeList): boolean {
+    if (!present.nodes.includes(this.#id)) return false;
+    const taker = takersOf(present).find(({ nodeId }) => nodeId === this.#id);
+    return this.#isAuto ? taker?.instance === this.#instance : taker === undefined;
+  }
+
+  /** Whether it is time to give a sign again, so that nobody takes the id for free. */
+  mustRenew(present: NodeList, nowMs: number): boolean {
+    if (!this.#isAuto || !this.isListed(present)) return false;
+    const own = takersOf(present).find(({ instance }) => instance === this.#instance);
+    return own !== undefined && Math.abs(nowMs - own.seenMs) > renewedAfterMs;
+  }
+
+  /** Goes by a free id from now on. Throws `NoFreeNodeIdError` where there is none. */
+  chooseFirst(present: NodeList, nowMs: number): void {
+    if (!this.#isAuto) return;
+    const free = this.#freeId(this.#without(present, nowMs));
+    if (free === undefined) throw new NoFreeNodeIdError(nodeIdCount, staleAfterMs / 60_000);
+    this.#id = free;
+  }
+
+  /**
+   * The list with this instance in it, and without those that may be taken for gone. `remaining`: the nodes that stay in it in
+   * any case but this one. From now on it goes by the id that it has there: if the list is not written after all, the next attempt may
+   * choose another one. Where no id is free, it is not in the list.
+   */
+  entering(present: NodeList, remaining: readonly number[], nowMs: number): NodeList {
+    const isListed = this.isListed(present);
+    const others = this.#without({ ...present, nodes: remaining }, nowMs);
+    if (!this.#isAuto) {
+      const nodes = others.nodes.includes(this.#id) ? others.nodes : [...others.nodes, this.#id];
+      return listed(
+        nodes,
+        takersOf(others).filter(({ nodeId }) => nodeId !== this.#id),
+      );
+    }
+    const id = isListed ? this.#id : this.#freeId(others);
+    if (id === undefined) return others;
+    this.#id = id;
+    const taker: AutoNode = { nodeId: id, instance: this.#instance, seenMs: Math.floor(nowMs) };
+    return listed([...others.nodes.filter((other) => other !== id), id], [...takersOf(others), taker]);
+  }
+
+  /** The list without this instance. The very same one where it is not in it. */
+  leaving(present: NodeList): NodeList {
+    const isOwn = this.#isAuto
+      ? (id: number) => takersOf(present).some(({ nodeId, instance }) => nodeId === id && instance === this.#instance)
+      : (id: number) => id === this.#id && this.isListed(present);
+    const nodes = present.nodes.filter((id) => !isOwn(id));
+    return nodes.length === present.nodes.length ? present : listed(nodes, takersOf(present));
+  }
+
+  /** What is left where those are taken out that may be taken for gone, and what this instance itself has entered. */
+  #without(present: NodeList, nowMs: number): NodeList {
+    const takers = takersOf(present);
+    const gone = takers.filter((taker) => isStale(taker, nowMs) || (this.#isAuto && taker.instance === this.#instance));
+    const nodes = present.nodes.filter((id) => !gone.some(({ nodeId }) => nodeId === id));
+    return listed(nodes, takers);
+  }
+
+  /** The id that it goes by, if nobody is listed under it, or the lowest that is free. */
+  #freeId({ nodes }: NodeList): number | undefined {
+    const taken = new Set(nodes);
+    if (!taken.has(this.#id)) return this.#id;
+    for (let id = 0; id < nodeIdCount; id++) if (!taken.has(id)) return id;
+    return undefined;
+  }
+}
+
+/** A Block 0 with another list of nodes. */
+export function withNodes<T extends NodeList>(block0: T, { nodes, autoNodes }: NodeList): T {
+  const { autoNodes: _, ...rest } = block0;
+  return { ...rest, nodes, ...(autoNodes && { autoNodes }) } as T;
+}
