@@ -35,6 +35,8 @@ import type { TriggerOperation } from './table/trigger.ts';
 import type { Instance } from './instance.ts';
 import type { RowFor, TriggerApi, TriggerRow } from './trigger-api.ts';
 import type { FinishOptions, TargetOptions } from './migration/migrations.ts';
+import { indexesIn } from './migration/index-status.ts';
+import type { IndexStatus } from './migration/index-status.ts';
 import type { MigrationStatus } from './migration/migration-status.ts';
 import { Query } from './query/builder.ts';
 import { RowGetter } from './query/row-getter.ts';
@@ -90,10 +92,13 @@ export class Database {
 
   /**
    * Registers a table in one version; must come before any use of the table. Of several versions, this instance uses
-   * the newest. Throws `InvalidSchemaError`.
+   * the newest. The fields and the primary key of a version never change. It may be registered with more indexes than are stored:
+   * those are added in the background, and `indexes()` tells how far they are. With fewer, those that are stored stay.
+   * Throws `InvalidSchemaError`.
    */
   registerSchema(schema: SchemaDefinition): void {
     this.#instance.registry.registerSchema(schema, this.#instance.engine?.view);
+    this.#instance.maintenance.schemaRegistered();
   }
 
   /**
@@ -141,6 +146,18 @@ export class Database {
       table,
       withOwnSignal('db.migrationStatus()', options, ['signal']),
     );
+  }
+
+  /**
+   * The indexes of a table, those that are being added included: which there are, and whether queries use them. They are those of
+   * the version of the table that is in force, and none where nothing is stored of it yet. The table need not be registered.
+   */
+  async indexes(table: TableRef, options: CallOptions = {}): Promise<IndexStatus[]> {
+    const what = 'db.indexes()';
+    const { signal } = withOwnSignal(what, options, ['signal']);
+    const engine = this.#instance.running(what);
+    await engine.withDeadline(what, signal, ({ signal: inner }) => engine.refresh(inner));
+    return indexesIn(engine.view, tableName(table), this.#instance.registry);
   }
 
   /**

@@ -160,6 +160,7 @@ export type { Clause, Clauses } from './query/clause.ts';
 export type { ComparedValue, FieldName, NumericField, OperatorOf, OrderedField } from './query/compared-types.ts';
 export type { Groups } from './query/groups.ts';
 export type { Page, PageOptions } from './query/page.ts';
+export type { IndexStatus } from './migration/index-status.ts';
 export type { MigrationStatus, OldVersionUser } from './migration/migration-status.ts';
 export type { FinishOptions, TargetOptions } from './migration/migrations.ts';
 export type { Explanation } from './query/explain.ts';

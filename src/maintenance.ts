@@ -25,6 +25,7 @@ import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
 import type { Engine, PinnedView } from './cluster/engine.ts';
 import { EditionDaemon } from './migration/edition-daemon.ts';
 import type { FieldChangeLog } from './migration/field-change-log.ts';
+import { IndexDaemon } from './migration/index-daemon.ts';
 import { MigrationDaemon } from './migration/migration-daemon.ts';
 import type { CallOptions } from './call-options.ts';
 import type { MigrationStatus } from './migration/migration-status.ts';
@@ -69,6 +70,7 @@ export class Maintenance {
   #gcSchedule: GcSchedule | undefined;
   #daemon: MigrationDaemon | undefined;
   #editions: EditionDaemon | undefined;
+  #indexes: IndexDaemon | undefined;
 
   constructor(options: MaintenanceOptions) {
     this.#options = options;
@@ -81,13 +83,17 @@ export class Maintenance {
     const daemon = new MigrationDaemon(work);
     const editions = new EditionDaemon(work);
     this.#daemon = daemon;
+    const indexes = new IndexDaemon(work);
     this.#editions = editions;
+    this.#indexes = indexes;
     engine.follower.onView = () => {
       daemon.viewChanged();
       editions.viewChanged();
+      indexes.viewChanged();
     };
     daemon.viewChanged();
     editions.viewChanged();
+    indexes.viewChanged();
     const { gcInterval: intervalMs } = options;
     if (intervalMs === undefined) return;
     this.#gcSchedule = new GcSchedule({
@@ -112,11 +118,17 @@ export class Maintenance {
     this.#gcSchedule?.stop();
     this.#daemon?.stop();
     this.#editions?.stop();
+    this.#indexes?.stop();
   }
 
   /** A function was registered: there may be indexes to make. */
   functionRegistered(): void {
     this.#editions?.viewChanged();
+  }
+
+  /** A schema was registered: there may be indexes to add. */
+  schemaRegistered(): void {
+    this.#indexes?.viewChanged();
   }
 
   /** Changes of schemas. `what` names the call. Throws `NotStartedError` unless the database is running. */

@@ -48,7 +48,7 @@ class SnapshotHost implements QueryHost {
   shapeOf(table: string): TableShape | undefined {
     const shape = this.#instance.registry.shape(table);
     const stored = this.#held.view.table(table)?.shape;
-    return stored !== undefined && stored.canonical === shape?.canonical ? stored : shape;
+    return stored !== undefined && shape !== undefined && stored.isSame(shape) ? stored : shape;
   }
 
   registeredFunction(name: string): RegisteredFunction | undefined {

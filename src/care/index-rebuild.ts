@@ -7,12 +7,21 @@ import { CorruptionError, isUnreadable } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { IndexChanges } from '../cluster/index-changes.ts';
-import { GrowingEdition, growingEntries, growingIndex, growingRows, keptEdition } from '../cluster/merge-table.ts';
-import type { GrowingTree, MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
+import {
+  GrowingEdition,
+  growingEntries,
+  growingIndex,
+  growingRows,
+  keptAdded,
+  keptEdition,
+} from '../cluster/merge-table.ts';
+import type { GrowingTree, MergedAddedIndex, MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
 import type { Block0 } from '../format/block0.ts';
 import type { Node } from '../format/node.ts';
+import type { StoredIndex } from '../format/stored-schema.ts';
 import { BlockCache } from '../memory/block-cache.ts';
 import type { StorageDriver } from '../storage/driver.ts';
+import type { AddedIndex } from '../table/added-index.ts';
 import { indexedFunctions } from '../table/edition.ts';
 import type { IndexedFunction } from '../table/edition.ts';
 import type { TableIndex } from '../table/table-shape.ts';
@@ -29,8 +38,8 @@ export interface RepairedIndex {
   /** Name of the index. */
   readonly index: string;
   /**
-   * Entries that it has now: as many as the table has rows, or rows for which its condition holds. Of an index on a function that is not registered here, none:
-   * nodes that have registered it make them.
+   * Entries that it has now: as many as the table has rows, or rows for which its condition holds. Of an index on a function that is not registered here, and of one that
+   * is being added, none: they are made in the background.
    */
   readonly entries: number;
 }
@@ -71,7 +80,10 @@ interface WantedIndexes {
   readonly table: TableState;
   readonly indexes: readonly TableIndex[];
   readonly functions: readonly IndexedFunction[];
-  /** Names of indexes on functions that are not registered here: they are given up to those that have them. */
+  /**
+   * Names of indexes on functions that are not registered here, and of indexes that are being added: they are given up to those
+   * who make their entries.
+   */
   readonly given: ReadonlySet<string>;
 }
 
@@ -157,7 +169,8 @@ export class IndexRebuild {
       invariant(table !== undefined, `Table ${name} has an index and is not in the view`);
       const isWanted = (index: { readonly name: string }): boolean => wanted.includes(index.name);
       const functions = indexedFunctions(table.shape, this.#options.functions).filter(({ index }) => isWanted(index));
-      const given = new Set(table.shape.functionIndexes.filter(isWanted).map((index) => index.name));
+      const added = table.added.map(({ stored }) => stored).filter(isWanted);
+      const given = new Set([...table.shape.functionIndexes.filter(isWanted), ...added].map((index) => index.name));
       for (const { index } of functions) given.delete(index.name);
       return { table, indexes: table.shape.indexes.filter(isWanted), functions, given };
     });
@@ -232,7 +245,22 @@ function withIndexes(
     ...kept.map((edition) => keptEdition(table, edition, context)),
     ...made.map((edition) => edition.merged(rows)),
   ];
-  return { name: shape.name, versions: [{ shape, tree: rows, indexes: new Map(indexes), editions }] };
+  const isGone = ({ stored }: { readonly stored: StoredIndex }): boolean => given.has(stored.name);
+  const added = [
+    ...keptAdded(table, context).filter((index) => !isGone(index)),
+    ...table.added.filter(isGone).map((index) => begunAnew(table, index, context)),
+  ];
+  return { name: shape.name, versions: [{ shape, tree: rows, indexes: new Map(indexes), editions, added }] };
+}
+
+/** An index that is being added, without entries: whoever has a turn makes them. */
+function begunAnew(
+  table: TableState,
+  { stored, tree, birth }: AddedIndex,
+  context: TableMergeContext,
+): MergedAddedIndex {
+  const empty = growingEntries(table, stored.name, new Tree(tree.source, null), context);
+  return { stored, built: undefined, rows: 0, birth, problem: undefined, tree: empty };
 }
 
 /** Counts an entry that the rebuilt index gets. */

@@ -247,9 +247,9 @@ class Verification {
     const wrongIndexes: WrongIndex[] = [];
     const lostRows: LostRows[] = [];
     const wanted = [...tail.tables.values()].filter(({ shape }) => only === undefined || only.table === shape.name);
-    for (const { tree, shape, indexes, editions } of wanted) {
+    for (const { tree, shape, indexes, editions, added } of wanted) {
       run.expect([...indexes.values()].reduce((sum, { count }) => sum + count, tree.count));
-      for (const edition of editions) run.expect(edition.tree.count);
+      for (const edition of [...editions, ...added]) run.expect(edition.tree.count);
       if (shape.name === blobsSchema.name) this.#blobs?.expect(tree.count);
     }
     for (const table of wanted) {

@@ -1,10 +1,11 @@
 /** What a merge changes in one index: entries that come and go, collected in any order and applied in key order. */
 import type { Pacer } from '../base/pacer.ts';
-import { compareRanges } from '../base/bytes.ts';
+import { compareBytes, compareRanges } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import type { ByteWriter } from '../base/bytes.ts';
 import { KeyList } from '../format/key-list.ts';
 import type { RowSource } from '../format/row-layout.ts';
+import type { Bound } from '../format/stored-bound.ts';
 import type { TableIndex, TableShape } from '../table/table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { KeyChanges } from '../format/node-entries.ts';
@@ -24,15 +25,18 @@ export class IndexChanges {
   readonly #shape: TableShape;
   /** Undefined: of an index on fields. */
   readonly #write: EntryWriter | undefined;
+  /** Rows behind it have no entries yet, and get none; null: all have theirs. */
+  readonly #built: Bound;
   #keys = new KeyList();
   #removals: number[] = [];
   #scratch = new Uint8Array(64);
 
-  /** `write`: for an index that is not on fields. */
-  constructor(shape: TableShape, index: TableIndex, write?: EntryWriter) {
+  /** `write`: for an index that is not on fields. `built`: the last key whose row has its entry; null: all have. */
+  constructor(shape: TableShape, index: TableIndex, write?: EntryWriter, built: Bound = null) {
     this.#shape = shape;
     this.index = index;
     this.#write = write;
+    this.#built = built;
   }
 
   /** Adds the entry of a row whose primary key is the first `length` bytes of `key`. Less than 0: it has none. */
@@ -55,11 +59,17 @@ export class IndexChanges {
 
   /** Takes in that a row's old entry goes and its new one comes; nothing if both are the same. */
   add(old: RowHit | undefined, next: RowHit | undefined, primaryKey: Uint8Array): void {
+    if (this.#built !== null && this.#isBehind(primaryKey)) return;
     const keys = this.#keys;
     const before = old === undefined ? -1 : this.#add(old.source, old.base, primaryKey, primaryKey.length, true);
     if (next === undefined) return;
     const at = this.#add(next.source, next.base, primaryKey, primaryKey.length, false);
     if (before >= 0 && at >= 0 && keys.compare(at, before) === 0) keys.rewind(before);
+  }
+
+  /** Whether the turn of a row has not come yet. */
+  #isBehind(primaryKey: Uint8Array): boolean {
+    return this.#built === undefined || compareBytes(primaryKey, this.#built as Uint8Array) > 0;
   }
 
   /** Takes in the entries of rows that are new. */
@@ -68,6 +78,7 @@ export class IndexChanges {
       const length = node.keyLength(i);
       if (this.#scratch.length < length) this.#scratch = new Uint8Array(length * 2);
       node.copyKey(i, this.#scratch, 0);
+      if (this.#built !== null && this.#isBehind(this.#scratch.subarray(0, length))) continue;
       this.#add(node, node.rowBase(i), this.#scratch, length, false);
     }
   }

@@ -14,6 +14,7 @@ import type { StoredMigration } from '../format/stored-migration.ts';
 import type { StoredRoot } from '../format/stored-root.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 import { encodeBound } from '../format/stored-bound.ts';
+import type { StoredAddedIndex } from '../format/stored-added-index.ts';
 import type { StoredEdition } from '../format/stored-edition.ts';
 import { sealBlock } from '../format/block.ts';
 import { encodeCatalogue } from '../format/catalogue.ts';
@@ -21,7 +22,7 @@ import { blockName } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
 import { openNode } from '../format/node.ts';
 import type { Uploads } from '../tree/block-writer.ts';
-import type { MergedEdition, MergedTable, MergedTree, MergedVersion } from './merge-table.ts';
+import type { MergedAddedIndex, MergedEdition, MergedTable, MergedTree, MergedVersion } from './merge-table.ts';
 
 /** Bytes of root nodes in a Block 0 without a catalogue, before base64. */
 const maxInlinedBytes = 48 * 1024;
@@ -55,6 +56,12 @@ interface VersionRoots {
   readonly tree: RootSlot;
   readonly indexes: readonly { readonly name: string; readonly slot: RootSlot }[];
   readonly editions: readonly EditionRoots[];
+  readonly added: readonly AddedRoots[];
+}
+
+interface AddedRoots {
+  readonly stored: Omit<StoredAddedIndex, 'root'>;
+  readonly tree: RootSlot;
 }
 
 interface EditionRoots {
@@ -128,7 +135,7 @@ class Inliner {
     return { candidate };
   }
 
-  keptVersion({ schema, root, indexes, editions = [] }: StoredTableVersion): VersionRoots {
+  keptVersion({ schema, root, indexes, editions = [], added = [] }: StoredTableVersion): VersionRoots {
     const { name: table } = schema;
     const slots = indexes.map(({ name, root: indexRoot }) => ({
       name,
@@ -139,17 +146,22 @@ class Inliner {
       tree: this.kept({ table, index: stored.index }, entries),
       base: this.kept({ table }, base),
     }));
-    return { schema, tree: this.kept({ table }, root), indexes: slots, editions: kept };
+    const more = added.map(({ root: entries, ...stored }) => ({
+      stored,
+      tree: this.kept({ table, index: stored.index.name }, entries),
+    }));
+    return { schema, tree: this.kept({ table }, root), indexes: slots, editions: kept, added: more };
   }
 
-  mergedVersion({ shape, tree, indexes, editions }: MergedVersion): VersionRoots {
+  mergedVersion({ shape, tree, indexes, editions, added }: MergedVersion): VersionRoots {
     const slots = [...indexes].map(([name, index]) => ({ name, slot: this.merged(index) }));
     const merged = editions.map((edition) => ({
       stored: storedEdition(edition),
       tree: this.merged(edition.tree),
       base: this.merged(edition.base),
     }));
-    return { schema: shape.schema, tree: this.merged(tree), indexes: slots, editions: merged };
+    const more = added.map((index) => ({ stored: storedAdded(index), tree: this.merged(index.tree) }));
+    return { schema: shape.schema, tree: this.merged(tree), indexes: slots, editions: merged, added: more };
   }
 
   /** A table after the merge; either it was there before, or it was merged. */
@@ -168,6 +180,10 @@ class Inliner {
 function storedEdition({ index, built, failed, behindFrom }: MergedEdition): EditionRoots['stored'] {
   const version = index.result?.version as number;
   return { index: index.name, version, built: encodeBound(built), failed, behindFrom };
+}
+
+function storedAdded({ stored, built, rows, birth, problem }: MergedAddedIndex): AddedRoots['stored'] {
+  return { index: stored, built: encodeBound(built), rows, birth, ...(problem !== undefined && { problem }) };
 }
 
 export interface InlinedRoots extends Pick<Block0, 'tables' | 'inlined' | 'catalogue'> {
@@ -230,8 +246,9 @@ function changedBytes({ tables, catalogue }: Block0, merged: readonly MergedTabl
     bytes += JSON.stringify(table).length;
   }
   for (const { versions } of merged) {
-    for (const { shape, indexes, editions } of versions) {
-      bytes += JSON.stringify(shape.schema).length + rootBytes * (1 + indexes.size + 2 * editions.length);
+    for (const { shape, indexes, editions, added } of versions) {
+      const roots = 1 + indexes.size + 2 * editions.length + 2 * added.length;
+      bytes += JSON.stringify(shape.schema).length + rootBytes * roots;
     }
   }
   return bytes;
@@ -261,10 +278,13 @@ async function storedTables(
       continue;
     }
     const roots: StoredTableVersion[] = [];
-    for (const { schema, tree, indexes, editions } of versions) {
+    for (const { schema, tree, indexes, editions, added } of versions) {
       const indexRoots: { name: string; root: StoredRoot }[] = [];
       for (const index of indexes) indexRoots.push({ name: index.name, root: await rootOf(index.slot) });
-      const version = { schema, root: await rootOf(tree), indexes: indexRoots };
+      const addedRoots: StoredAddedIndex[] = [];
+      for (const { stored: index, tree: entries } of added) addedRoots.push({ ...index, root: await rootOf(entries) });
+      const more = addedRoots.length > 0 && { added: addedRoots };
+      const version = { schema, root: await rootOf(tree), indexes: indexRoots, ...more };
       if (schema.functionIndexes === undefined) {
         roots.push(version);
         continue;
@@ -280,8 +300,9 @@ async function storedTables(
   return stored;
 }
 
-function slotsOf({ tree, indexes, editions }: VersionRoots): RootSlot[] {
-  return [tree, ...indexes.map(({ slot }) => slot), ...editions.flatMap((edition) => [edition.tree, edition.base])];
+function slotsOf({ tree, indexes, editions, added }: VersionRoots): RootSlot[] {
+  const ofEditions = editions.flatMap((edition) => [edition.tree, edition.base]);
+  return [tree, ...indexes.map(({ slot }) => slot), ...ofEditions, ...added.map((index) => index.tree)];
 }
 
 function migrationsAfter(

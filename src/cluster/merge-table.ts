@@ -10,6 +10,7 @@ import type { TreePlace } from '../format/keys.ts';
 import type { StoredMigration } from '../format/stored-migration.ts';
 import type { BlockCache } from '../memory/block-cache.ts';
 import { BesideRows } from '../table/beside-rows.ts';
+import type { AddedIndex } from '../table/added-index.ts';
 import { indexedFunctions, isSameIndex, isWhole } from '../table/edition.ts';
 import type { Edition, IndexedFunction } from '../table/edition.ts';
 import { FunctionEntries } from '../table/function-entries.ts';
@@ -55,6 +56,13 @@ export interface MergedVersion {
   readonly indexes: ReadonlyMap<string, MergedTree>;
   /** Those that stay, and new ones. */
   readonly editions: readonly MergedEdition[];
+  /** Indexes that are being added, those that have just begun included. */
+  readonly added: readonly MergedAddedIndex[];
+}
+
+/** An index that is being added, after a merge. */
+export interface MergedAddedIndex extends Pick<AddedIndex, 'stored' | 'built' | 'rows' | 'birth' | 'problem'> {
+  readonly tree: MergedTree;
 }
 
 /** An edition after a merge. */
@@ -195,7 +203,13 @@ export async function mergeVersion(
     return { changes: new IndexChanges(shape, index), tree: growingIndex(table, index.name, context) };
   });
   const editions = growingEditions(table, context);
-  const growing = [...indexes, ...editions];
+  // Whoever merges does it: what is known of these indexes is in Block 0, and not only where they are defined.
+  const added = table.added.map((index) => ({
+    index,
+    changes: new IndexChanges(shape, index.index, undefined, index.built),
+    tree: growingAdded(table, index, context),
+  }));
+  const growing = [...indexes, ...editions, ...added];
   const changes = new IndexedChanges(given ?? (await LayerChanges.of(table)), growing, context);
   await rows.apply(
     changes,
@@ -210,7 +224,22 @@ export async function mergeVersion(
     tree: rows,
     indexes: new Map(indexes.map(({ changes: { index }, tree }) => [index.name, tree])),
     editions: [...leftBehind(table, rows, editions, context), ...editions.map((edition) => edition.merged(rows))],
+    added: added.map(({ index, tree }) => mergedAdded(index, tree)),
   };
+}
+
+/** The entries of an index that is being added, to be changed or kept. */
+export function growingAdded(table: TableState, { index, tree }: AddedIndex, context: TableMergeContext): GrowingTree {
+  return growingEntries(table, index.name, tree, context);
+}
+
+function mergedAdded({ stored, built, rows, birth, problem }: AddedIndex, tree: MergedTree): MergedAddedIndex {
+  return { stored, built, rows, birth, problem, tree };
+}
+
+/** The indexes that are being added to a table, as they are. */
+export function keptAdded(table: TableState, context: TableMergeContext): MergedAddedIndex[] {
+  return table.added.map((index) => mergedAdded(index, growingAdded(table, index, context)));
 }
 
 /** So many generations in which a table went ahead of an edition, and it is given up. */

@@ -16,9 +16,10 @@ import { isStoredMigration } from './stored-migration.ts';
 import type { StoredMigration } from './stored-migration.ts';
 import { isCount } from './stored-root.ts';
 import { everyOf, isInlined, isTable } from './stored-table.ts';
-import type { InlinedRoot, StoredTable } from './stored-table.ts';
+import type { InlinedRoot, StoredTable, StoredTableVersion } from './stored-table.ts';
 import { schemaFormat } from './stored-schema.ts';
 import {
+  addedIndexVersion,
   block0FormatVersion,
   catalogueVersion,
   fieldRulesVersion,
@@ -114,14 +115,20 @@ const formats: ReadonlySet<unknown> = new Set([
   renamesVersion,
   fieldRulesVersion,
   partialIndexVersion,
+  addedIndexVersion,
 ]);
 
 /** The version that says no more than what is in it: whoever reads that can read it. */
 export function block0Format({ tables, catalogue }: Pick<Block0, 'tables' | 'catalogue'>): number {
   return tables.reduce<number>(
-    (format, { versions }) => versions.reduce((most, { schema }) => Math.max(most, schemaFormat(schema)), format),
+    (format, { versions }) => versions.reduce((most, version) => Math.max(most, versionFormat(version)), format),
     catalogue === undefined ? block0FormatVersion : catalogueVersion,
   );
+}
+
+function versionFormat({ schema, added = [] }: StoredTableVersion): number {
+  if (added.length > 0) return addedIndexVersion;
+  return schemaFormat(schema);
 }
 
 /** Encodes Block 0. A table that is the very object that the catalogue holds is left to that. */

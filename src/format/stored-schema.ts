@@ -130,6 +130,15 @@ export function canonicalSchema(schema: StoredSchema): string {
   return JSON.stringify(functions === undefined ? text : [...text, functions]);
 }
 
+/**
+ * A schema without its indexes in one canonical text: rows of two definitions are the same exactly if their texts are, and
+ * indexes may come to be and go without a new version.
+ */
+export function canonicalRows(schema: StoredSchema): string {
+  const { functionIndexes: _, ...rows } = schema;
+  return canonicalSchema({ ...rows, indexes: [] });
+}
+
 /** Types of which two results can be equal as `===` has it, and which have an order. */
 export function isResultType(typeId: TypeId): boolean {
   return isKeyType(typeId) && typeId !== Types.timestamp && typeId !== Types.bytes;
@@ -213,6 +222,15 @@ function areConditions(value: unknown, types: ReadonlyMap<string, TypeId>): bool
   return value.every(isCondition) && new Set(value.map(({ field }) => field as string)).size === value.length;
 }
 
+/** Whether parsed JSON is an index that a table of a schema can have. */
+export function isIndexOf({ fields }: StoredSchema, value: unknown): value is StoredIndex {
+  return isStoredIndex(value) && fitsFields(value, new Map(fields.map((field) => [field.name, field.typeId])));
+}
+
+function fitsFields({ fields, where }: StoredIndex, types: ReadonlyMap<string, TypeId>): boolean {
+  return fields.every((field) => isKeyType(types.get(field) ?? Types.json)) && areConditions(where, types);
+}
+
 function isStoredFunctionIndex(value: unknown): value is StoredFunctionIndex {
   if (!isObject(value) || typeof value['name'] !== 'string' || typeof value['function'] !== 'string') return false;
   return isTypeId(value['typeId']) && isResultType(value['typeId']);
@@ -261,6 +279,5 @@ export function isStoredSchema(value: unknown): value is StoredSchema {
   if (!areRenames(renames, types)) return false;
   if (!isCode(code) || !isCode(codeBack)) return false;
   const isKey = (field: string): boolean => isKeyType(types.get(field) ?? Types.json);
-  const isIndex = (index: StoredIndex): boolean => index.fields.every(isKey) && areConditions(index.where, types);
-  return types.size === fields.length && primaryKey.every(isKey) && indexes.every(isIndex);
+  return types.size === fields.length && primaryKey.every(isKey) && indexes.every((index) => fitsFields(index, types));
 }

@@ -36,5 +36,11 @@ export const fieldRulesVersion = 5;
  */
 export const partialIndexVersion = 6;
 
+/**
+ * Version of a Block 0 in which an index is added to a table that has rows. What was made before there were any would merge
+ * without a word of its entries.
+ */
+export const addedIndexVersion = 7;
+
 /** The newest version of Block 0 and of commits that is known here. */
-export const newestVersion: number = partialIndexVersion;
+export const newestVersion: number = addedIndexVersion;

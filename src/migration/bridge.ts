@@ -297,7 +297,7 @@ export class Bridge {
 /** Throws unless the registered version can be had beside the truth. */
 function checkVersions(shape: TableShape, { shape: truth }: TableState, beside: Beside | undefined): void {
   const { name, version } = shape;
-  if (truth.version === version) throw redefined(shape, 'is stored');
+  if (truth.version === version) throw redefined(shape, 'is stored', truth);
   if (truth.version > version) {
     throw new InvalidSchemaError(
       name,
@@ -313,7 +313,7 @@ function checkVersions(shape: TableShape, { shape: truth }: TableState, beside: 
         'is registered. Finish that migration or cancel it first: there can be two versions at a time.',
     );
   }
-  if (other !== undefined && other.canonical !== shape.canonical) throw redefined(shape, 'is stored');
+  if (other !== undefined && other.canonical !== shape.canonical) throw redefined(shape, 'is stored', other);
   const conflict = versionConflict(truth, shape);
   if (conflict !== undefined) throw new InvalidSchemaError(name, conflict);
   if (truth.primaryKey.typeId === shape.primaryKey.typeId || beside?.migration?.built === null) return;

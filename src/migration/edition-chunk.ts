@@ -4,7 +4,14 @@
  * with what Block 0 says, so that any node that has the function in that version can take the next step.
  */
 import { compareBytes } from '../base/bytes.ts';
-import { GrowingEdition, growingIndex, growingRows, keptEdition, mergeBase } from '../cluster/merge-table.ts';
+import {
+  GrowingEdition,
+  growingIndex,
+  growingRows,
+  keptAdded,
+  keptEdition,
+  mergeBase,
+} from '../cluster/merge-table.ts';
 import type { MergedEdition, MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
 import type { Bound } from '../format/stored-bound.ts';
 import { isSameIndex, isWhole } from '../table/edition.ts';
@@ -150,7 +157,8 @@ class EditionBuilder {
     const indexes = shape.indexes.map(({ name }) => [name, growingIndex(this.#table, name, context)] as const);
     const others = otherEditions(this.#table, this.#indexed) ?? [];
     const editions = [...others.map((other) => keptEdition(this.#table, other, context)), edition];
-    const version = { shape, tree: rows, indexes: new Map(indexes), editions };
+    const added = keptAdded(this.#table, context);
+    const version = { shape, tree: rows, indexes: new Map(indexes), editions, added };
     return { table: { name: shape.name, versions: [version] }, rows: this.#seen, edition };
   }
 

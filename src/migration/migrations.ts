@@ -18,7 +18,7 @@ import { openNode } from '../format/node.ts';
 import type { MigrationPhase, MigrationProblem, MigrationTarget, StoredMigration } from '../format/stored-migration.ts';
 import { describeValue } from '../format/values.ts';
 import { changeableOf } from '../root/block0-register.ts';
-import { redefined } from '../table/registry.ts';
+import { refuseOtherDefinition } from '../table/registry.ts';
 import type { Registry } from '../table/registry.ts';
 import { refuseOtherCode } from '../table/migration-code.ts';
 import { isRetiring } from '../table/retired-versions.ts';
@@ -137,10 +137,7 @@ export class Migrations {
       return false;
     }
     const migration = beside?.migration;
-    for (const stored of [truth, beside?.rows.shape]) {
-      if (stored?.version === shape.version && stored.canonical !== shape.canonical)
-        throw redefined(shape, 'is stored');
-    }
+    refuseOtherDefinition(view, shape);
     if (truth?.version === shape.version) {
       if (beside === undefined) return true;
       await engine.checkpoint(signal);

@@ -87,6 +87,8 @@ export interface Explanation {
   readonly alternatives: readonly Alternative[];
   /** Whether the query, when it is run, first reads a few blocks to choose better than this. */
   readonly looksCloser: boolean;
+  /** Indexes that are being added to the table and that the query may use once they are ready; absent where there are none. */
+  readonly indexesBeingAdded?: readonly string[];
   /** Fields of an index that would spare most of the work; undefined where none would. */
   readonly missingIndex?: readonly string[];
 }
@@ -327,8 +329,17 @@ function explained(
     }),
     alternatives: others.map((other) => alternativeTo(chosen, other)),
     looksCloser: ran === undefined && isWorthProbing(best, all, query),
+    ...beingAdded(state, query),
     ...(missing === undefined ? {} : { missingIndex: missing }),
   };
+}
+
+/** The indexes to come that begin with a field that the query asks for, or sorts by. */
+function beingAdded({ added }: TableState, query: CompiledQuery): Pick<Explanation, 'indexesBeingAdded'> {
+  if (added.length === 0) return {};
+  const asked = new Set([...namesIn(query.conditions), ...query.order.map(({ field }) => field.name)]);
+  const coming = added.filter(({ problem, index }) => problem === undefined && asked.has(index.fields[0]?.name ?? ''));
+  return coming.length === 0 ? {} : { indexesBeingAdded: coming.map(({ index }) => index.name) };
 }
 
 function isSameAccess(a: Access, b: Access): boolean {

@@ -5,6 +5,7 @@ import { ByteWriter, encodeUtf8, toHex } from '../base/bytes.ts';
 import { InvalidQueryError } from '../base/errors.ts';
 import { BookmarkError } from '../base/query-errors.ts';
 import { MalformedKey } from '../format/ordered-key.ts';
+import { canonicalRows } from '../format/stored-schema.ts';
 import { describeValue } from '../format/values.ts';
 import type { RegisteredFunction } from '../table/function-call.ts';
 import type { TableShape } from '../table/table-shape.ts';
@@ -81,13 +82,16 @@ export class Bookmarks {
   readonly #query: PagedQuery;
   readonly #databaseSum: number;
   readonly #schemaSum: number;
+  /** As releases wrote it under which indexes came with the version of a table alone. */
+  readonly #oldSchemaSum: number;
   readonly #querySum: number;
 
   constructor(query: PagedQuery) {
     const { databaseId, shape, clauses, registered, order } = query;
     this.#query = query;
     this.#databaseSum = checksum(encodeUtf8(databaseId));
-    this.#schemaSum = checksum(encodeUtf8(`${shape.name} ${shape.canonical}`));
+    this.#schemaSum = checksum(encodeUtf8(`${shape.name} ${canonicalRows(shape.schema)}`));
+    this.#oldSchemaSum = checksum(encodeUtf8(`${shape.name} ${shape.canonical}`));
     const orders = order.map(({ field, descending }) => `${JSON.stringify(field.name)} ${descending}`);
     const text = `${clauses.map((clause) => textOfClause(clause, registered)).join()} by ${orders.join()}`;
     this.#querySum = checksum(encodeUtf8(text.toWellFormed()));
@@ -120,7 +124,7 @@ export class Bookmarks {
     if (bytes[0] !== version)
       refuse(shape.name, `is of version ${bytes[0]}, and this release knows version ${version}`);
     if (bytes.readUInt32LE(1) !== this.#databaseSum) refuse(shape.name, 'is of another database');
-    if (bytes.readUInt32LE(5) !== this.#schemaSum)
+    if (![this.#schemaSum, this.#oldSchemaSum].includes(bytes.readUInt32LE(5)))
       refuse(shape.name, 'is of another table, or of another version of its schema');
     if (bytes.readUInt32LE(9) !== this.#querySum)
       refuse(shape.name, 'is of a query with other conditions or another order');

@@ -2,6 +2,7 @@
 import { BatchStateError, InvalidOptionError, InvalidSchemaError, SchemaNotFoundError } from '../base/errors.ts';
 import { systemSchemas } from '../blob/blob-tables.ts';
 import type { Logger } from '../base/logger.ts';
+import { canonicalRows } from '../format/stored-schema.ts';
 import type { MigrationCode, StoredSchema } from '../format/stored-schema.ts';
 import { describeValue } from '../format/values.ts';
 import type { RegisteredFunction } from './function-call.ts';
@@ -12,7 +13,7 @@ import { refuseOtherCode } from './migration-code.ts';
 import { refuseRenames } from './refuse-renames.ts';
 import { readSchema } from './schema.ts';
 import type { SchemaDefinition } from './schema.ts';
-import { shapeOf } from './table-shape.ts';
+import { indexTexts, shapeOf } from './table-shape.ts';
 import type { TableShape } from './table-shape.ts';
 import type { View } from './view.ts';
 
@@ -50,12 +51,8 @@ export class Registry {
     }
     const versions = this.#versions.get(shape.name) ?? new Map<number, TableShape>();
     const known = versions.get(shape.version);
-    if (known !== undefined && known.canonical !== shape.canonical) throw redefined(shape, 'was registered');
-    for (const stored of [view?.table(shape.name)?.shape, view?.beside(shape.name)?.rows.shape]) {
-      if (stored?.version === shape.version && stored.canonical !== shape.canonical) {
-        throw redefined(shape, 'is stored');
-      }
-    }
+    if (known !== undefined && !known.isSame(shape)) throw redefined(shape, 'was registered', known);
+    if (view !== undefined) refuseOtherDefinition(view, shape);
     const own = migrate === undefined ? false : migrateVersion === undefined ? true : String(migrateVersion);
     if (view !== undefined) {
       refuseRenames(view, shape);
@@ -64,17 +61,19 @@ export class Registry {
         version !== shape.version ? undefined : known === undefined ? own : this.codeOf(table, version);
       refuseOtherCode(view, shape, { codeOf });
     }
-    // The first definition of a version counts, as for all else in it.
+    // The first definition of a version counts, but for its indexes.
     if (migrate !== undefined && known === undefined) {
       const functions = this.#migrations.get(shape.name) ?? new Map<number, MigrateFunction>();
       this.#migrations.set(shape.name, functions.set(shape.version, migrate));
       const codes = this.#codes.get(shape.name) ?? new Map<number, MigrationCode>();
       this.#codes.set(shape.name, codes.set(shape.version, own));
     }
-    versions.set(shape.version, known ?? shape);
+    versions.set(shape.version, known?.canonical === shape.canonical ? known : shape);
     this.#versions.set(shape.name, versions);
     const newest = this.#shapes.get(shape.name);
-    if (newest === undefined || newest.version < shape.version) this.#shapes.set(shape.name, shape);
+    if (newest === undefined || newest.version <= shape.version) {
+      this.#shapes.set(shape.name, versions.get(shape.version) as TableShape);
+    }
     for (const field of shape.layout.fields) this.#warnOfShadow(shape, field.name);
     for (const name of new Set(shape.functionIndexes.map((index) => index.function))) this.#warnOfVersion(shape, name);
   }
@@ -211,11 +210,37 @@ function checkMigrateVersion({ name }: TableShape, migrate: unknown, version: un
   );
 }
 
-/** A version that is known already was given another definition. */
-export function redefined(shape: TableShape, how: string): InvalidSchemaError {
+/**
+ * Refuses a definition of a version that is stored with another one: the truth's may have other indexes, and that of a version
+ * that comes up beside it may differ in nothing. Throws `InvalidSchemaError`.
+ */
+export function refuseOtherDefinition(view: View, shape: TableShape): void {
+  const { name, version } = shape;
+  const truth = view.table(name)?.shape;
+  if (truth?.version === version && !truth.isSame(shape)) throw redefined(shape, 'is stored', truth);
+  const beside = view.beside(name)?.rows.shape;
+  if (beside?.version === version && beside.canonical !== shape.canonical) throw redefined(shape, 'is stored', beside);
+}
+
+/** A version that is `known` already was given another definition. */
+export function redefined(shape: TableShape, how: string, known: TableShape): InvalidSchemaError {
+  const { name, version } = shape;
   return new InvalidSchemaError(
-    shape.name,
-    `Version ${shape.version} of table '${shape.name}' ${how} with another definition. A version never changes: ` +
-      'give the new definition a new version.',
+    name,
+    `Version ${version} of table '${name}' ${how} with another definition. ${whyNot(shape, known)}`,
   );
+}
+
+function whyNot(shape: TableShape, known: TableShape): string {
+  if (canonicalRows(shape.schema) !== canonicalRows(known.schema)) {
+    return 'The fields and the primary key of a version never change: give the new definition a new version.';
+  }
+  const others = indexTexts(known.schema);
+  for (const [index, text] of indexTexts(shape.schema)) {
+    if ((others.get(index) ?? text) === text) continue;
+    return `Index '${index}' is another one there: give yours another name, or give the new definition a new version.`;
+  }
+  return shape.isSame(known)
+    ? 'It has other indexes there. Indexes are added to a version once no migration to it is under way.'
+    : 'It has other unique indexes there: to add one, or to do without one, give the new definition a new version.';
 }

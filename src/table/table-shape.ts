@@ -14,10 +14,11 @@ import { inlineBytes, nonAsciiFlag, RowLayout } from '../format/row-layout.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import { heapPlace, isNull, readField, rowDecoder } from '../format/row-decode.ts';
 import type { RowDecoder } from '../format/row-decode.ts';
-import { canonicalSchema } from '../format/stored-schema.ts';
-import type { StoredDefault, StoredFunctionIndex, StoredSchema } from '../format/stored-schema.ts';
+import { canonicalRows, canonicalSchema } from '../format/stored-schema.ts';
+import type { StoredDefault, StoredFunctionIndex, StoredIndex, StoredSchema } from '../format/stored-schema.ts';
 import { Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
+import { compareStrings } from '../base/order.ts';
 import type { OrderedValue } from '../base/order.ts';
 import { rulesOf } from './field-rules.ts';
 import type { FieldRule } from './field-rules.ts';
@@ -83,12 +84,7 @@ export class TableShape {
     this.layout = new RowLayout(schema.fields);
     const field = (name: string | undefined): LayoutField => this.layout.field(name as string) as LayoutField;
     this.primaryKey = field(schema.primaryKey[0]);
-    this.indexes = schema.indexes.map(({ name, fields, unique = false, where }) => ({
-      name,
-      fields: fields.map(field),
-      unique,
-      ...(where !== undefined && { where: compiledCondition(where, field) }),
-    }));
+    this.indexes = schema.indexes.map((index) => tableIndex(this.layout, index));
     this.functionIndexes = schema.functionIndexes ?? [];
     this.defaults = schema.fields.flatMap((stored) => {
       if (stored.default === undefined) return [];
@@ -101,10 +97,13 @@ export class TableShape {
     this.decoder = rowDecoder(this.layout);
   }
 
-  /** Whether another shape is of the same definition. */
+  /**
+   * Whether another shape is of the same definition: it has the same rows, and what both call an index is the same index. One may
+   * have indexes that the other has not, since those come and go without a new version.
+   */
   isSame(other: TableShape): boolean {
     if (other === this || other === this.#same) return true;
-    if (other.canonical !== this.canonical) return false;
+    if (other.canonical !== this.canonical && !isSameButIndexes(this.schema, other.schema)) return false;
     this.#same = other;
     return true;
   }
@@ -142,6 +141,48 @@ export class TableShape {
     writer.appendRange(primaryKey, 0, primaryKeyLength);
     return true;
   }
+}
+
+/** An index on fields, as the engine works with it. */
+export function tableIndex(layout: RowLayout, { name, fields, unique, where }: StoredIndex): TableIndex {
+  const field = (each: string): LayoutField => layout.field(each) as LayoutField;
+  return {
+    name,
+    fields: fields.map(field),
+    unique: unique === true,
+    ...(where !== undefined && { where: compiledCondition(where, field) }),
+  };
+}
+
+/** The indexes of a schema by name, each as a text that is the same for the same index. */
+export function indexTexts({ indexes, functionIndexes = [] }: StoredSchema): Map<string, string> {
+  const onFields = indexes.map((index): [string, string] => [index.name, indexText(index)]);
+  return new Map([
+    ...onFields,
+    ...functionIndexes.map(({ name, function: on, typeId }): [string, string] => [name, JSON.stringify([on, typeId])]),
+  ]);
+}
+
+/** An index on fields as a text that is the same for the same index. */
+export function indexText({ fields, unique, where }: StoredIndex): string {
+  return JSON.stringify([fields, unique ?? false, where?.map(({ field, values }) => [field, values]) ?? null]);
+}
+
+function isSameButIndexes(a: StoredSchema, b: StoredSchema): boolean {
+  if (canonicalRows(a) !== canonicalRows(b)) return false;
+  const others = indexTexts(b);
+  const isNone = ([name, text]: [string, string]): boolean => (others.get(name) ?? text) !== text;
+  return ![...indexTexts(a)].some(isNone) && uniqueNames(a) === uniqueNames(b);
+}
+
+/** What no two rows may agree in must be known to all who write. */
+function uniqueNames({ indexes }: StoredSchema): string {
+  return JSON.stringify(
+    indexes
+      .filter(({ unique }) => unique === true)
+      .map(({ name }) => name)
+      .toSorted(compareStrings),
+  );
 }
 
 /** Shapes that somebody uses, by their schemas as text, in the very order in which those have their fields. */

@@ -10,6 +10,7 @@ import type { RowHit, Tree } from '../tree/tree.ts';
 import { onTop, together } from './joined-layers.ts';
 import { KeyFilter } from './key-filter.ts';
 import { MergedCursor } from './merged-cursor.ts';
+import type { AddedIndex } from './added-index.ts';
 import { isSameIndex, isUsable } from './edition.ts';
 import type { Edition } from './edition.ts';
 import type { TableIndex, TableShape } from './table-shape.ts';
@@ -32,6 +33,8 @@ export class TableState {
   readonly editions: readonly Edition[];
   /** Trees of no entries in the places of these indexes, by their names. */
   readonly blanks: ReadonlyMap<string, Tree>;
+  /** Indexes that are being added: queries do not use them. */
+  readonly added: readonly AddedIndex[];
   /** How many of the newest layers were put on loosely. */
   readonly #loose: number;
   /** Of the layers, where all of them were put on a state without any, one by one. */
@@ -44,6 +47,7 @@ export class TableState {
     layers: readonly Tree[] = [],
     editions: readonly Edition[] = [],
     blanks: ReadonlyMap<string, Tree> = new Map(),
+    added: readonly AddedIndex[] = [],
     loose = 0,
     filter?: KeyFilter,
   ) {
@@ -53,6 +57,7 @@ export class TableState {
     this.layers = layers;
     this.editions = editions;
     this.blanks = blanks;
+    this.added = added;
     this.#loose = loose;
     this.#filter = filter;
   }
@@ -86,7 +91,8 @@ export class TableState {
   #withAll(layers: readonly Tree[], loose: number, added: readonly Tree[]): TableState {
     const isFiltered = this.layers.length === 0 || this.#filter !== undefined;
     const filter = isFiltered ? KeyFilter.with(this.#filter, added, layers) : undefined;
-    return new TableState(this.shape, this.tree, this.indexes, layers, this.editions, this.blanks, loose, filter);
+    const { shape, tree, indexes, editions, blanks, added: more } = this;
+    return new TableState(shape, tree, indexes, layers, editions, blanks, more, loose, filter);
   }
 
   /** Rows of commits that are not merged yet: one that several have changed counts for each. */

@@ -15,6 +15,7 @@ import type { EntryShape } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
 import { decodeBound } from '../format/stored-bound.ts';
+import type { StoredAddedIndex } from '../format/stored-added-index.ts';
 import type { StoredEdition } from '../format/stored-edition.ts';
 import type { StoredMigration } from '../format/stored-migration.ts';
 import { canonicalSchema } from '../format/stored-schema.ts';
@@ -23,12 +24,13 @@ import type { BlockCache } from '../memory/block-cache.ts';
 import type { BlockReader } from '../tree/block-source.ts';
 import { checkLeaf } from '../tree/leaf-shape.ts';
 import { isSameTree, Tree, treeOfNode } from '../tree/tree.ts';
+import type { AddedIndex } from './added-index.ts';
 import type { Edition } from './edition.ts';
 import { changesByTable } from './member-changes.ts';
 import type { MemberChange, VersionedChanges } from './member-changes.ts';
 import { mostLayers } from './joined-layers.ts';
 import { versionsOf } from './stored-versions.ts';
-import { indexLeafShape, shapeOf } from './table-shape.ts';
+import { indexLeafShape, shapeOf, tableIndex } from './table-shape.ts';
 import type { TableShape } from './table-shape.ts';
 import { TableState } from './table-state.ts';
 
@@ -106,6 +108,7 @@ export class ViewContext {
     rootOf: (index: string | undefined) => StoredRoot,
     inlined: ReadonlyMap<string, Node>,
     editions: readonly StoredEdition[] = [],
+    added: readonly StoredAddedIndex[] = [],
   ): TableState {
     const table = shape.name;
     const indexes = shape.indexes.map(({ name }): [string, Tree] => {
@@ -116,7 +119,26 @@ export class ViewContext {
     const blanks = shape.functionIndexes.map(({ name }): [string, Tree] => {
       return [name, this.#tree({ table, index: name }, null, indexLeafShape, inlined)];
     });
-    return new TableState(shape, rows, new Map(indexes), [], stored, new Map(blanks));
+    const more = added.map((index) => this.#addedIndex(shape, index, inlined));
+    return new TableState(shape, rows, new Map(indexes), [], stored, new Map(blanks), more);
+  }
+
+  #addedIndex({ name, layout }: TableShape, added: StoredAddedIndex, inlined: ReadonlyMap<string, Node>): AddedIndex {
+    const { index, root, built, rows, birth, problem } = added;
+    return {
+      stored: index,
+      index: tableIndex(layout, index),
+      tree: this.#tree({ table: name, index: index.name }, root, indexLeafShape, inlined),
+      built: decodeBound(built),
+      rows,
+      birth,
+      problem,
+    };
+  }
+
+  /** The tree of an index that has no entries. */
+  emptyIndex(table: string, index: string): Tree {
+    return this.#tree({ table, index }, null, indexLeafShape, new Map());
   }
 
   #edition(shape: TableShape, stored: StoredEdition, rows: Tree, inlined: ReadonlyMap<string, Node>): Edition {
@@ -156,14 +178,14 @@ export class ViewContext {
   }
 
   #storedState(
-    { schema, root, indexes, editions }: StoredTableVersion,
+    { schema, root, indexes, editions, added }: StoredTableVersion,
     inlined: ReadonlyMap<string, Node>,
   ): TableState {
     const roots = new Map(indexes.map(({ name, root: indexRoot }) => [name, indexRoot]));
     const rootOf = (index: string | undefined): StoredRoot => {
       return index === undefined ? root : (roots.get(index) ?? null);
     };
-    return this.#state(this.shape(schema), rootOf, inlined, editions);
+    return this.#state(this.shape(schema), rootOf, inlined, editions, added);
   }
 
   /** The version that a migration brings up. `shape`: of the truth. */
@@ -196,7 +218,7 @@ export class ViewContext {
       return [{ place, leaf, tree: this.#tree(place, migration.base, leaf, inlined) }];
     });
     const rows = block0.tables.flatMap(({ name: table, versions }) =>
-      versions.flatMap(({ schema, root, indexes, editions = [] }): PlacedTree[] => {
+      versions.flatMap(({ schema, root, indexes, editions = [], added = [] }): PlacedTree[] => {
         const { leafShape } = this.shape(schema);
         const isOfSome = (name: string): boolean =>
           schema.indexes.some((index) => index.name === name && index.where !== undefined);
@@ -221,6 +243,11 @@ export class ViewContext {
             const indexPlace = { table, index: name };
             const tree = this.#tree(indexPlace, indexRoot, indexLeafShape, inlined);
             return { place: indexPlace, leaf: indexLeafShape, tree, isPartial: isOfSome(name) };
+          }),
+          ...added.map(({ index, root: entries }): PlacedTree => {
+            const indexPlace = { table, index: index.name };
+            const tree = this.#tree(indexPlace, entries, indexLeafShape, inlined);
+            return { place: indexPlace, leaf: indexLeafShape, tree, isPartial: true };
           }),
         ];
       }),

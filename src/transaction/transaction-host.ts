@@ -101,7 +101,7 @@ export class TransactionHost implements BatchHost, QueryHost {
   shapeOf(table: string): TableShape | undefined {
     const shape = this.#host.registry.shape(table);
     const stored = this.#view.table(table)?.shape;
-    return stored !== undefined && stored.canonical === shape?.canonical ? stored : shape;
+    return stored !== undefined && shape !== undefined && stored.isSame(shape) ? stored : shape;
   }
 
   registeredFunction(name: string): RegisteredFunction | undefined {

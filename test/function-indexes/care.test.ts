@@ -260,7 +260,9 @@ describe('a schema with an index on a function', () => {
     const twice = { ...sites, indexes: ['url', on] } as const;
     expect(() => db.registerSchema(twice)).toThrow("two of the name 'url'");
     db.registerSchema(sites);
-    expect(() => db.registerSchema({ ...sites, indexes: ['hits'] })).toThrow(InvalidSchemaError);
+    expect(() => db.registerSchema({ ...sites, fields: { ...sites.fields, hits: { typeId: Types.uint8 } } })).toThrow(
+      InvalidSchemaError,
+    );
     const other = { function: 'domain', typeId: Types.uuid } as const;
     expect(() => db.registerSchema({ ...sites, indexes: ['hits', other] })).toThrow(InvalidSchemaError);
     db.registerSchema({ ...sites, indexes: [{ name: 'domain', typeId: Types.varchar, function: 'domain' }, 'hits'] });

@@ -20,6 +20,7 @@ import { decodeRow } from '../../src/format/row-decode.ts';
 import { rowMarks } from '../../src/format/row-layout.ts';
 import { Types } from '../../src/format/types.ts';
 import {
+  addedIndexVersion,
   block0FormatVersion,
   blockFormatVersion,
   catalogueVersion,
@@ -29,6 +30,7 @@ import {
   renamesVersion,
 } from '../../src/format/version.ts';
 import {
+  adding,
   block0,
   catalogue,
   catalogued,
@@ -67,6 +69,7 @@ const laterVersions = {
   '-renames': renamesVersion,
   '-rules': fieldRulesVersion,
   '-partial': partialIndexVersion,
+  '-adding': addedIndexVersion,
 };
 
 /** Block 0 and the blocks have versions of their own; each object's files are named by the one that it is of. */
@@ -181,6 +184,7 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
     expectCommit(bytes, partialIndexVersion, partialSchema);
   },
   'block0-partial': (bytes) => expectBlock0(bytes, partialIndexVersion, partial),
+  'block0-adding': (bytes) => expectBlock0(bytes, addedIndexVersion, adding),
   'block0-catalogue': (bytes) => {
     expect(decodeBlock0(bytes, findCatalogue)).toEqual(catalogued);
     // What knows of no catalogue must not take the tables in it for tables that do not exist.

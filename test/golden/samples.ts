@@ -453,6 +453,35 @@ export const partial = block0Of(partialSchema, 6);
 
 const commitOfPartial = commitOf(partialSchema);
 
+/** The same table while two indexes are added to it, one of which cannot be. */
+export const adding: Block0 = {
+  ...block0,
+  format: 7,
+  tables: block0.tables.map((table) => ({
+    ...table,
+    versions: table.versions.map((version) => ({
+      ...version,
+      added: [
+        {
+          index: Object.assign({ name: 'more' }, partialSchema.indexes[0], { name: 'more' }),
+          root: version.root,
+          built: 'AXJvdyA3AA==',
+          rows: 7,
+          birth: 3,
+        },
+        {
+          index: { name: 'failed', fields: schema.primaryKey, unique: true as const },
+          root: null,
+          built: '',
+          rows: 0,
+          birth: 2,
+          problem: 'Rows 1 and 2 both have 3 there.',
+        },
+      ],
+    })),
+  })),
+};
+
 /** Every stored object of the sample, by what it is. */
 export const objects = {
   'table-leaf': { name: leafName, bytes: tableLeaf(leafName, false) },
@@ -470,6 +499,7 @@ export const objects = {
   'block0-rules': { name: 'block0', bytes: encodeBlock0(ruled) },
   'commit-partial': { name: commitName(slot), bytes: encodeCommit(slot, commitOfPartial) },
   'block0-partial': { name: 'block0', bytes: encodeBlock0(partial) },
+  'block0-adding': { name: 'block0', bytes: encodeBlock0(adding) },
   'block0-catalogue': { name: 'block0', bytes: encodeBlock0(catalogued) },
   catalogue: { name: writtenCatalogue.name, bytes: writtenCatalogue.bytes },
 } as const;

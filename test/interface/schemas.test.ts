@@ -53,7 +53,6 @@ describe('registerSchema()', () => {
     ['another type', { fields: { ...users.fields, name: { typeId: Types.bytes } } }],
     ['one more field', { fields: { ...users.fields, more: { typeId: Types.int32 } } }],
     ['another primary key', { primaryKey: 'name' }],
-    ['other indexes', { indexes: [] }],
     ['an index that is unique', { indexes: [{ fields: ['name'], unique: true }] }],
     ['an index on one more field', { indexes: [{ fields: ['name', 'id'], name: 'name' }] }],
   ])('refuses the same version with another definition: %s', async (_, change) => {

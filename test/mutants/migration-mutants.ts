@@ -361,8 +361,9 @@ export const migrationMutants: readonly Mutant[] = [
     edits: [
       {
         file: view,
-        find: '      versions.flatMap(({ schema, root, indexes, editions = [] }): PlacedTree[] => {',
-        replace: '      versions.slice(0, 1).flatMap(({ schema, root, indexes, editions = [] }): PlacedTree[] => {',
+        find: '      versions.flatMap(({ schema, root, indexes, editions = [], added = [] }): PlacedTree[] => {',
+        replace:
+          '      versions.slice(0, 1).flatMap(({ schema, root, indexes, editions = [], added = [] }): PlacedTree[] => {',
       },
     ],
   },

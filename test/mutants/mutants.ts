@@ -1,5 +1,6 @@
 /** All mutants, what finds them, and the tables of docs/testing.md that say so. */
 import { readFileSync } from 'node:fs';
+import { addedMutants } from './added-mutants.ts';
 import { blobMutants } from './blob-mutants.ts';
 import { clusterMutants } from './cluster-mutants.ts';
 import { encryptionMutants } from './encryption-mutants.ts';
@@ -39,6 +40,7 @@ export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
     ...uniqueMutants,
     ...planMutants,
     ...functionMutants,
+    ...addedMutants,
     ...memoryMutants,
   ],
   objects: [...gcMutants, ...snapshotMutants, ...blobMutants, ...encryptionMutants],

@@ -38,7 +38,26 @@ const tables: PagePromises = {
     'test/values/defaults.test.ts: stands in for what is left out or undefined; null stays null',
   ],
   'It limits nothing: longer values are stored in full.': ['test/values/refusals.test.ts: is read back as it was: %s'],
-  'The definition of a version never changes.': [
+  'A definition whose index is another one in the table is refused with `InvalidSchemaError`.': [
+    'test/added-indexes/adding.test.ts: refuses an index that is another one in the table, and another set of unique ones',
+  ],
+  'Any node that writes makes the entries, in its turns and some rows at a time, also one that has not registered the index.':
+    ['test/added-indexes/midway.test.ts: is kept by gc, and by a copy, which goes on with it'],
+  'Queries do without the index until all rows have their entries.': [
+    'test/added-indexes/midway.test.ts: is told of, and is not used',
+    'test/added-indexes/random.test.ts: give right rows, and no findings (seed %i)',
+  ],
+  'A definition that has fewer indexes than the table takes none away': [
+    'test/added-indexes/adding.test.ts: does it at start() too, and nodes with the old definition use them as well',
+  ],
+  'While a migration of the table is under way, indexes wait for its end.': [
+    'test/added-indexes/adding.test.ts: a migration of the table comes first',
+    'test/added-indexes/adding.test.ts: a version that comes up beside the table keeps its definition',
+  ],
+  'Snapshots and earlier states are read without an index that came later.': [
+    'test/added-indexes/adding.test.ts: snapshots and earlier states show what there was before',
+  ],
+  'The fields and the key of a version never change.': [
     'test/interface/schemas.test.ts: refuses the same version with another definition: %s',
     'test/values/names.test.ts: can be registered again as it is, but not with another definition',
   ],

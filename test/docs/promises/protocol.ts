@@ -1,6 +1,15 @@
 import type { PagePromises } from './page-promises.ts';
 
 const log: PagePromises = {
+  'Two indexes of one name that are not the same are refused, and so are other unique indexes, since a flush must know what to check.':
+    [
+      'test/added-indexes/adding.test.ts: refuses an index that is another one in the table, and another set of unique ones',
+    ],
+  '**For every key up to `built`, the index has exactly the entry that the row implies; above it, it has none.**': [
+    'test/added-indexes/midway.test.ts: follows the rows that have entries, whoever merges them, and no others',
+    'test/added-indexes/midway.test.ts: gets no entries of many new rows at once whose turn has not come, and those of others',
+    'test/added-indexes/random.test.ts: give right rows, and no findings (seed %i)',
+  ],
   'They cannot lose a commit, apply it twice, reorder it or tear it.': [
     'test/sim/sim.test.ts: finds nothing wrong from seed ${from} to ${to}${what}',
     'test/chaos/folder.test.ts: a database in a folder holds what was acknowledged',

@@ -1,0 +1,213 @@
+/**
+ * One step towards indexes that are added to a table, to be stored as one generation: it takes in those that are to begin,
+ * makes entries of some rows that have none yet, and once all have theirs, the index is one of the table's schema. It begins and
+ * ends with what Block 0 says, so that any node can take the next step: all that it needs to know of an index is stored.
+ */
+import { growingAdded, growingIndex, growingRows, keptEdition } from '../cluster/merge-table.ts';
+import type {
+  GrowingTree,
+  MergedAddedIndex,
+  MergedTable,
+  MergedTree,
+  MergedVersion,
+  TableMergeContext,
+} from '../cluster/merge-table.ts';
+import { compareBytes } from '../base/bytes.ts';
+import { IndexChanges } from '../cluster/index-changes.ts';
+import type { Bound } from '../format/stored-bound.ts';
+import type { StoredIndex, StoredSchema } from '../format/stored-schema.ts';
+import { maxIndexes } from '../format/stored-schema.ts';
+import type { AddedIndex } from '../table/added-index.ts';
+import { shapeOf, tableIndex } from '../table/table-shape.ts';
+import type { TableShape } from '../table/table-shape.ts';
+import type { TableState } from '../table/table-state.ts';
+import { TreeCursor } from '../tree/cursor.ts';
+import type { Tree } from '../tree/tree.ts';
+import type { ChunkLimits } from './chunk-work.ts';
+
+export interface AddedChunk {
+  readonly table: MergedTable;
+  /** Rows that were looked at. */
+  readonly rows: number;
+  /** Names of the indexes that have begun with it, and of those that have become the table's. */
+  readonly begun: readonly string[];
+  readonly ready: readonly string[];
+}
+
+/** The indexes of a definition that a table has not, and that are not on their way to it. */
+export interface MissingIndexes {
+  readonly indexes: readonly StoredIndex[];
+  readonly functionIndexes: NonNullable<StoredSchema['functionIndexes']>;
+}
+
+const nothingMissing: MissingIndexes = { indexes: [], functionIndexes: [] };
+
+/** What a definition of the same version has beyond a table. Of what has the name of another index there, nothing. */
+export function missingIndexes({ shape, added }: TableState, defined: TableShape | undefined): MissingIndexes {
+  if (defined === undefined || defined === shape || defined.version !== shape.version || !shape.isSame(defined)) {
+    return nothingMissing;
+  }
+  const { indexes, functionIndexes = [] } = shape.schema;
+  const known = new Set([...indexes, ...functionIndexes, ...added.map(({ stored }) => stored)].map(({ name }) => name));
+  const isMissing = ({ name }: { readonly name: string }): boolean => !known.has(name);
+  const missing = {
+    indexes: defined.schema.indexes.filter(isMissing),
+    functionIndexes: defined.functionIndexes.filter(isMissing),
+  };
+  const count = known.size + missing.indexes.length + missing.functionIndexes.length;
+  return count > maxIndexes ? nothingMissing : missing;
+}
+
+/** Whether there is something to do: entries to make, or indexes to begin. */
+export function hasAddedWork(table: TableState, defined: TableShape | undefined): boolean {
+  if (table.added.some(isUnderWay)) return true;
+  const { indexes, functionIndexes } = missingIndexes(table, defined);
+  return indexes.length + functionIndexes.length > 0;
+}
+
+/** Whether entries of it are still to be made. */
+export function isUnderWay({ problem }: AddedIndex): boolean {
+  return problem === undefined;
+}
+
+/** Works out the next chunk; undefined if there is nothing to do. `emptyIndex`: the tree of an index without entries. */
+export async function nextAddedChunk(
+  table: TableState,
+  defined: TableShape | undefined,
+  limits: ChunkLimits,
+  context: TableMergeContext,
+  emptyIndex: (index: string) => Tree,
+): Promise<AddedChunk | undefined> {
+  if (!hasAddedWork(table, defined)) return undefined;
+  const builder = new AddedBuilder(table, missingIndexes(table, defined), limits, context, emptyIndex);
+  await builder.build();
+  return builder.finish();
+}
+
+/** An index as the chunk has it. */
+interface Growing {
+  readonly added: AddedIndex;
+  readonly changes: IndexChanges;
+  readonly tree: GrowingTree;
+}
+
+class AddedBuilder {
+  readonly #table: TableState;
+  readonly #missing: MissingIndexes;
+  readonly #limits: ChunkLimits;
+  readonly #context: TableMergeContext;
+  readonly #all: readonly Growing[];
+  /** Those that are the farthest behind: they go on together, and read each row once. */
+  readonly #behind: readonly Growing[];
+  #built: Bound;
+  #seen = 0;
+
+  constructor(
+    table: TableState,
+    missing: MissingIndexes,
+    limits: ChunkLimits,
+    context: TableMergeContext,
+    emptyIndex: (index: string) => Tree,
+  ) {
+    this.#table = table;
+    this.#missing = missing;
+    this.#limits = limits;
+    this.#context = context;
+    const { shape } = table;
+    const begun = missing.indexes.map((stored): AddedIndex => {
+      const index = tableIndex(shape.layout, stored);
+      const tree = emptyIndex(stored.name);
+      return { stored, index, tree, built: undefined, rows: 0, birth: context.birth, problem: undefined };
+    });
+    this.#all = [...table.added, ...begun].map((added) => ({
+      added,
+      changes: new IndexChanges(shape, added.index),
+      tree: growingAdded(table, added, context),
+    }));
+    const underWay = this.#all.filter(({ added }) => isUnderWay(added));
+    this.#built = leastOf(underWay.map(({ added }) => added.built));
+    this.#behind = underWay.filter(({ added }) => compareBounds(added.built, this.#built) === 0);
+  }
+
+  get #isFull(): boolean {
+    const { rows, bytes, isOver } = this.#limits;
+    const sizeBytes = this.#behind.reduce((sum, { changes }) => sum + changes.sizeBytes, 0);
+    return this.#seen > 0 && (this.#seen >= rows || sizeBytes >= bytes || isOver());
+  }
+
+  /** Makes entries that are missing, in the order of the table's keys, as many as there is room for. */
+  async build(): Promise<void> {
+    if (this.#behind.length === 0 || this.#built === null) return;
+    const { pacer } = this.#context;
+    // The least key above the last one.
+    const from = this.#built === undefined ? undefined : Uint8Array.from([...this.#built, 0]);
+    const cursor = new TreeCursor(this.#table.tree, { from });
+    while (await cursor.next()) {
+      const { node } = cursor;
+      for (let i = cursor.from; i < cursor.to; i++) {
+        if (this.#isFull) return;
+        const key = node.key(i);
+        const row = { source: node, base: node.rowBase(i) };
+        for (const { changes } of this.#behind) changes.add(undefined, row, key);
+        this.#built = key;
+        if ((++this.#seen & 0x1f) === 0 && pacer.due()) await pacer.pause();
+      }
+    }
+    this.#built = null;
+  }
+
+  async finish(): Promise<AddedChunk> {
+    const { schema, name } = this.#table.shape;
+    const context = this.#context;
+    for (const { changes, tree } of this.#behind) {
+      if (changes.count > 0) await tree.apply(await changes.take(context.pacer));
+      context.counters.blocksWritten += tree.writer.written;
+    }
+    const all = this.#all.map((growing): MergedAddedIndex => {
+      const { stored, built, rows, birth, problem } = growing.added;
+      const { tree } = growing;
+      const isBehind = this.#behind.includes(growing);
+      return isBehind
+        ? { stored, built: this.#built, rows: rows + this.#seen, birth, problem, tree }
+        : { stored, built, rows, birth, problem, tree };
+    });
+    const ready = all.filter(({ built, problem }) => built === null && problem === undefined);
+    const { indexes, functionIndexes } = this.#missing;
+    const functions = [...(schema.functionIndexes ?? []), ...functionIndexes];
+    const shape = shapeOf({
+      ...schema,
+      indexes: [...schema.indexes, ...ready.map(({ stored }) => stored)],
+      ...(functions.length > 0 && { functionIndexes: functions }),
+    });
+    const added = all.filter((index) => !ready.includes(index));
+    return {
+      table: { name, versions: [this.#version(shape, ready, added)] },
+      rows: this.#seen,
+      begun: [...indexes, ...functionIndexes].map((index) => index.name),
+      ready: ready.map(({ stored }) => stored.name),
+    };
+  }
+
+  /** The table as it is, but for which indexes it has. */
+  #version(shape: TableShape, ready: readonly MergedAddedIndex[], added: readonly MergedAddedIndex[]): MergedVersion {
+    const table = this.#table;
+    const context = this.#context;
+    const made = new Map(ready.map(({ stored, tree }): [string, MergedTree] => [stored.name, tree]));
+    const indexes = shape.indexes.map(({ name }): [string, MergedTree] => {
+      return [name, made.get(name) ?? growingIndex(table, name, context)];
+    });
+    const editions = table.editions.map((edition) => keptEdition(table, edition, context));
+    return { shape, tree: growingRows(table, context), indexes: new Map(indexes), editions, added };
+  }
+}
+
+/** Which of two is the farther behind: less than 0 for the first. */
+function compareBounds(a: Bound, b: Bound): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null);
+  if (a === undefined || b === undefined) return Number(a !== undefined) - Number(b !== undefined);
+  return compareBytes(a, b);
+}
+
+function leastOf(bounds: readonly Bound[]): Bound {
+  return bounds.reduce((least, bound) => (compareBounds(bound, least) < 0 ? bound : least), null);
+}

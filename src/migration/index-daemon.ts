@@ -1,0 +1,118 @@
+/**
+ * Adds indexes to tables in the background: those that are registered here and that their tables have not, and the entries of
+ * those that anybody has begun, in the turns of this node, chunk by chunk, each of them one generation. Two nodes that work at
+ * once lose one chunk.
+ */
+import type { Environment } from '../base/env.ts';
+import type { Logger } from '../base/logger.ts';
+import { authorityAt, untilOwnSlot } from '../cluster/authority.ts';
+import type { Engine } from '../cluster/engine.ts';
+import type { Role } from '../cluster/role.ts';
+import type { Registry } from '../table/registry.ts';
+import type { TableShape } from '../table/table-shape.ts';
+import type { TableState } from '../table/table-state.ts';
+import { View } from '../table/view.ts';
+import { hasAddedWork, nextAddedChunk } from './added-chunk.ts';
+import type { AddedChunk } from './added-chunk.ts';
+import { ChunkWork } from './chunk-work.ts';
+import type { Step } from './chunk-work.ts';
+
+export interface IndexDaemonOptions {
+  readonly environment: Environment;
+  readonly logger: Logger;
+  readonly engine: Engine;
+  readonly registry: Registry;
+  /** A replica does none of the work. */
+  readonly role: Role;
+  readonly intervalMs: number;
+}
+
+/** Most rows of a chunk. */
+const mostRows = 50_000;
+
+export class IndexDaemon {
+  readonly #options: IndexDaemonOptions;
+  readonly #chunks: ChunkWork;
+
+  constructor(options: IndexDaemonOptions) {
+    this.#options = options;
+    this.#chunks = new ChunkWork(options, {
+      name: 'Adding an index',
+      mostRows,
+      delayMs: (atOnce) => this.#delayMs(atOnce),
+      work: async () => {
+        for (const table of this.#tables()) await this.#chunks.repeat(() => this.#step(table));
+      },
+    });
+  }
+
+  stop(): void {
+    this.#chunks.stop();
+  }
+
+  /** The view has moved on, or something was registered: there may be something to do. */
+  viewChanged(): void {
+    this.#chunks.look();
+  }
+
+  #delayMs(atOnce: boolean): number | undefined {
+    if (this.#tables().length === 0) return undefined;
+    const { environment, engine, intervalMs } = this.#options;
+    return atOnce && this.#isOwnTurn ? 0 : untilOwnSlot(environment.now(), 0, intervalMs, engine.node.id, this.#nodes);
+  }
+
+  get #nodes(): number[] {
+    const { engine } = this.#options;
+    return [...engine.view.block0.nodes, engine.node.id];
+  }
+
+  get #isOwnTurn(): boolean {
+    const { environment, engine, intervalMs } = this.#options;
+    return authorityAt(environment.now(), intervalMs, this.#nodes) === engine.node.id;
+  }
+
+  /** The tables that something is to be done for, for all that the view shows. */
+  #tables(): string[] {
+    const { view } = this.#options.engine;
+    const names: string[] = [];
+    for (const [name, state] of view.tables) if (this.#hasWork(view, state)) names.push(name);
+    return names;
+  }
+
+  /** While a migration is under way, which may take the table's place, it waits. */
+  #hasWork(view: View, state: TableState): boolean {
+    const { name } = state.shape;
+    return hasAddedWork(state, this.#defined(state)) && view.beside(name) === undefined && isStored(view, name);
+  }
+
+  /** What is registered here of the version that a table is in. */
+  #defined({ shape }: TableState): TableShape | undefined {
+    return this.#options.registry.versionShape(shape.name, shape.version);
+  }
+
+  /** The next chunk of a table's indexes, as long as it is this node's turn. */
+  async #step(table: string): Promise<Step> {
+    if (!this.#isOwnTurn) return 'nothing';
+    const { engine } = this.#options;
+    const chunk = await this.#chunks.store(async (block0, limits, context) => {
+      const view = View.ofBlock0(engine.context, block0);
+      const state = view.table(table);
+      if (state === undefined || !this.#hasWork(view, state)) return undefined;
+      const emptyIndex = (index: string): TableState['tree'] => engine.context.emptyIndex(table, index);
+      return nextAddedChunk(state, this.#defined(state), limits, context, emptyIndex);
+    });
+    if (chunk === undefined) return 'nothing';
+    return chunk === 'lost' ? chunk : { rows: chunk.rows, tell: () => this.#tell(table, chunk) };
+  }
+
+  #tell(table: string, { begun, ready }: AddedChunk): void {
+    const { logger } = this.#options;
+    for (const index of begun) logger.info(`Index ${index} is being added to table ${table}`, { table, index });
+    for (const index of ready) logger.info(`Index ${index} of table ${table} has all entries`, { table, index });
+  }
+}
+
+/** Whether Block 0 has the table: it may be of pending commits alone. */
+function isStored({ block0 }: View, table: string): boolean {
+  return block0.tables.some(({ name }) => name === table);
+}

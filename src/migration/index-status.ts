@@ -1,0 +1,122 @@
+/** What `db.indexes()` tells: the indexes that a table has, and those that are on their way to it. */
+import type { LayoutField } from '../format/row-layout.ts';
+import type { StoredFunctionIndex, StoredIndex } from '../format/stored-schema.ts';
+import { indexedFunctions, isSameIndex, isUsable } from '../table/edition.ts';
+import { conditionsOf } from '../table/index-condition.ts';
+import type { IndexConditions } from '../table/index-condition.ts';
+import type { Registry } from '../table/registry.ts';
+import type { TableShape } from '../table/table-shape.ts';
+import type { TableState } from '../table/table-state.ts';
+import type { View } from '../table/view.ts';
+import { missingIndexes } from './added-chunk.ts';
+
+/** An index of a table, as `db.indexes()` tells it. */
+export interface IndexStatus {
+  /** Name of the index. */
+  readonly name: string;
+  /** The indexed fields, in order; none for an index on a function. */
+  readonly fields: readonly string[];
+  /** The function that it is on. Absent for an index on fields. */
+  readonly function?: string;
+  /** Whether no two rows may agree in its fields. */
+  readonly unique: boolean;
+  /** Which rows it is of. Absent: all of them. */
+  readonly where?: IndexConditions;
+  /**
+   * `ready`: queries use it. `waiting`: it is registered, and not begun, since a migration of the table is under way or no turn has come.
+   * `building`: its entries are being made, and queries do without it. `failed`: it cannot be; `problem` says why.
+   */
+  readonly state: 'ready' | 'waiting' | 'building' | 'failed';
+  /** Rows whose entries are there, merged. */
+  readonly rowsDone: number;
+  /** Rows of the table, merged. */
+  readonly rowsTotal: number;
+  /** Entries of the index, merged. */
+  readonly entries: number;
+  /** Whether it is in the definition that is registered here of the version that the table is in. */
+  readonly declared: boolean;
+  /** Why it is not ready, where a reason is known. */
+  readonly problem?: string;
+}
+
+/** The indexes of a table in a view, in the version that is the truth; none where nothing is stored of the table. */
+export function indexesIn(view: View, table: string, registry: Registry): IndexStatus[] {
+  const state = view.table(table);
+  if (state === undefined) return [];
+  const { shape } = state;
+  const defined = registry.versionShape(table, shape.version);
+  const rowsTotal = state.tree.count;
+  const about = (index: StoredIndex): Omit<IndexStatus, 'state' | 'rowsDone' | 'entries'> => {
+    return { ...described(shape, index), rowsTotal, declared: isIn(defined, index.name) };
+  };
+  const onFields = shape.schema.indexes.map((index): IndexStatus => {
+    const entries = state.indexes.get(index.name)?.count ?? 0;
+    return { ...about(index), state: 'ready', rowsDone: rowsTotal, entries };
+  });
+  const added = state.added.map(({ stored, rows, tree, problem, built }): IndexStatus => {
+    const done = built === null ? rowsTotal : Math.min(rows, rowsTotal);
+    const why = problem === undefined ? waits(view, table) : { problem };
+    return {
+      ...about(stored),
+      state: problem === undefined ? 'building' : 'failed',
+      rowsDone: done,
+      entries: tree.count,
+      ...why,
+    };
+  });
+  const missing = missingIndexes(state, defined);
+  const waiting = missing.indexes.map((index): IndexStatus => {
+    return { ...about(index), state: 'waiting', rowsDone: 0, entries: 0, ...waits(view, table) };
+  });
+  const functions = [
+    ...shape.functionIndexes.map((index) => functionStatus(state, index, registry)),
+    ...missing.functionIndexes.map((index) => functionStatus(state, index, registry, 'waiting')),
+  ];
+  return [...onFields, ...added, ...waiting, ...functions];
+}
+
+function waits(view: View, table: string): Pick<IndexStatus, 'problem'> {
+  const beside = view.beside(table)?.rows.shape;
+  if (beside === undefined) return {};
+  return { problem: `It waits for the end of the migration of table ${table} to version ${beside.version}.` };
+}
+
+function isIn(defined: TableShape | undefined, index: string): boolean {
+  return [...(defined?.indexes ?? []), ...(defined?.functionIndexes ?? [])].some(({ name }) => name === index);
+}
+
+function described(
+  { layout }: TableShape,
+  { name, fields, unique, where }: StoredIndex,
+): Pick<IndexStatus, 'name' | 'fields' | 'unique' | 'where'> {
+  const typeOf = (field: string): LayoutField['typeId'] => (layout.field(field) as LayoutField).typeId;
+  return { name, fields, unique: unique === true, ...(where !== undefined && { where: conditionsOf(where, typeOf) }) };
+}
+
+function functionStatus(
+  state: TableState,
+  { name, function: on }: StoredFunctionIndex,
+  registry: Registry,
+  before: 'waiting' | 'building' = 'building',
+): IndexStatus {
+  const { shape, tree, editions } = state;
+  const rowsTotal = tree.count;
+  const declared = isIn(registry.versionShape(shape.name, shape.version), name);
+  const about = { name, fields: [], function: on, unique: false, rowsTotal, declared };
+  if (before === 'waiting') return { ...about, state: before, rowsDone: 0, entries: 0 };
+  const known = indexedFunctions(shape, (each) => registry.registeredFunction(each)).find(
+    ({ index }) => index.name === name,
+  );
+  if (known === undefined) {
+    const problem = `Function ${on} is not registered here with a version: nodes that have it make the entries.`;
+    return { ...about, state: before, rowsDone: 0, entries: 0, problem };
+  }
+  const edition = editions.find(({ index }) => isSameIndex(index, known.index));
+  const entries = edition?.tree.count ?? 0;
+  const done = { rowsDone: Math.min(entries, rowsTotal), entries };
+  if (edition === undefined)
+    return { ...about, state: rowsTotal === 0 && before === 'building' ? 'ready' : before, ...done };
+  if (isUsable(edition)) return { ...about, state: 'ready', ...done };
+  if (edition.failed === 0) return { ...about, state: 'building', ...done };
+  return { ...about, state: 'failed', ...done, problem: `Function ${on} fails on ${edition.failed} rows.` };
+}
