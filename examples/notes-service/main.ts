@@ -1,19 +1,27 @@
 /** Runs the service, `npm run example:service`, until it is told to stop. README.md beside this file has more. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { buildService } from './service.ts';
 import { readSettings } from './settings.ts';
 
 try {
   const settings = readSettings(process.env);
-  const service = buildService(settings);
-  // Takes no new requests, answers those under way, and stops the database. Then nothing is left, and the process ends.
-  const stop = (): void => void service.close();
-  process.once('SIGTERM', stop);
-  process.once('SIGINT', stop);
+  const { app, health } = buildService(settings);
+  // Says that it is no longer ready, and goes on for as long as it takes until nobody sends it anything. Then it answers what is
+  // under way, and stops the database. Nothing is left after that, and the process ends.
+  const stop = async (): Promise<void> => {
+    health.isStopping = true;
+    await sleep(settings.drainMs);
+    await app.close();
+  };
+  process.once('SIGTERM', () => void stop());
+  process.once('SIGINT', () => void stop());
   try {
     const { host, port } = settings;
-    console.log(`Listening on ${await service.listen({ host, port })}`);
+    console.log(`Listening on ${await app.listen({ host, port })}`);
+    // PM2 waits for it where `wait_ready` is set. Elsewhere there is nobody to tell.
+    process.send?.('ready');
   } catch (error) {
-    await service.close();
+    await app.close();
     throw error;
   }
 } catch (error) {

@@ -1,43 +1,67 @@
 /** The service: Fastify in front, StoreDb behind, and their lives tied together. */
 import Fastify from 'fastify';
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import type { FastifyBaseLogger, FastifyError, FastifyInstance } from 'fastify';
 import { StoreDb } from 'store-db';
 import type { Logger } from 'store-db';
 import { addAttachmentRoutes } from './attachment-routes.ts';
 import { replyWithError } from './error-replies.ts';
+import { addHealthRoutes, Health } from './health.ts';
 import { addNoteRoutes } from './note-routes.ts';
 import type { Settings } from './settings.ts';
 import { attachments, notes } from './tables.ts';
 
+/** How often connections are closed on which nothing is asked any more, in milliseconds. */
+const sweepMs = 50;
+
+export interface Service {
+  readonly app: FastifyInstance;
+  readonly health: Health;
+}
+
 /** Builds the service. It opens its database when it starts to listen, and stops it when it is closed. */
-export function buildService(settings: Settings): FastifyInstance {
-  const { dbPrefix, nodeId, driver, logLevel } = settings;
+export function buildService(settings: Settings): Service {
+  const { dbPrefix, nodeId, driver, logLevel, intervalMs } = settings;
   const app = Fastify({
     logger: { level: logLevel },
+    // Until its connection is closed, a request is answered as ever.
+    return503OnClosing: false,
     // A field that does not exist is a mistake to report, not one to drop silently.
     ajv: { customOptions: { removeAdditional: false } },
   });
-  const options = { dbPrefix, nodeId, logger: loggerFor(app.log) };
+  const options = { dbPrefix, nodeId, logger: loggerFor(app.log), writeForwardInterval: intervalMs };
   // Without a driver, StoreDb itself takes the bucket that STOREDB_BUCKET names.
   const db = StoreDb(driver === undefined ? options : { ...options, driver });
   db.registerSchema(notes);
   db.registerSchema(attachments);
 
   app.addHook('onReady', () => db.start());
-  // Runs when the last request has been answered.
+  app.addHook('preClose', async () => closeIdleConnections(app));
+  // Runs when the last request has been answered, and the last connection is closed.
   app.addHook('onClose', () => db.stop());
-  app.setErrorHandler(replyWithError);
+  const health = new Health();
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    health.note(error);
+    replyWithError(error, request, reply);
+  });
 
   // Other instances see a write within some seconds. Whoever cannot wait says `Cache-Control: no-cache`.
   app.addHook('preHandler', async (request) => {
     if (request.method === 'GET' && request.headers['cache-control'] === 'no-cache') await db.refresh();
   });
 
-  // Asks nobody, so it may be called as often as one likes: requests to the store, what they cost, the state of the log.
-  app.get('/health', () => ({ status: 'ok', nodeId, ...db.stats() }));
+  addHealthRoutes(app, db, health);
   addNoteRoutes(app, db);
   addAttachmentRoutes(app, db, settings.maxAttachmentBytes);
-  return app;
+  return { app, health };
+}
+
+/**
+ * Closes connections on which nothing is asked, again and again until the server is closed. One that has just been answered is
+ * kept alive by default for more than a minute, and the server is closed when the last connection is.
+ */
+function closeIdleConnections({ server }: FastifyInstance): void {
+  const timer = setInterval(() => server.closeIdleConnections(), sweepMs);
+  server.once('close', () => clearInterval(timer));
 }
 
 /** StoreDb's log lines among those of the service. */

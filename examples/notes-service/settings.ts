@@ -7,10 +7,14 @@ export interface Settings {
   /** 0: any that is free. */
   readonly port: number;
   readonly dbPrefix: string;
-  /** Different in every instance that runs at the same time. */
-  readonly nodeId: number;
+  /** Different in every instance that runs at the same time; `'auto'`: one that is free. */
+  readonly nodeId: number | 'auto';
   /** Undefined: the bucket that `STOREDB_BUCKET` names. */
   readonly driver: StorageDriver | undefined;
+  /** How often instances look for each other's writes. */
+  readonly intervalMs: number;
+  /** For how long it goes on after it was told to stop, so that others notice that it is not ready. */
+  readonly drainMs: number;
   readonly logLevel: string;
   readonly maxAttachmentBytes: number;
 }
@@ -24,14 +28,25 @@ function integer(variables: Variables, name: string, fallback: number, max: numb
   throw new Error(`${name} is '${text}'; it must be a whole number from 0 to ${max}.`);
 }
 
+/** PM2 numbers the processes of an application. Elsewhere each takes a number that is free. */
+function nodeIdOf(variables: Variables): number | 'auto' {
+  const name = (variables['NODE_ID'] ?? '') === '' ? 'NODE_APP_INSTANCE' : 'NODE_ID';
+  const text = variables[name] ?? '';
+  if (text === '' || text === 'auto') return 'auto';
+  // As hosts of a StatefulSet are called: notes-3.
+  return integer({ [name]: text.replace(/^[a-z0-9][a-z0-9-]*-(?=\d+$)/, '') }, name, 0, 255);
+}
+
 /** Reads the settings. Throws an error that names the variable if one makes no sense. */
 export function readSettings(variables: Variables): Settings {
   return {
     host: variables['HOST'] ?? '127.0.0.1',
     port: integer(variables, 'PORT', 3000, 65_535),
     dbPrefix: variables['NOTES_PREFIX'] ?? 'notes',
-    nodeId: integer(variables, 'NODE_ID', 0, 255),
+    nodeId: nodeIdOf(variables),
     driver: chooseDriver(variables),
+    intervalMs: integer(variables, 'INTERVAL_MS', 5000, 86_400_000),
+    drainMs: integer(variables, 'DRAIN_MS', 0, 600_000),
     logLevel: variables['LOG_LEVEL'] ?? 'info',
     maxAttachmentBytes: integer(variables, 'MAX_ATTACHMENT_BYTES', 1024 ** 3, Number.MAX_SAFE_INTEGER),
   };

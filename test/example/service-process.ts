@@ -4,6 +4,8 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
+/** Where the settings of the compiler are, by which the package is found by its name. */
+const root = fileURLToPath(new URL('../../', import.meta.url));
 const main = fileURLToPath(new URL('../../examples/notes-service/main.ts', import.meta.url));
 
 /** Long enough for every request under way; what takes longer hangs. */
@@ -28,16 +30,20 @@ export class ServiceProcess {
   }
 
   /** Starts it, on a free port, and waits until it listens. */
-  static async start(variables: Variables): Promise<ServiceProcess> {
-    const service = ServiceProcess.spawn({ PORT: '0', ...variables });
+  static async start(variables: Variables, program: string = main): Promise<ServiceProcess> {
+    const service = ServiceProcess.spawn({ PORT: '0', ...variables }, program);
     await service.#listening();
     return service;
   }
 
   /** Starts it without waiting. */
-  static spawn(variables: Variables): ServiceProcess {
+  static spawn(variables: Variables, program: string = main): ServiceProcess {
     const env = { ...inherited(), LOG_LEVEL: 'warn', ...variables };
-    const child = spawn(process.execPath, ['--import', 'tsx', main], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, ['--import', 'tsx', program], {
+      env,
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     return new ServiceProcess(child);
   }
 
