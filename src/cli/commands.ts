@@ -3,11 +3,13 @@ import type { Command } from './command.ts';
 import { backup } from './commands/backup.ts';
 import { backups } from './commands/backups.ts';
 import { cat } from './commands/cat.ts';
+import { clear } from './commands/clear.ts';
 import { clone } from './commands/clone.ts';
 import { completion } from './commands/completion.ts';
 import { cost } from './commands/cost.ts';
 import { doctor } from './commands/doctor.ts';
 import { explain } from './commands/explain.ts';
+import { drop } from './commands/drop.ts';
 import { exportTable } from './commands/export.ts';
 import { gc } from './commands/gc.ts';
 import { importTable } from './commands/import.ts';
@@ -15,6 +17,7 @@ import { log } from './commands/log.ts';
 import { migrate } from './commands/migrate.ts';
 import { prune } from './commands/prune.ts';
 import { query } from './commands/query.ts';
+import { rename } from './commands/rename.ts';
 import { repair } from './commands/repair.ts';
 import { restore } from './commands/restore.ts';
 import { rewriteBackups } from './commands/rewrite-backups.ts';
@@ -34,6 +37,7 @@ export const commands: readonly Command[] = [
   importTable,
   schema,
   exportTable,
+  clear,
   verify,
   repair,
   gc,
@@ -43,6 +47,8 @@ export const commands: readonly Command[] = [
   prune,
   restore,
   clone,
+  rename,
+  drop,
   rewrite,
   rewriteBackups,
   snapshots,

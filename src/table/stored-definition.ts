@@ -2,8 +2,14 @@
 import { compareStrings } from '../base/order.ts';
 import { bigintBounds, isVariable } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import type { LayoutField } from '../format/row-layout.ts';
-import type { StoredField, StoredFunctionIndex, StoredIndex, StoredRename } from '../format/stored-schema.ts';
+import type {
+  StoredField,
+  StoredFunctionIndex,
+  StoredIndex,
+  StoredRename,
+  StoredSchema,
+} from '../format/stored-schema.ts';
+import type { StoredTable } from '../format/stored-table.ts';
 import type { FieldDefinition, FunctionIndexDefinition, IndexDefinition, SchemaDefinition } from './schema.ts';
 import { constantDefault } from './schema.ts';
 import { conditionsOf } from './index-condition.ts';
@@ -59,14 +65,15 @@ function shapeInForce(view: View, name: string, truth: TableShape): TableShape {
 /** The definitions of all tables but the database's own, ordered by name. */
 export function storedDefinitions(view: View): SchemaDefinition[] {
   const users = [...view.tables].filter(([name]) => !name.startsWith('_'));
-  const definitions = users.map(([name, { shape }]) => storedDefinition(shapeInForce(view, name, shape)));
+  const definitions = users.map(([name, { shape }]) => storedDefinition(shapeInForce(view, name, shape).schema));
   return definitions.toSorted((a, b) => compareStrings(a.name, b.name));
 }
 
 /** A definition that is the same as the stored one: it can be registered beside it. `migrate` is not stored. */
-function storedDefinition({ schema, layout }: TableShape): SchemaDefinition {
+function storedDefinition(schema: StoredSchema): SchemaDefinition {
   const { renames } = schema;
-  const typeOf = (name: string): TypeId => (layout.field(name) as LayoutField).typeId;
+  const types = new Map(schema.fields.map(({ name, typeId }) => [name, typeId]));
+  const typeOf = (name: string): TypeId => types.get(name) as TypeId;
   const onFields = schema.indexes.map((index) => indexOf(index, typeOf));
   const indexes = [...onFields, ...(schema.functionIndexes ?? []).map(functionIndexOf)];
   return {
@@ -77,4 +84,17 @@ function storedDefinition({ schema, layout }: TableShape): SchemaDefinition {
     ...(indexes.length > 0 && { indexes }),
     ...(renames !== undefined && { renames: Object.fromEntries(renames.map(renameOf)) }),
   };
+}
+
+/**
+ * The definition of a version that comes up beside the one in force, for whoever is to make its rows; undefined where it is not
+ * there, and where a function of the application makes them.
+ */
+export function comingDefinition(
+  tables: readonly StoredTable[],
+  { table, from, to }: { readonly table: string; readonly from: number; readonly to: number },
+): SchemaDefinition | undefined {
+  const versions = tables.find(({ name }) => name === table)?.versions ?? [];
+  const schema = versions.map((version) => version.schema).find(({ version }) => version === to);
+  return schema === undefined || isOtherCode(schema, from, noCodes) ? undefined : storedDefinition(schema);
 }

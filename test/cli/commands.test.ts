@@ -461,6 +461,72 @@ describe('a table that an application brings up with a migrate function', () => 
   });
 });
 
+describe('migrate --finish', () => {
+  const second = { name: 'cities', version: 2, primaryKey: 'id' } as const;
+  const fields = { id: { typeId: Types.uint32 }, name: { typeId: Types.varchar }, mayor: { typeId: Types.varchar } };
+
+  /** A table whose migration an instance has begun, and not ended: it stops as soon as the new version stands beside the old one. */
+  async function begin(
+    dbPrefix: string,
+    asks: boolean,
+    migrate?: (row: Record<string, unknown>) => object,
+  ): Promise<void> {
+    const first = await open(dbPrefix);
+    const batch = first.batch();
+    for (let id = 0; id < 3000; id++) void batch.insert('cities', row(id));
+    await batch.flush();
+    await first.checkpoint();
+    await first.stop();
+    const driver = new FileDriver(folder.file('db'));
+    const db = StoreDb({ dbPrefix, nodeId: 1, driver, logLevel: 'silent', polling: 'onDemand' });
+    const code = migrate && {
+      migrate: migrate as (row: Record<string, unknown>) => Record<string, unknown>,
+      migrateVersion: 'a',
+    };
+    db.registerSchema({ ...second, fields, ...code });
+    await db.start();
+    const written = db.batch();
+    void written.upsert('cities', { id: 5000, name: 'New', mayor: 'Ada' });
+    await written.flush();
+    await db.checkpoint();
+    if (asks) await db.setTargetSchemaVersion('cities', 2);
+    await db.stop();
+  }
+
+  it.each([
+    ['somebody has asked for', true],
+    ['nobody has asked for', false],
+  ])('makes the rest of a version that %s, and retires the old one', async (_, asks) => {
+    const prefix = asks ? 'half-made' : 'unasked';
+    await begin(prefix, asks);
+    const url = folder.url(prefix);
+    const before = jsonLines((await run(['migrate', url, 'cities', '--json'])).output)[0];
+    expect(before).toMatchObject({ state: asks ? 'building' : 'beside', from: 1, to: 2 });
+    const asked = await run(['migrate', url, 'cities', '--finish']);
+    expect(asked).toMatchObject({ status: 2, output: '' });
+    expect(asked.messages).toMatch(/Make the rest of version 2 of cities, of which [\d,]+ of 3,\d+ rows are there\?/);
+    const finished = await run(['migrate', url, 'cities', '--finish', '--yes', '--json']);
+    expect(finished).toMatchObject({ status: 0 });
+    expect(jsonLines(finished.output)[0]).toMatchObject({ state: 'none', from: 2 });
+    expect((await run(['query', url, 'cities', '--count'])).output).toBe('3001\n');
+    const kept = await run(['query', url, 'cities', '--where', 'id in (7, 5000)', '--json']);
+    expect(jsonLines(kept.output)).toEqual([
+      { id: 7, name: 'City 7', mayor: null },
+      { id: 5000, name: 'New', mayor: 'Ada' },
+    ]);
+    expect((await run(['verify', url])).status).toBe(0);
+  });
+
+  it('asks for the application where its function makes the rows', async () => {
+    await begin('coded-half', false, ({ id, name }) => ({ id, name }));
+    const refused = await run(['migrate', folder.url('coded-half'), 'cities', '--finish', '--yes']);
+    expect(refused).toMatchObject({ status: 2, output: '' });
+    expect(refused.messages).toContain(
+      'is made by the migrate function of the application, and nobody has asked for it',
+    );
+  });
+});
+
 describe('backups and keys', () => {
   it('tell which keys they need, and are rewritten, step by step as documented', async () => {
     const db = await open('turned');

@@ -3,11 +3,13 @@ import { fieldChanges } from '../../migration/field-changes.ts';
 import { describeUsers } from '../../migration/migration-status.ts';
 import type { MigrationStatus } from '../../migration/migration-status.ts';
 import { readSchema } from '../../table/schema.ts';
+import { comingDefinition } from '../../table/stored-definition.ts';
 import { command, databasePositional, tablePositional } from '../command.ts';
 import type { Command, Session } from '../command.ts';
 import { confirmed, yesOption } from '../confirmation.ts';
 import { ExitCode, UsageError } from '../exit-code.ts';
 import { formatCount } from '../figures.ts';
+import { readBlock0 } from '../open-database.ts';
 import type { OpenDatabase } from '../open-database.ts';
 import { Progress } from '../progress.ts';
 import { readSchemaFile } from '../schema-text.ts';
@@ -15,6 +17,8 @@ import { printFacts } from '../text-table.ts';
 import type { Terminal } from '../terminal.ts';
 
 const pollMs = 250;
+/** Where others do the work, and none of them is seen to do it for so long, nobody does. */
+const idlePolls = 60;
 
 interface FinishFlags {
   readonly yes: boolean;
@@ -35,31 +39,82 @@ function print(terminal: Terminal, status: MigrationStatus): void {
   ]);
 }
 
-/** Waits until the work is done, or cannot be. */
-async function untilDone({ terminal, signal }: Session, { db }: OpenDatabase, table: string): Promise<MigrationStatus> {
+const isUnderWay = ({ state }: MigrationStatus): boolean => state === 'building' || state === 'beside';
+
+/** Waits until the work is done, or cannot be. `patience`: how often it may stand still. */
+async function untilDone(
+  { terminal, signal }: Session,
+  { db }: OpenDatabase,
+  table: string,
+  patience = Number.POSITIVE_INFINITY,
+): Promise<MigrationStatus> {
   using progress = new Progress(terminal, { what: `migrating ${table}`, total: 0 });
-  for (;;) {
+  let last = -1;
+  for (let still = 0; ; still++) {
     const status = await db.migrationStatus(table, { signal });
-    if (status.state !== 'building' && status.state !== 'beside') return status;
+    if (status.rowsDone !== last) still = 0;
+    if (!isUnderWay(status) || still >= patience) return status;
+    last = status.rowsDone;
     progress.set(status.rowsDone, status.rowsTotal);
     await wait(pollMs, undefined, { signal });
   }
 }
 
-/** Has the old version go, after everybody who may use it was shown. False: it is not to go. */
-async function finish(session: Session, { db }: OpenDatabase, table: string, options: FinishFlags): Promise<boolean> {
+/** Brings a migration under way to where the old version can go. Undefined: it is not to. Throws `UsageError`. */
+async function carryOn(
+  session: Session,
+  opened: OpenDatabase,
+  status: MigrationStatus,
+  yes: boolean,
+): Promise<MigrationStatus | undefined> {
   const { terminal, signal } = session;
-  const { state, from, users } = await db.migrationStatus(table, { signal });
-  if (state === 'none') return true;
+  const { db, place } = opened;
+  const { table, state, rowsDone, rowsTotal } = status;
+  const [from, to] = [status.from as number, status.to as number];
+  const { tables } = await readBlock0(place, signal);
+  const definition = comingDefinition(tables, { table, from, to });
+  if (definition === undefined && state === 'beside') {
+    throw new UsageError(
+      `Version ${to} of ${table} is made by the migrate function of the application, and nobody has asked for it: ` +
+        `call db.setTargetSchemaVersion('${table}', ${to}) there.`,
+    );
+  }
+  const question =
+    `Make the rest of version ${to} of ${table}, of which ${formatCount(rowsDone)} of ${formatCount(rowsTotal)} rows are there? ` +
+    `Then version ${from} can be retired.`;
+  if (!(await confirmed(session, question, yes))) return undefined;
+  if (definition === undefined) {
+    terminal.tell(
+      `Waiting for instances of the application: version ${to} of ${table} is made by its migrate function.`,
+    );
+    return untilDone(session, opened, table, idlePolls);
+  }
+  db.registerSchema(definition);
+  // Where somebody has asked for it already, this only sets this process to work.
+  await db.setTargetSchemaVersion(table, to);
+  return untilDone(session, opened, table);
+}
+
+/** Has the old version go, once all rows are there and everybody who may use it was shown. */
+async function finish(session: Session, opened: OpenDatabase, table: string, options: FinishFlags): Promise<ExitCode> {
+  const { terminal, signal } = session;
+  const { db } = opened;
+  let status: MigrationStatus | undefined = await db.migrationStatus(table, { signal });
+  if (isUnderWay(status)) status = await carryOn(session, opened, status, options.yes);
+  if (status === undefined) return ExitCode.interrupted;
+  const { state, from, users } = status;
+  if (state === 'none') return ExitCode.done;
+  // What stands in the way is in the status, which is printed.
+  if (state !== 'switched') return ExitCode.found;
   for (const line of describeUsers(users)) terminal.tell(line);
   const who = users.length === 0 ? 'No instance is known to use it' : `${formatCount(users.length)} may still use it`;
   const question =
     `Retire version ${from} of ${table}? ${who}; replicas, and instances that have not looked at the store since the ` +
     'migration began, are not known. Whatever uses it is refused from then on, and there is no way back.';
-  if (!(await confirmed(session, question, options.yes))) return false;
+  if (!(await confirmed(session, question, options.yes))) return ExitCode.interrupted;
   // Who was asked has seen them.
   await db.finishMigration(table, { signal, force: options.force || !options.yes });
-  return true;
+  return ExitCode.done;
 }
 
 /** `migrate`: brings a table to another version of its schema. */
@@ -70,13 +125,20 @@ export const migrate: Command = command({
   options: {
     to: { type: 'string', describe: 'File with the schema of the new version as JSON; without it, the status is told' },
     cancel: { type: 'boolean', default: false, describe: 'Go back to the old version' },
-    finish: { type: 'boolean', default: false, describe: 'Retire the old version, after showing who may still use it' },
+    finish: {
+      type: 'boolean',
+      default: false,
+      describe: 'Make what is left of the new version, and retire the old one, after showing who may still use it',
+    },
     force: { type: 'boolean', default: false, describe: 'With --finish and --yes: also while instances may use it' },
     ...yesOption,
   },
   examples: [
     ['migrate file:./data cities --to cities-v2.json', 'rows are made as registerSchema() without migrate does'],
-    ['migrate file:./data cities --finish', 'the old version goes, and whatever still uses it is refused'],
+    [
+      'migrate file:./data cities --finish',
+      'a migration under way ends, the old version goes, and what still uses it is refused',
+    ],
   ],
   run: async (session, { database, table, to, cancel, finish: finishes, force, yes }) => {
     const { terminal, signal } = session;
@@ -98,10 +160,11 @@ export const migrate: Command = command({
       if (!(await confirmed(session, `Go back to the old version of ${table}?`, yes))) return ExitCode.interrupted;
       await opened.db.cancelMigration(table, { signal });
     }
-    if (finishes && !(await finish(session, opened, table, { yes, force }))) return ExitCode.interrupted;
+    const finished = finishes ? await finish(session, opened, table, { yes, force }) : ExitCode.done;
+    if (finished === ExitCode.interrupted) return finished;
     if (schema === undefined) {
       print(terminal, await opened.db.migrationStatus(table, { signal }));
-      return ExitCode.done;
+      return finished;
     }
     // Refuses what does not go with the stored version.
     opened.db.registerSchema(schema);

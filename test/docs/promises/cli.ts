@@ -14,7 +14,7 @@ export const cli: PagePromises = {
     'test/cli/outputs.test.ts: goes into a named pipe once somebody reads it',
     'test/cli/outputs.test.ts: goes to a device, and tells one that is full',
   ],
-  'Commands that write (`import`, `gc`, `tend`, `repair`, `migrate`, `rewrite`, `snapshots release`, and those that take a snapshot: `export`, `backup` and `clone`) are a node like any other while they run':
+  'Commands that write (`import`, `clear`, `gc`, `tend`, `repair`, `migrate`, `rename`, `rewrite`, `snapshots release`, and those that take a snapshot: `export`, `backup` and `clone`) are a node like any other while they run':
     ['test/docs/options.test.ts: names the commands that are a node while they run'],
   'It needs no schemas: those that are stored are used.': [
     'test/cli/commands.test.ts: tables: versions, rows, fields and indexes',
@@ -42,7 +42,30 @@ export const cli: PagePromises = {
     'test/cli/imports.test.ts: ends an import between two flushes',
     'test/terminal/cli.test.ts: shows how far it is, and leaves nothing half done after Ctrl-C',
   ],
+  '`clear` deletes the rows of a table, all or those that a condition finds': [
+    'test/cli/removal.test.ts: deletes the rows that a condition finds, or all, after it was told to',
+    'test/cli/removal.test.ts: deletes any number of rows, in commits of some',
+  ],
+  'then a process that still runs on the database writes nothing more, and `start()` refuses to make a new one of what is left.':
+    [
+      'test/cli/removal.test.ts: refuses while nodes are registered, unless it is forced to',
+      'test/cli/removal.test.ts: goes on where it was stopped: Block 0 goes first, so that nothing is made of the rest',
+    ],
+  'It deletes what belongs to the database: other objects under the prefix, among them a database whose prefix begins with this one, stay.':
+    ['test/cli/removal.test.ts: deletes all of a database after it was told to, and nothing else in the store'],
+  'If it is stopped on the way, or rows were written meanwhile, the old database is whole': [
+    'test/cli/removal.test.ts: deletes nothing if somebody wrote meanwhile',
+  ],
+  'Both refuse while nodes are registered': [
+    'test/cli/removal.test.ts: refuses while nodes are registered, unless it is forced to',
+    'test/cli/removal.test.ts: refuses its own name, a place that is taken, and a database that nodes are registered in',
+  ],
+  'This makes the rows that a migration under way still lacks': [
+    'test/cli/commands.test.ts: makes the rest of a version that %s, and retires the old one',
+    'test/cli/commands.test.ts: asks for the application where its function makes the rows',
+  ],
   'asks first; `--yes` answers.': [
+    'test/cli/removal.test.ts: moves a database to another prefix, after it was told to',
     'test/cli/upkeep.test.ts: merges what waits and deletes garbage, after it was told to',
     'test/cli/upkeep.test.ts: ends a snapshot by its id, after it was told to',
     'test/cli/commands.test.ts: gc tells first, asks, and deletes',
