@@ -161,6 +161,20 @@ export class Database {
   }
 
   /**
+   * Drops an index of a table, by its name, or one that is being added. Registering a definition without an index does not do that.
+   * The index must not be in the definition that is registered here, unless it has failed: then it is begun anew. Other processes whose
+   * definition has it add it again. From then on, what a unique index held is checked no more. `gc()` deletes its blocks.
+   *
+   * Rejects with `InvalidOptionError` if there is no such table or index, with `InvalidSchemaError` if the index is in the
+   * definition, with `MigrationActiveError` while a migration of the table is under way, and with `ReadOnlyError` on a replica.
+   */
+  async dropIndex(table: TableRef, index: string, options: CallOptions = {}): Promise<void> {
+    const what = 'db.dropIndex()';
+    const { signal } = withOwnSignal(what, options, ['signal']);
+    await this.#instance.maintenance.dropIndex(what, tableName(table), index, signal);
+  }
+
+  /**
    * Registers a function of whole rows for use in `where(name, '=', value)`, in queries of every table. Its result is
    * compared with `===`. It must be synchronous, pure and without side effects. A field of the same name is hidden by it.
    * A second function of the same name replaces the first. `version`: any number, which tells what the function returns from

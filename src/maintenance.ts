@@ -23,6 +23,7 @@ import type { UpkeepOptions } from './care/upkeep.ts';
 import type { VerifyReport } from './care/verify.ts';
 import type { RepairOptions, VerifyOptions } from './care/verify-options.ts';
 import type { Engine, PinnedView } from './cluster/engine.ts';
+import { dropIndex } from './migration/drop-index.ts';
 import { EditionDaemon } from './migration/edition-daemon.ts';
 import type { FieldChangeLog } from './migration/field-change-log.ts';
 import { IndexDaemon } from './migration/index-daemon.ts';
@@ -128,6 +129,16 @@ export class Maintenance {
 
   /** A schema was registered: there may be indexes to add. */
   schemaRegistered(): void {
+    this.#indexes?.viewChanged();
+  }
+
+  /** Drops an index of a table. `what` names the call. */
+  async dropIndex(what: string, table: string, index: unknown, outer: AbortSignal | undefined): Promise<void> {
+    const { environment, logger, registry, writing } = this.#options;
+    const engine = writing(what);
+    await engine.withDeadline(what, outer, ({ signal }) =>
+      dropIndex({ environment, logger, engine, registry }, table, index, signal),
+    );
     this.#indexes?.viewChanged();
   }
 

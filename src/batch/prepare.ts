@@ -50,17 +50,18 @@ export async function prepareMember(
   const changes: TableChange[] = [];
   const blobs = new BlobChanges(newBlobs, options.environment);
   const prepare = async (list: TableOperations): Promise<void> => {
-    const { state, isWhole, truth } = await tableOf(list);
+    const { state, isWhole, truth, checked } = await tableOf(list);
     const order = await list.order(pacer);
     const fold = (): Promise<FoldedChanges> => FoldedChanges.of(list, state, order);
     const folded = await fold();
     if (folded.done) return;
+    const ofList = truth === undefined ? checked : [];
     const rows = list.shape.blobFields.length === 0 ? folded : new ObservedChanges(folded, list, blobs);
     changes.push(
       await change(
         list.shape,
         truth?.schema ?? list.shape.schema,
-        isWhole ? UniqueCheck.on(state) : undefined,
+        isWhole ? UniqueCheck.on(state, ofList) : undefined,
         rows,
         fold,
       ),
@@ -68,7 +69,13 @@ export async function prepareMember(
     if (truth === undefined) return;
     const twins = async (): Promise<TwinChanges> => TwinChanges.of(await fold(), truth.state, truth.translation);
     changes.push(
-      await change(truth.state.shape, truth.state.shape.schema, UniqueCheck.on(truth.state), await twins(), twins),
+      await change(
+        truth.state.shape,
+        truth.state.shape.schema,
+        UniqueCheck.on(truth.state, checked),
+        await twins(),
+        twins,
+      ),
     );
   };
   // `again` gives the same rows once more: what is staged is checked before any of it is stored.

@@ -20,12 +20,14 @@ import type { RowSource } from '../format/row-layout.ts';
 import { describeValue } from '../format/values.ts';
 import { endOfValue } from '../query/index-cursor.ts';
 import { mostLookups } from '../query/lookups.ts';
+import type { AddedIndex } from '../table/added-index.ts';
 import { entryAt, valuesOfLayer } from '../table/layer-values.ts';
 import type { LayerValues } from '../table/layer-values.ts';
 import { valuesIn, writeWholeValues } from '../table/table-shape.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
+import type { Tree } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
 
 /** The values that changed rows have in one index. */
@@ -100,16 +102,23 @@ export class UniqueCheck {
   /** Primary keys of all rows that change, ascending. */
   readonly #changed = new KeyList();
   readonly #values: readonly NewValues[];
+  readonly #trees: ReadonlyMap<string, Tree>;
 
-  private constructor(state: TableState, indexes: readonly TableIndex[]) {
+  private constructor(state: TableState, indexes: readonly TableIndex[], trees: ReadonlyMap<string, Tree>) {
     this.#state = state;
     this.#values = indexes.map((index) => new NewValues(index));
+    this.#trees = trees;
   }
 
-  /** A check of what follows a state; undefined if its table has no unique index. */
-  static on(state: TableState): UniqueCheck | undefined {
+  /**
+   * A check of what follows a state; undefined if its table has no unique index. `added`: unique indexes that are being added, and
+   * that have the entries of all rows.
+   */
+  static on(state: TableState, added: readonly AddedIndex[] = []): UniqueCheck | undefined {
     const indexes = state.shape.indexes.filter(({ unique }) => unique);
-    return indexes.length === 0 ? undefined : new UniqueCheck(state, indexes);
+    if (added.length === 0) return indexes.length === 0 ? undefined : new UniqueCheck(state, indexes, state.indexes);
+    const trees = new Map([...state.indexes, ...added.map(({ index, tree }): [string, Tree] => [index.name, tree])]);
+    return new UniqueCheck(state, [...indexes, ...added.map(({ index }) => index)], trees);
   }
 
   /** Checks all rows of a stream, which is used up. Throws `UniqueIndexError`. */
@@ -201,7 +210,7 @@ export class UniqueCheck {
   /** The key of another row with the values at a position. Undefined, and no promise, where it is plain that there is none. */
   #other(values: NewValues, at: number, layers: readonly LayerValues[]): Promise<Uint8Array | undefined> | undefined {
     const { key, isCut } = values.held(at);
-    const tree = this.#state.indexes.get(values.index.name);
+    const tree = this.#trees.get(values.index.name);
     const hash = values.hash(at);
     const isSuspect = layers.some((layer) => layer.positions(hash).length > 0);
     const cursor = tree === undefined ? undefined : new TreeCursor(tree, { from: key, to: prefixEnd(key) });

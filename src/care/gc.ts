@@ -416,7 +416,7 @@ export class Collector {
         const { operations, condemned } = await blobOperations(verdicts, view, environment);
         this.#condemned = condemned;
         const state = view.table(deletedBlobsSchema.name) ?? view.emptyTable(deletedBlobsSchema);
-        return prepareMember(operations, new Map(), () => ({ state, isWhole: true, truth: undefined }), {
+        return prepareMember(operations, new Map(), () => ({ state, isWhole: true, truth: undefined, checked: [] }), {
           ...prepare,
           slot: view.tail + 1,
         });

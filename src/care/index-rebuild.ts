@@ -128,7 +128,7 @@ export class IndexRebuild {
       const onFields = indexes.map((index): GrowingIndex => {
         const empty = new Tree((table.indexes.get(index.name) as Tree).source, null);
         return {
-          changes: new IndexChanges(table.shape, index),
+          changes: new IndexChanges(table.shape, index, undefined, null),
           tree: growingEntries(table, index.name, empty, context),
         };
       });
@@ -254,13 +254,10 @@ function withIndexes(
 }
 
 /** An index that is being added, without entries: whoever has a turn makes them. */
-function begunAnew(
-  table: TableState,
-  { stored, tree, birth }: AddedIndex,
-  context: TableMergeContext,
-): MergedAddedIndex {
+function begunAnew(table: TableState, { stored, tree }: AddedIndex, context: TableMergeContext): MergedAddedIndex {
   const empty = growingEntries(table, stored.name, new Tree(tree.source, null), context);
-  return { stored, built: undefined, rows: 0, birth, problem: undefined, tree: empty };
+  // Nothing that was found out about it counts any more.
+  return { stored, built: undefined, rows: 0, birth: context.birth, problem: undefined, tree: empty };
 }
 
 /** Counts an entry that the rebuilt index gets. */

@@ -32,7 +32,7 @@ export class IndexChanges {
   #scratch = new Uint8Array(64);
 
   /** `write`: for an index that is not on fields. `built`: the last key whose row has its entry; null: all have. */
-  constructor(shape: TableShape, index: TableIndex, write?: EntryWriter, built: Bound = null) {
+  constructor(shape: TableShape, index: TableIndex, write: EntryWriter | undefined, built: Bound) {
     this.#shape = shape;
     this.index = index;
     this.#write = write;

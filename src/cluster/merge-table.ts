@@ -200,7 +200,7 @@ export async function mergeVersion(
   const { shape } = table;
   const rows = growingRows(table, context);
   const indexes = shape.indexes.map((index) => {
-    return { changes: new IndexChanges(shape, index), tree: growingIndex(table, index.name, context) };
+    return { changes: new IndexChanges(shape, index, undefined, null), tree: growingIndex(table, index.name, context) };
   });
   const editions = growingEditions(table, context);
   // Whoever merges does it: what is known of these indexes is in Block 0, and not only where they are defined.
@@ -301,7 +301,7 @@ export class GrowingEdition {
     const entries = new FunctionEntries(shape, typeId, registered);
     this.#entries = entries;
     this.#failedBefore = stored?.failed ?? 0;
-    this.changes = new IndexChanges(shape, index, (...entry) => entries.write(...entry));
+    this.changes = new IndexChanges(shape, index, (...entry) => entries.write(...entry), null);
     const blank = blanks.get(index.name) as Tree;
     this.tree = growingEntries(table, index.name, stored?.tree ?? blank, context);
   }

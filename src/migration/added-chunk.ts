@@ -3,7 +3,14 @@
  * makes entries of some rows that have none yet, and once all have theirs, the index is one of the table's schema. It begins and
  * ends with what Block 0 says, so that any node can take the next step: all that it needs to know of an index is stored.
  */
-import { growingAdded, growingIndex, growingRows, keptEdition } from '../cluster/merge-table.ts';
+import {
+  growingAdded,
+  growingEntries,
+  growingIndex,
+  growingRows,
+  keptAdded,
+  keptEdition,
+} from '../cluster/merge-table.ts';
 import type {
   GrowingTree,
   MergedAddedIndex,
@@ -17,12 +24,13 @@ import { IndexChanges } from '../cluster/index-changes.ts';
 import type { Bound } from '../format/stored-bound.ts';
 import type { StoredIndex, StoredSchema } from '../format/stored-schema.ts';
 import { maxIndexes } from '../format/stored-schema.ts';
+import { isComplete } from '../table/added-index.ts';
 import type { AddedIndex } from '../table/added-index.ts';
 import { shapeOf, tableIndex } from '../table/table-shape.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
-import type { Tree } from '../tree/tree.ts';
+import { Tree } from '../tree/tree.ts';
 import type { ChunkLimits } from './chunk-work.ts';
 
 export interface AddedChunk {
@@ -66,8 +74,13 @@ export function hasAddedWork(table: TableState, defined: TableShape | undefined)
 }
 
 /** Whether entries of it are still to be made. */
-export function isUnderWay({ problem }: AddedIndex): boolean {
-  return problem === undefined;
+function isUnderWay({ problem, built }: AddedIndex): boolean {
+  return problem === undefined && built !== null;
+}
+
+/** A unique index of which all entries are made: what is left is to see that no two rows agree. */
+export function uniqueToCheck({ added }: TableState): AddedIndex | undefined {
+  return added.find((one) => one.index.unique && isComplete(one));
 }
 
 /** Works out the next chunk; undefined if there is nothing to do. `emptyIndex`: the tree of an index without entries. */
@@ -121,7 +134,7 @@ class AddedBuilder {
     });
     this.#all = [...table.added, ...begun].map((added) => ({
       added,
-      changes: new IndexChanges(shape, added.index),
+      changes: new IndexChanges(shape, added.index, undefined, null),
       tree: growingAdded(table, added, context),
     }));
     const underWay = this.#all.filter(({ added }) => isUnderWay(added));
@@ -171,34 +184,91 @@ class AddedBuilder {
         ? { stored, built: this.#built, rows: rows + this.#seen, birth, problem, tree }
         : { stored, built, rows, birth, problem, tree };
     });
-    const ready = all.filter(({ built, problem }) => built === null && problem === undefined);
+    // A unique one is not until it is known that no two rows agree.
+    const ready = all.filter((index) => isComplete(index) && index.stored.unique === undefined);
     const { indexes, functionIndexes } = this.#missing;
     const functions = [...(schema.functionIndexes ?? []), ...functionIndexes];
-    const shape = shapeOf({
+    const changed = {
       ...schema,
       indexes: [...schema.indexes, ...ready.map(({ stored }) => stored)],
       ...(functions.length > 0 && { functionIndexes: functions }),
-    });
+    };
     const added = all.filter((index) => !ready.includes(index));
     return {
-      table: { name, versions: [this.#version(shape, ready, added)] },
+      table: { name, versions: [withIndexes(this.#table, changed, ready, added, context)] },
       rows: this.#seen,
       begun: [...indexes, ...functionIndexes].map((index) => index.name),
       ready: ready.map(({ stored }) => stored.name),
     };
   }
+}
 
-  /** The table as it is, but for which indexes it has. */
-  #version(shape: TableShape, ready: readonly MergedAddedIndex[], added: readonly MergedAddedIndex[]): MergedVersion {
-    const table = this.#table;
-    const context = this.#context;
-    const made = new Map(ready.map(({ stored, tree }): [string, MergedTree] => [stored.name, tree]));
-    const indexes = shape.indexes.map(({ name }): [string, MergedTree] => {
-      return [name, made.get(name) ?? growingIndex(table, name, context)];
-    });
-    const editions = table.editions.map((edition) => keptEdition(table, edition, context));
-    return { shape, tree: growingRows(table, context), indexes: new Map(indexes), editions, added };
-  }
+/**
+ * A table as it is, but for which indexes it has: those of a schema, of which some were `made` just now, and those that are being
+ * added.
+ */
+function withIndexes(
+  table: TableState,
+  schema: StoredSchema,
+  made: readonly MergedAddedIndex[],
+  added: readonly MergedAddedIndex[],
+  context: TableMergeContext,
+): MergedVersion {
+  const shape = shapeOf(schema);
+  const trees = new Map(made.map(({ stored, tree }): [string, MergedTree] => [stored.name, tree]));
+  const indexes = shape.indexes.map(({ name }): [string, MergedTree] => {
+    return [name, trees.get(name) ?? growingIndex(table, name, context)];
+  });
+  const known = new Set(shape.functionIndexes.map(({ name }) => name));
+  const editions = table.editions.filter(({ index }) => known.has(index.name));
+  return {
+    shape,
+    tree: growingRows(table, context),
+    indexes: new Map(indexes),
+    editions: editions.map((edition) => keptEdition(table, edition, context)),
+    added,
+  };
+}
+
+/** The table with an index of its schema that was being added. */
+export function readyIndex(table: TableState, name: string, context: TableMergeContext): MergedTable {
+  const { schema } = table.shape;
+  const all = keptAdded(table, context);
+  const made = all.filter(({ stored }) => stored.name === name);
+  const changed = { ...schema, indexes: [...schema.indexes, ...made.map(({ stored }) => stored)] };
+  const added = all.filter(({ stored }) => stored.name !== name);
+  return { name: schema.name, versions: [withIndexes(table, changed, made, added, context)] };
+}
+
+/** The table with an index that cannot be added, and why. Its entries go. */
+export function failedIndex(
+  table: TableState,
+  failed: AddedIndex,
+  problem: string,
+  context: TableMergeContext,
+): MergedTable {
+  const { schema } = table.shape;
+  const { stored, birth } = failed;
+  const empty = growingEntries(table, stored.name, new Tree(failed.tree.source, null), context);
+  const added = [
+    ...keptAdded(table, context).filter((index) => index.stored.name !== stored.name),
+    { stored, built: undefined, rows: 0, birth, problem, tree: empty },
+  ];
+  return { name: schema.name, versions: [withIndexes(table, schema, [], added, context)] };
+}
+
+/** The table without an index, of whatever kind. */
+export function droppedIndex(table: TableState, name: string, context: TableMergeContext): MergedTable {
+  const { functionIndexes = [], ...schema } = table.shape.schema;
+  const isOther = (index: { readonly name: string }): boolean => index.name !== name;
+  const functions = functionIndexes.filter(isOther);
+  const changed = {
+    ...schema,
+    indexes: schema.indexes.filter(isOther),
+    ...(functions.length > 0 && { functionIndexes: functions }),
+  };
+  const added = keptAdded(table, context).filter(({ stored }) => isOther(stored));
+  return { name: schema.name, versions: [withIndexes(table, changed, [], added, context)] };
 }
 
 /** Which of two is the farther behind: less than 0 for the first. */

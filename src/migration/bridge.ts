@@ -15,6 +15,8 @@ import type { MemberChange } from '../table/member-changes.ts';
 import { refuseOtherCode } from '../table/migration-code.ts';
 import type { MigrateFunction } from '../table/migrate-function.ts';
 import { redefined } from '../table/registry.ts';
+import type { AddedIndex } from '../table/added-index.ts';
+import { checkedIndexes } from '../table/checked-indexes.ts';
 import type { Registry } from '../table/registry.ts';
 import { isSameCondition } from '../table/index-condition.ts';
 import type { TableShape } from '../table/table-shape.ts';
@@ -49,6 +51,8 @@ export interface BridgedTable {
   readonly isWhole: boolean;
   /** What is to be written beside it; undefined where the registered version is the truth. */
   readonly truth: TruthBehind | undefined;
+  /** Unique indexes that are being added to the truth, and that what is written must be checked for. */
+  readonly checked: readonly AddedIndex[];
 }
 
 /** Who holds the present view. */
@@ -149,12 +153,14 @@ export class Bridge {
   async writableTable(view: View, table: string): Promise<BridgedTable> {
     const state = await this.stateOf(view, table);
     const truth = view.table(table);
+    const checked = truth === undefined ? [] : await checkedIndexes(view, truth);
     if (truth === undefined || truth.shape.version === state.shape.version) {
-      return { state, isWhole: true, truth: undefined };
+      return { state, isWhole: true, truth: undefined, checked };
     }
     const isWhole = view.beside(table)?.migration?.built === null;
     const schema = this.#registry.codedSchema(this.#registry.requireShape(table), truth.shape.version);
-    return { state, isWhole, truth: { state: truth, translation: this.translation(truth.shape, state.shape), schema } };
+    const translation = this.translation(truth.shape, state.shape);
+    return { state, isWhole, truth: { state: truth, translation, schema }, checked };
   }
 
   /** Whether a view is past the blocks that a state shows. */

@@ -12,10 +12,11 @@ import type { Registry } from '../table/registry.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import { View } from '../table/view.ts';
-import { hasAddedWork, nextAddedChunk } from './added-chunk.ts';
+import { hasAddedWork, nextAddedChunk, uniqueToCheck } from './added-chunk.ts';
 import type { AddedChunk } from './added-chunk.ts';
 import { ChunkWork } from './chunk-work.ts';
 import type { Step } from './chunk-work.ts';
+import { UniqueSteps } from './unique-steps.ts';
 
 export interface IndexDaemonOptions {
   readonly environment: Environment;
@@ -33,6 +34,7 @@ const mostRows = 50_000;
 export class IndexDaemon {
   readonly #options: IndexDaemonOptions;
   readonly #chunks: ChunkWork;
+  readonly #uniques: UniqueSteps;
 
   constructor(options: IndexDaemonOptions) {
     this.#options = options;
@@ -44,6 +46,7 @@ export class IndexDaemon {
         for (const table of this.#tables()) await this.#chunks.repeat(() => this.#step(table));
       },
     });
+    this.#uniques = new UniqueSteps({ ...options, chunks: this.#chunks });
   }
 
   stop(): void {
@@ -79,10 +82,9 @@ export class IndexDaemon {
     return names;
   }
 
-  /** While a migration is under way, which may take the table's place, it waits. */
   #hasWork(view: View, state: TableState): boolean {
-    const { name } = state.shape;
-    return hasAddedWork(state, this.#defined(state)) && view.beside(name) === undefined && isStored(view, name);
+    const hasSome = hasAddedWork(state, this.#defined(state)) || uniqueToCheck(state) !== undefined;
+    return hasSome && mayWork(view, state.shape.name);
   }
 
   /** What is registered here of the version that a table is in. */
@@ -90,14 +92,21 @@ export class IndexDaemon {
     return this.#options.registry.versionShape(shape.name, shape.version);
   }
 
-  /** The next chunk of a table's indexes, as long as it is this node's turn. */
+  /** The next step towards a table's indexes, as long as it is this node's turn. */
   async #step(table: string): Promise<Step> {
     if (!this.#isOwnTurn) return 'nothing';
+    const { view } = this.#options.engine;
+    const state = view.table(table);
+    const unique = state && mayWork(view, table) ? uniqueToCheck(state) : undefined;
+    return state && unique ? this.#uniques.step(view, state, unique) : this.#chunk(table);
+  }
+
+  async #chunk(table: string): Promise<Step> {
     const { engine } = this.#options;
     const chunk = await this.#chunks.store(async (block0, limits, context) => {
       const view = View.ofBlock0(engine.context, block0);
       const state = view.table(table);
-      if (state === undefined || !this.#hasWork(view, state)) return undefined;
+      if (state === undefined || !mayWork(view, table)) return undefined;
       const emptyIndex = (index: string): TableState['tree'] => engine.context.emptyIndex(table, index);
       return nextAddedChunk(state, this.#defined(state), limits, context, emptyIndex);
     });
@@ -112,7 +121,10 @@ export class IndexDaemon {
   }
 }
 
-/** Whether Block 0 has the table: it may be of pending commits alone. */
-function isStored({ block0 }: View, table: string): boolean {
-  return block0.tables.some(({ name }) => name === table);
+/**
+ * Whether Block 0 has the table: it may be of pending commits alone. While a migration is under way, which may take the
+ * table's place, it waits.
+ */
+function mayWork(view: View, table: string): boolean {
+  return view.beside(table) === undefined && view.block0.tables.some(({ name }) => name === table);
 }

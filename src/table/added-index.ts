@@ -21,3 +21,8 @@ export interface AddedIndex {
   /** Why it cannot be; undefined: no reason is known. */
   readonly problem: string | undefined;
 }
+
+/** Whether it has the entries of all rows, and of nothing else. */
+export function isComplete({ built, problem }: Pick<AddedIndex, 'built' | 'problem'>): boolean {
+  return built === null && problem === undefined;
+}

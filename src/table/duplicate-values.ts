@@ -8,6 +8,7 @@ import type { Pacer } from '../base/pacer.ts';
 import { isTruncatedComponent, skipKeyComponent } from '../format/ordered-key.ts';
 import { describeValue } from '../format/values.ts';
 import { TreeCursor } from '../tree/cursor.ts';
+import type { Tree } from '../tree/tree.ts';
 import { valuesIn, writeWholeValues } from './table-shape.ts';
 import type { TableIndex } from './table-shape.ts';
 import type { TableState } from './table-state.ts';
@@ -84,15 +85,18 @@ class Alike {
   }
 }
 
-/** Rows in blocks that agree with one before them, at most `limit`, in the order of the index's entries. */
+/**
+ * Rows in blocks that agree with one before them, at most `limit`, in the order of the index's entries. `tree`: those entries,
+ * where they are not the state's.
+ */
 export async function findDuplicates(
   state: TableState,
   index: TableIndex,
   pacer: Pacer,
   limit: number,
+  tree: Tree | undefined = state.indexes.get(index.name),
 ): Promise<Duplicate[]> {
   const found: Duplicate[] = [];
-  const tree = state.indexes.get(index.name);
   if (tree === undefined) return found;
   const cursor = new TreeCursor(tree);
   let before: Entry | undefined;

@@ -6,6 +6,7 @@ import { canonicalRows } from '../format/stored-schema.ts';
 import type { MigrationCode, StoredSchema } from '../format/stored-schema.ts';
 import { describeValue } from '../format/values.ts';
 import type { RegisteredFunction } from './function-call.ts';
+import { checkedIndexesSchema } from './checked-indexes.ts';
 import { retiredVersionsSchema } from './retired-versions.ts';
 import type { RegisteredTrigger } from './trigger.ts';
 import type { MigrateFunction } from './migrate-function.ts';
@@ -37,7 +38,8 @@ export class Registry {
 
   constructor(logger: Logger) {
     this.#logger = logger;
-    this.#system = new Map([...systemSchemas, retiredVersionsSchema].map((schema) => [schema.name, shapeOf(schema)]));
+    const schemas = [...systemSchemas, retiredVersionsSchema, checkedIndexesSchema];
+    this.#system = new Map(schemas.map((schema) => [schema.name, shapeOf(schema)]));
   }
 
   /** Takes in a schema. `view`: what is stored, if the database is running. Throws `InvalidSchemaError`. */
@@ -240,7 +242,5 @@ function whyNot(shape: TableShape, known: TableShape): string {
     if ((others.get(index) ?? text) === text) continue;
     return `Index '${index}' is another one there: give yours another name, or give the new definition a new version.`;
   }
-  return shape.isSame(known)
-    ? 'It has other indexes there. Indexes are added to a version once no migration to it is under way.'
-    : 'It has other unique indexes there: to add one, or to do without one, give the new definition a new version.';
+  return 'It has other indexes there. Indexes are added to a version once no migration to it is under way.';
 }

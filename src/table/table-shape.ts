@@ -18,7 +18,6 @@ import { canonicalRows, canonicalSchema } from '../format/stored-schema.ts';
 import type { StoredDefault, StoredFunctionIndex, StoredIndex, StoredSchema } from '../format/stored-schema.ts';
 import { Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import { compareStrings } from '../base/order.ts';
 import type { OrderedValue } from '../base/order.ts';
 import { rulesOf } from './field-rules.ts';
 import type { FieldRule } from './field-rules.ts';
@@ -171,18 +170,8 @@ export function indexText({ fields, unique, where }: StoredIndex): string {
 function isSameButIndexes(a: StoredSchema, b: StoredSchema): boolean {
   if (canonicalRows(a) !== canonicalRows(b)) return false;
   const others = indexTexts(b);
-  const isNone = ([name, text]: [string, string]): boolean => (others.get(name) ?? text) !== text;
-  return ![...indexTexts(a)].some(isNone) && uniqueNames(a) === uniqueNames(b);
-}
-
-/** What no two rows may agree in must be known to all who write. */
-function uniqueNames({ indexes }: StoredSchema): string {
-  return JSON.stringify(
-    indexes
-      .filter(({ unique }) => unique === true)
-      .map(({ name }) => name)
-      .toSorted(compareStrings),
-  );
+  const isOther = ([name, text]: [string, string]): boolean => (others.get(name) ?? text) !== text;
+  return ![...indexTexts(a)].some(isOther);
 }
 
 /** Shapes that somebody uses, by their schemas as text, in the very order in which those have their fields. */

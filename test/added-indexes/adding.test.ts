@@ -100,17 +100,17 @@ describe('registering a version with more indexes', () => {
     expect(await shelf.findings(node)).toEqual([]);
   });
 
-  it('refuses an index that is another one in the table, and another set of unique ones', async () => {
+  it('refuses an index that is another one in the table', async () => {
     const shelf = new Shelf();
     const node = await shelf.open(1, byAuthor);
     await shelf.write(node, 'insert', allBooks);
     await shelf.merge(node);
     const other = booksWith({ fields: ['pages'], name: 'author' });
     expect(() => node.db.registerSchema(other)).toThrow(/Index 'author' is another one there: give yours another name/);
-    const unique = booksWith('author', { fields: ['title'], unique: true });
-    expect(() => node.db.registerSchema(unique)).toThrow(/It has other unique indexes there/);
-    const early = await shelf.open(2, unique);
-    await expect(shelf.run(early.db.query('books').execute())).rejects.toThrow(/other unique indexes/);
+    const unique = booksWith({ fields: ['author'], unique: true });
+    expect(() => node.db.registerSchema(unique)).toThrow(/Index 'author' is another one there/);
+    const early = await shelf.open(2, other);
+    await expect(shelf.run(early.db.query('books').execute())).rejects.toThrow(/Index 'author' is another one there/);
     expect((await shelf.indexes(node)).map(({ name }) => name)).toEqual(['author']);
   });
 

@@ -124,6 +124,10 @@ describe('an index that is half made', () => {
     expect(repaired).toEqual([{ table: 'books', index: 'author', entries: 0 }]);
     expect(await shelf.added()).toMatchObject([{ rows: 0, built: '', root: null }]);
     expect(await shelf.findings(again)).toEqual([]);
+    await shelf.write(again, 'insert', [bookOf(-13), bookOf(413)]);
+    await shelf.merge(again);
+    expect(await shelf.added()).toMatchObject([{ rows: 0, built: '', root: null }]);
+    expect(await shelf.findings(again)).toEqual([]);
     const last = new Stepper(shelf);
     await last.open();
     while ((await last.step(byAuthor, { rows: 60 })) !== undefined);

@@ -6,7 +6,8 @@ import type { StoredTableVersion } from '../../src/format/stored-table.ts';
 import type { IndexStatus } from '../../src/migration/index-status.ts';
 import type { StoreDbOptions } from '../../src/options.ts';
 import type { SchemaDefinition } from '../../src/table/schema.ts';
-import { Nodes } from '../protocol/nodes.ts';
+import { authorityAt } from '../../src/cluster/authority.ts';
+import { Nodes, quietIntervalMs } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 
 export type Row = Record<string, unknown>;
@@ -40,6 +41,20 @@ export class Shelf extends Nodes {
     node.db.registerSchema(schema);
     await this.run(node.db.start());
     return node;
+  }
+
+  /** Sees to it that no node here has a turn, so that all that happens is what a test does. */
+  async quiet(): Promise<void> {
+    const now = this.environment.now();
+    await this.replaceBlock0(({ nodes }) => {
+      const others = [250, 251, 252, 253, 254].filter((id) => !nodes.includes(id));
+      const isQuiet = (list: readonly number[]): boolean =>
+        [[], ...nodes.map((id) => [id]), [200]].every(
+          (own) => authorityAt(now, quietIntervalMs, [...list, ...own]) >= 250,
+        );
+      const lists = others.map((_, i) => nodes.concat(others.slice(i)));
+      return { nodes: lists.find(isQuiet) as number[] };
+    });
   }
 
   async write({ db }: TestNode, kind: 'insert' | 'update' | 'upsert', rows: readonly Row[]): Promise<void> {

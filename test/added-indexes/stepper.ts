@@ -1,8 +1,11 @@
 /** Takes the steps of adding indexes one by one, from an instance whose own turns do not come. */
 import { Database } from '../../src/database.ts';
 import { Instance } from '../../src/instance.ts';
-import { nextAddedChunk } from '../../src/migration/added-chunk.ts';
+import { nextAddedChunk, uniqueToCheck } from '../../src/migration/added-chunk.ts';
 import type { AddedChunk } from '../../src/migration/added-chunk.ts';
+import { ChunkWork } from '../../src/migration/chunk-work.ts';
+import type { Step } from '../../src/migration/chunk-work.ts';
+import { UniqueSteps } from '../../src/migration/unique-steps.ts';
 import { checkOptions } from '../../src/options.ts';
 import { readSchema } from '../../src/table/schema.ts';
 import type { SchemaDefinition } from '../../src/table/schema.ts';
@@ -41,6 +44,29 @@ export class Stepper {
   async open(): Promise<void> {
     this.db.registerSchema(plain);
     await this.#shelf.run(this.db.start());
+  }
+
+  /**
+   * Takes the next step of a unique index whose entries are all made; undefined if there is none. It may be run while other things
+   * go on. `meanwhile`: what happens before what it has found out is stored.
+   */
+  async uniqueStep(meanwhile: () => Promise<void> = async () => {}): Promise<Step | undefined> {
+    const { engine } = this.instance;
+    if (engine === undefined) throw new Error('it is not started');
+    await engine.refresh();
+    const { view } = engine;
+    const table = view.table('books');
+    const added = table && uniqueToCheck(table);
+    if (table === undefined || added === undefined) return undefined;
+    const { environment } = this.#shelf;
+    const task = { name: 'test', mostRows: 10, delayMs: () => undefined, work: async () => {} };
+    const work = new ChunkWork({ environment, engine, role: 'writer', intervalMs: quietIntervalMs }, task);
+    const chunks: Pick<ChunkWork, 'store'> = { store: (build) => meanwhile().then(() => work.store(build)) };
+    const silent = (): void => undefined;
+    const logger = { debug: silent, info: silent, warn: silent, error: silent };
+    const step = await new UniqueSteps({ environment, logger, engine, chunks }).step(view, table, added);
+    if (typeof step === 'object') await step.tell();
+    return step;
   }
 
   /**

@@ -132,6 +132,7 @@ export class DamagedCluster extends Cluster {
         state: view.table(shape.name) ?? view.emptyTable(shape.schema),
         isWhole: true,
         truth: undefined,
+        checked: [],
       }),
       options,
     );

@@ -27,7 +27,7 @@ export const uniqueMutants: readonly Mutant[] = [
     edits: [
       {
         file: check,
-        find: 'const tree = this.#state.indexes.get(values.index.name);',
+        find: 'const tree = this.#trees.get(values.index.name);',
         replace: 'const tree = (void values.index, undefined) as TableState["tree"] | undefined;',
       },
     ],
@@ -47,8 +47,9 @@ export const uniqueMutants: readonly Mutant[] = [
     edits: [
       {
         file: prepare,
-        find: 'isWhole ? UniqueCheck.on(state) : undefined',
-        replace: 'isWhole ? UniqueCheck.on(firstStates.get(list) ?? (firstStates.set(list, state), state)) : undefined',
+        find: 'isWhole ? UniqueCheck.on(state, ofList) : undefined',
+        replace:
+          'isWhole ? UniqueCheck.on(firstStates.get(list) ?? (firstStates.set(list, state), state), ofList) : undefined',
       },
       {
         file: prepare,
@@ -133,8 +134,8 @@ async function encodeChanges(`,
     edits: [
       {
         file: prepare,
-        find: 'UniqueCheck.on(truth.state), await twins(), twins)',
-        replace: 'undefined, await twins(), twins)',
+        find: 'UniqueCheck.on(truth.state, checked),',
+        replace: 'undefined,',
       },
     ],
     tests: [migrations],

@@ -217,7 +217,7 @@ const migrations: PagePromises = {
     'test/migrations/phases.test.ts: is too late once the old version is retired',
   ],
   'One migration of a table at a time': ['test/migrations/targets.test.ts: on the way to another version is refused'],
-  'While rows are not unique, the migration is blocked, and `blockers` names them': [
+  'while rows are not unique, the migration is blocked, and `blockers` names them': [
     'test/unique/migrations.test.ts: is blocked by rows that are not, which it names, and goes on once they are',
   ],
   'those too, and the old version stays until they are put right. Unique indexes of the old version are kept by all until then':

@@ -39,10 +39,23 @@ const tables: PagePromises = {
   ],
   'It limits nothing: longer values are stored in full.': ['test/values/refusals.test.ts: is read back as it was: %s'],
   'A definition whose index is another one in the table is refused with `InvalidSchemaError`.': [
-    'test/added-indexes/adding.test.ts: refuses an index that is another one in the table, and another set of unique ones',
+    'test/added-indexes/adding.test.ts: refuses an index that is another one in the table',
   ],
   'Any node that writes makes the entries, in its turns and some rows at a time, also one that has not registered the index.':
     ['test/added-indexes/midway.test.ts: is kept by gc, and by a copy, which goes on with it'],
+  '**A unique index holds once it is `ready`, and not before.**': [
+    'test/added-indexes/unique.test.ts: is added in the background, and holds for all nodes then',
+    'test/added-indexes/unique-random.test.ts: have no two rows agree where one holds (seed %i)',
+  ],
+  'Put the rows right, and call `db.dropIndex(table, index)`: then it is begun anew.': [
+    'test/added-indexes/unique.test.ts: fails where rows agree, and says which; once they are put right, it is begun anew',
+  ],
+  'The definition that is registered must not have it any more': [
+    'test/added-indexes/unique.test.ts: drops an index that the definition has no more, of every kind',
+  ],
+  'A process whose definition has the index adds it again.': [
+    'test/added-indexes/unique.test.ts: is undone by a process whose definition has the index',
+  ],
   'Queries do without the index until all rows have their entries.': [
     'test/added-indexes/midway.test.ts: is told of, and is not used',
     'test/added-indexes/random.test.ts: give right rows, and no findings (seed %i)',
@@ -50,7 +63,8 @@ const tables: PagePromises = {
   'A definition that has fewer indexes than the table takes none away': [
     'test/added-indexes/adding.test.ts: does it at start() too, and nodes with the old definition use them as well',
   ],
-  'While a migration of the table is under way, indexes wait for its end.': [
+  'While a migration of the table is under way, indexes wait for its end, and none can be dropped.': [
+    'test/added-indexes/unique.test.ts: refuses what there is not, and a table that is migrated',
     'test/added-indexes/adding.test.ts: a migration of the table comes first',
     'test/added-indexes/adding.test.ts: a version that comes up beside the table keeps its definition',
   ],

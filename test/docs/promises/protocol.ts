@@ -1,10 +1,21 @@
 import type { PagePromises } from './page-promises.ts';
 
 const log: PagePromises = {
-  'Two indexes of one name that are not the same are refused, and so are other unique indexes, since a flush must know what to check.':
-    [
-      'test/added-indexes/adding.test.ts: refuses an index that is another one in the table, and another set of unique ones',
-    ],
+  "So every commit after the row's was checked, whoever wrote it, and makes no two rows agree that did not before.": [
+    'test/added-indexes/unique.test.ts: binds nobody before the commit that says so, and everybody after it, also who has not seen it',
+    'test/added-indexes/unique.test.ts: goes with the version that a migration retires, and binds the version that comes up while it lasts',
+    'test/added-indexes/unique-random.test.ts: have no two rows agree where one holds (seed %i)',
+  ],
+  'If no two of its rows agree, then no two agree in any state that follows': [
+    'test/added-indexes/unique-random.test.ts: have no two rows agree where one holds (seed %i)',
+  ],
+  'Only who asks for it does that.': [
+    'test/added-indexes/unique.test.ts: drops an index that the definition has no more, of every kind',
+    'test/added-indexes/adding.test.ts: does it at start() too, and nodes with the old definition use them as well',
+  ],
+  'Two indexes of one name that are not the same are refused.': [
+    'test/added-indexes/adding.test.ts: refuses an index that is another one in the table',
+  ],
   '**For every key up to `built`, the index has exactly the entry that the row implies; above it, it has none.**': [
     'test/added-indexes/midway.test.ts: follows the rows that have entries, whoever merges them, and no others',
     'test/added-indexes/midway.test.ts: gets no entries of many new rows at once whose turn has not come, and those of others',
