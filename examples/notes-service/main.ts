@@ -1,4 +1,5 @@
 /** Runs the service, `npm run example:service`, until it is told to stop. README.md beside this file has more. */
+import cluster from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { buildService } from './service.ts';
 import { readSettings } from './settings.ts';
@@ -12,6 +13,10 @@ try {
     health.isStopping = true;
     await sleep(settings.drainMs);
     await app.close();
+    // In a cluster, as PM2 makes one, the way to whoever started this process is open still, and would keep it alive. The worker
+    // closes it once no connection is on its way to it any more.
+    if (cluster.worker !== undefined) cluster.worker.disconnect();
+    else if (process.connected) process.disconnect();
   };
   process.once('SIGTERM', () => void stop());
   process.once('SIGINT', () => void stop());

@@ -39,6 +39,11 @@ export function buildService(settings: Settings): Service {
   // Runs when the last request has been answered, and the last connection is closed.
   app.addHook('onClose', () => db.stop());
   const health = new Health();
+  // Whoever keeps a connection is told with its next answer to make another one: one that is closed while nothing is asked may be
+  // closed at the very moment in which something is.
+  app.addHook('onRequest', async (_, reply) => {
+    if (health.isStopping) reply.header('connection', 'close');
+  });
   app.setErrorHandler((error: FastifyError, request, reply) => {
     health.note(error);
     replyWithError(error, request, reply);

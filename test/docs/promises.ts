@@ -16,6 +16,7 @@ import { objectStores } from './promises/object-stores.ts';
 import type { PagePromises } from './promises/page-promises.ts';
 import { protocol } from './promises/protocol.ts';
 import { readme } from './promises/readme.ts';
+import { running } from './promises/running.ts';
 import { security } from './promises/security.ts';
 
 export const pages: Readonly<Record<string, PagePromises>> = {
@@ -31,6 +32,7 @@ export const pages: Readonly<Record<string, PagePromises>> = {
   'docs/guide.md': { ...guide, ...guideCare },
   'docs/object-stores.md': objectStores,
   'docs/protocol.md': protocol,
+  'docs/running.md': running,
 };
 
 /** Sentences that sound like promises and are none, by their beginnings: advice, and what is said of others. */
