@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { finished } from 'node:stream/promises';
 import { setTimeout as wait } from 'node:timers/promises';
-import { UsageError } from './exit-code.ts';
+import { OutputError, UsageError } from './exit-code.ts';
 
 export interface WritableTarget {
   readonly stream: WriteStream;
@@ -97,7 +97,14 @@ export async function openTarget(named: string, signal: AbortSignal): Promise<Wr
   // A new file, and not what a link leads to that somebody has put there. What an export before left behind is gone.
   await rm(partial, { force: true });
   const stream = createWriteStream(partial, { flags: 'wx' });
-  await once(stream, 'open');
+  try {
+    await once(stream, 'open');
+  } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    throw isMissing
+      ? new UsageError(`There is no folder ${path.dirname(file)} for ${named}: make it first.`)
+      : new OutputError(named, error as Error);
+  }
   return {
     stream,
     keep: async () => {

@@ -414,3 +414,35 @@ describe('random rows', { timeout: 120_000 }, () => {
     );
   });
 });
+
+describe('a draft tells what somebody should look at', () => {
+  it('a first line that looks like values', async () => {
+    const noHead = await run(['schema', 'draft', await file('no-head.csv', '1,A,2.5\n2,B,3.5\n')]);
+    expect(noHead.messages).toContain('"1" looks like a value: if it is a row, say --no-header.');
+    const told = await run(['schema', 'draft', folder.file('no-head.csv'), '--no-header']);
+    expect(told.messages).toBe('');
+    const years = await run(['schema', 'draft', await file('years.csv', 'country,2020,2021\nFR,1,2\n')]);
+    expect(years.messages).toBe('');
+  });
+
+  it('words that may stand for null', async () => {
+    const { output } = await run(['schema', 'draft', await file('nulls.csv', 'id,n\n1,5\n2,NULL\n')]);
+    expect(output).toContain('// "NULL"? --null "NULL" takes it for null');
+    const { fields } = await draft('nulls.csv', 'id,n\n1,5\n2,NULL\n', '--null', 'NULL');
+    expect(fields['n']).toEqual({ typeId: 'uint32' });
+  });
+
+  it('a bad row, as JSON where that is asked for', async () => {
+    const { status, output, messages } = await run(['schema', 'draft', await file('short.csv', 'a,b\n1\n'), '--json']);
+    expect({ status, output }).toEqual({ status: 1, output: '' });
+    expect(jsonLines(messages)).toEqual([
+      { error: { code: 'BAD_ROW', message: expect.stringContaining('line 2: it has 1 fields') as unknown } },
+    ]);
+  });
+
+  it('a table for the input, where no - says so', async () => {
+    const { status, messages } = await run(['import', folder.url('main'), 'piped', '--create', '--yes']);
+    expect(status).toBe(2);
+    expect(messages).toContain('To make a table piped of the input, write - behind it');
+  });
+});

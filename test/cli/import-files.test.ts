@@ -79,13 +79,33 @@ describe('a file to import', { timeout: 60_000 }, () => {
     ['a.ndjson', '{"id":1,"more":{"n":[9007199254740993]}}\n', [], '9007199254740993 is not exact in json'],
     ['a.csv', 'id,more\n1,"{""n"":9007199254740993}"\n', [], '9007199254740993 is not exact in json'],
     ['a.csv', 'id\n1\n', ['--columns', 'id,name'], 'no column "name"'],
-    ['a.csv.gz', Buffer.from('id,name\n1,a\n'), [], 'cannot be decompressed'],
+    ['a.csv.gz', Buffer.from('id,name\n1,a\n'), [], 'a.csv.gz: it cannot be decompressed'],
+    [
+      'a.csv',
+      Buffer.from('id,name\n1,\x93\x8c\x8b\x9e\n', 'latin1'),
+      [],
+      'in gbk it reads "1,搶嫗", in shift_jis it reads "1,東京": say --encoding gbk or shift_jis',
+    ],
+    [
+      'a.csv',
+      'id,name,name\n1,a,b\n',
+      [],
+      'names a field twice, "name": --rename name_2=field says where the second goes',
+    ],
+    ['a.txt', 'id,name\n1,a\n', [], '(--format csv reads CSV)'],
     ['a.csv.gz', gzipSync('id,name\n1,a\n').subarray(0, 20), [], 'a.csv.gz'],
   ])('is refused before anything is written: %s %j %j', async (name, content, options, message) => {
     const { status, messages } = await load(name, content, ...options);
     expect({ status, messages }).toEqual({ status: 1, messages: expect.stringContaining(message) as unknown });
     expect(messages).toContain('Nothing was imported.');
     expect(await rows()).toEqual([]);
+  });
+
+  it('may say in a first line what separates its columns, as spreadsheets do', async () => {
+    expect(await load('a.csv', 'sep=;\r\nid;name\r\n1;"a, b"\r\n')).toMatchObject({ status: 0 });
+    expect(await names()).toEqual(['1 a, b']);
+    const bad = await load('a.csv', 'sep=|\nid|name\n2|b\n3|c|d\n');
+    expect(bad.messages).toContain('a.csv, line 4: it has 3 fields');
   });
 
   it('may be compressed with zstd, where Node.js can read that', async () => {

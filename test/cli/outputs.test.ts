@@ -175,6 +175,19 @@ describe('an export', () => {
     expect(await run(['export', url, 't', folder.path])).toMatchObject({ status: 2 });
   });
 
+  it('into a folder that is not there is told', async () => {
+    const { status, messages } = await run(['export', url, 't', folder.file('nowhere/t.csv')]);
+    expect(status).toBe(2);
+    expect(messages).toContain(`There is no folder ${folder.file('nowhere')}`);
+  });
+
+  it('as Parquet goes into a named pipe as it goes into a file', async () => {
+    const { status } = await shell(
+      'store-db export "$URL" t t.parquet && mkfifo pq && (cat pq > piped.parquet & store-db export "$URL" t pq --format parquet && wait) && cmp t.parquet piped.parquet',
+    );
+    expect(status).toBe(0);
+  });
+
   it('tells how many texts a spreadsheet takes for formulas, and defuses them if asked', async () => {
     const texts = ['=1+1', '+1', '-1', '@x', "'=1", 'a=b', '\t=1'];
     const lines = texts.map((name, id) => `${JSON.stringify({ id, name, n: -id })}\n`).join('');

@@ -5,7 +5,7 @@ import { command } from '../command.ts';
 import type { Command, Session } from '../command.ts';
 import { confirmed, yesOption } from '../confirmation.ts';
 import { draftTable, KeptFiles } from '../draft/draft-files.ts';
-import { jsonOf, printDraft, typeScriptOf } from '../draft/draft-source.ts';
+import { jsonOf, printDraft, tellOfHead, typeScriptOf } from '../draft/draft-source.ts';
 import type { Draft } from '../draft/drafted-table.ts';
 import { draftingOptions, sampleOf } from '../draft/drafting-options.ts';
 import { defaultDatabase, newTableOf, scratchDatabase, TargetDatabase } from '../draft/new-table.ts';
@@ -209,6 +209,7 @@ async function importAndCreate(session: Session, args: Arguments): Promise<ExitC
     draft = await drafted(session, args, { table, files });
     readSchema(draft.schema);
     if (!terminal.json) {
+      tellOfHead(terminal, draft, args.header);
       printDraft(terminal, draft, files.map(({ name }) => name).join(', '));
       terminal.printLines(`\n${typeScriptOf(draft)}\n`);
     }

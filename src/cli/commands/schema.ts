@@ -1,13 +1,14 @@
 import { command } from '../command.ts';
 import type { Command } from '../command.ts';
 import { draftTable, KeptFiles, tableNameOf } from '../draft/draft-files.ts';
-import { jsonOf, typeScriptOf } from '../draft/draft-source.ts';
+import { jsonOf, tellOfHead, typeScriptOf } from '../draft/draft-source.ts';
 import { draftingOptions, sampleOf } from '../draft/drafting-options.ts';
 import { ExitCode } from '../exit-code.ts';
 import { parseDateFormats } from '../input/date-format.ts';
 import { inputFiles } from '../input/input-files.ts';
 import type { InputFile } from '../input/input-files.ts';
 import { describePosition, LineError } from '../input/line-error.ts';
+import { jsonText } from '../json-text.ts';
 import { readingOptions, readOptionsOf } from '../input/reading-options.ts';
 
 const draft: Command = command({
@@ -46,14 +47,15 @@ const draft: Command = command({
         },
         (file) => (current = file),
       );
+      tellOfHead(terminal, drafted, args.header);
       if (terminal.json) terminal.printJson(jsonOf(drafted));
       else terminal.printLines(typeScriptOf(drafted));
       return ExitCode.done;
     } catch (error) {
       if (!(error instanceof LineError)) throw error;
-      terminal.tell(
-        `${terminal.styleMessage('red', 'error')}: ${describePosition(current.name, error)}: ${error.message}`,
-      );
+      const message = `${describePosition(current.name, error)}: ${error.message}`;
+      if (terminal.json) terminal.tell(jsonText({ error: { code: 'BAD_ROW', message } }));
+      else terminal.tell(`${terminal.styleMessage('red', 'error')}: ${message}`);
       return ExitCode.found;
     }
   },

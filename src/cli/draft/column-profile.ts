@@ -13,6 +13,8 @@ const everything = 255;
 const integerText = /^(?:0|-?[1-9]\d{0,39})$/;
 /** An exponent needs a point or a sign: `3e5` may as well be a code. */
 const decimalText = /^-?(?:(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]\d+)?|(?:0|[1-9]\d*)?\.\d+(?:[eE][-+]?\d+)?)$/;
+/** Words that files have for null. */
+const nullWord = /^(?:null|\\N|N\/?A|nan|nil|none|-|\?)$/i;
 const uuidText = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const isoText = /^\d{4}-\d{2}-\d{2}(?:([T ])\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3}0*)?)?(Z|[-+]\d{2}:\d{2})?)?$/;
 const dayFirstText = /^\d{1,2}([./-])\d{1,2}\1\d{4}\b/;
@@ -57,6 +59,8 @@ export class ColumnProfile {
   longestBytes = 0;
   /** The first value, as text. */
   example: string | undefined;
+  /** A value beside others than texts that is likely to stand for null. */
+  nullWord: string | undefined;
   /** Whether no value came twice so far, among values that may be keys. */
   #seen: LikelySet | undefined = new LikelySet();
   #kinds: number = everything;
@@ -105,6 +109,7 @@ export class ColumnProfile {
       if (!isFromJson) found |= this.#ofNumber(text);
       found |= this.#ofTime(text);
     } else if (!isFromJson && /^(?:true|false)$/i.test(text)) found |= kinds.boolean;
+    if (!isFromJson && text.length <= 4 && nullWord.test(text)) this.nullWord ??= text;
     if (text.length === 36 && uuidText.test(text)) found |= kinds.uuid;
     return found;
   }

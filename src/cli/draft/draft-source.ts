@@ -71,6 +71,16 @@ export function jsonOf({ schema }: Draft): object {
   return { ...schema, fields: Object.fromEntries(fields) };
 }
 
+/** Says so where names look like values, as they do where a file has no line of names. */
+export function tellOfHead(terminal: Terminal, { columns }: Draft, hasHead: boolean): void {
+  // Columns may well be years.
+  const odd = columns.find((name) => /^-?\d+(?:[.,-]\d+)*$/.test(name) && !/^(?:19|20)\d\d$/.test(name));
+  if (!hasHead || odd === undefined) return;
+  terminal.tell(
+    `The first line was taken for names, and ${JSON.stringify(odd)} looks like a value: if it is a row, say --no-header.`,
+  );
+}
+
 /** Prints the fields as a table. */
 export function printDraft(terminal: Terminal, { schema, fields, rows, sampled }: Draft, files: string): void {
   const of = sampled < rows ? `, types from the first ${sampled}` : '';

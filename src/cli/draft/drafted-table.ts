@@ -181,6 +181,9 @@ function withoutRequired(field: DraftedField): DraftedField {
 function noteOf(name: string, typeId: TypeId, profile: ColumnProfile): string | undefined {
   if (typeId === Types.varchar && profile.looksDated)
     return `days? --date-format "${name}=DD/MM/YYYY" or "${name}=MM/DD/YYYY" makes it a timestamp`;
+  if (typeId === Types.varchar && profile.nullWord !== undefined) {
+    return `${JSON.stringify(profile.nullWord)}? --null ${JSON.stringify(profile.nullWord)} takes it for null`;
+  }
   if (typeId === Types.int64 || typeId === Types.uint64) return 'read back as bigint';
   return undefined;
 }

@@ -50,6 +50,18 @@ export async function newTableOf(words: readonly string[], named: string | undef
     rest = rest.slice(1);
   }
   if (rest.length === 0) throw new UsageError('Name a file to make a table of, or - for the input.');
+  const [only] = rest;
+  if (
+    table === undefined &&
+    only !== undefined &&
+    rest.length === 1 &&
+    /^[\w-]+$/.test(only) &&
+    (await isTableName(only))
+  ) {
+    throw new UsageError(
+      `${only} is no file. To make a table ${only} of the input, write - behind it: ${hasUrl ? `${first} ` : ''}${only} - --create`,
+    );
+  }
   const files = await inputFiles(rest);
   return { url: hasUrl ? first : defaultDatabase, table: table ?? tableNameOf(files[0] as InputFile), files };
 }

@@ -82,7 +82,11 @@ function checkColumns(
   wanted: readonly string[] | undefined,
 ): void {
   const fields = columns.flatMap((column) => column?.field ?? []);
-  if (new Set(fields).size < fields.length) throw new LineError(line, 'it names a field twice');
+  const twice = fields.find((field, i) => fields.indexOf(field) < i);
+  if (twice !== undefined) {
+    const advice = line === 0 ? '' : `: --rename ${twice}_2=field says where the second goes`;
+    throw new LineError(line, `it names a field twice, ${JSON.stringify(twice)}${advice}`);
+  }
   const missing = wanted?.find((name) => !names.includes(name));
   if (missing !== undefined) throw new LineError(line, `it has no column ${JSON.stringify(missing)} of --columns`);
 }

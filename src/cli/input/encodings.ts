@@ -176,6 +176,12 @@ export function fittingEncoding(bytes: Uint8Array): { readonly name: EncodingNam
   return undefined;
 }
 
+/** Encodings that bytes may be in as well, where nothing but the text tells: whoever sees it knows. */
+export function encodingsBeside(name: EncodingName, bytes: Uint8Array): EncodingName[] {
+  if (name !== 'gbk') return [];
+  return (['shift_jis', 'euc-jp'] as const).filter((other) => decodes(other, bytes) !== undefined);
+}
+
 /** Text in which U+FFFD stands for bytes that are none; every ASCII character stays. Not for UTF-16. */
 export function decodeLeniently(bytes: Uint8Array, encoding: Encoding): string {
   const { name } = encoding;

@@ -109,7 +109,7 @@ function decompressorOf(file: string): Decompressor | undefined {
  * Throws `UsageError`, and `LineError` where the compressed data is damaged.
  */
 export async function* bytesOf(
-  { path: file, name }: InputFile,
+  { path: file }: InputFile,
   input: Readable,
   onRead: (bytes: number) => void,
 ): AsyncGenerator<Uint8Array, void, undefined> {
@@ -129,7 +129,7 @@ export async function* bytesOf(
     yield* decompressor;
   } catch (error) {
     if (!String((error as { code?: unknown }).code).startsWith('Z')) throw error;
-    throw new LineError(0, `${name} cannot be decompressed: ${(error as Error).message}`);
+    throw new LineError(0, `it cannot be decompressed: ${(error as Error).message}`);
   } finally {
     stored.destroy();
   }

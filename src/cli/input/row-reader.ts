@@ -113,7 +113,8 @@ function parseObject({ text, line }: JsonPart): object {
   try {
     parsed = parseExactly(text);
   } catch (error) {
-    throw new LineError(line, `it is not JSON: ${(error as Error).message}`);
+    const hint = line === 1 && !/^\s*[{["]/.test(text) ? ' (--format csv reads CSV)' : '';
+    throw new LineError(line, `it is not JSON: ${(error as Error).message}${hint}`);
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw new LineError(line, 'it is JSON, and not an object');
@@ -157,11 +158,21 @@ async function* readJson(
   }
 }
 
+/** A line before the names by which spreadsheets are told what separates them. */
+const separatorLine = /^sep=([^\w"])$/i;
+
 /** What separates the names in the first line, where no comma does. */
 function sniffDelimiter(text: string): string {
   const [first = ''] = text.split(/[\r\n]/, 1);
+  const [, told] = separatorLine.exec(first) ?? [];
+  if (told !== undefined) return told;
   if (first.includes(',')) return ',';
   return [';', '\t', '|'].find((candidate) => first.includes(candidate)) ?? ',';
+}
+
+function withoutSeparator(records: CsvRecord[]): CsvRecord[] {
+  const [first] = records;
+  return first?.line === 1 && separatorLine.test(first.text.trimEnd()) ? records.slice(1) : records;
 }
 
 /** The records of CSV, in blocks. */
@@ -177,9 +188,9 @@ async function* csvRecords(
     parser ??= new CsvParser({ delimiter: separator ?? sniffDelimiter(piece), quotes, nulls, maxLength });
     const records = parser.push(piece);
     if (badLines !== undefined) badLines.areCountedOtherwise = parser.endsWithReturns;
-    yield records;
+    yield withoutSeparator(records);
   }
-  if (parser !== undefined) yield parser.end();
+  if (parser !== undefined) yield withoutSeparator(parser.end());
 }
 
 /** Makes rows of records whose columns are known. */

@@ -1,5 +1,12 @@
 /** Bytes of a file as text, in pieces. */
-import { byteOrderMark, decodeLeniently, encodingOf, fittingEncoding, utf16Without } from './encodings.ts';
+import {
+  byteOrderMark,
+  decodeLeniently,
+  encodingOf,
+  encodingsBeside,
+  fittingEncoding,
+  utf16Without,
+} from './encodings.ts';
 import type { Encoding, EncodingName } from './encodings.ts';
 import { LineError } from './line-error.ts';
 
@@ -66,14 +73,14 @@ function undecodable(bytes: Uint8Array, encoding: Encoding, lines: number, befor
   if (fitting === undefined) return new LineError(line, problem, column);
   const { name } = fitting;
   const begin = text.slice(lineBegin).slice(-shownLength / 2);
-  const shown = `${begin}${encodingOf(name)
-    .decode(rest)
-    .slice(0, shownLength / 2)}`.replaceAll('\r', '');
-  return new LineError(
-    line,
-    `${problem}; in ${name} it reads ${JSON.stringify(shown)}: say --encoding ${name}`,
-    column,
-  );
+  const names = [name, ...encodingsBeside(name, rest)];
+  const shown = names.map((each) => {
+    const end = encodingOf(each)
+      .decode(rest)
+      .slice(0, shownLength / 2);
+    return `in ${each} it reads ${JSON.stringify(`${begin}${end}`.replaceAll('\r', ''))}`;
+  });
+  return new LineError(line, `${problem}; ${shown.join(', ')}: say --encoding ${names.join(' or ')}`, column);
 }
 
 function startOf(head: Uint8Array, asked: EncodingName | undefined): { encoding: Encoding; skipped: number } {
