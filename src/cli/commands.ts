@@ -12,6 +12,7 @@ import { explain } from './commands/explain.ts';
 import { drop } from './commands/drop.ts';
 import { exportTable } from './commands/export.ts';
 import { gc } from './commands/gc.ts';
+import { indexes } from './commands/indexes.ts';
 import { importTable } from './commands/import.ts';
 import { log } from './commands/log.ts';
 import { migrate } from './commands/migrate.ts';
@@ -32,6 +33,7 @@ import { verify } from './commands/verify.ts';
 export const commands: readonly Command[] = [
   stats,
   tables,
+  indexes,
   query,
   explain,
   importTable,

@@ -50,11 +50,15 @@ export interface MissingIndexes {
 
 const nothingMissing: MissingIndexes = { indexes: [], functionIndexes: [] };
 
+/** Definitions that were found to have nothing beyond a table's: it is asked for all tables whenever a view moves on. */
+const nothingBeyond = new WeakMap<TableShape, TableShape>();
+
 /** What a definition of the same version has beyond a table. Of what has the name of another index there, nothing. */
 export function missingIndexes({ shape, added }: TableState, defined: TableShape | undefined): MissingIndexes {
   if (defined === undefined || defined === shape || defined.version !== shape.version || !shape.isSame(defined)) {
     return nothingMissing;
   }
+  if (nothingBeyond.get(shape) === defined) return nothingMissing;
   const { indexes, functionIndexes = [] } = shape.schema;
   const known = new Set([...indexes, ...functionIndexes, ...added.map(({ stored }) => stored)].map(({ name }) => name));
   const isMissing = ({ name }: { readonly name: string }): boolean => !known.has(name);
@@ -62,6 +66,9 @@ export function missingIndexes({ shape, added }: TableState, defined: TableShape
     indexes: defined.schema.indexes.filter(isMissing),
     functionIndexes: defined.functionIndexes.filter(isMissing),
   };
+  if (added.length === 0 && missing.indexes.length + missing.functionIndexes.length === 0) {
+    nothingBeyond.set(shape, defined);
+  }
   const count = known.size + missing.indexes.length + missing.functionIndexes.length;
   return count > maxIndexes ? nothingMissing : missing;
 }

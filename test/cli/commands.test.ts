@@ -77,6 +77,28 @@ describe('reading commands', () => {
     expect(jsonLines(json.output)).toEqual([[{ ...cities, rows: 300 }]]);
   });
 
+  it('indexes: which there are, and how far they are', async () => {
+    const text = await shown(['indexes', 'cities']);
+    expect(text).toMatchObject({ status: 0, messages: '' });
+    const lines = text.output
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.trim().split(/ {2,}/));
+    expect(lines).toEqual([
+      ['index', 'on', 'unique', 'where', 'state', 'rows done', 'entries', 'problem'],
+      ['country', 'country', 'ready', '300 of 300', '300'],
+      ['country,name', 'country, name', 'unique', 'ready', '300 of 300', '300'],
+    ]);
+    const json = await shown(['indexes', 'cities', '--json']);
+    expect(jsonLines(json.output)).toMatchObject([
+      [
+        { name: 'country', state: 'ready' },
+        { unique: true, rowsDone: 300 },
+      ],
+    ]);
+    expect((await shown(['indexes', 'citie'])).messages).toContain('did you mean cities?');
+  });
+
   it('stats: what a database is made of', async () => {
     const { output, status } = await shown(['stats', '--json']);
     expect(status).toBe(0);
