@@ -1,19 +1,19 @@
 /**
  * How much memory many databases in one process take: `npm run bench:tenants [-- --counts 20,200,2000 --kib 1024 --budget <MiB>
- * --folder <path>]`. So many databases of that size each are made in a folder, which is used again if it holds them, and
- * stays. Then a process of its own opens all of them, with a `MemoryBudget` that they share or without one, leaves them
+ * --folder <path>]`. So many databases of that size each are made in a folder, which goes in the end. Then a process of its own opens all of them, with a `MemoryBudget` that they share or without one, leaves them
  * alone for a while, reads from every block of each, and stops them. What it tells of is what is left once garbage
- * was collected: at every step, in all and for each database.
+ * was collected: at every step, in all and for each database. Another process counts the rows of all by `forEachDatabase()`, and
+ * one more brings all of them to a new version of their table.
  */
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
 import CliTable from 'cli-table3';
-import { defineSchema, MemoryBudget, StoreDb, Types } from 'store-db';
+import { defineSchema, forEachDatabase, MemoryBudget, StoreDb, Types } from 'store-db';
 import type { Database, StoreDbOptions } from 'store-db';
 import { FileDriver } from 'store-db/lib/storage';
 
@@ -152,6 +152,61 @@ async function measure(count: number): Promise<Report> {
   return { before, steps, requestsAtRest, requestsToOpen: opened / count, openMs };
 }
 
+/** What it took to do something with each. */
+interface Visit {
+  readonly ms: number;
+  readonly requests: number;
+  /** The most that was resident, with what the runtime takes. */
+  readonly maxRssBytes: number;
+  readonly failed: readonly string[];
+}
+
+async function visitAll(count: number, visit: (db: Database) => Promise<unknown>): Promise<Visit> {
+  const prefixes = Array.from({ length: count }, (_, i) => `tenant-${i}`);
+  let requests = 0;
+  const began = performance.now();
+  const { failed } = await forEachDatabase(prefixes, visit, {
+    driver: newDriver(),
+    logLevel: 'error',
+    writeForwardInterval: 1000,
+    onRequest: () => requests++,
+  });
+  const ms = performance.now() - began;
+  const maxRssBytes = process.resourceUsage().maxRSS * kibibyte;
+  return { ms, requests, maxRssBytes, failed: failed.map(({ prefix, error }) => `${prefix}: ${String(error)}`) };
+}
+
+/** Brings a database to a version that it has not had, and retires the one before. */
+async function migrate(db: Database): Promise<void> {
+  const [stored] = await db.tables();
+  if (stored === undefined) throw new Error('There is no table');
+  const version = stored.version + 1;
+  const { name, fields, primaryKey, indexes = [] } = stored;
+  db.registerSchema({
+    name,
+    version,
+    primaryKey,
+    indexes,
+    fields: { ...fields, [`added${version}`]: { typeId: Types.uint8, default: 1 } },
+  });
+  await db.setTargetSchemaVersion(name, version);
+  while ((await db.migrationStatus(name)).state !== 'switched') await sleep(20);
+  await db.finishMigration(name);
+}
+
+async function countRows(db: Database): Promise<void> {
+  const [stored] = await db.tables();
+  if (stored === undefined) throw new Error('There is no table');
+  db.registerSchema(stored);
+  if ((await db.query(stored.name).count()) !== rows) throw new Error('Rows are missing');
+}
+
+function visitText(what: string, { ms, requests, maxRssBytes, failed }: Visit, count: number): string {
+  const each = `${(ms / count).toFixed(1)} ms and ${(requests / count).toFixed(1)} requests each`;
+  const memory = `at most ${(maxRssBytes / mebibyte).toFixed(0)} MiB resident`;
+  return `${what} ${count} by forEachDatabase(): ${(ms / 1000).toFixed(1)} s, ${each}; ${memory}; ${failed.length} failed.\n${failed.join('\n')}`;
+}
+
 async function inProcess(args: readonly string[]): Promise<string> {
   const flags = ['--expose-gc', '--max-old-space-size=16000', '--import', 'tsx', fileURLToPath(import.meta.url)];
   const sizes = ['--kib', given.kib, '--budget', given.budget, '--folder', folder];
@@ -182,6 +237,13 @@ async function main(): Promise<void> {
       );
     }
   }
+  for (const each of counts) {
+    for (const mode of ['count', 'migrate']) {
+      const output = await inProcess(['--mode', mode, '--count', `${each}`]);
+      console.log(visitText(mode, JSON.parse(output) as Visit, each).trimEnd());
+    }
+  }
+  rmSync(folder, { recursive: true, force: true });
   console.log(
     `Databases of ${given.kib} KiB of rows each, by how much memory has grown since before they were opened:`,
   );
@@ -190,4 +252,6 @@ async function main(): Promise<void> {
 
 if (given.mode === 'load') await load(Number(given.count));
 else if (given.mode === 'measure') console.log(JSON.stringify(await measure(Number(given.count))));
+else if (given.mode === 'count') console.log(JSON.stringify(await visitAll(Number(given.count), countRows)));
+else if (given.mode === 'migrate') console.log(JSON.stringify(await visitAll(Number(given.count), migrate)));
 else await main();

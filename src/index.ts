@@ -11,6 +11,8 @@ import type { RestoreOptions, RestoreReport } from './care/restore.ts';
 import type { RewriteReport } from './care/rewrite.ts';
 import { createDatabase } from './create.ts';
 import type { Database } from './database.ts';
+import { visitDatabases } from './for-each-database.ts';
+import type { DatabasesReport, ForEachDatabaseOptions } from './for-each-database.ts';
 import type { StoreDbOptions } from './options.ts';
 
 /**
@@ -19,6 +21,19 @@ import type { StoreDbOptions } from './options.ts';
  */
 export function StoreDb(options: StoreDbOptions): Database {
   return createDatabase(options, realEnvironment);
+}
+
+/**
+ * Opens databases, a few at a time, calls `run` with each, and stops it: to migrate, check or tend those of all tenants. `run` may
+ * register schemas. Where one database fails, the others go on; `failed` of the report says which did. Databases share one driver
+ * and one `MemoryBudget`. Rejects with `InvalidOptionError` before any is opened.
+ */
+export async function forEachDatabase<T>(
+  prefixes: Iterable<string>,
+  run: (db: Database, prefix: string) => T | Promise<T>,
+  options: ForEachDatabaseOptions = {},
+): Promise<DatabasesReport<T>> {
+  return visitDatabases(realEnvironment, prefixes, run, options);
 }
 
 /**
@@ -97,6 +112,7 @@ export type { DownloadUrlOptions } from './blob/download-options.ts';
 export type { BlobData, BlobOptions, BlobValue } from './blob/blob-value.ts';
 export type { Logger, LogLevel } from './base/logger.ts';
 export type { StoreDbOptions } from './options.ts';
+export type { DatabasesProgress, DatabasesReport, ForEachDatabaseOptions } from './for-each-database.ts';
 export type {
   Batch,
   ChangeOptions,

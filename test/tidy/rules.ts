@@ -45,6 +45,7 @@ const layers: readonly Layer[] = [
       'transaction',
       'database.ts',
       'create.ts',
+      'for-each-database.ts',
       'index.ts',
     ],
     neighbours: true,

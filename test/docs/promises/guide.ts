@@ -510,6 +510,12 @@ const blobs: PagePromises = {
 };
 
 const cluster: PagePromises = {
+  'What one of them fails with is in `failed`, with its prefix, and the others go on.': [
+    'test/interface/for-each-database.test.ts: goes on where one fails, and says which',
+  ],
+  'An option that is wrong is refused with `InvalidOptionError` before any database is opened.': [
+    'test/interface/for-each-database.test.ts: refuses a wrong %s before it opens any',
+  ],
   'up to 256, each with a `nodeId` of its own.': ['test/interface/options.test.ts: %s: %s'],
   'That costs no request that an instance with a number would not make. Two instances never get the same id that way.':
     [
