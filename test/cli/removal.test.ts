@@ -69,7 +69,7 @@ describe('drop', () => {
     const before = await keys();
     const asked = await run(['drop', folder.url('main')]);
     expect(asked).toMatchObject({ status: 2, output: '' });
-    expect(asked.messages).toContain('the tables notes.\n');
+    expect(asked.messages).toContain('the table notes.\n');
     expect(asked.messages).toMatch(/Delete file:.*#main, \d+ objects of [\d.]+ K?B\? There is no way back/);
     expect(await keys()).toEqual(before);
     const dropped = await run(['drop', folder.url('main'), '--yes']);

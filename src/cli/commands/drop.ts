@@ -86,7 +86,9 @@ export const drop: Command = command({
         const tables = found.tables
           .filter((table) => !table.name.startsWith('_'))
           .map((table) => printable(table.name));
-        terminal.tell(`${name}: ${tables.length === 0 ? 'no tables' : `the tables ${tables.join(', ')}`}.`);
+        terminal.tell(
+          `${name}: ${tables.length === 0 ? 'no tables' : `the ${tables.length === 1 ? 'table' : 'tables'} ${tables.join(', ')}`}.`,
+        );
         terminal.tell(
           `Its Block 0 was last written at ${formatTime(found.writer.atMs)}, by node ${found.writer.nodeId}.`,
         );
