@@ -127,7 +127,7 @@ export function block0Format({ tables, catalogue }: Pick<Block0, 'tables' | 'cat
 }
 
 function versionFormat({ schema, added = [] }: StoredTableVersion): number {
-  if (added.length > 0) return addedIndexVersion;
+  if (added.length > 0) return Math.max(addedIndexVersion, schemaFormat(schema));
   return schemaFormat(schema);
 }
 

@@ -100,7 +100,13 @@ export const addedMutants: readonly Mutant[] = [
   },
   {
     name: 'added indexes: Block 0 is told to be what older releases know',
-    edits: [{ file: block0, find: 'if (added.length > 0) return addedIndexVersion;', replace: '' }],
+    edits: [
+      {
+        file: block0,
+        find: 'if (added.length > 0) return Math.max(addedIndexVersion, schemaFormat(schema));',
+        replace: '',
+      },
+    ],
     tests: [midway, 'test/golden/golden.test.ts'],
   },
   {
