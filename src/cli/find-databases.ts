@@ -23,13 +23,31 @@ async function isDatabase(driver: StorageDriver, prefix: string, signal: AbortSi
   return entries[0]?.key === key;
 }
 
+/** Where to look. */
+export interface SearchOptions {
+  /** Only what is in this folder. Default: all of the store. */
+  readonly under?: string | undefined;
+  /** However long it takes. Default: it ends after 200 steps. */
+  readonly patient?: boolean;
+}
+
 /** The prefixes under which there is a Block 0. One step is a listing of one key, and one of each folder that is new. */
-export async function findDatabases(driver: StorageDriver, signal: AbortSignal): Promise<FoundDatabases> {
+export async function findDatabases(
+  driver: StorageDriver,
+  signal: AbortSignal,
+  { under, patient = false }: SearchOptions = {},
+): Promise<FoundDatabases> {
   const prefixes: string[] = [];
-  const looked = new Set<string>();
+  // Folders around the one that is looked through are of no interest.
+  const looked = new Set<string>(under === undefined ? [] : foldersOf(under));
   let after: string | undefined;
-  for (let step = 0; step < maxSteps; step++) {
-    const { entries } = await driver.list('', { limit: 1, signal, ...(after !== undefined && { after }) });
+  const mostSteps = patient ? Number.POSITIVE_INFINITY : maxSteps;
+  for (let step = 0; step < mostSteps; step++) {
+    const { entries } = await driver.list(under === undefined ? '' : `${under}/`, {
+      limit: 1,
+      signal,
+      ...(after !== undefined && { after }),
+    });
     const key = entries[0]?.key;
     if (key === undefined) return { prefixes, complete: true };
     const fresh = foldersOf(key).filter((folder) => !looked.has(folder));

@@ -20,9 +20,9 @@ afterEach(async () => {
   await folder[Symbol.asyncDispose]();
 });
 
-async function open(nodeId: number): Promise<Database> {
+async function open(nodeId: number, dbPrefix = 'main'): Promise<Database> {
   const driver = new FileDriver(folder.file('db'));
-  const db = StoreDb({ dbPrefix: 'main', nodeId, driver, logLevel: 'silent', polling: 'onDemand' });
+  const db = StoreDb({ dbPrefix, nodeId, driver, logLevel: 'silent', polling: 'onDemand' });
   db.registerSchema(items);
   await db.start();
   return db;
@@ -53,6 +53,39 @@ describe('tend', () => {
     expect(await pending()).toBe(0);
     expect((await run(['tend', folder.url(), '--yes'])).output).toContain('0 commits merged.\n');
     expect((await run(['query', folder.url(), 'items', '--count'])).output).toBe('3\n');
+  });
+
+  it('tends every database of a folder with --all, goes on where one fails, and says which', async () => {
+    const prefixes = ['tenants/ada', 'tenants/alan', 'tenants/grace', 'other'];
+    for (const prefix of prefixes) {
+      const db = await open(1, prefix);
+      await put(db, 1);
+      await db.stop();
+    }
+    const driver = new FileDriver(folder.file('db'));
+    await driver.put('tenants/alan/block0', Buffer.from('damaged'), { if: 'any' });
+    const url = (prefix: string): string => `file:${folder.file('db')}#${prefix}`;
+    const all = ['tend', url('tenants'), '--all'];
+    expect(await run(all)).toMatchObject({ status: 2, messages: expect.stringContaining('say --yes') as unknown });
+    const tended = await run([...all, '--yes', '--json']);
+    expect(tended.status).toBe(1);
+    expect(tended.messages).toContain('1 of 3 databases failed.');
+    expect(jsonLines(tended.output)).toMatchObject([
+      { database: url('tenants/ada'), merged: 1 },
+      { database: url('tenants/alan'), error: expect.stringContaining('Block 0') as unknown },
+      { database: url('tenants/grace'), merged: 1 },
+    ]);
+    // Not under that prefix.
+    expect((await run(['tend', url('other'), '--yes', '--json'])).output).toContain('"merged":1');
+    const none = await run(['tend', url('nothing'), '--all', '--yes']);
+    expect(none).toMatchObject({ status: 2, messages: expect.stringContaining('There is no database in') as unknown });
+  });
+
+  it('finds more databases with --all than a search by itself looks for', async () => {
+    const driver = new FileDriver({ path: folder.file('db'), durability: 'none' });
+    for (let i = 0; i < 210; i++) await driver.put(`tenants/${i}/block0`, new Uint8Array(1), { if: 'any' });
+    const tended = await run(['tend', `file:${folder.file('db')}`, '--all', '--yes', '--json']);
+    expect([tended.status, jsonLines(tended.output).length]).toEqual([1, 210]);
   });
 });
 
