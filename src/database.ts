@@ -112,7 +112,7 @@ export class Database {
    * `MigrationActiveError` while it is on its way to another version, with `InvalidOptionError`, also for a version lower than
    * the one in force, and with `ReadOnlyError` on a replica.
    */
-  async setTargetSchemaVersion(table: string, version: number, options: TargetOptions = {}): Promise<void> {
+  async setTargetSchemaVersion(table: TableRef, version: number, options: TargetOptions = {}): Promise<void> {
     const migrations = this.#instance.maintenance.migrations('db.setTargetSchemaVersion()');
     await migrations.setTarget(table, version, options);
   }
@@ -126,7 +126,7 @@ export class Database {
    * without a word), before the table has switched, and while rows cannot be migrated; with `InvalidSchemaError` if the
    * table is registered here, but not in the new version, or with another `migrate`, and with `ReadOnlyError` on a replica.
    */
-  async finishMigration(table: string, options: FinishOptions = {}): Promise<void> {
+  async finishMigration(table: TableRef, options: FinishOptions = {}): Promise<void> {
     await this.#instance.maintenance.migrations('db.finishMigration()').finish(table, options);
   }
 
@@ -135,13 +135,13 @@ export class Database {
    * version is dropped, and what only the new version knew is lost. Without a migration it does nothing. Rejects with
    * `MigrationActiveError` once the old version is retired, and with `ReadOnlyError` on a replica.
    */
-  async cancelMigration(table: string, options: CallOptions = {}): Promise<void> {
+  async cancelMigration(table: TableRef, options: CallOptions = {}): Promise<void> {
     const what = 'db.cancelMigration()';
     await this.#instance.maintenance.migrations(what).cancel(table, withOwnSignal(what, options, ['signal']).signal);
   }
 
   /** How far the migration of a table is. The table need not be registered. */
-  async migrationStatus(table: string, options: CallOptions = {}): Promise<MigrationStatus> {
+  async migrationStatus(table: TableRef, options: CallOptions = {}): Promise<MigrationStatus> {
     return this.#instance.maintenance.migrationStatus(
       table,
       withOwnSignal('db.migrationStatus()', options, ['signal']),

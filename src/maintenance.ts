@@ -148,7 +148,7 @@ export class Maintenance {
   }
 
   /** How far the migration of a table is. */
-  migrationStatus(table: string, { signal }: CallOptions): Promise<MigrationStatus> {
+  migrationStatus(table: unknown, { signal }: CallOptions): Promise<MigrationStatus> {
     return this.#migrations(this.#options.running('db.migrationStatus()')).status(table, signal);
   }
 

@@ -72,6 +72,14 @@ const patientWaits = 32;
 /** The step is not to be taken any more: what it began with has changed. */
 class Outdated extends Error {}
 
+/** The name of a table that was given by it, or by its schema definition. */
+function nameOf(table: unknown): string {
+  const name = typeof table === 'object' && table !== null ? (table as { readonly name?: unknown }).name : table;
+  if (typeof name === 'string') return name;
+  const message = `A table is given by its name or its schema definition, not by ${describeValue(table)}.`;
+  throw new InvalidOptionError('tableName', message);
+}
+
 export class Migrations {
   readonly #options: MigrationsOptions;
 
@@ -79,11 +87,11 @@ export class Migrations {
     this.#options = options;
   }
 
-  async setTarget(table: unknown, version: unknown, options: TargetOptions): Promise<void> {
+  async setTarget(given: unknown, version: unknown, options: TargetOptions): Promise<void> {
     const what = 'db.setTargetSchemaVersion()';
     const { signal: outer } = withOwnSignal(what, options, ['rowsPerSecond', 'keepOld', 'signal']);
     const target = checkTarget(options);
-    const shape = this.#shapeOf(table, version);
+    const shape = this.#shapeOf(given, version);
     const { engine, daemon } = this.#options;
     await engine.withDeadline(what, outer, async ({ signal }) => {
       await engine.refresh(signal);
@@ -95,11 +103,9 @@ export class Migrations {
     daemon.drive(shape.name);
   }
 
-  #shapeOf(table: unknown, version: unknown): TableShape {
+  #shapeOf(given: unknown, version: unknown): TableShape {
     const { registry } = this.#options;
-    if (typeof table !== 'string') {
-      throw new InvalidOptionError('tableName', `A table is given by its name, not by ${describeValue(table)}.`);
-    }
+    const table = nameOf(given);
     if (typeof version !== 'number' || !Number.isSafeInteger(version) || version < 0) {
       throw new InvalidOptionError('version', `A version is an integer >= 0, not ${describeValue(version)}.`);
     }
@@ -237,11 +243,9 @@ export class Migrations {
     return found;
   }
 
-  async cancel(table: unknown, signal: AbortSignal | undefined): Promise<void> {
+  async cancel(given: unknown, signal: AbortSignal | undefined): Promise<void> {
     const { engine, registry } = this.#options;
-    if (typeof table !== 'string') {
-      throw new InvalidOptionError('tableName', `A table is given by its name, not by ${describeValue(table)}.`);
-    }
+    const table = nameOf(given);
     if (registry.shape(table) === undefined) throw new SchemaNotFoundError(table);
     let met: StoredMigration | undefined;
     await engine.withDeadline('db.cancelMigration()', signal, ({ signal: inner }) =>
@@ -275,16 +279,14 @@ export class Migrations {
   }
 
   /** Has the old version of a table go, and waits until it has gone. */
-  async finish(table: unknown, options: FinishOptions): Promise<void> {
+  async finish(given: unknown, options: FinishOptions): Promise<void> {
     const { engine, environment, daemon, registry, intervalMs } = this.#options;
     const what = 'db.finishMigration()';
     const { force = false, signal } = withOwnSignal(what, options, ['force', 'signal']);
     if (typeof force !== 'boolean') {
       throw new InvalidOptionError('force', `Option force is ${describeValue(force)}; it must be true or false.`);
     }
-    if (typeof table !== 'string') {
-      throw new InvalidOptionError('tableName', `A table is given by its name, not by ${describeValue(table)}.`);
-    }
+    const table = nameOf(given);
     await engine.withDeadline(what, signal, async ({ signal: inner }) => {
       await engine.refresh(inner);
       const { view } = engine;
@@ -340,11 +342,9 @@ export class Migrations {
     logger.info(`Version ${from} of table ${table} is to be retired, since that was asked for`, { table, from, to });
   }
 
-  async status(table: unknown, signal: AbortSignal | undefined): Promise<MigrationStatus> {
+  async status(given: unknown, signal: AbortSignal | undefined): Promise<MigrationStatus> {
     const { engine, daemon } = this.#options;
-    if (typeof table !== 'string') {
-      throw new InvalidOptionError('tableName', `A table is given by its name, not by ${describeValue(table)}.`);
-    }
+    const table = nameOf(given);
     await engine.withDeadline('db.migrationStatus()', signal, ({ signal: inner }) => engine.refresh(inner));
     daemon.viewChanged();
     return statusOf(engine.view, table, daemon.rates.rowsPerSecond(table));

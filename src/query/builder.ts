@@ -10,7 +10,15 @@ import { checkedBudget } from './budget.ts';
 import type { BudgetLimits } from './budget.ts';
 import { conditionsIn, weightOf, writtenClause, writtenCondition } from './clause.ts';
 import type { Clause, Clauses } from './clause.ts';
-import type { ComparedValue, FieldName, NumericField, OperatorOf, OrderedField } from './compared-types.ts';
+import type {
+  ComparedName,
+  ComparedValue,
+  FieldName,
+  NumericField,
+  OperatorOf,
+  OrderedField,
+  OrderedName,
+} from './compared-types.ts';
 import { checkFunctionOperator, requireField } from './condition.ts';
 import type { CompileOptions, WrittenCondition } from './condition.ts';
 import { countRows } from './count.ts';
@@ -81,9 +89,9 @@ const everything: Asked = {
 /**
  * A query on one table. It never changes: every call but those that run it returns a new query, so that one can be kept,
  * shared and extended in several ways. Conditions are ANDed; without `orderBy`, rows come by ascending primary key. A query
- * can be run any number of times.
+ * can be run any number of times. `R`: what it returns; `Table`: the table's rows, of which conditions and orders are.
  */
-export class Query<out R extends object = Row> implements AsyncIterable<R> {
+export class Query<out R extends object = Row, out Table extends object = R> implements AsyncIterable<R> {
   readonly #host: QueryHost;
   readonly #table: string;
   readonly #asked: Asked;
@@ -130,21 +138,21 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
    * that the field does not take; where the table is not registered yet, running the query rejects with them. Of more than 1,024
    * conditions and values, the first ones are looked at: the others are when the query is run.
    */
-  where<const F extends FieldName<R>, O extends OperatorOf<R, F>>(
-    field: F,
+  where<const F extends FieldName<Table>, O extends OperatorOf<Table, F>>(
+    field: ComparedName<Table, F, O>,
     operator: O,
-    value: ComparedValue<R, F, O>,
-  ): Query<R>;
+    value: ComparedValue<Table, F, O>,
+  ): Query<R, Table>;
   /**
    * Adds a clause: conditions joined by `or`, `and` and `not`, as in
    * `where(({ is, or }) => or(is('year', '<', 1800), is('author', '=', 'Austen')))`. The function is called at once.
    */
-  where(build: (clauses: Clauses<R>) => Clause): Query<R>;
-  where(field: unknown, operator?: unknown, value?: unknown): Query<R> {
+  where(build: (clauses: Clauses<Table>) => Clause): Query<R, Table>;
+  where(field: unknown, operator?: unknown, value?: unknown): Query<R, Table> {
     const shape = this.#host.shapeOf(this.#table);
     const where =
       typeof field === 'function'
-        ? whereOfClause(writtenClause(field as (clauses: Clauses<R>) => Clause))
+        ? whereOfClause(writtenClause(field as (clauses: Clauses<Table>) => Clause))
         : whereOfCondition(writtenCondition(field, operator, value));
     const { written } = where;
     if (isHeavy(where)) checkBeginning(this.#host, shape, written);
@@ -164,7 +172,7 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
    * Lays the unflushed writes of a batch over what is stored. Only one batch: a second call replaces the first. Throws
    * `InvalidQueryError` for anything but a batch that this database instance made.
    */
-  overlay(batch: Overlay): Query<R> {
+  overlay(batch: Overlay): Query<R, Table> {
     const given = batch as Partial<Overlay> | null | undefined;
     if (typeof given?.overlayOn !== 'function' || typeof given.isOf !== 'function') {
       throw new InvalidQueryError(`overlay() takes a batch of this database, not ${describeValue(batch)}.`);
@@ -182,7 +190,10 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
    * Sorts the rows; a second call sorts those that tie in the first. At last, ascending primary keys decide. Null comes
    * first, or last if descending. Throws `InvalidQueryError` for an unknown or json field.
    */
-  orderBy(field: FieldName<R>, direction: Direction = 'asc'): Query<R> {
+  orderBy<const F extends FieldName<Table>>(
+    field: OrderedName<Table, F>,
+    direction: Direction = 'asc',
+  ): Query<R, Table> {
     if (direction !== 'asc' && direction !== 'desc') {
       throw new InvalidQueryError(`orderBy() takes 'asc' or 'desc', not ${describeValue(direction)}.`);
     }
@@ -192,12 +203,12 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
   }
 
   /** Returns at most so many rows: an integer of at least 0. A second call replaces the first. */
-  limit(count: number): Query<R> {
+  limit(count: number): Query<R, Table> {
     return this.#with({ ...this.#asked, limit: checkCount('limit', count) });
   }
 
   /** Skips so many rows: an integer of at least 0. A second call replaces the first. */
-  offset(count: number): Query<R> {
+  offset(count: number): Query<R, Table> {
     return this.#with({ ...this.#asked, offset: checkCount('offset', count) });
   }
 
@@ -206,17 +217,17 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
    * `BudgetExceededError`. A second call replaces the first. Throws `InvalidQueryError` if a limit is not a number of at
    * least 0.
    */
-  budget(budget: BudgetLimits): Query<R> {
+  budget(budget: BudgetLimits): Query<R, Table> {
     return this.#with({ ...this.#asked, budget: checkedBudget(budget) });
   }
 
   /** Returns rows with these fields only. Conditions and order may use the others all the same. */
-  select<const F extends keyof R & string>(...fields: readonly F[]): Query<Pick<R, F>> {
+  select<const F extends keyof R & string>(...fields: readonly F[]): Query<Pick<R, F>, Table> {
     if (fields.length === 0)
       throw new InvalidQueryError('select() takes the names of the fields that rows should have.');
     const shape = this.#host.shapeOf(this.#table);
     if (shape !== undefined) for (const field of fields) requireField(shape, field, 'select');
-    return new Query<Pick<R, F>>(this.#host, this.#table, { ...this.#asked, fields: [...new Set(fields)] });
+    return new Query<Pick<R, F>, Table>(this.#host, this.#table, { ...this.#asked, fields: [...new Set(fields)] });
   }
 
   /** Runs the query: the matching rows, as fresh plain objects. */
@@ -386,8 +397,8 @@ export class Query<out R extends object = Row> implements AsyncIterable<R> {
     });
   }
 
-  #with(asked: Asked): Query<R> {
-    return new Query<R>(this.#host, this.#table, asked);
+  #with(asked: Asked): Query<R, Table> {
+    return new Query<R, Table>(this.#host, this.#table, asked);
   }
 
   /** A run of it. `ahead`: see {@link QueryRun}. */

@@ -8,7 +8,7 @@ import { isOperator, operators } from './comparison.ts';
 import { joiningEqualities } from './equal-branches.ts';
 import { captureValue, compileCondition, compilingCondition, noRow } from './condition.ts';
 import type { CompileOptions, Condition, WrittenCondition } from './condition.ts';
-import type { ComparedValue, FieldName, OperatorOf } from './compared-types.ts';
+import type { ComparedName, ComparedValue, FieldName, OperatorOf } from './compared-types.ts';
 
 export type WrittenClause =
   | { readonly kind: 'condition'; readonly condition: WrittenCondition }
@@ -45,7 +45,7 @@ export interface Clauses<R extends object> {
   /** A condition, as `where(field, operator, value)` takes it. */
   is<const F extends FieldName<R>, O extends OperatorOf<R, F>>(
     this: void,
-    field: F,
+    field: ComparedName<R, F, O>,
     operator: O,
     value: ComparedValue<R, F, O>,
   ): Clause;

@@ -1,9 +1,46 @@
 /** The types of what a query is made of, as they follow from the type of its table's rows. */
+import type { Hint, Near } from '../base/near-names.ts';
 import type { JsonValue } from '../format/types.ts';
 import type { Operator } from './comparison.ts';
 
 /** The name of a field, with the known ones suggested. Any other name is that of a registered function. */
 export type FieldName<R> = (keyof R & string) | (string & Record<never, never>);
+
+/**
+ * A name in a condition, or what is wrong with it. What is no field may be a registered function, of which the compiler knows
+ * nothing, where it is compared by `=`; but not if it is that of a field but for one letter. Any text where the type of the rows,
+ * or the name, is not known.
+ */
+export type ComparedName<R, F, O> = string extends F ? F : F extends keyof R ? F : NoInfer<UnknownInCondition<R, F, O>>;
+
+// `NoInfer` keeps the compiler from looking for the name in what is wrong with it, which would take it twice as long.
+
+type UnknownInCondition<R, F, O> = F extends `${infer _A}${infer _B}${infer C}`
+  ? [O] extends ['=']
+    ? C extends ''
+      ? F
+      : [Near<F, keyof R & string>] extends [never]
+        ? F
+        : NoField<R, F>
+    : NoField<R, F>
+  : [O] extends ['=']
+    ? F
+    : NoField<R, F>;
+
+type NoField<R, F> = F extends string ? `There is no field '${F}'${Hint<F, keyof R & string>}` : never;
+
+/** The name of a field that has an order, or what is wrong with it. Any text where the name is not known. */
+export type OrderedName<R, F> = string extends F
+  ? F
+  : F extends keyof R
+    ? unknown extends R[F]
+      ? F
+      : IsJson<R[F]> extends true
+        ? NoInfer<UnorderedField<F>>
+        : F
+    : NoInfer<NoField<R, F>>;
+
+type UnorderedField<F> = F extends string ? `Field '${F}' is of type json, which has no order` : never;
 
 /** Whether a field is JSON: it takes any JSON value, and nothing else. */
 type IsJson<V> = [JsonValue] extends [V] ? ([V] extends [JsonValue] ? true : false) : false;
@@ -26,10 +63,10 @@ type OperatorOfValue<V> = unknown extends V
       : Operator;
 
 /**
- * The operators that a field takes: `PREFIX` only text and bytes, JSON only `=` and `!=`. What is no field of the rows is
- * a registered function, and takes `=`. Any operator where the type of the rows is not known.
+ * The operators that a field takes: `PREFIX` only text and bytes, JSON only `=` and `!=`. Any operator where the type of the rows
+ * is not known, and where the rows have no such field: {@link ComparedName} says what is wrong then.
  */
-export type OperatorOf<R, F> = string extends F ? Operator : F extends keyof R ? OperatorOfValue<R[F]> : '=';
+export type OperatorOf<R, F> = string extends F ? Operator : F extends keyof R ? OperatorOfValue<R[F]> : Operator;
 
 type ComparedWith<C, O> = O extends 'IN'
   ? readonly (C | null)[]

@@ -1,4 +1,5 @@
 /** `defineSchema()`, and what the compiler checks of the definition that it is given. */
+import type { Hint } from '../base/near-names.ts';
 import type { TypeId, Types } from '../format/types.ts';
 import type {
   DocumentOf,
@@ -9,43 +10,6 @@ import type {
   InputOf,
   SchemaDefinition,
 } from './schema.ts';
-
-/** Whether two names differ by one letter that is put in, left out, replaced or swapped with the next. */
-type IsNear<A extends string, B extends string> = A extends `${infer H}${infer RestA}`
-  ? B extends `${H}${infer RestB}`
-    ? IsNear<RestA, RestB>
-    : B extends `${infer G}${infer RestB}`
-      ? A extends RestB
-        ? true
-        : RestA extends B | RestB
-          ? true
-          : [RestA, RestB] extends [`${G}${infer TailA}`, `${H}${infer TailB}`]
-            ? TailA extends TailB
-              ? true
-              : false
-            : false
-      : RestA extends ''
-        ? true
-        : false
-  : B extends ''
-    ? true
-    : B extends `${string}${infer RestB}`
-      ? RestB extends ''
-        ? true
-        : false
-      : false;
-
-/** Those of some names that are near one. */
-type Near<P extends string, Known extends string> = Known extends unknown
-  ? IsNear<Lowercase<P>, Lowercase<Known>> extends true
-    ? Known
-    : never
-  : never;
-
-/** How the sentence about a name that there is not ends. */
-type Hint<P extends string, Known extends string> = [Near<P, Known>] extends [never]
-  ? ''
-  : `: did you mean ${Near<P, Known>}?`;
 
 /** Says of each property that there is not. */
 type Unknown<What extends string, D, Known extends string> = {

@@ -212,23 +212,29 @@ export type NewDocumentOf<S extends SchemaDefinition> =
     : DocumentOf<S> & { -readonly [F in GivenFields<S>]-?: InputOf<S['fields'][F]> };
 
 /** The values that a change may ask fields of the row to have. */
-export type ConditionOf<S extends SchemaDefinition> = {
-  readonly [F in keyof S['fields'] & string as S['fields'][F]['typeId'] extends typeof Types.json | typeof Types.blob
-    ? never
-    : F]?: InputOf<S['fields'][F]> | null;
-};
+export type ConditionOf<S extends SchemaDefinition> = S extends unknown
+  ? {
+      readonly [F in keyof S['fields'] & string as S['fields'][F]['typeId'] extends
+        | typeof Types.json
+        | typeof Types.blob
+        ? never
+        : F]?: InputOf<S['fields'][F]> | null;
+    }
+  : never;
 
 /** Types of numbers. */
 type NumericId = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 17;
 
 /** What may be added to the fields of a row that are numbers. */
-export type IncrementsOf<S extends SchemaDefinition> = {
-  readonly [F in keyof S['fields'] & string as S['fields'][F]['typeId'] extends NumericId
-    ? F extends KeyFields<S>
-      ? never
-      : F
-    : never]?: S['fields'][F]['typeId'] extends 4 | 8 ? bigint | number : number;
-};
+export type IncrementsOf<S extends SchemaDefinition> = S extends unknown
+  ? {
+      readonly [F in keyof S['fields'] & string as S['fields'][F]['typeId'] extends NumericId
+        ? F extends KeyFields<S>
+          ? never
+          : F
+        : never]?: S['fields'][F]['typeId'] extends 4 | 8 ? bigint | number : number;
+    }
+  : never;
 
 /** What a row is looked up by: the values that the primary key takes. */
 export type KeyOf<S extends SchemaDefinition> =

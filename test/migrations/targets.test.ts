@@ -34,6 +34,11 @@ describe('a target', () => {
     ['that is not registered', (m) => set(m, 3), { code: 'INVALID_SCHEMA' }],
     ['that is no version', (m) => set(m, '2'), { code: 'INVALID_OPTION', option: 'version' }],
     ['below every version', (m) => set(m, -1), { code: 'INVALID_OPTION', option: 'version' }],
+    [
+      'of a definition without a name',
+      (m) => set(m, 2, { version: 2 }),
+      { code: 'INVALID_OPTION', option: 'tableName' },
+    ],
     ['of no table', (m) => set(m, 2, null), { code: 'INVALID_OPTION', option: 'tableName' }],
     [
       'at no rate',
@@ -51,6 +56,17 @@ describe('a target', () => {
     const { two } = await start(users2);
     expect(await fleet.failure(call(two))).toMatchObject(expected);
     expect((await fleet.block0()).migrations).toEqual([]);
+  });
+
+  it('can be that of a definition, as can what is asked about it', async () => {
+    const { two } = await start(users2);
+    const { db } = two;
+    await fleet.run(db.setTargetSchemaVersion(users2, 2, { keepOld: true }));
+    expect(await fleet.run(db.migrationStatus(users2))).toEqual(await fleet.run(db.migrationStatus('users')));
+    expect(await fleet.run(db.migrationStatus(users2))).toMatchObject({ to: 2 });
+    await fleet.run(db.cancelMigration(users2));
+    expect(await fleet.run(db.migrationStatus(users2))).toMatchObject({ to: null });
+    await fleet.run(db.finishMigration(users2));
   });
 
   it('needs a started database', async () => {
