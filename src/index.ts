@@ -189,6 +189,8 @@ export type { Role } from './cluster/role.ts';
 export { costOf, s3StandardPrices, type PriceTable } from './storage/prices.ts';
 export { Types } from './format/types.ts';
 export { defineSchema } from './table/define-schema.ts';
+export { json } from './table/schema.ts';
+export type { JsonField } from './table/schema.ts';
 export {
   AbortedError,
   BatchStateError,

@@ -1,6 +1,5 @@
 /** The types of what a query is made of, as they follow from the type of its table's rows. */
 import type { Hint, Near } from '../base/near-names.ts';
-import type { JsonValue } from '../format/types.ts';
 import type { Operator } from './comparison.ts';
 
 /** The name of a field, with the known ones suggested. Any other name is that of a registered function. */
@@ -42,8 +41,12 @@ export type OrderedName<R, F> = string extends F
 
 type UnorderedField<F> = F extends string ? `Field '${F}' is of type json, which has no order` : never;
 
-/** Whether a field is JSON: it takes any JSON value, and nothing else. */
-type IsJson<V> = [JsonValue] extends [V] ? ([V] extends [JsonValue] ? true : false) : false;
+/** Whether a field is JSON, typed or not. */
+type IsJson<V> = [Extract<V, bigint | Date | Uint8Array>] extends [never]
+  ? [V] extends [string | number | boolean | null | undefined]
+    ? false
+    : true
+  : false;
 
 /** What a value is compared with: numbers and bigints with each other, bytes of any kind with each other. */
 type Comparable<V> = V extends number | bigint

@@ -8,6 +8,7 @@ import type {
   FunctionIndexDefinition,
   IndexDefinition,
   InputOf,
+  JsonField,
   SchemaDefinition,
 } from './schema.ts';
 
@@ -34,6 +35,9 @@ type ConstantJson =
   | readonly ConstantJson[]
   | { readonly [key: string]: ConstantJson };
 
+/** A value as `const` infers it. */
+type Constant<T> = T extends object ? { readonly [K in keyof T]: Constant<T[K]> } : T;
+
 /** What an insert may store where the field is left out. */
 type DefaultOf<D extends FieldDefinition> = D['typeId'] extends typeof Types.blob
   ? 'A blob field takes no default'
@@ -41,9 +45,11 @@ type DefaultOf<D extends FieldDefinition> = D['typeId'] extends typeof Types.blo
     ? InputOf<D> | 'uuidv7'
     : D['typeId'] extends typeof Types.timestamp
       ? Date | 'now'
-      : D['typeId'] extends typeof Types.json
-        ? ConstantJson
-        : InputOf<D>;
+      : D extends JsonField<infer T>
+        ? Constant<T>
+        : D['typeId'] extends typeof Types.json
+          ? ConstantJson
+          : InputOf<D>;
 
 /** What the values of `oneOf` are. */
 type ListedOf<D extends FieldDefinition> = D['typeId'] extends keyof ListedTypes

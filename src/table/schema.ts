@@ -144,12 +144,33 @@ type TypesById = {
   17: number;
 };
 
+/** Where the compiler keeps the type of what a field holds. There is nothing at run time. */
+declare const jsonOf: unique symbol;
+
+/** A json field of which the compiler knows what it holds: what {@link json} returns. */
+export interface JsonField<T> {
+  /** The type json. */
+  readonly typeId: typeof Types.json;
+  /** For the compiler alone: there is no such property at run time. */
+  readonly [jsonOf]: T;
+}
+
+/**
+ * A json field that is typed: `meta: json<Meta>()`, or `{ ...json<Meta>(), required: true }`. It is `{ typeId: Types.json }`, and the
+ * type is for the compiler alone: nothing checks what is stored. `T`: an object or array that JSON gives back unchanged.
+ */
+export function json<T extends object>(): JsonField<T> {
+  return { typeId: Types.json } as JsonField<T>;
+}
+
 /** What a field is read as: where its definition lists the values that there are, one of these. */
 type ValueOf<D extends FieldDefinition> = D extends { readonly oneOf: readonly (infer V)[] }
   ? [V & TypesById[D['typeId']]] extends [never]
     ? TypesById[D['typeId']]
     : V & TypesById[D['typeId']]
-  : TypesById[D['typeId']];
+  : D extends { readonly [jsonOf]: infer T }
+    ? T
+    : TypesById[D['typeId']];
 
 /** What a field takes, where that is more than what it is read as. */
 type InputsById = Omit<TypesById, 4 | 8 | 11 | 16> & {
@@ -162,7 +183,9 @@ type InputsById = Omit<TypesById, 4 | 8 | 11 | 16> & {
 /** What a field takes: 64-bit integers that are listed are typed as they are listed. */
 export type InputOf<D extends FieldDefinition> = D extends { readonly oneOf: readonly (infer V)[] }
   ? V & InputsById[D['typeId']]
-  : InputsById[D['typeId']];
+  : D extends { readonly [jsonOf]: infer T }
+    ? T
+    : InputsById[D['typeId']];
 
 // The row types below are conditional, so that editors show what they come to, and not a whole definition.
 
