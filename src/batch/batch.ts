@@ -239,8 +239,8 @@ export class Batch implements Overlay {
 
   /**
    * Adds an insert, or a replacement of the whole row if the primary key exists: fields that are left out get their
-   * default, or null. Nothing is read for it. With `{ partial: true }`, a row that exists keeps the fields that are left out.
-   * Resolves and rejects as {@link insert} does.
+   * default, or null. With `{ partial: true }`, a row that exists keeps the fields that are left out. A row that is there as it is
+   * given is not written: a flush of nothing else makes no commit. Resolves and rejects as {@link insert} does.
    */
   upsert<T extends TableRef>(table: T, document: InsertDocument<T>, options?: UpsertOptions): Promise<PrimaryKeyOf<T>> {
     let kind: Operation;

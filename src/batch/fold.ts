@@ -5,7 +5,9 @@
 import { isPromise } from '../base/brands.ts';
 import { copyRange } from '../base/bytes.ts';
 import { DuplicateKeyError, RowNotFoundError } from '../base/errors.ts';
+import type { Pacer } from '../base/pacer.ts';
 import { appendNullRow, copyField, copyRow } from '../format/row-encode.ts';
+import { sameRow } from '../format/row-equality.ts';
 import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { widthOf } from '../format/types.ts';
@@ -32,13 +34,22 @@ const dependsOnRow: ReadonlySet<Operation> = new Set([
   Operation.increment,
 ]);
 
+/** Whether rows that are there as they are to be are left out, and whether it is for an overlay. Both: false by default. */
+interface FoldOptions {
+  readonly skipsEqual?: boolean;
+  readonly lenient?: boolean;
+}
+
 /** The folded rows in key order. Deletions are rows that are marked so; nothing is ever removed from a commit. */
 export class FoldedChanges implements ChangeStream {
   readonly #operations: TableOperations;
   readonly #state: TableState;
   readonly #order: Uint32Array;
+  readonly #pacer: Pacer;
   /** For an overlay: what contradicts the state is shown as far as it can be, and flush() will reject it. */
   readonly #lenient: boolean;
+  /** Whether rows that are there as they are to be are left out. */
+  readonly #skipsEqual: boolean;
   /** Whether there is no row between the first key and the last, so that none need be looked up. */
   readonly #isFree: boolean;
   /** Rows that are neither in the batch nor in the state: updates resolved, and marks of deletions. */
@@ -59,11 +70,19 @@ export class FoldedChanges implements ChangeStream {
   /** The row as it is stored under the present key. Looked up only where it matters. */
   stored: RowHit | undefined = undefined;
 
-  private constructor(operations: TableOperations, state: TableState, order: Uint32Array, lenient: boolean) {
+  private constructor(
+    operations: TableOperations,
+    state: TableState,
+    order: Uint32Array,
+    pacer: Pacer,
+    { lenient = false, skipsEqual = false }: FoldOptions,
+  ) {
     this.#operations = operations;
+    this.#pacer = pacer;
     this.#state = state;
     this.#order = order;
     this.#lenient = lenient;
+    this.#skipsEqual = skipsEqual;
     this.#pace = new LookupPace(state.tree.source.memory);
     const [first, last] = [order[0], order[order.length - 1]];
     const { keys } = operations;
@@ -78,9 +97,10 @@ export class FoldedChanges implements ChangeStream {
     operations: TableOperations,
     state: TableState,
     order: Uint32Array,
-    lenient = false,
+    pacer: Pacer,
+    options: FoldOptions = {},
   ): Promise<FoldedChanges> {
-    const folded = new FoldedChanges(operations, state, order, lenient);
+    const folded = new FoldedChanges(operations, state, order, pacer, options);
     await folded.advance();
     return folded;
   }
@@ -89,29 +109,42 @@ export class FoldedChanges implements ChangeStream {
     return this.#operations.keys.bytes;
   }
 
-  /** Moves to the next key. Without a promise where what it must look up is in memory. */
+  /** Moves to the next key whose row is to be committed. Without a promise where what it must look up is in memory. */
   advance(): void | Promise<void> {
-    const { keys } = this.#operations;
-    while (this.#next < this.#order.length) {
-      const from = this.#next;
-      const first = this.#order[from] as number;
-      const to = this.#endOfKey(from);
-      this.#next = to;
-      this.keyStart = keys.start(first);
-      this.keyEnd = keys.endOf(first);
-      if (this.#isFree || !this.#needsLookup(first)) {
-        if (this.#fold(from, to, undefined)) return undefined;
-        continue;
-      }
-      const found = this.#found(from);
-      if (isPromise(found)) {
-        this.#lookAhead();
-        return found.then((hit) => (this.#fold(from, to, hit) ? undefined : this.advance()));
-      }
-      if (this.#fold(from, to, found)) return undefined;
+    for (let passed = 0; ; passed++) {
+      const step = (passed & 0xff) === 0xff && this.#pacer.due() ? this.#pacer.pause().then(() => false) : this.#step();
+      if (isPromise(step)) return this.#advanceFrom(step);
+      if (step) return undefined;
     }
-    this.done = true;
-    return undefined;
+  }
+
+  /** Goes on by a loop: there may be a million rows of which none is to be committed. */
+  async #advanceFrom(late: Promise<boolean>): Promise<void> {
+    let step: boolean | Promise<boolean> = late;
+    for (let passed = 1; !(await step); passed++) {
+      if ((passed & 0xff) === 0 && this.#pacer.due()) await this.#pacer.pause();
+      step = this.#step();
+    }
+  }
+
+  /** Folds the next key. True if its row is to be committed, and at the end. */
+  #step(): boolean | Promise<boolean> {
+    if (this.#next >= this.#order.length) {
+      this.done = true;
+      return true;
+    }
+    const { keys } = this.#operations;
+    const from = this.#next;
+    const first = this.#order[from] as number;
+    const to = this.#endOfKey(from);
+    this.#next = to;
+    this.keyStart = keys.start(first);
+    this.keyEnd = keys.endOf(first);
+    if (this.#isFree || !this.#needsLookup(first)) return this.#fold(from, to, undefined);
+    const found = this.#found(from);
+    if (!isPromise(found)) return this.#fold(from, to, found);
+    this.#lookAhead();
+    return found.then((hit) => this.#fold(from, to, hit));
   }
 
   /** Where the operations on the key end that begin at `from`. */
@@ -164,6 +197,7 @@ export class FoldedChanges implements ChangeStream {
     const kind = this.#operations.kind(first);
     // Whose blobs go with a row shows only in the row itself.
     if (this.#operations.shape.blobFields.length > 0) return true;
+    if (kind === Operation.upsert && this.#skipsEqual) return true;
     return dependsOnRow.has(kind) || this.#operations.condition(first) !== undefined;
   }
 
@@ -198,6 +232,7 @@ export class FoldedChanges implements ChangeStream {
       }
     }
     if (row === undefined && stored === undefined && this.#needsLookup(this.#order[from] as number)) return false;
+    if (row !== undefined && stored !== undefined && this.#isAsStored(row, stored)) return false;
     this.stored = stored;
     const hit = row ?? this.#deletion();
     this.source = hit.source;
@@ -218,6 +253,11 @@ export class FoldedChanges implements ChangeStream {
     const field = row === undefined ? condition.fields[0] : failingField(shape.layout, condition, arena, row);
     if (field === undefined) return;
     throw conditionFailed(shape, this.#keyValue(i), field, { source: arena, base: condition.base }, row);
+  }
+
+  /** Whether a row is to be what it is already. The slot decides: the state ends right before the one that the commit is for. */
+  #isAsStored(row: RowHit, stored: RowHit): boolean {
+    return this.#skipsEqual && (row === stored || sameRow(this.#operations.shape.layout, row, stored));
   }
 
   #update(i: number, row: RowHit, wasStored: boolean): RowHit {

@@ -37,7 +37,8 @@ export interface PrepareOptions extends UploadOptions {
 
 /**
  * What the operations change, on top of a table for each list of them; its blobs have been uploaded. Where that is not the
- * truth, every row is written twice: as it is in the version of the list, and as the truth has it.
+ * truth, every row is written twice: as it is in the version of the list, and as the truth has it. Rows that are there as they are
+ * to be are left out, unless the table has another version: there, a field that is written later counts, also if it is the same.
  */
 export async function prepareMember(
   operations: readonly TableOperations[],
@@ -49,10 +50,11 @@ export async function prepareMember(
   const total = operations.reduce((bytes, { sizeBytes }) => bytes + sizeBytes, 0);
   const changes: TableChange[] = [];
   const blobs = new BlobChanges(newBlobs, options.environment);
-  const prepare = async (list: TableOperations): Promise<void> => {
-    const { state, isWhole, truth, checked } = await tableOf(list);
+  const prepare = async (list: TableOperations, isOwn: boolean): Promise<void> => {
+    const { state, isWhole, truth, checked, isSole } = await tableOf(list);
     const order = await list.order(pacer);
-    const fold = (): Promise<FoldedChanges> => FoldedChanges.of(list, state, order);
+    const skipsEqual = isOwn && isSole;
+    const fold = (): Promise<FoldedChanges> => FoldedChanges.of(list, state, order, pacer, { skipsEqual });
     const folded = await fold();
     if (folded.done) return;
     const ofList = truth === undefined ? checked : [];
@@ -95,8 +97,9 @@ export async function prepareMember(
     await unique?.checkLeaf(node, pacer);
     return { schema, node };
   };
-  for (const list of operations) await prepare(list);
-  for (const list of blobs.lists) await prepare(list);
+  for (const list of operations) await prepare(list, true);
+  // What is kept of blobs is made of the rows that are written: nothing of it is there already.
+  for (const list of blobs.lists) await prepare(list, false);
   return { changes };
 }
 
@@ -143,6 +146,6 @@ export async function overlayLayer(
   environment: Environment,
 ): Promise<Tree | undefined> {
   const pacer = new Pacer(environment);
-  const folded = await FoldedChanges.of(list, state, await list.orderFrom(from, pacer), true);
+  const folded = await FoldedChanges.of(list, state, await list.orderFrom(from, pacer), pacer, { lenient: true });
   return folded.done ? undefined : treeOfNode(await encodeChanges(list.shape, folded, pacer));
 }

@@ -49,6 +49,8 @@ export interface BridgedTable {
   readonly state: TableState;
   /** Whether it has all indexes of that version, with entries for all rows. */
   readonly isWhole: boolean;
+  /** Whether no other version of the table is stored. */
+  readonly isSole: boolean;
   /** What is to be written beside it; undefined where the registered version is the truth. */
   readonly truth: TruthBehind | undefined;
   /** Unique indexes that are being added to the truth, and that what is written must be checked for. */
@@ -155,12 +157,12 @@ export class Bridge {
     const truth = view.table(table);
     const checked = truth === undefined ? [] : await checkedIndexes(view, truth);
     if (truth === undefined || truth.shape.version === state.shape.version) {
-      return { state, isWhole: true, truth: undefined, checked };
+      return { state, isWhole: true, isSole: view.beside(table) === undefined, truth: undefined, checked };
     }
     const isWhole = view.beside(table)?.migration?.built === null;
     const schema = this.#registry.codedSchema(this.#registry.requireShape(table), truth.shape.version);
     const translation = this.translation(truth.shape, state.shape);
-    return { state, isWhole, truth: { state: truth, translation, schema }, checked };
+    return { state, isWhole, isSole: false, truth: { state: truth, translation, schema }, checked };
   }
 
   /** Whether a view is past the blocks that a state shows. */

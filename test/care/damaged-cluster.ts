@@ -131,6 +131,7 @@ export class DamagedCluster extends Cluster {
       ({ shape }) => ({
         state: view.table(shape.name) ?? view.emptyTable(shape.schema),
         isWhole: true,
+        isSole: false,
         truth: undefined,
         checked: [],
       }),

@@ -185,4 +185,38 @@ export const transactionMutants: readonly Mutant[] = [
     ],
     tests: ['test/batches/increments.test.ts'],
   },
+  {
+    name: 'equal rows: left out without a look at what others have written',
+    edits: [
+      {
+        file: 'src/cluster/append.ts',
+        find: 'if (group.every((waiting) => waiting.refreshed)) return conclude();',
+        replace: 'return conclude();',
+      },
+    ],
+    tests: ['test/batches/equal-rows.test.ts'],
+  },
+  {
+    name: 'equal rows: left out while a table has two versions',
+    edits: [
+      {
+        file: 'src/batch/prepare.ts',
+        find: 'const skipsEqual = isOwn && isSole;',
+        replace: 'const skipsEqual = isOwn || isSole;',
+      },
+    ],
+    tests: ['test/migrations/phases.test.ts', 'test/migrations/bridge.test.ts', 'test/migrations/later-wins.test.ts'],
+  },
+  {
+    name: 'equal rows: taken for equal by their inline bytes',
+    edits: [
+      {
+        file: 'src/batch/fold.ts',
+        find: 'sameRow(this.#operations.shape.layout, row, stored)',
+        replace:
+          'row.source.rows.subarray(row.base, row.base + 12).every((byte, i) => byte === stored.source.rows[stored.base + i])',
+      },
+    ],
+    tests: ['test/batches/equal-rows.test.ts', 'test/batches/conditions.test.ts'],
+  },
 ];

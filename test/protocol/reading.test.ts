@@ -269,9 +269,18 @@ describe('a block that is gone', () => {
     const writer = await nodes.start(2, options);
     await removeLeaves();
     const batch = writer.db.batch();
-    void batch.upsert(people, { id: 100, name: 'new' });
+    void batch.delete(people, 100);
     await nodes.run(batch.flush());
     expect(await nodes.failure(writer.db.checkpoint())).toBeInstanceOf(CorruptionError);
-    expect(await nodes.names(writer, [100])).toEqual(['new']);
+    expect(await nodes.names(writer, [100])).toEqual([undefined]);
+  });
+
+  it('fails a flush that must know what is in it', async () => {
+    const writer = await nodes.start(2, options);
+    await removeLeaves();
+    const batch = writer.db.batch();
+    void batch.upsert(people, { id: 100, name: 'new' });
+    expect(await nodes.failure(batch.flush())).toBeInstanceOf(CorruptionError);
+    expect(batch.size).toBe(1);
   });
 });

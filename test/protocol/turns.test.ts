@@ -512,13 +512,15 @@ describe('a merge policy', () => {
 
   it('does not hold up two dozen large commits of a table, which are slow to read from', async () => {
     const node = await start(0, { mergePolicy: { minCommits: 2000, maxWaitMs: hour }, maxMemoryBytes: 2 ** 30 });
+    let commits = 0;
     const commit = async (): Promise<void> => {
+      commits++;
       const batch = node.db.batch();
-      for (let id = 0; id < 600; id++) void batch.upsert(notes, { id, text: 'x'.repeat(1000) });
+      for (let id = 0; id < 600; id++) void batch.upsert(notes, { id, text: `${commits}${'x'.repeat(1000)}` });
       await environment.run(batch.flush());
       await environment.advance(second);
     };
-    for (let commits = 1; commits <= 24; commits++) await commit();
+    while (commits < 24) await commit();
     await environment.advance(60 * second);
     expect(appliedSeq(node)).toBe(0);
     await commit();

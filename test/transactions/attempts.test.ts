@@ -10,6 +10,7 @@ import { after, hangs, refused, requestLost } from '../protocol/scripted-driver.
 let nodes: Nodes;
 let a: TestNode;
 let b: TestNode;
+let changes = 0;
 
 beforeEach(async () => {
   nodes = new Nodes();
@@ -20,15 +21,15 @@ beforeEach(async () => {
   a.driver.takeLines();
 });
 
-/** Another node changes row 1. */
+/** Another node changes row 1: to another age each time, for a row that is as it was is not written. */
 function change(): Promise<void> {
-  return b.db.transaction((tx) => tx.update(people, { id: 1, name: 'changed' }));
+  return b.db.transaction((tx) => tx.update(people, { id: 1, name: 'changed', age: ++changes }));
 }
 
 /** Reads row 1 and writes row 2. */
 async function readAndWrite(tx: Transaction): Promise<string> {
   const name = (await tx.get(people, 1))?.name ?? 'nobody';
-  await tx.upsert(people, { id: 2, name: `after ${name}`, age: 0 });
+  await tx.upsert(people, { id: 2, name: `after ${name}`, age: ++changes });
   return name;
 }
 

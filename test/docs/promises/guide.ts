@@ -114,7 +114,7 @@ const writing: PagePromises = {
     'test/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
   ],
   'Adds the row, or replaces it as a whole': [
-    'test/batches/flush.test.ts: upsert replaces the whole row, without reading',
+    'test/batches/flush.test.ts: upsert replaces the whole row, and reads what an insert does',
   ],
   'Removes the row. If there is none, nothing happens': ['test/model/database.test.ts: does what the model does'],
   'Removes every row that the query finds now, in the database and in the batch. Resolves to how many': [

@@ -390,8 +390,8 @@ const keeping: PagePromises = {
   'A store that was seen to break a rule, or could not be tried out, is remembered by nobody.': [
     'test/s3/certified-once.test.ts: is tried out again if it was found unsafe',
   ],
-  'in a table without blobs and unique indexes, an upsert or a delete reads nothing at all.': [
-    'test/batches/flush.test.ts: upsert replaces the whole row, without reading',
+  'in a table without blobs and unique indexes, a delete reads nothing at all.': [
+    'test/batches/flush.test.ts: delete reads nothing of the table',
   ],
   'So whatever is in the log is unique at every slot, and merging need not look.': [
     'test/unique/histories.test.ts: never make two rows agree in a unique index, and are refused for no other reason',
