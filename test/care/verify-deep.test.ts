@@ -451,7 +451,7 @@ describe('while others go on', () => {
     let overtaken = 0;
     const event = async (): Promise<void> => {
       if (left-- !== 1 || overtaken++ >= times) return;
-      await cluster.put(other, range(5, 1000), 'overtaken');
+      await cluster.put(other, range(5, 1000), `overtaken ${overtaken} times`);
       await other.db.checkpoint();
       await other.db.gc({ loopGraceMs: 0 });
     };

@@ -9,8 +9,11 @@ import type { ClusterNode } from './cluster.ts';
 const minuteMs = 60_000;
 const hourMs = 3_600_000;
 
+let written = 0;
+
+/** Each changes its row: one that is there as it is would not be committed. */
 async function commits(cluster: Cluster, node: ClusterNode, count: number): Promise<void> {
-  for (let i = 0; i < count; i++) await cluster.run(cluster.put(node, [i], 'row'));
+  for (let i = 0; i < count; i++) await cluster.run(cluster.put(node, [i], `row ${++written}`));
 }
 
 async function slots(cluster: Cluster): Promise<number[]> {

@@ -98,7 +98,7 @@ describe('staged runs', () => {
     const flushed = large(writer);
     await cluster.run(gate.reached);
     const lost = await cluster.namesIn('staged');
-    await cluster.run(cluster.put(collector, [1], 'first'));
+    await cluster.run(cluster.put(collector, [1], 'second'));
     await cluster.run(collector.db.checkpoint());
     await cluster.run(collector.db.gc(quick));
     expect(await cluster.namesIn('staged')).toEqual([]);
@@ -226,7 +226,7 @@ describe('staged runs', () => {
     sleeper.driver.onPut(/^committed\//, gate.before);
     const flushed = large(sleeper);
     await cluster.run(gate.reached);
-    await cluster.run(cluster.put(collector, [1], 'first'));
+    await cluster.run(cluster.put(collector, [1], 'second'));
     await cluster.collectAll(collector);
     expect(await cluster.namesIn('committed')).toEqual([]);
     gate.open();
