@@ -520,7 +520,7 @@ describe('a merge policy', () => {
       await environment.run(batch.flush());
       await environment.advance(second);
     };
-    while (commits < 24) await commit();
+    for (let turn = 0; turn < 24; turn++) await commit();
     await environment.advance(60 * second);
     expect(appliedSeq(node)).toBe(0);
     await commit();
