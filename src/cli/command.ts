@@ -33,14 +33,19 @@ export const commonOptions = {
 
 type CommonArguments = InferredOptionTypes<typeof commonOptions>;
 
+/** Runs a command line. */
+type RunLine = (words: readonly string[], signal: AbortSignal) => Promise<ExitCode>;
+
 /** What a command works with. */
 export class Session {
   readonly terminal: Terminal;
   /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
   readonly #arguments: CommonArguments;
+  readonly #run: RunLine;
 
-  constructor(terminal: Terminal, signal: AbortSignal, args: CommonArguments) {
+  constructor(terminal: Terminal, signal: AbortSignal, args: CommonArguments, run: RunLine) {
+    this.#run = run;
     this.terminal = terminal;
     this.signal = signal;
     this.#arguments = args;
@@ -69,6 +74,27 @@ export class Session {
 
   get nodeId(): number {
     return this.#arguments.node;
+  }
+
+  /**
+   * Runs another command line with what every command was told of this one. It tells its errors itself. Resolves to its exit status;
+   * never rejects.
+   */
+  async run(words: readonly string[], signal: AbortSignal): Promise<ExitCode> {
+    const { terminal } = this;
+    const { json, node, 'log-level': logLevel, keys, compression } = this.#arguments;
+    const common = [
+      ...(json ? ['--json'] : []),
+      `--node=${node}`,
+      `--log-level=${logLevel}`,
+      ...(keys === undefined ? [] : [`--keys=${keys}`]),
+      ...(compression === undefined ? [] : [`--compression=${compression}`]),
+    ];
+    try {
+      return await this.#run([...words, ...common], signal);
+    } finally {
+      terminal.json = json;
+    }
   }
 
   async place(url: string): Promise<Place> {

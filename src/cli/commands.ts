@@ -24,13 +24,14 @@ import { restore } from './commands/restore.ts';
 import { rewriteBackups } from './commands/rewrite-backups.ts';
 import { rewrite } from './commands/rewrite.ts';
 import { schema } from './commands/schema.ts';
+import { shellOf } from './commands/shell.ts';
 import { snapshots } from './commands/snapshots.ts';
 import { stats } from './commands/stats.ts';
 import { tables } from './commands/tables.ts';
 import { tend } from './commands/tend.ts';
 import { verify } from './commands/verify.ts';
 
-export const commands: readonly Command[] = [
+const others: readonly Command[] = [
   stats,
   tables,
   indexes,
@@ -61,3 +62,10 @@ export const commands: readonly Command[] = [
   cost,
   completion,
 ];
+
+/** Commands of one database that the shell runs. */
+const ofDatabase = others.filter(
+  (one) => Object.keys(one.positionals)[0] === 'database' && one !== query && one !== explain,
+);
+
+export const commands: readonly Command[] = [shellOf(ofDatabase), ...others];

@@ -12,7 +12,10 @@ function stop(): void {
   if (interrupt.signal.aborted && !terminal.isPaged) process.exit(130);
   interrupt.abort();
 }
-process.on('SIGINT', stop);
+process.on('SIGINT', () => {
+  if (terminal.onInterrupt === undefined) stop();
+  else terminal.onInterrupt();
+});
 process.on('SIGTERM', stop);
 
 // Which Node runs is seldom for whoever looks after a database to say, and messages are read by scripts as well.

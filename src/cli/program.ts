@@ -1,49 +1,18 @@
 /** Reads the command line and runs the command that it names. */
 import yargs from 'yargs';
 import type { Argv, PositionalOptions } from 'yargs';
-import { AbortedError, StoreDbError } from '../base/errors.ts';
-import { messageLines, messageText } from '../base/message-text.ts';
 import { commonOptions, Session } from './command.ts';
 import type { Command } from './command.ts';
 import { commands } from './commands.ts';
+import { isAbort, reportError } from './error-report.ts';
 import { ExitCode, OutputError, UsageError } from './exit-code.ts';
-import { jsonText } from './json-text.ts';
 import type { Terminal } from './terminal.ts';
-
-const usageCodes: ReadonlySet<string> = new Set([
-  'INVALID_OPTION',
-  'INVALID_QUERY',
-  'INVALID_OPERATOR',
-  'INVALID_SCHEMA',
-  'SCHEMA_NOT_FOUND',
-]);
-
-function isAbort(error: unknown): boolean {
-  return error instanceof AbortedError || (error as Error).name === 'AbortError';
-}
-
-function codeOf(error: unknown): string {
-  if (error instanceof StoreDbError) return error.code;
-  if (error instanceof UsageError) return 'USAGE';
-  return error instanceof OutputError ? 'OUTPUT' : 'UNEXPECTED';
-}
 
 /** What went wrong, in words and for machines. */
 function report(terminal: Terminal, error: unknown, isInterrupted: boolean): ExitCode {
-  const code = codeOf(error);
-  const message = (code === 'USAGE' ? messageLines : messageText)((error as Error).message);
-  if (isInterrupted && isAbort(error)) {
-    terminal.tell('Interrupted. What was done until then stays; nothing was left half done.');
-    return ExitCode.interrupted;
-  }
-  if (terminal.json) {
-    const { position } = error as { readonly position?: unknown };
-    terminal.tell(jsonText({ error: { code, message, ...(typeof position === 'number' && { position }) } }));
-  } else
-    terminal.tellLines(`${terminal.styleMessage('red', 'error')}: ${message}${code === 'USAGE' ? '' : ` [${code}]`}`);
-  // An error that nobody foresaw is a fault of ours: where it came from helps to find it.
-  if (code === 'UNEXPECTED') terminal.tellLines(messageLines((error as Error).stack ?? message));
-  return code === 'USAGE' || usageCodes.has(code) ? ExitCode.usage : ExitCode.failed;
+  if (!isInterrupted || !isAbort(error)) return reportError(terminal, error);
+  terminal.tell('Interrupted. What was done until then stays; nothing was left half done.');
+  return ExitCode.interrupted;
 }
 
 /** Names of commands, each with those behind it: `snapshots`, `snapshots release`. */
@@ -92,7 +61,10 @@ export async function runProgram(
     const { json } = args as { json: boolean };
     terminal.json = json;
     const either = AbortSignal.any([signal, terminal.closed]);
-    const session = new Session(terminal, either, args as ConstructorParameters<typeof Session>[2]);
+    // Of the shell, which runs the others.
+    const runOther = (line: readonly string[], stop: AbortSignal): Promise<ExitCode> =>
+      runProgram(line, terminal, stop, version);
+    const session = new Session(terminal, either, args as ConstructorParameters<typeof Session>[2], runOther);
     exitCode = await command.run(session, args as never);
   };
   const program: Argv = yargs()

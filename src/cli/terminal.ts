@@ -27,6 +27,9 @@ export class Terminal {
   /** Whether results are wanted as JSON. */
   json = false;
 
+  /** Takes Ctrl-C in place of the command as a whole, while there is one: the shell stops only what it runs. */
+  onInterrupt: (() => void) | undefined;
+
   readonly #closed = new AbortController();
   #failure: NodeJS.ErrnoException | undefined;
   #pager: Pager | undefined;
@@ -62,12 +65,17 @@ export class Terminal {
     return this.#pager?.input ?? this.output;
   }
 
-  /** Results go to a pager from now on, until {@link endPager}. False where there is none. */
-  async page(): Promise<boolean> {
-    if (this.output.isTTY !== true || this.input.isTTY !== true || this.json) return false;
+  /**
+   * Results go to a pager from now on, until {@link endPager}. Returns a signal that is aborted when its reader has left it;
+   * undefined where there is no pager.
+   */
+  async page(): Promise<AbortSignal | undefined> {
+    if (this.output.isTTY !== true || this.input.isTTY !== true || this.json) return undefined;
     this.#pager = await startPager();
-    void this.#pager?.left.then(() => this.#closed.abort());
-    return this.isPaged;
+    if (this.#pager === undefined) return undefined;
+    const left = new AbortController();
+    void this.#pager.left.then(() => left.abort());
+    return left.signal;
   }
 
   /** Waits until the reader has left the pager. Throws `UsageError` if it could not be run. */

@@ -1,11 +1,25 @@
 /** Tables that line up, for people; where the output is no terminal they have no lines around them. */
 import { withoutControls } from '../base/message-text.ts';
 import { cutToWidth, displayWidth } from './display-width.ts';
-import type { Terminal } from './terminal.ts';
+import type { Style, Terminal } from './terminal.ts';
 
 export interface Column {
   readonly name: string;
   readonly align?: 'left' | 'right';
+}
+
+/** What stands in a table: a text, or one with a colour. */
+export type Cell = string | { readonly text: string; readonly style: Style };
+
+interface PrintableCell {
+  readonly text: string;
+  readonly style: Style | undefined;
+}
+
+function printableCell(cell: Cell): PrintableCell {
+  return typeof cell === 'string'
+    ? { text: printable(cell), style: undefined }
+    : { text: printable(cell.text), style: cell.style };
 }
 
 /** The widest column gives way where the lines would not fit. */
@@ -21,9 +35,9 @@ export function printable(text: string): string {
 }
 
 /** Widths that fit into a line, by cutting the widest. */
-function widthsFor(cells: readonly (readonly string[])[], columns: number | undefined): number[] {
+function widthsFor(cells: readonly (readonly PrintableCell[])[], columns: number | undefined): number[] {
   const widths = (cells[0] ?? []).map((_, i) =>
-    cells.reduce((widest, row) => Math.max(widest, displayWidth(row[i] ?? '')), 0),
+    cells.reduce((widest, row) => Math.max(widest, displayWidth(row[i]?.text ?? '')), 0),
   );
   if (columns === undefined) return widths;
   const room = columns - widths.length * 3 - 1;
@@ -43,21 +57,25 @@ function sum(numbers: readonly number[]): number {
 }
 
 /**
- * Prints a table row by row, however long it is. The first rows say how wide its columns are: a wider value further down is
- * cut in a terminal, and moves the rest of its line elsewhere.
+ * Prints a table row by row, however long it is. The first 1,000 rows say how wide its columns are: a wider value further down is
+ * cut in a terminal, and moves the rest of its line elsewhere. A terminal that is too narrow for the columns gets one field in a
+ * line.
  */
 export class TableWriter {
   readonly #terminal: Terminal;
   readonly #columns: readonly Column[];
-  /** Rows from which the widths will follow, the head first; undefined once the head is printed. */
-  #measured: string[][] | undefined;
+  readonly #names: readonly string[];
+  /** Rows from which the widths will follow; undefined once the head is printed. */
+  #measured: PrintableCell[][] | undefined = [];
   #widths: number[] = [];
+  #isNarrow = false;
+  #rows = 0;
   #piece = '';
 
   constructor(terminal: Terminal, columns: readonly Column[]) {
     this.#terminal = terminal;
     this.#columns = columns;
-    this.#measured = [columns.map(({ name }) => printable(name))];
+    this.#names = columns.map(({ name }) => printable(name));
   }
 
   get #isPlain(): boolean {
@@ -65,7 +83,7 @@ export class TableWriter {
   }
 
   /** Takes a row, and waits while the output is full. */
-  async add(row: readonly string[]): Promise<void> {
+  async add(row: readonly Cell[]): Promise<void> {
     this.#take(row, measuredRows);
     if (this.#piece.length < pieceLength) return;
     this.#writePiece();
@@ -73,52 +91,82 @@ export class TableWriter {
   }
 
   /** Takes all rows that there are: their widths are those of the table. */
-  addAll(rows: readonly (readonly string[])[]): void {
+  addAll(rows: readonly (readonly Cell[])[]): void {
     for (const row of rows) this.#take(row, Number.POSITIVE_INFINITY);
   }
 
   /** Prints what is left, and the last line. */
   end(): void {
     this.#begin();
-    if (!this.#isPlain) this.#rule('\u2514', '\u2534', '\u2518');
+    if (!this.#isPlain && !this.#isNarrow) this.#rule('\u2514', '\u2534', '\u2518');
     this.#writePiece();
   }
 
-  #take(row: readonly string[], most: number): void {
-    const cells = row.map(printable);
+  #take(row: readonly Cell[], most: number): void {
+    const cells = row.map(printableCell);
     if (this.#measured === undefined) {
-      this.#line(cells);
+      this.#row(cells);
       return;
     }
     this.#measured.push(cells);
-    if (this.#measured.length > most) this.#begin();
+    if (this.#measured.length >= most) this.#begin();
   }
 
   /** Prints the head and the rows that were measured, if that was not done. */
   #begin(): void {
     if (this.#measured === undefined) return;
-    const [head = [], ...rows] = this.#measured;
-    this.#widths = widthsFor(this.#measured, this.#terminal.columns);
+    const rows = this.#measured;
+    const head = this.#names.map((text): PrintableCell => ({ text, style: 'bold' }));
+    const { columns } = this.#terminal;
+    this.#widths = widthsFor([head, ...rows], columns);
+    this.#isNarrow = columns !== undefined && lineWidth(this.#widths) > columns;
     this.#measured = undefined;
-    if (!this.#isPlain) this.#rule('\u250c', '\u252c', '\u2510');
-    this.#line(head, (text) => this.#terminal.style('bold', text));
-    if (!this.#isPlain) this.#rule('\u251c', '\u253c', '\u2524');
-    for (const row of rows) this.#line(row);
+    if (this.#isNarrow) this.#widths = [Math.max(0, ...this.#names.map(displayWidth))];
+    else {
+      if (!this.#isPlain) this.#rule('\u250c', '\u252c', '\u2510');
+      this.#line(head);
+      if (!this.#isPlain) this.#rule('\u251c', '\u253c', '\u2524');
+    }
+    for (const row of rows) this.#row(row);
+  }
+
+  #row(cells: readonly PrintableCell[]): void {
+    if (this.#isNarrow) this.#record(cells);
+    else this.#line(cells);
+  }
+
+  /** A row with one field in a line. */
+  #record(cells: readonly PrintableCell[]): void {
+    const columns = this.#terminal.columns ?? Number.POSITIVE_INFINITY;
+    const longestName = Math.max(1, Math.min(this.#widths[0] ?? 0, columns >> 1));
+    const number = `\u2500 ${++this.#rows} `;
+    this.#piece += `${this.#terminal.style('dim', number.padEnd(columns, '\u2500'))}\n`;
+    cells.forEach(({ text, style }, i) => {
+      const name = cutToWidth(this.#names[i] ?? '', longestName);
+      const padded = name + ' '.repeat(longestName - displayWidth(name));
+      const value = cutToWidth(text, Math.max(1, columns - longestName - 2));
+      this.#piece += `${this.#terminal.style('bold', padded)}  ${this.#styled(style, value)}\n`;
+    });
   }
 
   #rule(left: string, middle: string, right: string): void {
     this.#piece += `${left}${this.#widths.map((width) => '\u2500'.repeat(width + 2)).join(middle)}${right}\n`;
   }
 
-  #line(cells: readonly string[], styled = (text: string): string => text): void {
+  #line(cells: readonly PrintableCell[]): void {
     const isPlain = this.#isPlain;
     const fitted = cells.map((cell, i) => {
       const width = this.#widths[i] ?? 0;
-      const text = isPlain ? cell : cutToWidth(cell, width);
+      const text = isPlain ? cell.text : cutToWidth(cell.text, width);
       const pad = ' '.repeat(Math.max(0, width - displayWidth(text)));
-      return this.#columns[i]?.align === 'right' ? `${pad}${styled(text)}` : `${styled(text)}${pad}`;
+      const styled = this.#styled(cell.style, text);
+      return this.#columns[i]?.align === 'right' ? `${pad}${styled}` : `${styled}${pad}`;
     });
     this.#piece += isPlain ? `${fitted.join('  ').trimEnd()}\n` : `\u2502 ${fitted.join(' \u2502 ')} \u2502\n`;
+  }
+
+  #styled(style: Style | undefined, text: string): string {
+    return style === undefined ? text : this.#terminal.style(style, text);
   }
 
   #writePiece(): void {
@@ -127,8 +175,13 @@ export class TableWriter {
   }
 }
 
+/** What a line of a table takes, with what stands between the columns. */
+function lineWidth(widths: readonly number[]): number {
+  return sum(widths) + widths.length * 3 + 1;
+}
+
 /** Prints rows of texts under the names of their columns. */
-export function printTable(terminal: Terminal, columns: readonly Column[], rows: readonly (readonly string[])[]): void {
+export function printTable(terminal: Terminal, columns: readonly Column[], rows: readonly (readonly Cell[])[]): void {
   const table = new TableWriter(terminal, columns);
   table.addAll(rows);
   table.end();

@@ -57,9 +57,14 @@ export class TmuxTerminal implements AsyncDisposable {
     return (await execute('tmux', ['-L', this.#socket, ...words], { env })).stdout;
   }
 
+  /** Types a text. */
+  async type(text: string): Promise<void> {
+    await this.#tmux('send-keys', '-l', text);
+  }
+
   /** Types a line. */
   async line(text: string): Promise<void> {
-    await this.#tmux('send-keys', '-l', text);
+    await this.type(text);
     await this.#tmux('send-keys', 'Enter');
   }
 

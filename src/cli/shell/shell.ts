@@ -1,0 +1,313 @@
+/** The shell: a database that stays open, and statements on it, typed by somebody or read from a file. */
+import { createInterface } from 'node:readline';
+import type { Interface } from 'node:readline';
+import { printAnswers } from '../answers.ts';
+import { printExplanation } from '../commands/explain.ts';
+import type { Command, Session } from '../command.ts';
+import { isAbort, reportError } from '../error-report.ts';
+import { ExitCode, UsageError } from '../exit-code.ts';
+import { LanguageError } from '../language/language-error.ts';
+import type { OpenDatabase } from '../open-database.ts';
+import { printFacts } from '../text-table.ts';
+import { queryFrom } from '../written-query.ts';
+import { didYouMean } from '../../base/known-names.ts';
+import { completions } from './completion.ts';
+import type { ShellHistory } from './history.ts';
+import { splitStatements, splitWords } from './statements.ts';
+
+/** Commands of the shell's own, and what they do. */
+const ownCommands = [
+  ['.help', 'this list'],
+  ['.explain QUERY', 'how a query would be run, and what that would take'],
+  ['.refresh', 'open the database anew, with the tables that there are now'],
+  ['.quit', 'leave, as Ctrl-D does'],
+] as const;
+
+/** After these the database is as it was, as far as this command line goes. */
+const reading: ReadonlySet<string> = new Set([
+  'cat',
+  'cost',
+  'doctor',
+  'export',
+  'indexes',
+  'log',
+  'schema',
+  'stats',
+  'tables',
+  'verify',
+]);
+
+/** Thrown where somebody asks to leave. */
+class Left extends Error {}
+
+export interface ShellOptions {
+  readonly session: Session;
+  /** URL of the database. */
+  readonly database: string;
+  /** Commands that take a database first: they can be run with a dot before their name. */
+  readonly commands: readonly Command[];
+  readonly history: ShellHistory;
+}
+
+export class Shell implements AsyncDisposable {
+  readonly #options: ShellOptions;
+  #opened: OpenDatabase | undefined;
+  /** What the statement that runs is stopped by. */
+  #stopping: AbortController | undefined;
+
+  constructor(options: ShellOptions) {
+    this.#options = options;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#close();
+  }
+
+  async #database(): Promise<OpenDatabase> {
+    const { session, database } = this.#options;
+    this.#opened ??= await session.open(database, 'replica');
+    return this.#opened;
+  }
+
+  async #close(): Promise<void> {
+    const opened = this.#opened;
+    this.#opened = undefined;
+    await opened?.[Symbol.asyncDispose]();
+  }
+
+  /** Runs what the input holds, statement after statement, up to the first that fails. Resolves to the exit status. */
+  async runInput(): Promise<ExitCode> {
+    const { terminal, signal } = this.#options.session;
+    const lines = createInterface({ input: terminal.input, crlfDelay: Number.POSITIVE_INFINITY });
+    let number = 0;
+    let written = '';
+    const runAll = async (text: string, isWhole: boolean): Promise<void> => {
+      try {
+        written = await this.#runText(text, isWhole, signal);
+      } catch (error) {
+        if (!terminal.json && !(error instanceof Left)) terminal.tell(`In line ${number} of the input:`);
+        throw error;
+      }
+    };
+    try {
+      for await (const line of lines) {
+        number++;
+        signal.throwIfAborted();
+        await runAll(written === '' ? line : `${written}\n${line}`, false);
+      }
+      await runAll(written, true);
+    } catch (error) {
+      if (error instanceof Left) return ExitCode.done;
+      if (error instanceof CommandFailed) return error.status;
+      throw error;
+    } finally {
+      lines.close();
+    }
+    return ExitCode.done;
+  }
+
+  /** Asks for statements until somebody leaves. Errors are told, and it goes on. */
+  async runPrompt(): Promise<ExitCode> {
+    const { session, history } = this.#options;
+    const { terminal } = session;
+    const { place } = await this.#database();
+    const prompt = `${place.prefix}> `;
+    const more = `${'.'.repeat(Math.max(1, prompt.length - 2))}> `;
+    terminal.tell(`Type a table's name, or a query; .help lists commands, Tab completes, Ctrl-D leaves.`);
+    const typed = new TypedLines(() =>
+      createInterface({
+        input: terminal.input,
+        output: terminal.output,
+        terminal: true,
+        history: history.newestFirst,
+        historySize: 1000,
+        removeHistoryDuplicates: true,
+        completer: (line: string) => completions(line, this.#opened?.tables ?? [], this.#commandNames()),
+      }),
+    );
+    let written = '';
+    terminal.onInterrupt = () => this.#stopping?.abort();
+    try {
+      for (;;) {
+        const line = await typed.next(written === '' ? prompt : more);
+        if (line === undefined) break;
+        if (line === null) {
+          if (typed.isWarned && written === '') terminal.tell('Ctrl-C once more leaves, as Ctrl-D and .quit do.');
+          written = '';
+          continue;
+        }
+        history.add(line);
+        const isWhole = line.trim() === '';
+        written = await this.#runTyped(written === '' ? line : `${written}\n${line}`, isWhole);
+      }
+    } catch (error) {
+      if (!(error instanceof Left)) throw error;
+    } finally {
+      terminal.onInterrupt = undefined;
+    }
+    const failure = await history.written();
+    if (failure !== undefined) terminal.tell(`The lines could not be kept for the next time: ${failure.message}`);
+    return ExitCode.done;
+  }
+
+  /** Runs what was typed, and tells what goes wrong. Resolves to what is not complete yet. */
+  async #runTyped(text: string, isWhole: boolean): Promise<string> {
+    const { session } = this.#options;
+    this.#stopping = new AbortController();
+    try {
+      return await this.#runText(text, isWhole, AbortSignal.any([session.signal, this.#stopping.signal]));
+    } catch (error) {
+      if (error instanceof Left || session.signal.aborted) throw error;
+      if (this.#stopping.signal.aborted && isAbort(error)) session.terminal.tell('Stopped.');
+      else if (!(error instanceof CommandFailed)) reportError(session.terminal, error);
+      return '';
+    } finally {
+      this.#stopping = undefined;
+    }
+  }
+
+  /** Runs the statements of a text. Resolves to what is left of it: a query that goes on in the next line. */
+  async #runText(text: string, isWhole: boolean, signal: AbortSignal): Promise<string> {
+    if (text.trimStart().startsWith('.')) {
+      await this.#runCommand(text.trim().replace(/\s*;$/, ''), signal);
+      return '';
+    }
+    const { statements, isEnded } = splitStatements(text);
+    for (const [i, statement] of statements.entries()) {
+      try {
+        await this.#runQuery(statement, signal);
+      } catch (error) {
+        const goesOn = i === statements.length - 1 && !isEnded && !isWhole;
+        if (goesOn && isCutShort(error, statement)) return statement;
+        throw error;
+      }
+    }
+    return '';
+  }
+
+  async #runQuery(text: string, signal: AbortSignal): Promise<void> {
+    const { terminal } = this.#options.session;
+    const asked = queryFrom(await this.#database(), text, {});
+    await printAnswers({ terminal, signal }, asked, { pager: true, isLimited: asked.isLimited });
+    await terminal.flushed();
+  }
+
+  /** Runs a command with a dot before its name. */
+  async #runCommand(line: string, signal: AbortSignal): Promise<void> {
+    const { session, database, commands } = this.#options;
+    const [name = '', rest = ''] = /^\.(\S*)\s*(.*)$/s.exec(line)?.slice(1) ?? [];
+    if (name === 'quit' || name === 'exit') throw new Left();
+    if (name === 'help') return this.#help();
+    if (name === 'refresh') return this.#close();
+    if (name === 'explain') {
+      if (rest === '') throw new UsageError('.explain takes a query: .explain cities where people > 1000000');
+      return printExplanation(
+        { terminal: session.terminal, signal },
+        queryFrom(await this.#database(), rest, {}),
+        false,
+      );
+    }
+    if (!commands.some((command) => command.name === name)) {
+      const hint = didYouMean(`.${name}`, this.#commandNames()) || '.';
+      throw new UsageError(`There is no command .${name}${hint} .help lists them.`);
+    }
+    const words = splitWords(rest);
+    const status = await session.run([name, ...(words.includes('--help') ? [] : [database]), ...words], signal);
+    if (!reading.has(name)) await this.#close();
+    if (status !== ExitCode.done) throw new CommandFailed(status);
+    return undefined;
+  }
+
+  #commandNames(): string[] {
+    const own = ownCommands.map(([name]) => name.split(' ')[0] as string);
+    return [...own, ...this.#options.commands.map(({ name }) => `.${name}`)];
+  }
+
+  #help(): void {
+    const { terminal } = this.#options.session;
+    terminal.print('A table by its name, or a query: cities where people > 1000000 order by people desc limit 10');
+    terminal.print('A query ends with its line where it is complete, and with ; or an empty line in any case.');
+    terminal.print();
+    printFacts(terminal, [
+      ...ownCommands,
+      ...this.#options.commands.map(({ name, summary }) => [`.${name}`, summary] as const),
+    ]);
+    terminal.print();
+    terminal.print(
+      'What stands behind a command is as on the command line, without the database. .import --help, say, tells more.',
+    );
+  }
+}
+
+/** A command that was run by the shell ended with another status than 0. It has told why. */
+class CommandFailed extends Error {
+  readonly status: ExitCode;
+  constructor(status: ExitCode) {
+    super(`A command ended with status ${status}.`);
+    this.status = status;
+  }
+}
+
+/** Whether a query fails only since it ends too early: more of it may follow. */
+function isCutShort(error: unknown, text: string): boolean {
+  return error instanceof LanguageError && error.position > text.trimEnd().length;
+}
+
+/**
+ * Lines as somebody types them. While none is asked for, nobody reads the terminal, and it is as programs find it: Ctrl-C is a signal,
+ * and commands can ask questions.
+ */
+class TypedLines {
+  readonly #open: () => Interface;
+  /** Pasted behind a line. */
+  readonly #early: string[] = [];
+  /** The beginning of a line that was typed already. */
+  #begun = '';
+  /** Whether an empty line was given up: the next Ctrl-C leaves. */
+  isWarned = false;
+
+  constructor(open: () => Interface) {
+    this.#open = open;
+  }
+
+  /** The next line; null where it was given up, and undefined at the end. */
+  next(prompt: string): Promise<string | null | undefined> {
+    const early = this.#early.shift();
+    if (early !== undefined) return Promise.resolve(early);
+    const lines = this.#open();
+    return new Promise((resolve) => {
+      let isGivenUp = false;
+      let answer: string | null | undefined;
+      lines.on('line', (line) => {
+        if (answer !== undefined) {
+          this.#early.push(line);
+          return;
+        }
+        answer = isGivenUp ? null : line;
+        if (!isGivenUp) this.isWarned = false;
+        // What was pasted comes in one piece, and the rest of it before this.
+        queueMicrotask(() => lines.close());
+      });
+      lines.on('close', () => {
+        this.#begun = answer === undefined ? '' : lines.line;
+        resolve(answer);
+      });
+      lines.on('SIGINT', () => {
+        const isEmpty = lines.line === '';
+        if (isEmpty && this.isWarned) {
+          lines.close();
+          return;
+        }
+        this.isWarned = isEmpty;
+        isGivenUp = true;
+        // Takes away what was typed, on both sides of the cursor.
+        lines.write(null, { ctrl: true, name: 'e' });
+        lines.write(null, { ctrl: true, name: 'u' });
+        lines.write(null, { name: 'return' });
+      });
+      lines.setPrompt(prompt);
+      lines.prompt();
+      if (this.#begun !== '') lines.write(this.#begun);
+    });
+  }
+}
