@@ -130,7 +130,11 @@ export class Shell implements AsyncDisposable {
     try {
       for (;;) {
         const line = await typed.next(written === '' ? prompt : more);
-        if (line === undefined) break;
+        if (line === undefined) {
+          // What comes after it begins a line of its own.
+          terminal.tell('');
+          break;
+        }
         if (line === null) {
           if (typed.isWarned && written === '') terminal.tell('Ctrl-C once more leaves, as Ctrl-D and .quit do.');
           written = '';
