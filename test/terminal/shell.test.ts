@@ -40,7 +40,7 @@ afterAll(async () => {
   await folder[Symbol.asyncDispose]();
 });
 
-const atPrompt = (screen: { readonly text: string }): boolean => /\nshop>$/.test(screen.text);
+const atPrompt = (screen: { readonly text: string }): boolean => screen.text.endsWith('\nshop>');
 
 async function open(): Promise<void> {
   await terminal.line(start);

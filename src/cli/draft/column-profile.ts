@@ -25,6 +25,12 @@ function significantDigits(text: string): string {
   return mantissa.replace(/[-.]/g, '').replace(/^0+/, '');
 }
 
+function withoutEndZeros(digits: string): string {
+  let end = digits.length;
+  while (digits[end - 1] === '0') end--;
+  return digits.slice(0, end);
+}
+
 /** Whether a float gives back what is written, but for zeros at its end. */
 function isExactDecimal(text: string): boolean {
   if (!decimalText.test(text)) return false;
@@ -32,7 +38,7 @@ function isExactDecimal(text: string): boolean {
   const digits = significantDigits(text);
   if (digits.length <= 15) return Number.isFinite(number);
   // More digits are exact where a program wrote the shortest ones of a float.
-  return significantDigits(String(number)).replace(/0+$/, '') === digits.replace(/0+$/, '');
+  return withoutEndZeros(significantDigits(String(number))) === withoutEndZeros(digits);
 }
 
 /** The longest key that a table takes, in bytes. */

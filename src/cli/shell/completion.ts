@@ -33,7 +33,7 @@ export function completions(
   tables: readonly SchemaDefinition[],
   commands: readonly string[],
 ): [found: string[], last: string] {
-  const last = /[^\s,()=<>!]*$/.exec(line)?.[0] ?? '';
+  const last = line.split(/[\s,()=<>!]/).at(-1) ?? '';
   const before = line.slice(0, line.length - last.length);
   const names = tables.map(({ name }) => name);
   const starting = (words: readonly string[]): [string[], string] => {

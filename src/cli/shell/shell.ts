@@ -173,7 +173,8 @@ export class Shell implements AsyncDisposable {
   /** Runs the statements of a text. Resolves to what is left of it: a query that goes on in the next line. */
   async #runText(text: string, isWhole: boolean, signal: AbortSignal): Promise<string> {
     if (text.trimStart().startsWith('.')) {
-      await this.#runCommand(text.trim().replace(/\s*;$/, ''), signal);
+      const line = text.trim();
+      await this.#runCommand(line.endsWith(';') ? line.slice(0, -1).trimEnd() : line, signal);
       return '';
     }
     const { statements, isEnded } = splitStatements(text);
