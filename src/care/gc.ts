@@ -416,15 +416,11 @@ export class Collector {
         const { operations, condemned } = await blobOperations(verdicts, view, environment);
         this.#condemned = condemned;
         const state = view.table(deletedBlobsSchema.name) ?? view.emptyTable(deletedBlobsSchema);
-        return prepareMember(
-          operations,
-          new Map(),
-          () => ({ state, isWhole: true, isSole: false, truth: undefined, checked: [] }),
-          {
-            ...prepare,
-            slot: view.tail + 1,
-          },
-        );
+        const table = { state, isWhole: true, isSole: false, truth: undefined, checked: [] };
+        return prepareMember(operations, new Map(), () => table, {
+          ...prepare,
+          slot: view.tail + 1,
+        });
       },
     });
   }
