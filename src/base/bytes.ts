@@ -19,6 +19,13 @@ export function compareRanges(
   return aLength - bLength;
 }
 
+/** The least key above another. */
+export function keyAfter(key: Uint8Array): Uint8Array {
+  const next = new Uint8Array(key.length + 1);
+  next.set(key);
+  return next;
+}
+
 /** Compares two byte strings as unsigned values; a prefix sorts first. */
 export function compareBytes(a: Uint8Array, b: Uint8Array): number {
   return compareRanges(a, 0, a.length, b, 0, b.length);

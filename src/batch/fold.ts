@@ -112,7 +112,7 @@ export class FoldedChanges implements ChangeStream {
   /** Moves to the next key whose row is to be committed. Without a promise where what it must look up is in memory. */
   advance(): void | Promise<void> {
     for (let passed = 0; ; passed++) {
-      const step = (passed & 0xff) === 0xff && this.#pacer.due() ? this.#pacer.pause().then(() => false) : this.#step();
+      const step = this.#pacedStep(passed);
       if (isPromise(step)) return this.#advanceFrom(step);
       if (step) return undefined;
     }
@@ -121,10 +121,13 @@ export class FoldedChanges implements ChangeStream {
   /** Goes on by a loop: there may be a million rows of which none is to be committed. */
   async #advanceFrom(late: Promise<boolean>): Promise<void> {
     let step: boolean | Promise<boolean> = late;
-    for (let passed = 1; !(await step); passed++) {
-      if ((passed & 0xff) === 0 && this.#pacer.due()) await this.#pacer.pause();
-      step = this.#step();
-    }
+    for (let passed = 1; !(await step); passed++) step = this.#pacedStep(passed);
+  }
+
+  /** A step, or now and then a pause instead of one, which passes nothing on. */
+  #pacedStep(passed: number): boolean | Promise<boolean> {
+    if ((passed & 0xff) === 0xff && this.#pacer.due()) return this.#pacer.pause().then(() => false);
+    return this.#step();
   }
 
   /** Folds the next key. True if its row is to be committed, and at the end. */

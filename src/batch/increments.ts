@@ -3,9 +3,8 @@
  * the batch is committed, in the order of the log: those of several nodes all count.
  */
 import { EncodeError } from '../base/errors.ts';
-import { didYouMean } from '../base/known-names.ts';
 import { readField } from '../format/row-decode.ts';
-import { FieldProblem, writeField } from '../format/row-encode.ts';
+import { FieldProblem, noFieldText, writeField } from '../format/row-encode.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import type { RowArena } from '../format/row-arena.ts';
 import { bigintBounds, integerBounds, typeName, Types } from '../format/types.ts';
@@ -38,10 +37,7 @@ export function readIncrements(shape: TableShape, given: unknown): readonly Incr
   if (entries.length === 0) throw refuse('', given, 'the increments name no field');
   return entries.map(([name, by]) => {
     const field = layout.field(name);
-    if (field === undefined) {
-      const known = layout.declared.map((declared) => declared.name);
-      throw refuse(name, by, `the schema has no field '${name}'${didYouMean(name, known).replace(/\?$/, '')}`);
-    }
+    if (field === undefined) throw refuse(name, by, noFieldText(layout, name));
     if (shape.schema.primaryKey.includes(name)) {
       throw refuse(name, by, `'${name}' is the primary key, and rows keep the key that they have`);
     }

@@ -1,9 +1,8 @@
 /** Conditions of updates and deletions: the values that some fields of the row must have, or the flush is rejected. */
-import { didYouMean } from '../base/known-names.ts';
 import type { ByteWriter } from '../base/bytes.ts';
 import { ConditionFailedError, EncodeError } from '../base/errors.ts';
 import { readField } from '../format/row-decode.ts';
-import { appendNullRow, FieldProblem, writeField } from '../format/row-encode.ts';
+import { appendNullRow, FieldProblem, noFieldText, writeField } from '../format/row-encode.ts';
 import { sameField } from '../format/row-equality.ts';
 import type { LayoutField, RowLayout, RowSource } from '../format/row-layout.ts';
 import { isKeyType, typeName } from '../format/types.ts';
@@ -44,13 +43,7 @@ export function encodeCondition(
   const base = appendNullRow(layout, rows);
   const fields = entries.map(([name, value]: [string, unknown]) => {
     const field = layout.field(name);
-    if (field === undefined) {
-      const hint = didYouMean(
-        name,
-        layout.declared.map((declared) => declared.name),
-      );
-      throw refuse(name, value, `the schema has no field '${name}'${hint.replace(/\?$/, '')}`);
-    }
+    if (field === undefined) throw refuse(name, value, noFieldText(layout, name));
     if (!isKeyType(field.typeId)) {
       throw refuse(name, value, `field '${name}' is of type ${typeName(field.typeId)}, which is compared with nothing`);
     }

@@ -43,6 +43,15 @@ export function checkKeys(layout: RowLayout, document: object, present: number):
   if (keys !== present) refuseUnknown(layout, document);
 }
 
+/** That a layout has no field of a name, as the end of a sentence: with the field that was meant, if one is near. */
+export function noFieldText({ declared }: RowLayout, name: string): string {
+  const meant = nearestName(
+    name,
+    declared.map((field) => field.name),
+  );
+  return `the schema has no field '${name}'${meant === undefined ? '' : `: did you mean ${meant}`}`;
+}
+
 function refuseUnknown(layout: RowLayout, document: object): void {
   for (const name of Object.keys(document)) {
     if (layout.field(name) === undefined) {

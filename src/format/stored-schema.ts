@@ -16,6 +16,11 @@ export const maxIndexes = 1000;
 /** Fields of one index: so many long values still fit in a key. */
 export const maxIndexFields = 16;
 
+/** Whether a table is one of the engine's own. No schema that is registered has such a name. */
+export function isSystemTable(name: string): boolean {
+  return name.startsWith('_');
+}
+
 /** What a field is when an insert leaves it out: a constant, or an id or the time, made at the insert. */
 export type StoredDefault = { readonly constant: unknown } | { readonly generated: 'uuidv7' | 'now' };
 

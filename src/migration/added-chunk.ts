@@ -19,7 +19,7 @@ import type {
   MergedVersion,
   TableMergeContext,
 } from '../cluster/merge-table.ts';
-import { compareBytes } from '../base/bytes.ts';
+import { compareBytes, keyAfter } from '../base/bytes.ts';
 import { IndexChanges } from '../cluster/index-changes.ts';
 import type { Bound } from '../format/stored-bound.ts';
 import type { StoredIndex, StoredSchema } from '../format/stored-schema.ts';
@@ -159,9 +159,7 @@ class AddedBuilder {
   async build(): Promise<void> {
     if (this.#behind.length === 0 || this.#built === null) return;
     const { pacer } = this.#context;
-    // The least key above the last one.
-    const from = this.#built === undefined ? undefined : Uint8Array.from([...this.#built, 0]);
-    const cursor = new TreeCursor(this.#table.tree, { from });
+    const cursor = new TreeCursor(this.#table.tree, { from: this.#built && keyAfter(this.#built) });
     while (await cursor.next()) {
       const { node } = cursor;
       for (let i = cursor.from; i < cursor.to; i++) {

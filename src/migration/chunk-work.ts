@@ -5,6 +5,7 @@
  */
 import { sleep } from '../base/env.ts';
 import type { Environment, Timer } from '../base/env.ts';
+import { authorityAt, untilOwnSlot } from '../cluster/authority.ts';
 import type { Engine } from '../cluster/engine.ts';
 import type { Role } from '../cluster/role.ts';
 import type { MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
@@ -93,6 +94,25 @@ export class ChunkWork {
   /** There may be something to do. */
   look(): void {
     if (!this.#working) this.#schedule(true);
+  }
+
+  /** The registered nodes, and this one. */
+  get #nodes(): number[] {
+    const { engine } = this.#options;
+    return [...engine.view.block0.nodes, engine.node.id];
+  }
+
+  /** Whether this node has the turn among some. Default: all that are registered, and itself. */
+  isOwnTurn(nodes: readonly number[] = this.#nodes): boolean {
+    const { environment, engine, intervalMs } = this.#options;
+    return authorityAt(environment.now(), intervalMs, nodes) === engine.node.id;
+  }
+
+  /** Milliseconds until this node has its next turn among some, as {@link isOwnTurn} has them; 0 if `atOnce` and it has one now. */
+  untilTurn(atOnce: boolean, nodes: readonly number[] = this.#nodes): number {
+    const { environment, engine, intervalMs } = this.#options;
+    if (atOnce && this.isOwnTurn(nodes)) return 0;
+    return untilOwnSlot(environment.now(), 0, intervalMs, engine.node.id, nodes);
   }
 
   /** Sets the timer for the next work, if there is any. */

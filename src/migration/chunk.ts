@@ -4,7 +4,7 @@
  * that has the new version's code can take the next step.
  */
 import type { Pacer } from '../base/pacer.ts';
-import { compareBytes } from '../base/bytes.ts';
+import { compareBytes, keyAfter } from '../base/bytes.ts';
 import { invariant } from '../base/invariant.ts';
 import { growingRows, mergeBase, mergeVersion } from '../cluster/merge-table.ts';
 import type { MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
@@ -174,9 +174,7 @@ class ChunkBuilder {
   /** Makes rows that are missing, in the order of the truth's keys, as many as there is room for. */
   async build(): Promise<void> {
     if (this.#built === null) return;
-    // The least key above the last one.
-    const from = this.#built === undefined ? undefined : Uint8Array.from([...this.#built, 0]);
-    const cursor = new TreeCursor(this.#truth.tree, { from });
+    const cursor = new TreeCursor(this.#truth.tree, { from: this.#built && keyAfter(this.#built) });
     const most = this.#seen + this.#limits.built;
     while (await cursor.next()) {
       const { node } = cursor;

@@ -5,6 +5,7 @@ import { ContentionError, InvalidOptionError, InvalidSchemaError, MigrationActiv
 import { didYouMean } from '../base/known-names.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Engine } from '../cluster/engine.ts';
+import { isSystemTable } from '../format/stored-schema.ts';
 import { describeValue } from '../format/values.ts';
 import type { Registry } from '../table/registry.ts';
 import { View } from '../table/view.ts';
@@ -59,7 +60,7 @@ export async function dropIndex(
 /** Throws unless there is such an index, and it may go. */
 function checkDrop(view: View, table: string, index: string, registry: Registry): void {
   const state = view.table(table);
-  if (state === undefined || table.startsWith('_')) {
+  if (state === undefined || isSystemTable(table)) {
     throw new InvalidOptionError('tableName', `There is no table '${table}' of the application in the database.`);
   }
   const { shape, added } = state;

@@ -3,7 +3,7 @@
  * catches up with what the table has changed since, and then makes some of the entries that are missing. It begins and ends
  * with what Block 0 says, so that any node that has the function in that version can take the next step.
  */
-import { compareBytes } from '../base/bytes.ts';
+import { compareBytes, keyAfter } from '../base/bytes.ts';
 import {
   GrowingEdition,
   growingIndex,
@@ -126,9 +126,7 @@ class EditionBuilder {
   /** Makes entries that are missing, in the order of the table's keys, as many as there is room for. */
   async build(): Promise<void> {
     if (!this.#isCaughtUp || this.#built === null) return;
-    // The least key above the last one.
-    const from = this.#built === undefined ? undefined : Uint8Array.from([...this.#built, 0]);
-    const cursor = new TreeCursor(this.#table.tree, { from });
+    const cursor = new TreeCursor(this.#table.tree, { from: this.#built && keyAfter(this.#built) });
     while (await cursor.next()) {
       const { node } = cursor;
       for (let i = cursor.from; i < cursor.to; i++) {

@@ -5,7 +5,6 @@
  */
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
-import { authorityAt, untilOwnSlot } from '../cluster/authority.ts';
 import type { Engine } from '../cluster/engine.ts';
 import type { Role } from '../cluster/role.ts';
 import { indexedFunctions, isSameIndex } from '../table/edition.ts';
@@ -48,7 +47,7 @@ export class EditionDaemon {
     this.#chunks = new ChunkWork(options, {
       name: 'Making an index',
       mostRows,
-      delayMs: (atOnce) => this.#delayMs(atOnce),
+      delayMs: (atOnce) => (this.#jobs().length === 0 ? undefined : this.#chunks.untilTurn(atOnce)),
       work: async () => {
         for (const job of this.#jobs()) await this.#chunks.repeat(() => this.#step(job));
       },
@@ -62,22 +61,6 @@ export class EditionDaemon {
   /** The view has moved on, or something was registered: there may be something to do. */
   viewChanged(): void {
     this.#chunks.look();
-  }
-
-  #delayMs(atOnce: boolean): number | undefined {
-    if (this.#jobs().length === 0) return undefined;
-    const { environment, engine, intervalMs } = this.#options;
-    return atOnce && this.#isOwnTurn ? 0 : untilOwnSlot(environment.now(), 0, intervalMs, engine.node.id, this.#nodes);
-  }
-
-  get #nodes(): number[] {
-    const { engine } = this.#options;
-    return [...engine.view.block0.nodes, engine.node.id];
-  }
-
-  get #isOwnTurn(): boolean {
-    const { environment, engine, intervalMs } = this.#options;
-    return authorityAt(environment.now(), intervalMs, this.#nodes) === engine.node.id;
   }
 
   /** What this node can do, for all that the view shows. */
@@ -100,7 +83,7 @@ export class EditionDaemon {
 
   /** The next chunk of an edition, as long as it is this node's turn. */
   async #step(job: Job): Promise<Step> {
-    if (!this.#isOwnTurn) return 'nothing';
+    if (!this.#chunks.isOwnTurn()) return 'nothing';
     const { engine } = this.#options;
     const { table, indexed } = job;
     const chunk = await this.#chunks.store(async (block0, limits, context) => {

@@ -5,7 +5,6 @@
  */
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
-import { authorityAt, untilOwnSlot } from '../cluster/authority.ts';
 import type { Engine } from '../cluster/engine.ts';
 import type { Role } from '../cluster/role.ts';
 import type { Registry } from '../table/registry.ts';
@@ -41,7 +40,7 @@ export class IndexDaemon {
     this.#chunks = new ChunkWork(options, {
       name: 'Adding an index',
       mostRows,
-      delayMs: (atOnce) => this.#delayMs(atOnce),
+      delayMs: (atOnce) => (this.#tables().length === 0 ? undefined : this.#chunks.untilTurn(atOnce)),
       work: async () => {
         for (const table of this.#tables()) await this.#chunks.repeat(() => this.#step(table));
       },
@@ -56,22 +55,6 @@ export class IndexDaemon {
   /** The view has moved on, or something was registered: there may be something to do. */
   viewChanged(): void {
     this.#chunks.look();
-  }
-
-  #delayMs(atOnce: boolean): number | undefined {
-    if (this.#tables().length === 0) return undefined;
-    const { environment, engine, intervalMs } = this.#options;
-    return atOnce && this.#isOwnTurn ? 0 : untilOwnSlot(environment.now(), 0, intervalMs, engine.node.id, this.#nodes);
-  }
-
-  get #nodes(): number[] {
-    const { engine } = this.#options;
-    return [...engine.view.block0.nodes, engine.node.id];
-  }
-
-  get #isOwnTurn(): boolean {
-    const { environment, engine, intervalMs } = this.#options;
-    return authorityAt(environment.now(), intervalMs, this.#nodes) === engine.node.id;
   }
 
   /** The tables that something is to be done for, for all that the view shows. */
@@ -94,7 +77,7 @@ export class IndexDaemon {
 
   /** The next step towards a table's indexes, as long as it is this node's turn. */
   async #step(table: string): Promise<Step> {
-    if (!this.#isOwnTurn) return 'nothing';
+    if (!this.#chunks.isOwnTurn()) return 'nothing';
     const { view } = this.#options.engine;
     const state = view.table(table);
     const unique = state && mayWork(view, table) ? uniqueToCheck(state) : undefined;

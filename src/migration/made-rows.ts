@@ -1,5 +1,5 @@
 /** How far the rows of the version beside the truth were made. They are made in the order of the truth's keys. */
-import { compareBytes } from '../base/bytes.ts';
+import { compareBytes, keyAfter } from '../base/bytes.ts';
 import type { Beside } from '../table/view.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { SplitTree } from '../tree/split-tree.ts';
@@ -12,8 +12,7 @@ export type MadeRows = 'all' | 'none' | Uint8Array;
 export function madeRows(beside: Beside | undefined): MadeRows {
   const built = beside?.migration?.built;
   if (built === null) return 'all';
-  // The least key above the last one.
-  return built ? Uint8Array.from([...Buffer.from(built, 'base64'), 0]) : 'none';
+  return built ? keyAfter(Buffer.from(built, 'base64')) : 'none';
 }
 
 export function hasMade(made: MadeRows, key: Uint8Array): boolean {

@@ -6,7 +6,7 @@
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
 import { Pacer } from '../base/pacer.ts';
-import { authorityAt, untilNextSlot, untilOwnSlot } from '../cluster/authority.ts';
+import { untilNextSlot } from '../cluster/authority.ts';
 import type { Engine } from '../cluster/engine.ts';
 import type { Polling } from '../cluster/polling.ts';
 import type { Role } from '../cluster/role.ts';
@@ -97,16 +97,13 @@ export class MigrationDaemon {
   }
 
   #delayMs(atOnce: boolean): number | undefined {
-    const { environment, engine, intervalMs } = this.#options;
-    const nowMs = environment.now();
+    const { environment, intervalMs } = this.#options;
     const delays = this.#migrations
       .filter((migration) => this.#hasWork(migration))
-      .map((migration) => {
-        if (atOnce && this.#isOwnTurn(migration)) return 0;
-        return untilOwnSlot(nowMs, 0, intervalMs, engine.node.id, this.#coded(migration));
-      });
+      .map((migration) => this.#chunks.untilTurn(atOnce, this.#coded(migration)));
     // Where many nodes learn of a migration in the same moment, not all of them are to write Block 0 in the next.
-    if (this.#isUnknown) delays.push(untilNextSlot(nowMs, intervalMs) + (environment.random() * intervalMs) / 2);
+    if (this.#isUnknown)
+      delays.push(untilNextSlot(environment.now(), intervalMs) + (environment.random() * intervalMs) / 2);
     for (const migration of this.#migrations) {
       if (migration.phase !== 'switched' || migration.target?.retire !== 'unused') continue;
       const patienceMs = this.#patienceMs(migration);
@@ -121,11 +118,6 @@ export class MigrationDaemon {
     const { nodes } = engine.view.block0;
     const coded = users.filter((user) => user.version === to && nodes.includes(user.nodeId));
     return [...coded.map((user) => user.nodeId), engine.node.id];
-  }
-
-  #isOwnTurn(migration: StoredMigration): boolean {
-    const { environment, engine, intervalMs } = this.#options;
-    return authorityAt(environment.now(), intervalMs, this.#coded(migration)) === engine.node.id;
   }
 
   /** Whether this node can do something for a migration, for all that the view shows. */
@@ -221,7 +213,8 @@ export class MigrationDaemon {
   async #step(table: string): Promise<Step> {
     const { engine } = this.#options;
     const migration = engine.view.beside(table)?.migration;
-    if (migration === undefined || !this.#hasWork(migration) || !this.#isOwnTurn(migration)) return 'nothing';
+    if (migration === undefined || !this.#hasWork(migration) || !this.#chunks.isOwnTurn(this.#coded(migration)))
+      return 'nothing';
     const situation = this.#situation(migration);
     // While rows are out of line, those with the old version may have to put them right.
     const mayMark = this.#mayRetire(migration) && this.#isInStep(migration);

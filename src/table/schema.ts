@@ -3,7 +3,7 @@ import type { BlobValue } from '../blob/blob-value.ts';
 import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
 import { unknownName } from '../base/known-names.ts';
-import { isResultType, maxFields, maxIndexes, maxIndexFields } from '../format/stored-schema.ts';
+import { isResultType, isSystemTable, maxFields, maxIndexes, maxIndexFields } from '../format/stored-schema.ts';
 import type {
   StoredDefault,
   StoredField,
@@ -491,7 +491,7 @@ export function readSchema(definition: unknown): StoredSchema {
   const { name, version, fields, primaryKey, indexes = [], renames = {} } = definition as SchemaDefinition;
   checkName(name, 'name of a table', name);
   refuseUnknown(name, `Table '${name}'`, definition, schemaNames);
-  if (name.startsWith('_')) {
+  if (isSystemTable(name)) {
     throw new InvalidSchemaError(name, `Table '${name}': names that begin with _ are reserved for system tables.`);
   }
   if (!Number.isSafeInteger(version) || version < 0 || version > 0xffffffff) {

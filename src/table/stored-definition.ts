@@ -1,5 +1,6 @@
 /** The definition of a table as it is stored: for tools that have no definitions of their own. */
 import { compareStrings } from '../base/order.ts';
+import { isSystemTable } from '../format/stored-schema.ts';
 import { bigintBounds, isVariable } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import type {
@@ -64,7 +65,7 @@ function shapeInForce(view: View, name: string, truth: TableShape): TableShape {
 
 /** The definitions of all tables but the database's own, ordered by name. */
 export function storedDefinitions(view: View): SchemaDefinition[] {
-  const users = [...view.tables].filter(([name]) => !name.startsWith('_'));
+  const users = [...view.tables].filter(([name]) => !isSystemTable(name));
   const definitions = users.map(([name, { shape }]) => storedDefinition(shapeInForce(view, name, shape).schema));
   return definitions.toSorted((a, b) => compareStrings(a.name, b.name));
 }

@@ -19,7 +19,6 @@ async function deleteRows(
   progress: Progress,
 ): Promise<number> {
   const { name, primaryKey } = asked.schema;
-  const keys = [primaryKey].flat();
   let deleted = 0;
   let waiting = db.batch();
   let count = 0;
@@ -34,8 +33,7 @@ async function deleteRows(
     count = 0;
   };
   for await (const row of asked.answers(signal)) {
-    const values = keys.map((key) => row[key]);
-    await waiting.delete(name, values.length === 1 ? values[0] : values);
+    await waiting.delete(name, row[primaryKey]);
     if (++count >= rowsPerFlush) await flush();
   }
   await flush();

@@ -1,5 +1,6 @@
 import { messageOf } from '../../base/brands.ts';
 import type { Block0 } from '../../format/block0.ts';
+import { isSystemTable } from '../../format/stored-schema.ts';
 import { command, databasePositional } from '../command.ts';
 import type { Command, Session } from '../command.ts';
 import { confirmed, yesOption } from '../confirmation.ts';
@@ -83,9 +84,7 @@ export const drop: Command = command({
       if (typeof found === 'string') terminal.tell(`${name}: what is left of a database.`);
       else {
         // Those of the engine go without saying.
-        const tables = found.tables
-          .filter((table) => !table.name.startsWith('_'))
-          .map((table) => printable(table.name));
+        const tables = found.tables.filter((table) => !isSystemTable(table.name)).map((table) => printable(table.name));
         terminal.tell(
           `${name}: ${tables.length === 0 ? 'no tables' : `the ${tables.length === 1 ? 'table' : 'tables'} ${tables.join(', ')}`}.`,
         );
