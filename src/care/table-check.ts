@@ -4,6 +4,7 @@
  */
 import { isPromise } from '../base/brands.ts';
 import { ByteWriter, compareBytes } from '../base/bytes.ts';
+import { isBehind } from '../format/stored-bound.ts';
 import type { Bound } from '../format/stored-bound.ts';
 import { MalformedKey } from '../format/ordered-key.ts';
 import type { Node } from '../format/node.ts';
@@ -75,11 +76,6 @@ interface CheckedIndex {
 }
 
 const nothingImplied: Implied = new Map();
-
-/** Whether the entry of a row is still to be made. */
-function isBehind(primaryKey: Uint8Array, built: Bound): boolean {
-  return built !== null && (built === undefined || compareBytes(primaryKey, built) > 0);
-}
 
 export class TableCheck {
   readonly #options: TableCheckOptions;

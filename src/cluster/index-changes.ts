@@ -1,10 +1,11 @@
 /** What a merge changes in one index: entries that come and go, collected in any order and applied in key order. */
 import type { Pacer } from '../base/pacer.ts';
-import { compareBytes, compareRanges } from '../base/bytes.ts';
+import { compareRanges } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import type { ByteWriter } from '../base/bytes.ts';
 import { KeyList } from '../format/key-list.ts';
 import type { RowSource } from '../format/row-layout.ts';
+import { isBehind } from '../format/stored-bound.ts';
 import type { Bound } from '../format/stored-bound.ts';
 import type { TableIndex, TableShape } from '../table/table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
@@ -59,17 +60,12 @@ export class IndexChanges {
 
   /** Takes in that a row's old entry goes and its new one comes; nothing if both are the same. */
   add(old: RowHit | undefined, next: RowHit | undefined, primaryKey: Uint8Array): void {
-    if (this.#built !== null && this.#isBehind(primaryKey)) return;
+    if (isBehind(primaryKey, this.#built)) return;
     const keys = this.#keys;
     const before = old === undefined ? -1 : this.#add(old.source, old.base, primaryKey, primaryKey.length, true);
     if (next === undefined) return;
     const at = this.#add(next.source, next.base, primaryKey, primaryKey.length, false);
     if (before >= 0 && at >= 0 && keys.compare(at, before) === 0) keys.rewind(before);
-  }
-
-  /** Whether the turn of a row has not come yet. */
-  #isBehind(primaryKey: Uint8Array): boolean {
-    return this.#built === undefined || compareBytes(primaryKey, this.#built as Uint8Array) > 0;
   }
 
   /** Takes in the entries of rows that are new. */
@@ -78,7 +74,7 @@ export class IndexChanges {
       const length = node.keyLength(i);
       if (this.#scratch.length < length) this.#scratch = new Uint8Array(length * 2);
       node.copyKey(i, this.#scratch, 0);
-      if (this.#built !== null && this.#isBehind(this.#scratch.subarray(0, length))) continue;
+      if (this.#built !== null && isBehind(this.#scratch.subarray(0, length), this.#built)) continue;
       this.#add(node, node.rowBase(i), this.#scratch, length, false);
     }
   }

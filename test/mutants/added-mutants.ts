@@ -22,7 +22,7 @@ const uniqueRandom = 'test/added-indexes/unique-random.test.ts';
 export const addedMutants: readonly Mutant[] = [
   {
     name: 'added indexes: a merge makes entries of rows whose turn has not come',
-    edits: [{ file: changes, find: 'if (this.#built !== null && this.#isBehind(primaryKey)) return;', replace: '' }],
+    edits: [{ file: changes, find: 'if (isBehind(primaryKey, this.#built)) return;', replace: '' }],
     tests: [midway, random],
   },
   {
@@ -41,7 +41,7 @@ export const addedMutants: readonly Mutant[] = [
     edits: [
       {
         file: changes,
-        find: 'if (this.#built !== null && this.#isBehind(this.#scratch.subarray(0, length))) continue;',
+        find: 'if (this.#built !== null && isBehind(this.#scratch.subarray(0, length), this.#built)) continue;',
         replace: '',
       },
     ],

@@ -52,8 +52,8 @@ export const clear: Command = command({
     await using opened = await session.open(database, 'writer');
     const { name, primaryKey } = opened.table(table);
     await using snapshot = await opened.db.snapshot({ signal });
-    const fields = [primaryKey].flat().map((field) => `"${field.replaceAll('"', '""')}"`);
-    const asked = queryFrom(opened, name, { where, fields: fields.join(',') }, (of) => snapshot.query(of));
+    const fields = `"${primaryKey.replaceAll('"', '""')}"`;
+    const asked = queryFrom(opened, name, { where, fields }, (of) => snapshot.query(of));
     const total = await asked.query.count({ signal });
     const which = where === undefined ? 'all rows' : 'the rows that are asked for';
     const question = `Delete ${which} of ${name}, ${plural(total, 'row')}, with their blobs?`;

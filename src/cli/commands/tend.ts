@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/brands.ts';
 import { messageText } from '../../base/message-text.ts';
 import type { GcReport } from '../../care/gc.ts';
 import { command, databasePositional } from '../command.ts';
@@ -59,7 +60,7 @@ async function tendAll(session: Session, url: string, yes: boolean): Promise<Exi
     } catch (error) {
       signal.throwIfAborted();
       failed++;
-      const message = messageText(error instanceof Error ? error.message : String(error));
+      const message = messageText(messageOf(error));
       if (terminal.json) terminal.printJson({ database, error: message });
       else terminal.tell(`${database}: ${message}`);
     }

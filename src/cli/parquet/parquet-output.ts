@@ -62,12 +62,12 @@ interface Sink {
   readonly take: () => Uint8Array;
 }
 
-/** `keys`: names of the fields that are never null. */
-async function sinkFor(columns: readonly AnswerColumn[], keys: readonly string[]): Promise<Sink> {
+/** `key`: the field that is never null. */
+async function sinkFor(columns: readonly AnswerColumn[], key: string): Promise<Sink> {
   const { ByteWriter, ParquetWriter } = await import('hyparquet-writer');
   const bytes = new ByteWriter();
   const fields = columns.map(({ name, from, typeId }): SchemaElement => {
-    return { name, ...kinds[typeId], repetition_type: keys.includes(from) ? 'REQUIRED' : 'OPTIONAL' };
+    return { name, ...kinds[typeId], repetition_type: from === key ? 'REQUIRED' : 'OPTIONAL' };
   });
   const root = { name: 'root', num_children: fields.length };
   // JSON comes as bytes, which the writer is not to take for values that it makes JSON of.
@@ -114,8 +114,8 @@ export class ParquetOutput implements RowOutput {
     this.#values = columns.map(() => []);
   }
 
-  static async for(columns: readonly AnswerColumn[], key: string | readonly string[]): Promise<ParquetOutput> {
-    return new ParquetOutput(columns, await sinkFor(columns, [key].flat()));
+  static async for(columns: readonly AnswerColumn[], key: string): Promise<ParquetOutput> {
+    return new ParquetOutput(columns, await sinkFor(columns, key));
   }
 
   add(row: Readonly<Record<string, unknown>>): Uint8Array | undefined {
