@@ -170,7 +170,10 @@ export class Follower {
     }
   }
 
-  /** Confirms slots by Block 0. True if there may be more to read: it has moved past `missing`, or that is not known. */
+  /**
+   * Confirms slots by Block 0. True if there may be more to read: it has moved past `missing`, or that is not known, or the
+   * stray follows the view after all: the slot before it was trimmed and then put again by a writer that came too late.
+   */
   async #confirm({ slots, missing, behind, stray }: ReadSlots, signal?: AbortSignal): Promise<boolean> {
     // It may have been put between the two reads. Then there is more.
     const isGone =
@@ -180,7 +183,8 @@ export class Follower {
     this.#lookForDamage(isGone ? missing : undefined, behind, stray);
     // A look that reads less than the one that found it.
     if (missing === this.#damage?.slot) this.checkWhole();
-    return missing === undefined || behind !== undefined || versioned.block0.appliedSeq >= missing;
+    const isNext = stray !== undefined && this.view.tail === stray.seq - 1;
+    return missing === undefined || behind !== undefined || isNext || versioned.block0.appliedSeq >= missing;
   }
 
   /**

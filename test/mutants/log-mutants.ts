@@ -40,6 +40,11 @@ export const logMutants: readonly Mutant[] = [
     tests: ['test/protocol/holes.test.ts'],
   },
   {
+    name: 'a refresh that ends at a trimmed slot that was put again',
+    edits: [{ file: follow, find: 'behind !== undefined || isNext ||', replace: 'behind !== undefined ||' }],
+    tests: ['test/protocol/reading.test.ts'],
+  },
+  {
     name: 'no check of Block 0 after the put',
     edits: [
       {

@@ -36,6 +36,21 @@ async function damage(key: string, at = -3): Promise<() => Promise<unknown>> {
   return () => nodes.store.put(key, object.bytes, { if: 'any' });
 }
 
+/** Slot 1 is used, merged and trimmed, and then put again, for a node that does not wait for that any more. */
+async function putTooLate(): Promise<void> {
+  const late = await nodes.start(2, options);
+  let zombie: Uint8Array | undefined;
+  late.driver.onPut(/^committed\/1$/, (_pass, { body }) => {
+    zombie = body;
+    return hangs();
+  });
+  void nodes.insert(late, 2).catch(() => undefined);
+  await nodes.run(nodes.insert(a, 1));
+  await nodes.run(a.db.checkpoint());
+  await nodes.trimLog();
+  await nodes.store.put(`${prefix}/${commitName(1)}`, zombie as Uint8Array, { if: 'any' });
+}
+
 describe('a refresh', () => {
   it('asks for the next slot, and only then for Block 0', async () => {
     await nodes.run(b.db.refresh());
@@ -82,18 +97,7 @@ describe('a refresh', () => {
   });
 
   it('shows nobody what a slot holds before Block 0 has confirmed it', async () => {
-    // A put that nobody waits for any more: it lands in a slot that was used and trimmed meanwhile.
-    const late = await nodes.start(2, options);
-    let zombie: Uint8Array | undefined;
-    late.driver.onPut(/^committed\/1$/, (_pass, { body }) => {
-      zombie = body;
-      return hangs();
-    });
-    void nodes.insert(late, 2).catch(() => undefined);
-    await nodes.run(nodes.insert(a, 1));
-    await nodes.run(a.db.checkpoint());
-    await nodes.trimLog();
-    await nodes.store.put(`${prefix}/${commitName(1)}`, zombie as Uint8Array, { if: 'any' });
+    await putTooLate();
     let seen: unknown = 'nothing was asked';
     const look = async (): Promise<void> => {
       seen = [await b.db.get(people, 1), await b.db.get(people, 2)];
@@ -102,6 +106,22 @@ describe('a refresh', () => {
     await nodes.run(b.db.refresh());
     expect(seen).toEqual([undefined, undefined]);
     expect(await nodes.names(b, [1, 2])).toEqual(['row 1', undefined]);
+  });
+
+  it('reads on behind a trimmed slot that was put again, to what was committed on top of the first commit in it', async () => {
+    await putTooLate();
+    await nodes.run(nodes.insert(a, 3));
+    b.driver.takeLines();
+    await nodes.run(b.db.refresh());
+    expect(b.driver.takeLines()).toEqual([
+      'get committed/1 found',
+      'get committed/2 found',
+      'get block0 found',
+      'get committed/2 found',
+      'get committed/3 missing',
+      'get block0 unchanged',
+    ]);
+    expect(await nodes.names(b, [1, 2, 3])).toEqual(['row 1', undefined, 'row 3']);
   });
 
   it('comes before a query of an instance whose view is older than two intervals', async () => {

@@ -384,6 +384,7 @@ const seeds: readonly (readonly [seed: number, what: string])[] = [
     'a flush whose blobs were being uploaded was acknowledged after the instance had been started again, and not shown',
   ],
   [113, 'a view counted as new as the answer to its last flush'],
+  [453, 'a refresh ended at a trimmed slot that was put again, and missed what was committed behind it'],
   [8753, 'the simulator itself: a version was given up while a node that had been refreshed before was judged by it'],
 ];
 
