@@ -116,7 +116,9 @@ export class Snapshot {
   /** The row with a primary key as it was; undefined if there was none. */
   async get<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<RowFor<T> | undefined> {
     const { shape } = await this.#host.tableState(tableName(table));
-    return this.query(table).where(shape.primaryKey.name, '=', primaryKey).first();
+    return this.query(table)
+      .where(shape.keyNames as string, '=', primaryKey)
+      .first();
   }
 
   /** A blob that a row of the snapshot refers to, also if the row is gone by now. */

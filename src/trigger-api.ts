@@ -41,7 +41,9 @@ export class TriggerApi {
 
   /** The row with a primary key, the batch's own writes included; undefined if there is none. */
   async get<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<RowFor<T> | undefined> {
-    const { name } = this.#requireShape(tableName(table)).primaryKey;
-    return this.query(table).where(name, '=', primaryKey).first();
+    const { keyNames } = this.#requireShape(tableName(table));
+    return this.query(table)
+      .where(keyNames as string, '=', primaryKey)
+      .first();
   }
 }

@@ -13,9 +13,10 @@ import type {
   ConditionOf,
   DocumentOf,
   IncrementsOf,
+  KeyFields,
   KeyOf,
   NewDocumentOf,
-  RowOf,
+  RowKeyOf,
   SchemaDefinition,
 } from '../table/schema.ts';
 import type { Overlay, QueryHost, ReadThrough } from '../table/query-host.ts';
@@ -42,13 +43,11 @@ export type InsertDocument<T extends TableRef> = T extends SchemaDefinition ? Ne
 export type KeyFor<T extends TableRef> = T extends SchemaDefinition ? KeyOf<T> : unknown;
 /** A document to update with: the primary key, and the fields that change. */
 export type UpdateDocument<T extends TableRef> = T extends SchemaDefinition
-  ? DocumentOf<T> & Required<Pick<DocumentOf<T>, T['primaryKey'] & keyof DocumentOf<T>>>
+  ? DocumentOf<T> & Required<Pick<DocumentOf<T>, KeyFields<T> & keyof DocumentOf<T>>>
   : object;
 
 /** What a row is identified by: the type of the primary key where the table is given by its definition. */
-export type PrimaryKeyOf<T extends TableRef> = T extends SchemaDefinition
-  ? RowOf<T>[T['primaryKey'] & keyof RowOf<T>]
-  : unknown;
+export type PrimaryKeyOf<T extends TableRef> = T extends SchemaDefinition ? RowKeyOf<T> : unknown;
 
 /** Values that fields of a row must have: null asks for a field without one. Fields of types json and blob are compared with nothing. */
 export type RowCondition<T extends TableRef> = T extends SchemaDefinition ? ConditionOf<T> : object;
@@ -137,7 +136,7 @@ export interface DeletableQuery {
    *
    * @hidden
    */
-  keysUnder(batch: Overlay, host: QueryHost, primaryKey: string): Promise<readonly unknown[]>;
+  keysUnder(batch: Overlay, host: QueryHost, keyNames: readonly string[]): Promise<readonly object[]>;
 }
 
 /** A query whose rows can be updated: `db.query(...)`. */
@@ -298,7 +297,9 @@ export class Batch implements Overlay {
    * the rows that it finds are not those that this batch would delete.
    */
   deleteWhere(query: DeletableQuery): Promise<number> {
-    return this.#changeWhere('deleteWhere()', query, (own, key) => own.delete(query.table, key));
+    return this.#changeWhere('deleteWhere()', query, (own, row, shape) =>
+      own.delete(query.table, shape.keyOfDocument(row)),
+    );
   }
 
   /**
@@ -314,9 +315,9 @@ export class Batch implements Overlay {
     } catch (error) {
       return this.#failed(error);
     }
-    return this.#changeWhere('updateWhere()', query, (own, key, primaryKey) => {
-      checkKeyless(query.table, primaryKey, given);
-      return own.update(query.table, { ...given, [primaryKey]: key });
+    return this.#changeWhere('updateWhere()', query, (own, row, { schema }) => {
+      checkKeyless(query.table, schema.primaryKey, given);
+      return own.update(query.table, { ...given, ...row });
     });
   }
 
@@ -324,7 +325,7 @@ export class Batch implements Overlay {
   #changeWhere(
     what: string,
     query: DeletableQuery,
-    change: (own: Batch, key: unknown, primaryKey: string) => Promise<void>,
+    change: (own: Batch, key: object, shape: TableShape) => Promise<void>,
   ): Promise<number> {
     const refused = this.#refusalOf(what, query) ?? this.#late();
     if (refused !== undefined) return refused;
@@ -336,11 +337,11 @@ export class Batch implements Overlay {
     }
     let count = 0;
     const changeRows = async (): Promise<void> => {
-      const { name } = host.writableShape(query.table).primaryKey;
-      const keys = await query.keysUnder(this, host, name);
+      const shape = host.writableShape(query.table);
+      const keys = await query.keysUnder(this, host, shape.schema.primaryKey);
       // All of the rows or, if a trigger refuses one of them, none.
       const own = new Batch(host, this);
-      for (const key of keys) await change(own, key, name);
+      for (const key of keys) await change(own, key, shape);
       await this.#enter(own.#takeOperations());
       count = keys.length;
     };

@@ -45,9 +45,11 @@ export function updatedFields(fields: unknown): object {
 }
 
 /** Throws `EncodeError` if fields of `updateWhere()` have the primary key among them. */
-export function checkKeyless(table: string, primaryKey: string, fields: object): void {
-  if (!Object.hasOwn(fields, primaryKey)) return;
-  const value = (fields as Record<string, unknown>)[primaryKey];
-  const message = `updateWhere() cannot give '${primaryKey}', the primary key of table '${table}': rows keep the key that they have.`;
-  throw new EncodeError(table, primaryKey, value, message);
+export function checkKeyless(table: string, keyNames: readonly string[], fields: object): void {
+  const given = keyNames.find((name) => Object.hasOwn(fields, name));
+  if (given === undefined) return;
+  const value = (fields as Record<string, unknown>)[given];
+  const what = keyNames.length === 1 ? 'the primary key' : 'of the primary key';
+  const message = `updateWhere() cannot give '${given}', ${what} of table '${table}': rows keep the key that they have.`;
+  throw new EncodeError(table, given, value, message);
 }

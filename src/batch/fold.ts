@@ -11,7 +11,7 @@ import { sameRow } from '../format/row-equality.ts';
 import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { widthOf } from '../format/types.ts';
-import { describeValue } from '../format/values.ts';
+import { describeKey } from '../format/values.ts';
 import { addTo } from './increments.ts';
 import { conditionFailed, failingField } from './row-condition.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -295,14 +295,14 @@ export class FoldedChanges implements ChangeStream {
   #duplicate(i: number): DuplicateKeyError {
     const { name } = this.#operations.shape;
     const value = this.#keyValue(i);
-    const message = `Table '${name}' has a row with primary key ${describeValue(value)} already. Nothing was written.`;
+    const message = `Table '${name}' has a row with primary key ${describeKey(value)} already. Nothing was written.`;
     return new DuplicateKeyError(name, value, message);
   }
 
   #notFound(i: number): RowNotFoundError {
     const { name } = this.#operations.shape;
     const value = this.#keyValue(i);
-    const message = `Table '${name}' has no row with primary key ${describeValue(value)} to update. Nothing was written.`;
+    const message = `Table '${name}' has no row with primary key ${describeKey(value)} to update. Nothing was written.`;
     return new RowNotFoundError(name, value, message);
   }
 }

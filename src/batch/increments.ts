@@ -9,7 +9,7 @@ import type { LayoutField } from '../format/row-layout.ts';
 import type { RowArena } from '../format/row-arena.ts';
 import { bigintBounds, integerBounds, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import { describeValue } from '../format/values.ts';
+import { describeKey, describeValue } from '../format/values.ts';
 import { breach } from '../table/field-rules.ts';
 import type { TableShape } from '../table/table-shape.ts';
 
@@ -92,7 +92,7 @@ export function addTo(row: IncrementedRow, increments: readonly Increment[], len
     const problem = write(row, field, found, sum);
     if (problem === undefined || lenient) continue;
     const message =
-      `Cannot add ${describeValue(by)} to field '${field.name}' of the row with primary key ${describeValue(row.primaryKey())} in ` +
+      `Cannot add ${describeValue(by)} to field '${field.name}' of the row with primary key ${describeKey(row.primaryKey())} in ` +
       `table '${shape.name}', which is ${describeValue(found)}: ${problem}. Nothing was written.`;
     throw new EncodeError(shape.name, field.name, sum, message);
   }

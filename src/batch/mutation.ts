@@ -85,9 +85,10 @@ export class CapturedMutation {
     const key = list.keys.key(0);
     const known = await before.lookup(key);
     if (this.#kind === Operation.delete) {
-      const { name } = this.#shape.primaryKey;
-      if (known === undefined)
-        return { operation: 'delete', row: { [name]: this.#shape.keyValue(key) }, before: undefined };
+      if (known === undefined) {
+        const row = this.#shape.keyDocument(this.#shape.keyValue(key)) as Row;
+        return { operation: 'delete', row, before: undefined };
+      }
       return { operation: 'delete', row: this.#decode(before, known), before: this.#decode(before, known) };
     }
     const after = await this.#set.overlayOn(before);

@@ -21,13 +21,14 @@ import {
 import { readField } from '../format/row-decode.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
-import { describeValue, maxKeyBytes, normalizeValue, ValueProblem } from '../format/values.ts';
+import { describeKey, describeValue, maxKeyBytes, normalizeValue, ValueProblem } from '../format/values.ts';
 import { readIncrements } from './increments.ts';
 import type { Increment } from './increments.ts';
 import { encodeCondition } from './row-condition.ts';
 import type { EncodedCondition } from './row-condition.ts';
 import { firstBreach } from '../table/field-rules.ts';
-import type { TableShape } from '../table/table-shape.ts';
+import { isTextField } from '../table/table-shape.ts';
+import type { KeyValue, TableShape } from '../table/table-shape.ts';
 import { RowArena } from '../format/row-arena.ts';
 
 export const Operation = {
@@ -132,7 +133,7 @@ export class TableOperations {
       this.#addCondition(condition);
       this.#bases.push(base);
       this.#kinds.push(kind);
-      return readField(arena, base, this.shape.primaryKey);
+      return this.shape.rowKey(arena, base);
     } catch (error) {
       arena.rewind(rows, heap);
       keys.rewind(this.count);
@@ -144,8 +145,18 @@ export class TableOperations {
   /** Adds an increment: numbers by field. Throws `EncodeError`, and then nothing was added. */
   addIncrement(primaryKey: unknown, fields: unknown, condition?: object): void {
     const increments = readIncrements(this.shape, fields);
-    this.addDocument(Operation.increment, this.shape.keyDocument(primaryKey), condition);
+    this.addDocument(Operation.increment, this.#documentOf(primaryKey), condition);
     this.#increments.set(this.count - 1, increments);
+  }
+
+  /** A document of nothing but a primary key. Throws `EncodeError` if there are not as many values as the key has fields. */
+  #documentOf(primaryKey: unknown): object {
+    try {
+      if (this.shape.keyField === undefined) normalizeKey(this.shape, primaryKey);
+    } catch (error) {
+      throw this.#encodeError(error);
+    }
+    return this.shape.keyDocument(primaryKey);
   }
 
   /** Adds a deletion. Throws `EncodeError`, and then nothing was added. */
@@ -166,7 +177,7 @@ export class TableOperations {
   }
 
   #encode(kind: Operation, document: unknown): number {
-    const { layout, primaryKey, defaults } = this.shape;
+    const { layout, keyField, defaults } = this.shape;
     checkDocument(document);
     const { writer, heapWriter } = this.arena;
     const base = appendNullRow(layout, writer);
@@ -181,7 +192,7 @@ export class TableOperations {
       const at = named + (field.index >> 3);
       this.#named.bytes[at] = (this.#named.bytes[at] as number) | (1 << (field.index & 7));
       if (value !== null) writeField(writer, base, heapWriter, field, value);
-      if (field === primaryKey) key = value;
+      if (field === keyField) key = value;
     }
     checkKeys(layout, document, present);
     if (!changesFields(kind)) {
@@ -189,10 +200,11 @@ export class TableOperations {
         if (documentValue(document, field) !== undefined) continue;
         const value = 'generated' in stored ? this.#generated(stored.generated) : constant;
         writeField(writer, base, heapWriter, field, value);
-        if (field === primaryKey) key = value;
+        if (field === keyField) key = value;
       }
     }
-    this.#writeKey(key);
+    if (keyField === undefined) this.#writeKeyOf(base);
+    else this.#writeKey(key);
     this.#checkRules(kind, base);
     return base;
   }
@@ -219,13 +231,13 @@ export class TableOperations {
   }
 
   #writeKey(value: unknown): void {
-    const { primaryKey } = this.shape;
-    if (value === undefined || value === null) {
-      throw new FieldProblem(primaryKey.name, value, `the primary key is missing, or null: every row needs one`);
-    }
-    const normal = normalizeKey(primaryKey, value);
-    this.shape.writeKey(this.keys.writer, normal);
+    this.shape.writeKey(this.keys.writer, normalizeKey(this.shape, value));
     this.keys.end();
+  }
+
+  /** Writes the key of a row that is encoded, where it is made of several fields. */
+  #writeKeyOf(base: number): void {
+    this.#writeKey(this.shape.rowKey(this.arena, base));
   }
 
   #encodeError(error: unknown): unknown {
@@ -271,24 +283,70 @@ export class TableOperations {
   }
 }
 
-/** Checks a value as a primary key and returns it in the form that keys are made of. Throws {@link FieldProblem}. */
-export function normalizeKey(field: LayoutField, value: unknown): OrderedValue {
-  let normal: OrderedValue;
+/**
+ * Checks a value as a primary key, an array of values where it is made of several fields, and returns it in the form that keys are
+ * made of. Throws {@link FieldProblem}.
+ */
+export function normalizeKey({ keyField, keyFields }: TableShape, value: unknown): KeyValue {
+  if (keyField !== undefined) {
+    const normal = normalizeKeyField(keyField, value, 'the primary key is missing, or null: every row needs one');
+    const isLong = isTextField(keyField) && (normal as string | Uint8Array).length > maxKeyBytes / 3;
+    if (isLong) checkKeyBytes(keyField.name, value, keyFields, [normal]);
+    return normal;
+  }
+  const names = keyFields.map(({ name }) => name);
+  if (!Array.isArray(value) || value.length !== keyFields.length) {
+    const found = Array.isArray(value) ? `an array of ${value.length}` : describeValue(value);
+    const message = `the primary key is an array of ${keyFields.length} values, [${names.join(', ')}], not ${found}`;
+    throw new FieldProblem(names.join(', '), value, message);
+  }
+  const normal = keyFields.map((field, i) => {
+    const missing = `it is missing, or null, and the primary key is made of ${names.join(', ')}: every row needs all of them`;
+    return normalizeKeyField(field, value[i], missing);
+  });
+  checkKeyBytes(names.join(', '), value, keyFields, normal);
+  return normal;
+}
+
+function normalizeKeyField({ name, typeId }: LayoutField, value: unknown, missing: string): OrderedValue {
+  if (value === undefined || value === null) throw new FieldProblem(name, value, missing);
   try {
-    normal = normalizeValue(field.typeId, value);
+    return normalizeValue(typeId, value);
   } catch (error) {
-    if (error instanceof ValueProblem) throw new FieldProblem(field.name, value, error.message);
+    if (error instanceof ValueProblem) throw new FieldProblem(name, value, error.message);
     throw error;
   }
-  const bytes =
-    field.typeId === Types.varchar && (normal as string).length > maxKeyBytes / 3
-      ? encodeUtf8(normal as string).length
-      : field.typeId === Types.bytes
-        ? (normal as Uint8Array).length
-        : 0;
-  if (bytes > maxKeyBytes) {
-    const message = `${describeValue(value)} has ${bytes} bytes, and a primary key takes up to ${maxKeyBytes}`;
-    throw new FieldProblem(field.name, value, message);
+}
+
+/** Refuses a primary key whose texts and bytes are too long together. */
+function checkKeyBytes(
+  name: string,
+  value: unknown,
+  fields: readonly LayoutField[],
+  normal: readonly OrderedValue[],
+): void {
+  if (sumOf(fields, normal, mostTextBytes) <= maxKeyBytes) return;
+  const bytes = sumOf(fields, normal, (text) => encodeUtf8(text).length);
+  if (bytes <= maxKeyBytes) return;
+  const message = `${describeKey(value)} has ${bytes} bytes, and a primary key takes up to ${maxKeyBytes}`;
+  throw new FieldProblem(name, value, message);
+}
+
+/** Bytes that the texts of a key can have at most. */
+function mostTextBytes(text: string): number {
+  return text.length * 3;
+}
+
+function sumOf(
+  fields: readonly LayoutField[],
+  values: readonly OrderedValue[],
+  textBytes: (text: string) => number,
+): number {
+  let sum = 0;
+  for (let i = 0; i < fields.length; i++) {
+    const { typeId } = fields[i] as LayoutField;
+    if (typeId === Types.varchar) sum += textBytes(values[i] as string);
+    else if (typeId === Types.bytes) sum += (values[i] as Uint8Array).length;
   }
-  return normal;
+  return sum;
 }

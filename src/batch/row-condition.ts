@@ -6,7 +6,7 @@ import { appendNullRow, FieldProblem, noFieldText, writeField } from '../format/
 import { sameField } from '../format/row-equality.ts';
 import type { LayoutField, RowLayout, RowSource } from '../format/row-layout.ts';
 import { isKeyType, typeName } from '../format/types.ts';
-import { describeValue } from '../format/values.ts';
+import { describeKey, describeValue } from '../format/values.ts';
 import type { TableShape } from '../table/table-shape.ts';
 
 /** A row and where it begins in its source. */
@@ -87,8 +87,8 @@ export function conditionFailed(
   const actual = row === undefined ? undefined : (readField(row.source, row.base, field) ?? null);
   const found =
     row === undefined
-      ? `There is no row with primary key ${describeValue(primaryKey)} in table '${name}'`
-      : `Field '${field.name}' of the row with primary key ${describeValue(primaryKey)} in table '${name}' is ${describeValue(actual)}`;
+      ? `There is no row with primary key ${describeKey(primaryKey)} in table '${name}'`
+      : `Field '${field.name}' of the row with primary key ${describeKey(primaryKey)} in table '${name}' is ${describeValue(actual)}`;
   const message =
     `${found}, and the change was to be made only where '${field.name}' is ${describeValue(expected)}. Nothing was written: ` +
     'read the row again, and decide anew.';

@@ -17,7 +17,7 @@ import type { Node } from '../format/node.ts';
 import { skipKeyComponent, writeHeldComponent } from '../format/ordered-key.ts';
 import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
-import { describeValue } from '../format/values.ts';
+import { describeKey, describeValue } from '../format/values.ts';
 import { endOfValue } from '../query/index-cursor.ts';
 import { mostLookups } from '../query/lookups.ts';
 import type { AddedIndex } from '../table/added-index.ts';
@@ -302,7 +302,7 @@ export class UniqueCheck {
     const where = index.where === undefined ? '' : ` where ${index.where.text}`;
     const message =
       `Index '${index.name}' of table '${shape.name}' (version ${shape.version}) is unique${where}, and the rows with primary keys ` +
-      `${describeValue(primaryKey)} and ${describeValue(otherKey)} would both have ${told} there. Nothing was written.`;
+      `${describeKey(primaryKey)} and ${describeKey(otherKey)} would both have ${told} there. Nothing was written.`;
     return new UniqueIndexError(shape.name, index.name, { value, primaryKey, otherKey }, message);
   }
 }

@@ -27,7 +27,7 @@ export async function checkBeside(options: TableCheckOptions, table: string): Pr
 async function checkBase(run: CheckRun, { migration, rows, base }: Beside, truth: Tree | undefined): Promise<void> {
   const { shape } = base;
   const subject = { table: shape.name };
-  const keepsKeys = shape.primaryKey.typeId === rows.shape.primaryKey.typeId;
+  const keepsKeys = shape.hasKeysOf(rows.shape);
   // Most of its blocks are the truth's, and were checked there.
   await run.tree(subject, { place: subject, leaf: shape.leafShape, tree: base.tree }, true);
   if (keepsKeys) {

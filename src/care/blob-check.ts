@@ -127,7 +127,7 @@ export class BlobCheck {
   }
 
   async #checkDeleted(view: View, shape: TableShape, leaf: Node, i: number): Promise<void> {
-    const blob = readField(leaf, leaf.rowBase(i), shape.primaryKey) as string;
+    const blob = shape.rowKey(leaf, leaf.rowBase(i)) as string;
     if ((await this.#lookup('_blobs', () => isListed(view, '_blobs', blob))) !== true) return;
     const message = `Blob ${blob} is listed as deleted, and as one that a row refers to`;
     this.#run.findings.add({ table: shape.name }, leaf.name, message);

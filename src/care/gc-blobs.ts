@@ -11,7 +11,6 @@ import { compareStrings } from '../base/order.ts';
 import { Operation, TableOperations } from '../batch/operations.ts';
 import { deletedBlobsSchema } from '../blob/blob-tables.ts';
 import { blobName, folders, parseBlobName } from '../format/keys.ts';
-import { readField } from '../format/row-decode.ts';
 import { isListed } from '../table/blob-lists.ts';
 import { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -44,11 +43,11 @@ export interface BlobCollection {
 /** The blobs that a table lists, ascending. */
 async function* blobsIn(state: TableState | undefined): AsyncGenerator<string, void, undefined> {
   if (state === undefined) return;
-  const { primaryKey } = state.shape;
+  const { shape } = state;
   const cursor = state.scan();
   while (await cursor.next()) {
     const { node, from, to } = cursor;
-    for (let i = from; i < to; i++) yield readField(node, node.rowBase(i), primaryKey) as string;
+    for (let i = from; i < to; i++) yield shape.rowKey(node, node.rowBase(i)) as string;
   }
 }
 

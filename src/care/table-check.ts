@@ -8,10 +8,9 @@ import { isBehind } from '../format/stored-bound.ts';
 import type { Bound } from '../format/stored-bound.ts';
 import { MalformedKey } from '../format/ordered-key.ts';
 import type { Node } from '../format/node.ts';
-import { decodeRow, readField } from '../format/row-decode.ts';
+import { decodeRow } from '../format/row-decode.ts';
 import { rowMarks } from '../format/row-layout.ts';
 import { describeValue } from '../format/values.ts';
-import type { OrderedValue } from '../base/order.ts';
 import { isUnreadable } from '../base/errors.ts';
 import { findDuplicates } from '../table/duplicate-values.ts';
 import type { QueryHost } from '../table/query-host.ts';
@@ -187,7 +186,7 @@ export class TableCheck {
     try {
       decodeRow(shape.layout, leaf, base);
       key.length = 0;
-      shape.writeKey(key, readField(leaf, base, shape.primaryKey) as OrderedValue);
+      shape.writeKey(key, shape.rowKey(leaf, base));
       if (leaf.compareKey(i, key.bytes, key.length) !== 0) {
         findings.add({ table: shape.name }, leaf.name, `Row ${i} stands under the key of another`);
       }

@@ -22,6 +22,7 @@ import {
   addedIndexVersion,
   block0FormatVersion,
   catalogueVersion,
+  compoundKeyVersion,
   fieldRulesVersion,
   functionIndexVersion,
   newestVersion,
@@ -116,6 +117,7 @@ const formats: ReadonlySet<unknown> = new Set([
   fieldRulesVersion,
   partialIndexVersion,
   addedIndexVersion,
+  compoundKeyVersion,
 ]);
 
 /** The version that says no more than what is in it: whoever reads that can read it. */

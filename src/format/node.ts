@@ -17,14 +17,15 @@ import { childRefBytes, readChildCount, readChildRef } from './child-ref.ts';
 import type { BlockRef } from './child-ref.ts';
 import { firstNotBelow, headBytes, headOf, mostHead } from './key-heads.ts';
 import type { RowSource } from './row-layout.ts';
+import { maxKeyFields } from './stored-schema.ts';
 import { maxKeyBytes } from './values.ts';
 
 export const nodeHeaderBytes = 24;
 export const flagVariable = 1;
 export const flagWide = 2;
 
-/** Bytes of the key of a row: every byte of the primary key may be escaped, and its kind and its end are marked. */
-const maxPrimaryKeyBytes = 2 * maxKeyBytes + 16;
+/** Bytes of the key of a row: every byte of its texts may be escaped, and a field takes 17 bytes beside that, or fewer. */
+const maxPrimaryKeyBytes = 2 * maxKeyBytes + 17 * maxKeyFields;
 
 /** The next multiple of 4. Exact for any length that a header can claim: only the last two bits go through a bit operation. */
 export function padTo4(length: number): number {

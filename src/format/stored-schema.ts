@@ -4,6 +4,7 @@ import { isIntegerOf, isKeyType, isTypeId, isVariable, maxTimestampMs, Types } f
 import type { TypeId } from './types.ts';
 import {
   blockFormatVersion,
+  compoundKeyVersion,
   fieldRulesVersion,
   functionIndexVersion,
   partialIndexVersion,
@@ -15,6 +16,8 @@ export const maxFields = 1000;
 export const maxIndexes = 1000;
 /** Fields of one index: so many long values still fit in a key. */
 export const maxIndexFields = 16;
+/** Fields of a primary key. */
+export const maxKeyFields = 16;
 
 /** Whether a table is one of the engine's own. No schema that is registered has such a name. */
 export function isSystemTable(name: string): boolean {
@@ -75,7 +78,7 @@ export interface StoredSchema {
   readonly name: string;
   readonly version: number;
   readonly fields: readonly StoredField[];
-  /** Names of the key's fields. The format takes several; for now there is always one. */
+  /** Names of the key's fields, in the order of their components in a key. */
   readonly primaryKey: readonly string[];
   readonly indexes: readonly StoredIndex[];
   /** Absent where there are none. Not one of them has the name of another index. */
@@ -100,7 +103,8 @@ function hasRules({ required, oneOf, default: fallback }: StoredField): boolean 
 }
 
 /** The version of Block 0 and of commits from which on a schema is understood. */
-export function schemaFormat({ fields, indexes, functionIndexes, renames }: StoredSchema): number {
+export function schemaFormat({ fields, primaryKey, indexes, functionIndexes, renames }: StoredSchema): number {
+  if (primaryKey.length > 1) return compoundKeyVersion;
   if (indexes.some(({ where }) => where !== undefined)) return partialIndexVersion;
   if (fields.some(hasRules)) return fieldRulesVersion;
   if (renames !== undefined) return renamesVersion;
@@ -279,7 +283,8 @@ export function isStoredSchema(value: unknown): value is StoredSchema {
   if (!Array.isArray(fields) || fields.length > maxFields || !fields.every(isStoredField)) return false;
   if (!Array.isArray(indexes) || indexes.length > maxIndexes || !indexes.every(isStoredIndex)) return false;
   if (!areFunctionIndexes(functionIndexes, indexes)) return false;
-  if (!isNames(primaryKey) || primaryKey.length === 0) return false;
+  if (!isNames(primaryKey) || primaryKey.length === 0 || primaryKey.length > maxKeyFields) return false;
+  if (new Set(primaryKey).size !== primaryKey.length) return false;
   const types = new Map(fields.map((field) => [field.name, field.typeId]));
   if (!areRenames(renames, types)) return false;
   if (!isCode(code) || !isCode(codeBack)) return false;

@@ -39,6 +39,11 @@ export function describeValue(value: unknown): string {
   return String(value);
 }
 
+/** A primary key for messages: the values of one that is made of several. */
+export function describeKey(key: unknown): string {
+  return Array.isArray(key) ? `[${key.map(describeValue).join(', ')}]` : describeValue(key);
+}
+
 function problem(typeId: TypeId, value: unknown, allowed: string): never {
   throw new ValueProblem(`${describeValue(value)} does not fit type ${typeName(typeId)}, which takes ${allowed}`);
 }

@@ -42,5 +42,11 @@ export const partialIndexVersion = 6;
  */
 export const addedIndexVersion = 7;
 
+/**
+ * Version of a Block 0 and of commits in which the primary key of a table is made of several fields. What was made before there
+ * were any would take its first field for the whole of it.
+ */
+export const compoundKeyVersion = 8;
+
 /** The newest version of Block 0 and of commits that is known here. */
-export const newestVersion: number = addedIndexVersion;
+export const newestVersion: number = compoundKeyVersion;

@@ -324,7 +324,7 @@ function checkVersions(shape: TableShape, { shape: truth }: TableState, beside: 
   if (other !== undefined && other.canonical !== shape.canonical) throw redefined(shape, 'is stored', other);
   const conflict = versionConflict(truth, shape);
   if (conflict !== undefined) throw new InvalidSchemaError(name, conflict);
-  if (truth.primaryKey.typeId === shape.primaryKey.typeId || beside?.migration?.built === null) return;
+  if (truth.hasKeysOf(shape) || beside?.migration?.built === null) return;
   const [done, total] = [beside?.rows.tree.count ?? 0, beside?.base.tree.count];
   throw new MigrationPendingError(
     name,

@@ -11,7 +11,7 @@ import type { MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
 import { decodeBound, encodeBound } from '../format/stored-bound.ts';
 import type { Bound } from '../format/stored-bound.ts';
 import type { MigrationPhase, MigrationProblem, StoredMigration } from '../format/stored-migration.ts';
-import { describeValue } from '../format/values.ts';
+import { describeKey } from '../format/values.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { View } from '../table/view.ts';
 import { TreeCursor } from '../tree/cursor.ts';
@@ -168,7 +168,7 @@ class ChunkBuilder {
   #note(error: unknown): void {
     if (!(error instanceof RowNotMigrated)) throw error;
     const message = error.message.slice(0, maxMessageLength);
-    this.#problems.push({ key: describeValue(error.primaryKey), message });
+    this.#problems.push({ key: describeKey(error.primaryKey), message });
   }
 
   /** Makes rows that are missing, in the order of the truth's keys, as many as there is room for. */

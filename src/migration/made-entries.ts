@@ -8,7 +8,7 @@ import { NodeEntries } from '../format/node-entries.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
 import { rowMarks } from '../format/row-layout.ts';
-import { describeValue } from '../format/values.ts';
+import { describeKey } from '../format/values.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { PlainRows } from './plain-rows.ts';
 import { RowNotMigrated } from './row-translation.ts';
@@ -19,7 +19,7 @@ function asMigrationError(error: unknown, { from, to }: RowTranslation): unknown
   if (!(error instanceof RowNotMigrated)) return error;
   const { primaryKey } = error;
   const message =
-    `The row of table '${to.name}' with primary key ${describeValue(primaryKey)} cannot be brought from version ` +
+    `The row of table '${to.name}' with primary key ${describeKey(primaryKey)} cannot be brought from version ` +
     `${from.version} to version ${to.version}. ${error.message}`;
   return new MigrationError(to.name, primaryKey, message, { cause: error.cause ?? error });
 }

@@ -3,20 +3,20 @@
  * `to` is what `to`'s definition makes of it, or what carries over by itself. Nothing here keeps or changes a row that it
  * is given: all that comes out is new.
  */
-import { isError, isThenable } from '../base/brands.ts';
+import { isBytes, isError, isThenable } from '../base/brands.ts';
 import { ByteWriter } from '../base/bytes.ts';
 import { EncodeError, MigrationError } from '../base/errors.ts';
-import type { OrderedValue } from '../base/order.ts';
-import { decodeRow, isNull, readField, readValue } from '../format/row-decode.ts';
+import { decodeRow, isNull, readValue } from '../format/row-decode.ts';
 import { sameField } from '../format/row-equality.ts';
 import { FieldProblem } from '../format/row-encode.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { typeName } from '../format/types.ts';
-import { describeValue, maxKeyBytes, ValueProblem } from '../format/values.ts';
+import type { TypeId } from '../format/types.ts';
+import { describeKey, describeValue, maxKeyBytes, ValueProblem } from '../format/values.ts';
 import { breach } from '../table/field-rules.ts';
 import type { FieldRule } from '../table/field-rules.ts';
 import type { MigrateFunction, PlainRow } from '../table/migrate-function.ts';
-import type { TableShape } from '../table/table-shape.ts';
+import type { KeyValue, TableShape } from '../table/table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { PlainRows } from './plain-rows.ts';
 import { fieldSources, fieldSourcesBack, renameConflict } from '../table/renames.ts';
@@ -32,8 +32,10 @@ export class RowNotMigrated extends MigrationError {
 
 /** Why a table cannot go from one version to another, as a sentence; undefined if it can. */
 export function versionConflict(from: TableShape, to: TableShape): string | undefined {
-  const [fromKey, toKey] = [from.primaryKey, to.primaryKey];
-  if (!keysCorrespond(fromKey.typeId, toKey.typeId)) {
+  if (from.keyFields.length !== to.keyFields.length) return otherKey(from, to);
+  for (const [i, toKey] of to.keyFields.entries()) {
+    const fromKey = from.keyFields[i] as LayoutField;
+    if (keysCorrespond(fromKey.typeId, toKey.typeId)) continue;
     return (
       `The primary key of version ${to.version} is of type ${typeName(toKey.typeId)}, and keys of type ` +
       `${typeName(fromKey.typeId)}, as in version ${from.version}, do not correspond to such keys one to one.`
@@ -41,9 +43,23 @@ export function versionConflict(from: TableShape, to: TableShape): string | unde
   }
   const renames = renameConflict(from.schema, to.schema);
   if (renames !== undefined) return renames;
+  const sources = fieldSources(from.schema, to.schema);
+  if (!to.schema.primaryKey.every((name, i) => sources.get(name) === from.schema.primaryKey[i])) {
+    return otherKey(from, to);
+  }
   const [before, after] = [from, to].map((shape) => shape.blobFields.map(({ name }) => name).join(', '));
   if (before === after) return undefined;
   return `Versions ${from.version} and ${to.version} do not have the same blob fields, which keep their names: bring them in with a table of its own.`;
+}
+
+/** That rows of one version are other rows in another, and the way around. */
+function otherKey(from: TableShape, to: TableShape): string {
+  const madeOf = ({ schema: { primaryKey } }: TableShape): string => primaryKey.map((name) => `'${name}'`).join(', ');
+  return (
+    `The primary key of version ${to.version} is made of ${madeOf(to)}, and that of version ${from.version} of ${madeOf(from)}: the ` +
+    'primary key of a row stays in all versions. Register a table of another name with the new key, read the rows with ' +
+    `\`for await (const row of db.query('${from.name}'))\`, and insert into it what each becomes.`
+  );
 }
 
 /** How a field comes by its value where nothing but its name, or the one that it had, says so. */
@@ -68,6 +84,27 @@ function carriedFields(from: TableShape, to: TableShape, sources: ReadonlyMap<st
     const isRenamed = source !== undefined && source.name !== field.name;
     return { field, isRenamed, source, constant: constants.get(field), rule: rules.get(field) };
   });
+}
+
+/** The values of a primary key, one where it is made of one field. */
+function valuesOf(key: unknown): readonly unknown[] {
+  return Array.isArray(key) ? (key as readonly unknown[]) : [key];
+}
+
+/** A primary key of some values. */
+function keyFrom(values: readonly unknown[]): unknown {
+  return values.length === 1 ? values[0] : values;
+}
+
+/** The type of one of the fields that a primary key is made of. */
+function typeAt({ keyFields }: TableShape, i: number): TypeId {
+  return (keyFields[i] as LayoutField).typeId;
+}
+
+/** Bytes of a text or of bytes in a key. */
+function bytesOf(value: unknown): number {
+  if (typeof value === 'string') return Buffer.byteLength(value);
+  return isBytes(value) ? value.length : 0;
 }
 
 function ownValue(row: PlainRow, name: string): unknown {
@@ -134,7 +171,7 @@ export class RowTranslation {
 
   /** Whether the keys of both versions are the same bytes. */
   get keepsKeys(): boolean {
-    return this.from.primaryKey.typeId === this.to.primaryKey.typeId;
+    return this.from.hasKeysOf(this.to);
   }
 
   /** Whether the rows of `to` are made by code of the application. */
@@ -154,41 +191,41 @@ export class RowTranslation {
   /** The key that a row of `from` has as one of `to`. Throws {@link RowNotMigrated}. */
   keyForward(key: Uint8Array): Uint8Array {
     if (this.keepsKeys) return key;
-    const value = this.from.keyValue(key);
-    return this.#keyOf(this.to, this.#keyForward(value));
+    return this.#keyOf(this.to, this.#keyForward(valuesOf(this.from.keyValue(key))));
   }
 
   /** The key that a row of `to` has as one of `from`. Throws `EncodeError`. */
   keyBack(key: Uint8Array): Uint8Array {
-    return this.keepsKeys ? key : this.#keyOf(this.from, this.#keyBack(this.to.keyValue(key)));
+    return this.keepsKeys ? key : this.#keyOf(this.from, this.#keyBack(valuesOf(this.to.keyValue(key))));
   }
 
-  #keyOf(shape: TableShape, value: unknown): Uint8Array {
+  #keyOf(shape: TableShape, key: readonly unknown[]): Uint8Array {
     const writer = this.#scratch;
     writer.length = 0;
-    shape.writeKey(writer, value as OrderedValue);
+    shape.writeKey(writer, keyFrom(key) as KeyValue);
     return writer.finish();
   }
 
-  #keyForward(value: unknown): unknown {
+  #keyForward(key: readonly unknown[]): readonly unknown[] {
     try {
-      return convertKey(value, this.from.primaryKey.typeId, this.to.primaryKey.typeId);
+      return key.map((value, i) => convertKey(value, typeAt(this.from, i), typeAt(this.to, i)));
     } catch (error) {
       if (!(error instanceof ValueProblem)) throw error;
       throw new RowNotMigrated(
         this.from.name,
-        value,
+        keyFrom(key),
         `Its primary key cannot be one of version ${this.to.version}: ${error.message}.`,
       );
     }
   }
 
-  #keyBack(value: unknown): unknown {
-    const { name, primaryKey, version } = this.from;
+  #keyBack(key: readonly unknown[]): readonly unknown[] {
+    const { name, version } = this.from;
     let problem: string;
     try {
-      const key = convertKey(value, this.to.primaryKey.typeId, primaryKey.typeId);
-      if (typeof key !== 'string' || Buffer.byteLength(key) <= maxKeyBytes) return key;
+      const back = key.map((value, i) => convertKey(value, typeAt(this.to, i), typeAt(this.from, i)));
+      const bytes = back.reduce<number>((sum, value) => sum + bytesOf(value), 0);
+      if (bytes <= maxKeyBytes) return back;
       problem = `it is longer than ${maxKeyBytes} bytes`;
     } catch (error) {
       if (!(error instanceof ValueProblem)) throw error;
@@ -196,8 +233,8 @@ export class RowTranslation {
     }
     throw new EncodeError(
       name,
-      this.to.primaryKey.name,
-      value,
+      this.to.schema.primaryKey.join(', '),
+      keyFrom(key),
       `Version ${version} of table '${name}' is still in force, and cannot hold this primary key: ${problem}.`,
     );
   }
@@ -231,17 +268,21 @@ export class RowTranslation {
       return at;
     } catch (error) {
       if (!(error instanceof FieldProblem)) throw error;
-      const key = readField(source, base, this.from.primaryKey);
-      throw new RowNotMigrated(this.to.name, key, `Field '${error.field}': ${error.message}.`);
+      throw new RowNotMigrated(
+        this.to.name,
+        this.from.rowKey(source, base),
+        `Field '${error.field}': ${error.message}.`,
+      );
     }
   }
 
   #carry({ field }: CarriedField, old: LayoutField, value: unknown, source: RowHit['source'], base: number): unknown {
-    return this.#converted(field, old, value, () => readField(source, base, this.from.primaryKey));
+    return this.#converted(field, old, value, () => this.from.rowKey(source, base));
   }
 
   #converted(field: LayoutField, old: LayoutField, value: unknown, primaryKey: () => unknown): unknown {
-    if (field === this.to.primaryKey) return this.#keyForward(value);
+    const at = this.to.keyFields.indexOf(field);
+    if (at >= 0) return this.#keyForward(valuesOf(primaryKey()))[at];
     try {
       return convertValue(value, old.typeId, field.typeId);
     } catch (error) {
@@ -251,7 +292,7 @@ export class RowTranslation {
   }
 
   #made(row: PlainRow): PlainRow {
-    const key = row[this.from.primaryKey.name];
+    const key = this.from.keyOfDocument(row);
     const migrate = this.#migrate;
     const given = migrate && this.#called(migrate, withNewNames(row, this.#forward), key, this.from, this.to);
     const made: PlainRow = {};
@@ -285,19 +326,22 @@ export class RowTranslation {
 
   #givenField(given: PlainRow, field: LayoutField, constant: unknown, key: unknown): unknown {
     const value = ownValue(given, field.name);
-    if (field === this.to.primaryKey) return this.#givenKey(value, key);
+    const at = this.to.keyFields.indexOf(field);
+    if (at >= 0) return this.#givenKey(value, key, at);
     if (value === null || (value === undefined && constant === undefined)) return null;
     return this.#checked(field, value ?? constant, key, this.to);
   }
 
   /** The primary key is the old one: a row that changes its identity would be another row. */
-  #givenKey(value: unknown, key: unknown): unknown {
-    const expected = this.#keyForward(key);
+  #givenKey(value: unknown, key: unknown, at: number): unknown {
+    const expected = this.#keyForward(valuesOf(key))[at];
     if (value === undefined) return expected;
-    const { typeId } = this.to.primaryKey;
-    const checked = value === null ? null : this.#checked(this.to.primaryKey, value, key, this.to);
+    const field = this.to.keyFields[at] as LayoutField;
+    const { typeId } = field;
+    const checked = value === null ? null : this.#checked(field, value, key, this.to);
     if (sameValue(typeId, checked, expected) || (checked === 0 && expected === 0)) return expected;
-    const message = `\`migrate\` of version ${this.to.version} gave the primary key ${describeValue(value)}; it must stay as it is.`;
+    const what = this.to.keyField === undefined ? `'${field.name}' of the primary key` : 'the primary key';
+    const message = `\`migrate\` of version ${this.to.version} gave ${what} ${describeValue(value)}; it must stay as it is.`;
     throw new RowNotMigrated(this.to.name, key, message);
   }
 
@@ -344,8 +388,8 @@ export class RowTranslation {
    * Throws `EncodeError` for a primary key that `from` cannot hold, and {@link RowNotMigrated}.
    */
   back(row2: PlainRow, row1: PlainRow | undefined): PlainRow {
-    const key2 = row2[this.to.primaryKey.name];
-    const key1 = this.#keyBack(key2);
+    const key2 = this.to.keyOfDocument(row2);
+    const key1 = this.#keyBack(valuesOf(key2));
     const migrate = this.#back;
     const given =
       migrate && this.#called(migrate, withNewNames(copied(this.to, row2), this.#backward), key2, this.to, this.from);
@@ -353,9 +397,10 @@ export class RowTranslation {
     const row: PlainRow = {};
     for (const carried of this.#backward) {
       const { field } = carried;
-      const own = given === undefined || field === this.from.primaryKey ? undefined : ownValue(given, field.name);
+      const at = this.from.keyFields.indexOf(field);
+      const own = given === undefined || at >= 0 ? undefined : ownValue(given, field.name);
       let value: unknown;
-      if (field === this.from.primaryKey) value = key1;
+      if (at >= 0) value = key1[at];
       else if (own !== undefined) value = own === null ? null : this.#checked(field, own, key2, this.from);
       else value = this.#carriedBack(carried, row2, row1, before);
       setOwn(row, field.name, this.#ruledBack(carried, value, key2));
@@ -374,7 +419,7 @@ export class RowTranslation {
       field.name,
       value,
       `Version ${version} of table '${name}' is still in force, and requires field '${field.name}', which the row with the ` +
-        `primary key ${describeValue(key)} has no fitting value for: register version ${version} with a \`migrate\` that makes ` +
+        `primary key ${describeKey(key)} has no fitting value for: register version ${version} with a \`migrate\` that makes ` +
         `one, or end that version with db.finishMigration('${name}').`,
     );
   }

@@ -9,7 +9,7 @@ import { decodeRow } from '../format/row-decode.ts';
 import { FieldProblem } from '../format/row-encode.ts';
 import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
-import { describeValue } from '../format/values.ts';
+import { describeKey } from '../format/values.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
@@ -126,7 +126,7 @@ export class TwinChanges implements ChangeStream {
     } catch (error) {
       if (error instanceof RowNotMigrated) {
         const { table, primaryKey, message } = error;
-        const row = `The row of table '${table}' with primary key ${describeValue(primaryKey)}`;
+        const row = `The row of table '${table}' with primary key ${describeKey(primaryKey)}`;
         throw new MigrationError(
           table,
           primaryKey,

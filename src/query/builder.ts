@@ -8,12 +8,13 @@ import { compileAggregate, writtenAggregates } from './aggregate.ts';
 import type { AggregateRow, Aggregates, SumOf, WrittenAggregate } from './aggregate.ts';
 import { checkedBudget } from './budget.ts';
 import type { BudgetLimits } from './budget.ts';
-import { conditionsIn, weightOf, writtenClause, writtenCondition } from './clause.ts';
+import { conditionsIn, weightOf, writtenClause, writtenCondition, writtenTuples } from './clause.ts';
 import type { Clause, Clauses } from './clause.ts';
 import type {
   ComparedName,
   ComparedValue,
   FieldName,
+  FieldNames,
   NumericField,
   OperatorOf,
   OrderedField,
@@ -30,7 +31,7 @@ import { Fold } from './fold.ts';
 import { Groups } from './groups.ts';
 import { Bookmarks, checkedSize, keptPage } from './page.ts';
 import type { Page, PageOptions } from './page.ts';
-import { effectiveOrder } from './plan.ts';
+import { effectiveOrder, keyOrderOf } from './plan.ts';
 import type { CompiledQuery } from './plan.ts';
 import { compiledQuery } from './known-plans.ts';
 import { QueryRun } from './query-run.ts';
@@ -118,10 +119,9 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
    *
    * @hidden For batches, which go on while the database is being stopped.
    */
-  async keysUnder(batch: Overlay, host: QueryHost, primaryKey: string): Promise<unknown[]> {
-    const asked = { ...this.#asked, fields: [primaryKey] };
-    const rows = await new Query(host, this.#table, asked).overlay(batch).execute();
-    return rows.map((row) => row[primaryKey]);
+  keysUnder(batch: Overlay, host: QueryHost, keyNames: readonly string[]): Promise<object[]> {
+    const asked = { ...this.#asked, fields: keyNames };
+    return new Query(host, this.#table, asked).overlay(batch).execute();
   }
 
   /** Name of the table. */
@@ -133,12 +133,13 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
    * Adds a condition: on a field, or on a registered function, whose result must then equal the value. `IN` takes an
    * array, of which an empty one matches nothing; `BETWEEN` takes `[low, high]`, both included; `PREFIX` what a text or
    * bytes begin with. `= null` and `!= null` test for null; null never matches any other operator, but that `!=` with a
-   * value matches null, and `IN` null where the array has it. With a function only `=` is allowed. The value is copied.
+   * value matches null, and `IN` null where the array has it. With a function only `=` is allowed. On several fields together,
+   * `['tenant', 'slug']`, `=` takes an array of their values, and `IN` an array of such arrays. The value is copied.
    * Throws `InvalidQueryError` for an unknown field or a value of another kind, and `InvalidOperatorError` for an operator
    * that the field does not take; where the table is not registered yet, running the query rejects with them. Of more than 1,024
    * conditions and values, the first ones are looked at: the others are when the query is run.
    */
-  where<const F extends FieldName<Table>, O extends OperatorOf<Table, F>>(
+  where<const F extends FieldNames<Table>, O extends OperatorOf<Table, F>>(
     field: ComparedName<Table, F, O>,
     operator: O,
     value: ComparedValue<Table, F, O>,
@@ -153,7 +154,9 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
     const where =
       typeof field === 'function'
         ? whereOfClause(writtenClause(field as (clauses: Clauses<Table>) => Clause))
-        : whereOfCondition(writtenCondition(field, operator, value));
+        : Array.isArray(field)
+          ? whereOfClause(writtenTuples(field, operator, value))
+          : whereOfCondition(writtenCondition(field, operator, value));
     const { written } = where;
     if (isHeavy(where)) checkBeginning(this.#host, shape, written);
     // What is plainly right is compiled when it is needed: that of a single row is not.
@@ -272,7 +275,8 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
     const clauses = this.#asked.wheres.map(({ written }) => written);
     const bookmarksOf = (shape: TableShape, query: CompiledQuery): Bookmarks => {
       const { databaseId } = this.#host;
-      return new Bookmarks({ databaseId, shape, clauses, registered, order: effectiveOrder(shape.primaryKey, query) });
+      const order = effectiveOrder(shape, query);
+      return new Bookmarks({ databaseId, shape, clauses, registered, order, keyDirection: keyOrderOf(shape, query) });
     };
     const more: WrittenQuery['more'] = (shape, query) =>
       after === undefined ? [] : [bookmarksOf(shape, query).decode(after)];

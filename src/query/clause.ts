@@ -8,7 +8,7 @@ import { isOperator, operators } from './comparison.ts';
 import { joiningEqualities } from './equal-branches.ts';
 import { captureValue, compileCondition, compilingCondition, noRow } from './condition.ts';
 import type { CompileOptions, Condition, WrittenCondition } from './condition.ts';
-import type { ComparedName, ComparedValue, FieldName, OperatorOf } from './compared-types.ts';
+import type { ComparedName, ComparedValue, FieldNames, OperatorOf } from './compared-types.ts';
 
 export type WrittenClause =
   | { readonly kind: 'condition'; readonly condition: WrittenCondition }
@@ -43,7 +43,7 @@ const maxWeight = 10_000_000;
  */
 export interface Clauses<R extends object> {
   /** A condition, as `where(field, operator, value)` takes it. */
-  is<const F extends FieldName<R>, O extends OperatorOf<R, F>>(
+  is<const F extends FieldNames<R>, O extends OperatorOf<R, F>>(
     this: void,
     field: ComparedName<R, F, O>,
     operator: O,
@@ -71,6 +71,41 @@ export function writtenCondition(field: unknown, operator: unknown, value: unkno
   return { name: field, operator, value, captured: captureValue(value) };
 }
 
+/** A condition on several fields together, as clauses on each of them: `=` takes an array of values, `IN` one of such arrays. */
+export function writtenTuples(fields: readonly unknown[], operator: unknown, value: unknown): Clause {
+  const names = fields.map(String).join(', ');
+  if (fields.length === 0)
+    throw new InvalidQueryError('where() was given an array of no fields: it takes the names of some.');
+  const twice = fields.find((field, i) => fields.indexOf(field) < i);
+  if (twice !== undefined) {
+    throw new InvalidQueryError(`where([${names}]) names ${describeValue(twice)} twice.`);
+  }
+  if (operator !== '=' && operator !== 'IN') {
+    const known = isOperator(operator) ? '' : 'Unknown operator: ';
+    const message = `${known}[${names}] are compared together by '=' and 'IN', and not by ${describeValue(operator)}: add a condition for each field.`;
+    throw new InvalidOperatorError(operator, message);
+  }
+  const equal = (tuple: unknown): Clause => {
+    if (Array.isArray(tuple) && tuple.length === fields.length) {
+      return clauses.and(...fields.map((field, i) => tupleCondition(field, tuple[i])));
+    }
+    const found = Array.isArray(tuple) ? `an array of ${tuple.length}` : describeValue(tuple);
+    throw new InvalidQueryError(
+      `where([${names}]) takes arrays of ${fields.length} values, one for each field, not ${found}.`,
+    );
+  };
+  if (operator === '=') return equal(value);
+  if (Array.isArray(value)) return clauses.or(...Array.from(value as readonly unknown[], equal));
+  throw new InvalidQueryError(
+    `where([${names}], 'IN') takes an array of arrays, each with a value for each field, not ${describeValue(value)}.`,
+  );
+}
+
+function tupleCondition(field: unknown, value: unknown): Clause {
+  const condition = writtenCondition(field, '=', value);
+  return new Clause({ kind: 'condition', condition }, 1, weightOf(condition));
+}
+
 function madeClause(what: string, clause: unknown): Clause {
   if (clause instanceof Clause) return clause;
   throw new InvalidQueryError(
@@ -96,7 +131,8 @@ function joined(
 }
 
 const clauses: Clauses<Record<string, unknown>> = {
-  is: (field, operator, value) => {
+  is: (field: unknown, operator: unknown, value: unknown) => {
+    if (Array.isArray(field)) return writtenTuples(field, operator, value);
     const condition = writtenCondition(field, operator, value);
     return new Clause({ kind: 'condition', condition }, 1, weightOf(condition));
   },
@@ -156,7 +192,12 @@ export function* compilingClause(options: CompileOptions, clause: WrittenClause,
   switch (clause.kind) {
     case 'condition': {
       const conditions = yield* compilingCondition(options, clause.condition, negated);
-      return negated ? yield* anyOf(conditions.map((condition) => [condition])) : conditions;
+      return negated
+        ? yield* anyOf(
+            options,
+            conditions.map((condition) => [condition]),
+          )
+        : conditions;
     }
     case 'not':
       return yield* compilingClause(options, clause.clause, !negated);
@@ -168,13 +209,13 @@ export function* compilingClause(options: CompileOptions, clause: WrittenClause,
         if (branches.length % itemsInStep === 0) yield;
       }
       // Not all of them means that one of them does not: what joins them turns into the other one.
-      return (clause.kind === 'and') === negated ? yield* anyOf(branches) : branches.flat();
+      return (clause.kind === 'and') === negated ? yield* anyOf(options, branches) : branches.flat();
     }
   }
 }
 
 /** Conditions that hold where all of one branch do. */
-function* anyOf(branches: readonly (readonly Condition[])[]): Steps<Condition[]> {
+function* anyOf({ shape }: CompileOptions, branches: readonly (readonly Condition[])[]): Steps<Condition[]> {
   const possible: (readonly Condition[])[] = [];
   let seen = 0;
   let always = false;
@@ -187,6 +228,6 @@ function* anyOf(branches: readonly (readonly Condition[])[]): Steps<Condition[]>
   }
   if (possible.length === 0) return [noRow];
   if (always) return [];
-  const joint = yield* joiningEqualities(possible);
+  const joint = yield* joiningEqualities(possible, shape.keyFields);
   return joint.length === 1 ? [...(joint[0] as readonly Condition[])] : [new AnyCondition(joint)];
 }

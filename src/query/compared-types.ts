@@ -5,12 +5,21 @@ import type { Operator } from './comparison.ts';
 /** The name of a field, with the known ones suggested. Any other name is that of a registered function. */
 export type FieldName<R> = (keyof R & string) | (string & Record<never, never>);
 
+/** What a condition is on: a field, or several together. */
+export type FieldNames<R> = FieldName<R> | readonly string[];
+
 /**
  * A name in a condition, or what is wrong with it. What is no field may be a registered function, of which the compiler knows
  * nothing, where it is compared by `=`; but not if it is that of a field but for one letter. Any text where the type of the rows,
  * or the name, is not known.
  */
-export type ComparedName<R, F, O> = string extends F ? F : F extends keyof R ? F : NoInfer<UnknownInCondition<R, F, O>>;
+export type ComparedName<R, F, O> = string extends F
+  ? F
+  : F extends keyof R
+    ? F
+    : F extends readonly unknown[]
+      ? NoInfer<ComparedNames<R, F>>
+      : NoInfer<UnknownInCondition<R, F, O>>;
 
 // `NoInfer` keeps the compiler from looking for the name in what is wrong with it, which would take it twice as long.
 
@@ -69,7 +78,13 @@ type OperatorOfValue<V> = unknown extends V
  * The operators that a field takes: `PREFIX` only text and bytes, JSON only `=` and `!=`. Any operator where the type of the rows
  * is not known, and where the rows have no such field: {@link ComparedName} says what is wrong then.
  */
-export type OperatorOf<R, F> = string extends F ? Operator : F extends keyof R ? OperatorOfValue<R[F]> : Operator;
+export type OperatorOf<R, F> = string extends F
+  ? Operator
+  : F extends keyof R
+    ? OperatorOfValue<R[F]>
+    : F extends readonly unknown[]
+      ? '=' | 'IN'
+      : Operator;
 
 type ComparedWith<C, O> = O extends 'IN'
   ? readonly (C | null)[]
@@ -86,7 +101,21 @@ export type ComparedValue<R, F, O> = string extends F
       : IsJson<R[F]> extends true
         ? null
         : ComparedWith<Comparable<R[F]>, O>
-    : unknown;
+    : NoInfer<ComparedTuple<R, F, O>>;
+
+/** Names of fields that a condition is on together, or what is wrong with them. */
+type ComparedNames<R, F> = {
+  readonly [I in keyof F]: string extends F[I] ? F[I] : F[I] extends keyof R ? F[I] : NoField<R, F[I]>;
+};
+
+/** What several fields are compared with together: a value for each by `=`, some of such arrays by `IN`. */
+type ComparedTuple<R, F, O> = F extends readonly unknown[]
+  ? O extends 'IN'
+    ? readonly TupleOf<R, F>[]
+    : TupleOf<R, F>
+  : unknown;
+
+type TupleOf<R, F> = { readonly [I in keyof F]: ComparedValue<R, F[I], '='> };
 
 /** Fields whose values are numbers or bigints; all of them where the type of the rows is not known. */
 export type NumericField<R> = {

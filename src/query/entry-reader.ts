@@ -30,8 +30,10 @@ export class EntryReader {
   readonly #stride: number;
   /** The first bytes of a row in which the needed fields have values, and no others. */
   readonly #bitmap: Uint8Array;
-  /** Fields of an entry, in its order, the primary key last. */
+  /** Fields of an entry, in its order, those of the primary key last. */
   readonly #fields: readonly LayoutField[];
+  /** Which field the primary key comes behind. */
+  readonly #keyAt: number;
   /** Bytes of the component of each field that has a value; 0 where they differ. */
   readonly #widths: readonly number[];
   /** Which of them rows are made with. */
@@ -43,9 +45,10 @@ export class EntryReader {
   length = 0;
 
   /** `needed`: fields that rows made of entries are to have. */
-  constructor({ layout, primaryKey }: TableShape, index: TableIndex, needed: ReadonlySet<LayoutField>) {
+  constructor({ layout, keyFields }: TableShape, index: TableIndex, needed: ReadonlySet<LayoutField>) {
     this.#stride = layout.stride;
-    this.#fields = [...index.fields, primaryKey];
+    this.#fields = [...index.fields, ...keyFields];
+    this.#keyAt = index.fields.length - 1;
     this.#widths = this.#fields.map((field) => (isTextField(field) ? 0 : 1 + widthOf(field.typeId)));
     this.#needed = this.#fields.map((field) => needed.has(field));
     this.#ends = this.#fields.map(() => 0);
@@ -59,7 +62,7 @@ export class EntryReader {
 
   /** Where the primary key begins in {@link key}. */
   get primaryKeyStart(): number {
-    return this.#ends[this.#ends.length - 2] as number;
+    return this.#ends[this.#keyAt] as number;
   }
 
   /** The primary key; a copy. */

@@ -23,8 +23,12 @@ export interface EntryUse {
 }
 
 /** Whether entries could have all that is taken of rows: told at once for most queries that take whole rows. */
-export function mayHoldAll({ layout }: TableShape, takes: TakenFields | undefined, { fields }: TableIndex): boolean {
-  return takes !== undefined || layout.fields.length <= fields.length + 1;
+export function mayHoldAll(
+  { layout, keyFields }: TableShape,
+  takes: TakenFields | undefined,
+  { fields }: TableIndex,
+): boolean {
+  return takes !== undefined || layout.fields.length <= fields.length + keyFields.length;
 }
 
 /** Undefined if entries are of no use but for their primary keys. `residual`: what rows would be tested for. */
@@ -38,7 +42,7 @@ export function entryUseOf(
   if (residual.length === 0 && !mayHoldAll(shape, takes, index)) return undefined;
   // Whoever reads a row that could not be made must be told, and the index knows nothing of that.
   if (tree.mayBreak || index.result !== undefined) return undefined;
-  const held = new Set([...index.fields, shape.primaryKey]);
+  const held = new Set([...index.fields, ...shape.keyFields]);
   const tests = residual.filter(({ reads }) => reads?.every((field) => held.has(field)) === true);
   const only =
     tests.length === residual.length &&
@@ -47,7 +51,7 @@ export function entryUseOf(
   if (!only && tests.length === 0) return undefined;
   const fields = new Set(tests.flatMap(({ reads }) => reads as readonly LayoutField[]));
   if (only) {
-    fields.add(shape.primaryKey);
+    for (const field of shape.keyFields) fields.add(field);
     for (const { field } of order) fields.add(field);
     for (const field of takes?.fields ?? shape.layout.fields) fields.add(field);
   }

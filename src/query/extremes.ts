@@ -48,16 +48,16 @@ function namesIn({ wheres }: WrittenQuery): ConditionNames | undefined {
 
 /** Whether an index, or the table, has the rows that match in the order of a field, and no others between them. */
 function mayHaveEnds(shape: TableShape, { all, fixed }: ConditionNames, name: string): boolean {
-  const primaryKey = shape.primaryKey.name;
-  if (name === primaryKey && [...all].every((other) => other === primaryKey)) return true;
+  const { primaryKey } = shape.schema;
+  const hasThem = (keys: readonly string[], inside?: ReadonlySet<string>): boolean => {
+    const at = keys.findIndex((key) => !fixed.has(key) || key === name);
+    if (keys[at] !== name) return false;
+    return [...all].every((other) => inside?.has(other) === true || keys.slice(0, at + 1).includes(other));
+  };
+  if (hasThem(primaryKey)) return true;
   return shape.indexes.some(({ fields, where }) => {
     const inside = new Set(where?.tests.map(({ field }) => field.name));
-    const keys = [...fields.map((field) => field.name), primaryKey];
-    const at = keys.findIndex((key) => !fixed.has(key) || key === name);
-    return (
-      keys[at] === name &&
-      [...all].every((other) => inside.has(other) || (keys.indexOf(other) >= 0 && keys.indexOf(other) <= at))
-    );
+    return hasThem([...fields.map((field) => field.name), ...primaryKey], inside);
   });
 }
 

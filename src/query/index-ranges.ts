@@ -8,6 +8,7 @@ import type { KeyRange } from '../tree/cursor.ts';
 import type { Condition } from './condition.ts';
 import { rangesOver } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
+import { withKey } from './row-order.ts';
 import type { OrderField } from './row-order.ts';
 
 /** What the conditions on one field give for an access by keys. */
@@ -45,61 +46,98 @@ function rangeBehind(values: Uint8Array, { from, to }: KeyRange): KeyRange {
   };
 }
 
-/** Goes by what is known of each field of the index. Undefined if the conditions contradict each other. */
-export function indexRanges(byField: readonly (FieldAccess | undefined)[]): IndexRanges | undefined {
+/** What conditions make of keys: values of the first fields, and behind each of them ranges of the next one. */
+export interface KeyParts {
+  /** The bytes that keys begin with, ascending: of as many fields as have values, none for no bytes. */
+  readonly values: readonly Uint8Array[];
+  /** How many fields have values. */
+  readonly valued: number;
+  /** Of the field behind those. Undefined: any. */
+  readonly ranges: readonly KeyRange[] | undefined;
+  readonly covered: readonly Condition[];
+}
+
+/** Goes by what is known of each field of keys. Undefined if the conditions contradict each other. */
+export function keyParts(byField: readonly (FieldAccess | undefined)[]): KeyParts | undefined {
   for (const access of byField) if (access !== undefined && access.keys === undefined) return undefined;
-  const [first] = byField;
-  // Most have one field: then there is nothing to be put together.
-  if (byField.length === 1 && first?.keys?.kind === 'ranges') {
-    return { ranges: first.keys.ranges, covered: first.covered, used: 1, oneValue: false, ofValues: false };
-  }
   let values: readonly Uint8Array[] = [noBytes];
-  let used = 0;
-  const covered: Condition[] = [];
+  let valued = 0;
+  let covered: readonly Condition[] = [];
   for (const access of byField) {
     const keys = access?.keys;
     if (access === undefined || keys === undefined) break;
     if (keys.kind === 'ranges') {
-      if (used > 0 && values.length * keys.ranges.length > maxRanges) break;
-      const ranges = values.flatMap((before) => keys.ranges.map((range) => rangeBehind(before, range)));
-      const all = [...covered, ...access.covered];
-      return { ranges, covered: all, used: used + 1, oneValue: false, ofValues: used > 0 };
+      if (valued > 0 && values.length * keys.ranges.length > maxRanges) break;
+      return { values, valued, ranges: keys.ranges, covered: [...covered, ...access.covered] };
     }
     const { components } = keys;
-    if (components.length > 1 && used > 0 && values.length * components.length > maxRanges) break;
-    if (used > 0 && values.length > maxJoined) break;
+    if (components.length > 1 && valued > 0 && values.length * components.length > maxRanges) break;
+    if (valued > 0 && values.length > maxJoined) break;
     values =
-      used === 0
+      valued === 0
         ? components
         : values.flatMap((before) => components.map((component) => concatBytes(before, component)));
-    covered.push(...access.covered);
-    used++;
+    covered = valued === 0 ? access.covered : [...covered, ...access.covered];
+    valued++;
   }
-  const ranges = used === 0 ? [{}] : rangesOver(values);
-  return { ranges, covered, used, oneValue: used === byField.length && ranges.length === 1, ofValues: used > 0 };
+  return { values, valued, ranges: undefined, covered };
+}
+
+/** The ranges of keys that parts come to: ascending, and apart from each other. */
+export function rangesOf({ values, valued, ranges }: KeyParts): readonly KeyRange[] {
+  if (ranges === undefined) return valued === 0 ? [{}] : rangesOver(values);
+  return valued === 0 ? ranges : values.flatMap((before) => ranges.map((range) => rangeBehind(before, range)));
+}
+
+/** Goes by what is known of each field of the index. Undefined if the conditions contradict each other. */
+export function indexRanges(byField: readonly (FieldAccess | undefined)[]): IndexRanges | undefined {
+  const parts = keyParts(byField);
+  if (parts === undefined) return undefined;
+  const ranges = rangesOf(parts);
+  const { valued, covered } = parts;
+  const used = parts.ranges === undefined ? valued : valued + 1;
+  const oneValue = valued === byField.length && ranges.length === 1;
+  return { ranges, covered, used, oneValue, ofValues: valued > 0 };
+}
+
+/** Which way rows come by primary key; undefined if they come in another order. */
+export type KeyDirection = 'ascending' | 'descending' | undefined;
+
+/** The direction in which rows come by primary key as an order asks for. `keyFields`: those that no condition fixes. */
+export function keyDirectionOf(order: readonly OrderField[], keyFields: readonly LayoutField[]): KeyDirection {
+  // Without any order, rows come by ascending primary key.
+  if (order.length === 0) return 'ascending';
+  const all = withKey(keyFields, order);
+  const descending = all[0]?.descending === true;
+  const isTheirs = keyFields.every((field, i) => all[i]?.field === field && all[i]?.descending === descending);
+  if (!isTheirs) return undefined;
+  return descending && keyFields.length > 0 ? 'descending' : 'ascending';
 }
 
 /**
  * Whether entries of an index that differ in certain of its fields, in this order, come as an order by fields asks for:
  * its direction then, and undefined if they do not. Entries that agree in all of the fields come by ascending primary key.
+ * `keyFields`: those of the primary key that no condition fixes.
  */
 export function directionOf(
   order: readonly OrderField[],
   fields: readonly LayoutField[],
-  primaryKey: LayoutField,
-): 'ascending' | 'descending' | undefined {
-  let descending: boolean | undefined;
-  for (const [i, field] of [...fields, primaryKey].entries()) {
-    // An order that says no more leaves the rest to the primary key.
-    const by = order[i] ?? { field: primaryKey, descending: false };
-    if (by.field !== field) return undefined;
-    if (i === fields.length) {
-      if (by.descending) return undefined;
-      break;
-    }
-    if (descending !== undefined && by.descending !== descending) return undefined;
-    descending = by.descending;
-    if (field === primaryKey) break;
+  keyFields: readonly LayoutField[],
+): KeyDirection {
+  // An order that says no more leaves the rest to the primary key.
+  const all = withKey(keyFields, order);
+  const left = new Set(keyFields);
+  const descending = fields.length > 0 && all[0]?.descending === true;
+  const direction = descending ? 'descending' : 'ascending';
+  for (const [i, field] of fields.entries()) {
+    const by = all[i];
+    if (by?.field !== field || by.descending !== descending) return undefined;
+    // Nothing ties any more.
+    if (left.delete(field) && left.size === 0) return direction;
   }
-  return descending === true ? 'descending' : 'ascending';
+  const rest = [...left].every((field, i) => {
+    const by = all[fields.length + i];
+    return by?.field === field && !by.descending;
+  });
+  return rest ? direction : undefined;
 }

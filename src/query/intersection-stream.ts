@@ -61,7 +61,7 @@ export class IntersectionStream implements HitStream {
         probes.push(new SortedProbe(tree, other.index, other.ranges[0] as KeyRange, first.descending));
         continue;
       }
-      const more = new KeySet(state.shape.primaryKey);
+      const more = new KeySet(state.shape.keyField);
       const cursor = indexCursor(tree, { ...other, descending: false }, breathe);
       const options = { within: keys, maxBytes: mostKeyBytes(state), breathe };
       const entries = await more.addAll(cursor, other.index, options);

@@ -37,7 +37,7 @@ function isOfUse({ candidate: { covered } }: Part, others: readonly Part[]): boo
 
 function intersectionOf(state: TableState, query: CompiledQuery, first: First, others: readonly Part[]): Candidate {
   const covered = [...new Set([first, ...others].flatMap(({ candidate }) => candidate.covered))];
-  const order = effectiveOrder(state.shape.primaryKey, query);
+  const order = effectiveOrder(state.shape, query);
   return {
     access: {
       kind: 'intersection',

@@ -126,8 +126,9 @@ export class KeySet implements KeyProbe {
   /** Memory that it takes, as an estimate. */
   sizeBytes = 0;
 
-  constructor(primaryKey: LayoutField) {
-    this.#isNumber = !isTextField(primaryKey) && widthOf(primaryKey.typeId) <= numberBytes;
+  /** `keyField`: that of the primary key; undefined where there are several. */
+  constructor(keyField: LayoutField | undefined) {
+    this.#isNumber = keyField !== undefined && !isTextField(keyField) && widthOf(keyField.typeId) <= numberBytes;
   }
 
   #held(key: Uint8Array, start: number, end: number): number | string {

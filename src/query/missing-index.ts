@@ -23,10 +23,12 @@ export function missingIndexOf(
   if (access.kind === 'nothing' || access.kind === 'keys' || rows < fewRows) return undefined;
   const useful = Math.min(matches, (query.limit ?? Number.POSITIVE_INFINITY) + query.offset);
   if (rows < waste * Math.max(1, useful)) return undefined;
+  // The table is in the order of what its keys begin with.
+  const [keyLead] = shape.keyFields;
   const fixed: string[] = [];
   const ranged: string[] = [];
   for (const { on } of residual) {
-    if (on === undefined || !isKeyType(on.field.typeId) || on.field === shape.primaryKey) continue;
+    if (on === undefined || !isKeyType(on.field.typeId) || on.field === keyLead) continue;
     const { comparison } = on;
     const isFixed =
       comparison.kind === 'null' ||
@@ -38,7 +40,7 @@ export function missingIndexOf(
   }
   // Where an access has the order already, an index for what is fixed should have it too.
   const by = order.length === 1 && query.limit !== undefined && (!ordered || fixed.length > 0) ? order[0] : undefined;
-  const isOther = by !== undefined && isKeyType(by.field.typeId) && (!ordered || by.field !== shape.primaryKey);
+  const isOther = by !== undefined && isKeyType(by.field.typeId) && (!ordered || by.field !== keyLead);
   const sorted = isOther ? by.field.name : undefined;
   const last = sorted ?? ranged[0];
   const fields = [...new Set(last === undefined ? fixed : [...fixed, last])];

@@ -125,7 +125,7 @@ function openIndex(options: OpenOptions, access: IndexAccess | IntersectionAcces
   const changes = changedRows(options, access.kind === 'index' ? access : access.first);
   if (!plan.ordered) return changes === undefined ? stream : new ConcatenatedStream([...changes.streams, stream]);
   // The fields that the order asks for are those that tell the entries apart: the others are the same in all of them.
-  const long = plan.order.some(({ field }) => isTextField(field) && field !== state.shape.primaryKey);
+  const long = plan.order.some(({ field }) => isTextField(field) && !state.shape.keyFields.includes(field));
   if (!long && changes === undefined) return stream;
   const order = new RowOrder(state.shape, plan.order);
   const { needed, breathe } = options;

@@ -10,6 +10,7 @@ import { describeValue } from '../format/values.ts';
 import type { RegisteredFunction } from '../table/function-call.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { WrittenClause } from './clause.ts';
+import type { KeyDirection } from './index-ranges.ts';
 import { PositionCondition } from './position.ts';
 import type { Execution, Row } from './execute.ts';
 import { RowOrder } from './row-order.ts';
@@ -71,6 +72,8 @@ export interface PagedQuery {
   readonly registered: (name: string) => RegisteredFunction | undefined;
   /** The effective one. */
   readonly order: readonly OrderField[];
+  /** That of primary keys in it, if the order is theirs. */
+  readonly keyDirection: KeyDirection;
 }
 
 function refuse(table: string, why: string, cause?: unknown): never {
@@ -111,7 +114,7 @@ export class Bookmarks {
 
   /** The condition that selects the rows behind a bookmark. Throws `BookmarkError`. */
   decode(bookmark: unknown): PositionCondition {
-    const { shape, order } = this.#query;
+    const { shape } = this.#query;
     if (typeof bookmark !== 'string') {
       throw new InvalidQueryError(
         `page() takes the \`next\` of another page as \`after\`, not ${describeValue(bookmark)}.`,
@@ -129,7 +132,7 @@ export class Bookmarks {
     if (bytes.readUInt32LE(9) !== this.#querySum)
       refuse(shape.name, 'is of a query with other conditions or another order');
     try {
-      return new PositionCondition(shape, order, Uint8Array.from(bytes.subarray(headBytes, end)));
+      return new PositionCondition(shape, this.#query, Uint8Array.from(bytes.subarray(headBytes, end)));
     } catch (error) {
       if (!(error instanceof MalformedKey)) throw error;
       return refuse(shape.name, 'is damaged', error);

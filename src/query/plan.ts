@@ -1,7 +1,7 @@
 /** How a query can come by its rows: the accesses that there are. Operators know nothing of planning but the plan. */
 import type { LayoutField } from '../format/row-layout.ts';
 import { isUsable } from '../table/edition.ts';
-import type { TableIndex } from '../table/table-shape.ts';
+import type { TableIndex, TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Condition } from './condition.ts';
@@ -9,12 +9,13 @@ import { AnyCondition, opposedTo } from './any-condition.ts';
 import { entryUseOf, mayHoldAll } from './entry-use.ts';
 import { insideOf } from './inside.ts';
 import type { EntryUse, TakenFields } from './entry-use.ts';
-import { directionOf, indexRanges } from './index-ranges.ts';
-import type { FieldAccess } from './index-ranges.ts';
+import { directionOf, indexRanges, keyDirectionOf, keyParts, rangesOf } from './index-ranges.ts';
+import type { FieldAccess, KeyDirection } from './index-ranges.ts';
 import { areFew, commonComponents, componentsIn, intersectAll } from './key-ranges.ts';
 import type { KeyAccess } from './key-ranges.ts';
 import { PositionCondition } from './position.ts';
 import type { OrderField } from './row-order.ts';
+import { TupleCondition } from './tuple-condition.ts';
 
 /** A compiled query. */
 export interface CompiledQuery {
@@ -116,6 +117,7 @@ const maxParts = 32;
 const maxPlannedParts = 64;
 /** Conditions of all these parts together, at most: each part has those of the whole query, and those of the parts before it. */
 const maxPlannedConditions = 200_000;
+const noBytes = new Uint8Array(0);
 /** Conditions that an access by key is made of; rows are tested for the others. */
 const mostHelpful = 1024;
 
@@ -131,7 +133,7 @@ function fixedFields({ conditions }: CompiledQuery): Set<LayoutField> {
 }
 
 /** The order without the fields that decide nothing: those that a condition fixes, and all behind the primary key. */
-export function effectiveOrder(primaryKey: LayoutField, query: CompiledQuery): readonly OrderField[] {
+export function effectiveOrder({ keyFields }: TableShape, query: CompiledQuery): readonly OrderField[] {
   const { order } = query;
   if (order.length === 0) return order;
   const fixed = fixedFields(query);
@@ -139,10 +141,21 @@ export function effectiveOrder(primaryKey: LayoutField, query: CompiledQuery): r
   for (const by of order) {
     if (fixed.has(by.field)) continue;
     effective.push(by);
-    if (by.field === primaryKey) break;
     fixed.add(by.field);
+    if (keyFields.includes(by.field) && keyFields.every((field) => fixed.has(field))) break;
   }
   return effective;
+}
+
+/** The direction in which the rows that a query asks for come by primary key; undefined if they come in another order. */
+export function keyOrderOf(shape: TableShape, query: CompiledQuery): KeyDirection {
+  const fixed = fixedFields(query);
+  return keyDirectionOf(effectiveOrder(shape, query), openOf(shape.keyFields, fixed));
+}
+
+/** The fields that no condition fixes. */
+function openOf(fields: readonly LayoutField[], fixed: ReadonlySet<LayoutField>): readonly LayoutField[] {
+  return fixed.size === 0 ? fields : fields.filter((field) => !fixed.has(field));
 }
 
 /** The best that the conditions give for an access by a field's keys; undefined if they give nothing. */
@@ -152,6 +165,34 @@ function accessByField(
   conditions: readonly Condition[],
 ): FieldAccess | undefined {
   return accessBy((condition) => condition.keysBy(field, tree), conditions);
+}
+
+/**
+ * The same by each of the fields that keys are made of. Tuples of the first of them are one access together: what is known of those
+ * fields besides is tested.
+ */
+function accessesBy(
+  fields: readonly LayoutField[],
+  tree: 'table' | 'index',
+  conditions: readonly Condition[],
+): (FieldAccess | undefined)[] {
+  const tuples = fields.length === 1 ? undefined : tuplesOf(fields, conditions);
+  const singly = fields.slice(tuples?.fields.length ?? 0).map((field) => accessByField(field, tree, conditions));
+  if (tuples === undefined) return singly;
+  const keys = tuples.keysOver(fields.slice(0, tuples.fields.length));
+  return [{ keys, covered: keys.exact ? [tuples] : [] }, ...singly];
+}
+
+function tuplesOf(fields: readonly LayoutField[], conditions: readonly Condition[]): TupleCondition | undefined {
+  return conditions.find(
+    (condition): condition is TupleCondition =>
+      condition instanceof TupleCondition && condition.isOf(fields.slice(0, condition.fields.length)),
+  );
+}
+
+/** The place that rows are to be behind; undefined where there is none. */
+function positionIn(conditions: readonly Condition[]): PositionCondition | undefined {
+  return conditions.find((condition) => condition instanceof PositionCondition);
 }
 
 /** The same by whatever the keys begin with. */
@@ -209,7 +250,8 @@ class Planner {
   readonly #query: CompiledQuery;
   readonly #order: readonly OrderField[];
   readonly #fixed: ReadonlySet<LayoutField>;
-  readonly #keyDirection: 'ascending' | 'descending' | undefined;
+  readonly #keyFields: readonly LayoutField[];
+  readonly #keyDirection: KeyDirection;
   readonly #planPart: PartPlanner;
   readonly candidates: Candidate[] = [];
 
@@ -219,12 +261,8 @@ class Planner {
     this.#query = query;
     this.#order = order;
     this.#fixed = fixedFields(query);
-    // Without any order, rows come by ascending primary key.
-    const [first] = order;
-    if (first === undefined) this.#keyDirection = 'ascending';
-    else if (first.field === state.shape.primaryKey) {
-      this.#keyDirection = first.descending ? 'descending' : 'ascending';
-    }
+    this.#keyFields = openOf(state.shape.keyFields, this.#fixed);
+    this.#keyDirection = keyDirectionOf(order, this.#keyFields);
     this.#addKeys();
     // Nothing is better than the row itself.
     if (isBest(this.candidates[0] as Candidate)) return;
@@ -241,21 +279,33 @@ class Planner {
   }
 
   #addKeys(): void {
-    const found = accessByField(this.#state.shape.primaryKey, 'table', this.#query.conditions);
-    const ordered = this.#keyDirection !== undefined;
-    const descending = this.#keyDirection === 'descending';
-    if (found === undefined) {
-      this.#add({ kind: 'table', ranges: [{}], descending }, ordered);
+    const { keyFields } = this.#state.shape;
+    const { conditions } = this.#query;
+    const accesses = accessesBy(keyFields, 'table', conditions);
+    const parts = keyParts(accesses);
+    if (parts === undefined) {
+      this.#add({ kind: 'nothing' }, true);
       return;
     }
-    const { keys, covered } = found;
-    if (keys === undefined) this.#add({ kind: 'nothing' }, true);
-    else if (keys.kind === 'ranges') {
-      this.#add({ kind: 'table', ranges: keys.ranges, descending }, ordered, covered);
-    } else {
-      const one = keys.components.length === 1;
-      const list = descending ? keys.components.toReversed() : keys.components;
-      this.#add({ kind: 'keys', keys: list }, ordered || one, covered);
+    const ordered = this.#keyDirection !== undefined;
+    const descending = this.#keyDirection === 'descending';
+    const position = positionIn(conditions);
+    const behind = position?.keysWithin(noBytes);
+    const { values, covered } = parts;
+    if (parts.valued === accesses.length) {
+      // What is not covered is tested.
+      const within = behind === undefined ? values : componentsIn(values, [behind]);
+      const list = descending ? within.toReversed() : within;
+      if (list.length === 0) this.#add({ kind: 'nothing' }, true);
+      else this.#add({ kind: 'keys', keys: list }, ordered || list.length === 1, covered);
+      return;
+    }
+    const all = rangesOf(parts);
+    if (behind === undefined) this.#add({ kind: 'table', ranges: all, descending }, ordered, covered);
+    else {
+      const ranges = intersectAll(all, [behind]);
+      if (ranges.length === 0) this.#add({ kind: 'nothing' }, true);
+      else this.#add({ kind: 'table', ranges, descending }, ordered, [...covered, position as Condition]);
     }
   }
 
@@ -313,7 +363,7 @@ class Planner {
     const { result } = index;
     const accesses =
       result === undefined
-        ? index.fields.map((field) => accessByField(field, 'index', conditions))
+        ? accessesBy(index.fields, 'index', conditions)
         : [accessBy((condition) => condition.keysByResult(result), conditions)];
     const found = indexRanges(accesses);
     if (found === undefined) {
@@ -341,7 +391,7 @@ class Planner {
       this.#add({ kind: 'index', index, oneValue, ofValues, ranges: found.ranges, descending }, ordered, inside, use);
       return;
     }
-    const position = this.#query.conditions.find((condition) => condition instanceof PositionCondition);
+    const position = positionIn(this.#query.conditions);
     // Rows of one value come by primary key, and so may begin behind one.
     const behind = oneValue ? position?.keysWithin((found.ranges[0] as KeyRange).from as Uint8Array) : undefined;
     const ranges = behind === undefined ? found.ranges : intersectAll(found.ranges, [behind]);
@@ -353,8 +403,7 @@ class Planner {
 
   /** The direction in which the index gives the order that is asked for, by the fields that no condition fixes. */
   #directionOf(index: TableIndex): 'ascending' | 'descending' | undefined {
-    const open = index.fields.filter((field) => !this.#fixed.has(field));
-    return directionOf(this.#order, open, this.#state.shape.primaryKey);
+    return directionOf(this.#order, openOf(index.fields, this.#fixed), this.#keyFields);
   }
 }
 

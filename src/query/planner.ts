@@ -14,13 +14,13 @@ const mostLooks = 3;
 export function planOf(state: TableState, query: CompiledQuery, candidate: Candidate, forgone?: Forgone): Plan {
   // Named one by one: that takes a fraction of the time of copying whatever there is.
   const { access, covered, ordered, use } = candidate;
-  const order = effectiveOrder(state.shape.primaryKey, query);
+  const order = effectiveOrder(state.shape, query);
   return { access, covered, ordered, use, residual: residualOf(query, covered), order, forgone };
 }
 
 /** All the ways to come by the rows of a query. */
 export function candidatesOf(state: TableState, query: CompiledQuery): Candidate[] {
-  const candidates = candidatesFor(state, query, effectiveOrder(state.shape.primaryKey, query), planFromMemory);
+  const candidates = candidatesFor(state, query, effectiveOrder(state.shape, query), planFromMemory);
   if (candidates.length < 3) return candidates;
   return [...candidates, ...intersectionsOf(state, query, candidates)];
 }

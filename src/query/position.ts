@@ -1,5 +1,5 @@
 /** Rows behind a certain place in an order: what a page that follows another one is made of. */
-import { ByteWriter, compareRanges, prefixEnd } from '../base/bytes.ts';
+import { ByteWriter, compareRanges, concatBytes, prefixEnd } from '../base/bytes.ts';
 import type { OrderedValue } from '../base/order.ts';
 import {
   MalformedKey,
@@ -16,6 +16,7 @@ import type { KeyRange } from '../tree/cursor.ts';
 import type { Comparison } from './comparison.ts';
 import { compileSelector, Condition } from './condition.ts';
 import type { KeyAccess } from './key-ranges.ts';
+import type { KeyDirection } from './index-ranges.ts';
 import { RowOrder } from './row-order.ts';
 import type { OrderField } from './row-order.ts';
 import type { Selector } from './selector.ts';
@@ -75,14 +76,26 @@ function componentsOf(order: RowOrder, key: Uint8Array): Uint8Array[] {
   return components;
 }
 
+function isAscending(by: OrderField | undefined, field: LayoutField): boolean {
+  return by?.field === field && !by.descending;
+}
+
 export class PositionCondition extends Condition {
   readonly #order: RowOrder;
   readonly #value: OrderedValue;
   readonly #primaryKey: Uint8Array;
   readonly #shape: TableShape;
+  readonly #keyDirection: KeyDirection;
 
-  /** `order`: the effective one of the query; `key`: that of a row in it. Throws {@link MalformedKey} if it is none. */
-  constructor(shape: TableShape, fields: readonly OrderField[], key: Uint8Array) {
+  /**
+   * `order`: the effective one of the query; `keyDirection`: that of primary keys in it, if it is theirs; `key`: that of a row in it.
+   * Throws {@link MalformedKey} if it is none.
+   */
+  constructor(
+    shape: TableShape,
+    { order: fields, keyDirection }: { readonly order: readonly OrderField[]; readonly keyDirection: KeyDirection },
+    key: Uint8Array,
+  ) {
     const order = new RowOrder(shape, fields);
     const components = componentsOf(order, key);
     const lead = components[0] as Uint8Array;
@@ -95,19 +108,24 @@ export class PositionCondition extends Condition {
       order.fields.map(({ field }) => field),
     );
     this.#shape = shape;
+    this.#keyDirection = keyDirection;
     this.#order = order;
     this.#value = value;
-    this.#primaryKey = components[order.fields.findIndex(({ field }) => field === shape.primaryKey)] as Uint8Array;
+    const componentIn = (keyField: LayoutField): Uint8Array =>
+      components[order.fields.findIndex(({ field }) => field === keyField)] as Uint8Array;
+    this.#primaryKey = shape.keyFields.map(componentIn).reduce(concatBytes);
   }
 
   override keysBy(field: LayoutField, tree: 'table' | 'index'): KeyAccess | undefined {
     const { lead, fields } = this.#order;
-    if (lead.field !== field) return undefined;
-    if (tree === 'table')
-      return { kind: 'ranges', ranges: [this.#behind(new Uint8Array(0), lead.descending)], exact: true };
+    // What it makes of the table's own keys depends on all of them: see `keysWithin`.
+    if (lead.field !== field || tree === 'table') return undefined;
     // Entries of an index come by its field and then by ascending primary key. It is of no use to any other order.
-    const second = fields[1];
-    if (second?.field !== this.#shape.primaryKey || second.descending) return undefined;
+    const { keyFields } = this.#shape;
+    const rest = keyFields.filter((keyField) => keyField !== field);
+    const isByKey =
+      fields.length === rest.length + 1 && rest.every((keyField, i) => isAscending(fields[i + 1], keyField));
+    if (!isByKey || rest.length === 0) return undefined;
     const writer = new ByteWriter(64);
     writeKeyComponent(writer, field.typeId, this.#value);
     const component = writer.finish();
@@ -122,12 +140,12 @@ export class PositionCondition extends Condition {
   }
 
   /**
-   * The keys that begin with the component of an index and are behind the position; undefined unless that is a position
-   * by primary key alone.
+   * The keys that begin with certain bytes, and go on with a primary key that is behind the position; undefined unless the order is
+   * that of primary keys.
    */
-  keysWithin(component: Uint8Array): KeyRange | undefined {
-    const { lead } = this.#order;
-    return lead.field === this.#shape.primaryKey ? this.#behind(component, lead.descending) : undefined;
+  keysWithin(begin: Uint8Array): KeyRange | undefined {
+    if (this.#keyDirection === undefined) return undefined;
+    return this.#behind(begin, this.#keyDirection === 'descending');
   }
 
   /** Keys that begin with certain bytes, and go on with a primary key that is behind that of the position. */

@@ -4,12 +4,14 @@
  */
 import { isPromise } from '../base/brands.ts';
 import { ByteWriter } from '../base/bytes.ts';
-import { writeKeyComponent } from '../format/ordered-key.ts';
+import type { LayoutField } from '../format/row-layout.ts';
+import type { KeyValue } from '../table/table-shape.ts';
 import type { QueryHost } from '../table/query-host.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { Row } from './execute.ts';
 import { plainValue } from './comparison.ts';
+import type { Condition } from './condition.ts';
 import type { FieldValue } from './comparison.ts';
 import { areHeavy, compileWhere } from './written-query.ts';
 import type { Where, WrittenQuery } from './written-query.ts';
@@ -24,34 +26,53 @@ export function rowByKey(
   written: WrittenQuery,
 ): Row[] | Promise<Row[]> | undefined {
   const { wheres, orders, fields, limit, offset } = written;
-  const [where] = wheres;
-  if (where === undefined || wheres.length > 1 || orders.length > 0 || areHeavy(wheres)) return undefined;
+  const { keyField, keyFields } = state.shape;
+  if (wheres.length === 0 || wheres.length > keyFields.length || orders.length > 0 || areHeavy(wheres))
+    return undefined;
   if (fields !== undefined || limit === 0 || offset > 0) return undefined;
-  const value = keyOf(host, state, where);
+  const value =
+    keyField === undefined ? valuesOf(host, state, wheres) : keyOf(host, state, keyField, wheres[0] as Where);
   if (value === undefined) return undefined;
-  const { primaryKey } = state.shape;
   key.length = 0;
-  writeKeyComponent(key, primaryKey.typeId, value);
+  state.shape.writeKey(key, value);
   // Primary keys are held whole: that of a value which is too long for one is no row's.
   const found = state.lookup(key.bytes, key.length);
   return isPromise(found) ? found.then((hit) => decoded(state, hit)) : decoded(state, found);
 }
 
 /** The primary key that rows must have, if that is all that a clause says. */
-function keyOf(host: QueryHost, { shape }: TableState, where: Where): FieldValue | undefined {
+function keyOf(host: QueryHost, { shape }: TableState, keyField: LayoutField, where: Where): FieldValue | undefined {
   const { written } = where;
   if (written.kind !== 'condition') return undefined;
   const { name, operator, captured } = written.condition;
-  const { primaryKey } = shape;
-  if (operator === '=' && name === primaryKey.name && host.registeredFunction(name) === undefined) {
-    const value = plainValue(primaryKey.typeId, captured);
+  if (operator === '=' && name === keyField.name && host.registeredFunction(name) === undefined) {
+    const value = plainValue(keyField.typeId, captured);
     if (value !== undefined) return value;
   }
   const conditions = compileWhere(host, shape, where);
-  const on = conditions.length === 1 ? conditions[0]?.on : undefined;
-  if (on?.field !== primaryKey) return undefined;
+  return conditions.length === 1 ? valueOf(conditions[0] as Condition, keyField) : undefined;
+}
+
+/** The value that a condition asks a field to have; undefined if it is no such condition. */
+function valueOf({ on }: Condition, field: LayoutField): FieldValue | undefined {
+  if (on?.field !== field) return undefined;
   const { comparison } = on;
   return comparison.kind === 'value' && comparison.operator === '=' ? comparison.value : undefined;
+}
+
+/** The same for a primary key of several fields, if all that clauses say is a value for each. */
+function valuesOf(host: QueryHost, { shape }: TableState, wheres: readonly Where[]): KeyValue | undefined {
+  const { keyFields } = shape;
+  const conditions = wheres.flatMap((where) => compileWhere(host, shape, where));
+  if (conditions.length !== keyFields.length) return undefined;
+  const values: FieldValue[] = [];
+  for (const field of keyFields) {
+    const condition = conditions.find(({ on }) => on?.field === field);
+    const value = condition && valueOf(condition, field);
+    if (value === undefined) return undefined;
+    values.push(value);
+  }
+  return values;
 }
 
 function decoded({ shape: { decoder } }: TableState, hit: RowHit | undefined): Row[] {

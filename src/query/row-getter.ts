@@ -34,11 +34,11 @@ export class RowGetter {
     const key = this.#key;
     key.length = 0;
     try {
-      shape.writeKey(key, normalizeKey(shape.primaryKey, primaryKey));
+      shape.writeKey(key, normalizeKey(shape, primaryKey));
     } catch (error) {
       if (!(error instanceof FieldProblem)) throw error;
       // A value that no key can have: a query tells one that is only out of range from one of another kind.
-      return new Query(this.#host, shape.name).where(shape.primaryKey.name, '=', primaryKey).first();
+      return new Query(this.#host, shape.name).where(shape.keyNames as string, '=', primaryKey).first();
     }
     const found = state.lookup(key.bytes, key.length);
     if (isPromise(found)) return this.#getSlowly(state, found, key.finish());

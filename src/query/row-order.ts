@@ -29,15 +29,19 @@ export function valueLength(source: RowSource, base: number, field: LayoutField)
   return source.rowsView.getUint32(base + field.offset, true) & ~nonAsciiFlag;
 }
 
+/** An order that no two rows tie in: at last, ascending primary keys decide. */
+export function withKey(keyFields: readonly LayoutField[], order: readonly OrderField[]): readonly OrderField[] {
+  const missing = keyFields.filter((keyField) => !order.some(({ field }) => field === keyField));
+  return missing.length === 0 ? order : [...order, ...missing.map((field) => ({ field, descending: false }))];
+}
+
 export class RowOrder {
-  /** Never empty, and ending with the primary key. */
+  /** Never empty, and with all fields of the primary key. */
   readonly fields: readonly OrderField[];
   readonly #scratch = new ByteWriter(256);
 
   constructor(shape: TableShape, fields: readonly OrderField[]) {
-    const { primaryKey } = shape;
-    const unique = fields.some(({ field }) => field === primaryKey);
-    this.fields = unique ? fields : [...fields, { field: primaryKey, descending: false }];
+    this.fields = withKey(shape.keyFields, fields);
   }
 
   /** The field that decides first. */

@@ -150,7 +150,7 @@ export function* preparing(host: QueryHost, shape: TableShape, wheres: readonly 
     yield;
   }
   const fields = {
-    table: [shape.primaryKey],
+    table: shape.keyFields,
     index: [...new Set(shape.indexes.flatMap((index) => index.fields))],
   };
   for (const [i, condition] of all.entries()) {

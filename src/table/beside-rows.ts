@@ -74,7 +74,7 @@ export class BesideRows {
     }
     if (this.isEmpty) return new BesideRows(rows, this.base, after);
     const base = await this.#withTouched(written);
-    if (rows.shape.primaryKey.typeId !== base.shape.primaryKey.typeId) return new BesideRows(rows, base, after);
+    if (!rows.shape.hasKeysOf(base.shape)) return new BesideRows(rows, base, after);
     const deleted = await deletedKeys(written);
     if (deleted.length === 0) return new BesideRows(rows, base, after);
     const marks = (shape: TableShape): Tree => treeOfNode(deletionsOf(shape, deleted));

@@ -102,6 +102,13 @@ type CheckedKey<F extends SchemaDefinition['fields'], K, What extends string> = 
       : K
   : keyof F & string;
 
+/** The same for a primary key, which may be made of several fields. */
+type CheckedPrimaryKey<F extends SchemaDefinition['fields'], K> = K extends readonly []
+  ? 'The primary key names at least one field'
+  : K extends readonly unknown[]
+    ? { readonly [I in keyof K]: CheckedKey<F, K[I], 'the primary key'> }
+    : CheckedKey<F, K, 'the primary key'>;
+
 type CheckedIndex<F extends SchemaDefinition['fields'], I> = I extends { readonly function: string }
   ? Unknown<'An index on a function', I, keyof FunctionIndexDefinition>
   : I extends { readonly fields: infer N }
@@ -165,10 +172,8 @@ export type CheckedSchema<S extends SchemaDefinition> = CheckedParts<S> & Unknow
 
 interface CheckedParts<S extends SchemaDefinition> {
   readonly fields: CheckedFields<S['fields']>;
-  /** A field of the definition, not of type json or blob. */
-  readonly primaryKey: IsUnknown<S> extends true
-    ? unknown
-    : CheckedKey<S['fields'], S['primaryKey'], 'the primary key'>;
+  /** A field of the definition, or several, not of type json or blob. */
+  readonly primaryKey: IsUnknown<S> extends true ? unknown : CheckedPrimaryKey<S['fields'], S['primaryKey']>;
   readonly indexes?: IsUnknown<S> extends true
     ? unknown
     : [WrongIndex<S['fields'], S['indexes'] extends readonly (infer I)[] ? I : never>] extends [never]

@@ -1,9 +1,9 @@
 /** Calls of registered functions: one row each, and an error that names function and row where that fails. */
 import { isError, isThenable } from '../base/brands.ts';
 import { FunctionError } from '../base/errors.ts';
-import { decodeRow, readField } from '../format/row-decode.ts';
+import { decodeRow } from '../format/row-decode.ts';
 import type { RowSource } from '../format/row-layout.ts';
-import { describeValue } from '../format/values.ts';
+import { describeKey } from '../format/values.ts';
 import type { TableShape } from './table-shape.ts';
 
 /** A function registered for use in `where`. */
@@ -44,10 +44,10 @@ function functionError(
   what: string,
   cause: unknown,
 ): FunctionError {
-  const primaryKey = readField(source, base, shape.primaryKey);
+  const primaryKey = shape.rowKey(source, base);
   const reason = isError(cause) ? `: ${cause.message}` : '';
   const message =
     `Function '${name}' ${what} for the row of table '${shape.name}' with primary key ` +
-    `${describeValue(primaryKey)}${reason}. It must be synchronous and return a value for every row.`;
+    `${describeKey(primaryKey)}${reason}. It must be synchronous and return a value for every row.`;
   return new FunctionError(name, primaryKey, message, cause === undefined ? {} : { cause });
 }

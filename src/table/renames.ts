@@ -17,11 +17,12 @@ function names({ fields }: NamedFields): Set<string> {
 export function fieldSources(from: NamedFields, to: NamedFields): Map<string, string> {
   const old = names(from);
   const renamed = new Map((to.renames ?? []).map(({ field, from: before }) => [field, before]));
+  const isOnly = to.primaryKey.length === 1 && from.primaryKey.length === 1;
   const sources = new Map<string, string>();
   for (const { name } of to.fields) {
-    // The key is what identifies a row, whatever it is called.
+    // The key is what identifies a row, whatever it is called. Where several fields do, their names tell one from the other.
     const source =
-      name === to.primaryKey[0]
+      isOnly && name === to.primaryKey[0]
         ? from.primaryKey[0]
         : (renamed.get(name)?.find((other) => old.has(other)) ?? (old.has(name) ? name : undefined));
     if (source !== undefined) sources.set(name, source);
@@ -36,10 +37,13 @@ export function fieldSourcesBack(from: NamedFields, to: NamedFields): Map<string
     [...forward].filter(([field, source]) => field !== source).map(([field, old]) => [old, field]),
   );
   const own = names(to);
+  const isOnly = to.primaryKey.length === 1 && from.primaryKey.length === 1;
   const sources = new Map<string, string>();
   for (const { name } of from.fields) {
     const source =
-      name === from.primaryKey[0] ? to.primaryKey[0] : (renamed.get(name) ?? (own.has(name) ? name : undefined));
+      isOnly && name === from.primaryKey[0]
+        ? to.primaryKey[0]
+        : (renamed.get(name) ?? (own.has(name) ? name : undefined));
     if (source !== undefined) sources.set(name, source);
   }
   return sources;
@@ -48,7 +52,7 @@ export function fieldSourcesBack(from: NamedFields, to: NamedFields): Map<string
 /** Why the names that a version gives for its fields do not go with an older version, as a sentence; undefined if they do. */
 export function renameConflict(from: NamedFields, to: NamedFields): string | undefined {
   const old = names(from);
-  const fromKey = from.primaryKey[0];
+  const [fromKey, toKey] = [from, to].map(({ primaryKey }) => primaryKey.map((name) => `'${name}'`).join(', '));
   for (const { field, from: before } of to.renames ?? []) {
     const there = [field, ...before].filter((name) => old.has(name));
     const given = before.map((name) => `'${name}'`).join(' or ');
@@ -67,10 +71,10 @@ export function renameConflict(from: NamedFields, to: NamedFields): string | und
         'that is in neither version, or merge them by a `migrate` function without `renames`.'
       );
     }
-    if ((field === to.primaryKey[0]) !== (source === fromKey)) {
+    if (to.primaryKey.indexOf(field) !== from.primaryKey.indexOf(source)) {
       return (
-        `${says}, and the primary key of version ${from.version} is '${fromKey}', that of version ${to.version} ` +
-        `'${to.primaryKey[0]}': the primary key of a row stays, and only the primary key takes its values from it.`
+        `${says}, and the primary key of version ${from.version} is ${fromKey}, that of version ${to.version} ` +
+        `${toKey}: the primary key of a row stays, and only the primary key takes its values from it.`
       );
     }
   }

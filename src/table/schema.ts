@@ -3,7 +3,14 @@ import type { BlobValue } from '../blob/blob-value.ts';
 import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
 import { unknownName } from '../base/known-names.ts';
-import { isResultType, isSystemTable, maxFields, maxIndexes, maxIndexFields } from '../format/stored-schema.ts';
+import {
+  isResultType,
+  isSystemTable,
+  maxFields,
+  maxIndexes,
+  maxIndexFields,
+  maxKeyFields,
+} from '../format/stored-schema.ts';
 import type {
   StoredDefault,
   StoredField,
@@ -95,8 +102,11 @@ export interface SchemaDefinition {
   readonly version: number;
   /** Fields by name, 1 to 1000. The definition of a version never changes. */
   readonly fields: { readonly [name: string]: FieldDefinition };
-  /** Name of the field that identifies a row. Not of type json or blob; never null. */
-  readonly primaryKey: string;
+  /**
+   * Name of the field that identifies a row, or of 2 to 16 different ones that do so together: `['tenant', 'slug']`. Rows are stored in
+   * the order of the first, then of the second, and are looked up by an array of their values. Not of type json or blob; never null.
+   */
+  readonly primaryKey: string | readonly string[];
   /**
    * What gets a B+Tree index: a field by its name, or what {@link IndexDefinition} or {@link FunctionIndexDefinition}
    * says. Default: none.
@@ -191,42 +201,45 @@ export type InputOf<D extends FieldDefinition> = D extends { readonly oneOf: rea
 
 /** The type of a row as it is read, from its schema definition: fields may be null, but for the primary key and required ones. */
 export type RowOf<S extends SchemaDefinition> = S extends unknown
-  ? {
-      -readonly [F in keyof S['fields']]:
-        | ValueOf<S['fields'][F]>
-        | (F extends KeyFields<S> ? never : S['fields'][F] extends { readonly required: true } ? never : null);
-    }
+  ? KeyFields<S> extends infer K
+    ? {
+        -readonly [F in keyof S['fields']]:
+          | ValueOf<S['fields'][F]>
+          | (F extends K ? never : S['fields'][F] extends { readonly required: true } ? never : null);
+      }
+    : never
   : never;
 
 /** The fields of the primary key. */
-type KeyFields<S extends SchemaDefinition> = S['primaryKey'];
+export type KeyFields<S extends SchemaDefinition> = S['primaryKey'] extends readonly (infer F)[] ? F : S['primaryKey'];
 
 /**
  * The type of a document, from its schema definition: any of the fields, null where they may be. 64-bit fields take safe
  * integers too, and blob fields what `db.Blob()` returns.
  */
 export type DocumentOf<S extends SchemaDefinition> = S extends unknown
-  ? {
-      -readonly [F in keyof S['fields']]?:
-        | InputOf<S['fields'][F]>
-        | (F extends KeyFields<S>
-            ? never
-            : S['fields'][F] extends { readonly required: true }
-              ? never
-              : null | undefined);
-    }
+  ? KeyFields<S> extends infer K
+    ? {
+        -readonly [F in keyof S['fields']]?:
+          | InputOf<S['fields'][F]>
+          | (F extends K ? never : S['fields'][F] extends { readonly required: true } ? never : null | undefined);
+      }
+    : never
   : never;
 
 /** The fields that an insert must give: those that are never null, and have no default. */
-type GivenFields<S extends SchemaDefinition> = {
-  [F in keyof S['fields']]: S['fields'][F] extends { readonly default: unknown }
-    ? never
-    : F extends KeyFields<S>
-      ? F
-      : S['fields'][F] extends { readonly required: true }
-        ? F
-        : never;
-}[keyof S['fields']];
+type GivenFields<S extends SchemaDefinition> =
+  KeyFields<S> extends infer K
+    ? {
+        [F in keyof S['fields']]: S['fields'][F] extends { readonly default: unknown }
+          ? never
+          : F extends K
+            ? F
+            : S['fields'][F] extends { readonly required: true }
+              ? F
+              : never;
+      }[keyof S['fields']]
+    : never;
 
 /** The type of a document to insert: {@link DocumentOf}, with the fields that every row needs and that have no default. */
 export type NewDocumentOf<S extends SchemaDefinition> =
@@ -259,9 +272,34 @@ export type IncrementsOf<S extends SchemaDefinition> = S extends unknown
     }
   : never;
 
-/** What a row is looked up by: the values that the primary key takes. */
+/** What a row is looked up by: the values that the primary key takes, an array of them where it is made of several fields. */
 export type KeyOf<S extends SchemaDefinition> =
-  IsLoose<S> extends true ? unknown : InputOf<S['fields'][S['primaryKey']]>;
+  IsLoose<S> extends true
+    ? unknown
+    : S['primaryKey'] extends readonly string[]
+      ? KeyInputs<S['fields'], S['primaryKey']>
+      : InputOf<S['fields'][S['primaryKey'] & string]>;
+
+type KeyInputs<F extends SchemaDefinition['fields'], K extends readonly string[]> = K extends readonly [string]
+  ? InputOf<F[K[0]]>
+  : { readonly [I in keyof K]: InputOf<F[K[I]]> };
+
+/** What a row is identified by, as it is read: an array where the primary key is made of several fields. */
+export type RowKeyOf<S extends SchemaDefinition> =
+  IsLoose<S> extends true
+    ? unknown
+    : S['primaryKey'] extends readonly string[]
+      ? KeyValues<S['fields'], S['primaryKey']>
+      : ValueOf<S['fields'][S['primaryKey'] & string]>;
+
+type KeyValues<F extends SchemaDefinition['fields'], K extends readonly string[]> = K extends readonly [string]
+  ? ValueOf<F[K[0]]>
+  : { -readonly [I in keyof K]: ValueOf<F[K[I]]> };
+
+/** Names of the fields that a primary key is made of. */
+export function keyNamesOf({ primaryKey }: Pick<SchemaDefinition, 'primaryKey'>): readonly string[] {
+  return typeof primaryKey === 'string' ? [primaryKey] : primaryKey;
+}
 
 /** Whether nothing is known of a definition but that it is one: it was read from a file, say. */
 type IsLoose<S extends SchemaDefinition> = string extends keyof S['fields'] ? true : false;
@@ -378,6 +416,21 @@ function checkKeyField(table: string, fields: readonly StoredField[], name: unkn
     throw new InvalidSchemaError(table, message);
   }
   return field.name;
+}
+
+/** The names of the primary key's fields. A list of one is that one. */
+function readPrimaryKey(table: string, fields: readonly StoredField[], primaryKey: unknown): readonly string[] {
+  if (!Array.isArray(primaryKey)) return [checkKeyField(table, fields, primaryKey, 'primary key')];
+  if (primaryKey.length === 0 || primaryKey.length > maxKeyFields) {
+    const message = `The primary key of table '${table}' must be the name of a field, or an array of 1 to ${maxKeyFields}, not of ${primaryKey.length}.`;
+    throw new InvalidSchemaError(table, message);
+  }
+  const names = Array.from(primaryKey as readonly unknown[], (name) =>
+    checkKeyField(table, fields, name, 'primary key'),
+  );
+  const twice = names.find((name, i) => names.indexOf(name) < i);
+  if (twice === undefined) return names;
+  throw new InvalidSchemaError(table, `The primary key of table '${table}' has the field '${twice}' twice.`);
 }
 
 function readIndex(table: string, fields: readonly StoredField[], index: unknown): StoredIndex {
@@ -507,13 +560,13 @@ export function readSchema(definition: unknown): StoredSchema {
   if (stored.length === 0 || stored.length > maxFields) {
     throw new InvalidSchemaError(name, `Table '${name}' has ${stored.length} fields: it takes 1 to ${maxFields}.`);
   }
-  const key = checkKeyField(name, stored, primaryKey, 'primary key');
+  const key = readPrimaryKey(name, stored, primaryKey);
   const read = readRenames(name, stored, renames);
   return {
     name,
     version,
     fields: stored,
-    primaryKey: [key],
+    primaryKey: key,
     ...readIndexes(name, stored, indexes),
     ...(read.length > 0 && { renames: read }),
   };

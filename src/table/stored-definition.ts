@@ -81,7 +81,7 @@ function storedDefinition(schema: StoredSchema): SchemaDefinition {
     name: schema.name,
     version: schema.version,
     fields: Object.fromEntries(schema.fields.map((field) => [field.name, fieldOf(field)])),
-    primaryKey: schema.primaryKey[0] as string,
+    primaryKey: schema.primaryKey.length === 1 ? (schema.primaryKey[0] as string) : schema.primaryKey,
     ...(indexes.length > 0 && { indexes }),
     ...(renames !== undefined && { renames: Object.fromEntries(renames.map(renameOf)) }),
   };

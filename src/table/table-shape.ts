@@ -44,6 +44,9 @@ export interface FunctionResult {
   readonly version: number;
 }
 
+/** A primary key: its value, or the values of its fields, in their order, where there are several. */
+export type KeyValue = OrderedValue | readonly OrderedValue[];
+
 export interface FieldDefault {
   readonly field: LayoutField;
   readonly stored: StoredDefault;
@@ -57,7 +60,10 @@ export class TableShape {
   /** Equal for equal definitions. */
   readonly canonical: string;
   readonly layout: RowLayout;
-  readonly primaryKey: LayoutField;
+  /** Those of the primary key, in the order of their components in a key. */
+  readonly keyFields: readonly LayoutField[];
+  /** The only one of them; undefined where there are several. */
+  readonly keyField: LayoutField | undefined;
   /** Those on fields. */
   readonly indexes: readonly TableIndex[];
   readonly functionIndexes: readonly StoredFunctionIndex[];
@@ -82,7 +88,8 @@ export class TableShape {
     this.canonical = canonicalSchema(schema);
     this.layout = new RowLayout(schema.fields);
     const field = (name: string | undefined): LayoutField => this.layout.field(name as string) as LayoutField;
-    this.primaryKey = field(schema.primaryKey[0]);
+    this.keyFields = schema.primaryKey.map(field);
+    this.keyField = this.keyFields.length === 1 ? this.keyFields[0] : undefined;
     this.indexes = schema.indexes.map((index) => tableIndex(this.layout, index));
     this.functionIndexes = schema.functionIndexes ?? [];
     this.defaults = schema.fields.flatMap((stored) => {
@@ -107,19 +114,54 @@ export class TableShape {
     return true;
   }
 
-  /** Key of a primary key value that was normalized. */
-  writeKey(writer: ByteWriter, value: OrderedValue): void {
-    writeKeyComponent(writer, this.primaryKey.typeId, value);
+  /** Name of the primary key's field, or the names of its fields: what a query is given to look up a row by its key. */
+  get keyNames(): string | readonly string[] {
+    return this.keyField === undefined ? this.schema.primaryKey : this.keyField.name;
   }
 
-  /** A document of nothing but a primary key. */
+  /** Appends the key of a primary key that was normalized. */
+  writeKey(writer: ByteWriter, value: KeyValue): void {
+    if (this.keyField !== undefined) writeKeyComponent(writer, this.keyField.typeId, value as OrderedValue);
+    else {
+      const values = value as readonly OrderedValue[];
+      for (const [i, { typeId }] of this.keyFields.entries())
+        writeKeyComponent(writer, typeId, values[i] as OrderedValue);
+    }
+  }
+
+  /** A document of nothing but a primary key: of an array of values where it is made of several fields. */
   keyDocument(primaryKey: unknown): object {
-    return { [this.primaryKey.name]: primaryKey };
+    const { keyField } = this;
+    if (keyField !== undefined) return { [keyField.name]: primaryKey };
+    const values = primaryKey as readonly unknown[];
+    return Object.fromEntries(this.keyFields.map(({ name }, i) => [name, values[i]]));
   }
 
-  /** Primary key value of a key. */
-  keyValue(key: Uint8Array): OrderedValue {
-    return readKeyComponent(key, 0, skipKeyComponent(key, 0, this.primaryKey.typeId), this.primaryKey.typeId);
+  /** The primary key that a document has. */
+  keyOfDocument(document: object): unknown {
+    const values = this.schema.primaryKey.map((name) => (document as Record<string, unknown>)[name]);
+    return this.keyField === undefined ? values : values[0];
+  }
+
+  /** Primary key of a key: an array of values where it is made of several fields. */
+  keyValue(key: Uint8Array): KeyValue {
+    const { keyField } = this;
+    if (keyField === undefined) return valuesIn(key, this.keyFields);
+    return readKeyComponent(key, 0, skipKeyComponent(key, 0, keyField.typeId), keyField.typeId);
+  }
+
+  /** Primary key of a row, as it is read. */
+  rowKey(source: RowSource, base: number): KeyValue {
+    if (this.keyField !== undefined) return readField(source, base, this.keyField) as OrderedValue;
+    return this.keyFields.map((field) => readField(source, base, field) as OrderedValue);
+  }
+
+  /** Whether the keys of both are made of the same types: the same values then have the same bytes. */
+  hasKeysOf({ keyFields }: TableShape): boolean {
+    return (
+      keyFields.length === this.keyFields.length &&
+      keyFields.every(({ typeId }, i) => typeId === (this.keyFields[i] as LayoutField).typeId)
+    );
   }
 
   /**

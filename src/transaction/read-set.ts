@@ -7,10 +7,11 @@ import { isPromise } from '../base/brands.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { compareBytes } from '../base/bytes.ts';
 import type { Node } from '../format/node.ts';
-import { describeValue } from '../format/values.ts';
+import { describeKey } from '../format/values.ts';
 import type { VersionedChanges } from '../table/member-changes.ts';
 import { isDeleted } from '../table/merged-cursor.ts';
 import type { QueryRead } from '../table/query-host.ts';
+import { shapeOf } from '../table/table-shape.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
@@ -131,11 +132,10 @@ export class ReadSet {
     const change = own ?? changes.first;
     // Too many rows to look at each of them.
     if (change.staged !== undefined || change.node.level > 0) return `a large part of ${table}`;
-    const keyType = change.schema.fields.find(({ name }) => name === change.schema.primaryKey[0])?.typeId;
-    if (own === undefined && keyType !== shape.primaryKey.typeId) return table;
+    if (own === undefined && !shapeOf(change.schema).hasKeysOf(shape)) return table;
     const found = await this.#firstConflict(reads, change.node, own === undefined ? undefined : before, pacer);
     if (found === undefined) return undefined;
-    return `the row of ${table} with primary key ${describeValue(shape.keyValue(found))}`;
+    return `the row of ${table} with primary key ${describeKey(shape.keyValue(found))}`;
   }
 
   /**

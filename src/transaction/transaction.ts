@@ -49,7 +49,9 @@ export class Transaction {
   /** The row with a primary key, the transaction's own writes included; undefined if there is none. */
   async get<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<RowFor<T> | undefined> {
     const { shape } = await this.#host.tableState(tableName(table));
-    return this.query(table).where(shape.primaryKey.name, '=', primaryKey).first();
+    return this.query(table)
+      .where(shape.keyNames as string, '=', primaryKey)
+      .first();
   }
 
   /** A blob that a row of the transaction's state refers to, also if the row is another one by now. */

@@ -24,6 +24,7 @@ import {
   block0FormatVersion,
   blockFormatVersion,
   catalogueVersion,
+  compoundKeyVersion,
   functionIndexVersion,
   fieldRulesVersion,
   partialIndexVersion,
@@ -36,6 +37,9 @@ import {
   catalogued,
   children,
   commit,
+  compound,
+  compoundKeys,
+  compoundSchema,
   failure,
   findCatalogue,
   functional,
@@ -57,6 +61,7 @@ import {
   slot,
   writtenCatalogue,
 } from './samples.ts';
+import { TableShape } from '../../src/table/table-shape.ts';
 import type { Block0 } from '../../src/format/block0.ts';
 import type { StoredSchema } from '../../src/format/stored-schema.ts';
 import type { ObjectKind, Row } from './samples.ts';
@@ -70,6 +75,7 @@ const laterVersions = {
   '-rules': fieldRulesVersion,
   '-partial': partialIndexVersion,
   '-adding': addedIndexVersion,
+  '-compound': compoundKeyVersion,
 };
 
 /** Block 0 and the blocks have versions of their own; each object's files are named by the one that it is of. */
@@ -184,6 +190,15 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
     expectCommit(bytes, partialIndexVersion, partialSchema);
   },
   'block0-partial': (bytes) => expectBlock0(bytes, partialIndexVersion, partial),
+  'commit-compound': (bytes) => {
+    // What knows of one field for a key must not take the first for the whole of it.
+    expectCommit(bytes, compoundKeyVersion, compoundSchema);
+    const node = decodeCommit(slot, bytes).members[0]?.changes[0]?.node as Node;
+    const shape = new TableShape(compoundSchema);
+    expect(compoundKeys.map((_, i) => shape.keyValue(node.key(i)))).toEqual(compoundKeys);
+    expect(compoundKeys.map((_, i) => shape.rowKey(node, node.rowBase(i)))).toEqual(compoundKeys);
+  },
+  'block0-compound': (bytes) => expectBlock0(bytes, compoundKeyVersion, compound),
   'block0-adding': (bytes) => expectBlock0(bytes, addedIndexVersion, adding),
   'block0-catalogue': (bytes) => {
     expect(decodeBlock0(bytes, findCatalogue)).toEqual(catalogued);

@@ -17,9 +17,11 @@ import { writeFailure, writeResult } from '../../src/format/result-component.ts'
 import { RowArena } from '../../src/format/row-arena.ts';
 import { appendNullRow, writeField } from '../../src/format/row-encode.ts';
 import { rowDeletedFlag, rowUpdatedFlag, RowLayout } from '../../src/format/row-layout.ts';
+import type { LayoutField } from '../../src/format/row-layout.ts';
 import type { StoredField, StoredSchema } from '../../src/format/stored-schema.ts';
 import type { StoredTable } from '../../src/format/stored-table.ts';
 import { Types } from '../../src/format/types.ts';
+import { TableShape } from '../../src/table/table-shape.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -453,6 +455,53 @@ export const partial = block0Of(partialSchema, 6);
 
 const commitOfPartial = commitOf(partialSchema);
 
+/** The same table with a primary key of two fields. */
+export const compoundSchema: StoredSchema = { ...schema, version: 8, primaryKey: ['uint8', 'id'] };
+
+export const compound: Block0 = block0Of(compoundSchema, 8);
+
+/** Keys of such a table, in their order. */
+export const compoundKeys: readonly (readonly [number, string])[] = [
+  [0, ''],
+  [0, 'a'],
+  [0, 'a\0b'],
+  [7, 'a'],
+  [7, 'aa'],
+  [255, '\u{1F600}'],
+];
+
+/** The first row under each of these keys. */
+function compoundLeaf(name: string): Uint8Array {
+  const entries = new NodeEntries({ kind: BlockKind.table, level: 0, layout, schemaVersion: 8 });
+  const shape = new TableShape(compoundSchema);
+  for (const [uint8, id] of compoundKeys) {
+    const arena = new RowArena('memory/sample');
+    const base = appendNullRow(layout, arena.writer);
+    for (const [field, value] of Object.entries({ uint8, id })) {
+      writeField(arena.writer, base, arena.heapWriter, layout.field(field) as LayoutField, value);
+    }
+    const writer = new ByteWriter();
+    shape.writeKey(writer, [uint8, id]);
+    const key = writer.finish();
+    entries.addRow(key, 0, key.length, arena, base);
+  }
+  return entries.encode(name, 0, entries.count);
+}
+
+const commitOfCompound: Commit = {
+  ...commit,
+  members: [
+    {
+      changes: [
+        {
+          schema: compoundSchema,
+          node: openNode(commitBlockName(schema.name), compoundLeaf(commitBlockName(schema.name))),
+        },
+      ],
+    },
+  ],
+};
+
 /** The same table while two indexes are added to it, one of which cannot be. */
 export const adding: Block0 = {
   ...block0,
@@ -499,6 +548,8 @@ export const objects = {
   'block0-rules': { name: 'block0', bytes: encodeBlock0(ruled) },
   'commit-partial': { name: commitName(slot), bytes: encodeCommit(slot, commitOfPartial) },
   'block0-partial': { name: 'block0', bytes: encodeBlock0(partial) },
+  'commit-compound': { name: commitName(slot), bytes: encodeCommit(slot, commitOfCompound) },
+  'block0-compound': { name: 'block0', bytes: encodeBlock0(compound) },
   'block0-adding': { name: 'block0', bytes: encodeBlock0(adding) },
   'block0-catalogue': { name: 'block0', bytes: encodeBlock0(catalogued) },
   catalogue: { name: writtenCatalogue.name, bytes: writtenCatalogue.bytes },

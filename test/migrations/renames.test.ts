@@ -232,7 +232,9 @@ describe('names that do not go with the stored version', () => {
     // A database without an older version opens.
     fleet = new Fleet();
     const fresh = await fleet.open(1, [to]);
-    await fleet.write(fresh, 'insert', [{ [to.primaryKey]: 1, ...(to.primaryKey === 'key' && { key: 'x' }) }]);
+    await fleet.write(fresh, 'insert', [
+      { [to.primaryKey as string]: 1, ...(to.primaryKey === 'key' && { key: 'x' }) },
+    ]);
     expect(await fleet.rows(fresh)).toHaveLength(1);
   });
 });

@@ -10,6 +10,7 @@ import { NodeEntries } from '../../src/format/node-entries.ts';
 import { openNode } from '../../src/format/node.ts';
 import { appendNullRow, writeField } from '../../src/format/row-encode.ts';
 import { rowDeletedFlag } from '../../src/format/row-layout.ts';
+import type { LayoutField } from '../../src/format/row-layout.ts';
 import { normalizeValue } from '../../src/format/values.ts';
 import { BlockCache } from '../../src/memory/block-cache.ts';
 import { Query } from '../../src/query/builder.ts';
@@ -80,7 +81,8 @@ export class TestTable implements QueryHost {
 
   /** A layer of rows that are inserted or replaced, and of marks of deletion; undefined if there are none. */
   async layer(rows: readonly Row[], deleted: readonly unknown[] = []): Promise<Tree | undefined> {
-    const { layout, primaryKey } = this.shape;
+    const { layout } = this.shape;
+    const primaryKey = this.shape.keyField as LayoutField;
     const { writer, heapWriter } = this.#arena;
     const bases = new Map<string, number>();
     const add = (key: unknown, document: Row, marks: number): void => {

@@ -1,3 +1,4 @@
+import { keyNamesOf } from '../../table/schema.ts';
 import { command, databasePositional, tablePositional } from '../command.ts';
 import type { Command, Session } from '../command.ts';
 import { confirmed, yesOption } from '../confirmation.ts';
@@ -18,7 +19,8 @@ async function deleteRows(
   asked: AskedQuery,
   progress: Progress,
 ): Promise<number> {
-  const { name, primaryKey } = asked.schema;
+  const { name } = asked.schema;
+  const keyNames = keyNamesOf(asked.schema);
   let deleted = 0;
   let waiting = db.batch();
   let count = 0;
@@ -33,7 +35,8 @@ async function deleteRows(
     count = 0;
   };
   for await (const row of asked.answers(signal)) {
-    await waiting.delete(name, row[primaryKey]);
+    const key = keyNames.map((each) => row[each]);
+    await waiting.delete(name, key.length === 1 ? key[0] : key);
     if (++count >= rowsPerFlush) await flush();
   }
   await flush();
@@ -50,9 +53,12 @@ export const clear: Command = command({
   run: async (session, { database, table, where, yes }) => {
     const { terminal, signal } = session;
     await using opened = await session.open(database, 'writer');
-    const { name, primaryKey } = opened.table(table);
+    const schema = opened.table(table);
+    const { name } = schema;
     await using snapshot = await opened.db.snapshot({ signal });
-    const fields = `"${primaryKey.replaceAll('"', '""')}"`;
+    const fields = keyNamesOf(schema)
+      .map((field) => `"${field.replaceAll('"', '""')}"`)
+      .join(',');
     const asked = queryFrom(opened, name, { where, fields }, (of) => snapshot.query(of));
     const total = await asked.query.count({ signal });
     const which = where === undefined ? 'all rows' : 'the rows that are asked for';

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { Types } from '../../format/types.ts';
 import type { Snapshot } from '../../snapshot.ts';
+import { keyNamesOf } from '../../table/schema.ts';
 import { command, databasePositional, tablePositional } from '../command.ts';
 import type { Command, Session } from '../command.ts';
 import { ExitCode, UsageError } from '../exit-code.ts';
@@ -139,7 +140,7 @@ export const exportTable: Command = command({
     try {
       const writer = isText
         ? new TextOutput(format, asked.columns, { defusesFormulas })
-        : await ParquetOutput.for(asked.columns, schema.primaryKey);
+        : await ParquetOutput.for(asked.columns, keyNamesOf(schema));
       using progress = await progressOf(session, asked, query, file === undefined);
       const exported = await copyRows(session, snapshot, { asked, output, writer, progress, blobs });
       await output.keep();

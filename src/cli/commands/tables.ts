@@ -1,3 +1,4 @@
+import { keyNamesOf } from '../../table/schema.ts';
 import { command, databasePositional } from '../command.ts';
 import type { Command } from '../command.ts';
 import { ExitCode } from '../exit-code.ts';
@@ -38,7 +39,7 @@ export const tables: Command = command({
           schema.name,
           String(schema.version),
           formatCount(rows),
-          schema.primaryKey,
+          keyNamesOf(schema).join(', '),
           describeIndexes(schema),
           Object.entries(schema.fields)
             .map(([name, field]) => describeField(name, field))

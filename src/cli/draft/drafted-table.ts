@@ -23,7 +23,7 @@ export interface DraftedField {
 }
 
 export interface Draft {
-  readonly schema: SchemaDefinition;
+  readonly schema: SchemaDefinition & { readonly primaryKey: string };
   readonly fields: readonly DraftedField[];
   /** Rows in the files. */
   readonly rows: number;

@@ -2,6 +2,7 @@
 import { isBytes, isDate } from '../../base/brands.ts';
 import { Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
+import { keyNamesOf } from '../../table/schema.ts';
 import type { SchemaDefinition } from '../../table/schema.ts';
 
 /** The same text for values that are the same key; undefined for none. */
@@ -23,22 +24,58 @@ export interface UniqueKey {
   readonly textOf: (document: Readonly<Record<string, unknown>>) => string | undefined;
 }
 
+/** A text for the values of fields; undefined where one of them is null. */
+function textsOf(
+  schema: SchemaDefinition,
+  fields: readonly string[],
+): (values: readonly unknown[]) => string | undefined {
+  const types = fields.map((name) => schema.fields[name]?.typeId as TypeId);
+  return (values) => {
+    const texts: string[] = [];
+    for (const [i, typeId] of types.entries()) {
+      const text = keyText(typeId, values[i]);
+      if (text === undefined) return undefined;
+      texts.push(text);
+    }
+    return texts.length === 1 ? texts[0] : JSON.stringify(texts);
+  };
+}
+
+/** The primary key of a table's rows. */
+export class RowKeys {
+  /** Names of the fields that it is made of. */
+  readonly names: readonly string[];
+  readonly #textsOf: (values: readonly unknown[]) => string | undefined;
+
+  constructor(schema: SchemaDefinition) {
+    this.names = keyNamesOf(schema);
+    this.#textsOf = textsOf(schema, this.names);
+  }
+
+  valuesOf(row: Readonly<Record<string, unknown>>): readonly unknown[] {
+    return this.names.map((name) => row[name]);
+  }
+
+  /** The same text for rows of the same key; undefined for one that has none. */
+  textOf(row: Readonly<Record<string, unknown>>): string | undefined {
+    return this.#textsOf(this.valuesOf(row));
+  }
+
+  /** The same for a primary key as errors have it. */
+  textOfKey(key: unknown): string | undefined {
+    return this.#textsOf(Array.isArray(key) ? (key as readonly unknown[]) : [key]);
+  }
+}
+
 export function uniqueKeysOf(schema: SchemaDefinition): UniqueKey[] {
   const keys: UniqueKey[] = [];
   const add = (label: string, fields: readonly string[]): void => {
-    const typed = fields.map((name) => [name, schema.fields[name]?.typeId as TypeId] as const);
-    const textOf = (document: Readonly<Record<string, unknown>>): string | undefined => {
-      const texts: string[] = [];
-      for (const [name, typeId] of typed) {
-        const text = keyText(typeId, document[name]);
-        if (text === undefined) return undefined;
-        texts.push(text);
-      }
-      return texts.length === 1 ? texts[0] : JSON.stringify(texts);
-    };
+    const textOfValues = textsOf(schema, fields);
+    const textOf: UniqueKey['textOf'] = (document) => textOfValues(fields.map((name) => document[name]));
     keys.push({ label, fields, textOf });
   };
-  add(`key ${schema.primaryKey}`, [schema.primaryKey]);
+  const key = keyNamesOf(schema);
+  add(`key ${key.join(', ')}`, key);
   for (const index of schema.indexes ?? []) {
     // Rows outside of the condition of an index may agree. Those inside are checked when they are committed.
     if (typeof index === 'object' && 'fields' in index && index.unique === true && index.where === undefined) {

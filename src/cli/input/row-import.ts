@@ -6,7 +6,6 @@ import { StoreDbError } from '../../base/errors.ts';
 import { UniqueIndexError } from '../../base/unique-index-error.ts';
 import type { Batch } from '../../batch/batch.ts';
 import type { Database } from '../../database.ts';
-import type { TypeId } from '../../format/types.ts';
 import { isUuid } from '../../format/values.ts';
 import type { SchemaDefinition } from '../../table/schema.ts';
 import type { Session } from '../command.ts';
@@ -15,7 +14,7 @@ import { Progress } from '../progress.ts';
 import { blobFieldsOf } from './columns.ts';
 import { rowsOf } from './file-rows.ts';
 import type { InputFile } from './input-files.ts';
-import { keyText, LikelySet, uniqueKeysOf } from './key-check.ts';
+import { LikelySet, RowKeys, uniqueKeysOf } from './key-check.ts';
 import { LineError } from './line-error.ts';
 import type { Rejects } from './rejects.ts';
 import { StoredUniques } from './stored-uniques.ts';
@@ -84,7 +83,7 @@ const keysPerQuery = 500;
 export class RowImport {
   readonly #options: ImportOptions;
   readonly #blobFields: readonly string[];
-  readonly #keyType: TypeId;
+  readonly #keys: RowKeys;
   readonly #uniques: StoredUniques;
   /** The file that is being read. */
   #file: InputFile | undefined;
@@ -95,7 +94,7 @@ export class RowImport {
   constructor(options: ImportOptions) {
     this.#options = options;
     this.#blobFields = blobFieldsOf(options.schema);
-    this.#keyType = options.schema.fields[options.schema.primaryKey]?.typeId as TypeId;
+    this.#keys = new RowKeys(options.schema);
     this.#uniques = new StoredUniques(options.db, options.schema);
     this.#scratch = options.db.batch();
   }
@@ -284,25 +283,25 @@ export class RowImport {
   /** Those rows whose keys are in the table. */
   async #existing(rows: readonly Placed[]): Promise<Placed[]> {
     const { db, schema, session } = this.#options;
-    const { name, primaryKey } = schema;
+    const { names } = this.#keys;
     const found: Placed[] = [];
-    const withKey = rows.filter(({ row }) => row[primaryKey] !== null && row[primaryKey] !== undefined);
+    const withKey = rows.filter(({ row }) => this.#keys.textOf(row) !== undefined);
     for (let at = 0; at < withKey.length; at += keysPerQuery) {
       const some = withKey.slice(at, at + keysPerQuery);
-      const query = db.query(name).where(
-        primaryKey,
+      const query = db.query(schema.name).where(
+        names,
         'IN',
-        some.map(({ row }) => row[primaryKey]),
+        some.map(({ row }) => this.#keys.valuesOf(row)),
       );
-      const there = await query.select(primaryKey).execute({ signal: session.signal });
-      const keys = new Set(there.map((row) => keyText(this.#keyType, row[primaryKey])));
-      found.push(...some.filter(({ row }) => keys.has(keyText(this.#keyType, row[primaryKey]))));
+      const there = await query.select(...names).execute({ signal: session.signal });
+      const keys = new Set(there.map((row) => this.#keys.textOf(row)));
+      found.push(...some.filter(({ row }) => keys.has(this.#keys.textOf(row))));
     }
     return found;
   }
 
   #taken({ line, row }: Placed): LineError {
-    const key = keyText(this.#keyType, row[this.#options.schema.primaryKey]);
+    const key = this.#keys.textOf(row);
     return new LineError(
       line,
       `there is a row with key ${JSON.stringify(key)} already: --mode says what to do with it`,
@@ -311,12 +310,12 @@ export class RowImport {
 
   /** Leaves out what the mode does not take: rows that are there, or are not, or come twice. */
   async #taking(rows: readonly Placed[]): Promise<readonly Placed[]> {
-    const { mode, rejects, schema } = this.#options;
+    const { mode, rejects } = this.#options;
     const existing = new Set(await this.#existing(rows));
     const keys = new Set<string>();
     const taken: Placed[] = [];
     for (const placed of rows) {
-      const key = keyText(this.#keyType, placed.row[schema.primaryKey]);
+      const key = this.#keys.textOf(placed.row);
       const isThere = existing.has(placed) || (mode !== 'update' && key !== undefined && keys.has(key));
       if (key !== undefined) keys.add(key);
       if (isThere === (mode === 'update')) taken.push(placed);
@@ -359,7 +358,7 @@ export class RowImport {
   async #commit(
     taken: readonly Placed[],
   ): Promise<{ readonly placed: Placed; readonly message: string; readonly isUniqueIndex: boolean } | undefined> {
-    const { db, schema } = this.#options;
+    const { db } = this.#options;
     const batch = db.batch();
     for (const placed of taken) {
       this.#file = placed.file;
@@ -370,8 +369,8 @@ export class RowImport {
       await flushPatiently(db, batch);
       return undefined;
     } catch (error) {
-      const key = keyText(this.#keyType, (error as { primaryKey?: unknown }).primaryKey);
-      const placed = taken.findLast(({ row }) => keyText(this.#keyType, row[schema.primaryKey]) === key);
+      const key = this.#keys.textOfKey((error as { primaryKey?: unknown }).primaryKey);
+      const placed = taken.findLast(({ row }) => this.#keys.textOf(row) === key);
       if (key === undefined || placed === undefined) throw error;
       this.#file = placed.file;
       return { placed, message: (error as Error).message, isUniqueIndex: error instanceof UniqueIndexError };

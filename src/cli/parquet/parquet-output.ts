@@ -62,12 +62,16 @@ interface Sink {
   readonly take: () => Uint8Array;
 }
 
-/** `key`: the field that is never null. */
-async function sinkFor(columns: readonly AnswerColumn[], key: string): Promise<Sink> {
+/** `key`: the fields that are never null. */
+async function sinkFor(columns: readonly AnswerColumn[], key: readonly string[]): Promise<Sink> {
   const { ByteWriter, ParquetWriter } = await import('hyparquet-writer');
   const bytes = new ByteWriter();
   const fields = columns.map(({ name, from, typeId }): SchemaElement => {
-    return { name, ...kinds[typeId], repetition_type: from === key ? 'REQUIRED' : 'OPTIONAL' };
+    return {
+      name,
+      ...kinds[typeId],
+      repetition_type: from !== undefined && key.includes(from) ? 'REQUIRED' : 'OPTIONAL',
+    };
   });
   const root = { name: 'root', num_children: fields.length };
   // JSON comes as bytes, which the writer is not to take for values that it makes JSON of.
@@ -114,7 +118,7 @@ export class ParquetOutput implements RowOutput {
     this.#values = columns.map(() => []);
   }
 
-  static async for(columns: readonly AnswerColumn[], key: string): Promise<ParquetOutput> {
+  static async for(columns: readonly AnswerColumn[], key: readonly string[]): Promise<ParquetOutput> {
     return new ParquetOutput(columns, await sinkFor(columns, key));
   }
 

@@ -12,9 +12,10 @@ export const format: PagePromises = {
     'src/format/ordered-key.test.ts: sort as values of type ${typeName(typeId)} do, and read back',
     'src/format/ordered-key.test.ts: sort by the value and then by the primary key, and come apart again',
   ],
-  'It occurs in indexes only, where other components may follow; a longer primary key is refused.': [
+  'a longer primary key is refused, and so is one whose texts and bytes come to more together.': [
     'src/format/ordered-key.test.ts: are held up to their first 1,024 bytes',
     'test/values/order.test.ts: varchar of 1024 bytes is a key, 1025 an EncodeError: %s',
+    'test/compound-keys/writes.test.ts: are refused at the call where the key is not one',
   ],
   'never NaN': ['test/values/refusals.test.ts: is refused by %s'],
   'Bit 31 is set for text only where it is not all ASCII, and never for bytes.': [

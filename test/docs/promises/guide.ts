@@ -37,6 +37,19 @@ const tables: PagePromises = {
     'test/values/defaults.test.ts: is not put in by an update',
     'test/values/defaults.test.ts: stands in for what is left out or undefined; null stays null',
   ],
+  'A key is an array of the values, in the order of `primaryKey`': [
+    'test/compound-keys/writes.test.ts: resolve to the key, which rows are looked up by',
+    'test/compound-keys/writes.test.ts: are refused with the key in the error',
+  ],
+  'the rows of a tenant are read as one range, without an index.': [
+    'test/compound-keys/queries.test.ts: read its first fields as a range, and all of them as one row',
+  ],
+  'those that the key begins with are looked up.': [
+    'test/compound-keys/queries.test.ts: look up tuples, also written as clauses',
+  ],
+  'Their texts and bytes take up to 1,024 bytes together.': [
+    'test/compound-keys/writes.test.ts: are refused at the call where the key is not one',
+  ],
   'It limits nothing: longer values are stored in full.': ['test/values/refusals.test.ts: is read back as it was: %s'],
   'A definition whose index is another one in the table is refused with `InvalidSchemaError`.': [
     'test/added-indexes/adding.test.ts: refuses an index that is another one in the table',
