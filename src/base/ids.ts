@@ -6,19 +6,78 @@
 import type { Environment } from './env.ts';
 import { toHex } from './bytes.ts';
 
-function formatUuid(bytes: Uint8Array): string {
-  const hex = toHex(bytes);
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+const dash = 0x2d;
+
+/** The character code of a hexadecimal digit. */
+function digit(value: number): number {
+  return value < 10 ? 0x30 + value : 0x57 + value;
+}
+
+function high(bytes: Uint8Array, at: number): number {
+  return digit((bytes[at] as number) >> 4);
+}
+
+function low(bytes: Uint8Array, at: number): number {
+  return digit((bytes[at] as number) & 15);
+}
+
+/** The UUID in 16 bytes, from `at` on, in lower case. Made at once: text that is put together leaves its parts behind. */
+export function formatUuid(bytes: Uint8Array, at = 0): string {
+  return String.fromCharCode(
+    high(bytes, at),
+    low(bytes, at),
+    high(bytes, at + 1),
+    low(bytes, at + 1),
+    high(bytes, at + 2),
+    low(bytes, at + 2),
+    high(bytes, at + 3),
+    low(bytes, at + 3),
+    dash,
+    high(bytes, at + 4),
+    low(bytes, at + 4),
+    high(bytes, at + 5),
+    low(bytes, at + 5),
+    dash,
+    high(bytes, at + 6),
+    low(bytes, at + 6),
+    high(bytes, at + 7),
+    low(bytes, at + 7),
+    dash,
+    high(bytes, at + 8),
+    low(bytes, at + 8),
+    high(bytes, at + 9),
+    low(bytes, at + 9),
+    dash,
+    high(bytes, at + 10),
+    low(bytes, at + 10),
+    high(bytes, at + 11),
+    low(bytes, at + 11),
+    high(bytes, at + 12),
+    low(bytes, at + 12),
+    high(bytes, at + 13),
+    low(bytes, at + 13),
+    high(bytes, at + 14),
+    low(bytes, at + 14),
+    high(bytes, at + 15),
+    low(bytes, at + 15),
+  );
 }
 
 /** So many random bytes, 8 at least, for what must be new: another process with the same random numbers has others. */
 export function newBytes(environment: Environment, length: number): Uint8Array {
   const bytes = environment.randomBytes(length);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, length);
   // What is random stays so, whatever is mixed in.
-  view.setUint32(0, view.getUint32(0) ^ (environment.now() % 2 ** 32));
-  view.setUint32(4, view.getUint32(4) ^ (Math.floor(environment.monotonicMs() * 1000) % 2 ** 32));
+  mixIn(bytes, 0, environment.now() % 2 ** 32);
+  mixIn(bytes, 4, Math.floor(environment.monotonicMs() * 1000) % 2 ** 32);
   return bytes;
+}
+
+/** Mixes 32 bits into four bytes, the highest first. Ids are made by the million: by hand this takes a third of the time. */
+function mixIn(bytes: Uint8Array, at: number, bits: number): void {
+  bytes[at] = (bytes[at] as number) ^ (bits >>> 24);
+  bytes[at + 1] = (bytes[at + 1] as number) ^ (bits >>> 16);
+  bytes[at + 2] = (bytes[at + 2] as number) ^ (bits >>> 8);
+  bytes[at + 3] = (bytes[at + 3] as number) ^ bits;
 }
 
 /** So many new bytes, as hexadecimal digits. */
@@ -61,20 +120,27 @@ export function nextPosition(last: IdPosition | undefined, nowMs: number, random
  * its clock is set back: then the time stands still.
  */
 export function timeOrderedUuid(environment: Environment): string {
-  const random = newBytes(environment, 16);
-  const view = new DataView(random.buffer, random.byteOffset, 16);
+  const bytes = newBytes(environment, 16);
   const nowMs = Math.max(0, Math.floor(environment.now()));
-  const next = nextPosition(lastIds.get(environment), nowMs, view.getUint32(8));
+  const drawn = new DataView(bytes.buffer, bytes.byteOffset).getUint32(8);
+  const next = nextPosition(lastIds.get(environment), nowMs, drawn);
   lastIds.set(environment, next);
   const { ms, counter } = next;
-  const bytes = new Uint8Array(16);
-  const id = new DataView(bytes.buffer);
-  id.setUint32(0, Math.floor(ms / 2 ** 16));
-  id.setUint16(4, ms % 2 ** 16);
-  id.setUint16(6, 0x7000 | (counter >>> 14));
-  id.setUint16(8, 0x8000 | (counter & 0x3fff));
   // The lower bytes of both clocks, which only this process has, are in these.
-  bytes.set(random.subarray(1, 4), 10);
-  bytes.set(random.subarray(5, 8), 13);
+  for (let i = 1; i < 4; i++) {
+    bytes[9 + i] = bytes[i] as number;
+    bytes[12 + i] = bytes[4 + i] as number;
+  }
+  const upper = Math.floor(ms / 2 ** 16);
+  bytes[0] = upper >>> 24;
+  bytes[1] = upper >>> 16;
+  bytes[2] = upper >>> 8;
+  bytes[3] = upper;
+  bytes[4] = ms >>> 8;
+  bytes[5] = ms;
+  bytes[6] = 0x70 | (counter >>> 22);
+  bytes[7] = counter >>> 14;
+  bytes[8] = 0x80 | ((counter >>> 8) & 0x3f);
+  bytes[9] = counter;
   return formatUuid(bytes);
 }

@@ -11,7 +11,8 @@ import { encodeUtf8, decodeUtf8 } from '../base/bytes.ts';
 import type { OrderedValue } from '../base/order.ts';
 import { Types, maxTimestampMs, typeName, widthOf } from './types.ts';
 import type { TypeId } from './types.ts';
-import { maxKeyBytes, readUuid, writeUuid } from './values.ts';
+import { formatUuid } from '../base/ids.ts';
+import { maxKeyBytes, writeUuid } from './values.ts';
 
 const tagNull = 0;
 const tagValue = 1;
@@ -289,7 +290,7 @@ export function readKeyComponent(key: Uint8Array, at: number, end: number, typeI
       return new Date(time);
     }
     case Types.uuid:
-      return readUuid(key, start);
+      return formatUuid(key, start);
     default:
       throw new MalformedKey(`a ${typeName(typeId)} field cannot be a key`);
   }

@@ -5,7 +5,7 @@ import { readLatin1, readShortAscii, readUtf8, shortTextBytes } from '../base/te
 import { inlineBytes, nonAsciiFlag } from './row-layout.ts';
 import type { LayoutField, RowLayout, RowSource } from './row-layout.ts';
 import { maxTimestampMs, Types } from './types.ts';
-import { readUuid } from './values.ts';
+import { formatUuid } from '../base/ids.ts';
 
 /** Whether the field of the row at `base` is null. */
 export function isNull(source: RowSource, base: number, field: LayoutField): boolean {
@@ -102,7 +102,7 @@ export function readValue(source: RowSource, base: number, field: LayoutField): 
       return readJson(source, at, field);
     case Types.uuid:
     case Types.blob:
-      return readUuid(source.rows, at);
+      return formatUuid(source.rows, at);
     case Types.bytes:
       return readBytes(source, at, field);
   }
