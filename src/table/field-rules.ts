@@ -121,7 +121,10 @@ export function firstBreach(
   for (const rule of rules) {
     const { field } = rule;
     if (!isGiven(field)) continue;
-    const value = isNull(source, base, field) ? null : readField(source, base, field);
+    const isMissing = isNull(source, base, field);
+    // That a value is there is all that is asked of most.
+    if (!isMissing && rule.values === undefined) continue;
+    const value = isMissing ? null : readField(source, base, field);
     const problem = breach(rule, value);
     if (problem !== undefined) return { field: field.name, value, problem };
   }

@@ -12,6 +12,8 @@ export function isDeleted(node: Node, i: number): boolean {
   return ((node.rows[node.rowBase(i)] as number) & rowDeletedFlag) !== 0;
 }
 
+const noKey = new Uint8Array(0);
+
 /** What is left of the run that an input is in. */
 class Input {
   readonly cursor: RunCursor;
@@ -20,6 +22,10 @@ class Input {
   from = 0;
   to = 0;
   done = false;
+  /** The key that was asked for last, and whose it is. */
+  #key: Uint8Array = noKey;
+  #keyNode: Node | undefined;
+  #keyAt = 0;
 
   constructor(cursor: RunCursor, marks: boolean) {
     this.cursor = cursor;
@@ -28,6 +34,17 @@ class Input {
 
   get node(): Node {
     return this.cursor.node;
+  }
+
+  /** The key of entry `i` of the run, which is asked for as long as the entry is next. */
+  key(i: number): Uint8Array {
+    const { node } = this;
+    if (i !== this.#keyAt || node !== this.#keyNode) {
+      this.#key = node.key(i);
+      this.#keyNode = node;
+      this.#keyAt = i;
+    }
+    return this.#key;
   }
 
   /** Moves on if the run is used up. */
@@ -94,7 +111,7 @@ export class MergedCursor implements RunCursor {
 
   /** Compares the next entries of two inputs in the direction of the cursor. */
   #compare(a: Input, b: Input): number {
-    const key = b.node.key(this.#head(b));
+    const key = b.key(this.#head(b));
     const order = a.node.compareKey(this.#head(a), key, key.length);
     return this.#descending ? -order : order;
   }
@@ -122,7 +139,7 @@ export class MergedCursor implements RunCursor {
         else to = winner.from + 1;
         continue;
       }
-      const key = other.node.key(this.#head(other));
+      const key = other.key(this.#head(other));
       const bound = winner.node.lowerBound(key);
       if (!this.#descending) to = Math.min(to, bound);
       else {

@@ -223,6 +223,8 @@ class CachedSource implements BlockSource {
         `The block is ${node.sizeBytes} bytes long, not ${ref.sizeBytes} as its parent says`,
       );
     }
+    // Many may wait for one block: the first of them has looked at it.
+    if (this.#reader.cache.glance(name)?.node === node) return node;
     checkLeaf(node, this.#leaf);
     this.#reader.cache.add(node, passing);
     return node;
