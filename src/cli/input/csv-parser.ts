@@ -39,6 +39,7 @@ interface Found {
 export class CsvParser {
   readonly #options: CsvOptions;
   readonly #nulls: ReadonlySet<string>;
+  readonly #longestNull: number;
   /** What ends a record: a line feed, with or without a carriage return before it, or in old files that alone. */
   #newline: '\n' | '\r' | undefined;
   /** Text of which no record ends yet. It begins with a record. */
@@ -51,6 +52,7 @@ export class CsvParser {
   constructor(options: CsvOptions) {
     this.#options = options;
     this.#nulls = new Set(['', ...options.nulls]);
+    this.#longestNull = Math.max(...[...this.#nulls].map((text) => text.length));
   }
 
   /** The records that end in a piece of text. Throws `LineError` for one that is too long. */
@@ -116,8 +118,13 @@ export class CsvParser {
 
   #plain(line: string): (string | null)[] {
     const cells: (string | null)[] = line.split(this.#options.delimiter);
-    for (let i = 0; i < cells.length; i++) if (this.#nulls.has(cells[i] as string)) cells[i] = null;
+    for (let i = 0; i < cells.length; i++) if (this.#isNull(cells[i] as string)) cells[i] = null;
     return cells;
+  }
+
+  /** Most cells are longer than any of these texts, and to look for them in a set takes longer than to read them. */
+  #isNull(cell: string): boolean {
+    return cell.length <= this.#longestNull && this.#nulls.has(cell);
   }
 
   /** Counts the lines of a record, and says where its problem is. */
@@ -160,7 +167,7 @@ export class CsvParser {
           const message = 'a quote stands within a text that does not begin with one';
           return this.#skipped(text, { message: `${message}${advice}`, at: at + stray }, isEnd);
         }
-        cells.push(this.#nulls.has(cell) ? null : cell);
+        cells.push(this.#isNull(cell) ? null : cell);
         at = stop;
       }
       if (text.startsWith(delimiter, at)) at += delimiter.length;

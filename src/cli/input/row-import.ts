@@ -89,7 +89,6 @@ export class RowImport {
   #file: InputFile | undefined;
   /** What rows are encoded into to be checked, and no more. */
   #scratch: Batch;
-  #checked = 0;
 
   constructor(options: ImportOptions) {
     this.#options = options;
@@ -130,9 +129,8 @@ export class RowImport {
     };
     using progress = this.#progress('checking');
     for await (const { file, records } of this.#blocks(progress)) {
+      await this.#tryOut(records);
       for (const record of records) {
-        if (record.problem !== undefined) throw record.problem;
-        await this.#tryOut(record);
         const { document } = record;
         for (const { key, seen } of keys) {
           const text = key.textOf(document);
@@ -195,8 +193,8 @@ export class RowImport {
         for (const record of records) {
           try {
             if (record.problem !== undefined) throw record.problem;
-            if (isTriedOut) await this.#tryOut(record);
-            else await this.#withBlobs(record, false);
+            if (isTriedOut) await this.#tryOut([record]);
+            else if (this.#blobFields.length > 0) await this.#withBlobs(record, false);
             rows.push({ file, line: record.line, row: record.document, source: record });
           } catch (error) {
             if (onBadRow !== 'skip' || !(error instanceof LineError)) throw error;
@@ -240,10 +238,12 @@ export class RowImport {
     }
   }
 
-  /** Encodes a row and keeps nothing of it. Rejects with `LineError` where it is none of the table's. */
-  async #tryOut(record: RowRecord): Promise<void> {
-    if (++this.#checked % 1000 === 0) this.#scratch.clear();
-    await this.#add(this.#scratch, { line: record.line, row: await this.#withBlobs(record, false) });
+  /** Encodes rows and keeps nothing of them. Rejects with `LineError` for the first that is none of the table's. */
+  async #tryOut(records: readonly RowRecord[]): Promise<void> {
+    const bad = records.find(({ problem }) => problem !== undefined);
+    this.#scratch.clear();
+    await this.#addAll(this.#scratch, bad === undefined ? records : records.slice(0, records.indexOf(bad)), false);
+    if (bad?.problem !== undefined) throw bad.problem;
   }
 
   /** The row with what its blobs hold. Rejects with `LineError` where a reference leads nowhere. */
@@ -251,7 +251,6 @@ export class RowImport {
     { line, document }: Pick<RowRecord, 'line' | 'document'>,
     isRead: boolean,
   ): Promise<Record<string, unknown>> {
-    if (this.#blobFields.length === 0) return document;
     const { blobs, db } = this.#options;
     const row = { ...document };
     for (const name of this.#blobFields) {
@@ -270,13 +269,34 @@ export class RowImport {
     return row;
   }
 
-  async #add(batch: Batch, { line, row }: Pick<Placed, 'line' | 'row'>): Promise<void> {
+  /** Adds rows to a batch, with what their blobs hold. Rejects with `LineError` for the first that is none of the table's. */
+  async #addAll(
+    batch: Batch,
+    rows: readonly Pick<RowRecord, 'line' | 'document'>[],
+    areBlobsRead: boolean,
+    onRow?: (i: number) => void,
+  ): Promise<void> {
     const { schema, mode } = this.#options;
-    try {
-      await batch[mode === 'skip-existing' ? 'insert' : mode](schema.name, row);
-    } catch (error) {
-      if (error instanceof StoreDbError && error.code === 'ENCODE') throw new LineError(line, error.message);
-      throw error;
+    const add = (row: Record<string, unknown>): Promise<unknown> =>
+      batch[mode === 'skip-existing' ? 'insert' : mode](schema.name, row);
+    const hasBlobs = this.#blobFields.length > 0;
+    // Together: to wait for each of a million rows takes longer than to encode it.
+    const added = hasBlobs ? [] : rows.map(({ document }) => add(document));
+    const areGood =
+      !hasBlobs &&
+      (await Promise.all(added).then(
+        () => true,
+        () => false,
+      ));
+    if (areGood) return;
+    for (const [i, record] of rows.entries()) {
+      onRow?.(i);
+      try {
+        await (added[i] ?? add(await this.#withBlobs(record, areBlobsRead)));
+      } catch (error) {
+        if (error instanceof StoreDbError && error.code === 'ENCODE') throw new LineError(record.line, error.message);
+        throw error;
+      }
     }
   }
 
@@ -360,11 +380,11 @@ export class RowImport {
   ): Promise<{ readonly placed: Placed; readonly message: string; readonly isUniqueIndex: boolean } | undefined> {
     const { db } = this.#options;
     const batch = db.batch();
-    for (const placed of taken) {
-      this.#file = placed.file;
-      const row = await this.#withBlobs({ line: placed.line, document: placed.row }, true);
-      await this.#add(batch, { line: placed.line, row });
-    }
+    const records = taken.map(({ line, row }) => ({ line, document: row }));
+    await this.#addAll(batch, records, true, (i) => {
+      this.#file = taken[i]?.file;
+    });
+    this.#file = taken.at(-1)?.file;
     try {
       await flushPatiently(db, batch);
       return undefined;
