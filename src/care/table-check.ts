@@ -10,7 +10,7 @@ import { MalformedKey } from '../format/ordered-key.ts';
 import type { Node } from '../format/node.ts';
 import { decodeRow } from '../format/row-decode.ts';
 import { rowMarks } from '../format/row-layout.ts';
-import { describeValue } from '../format/values.ts';
+import { describeKey } from '../format/values.ts';
 import { isUnreadable } from '../base/errors.ts';
 import { findDuplicates } from '../table/duplicate-values.ts';
 import type { QueryHost } from '../table/query-host.ts';
@@ -255,7 +255,7 @@ export class TableCheck {
     // A version that comes up beside the truth has its own way of dealing with that.
     if (this.#options.base.table(name)?.shape.version !== version) return;
     for (const { key, other, value } of await findDuplicates(table, index, pacer, defaultMaxFindings)) {
-      const rows = `rows ${describeValue(other)} and ${describeValue(key)}`;
+      const rows = `rows ${describeKey(other)} and ${describeKey(key)}`;
       findings.add(
         { table: name },
         `indexes/${name}/${index.name}`,

@@ -19,7 +19,7 @@ import type { MigrateFunction, PlainRow } from '../table/migrate-function.ts';
 import type { KeyValue, TableShape } from '../table/table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { PlainRows } from './plain-rows.ts';
-import { fieldSources, fieldSourcesBack, renameConflict } from '../table/renames.ts';
+import { fieldSources, fieldSourcesBack, keyConflict, renameConflict } from '../table/renames.ts';
 import { canonicalValue, convertKey, convertValue, keysCorrespond, sameValue } from './value-conversion.ts';
 
 /**
@@ -32,7 +32,10 @@ export class RowNotMigrated extends MigrationError {
 
 /** Why a table cannot go from one version to another, as a sentence; undefined if it can. */
 export function versionConflict(from: TableShape, to: TableShape): string | undefined {
-  if (from.keyFields.length !== to.keyFields.length) return otherKey(from, to);
+  const renames = renameConflict(from.schema, to.schema);
+  if (renames !== undefined) return renames;
+  const otherKey = keyConflict(from.schema, to.schema);
+  if (otherKey !== undefined) return otherKey;
   for (const [i, toKey] of to.keyFields.entries()) {
     const fromKey = from.keyFields[i] as LayoutField;
     if (keysCorrespond(fromKey.typeId, toKey.typeId)) continue;
@@ -41,25 +44,9 @@ export function versionConflict(from: TableShape, to: TableShape): string | unde
       `${typeName(fromKey.typeId)}, as in version ${from.version}, do not correspond to such keys one to one.`
     );
   }
-  const renames = renameConflict(from.schema, to.schema);
-  if (renames !== undefined) return renames;
-  const sources = fieldSources(from.schema, to.schema);
-  if (!to.schema.primaryKey.every((name, i) => sources.get(name) === from.schema.primaryKey[i])) {
-    return otherKey(from, to);
-  }
   const [before, after] = [from, to].map((shape) => shape.blobFields.map(({ name }) => name).join(', '));
   if (before === after) return undefined;
   return `Versions ${from.version} and ${to.version} do not have the same blob fields, which keep their names: bring them in with a table of its own.`;
-}
-
-/** That rows of one version are other rows in another, and the way around. */
-function otherKey(from: TableShape, to: TableShape): string {
-  const madeOf = ({ schema: { primaryKey } }: TableShape): string => primaryKey.map((name) => `'${name}'`).join(', ');
-  return (
-    `The primary key of version ${to.version} is made of ${madeOf(to)}, and that of version ${from.version} of ${madeOf(from)}: the ` +
-    'primary key of a row stays in all versions. Register a table of another name with the new key, read the rows with ' +
-    `\`for await (const row of db.query('${from.name}'))\`, and insert into it what each becomes.`
-  );
 }
 
 /** How a field comes by its value where nothing but its name, or the one that it had, says so. */

@@ -1,7 +1,7 @@
 /** What stands in the way of a version with unique indexes: rows that agree where it wants no two to. */
 import type { Pacer } from '../base/pacer.ts';
 import type { MigrationProblem } from '../format/stored-migration.ts';
-import { describeValue } from '../format/values.ts';
+import { describeKey } from '../format/values.ts';
 import { findDuplicates } from '../table/duplicate-values.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
@@ -16,8 +16,8 @@ export async function uniqueProblems(rows: TableState, pacer: Pacer, limit: numb
   for (const index of rows.shape.indexes) {
     if (!index.unique || problems.length >= limit) continue;
     for (const { key, other, value } of await findDuplicates(rows, index, pacer, limit - problems.length)) {
-      const message = `Unique index '${index.name}' has ${value} for this row and for row ${describeValue(other)}.`;
-      problems.push({ key: describeValue(key), message });
+      const message = `Unique index '${index.name}' has ${value} for this row and for row ${describeKey(other)}.`;
+      problems.push({ key: describeKey(key), message });
     }
   }
   return problems;

@@ -6,16 +6,16 @@
 import { ByteWriter } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
-import type { OrderedValue } from '../base/order.ts';
 import { Pacer } from '../base/pacer.ts';
 import type { MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
 import type { Engine } from '../cluster/engine.ts';
-import { describeValue } from '../format/values.ts';
+import { describeKey } from '../format/values.ts';
 import { isComplete } from '../table/added-index.ts';
 import type { AddedIndex } from '../table/added-index.ts';
 import { checkingOf, isChecked } from '../table/checked-indexes.ts';
 import { findDuplicates } from '../table/duplicate-values.ts';
 import type { Duplicate } from '../table/duplicate-values.ts';
+import type { KeyValue } from '../table/table-shape.ts';
 import type { TableState } from '../table/table-state.ts';
 import { View } from '../table/view.ts';
 import { BlockGone } from '../tree/block-source.ts';
@@ -94,7 +94,7 @@ export class UniqueSteps {
 
   async #fail(table: string, added: AddedIndex, { key, other, value }: Duplicate): Promise<Step> {
     const { name: index } = added.index;
-    const problem = `The rows with primary keys ${describeValue(other)} and ${describeValue(key)} both have ${value} there.`;
+    const problem = `The rows with primary keys ${describeKey(other)} and ${describeKey(key)} both have ${value} there.`;
     const step = await this.#store(table, added, (state, present, context) => {
       return failedIndex(state, present, problem, context);
     });
@@ -132,7 +132,7 @@ function presentOf(view: View, table: string, { index, birth }: AddedIndex): Add
 async function isOverlaid(table: TableState, { key, other }: Duplicate): Promise<boolean> {
   for (const value of [key, other]) {
     const writer = new ByteWriter();
-    table.shape.writeKey(writer, value as OrderedValue);
+    table.shape.writeKey(writer, value as KeyValue);
     if (await table.isOverlaid(writer.finish())) return true;
   }
   return false;

@@ -1,14 +1,14 @@
-/** Refuses a version whose names of fields do not go with the version that is stored: before anything is written. */
+/** Refuses a version whose names of fields, or whose primary key, do not go with the version that is stored: before anything is written. */
 import { InvalidSchemaError } from '../base/errors.ts';
-import { renameConflict } from './renames.ts';
+import { keyConflict, renameConflict } from './renames.ts';
 import type { TableShape } from './table-shape.ts';
 import type { View } from './view.ts';
 
-/** Throws `InvalidSchemaError` if a version is newer than the one in force, and names fields that that does not have. */
+/** Throws `InvalidSchemaError` if a version is newer than the one in force, and names fields that that does not have, or has another key. */
 export function refuseRenames(view: View, { name, version, schema }: TableShape): void {
   const truth = view.table(name)?.shape;
   if (truth === undefined || truth.version >= version) return;
-  const conflict = renameConflict(truth.schema, schema);
+  const conflict = renameConflict(truth.schema, schema) ?? keyConflict(truth.schema, schema);
   if (conflict === undefined) return;
   throw new InvalidSchemaError(
     name,

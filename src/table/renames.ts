@@ -1,5 +1,5 @@
 /** Which field of an older version a field of a newer one takes its values from. Decided here and nowhere else. */
-import type { StoredRename } from '../format/stored-schema.ts';
+import type { StoredRename, StoredSchema } from '../format/stored-schema.ts';
 
 /** What of a version says it. */
 export interface NamedFields {
@@ -79,4 +79,19 @@ export function renameConflict(from: NamedFields, to: NamedFields): string | und
     }
   }
   return undefined;
+}
+
+/** Why rows of a version would be other rows in an older one, as a sentence with the way around; undefined if they are the same. */
+export function keyConflict(from: StoredSchema, to: StoredSchema): string | undefined {
+  const sources = fieldSources(from, to);
+  const isSame =
+    from.primaryKey.length === to.primaryKey.length &&
+    to.primaryKey.every((name, i) => sources.get(name) === from.primaryKey[i]);
+  if (isSame) return undefined;
+  const madeOf = ({ primaryKey }: NamedFields): string => primaryKey.map((name) => `'${name}'`).join(', ');
+  return (
+    `The primary key of version ${to.version} is made of ${madeOf(to)}, and that of version ${from.version} of ${madeOf(from)}: the ` +
+    'primary key of a row stays in all versions. Register a table of another name with the new key, read the rows with ' +
+    `\`for await (const row of db.query('${from.name}'))\`, and insert into it what each becomes.`
+  );
 }
