@@ -202,7 +202,7 @@ class World {
             ? 'missing'
             : error instanceof UniqueIndexError
               ? 'unique'
-              : String(error);
+              : (error as Error).message;
     expect(found).toBe(expected);
     this.saw(found);
     if (error === undefined) this.rows = after;
@@ -299,9 +299,9 @@ class World {
     const expected = matches.slice(0, limit);
     expect(await this.nodes.run(query.execute()), text).toEqual(expected);
     expect(await this.nodes.run(query.count()), text).toBe(expected.length);
-    expect(await this.nodes.run(query.select(...this.key).execute()), text).toEqual(
-      expected.map((row) => this.keyFields(row)),
-    );
+    const keys = query.select(...this.key);
+    this.saw((await this.nodes.run(keys.explain())).access);
+    expect(await this.nodes.run(keys.execute()), text).toEqual(expected.map((row) => this.keyFields(row)));
     const name = random.pick(this.key);
     const values = expected.map((row) => row[name] as Value).toSorted(compare);
     expect(await this.nodes.run(query.min(name)), text).toEqual(values[0] ?? null);
@@ -361,7 +361,7 @@ describe('random keys of several fields', () => {
       'nothing',
       'table sorted',
     ]) {
-      expect(seen.get(what) ?? 0, what).toBeGreaterThan(2);
+      expect(seen.get(what) ?? 0, what).toBeGreaterThan(1);
     }
   }, 60_000);
 });

@@ -51,9 +51,7 @@ describe('another version', () => {
     const old = await filled(fleet);
     const young = await fleet.open(2, [next]);
     await fleet.run(young.db.setTargetSchemaVersion('users', 2));
-    const expected = new Map(
-      byKey.map((row) => [`${row.tenant} ${row.name}`, { ...row, note: 'none' as string | null }]),
-    );
+    const expected = new Map(byKey.map((row) => [`${row.tenant} ${row.name}`, { ...row, note: 'none' }]));
     const change = (tenant: number, name: string, fields: object): void => {
       const row = expected.get(`${tenant} ${name}`);
       expected.set(`${tenant} ${name}`, { tenant, name, age: 0, mail: null, note: 'none', ...row, ...fields });
@@ -176,7 +174,7 @@ describe('another version', () => {
     };
     const fleet = new Fleet();
     await filled(fleet);
-    const young = await fleet.open(2, [next as SchemaDefinition]);
+    const young = await fleet.open(2, [next]);
     await fleet.run(young.db.setTargetSchemaVersion('users', 2));
     const status = await fleet.until(young, 'blocked');
     expect(status.blockers.join('\n')).toContain("gave 'tenant' of the primary key 5; it must stay as it is");
@@ -227,7 +225,7 @@ describe('indexes over such a table', () => {
     const query = member.db.query('users').where('decade', '=', 3);
     expect((await fleet.run(query.explain())).index).toBe('decade');
     expect(await fleet.run(query.execute())).toEqual(byKey.filter(({ age }) => Math.floor(age / 10) === 3));
-    const [status] = (await fleet.run(member.db.indexes('users'))).filter(({ unique }) => unique);
+    const status = (await fleet.run(member.db.indexes('users'))).find(({ unique }) => unique);
     expect(status?.problem).toMatch(/\[\d, 'name \d+'\] and \[\d, 'name \d+'\]/);
     expect(await fleet.findings(member)).toEqual([]);
   });

@@ -41,6 +41,11 @@ function textsOf(
   };
 }
 
+/** The text of a key for people: that of several fields is JSON as it is. */
+export function toldKey(fields: readonly string[], text: string | undefined): string {
+  return fields.length === 1 || text === undefined ? JSON.stringify(text) : text;
+}
+
 /** The primary key of a table's rows. */
 export class RowKeys {
   /** Names of the fields that it is made of. */

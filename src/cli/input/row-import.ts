@@ -14,7 +14,7 @@ import { Progress } from '../progress.ts';
 import { blobFieldsOf } from './columns.ts';
 import { rowsOf } from './file-rows.ts';
 import type { InputFile } from './input-files.ts';
-import { LikelySet, RowKeys, uniqueKeysOf } from './key-check.ts';
+import { LikelySet, RowKeys, toldKey, uniqueKeysOf } from './key-check.ts';
 import { LineError } from './line-error.ts';
 import type { Rejects } from './rejects.ts';
 import { StoredUniques } from './stored-uniques.ts';
@@ -146,7 +146,7 @@ export class RowImport {
 
   /** Reads again to tell which keys come twice, by their texts. Throws `LineError` if one does. */
   async #nameDuplicate(): Promise<void> {
-    for (const { label, textOf } of uniqueKeysOf(this.#options.schema)) {
+    for (const { label, fields, textOf } of uniqueKeysOf(this.#options.schema)) {
       // The texts of those alone that are likely to come twice.
       const likely = new LikelySet();
       const twice = new Set<string>();
@@ -165,7 +165,7 @@ export class RowImport {
           if (text === undefined || !twice.has(text)) continue;
           const before = seen.get(text);
           if (before !== undefined)
-            throw new LineError(line, `${label} ${JSON.stringify(text)} is in ${before} already`);
+            throw new LineError(line, `${label} ${toldKey(fields, text)} is in ${before} already`);
           seen.set(text, `line ${line} of ${file.name}`);
         }
       }
@@ -324,7 +324,7 @@ export class RowImport {
     const key = this.#keys.textOf(row);
     return new LineError(
       line,
-      `there is a row with key ${JSON.stringify(key)} already: --mode says what to do with it`,
+      `there is a row with key ${toldKey(this.#keys.names, key)} already: --mode says what to do with it`,
     );
   }
 
@@ -340,7 +340,10 @@ export class RowImport {
       if (key !== undefined) keys.add(key);
       if (isThere === (mode === 'update')) taken.push(placed);
       else if (mode !== 'skip-existing') {
-        const missing = new LineError(placed.line, `there is no row with key ${JSON.stringify(key)} to update`);
+        const missing = new LineError(
+          placed.line,
+          `there is no row with key ${toldKey(this.#keys.names, key)} to update`,
+        );
         await rejects.add(placed.file.name, isThere ? this.#taken(placed) : missing, placed.source.text);
       }
     }
