@@ -201,8 +201,8 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
       throw new InvalidQueryError(`orderBy() takes 'asc' or 'desc', not ${describeValue(direction)}.`);
     }
     const shape = this.#host.shapeOf(this.#table);
-    if (shape !== undefined) requireOrderField(shape, field);
-    return this.#with({ ...this.#asked, orders: [...this.#asked.orders, { name: field, direction }] });
+    if (shape !== undefined) requireOrderField(shape, field as string);
+    return this.#with({ ...this.#asked, orders: [...this.#asked.orders, { name: field as string, direction }] });
   }
 
   /** Returns at most so many rows: an integer of at least 0. A second call replaces the first. */

@@ -8,6 +8,10 @@ export type FieldName<R> = (keyof R & string) | (string & Record<never, never>);
 /** What a condition is on: a field, or several together. */
 export type FieldNames<R> = FieldName<R> | readonly string[];
 
+// The types below ask `[F] extends [keyof R]` and not `F extends keyof R`, hide what is wrong behind `keyof`, and hold it and the
+// values back from inference by `NoInfer`. Otherwise the compiler works through all fields of a table for a call that names one,
+// which takes it six times as long. `test/types/compile-budget.test.ts` has the bounds.
+
 /**
  * A name in a condition, or what is wrong with it. What is no field may be a registered function, of which the compiler knows
  * nothing, where it is compared by `=`; but not if it is that of a field but for one letter. Any text where the type of the rows,
@@ -15,15 +19,16 @@ export type FieldNames<R> = FieldName<R> | readonly string[];
  */
 export type ComparedName<R, F, O> = string extends F
   ? F
-  : F extends keyof R
+  : [F] extends [keyof R]
     ? F
-    : F extends readonly unknown[]
+    : [F] extends [readonly unknown[]]
       ? NoInfer<ComparedNames<R, F>>
-      : NoInfer<UnknownInCondition<R, F, O>>;
+      : NoInfer<keyof Told<F, UnknownInCondition<R, F, O>>>;
 
-// `NoInfer` keeps the compiler from looking for the name in what is wrong with it, which would take it twice as long.
+/** An object whose only key is what is said of a name; nothing is worked out before the name is known. */
+type Told<F, Message> = [F] extends [string] ? { readonly [M in Message & string]: never } : never;
 
-type UnknownInCondition<R, F, O> = F extends `${infer _A}${infer _B}${infer C}`
+type UnknownInCondition<R, F, O> = [F] extends [`${infer _A}${infer _B}${infer C}`]
   ? [O] extends ['=']
     ? C extends ''
       ? F
@@ -35,20 +40,21 @@ type UnknownInCondition<R, F, O> = F extends `${infer _A}${infer _B}${infer C}`
     ? F
     : NoField<R, F>;
 
-type NoField<R, F> = F extends string ? `There is no field '${F}'${Hint<F, keyof R & string>}` : never;
+type NoField<R, F> =
+  Exclude<F, keyof R> extends infer N extends string ? `There is no field '${N}'${Hint<N, keyof R & string>}` : never;
 
 /** The name of a field that has an order, or what is wrong with it. Any text where the name is not known. */
 export type OrderedName<R, F> = string extends F
   ? F
-  : F extends keyof R
+  : [F] extends [keyof R]
     ? unknown extends R[F]
       ? F
       : IsJson<R[F]> extends true
-        ? NoInfer<UnorderedField<F>>
+        ? NoInfer<keyof Told<F, Unordered<F>>>
         : F
-    : NoInfer<NoField<R, F>>;
+    : NoInfer<keyof Told<F, NoField<R, F>>>;
 
-type UnorderedField<F> = F extends string ? `Field '${F}' is of type json, which has no order` : never;
+type Unordered<F> = [F] extends [string] ? `Field '${F}' is of type json, which has no order` : never;
 
 /** Whether a field is JSON, typed or not. */
 type IsJson<V> = [Extract<V, bigint | Date | Uint8Array>] extends [never]
@@ -80,9 +86,9 @@ type OperatorOfValue<V> = unknown extends V
  */
 export type OperatorOf<R, F> = string extends F
   ? Operator
-  : F extends keyof R
+  : [F] extends [keyof R]
     ? OperatorOfValue<R[F]>
-    : F extends readonly unknown[]
+    : [F] extends [readonly unknown[]]
       ? '=' | 'IN'
       : Operator;
 
@@ -93,15 +99,17 @@ type ComparedWith<C, O> = O extends 'IN'
     : C | null;
 
 /** What a field is compared with by an operator; anything where the type of the rows is not known. */
-export type ComparedValue<R, F, O> = string extends F
-  ? unknown
-  : F extends keyof R
-    ? unknown extends R[F]
-      ? unknown
-      : IsJson<R[F]> extends true
-        ? null
-        : ComparedWith<Comparable<R[F]>, O>
-    : NoInfer<ComparedTuple<R, F, O>>;
+export type ComparedValue<R, F, O> = NoInfer<
+  string extends F
+    ? unknown
+    : [F] extends [keyof R]
+      ? unknown extends R[F]
+        ? unknown
+        : IsJson<R[F]> extends true
+          ? null
+          : ComparedWith<Comparable<R[F]>, O>
+      : ComparedTuple<R, F, O>
+>;
 
 /** Names of fields that a condition is on together, or what is wrong with them. */
 type ComparedNames<R, F> = {

@@ -2,8 +2,24 @@
 import { expect, it } from 'vitest';
 import { inFolder, instantiationsOf } from './compiler.ts';
 
-/** A little more than it takes, 2,600, of which 700 are for the names of fields in conditions and orders. */
-const maxInstantiationsPerTable = 2800;
+/** A little more than it takes, 2,646. What worked through all fields of a table for a call that names one would take 4,000. */
+const maxInstantiationsPerTable = 2750;
+
+/** Fields of each table beside those that are asked for: 20 in all. */
+const others = [
+  'varchar',
+  'uint32',
+  'int64',
+  'float64',
+  'timestamp',
+  'boolean',
+  'json',
+  'bytes',
+  'uuid',
+  'int32',
+  'varchar',
+  'uint8',
+];
 
 function programOf(tables: number): string {
   const parts = Array.from({ length: tables }, (_, i) => {
@@ -20,6 +36,7 @@ export const table${i} = defineSchema({
     at: { typeId: Types.timestamp },
     open: { typeId: Types.boolean },
     notes: { typeId: Types.json },
+${others.map((type, field) => `    other${field}${field % 3 === 0 ? i : ''}: { typeId: Types.${type} },`).join('\n')}
   },
   primaryKey: 'id${i}',
   indexes: ['name'],
