@@ -176,7 +176,9 @@ function accessesBy(
   tree: 'table' | 'index',
   conditions: readonly Condition[],
 ): (FieldAccess | undefined)[] {
-  const tuples = fields.length === 1 ? undefined : tuplesOf(fields, conditions);
+  // Most have one field: then there is nothing to be put together.
+  if (fields.length === 1) return [accessByField(fields[0] as LayoutField, tree, conditions)];
+  const tuples = tuplesOf(fields, conditions);
   const singly = fields.slice(tuples?.fields.length ?? 0).map((field) => accessByField(field, tree, conditions));
   if (tuples === undefined) return singly;
   const keys = tuples.keysOver(fields.slice(0, tuples.fields.length));

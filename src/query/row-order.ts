@@ -31,6 +31,7 @@ export function valueLength(source: RowSource, base: number, field: LayoutField)
 
 /** An order that no two rows tie in: at last, ascending primary keys decide. */
 export function withKey(keyFields: readonly LayoutField[], order: readonly OrderField[]): readonly OrderField[] {
+  if (keyFields.length === 1 && order.some(({ field }) => field === keyFields[0])) return order;
   const missing = keyFields.filter((keyField) => !order.some(({ field }) => field === keyField));
   return missing.length === 0 ? order : [...order, ...missing.map((field) => ({ field, descending: false }))];
 }
