@@ -7,7 +7,7 @@ import { bigintBounds, integerBounds, typeName, Types } from '../format/types.ts
 import type { TypeId } from '../format/types.ts';
 import { describeValue } from '../format/values.ts';
 import type { TableShape } from '../table/table-shape.ts';
-import type { NumericField, OrderedField } from './compared-types.ts';
+import type { KnownName, NumericName, OrderedName } from './compared-types.ts';
 import { requireField } from './condition.ts';
 import { ExactSum } from './exact-sum.ts';
 
@@ -18,15 +18,32 @@ import { ExactSum } from './exact-sum.ts';
 export type Aggregate<R> =
   | 'count'
   | { readonly count: keyof R & string }
-  | { readonly min: OrderedField<R> }
-  | { readonly max: OrderedField<R> }
-  | { readonly sum: NumericField<R> }
-  | { readonly avg: NumericField<R> };
+  | { readonly min: keyof R & string }
+  | { readonly max: keyof R & string }
+  | { readonly sum: keyof R & string }
+  | { readonly avg: keyof R & string };
 
 /** Aggregates by the names that they have in the result. */
 export interface Aggregates<R> {
   readonly [name: string]: Aggregate<R>;
 }
+
+type CheckedAggregate<R, A> = A extends { readonly sum: infer F }
+  ? { readonly sum: NumericName<R, F> }
+  : A extends { readonly avg: infer F }
+    ? { readonly avg: NumericName<R, F> }
+    : A extends { readonly min: infer F }
+      ? { readonly min: OrderedName<R, F> }
+      : A extends { readonly max: infer F }
+        ? { readonly max: OrderedName<R, F> }
+        : A extends { readonly count: infer F }
+          ? { readonly count: KnownName<R, F> }
+          : A extends string
+            ? 'count'
+            : { readonly [P in keyof A]: `There is no aggregate '${P & string}'` };
+
+/** What the compiler checks of aggregates beyond their being some: fields that are numbers, or have an order. */
+export type CheckedAggregates<R, A> = { readonly [N in keyof A]: CheckedAggregate<R, A[N]> };
 
 /** The sum of a field's values: a bigint if they are bigints, else a number; null if there are none. */
 export type SumOf<V> = unknown extends V
@@ -44,7 +61,12 @@ type AggregateValue<R, A> = A extends 'count' | { readonly count: string }
         : never;
 
 /** What aggregates come to, by their names. */
-export type AggregateRow<R, A> = { -readonly [N in keyof A]: AggregateValue<R, A[N]> };
+export type AggregateRow<R, A> = R extends unknown ? { -readonly [N in keyof A]: AggregateValue<R, A[N]> } : never;
+
+/** What groups come to: the fields that they are grouped by, and the aggregates. */
+export type GroupRow<R, G extends keyof R, A> = R extends unknown
+  ? { -readonly [N in G | keyof A]: N extends keyof A ? AggregateValue<R, A[N]> : N extends keyof R ? R[N] : never }
+  : never;
 
 type Kind = 'count' | 'min' | 'max' | 'sum' | 'avg';
 const kinds: readonly unknown[] = ['count', 'min', 'max', 'sum', 'avg'] satisfies Kind[];

@@ -5,7 +5,7 @@ import { describeValue } from '../format/values.ts';
 import type { Overlay, QueryHost } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';
 import { compileAggregate, writtenAggregates } from './aggregate.ts';
-import type { AggregateRow, Aggregates, SumOf, WrittenAggregate } from './aggregate.ts';
+import type { AggregateRow, Aggregates, CheckedAggregates, SumOf, WrittenAggregate } from './aggregate.ts';
 import { checkedBudget } from './budget.ts';
 import type { BudgetLimits } from './budget.ts';
 import { conditionsIn, weightOf, writtenClause, writtenCondition, writtenTuples } from './clause.ts';
@@ -15,10 +15,11 @@ import type {
   ComparedValue,
   FieldName,
   FieldNames,
-  NumericField,
+  NumericName,
   OperatorOf,
-  OrderedField,
   OrderedName,
+  Selected,
+  ValueIn,
 } from './compared-types.ts';
 import { checkFunctionOperator, requireField } from './condition.ts';
 import type { CompileOptions, WrittenCondition } from './condition.ts';
@@ -41,8 +42,6 @@ import { orAborted, runOnState } from './run.ts';
 import type { QueryOptions } from './run.ts';
 import { checkBeginning, compileWhere, isHeavy, isPlain, requireOrderField } from './written-query.ts';
 import type { Direction, Where, WrittenOrder, WrittenQuery } from './written-query.ts';
-
-// oxlint-disable typescript/no-unnecessary-type-parameters -- they keep a query of known rows one of any rows
 
 /** Options of `query.explain()`. */
 export interface ExplainOptions extends QueryOptions {
@@ -225,12 +224,12 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   }
 
   /** Returns rows with these fields only. Conditions and order may use the others all the same. */
-  select<const F extends keyof R & string>(...fields: readonly F[]): Query<Pick<R, F>, Table> {
+  select<const F extends keyof R & string>(...fields: readonly F[]): Query<Selected<R, F>, Table> {
     if (fields.length === 0)
       throw new InvalidQueryError('select() takes the names of the fields that rows should have.');
     const shape = this.#host.shapeOf(this.#table);
     if (shape !== undefined) for (const field of fields) requireField(shape, field, 'select');
-    return new Query<Pick<R, F>, Table>(this.#host, this.#table, { ...this.#asked, fields: [...new Set(fields)] });
+    return new Query<Selected<R, F>, Table>(this.#host, this.#table, { ...this.#asked, fields: [...new Set(fields)] });
   }
 
   /** Runs the query: the matching rows, as fresh plain objects. */
@@ -288,24 +287,36 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   }
 
   /** The least value of a field that is not null; null if there is none. From the end of an index, where it has one. */
-  min<F extends OrderedField<R>>(field: F, options: QueryOptions = {}): Promise<R[F] | null> {
-    return this.#extreme('min', field, options) as Promise<R[F] | null>;
+  min<const F extends FieldName<R>, V = ValueIn<R, F>>(
+    field: OrderedName<R, F>,
+    options: QueryOptions = {},
+  ): Promise<V | null> {
+    return this.#extreme('min', field as string, options) as Promise<V | null>;
   }
 
   /** The greatest value of a field; null if there is none. From the end of an index, where it has one. */
-  max<F extends OrderedField<R>>(field: F, options: QueryOptions = {}): Promise<R[F] | null> {
-    return this.#extreme('max', field, options) as Promise<R[F] | null>;
+  max<const F extends FieldName<R>, V = ValueIn<R, F>>(
+    field: OrderedName<R, F>,
+    options: QueryOptions = {},
+  ): Promise<V | null> {
+    return this.#extreme('max', field as string, options) as Promise<V | null>;
   }
 
   /** The sum of a field's values that are not null: exact for bigints, else rounded once. Null if there are none. */
-  async sum<F extends NumericField<R>, S = SumOf<R[F]>>(field: F, options: QueryOptions = {}): Promise<S> {
-    const [row] = await this.#fold([], [{ name: 'sum', kind: 'sum', field }], options);
+  async sum<const F extends FieldName<R>, S = SumOf<ValueIn<R, F>>>(
+    field: NumericName<R, F>,
+    options: QueryOptions = {},
+  ): Promise<S> {
+    const [row] = await this.#fold([], [{ name: 'sum', kind: 'sum', field: field as string }], options);
     return row?.['sum'] as S;
   }
 
   /** The mean of a field's values that are not null; null if there are none. */
-  async avg<F extends NumericField<R>>(field: F, options: QueryOptions = {}): Promise<number | null> {
-    const [row] = await this.#fold([], [{ name: 'avg', kind: 'avg', field }], options);
+  async avg<const F extends FieldName<R>>(
+    field: NumericName<R, F>,
+    options: QueryOptions = {},
+  ): Promise<number | null> {
+    const [row] = await this.#fold([], [{ name: 'avg', kind: 'avg', field: field as string }], options);
     return row?.['avg'] as number | null;
   }
 
@@ -313,7 +324,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
    * Several aggregates of the rows that the query returns, in one go, as in
    * `aggregate({ books: 'count', cheapest: { min: 'price' } })`: an object with these names.
    */
-  async aggregate<const A extends Aggregates<R>, T = AggregateRow<R, A>>(
+  async aggregate<const A extends Aggregates<R> & CheckedAggregates<R, A>, T = AggregateRow<R, A>>(
     aggregates: A,
     options: QueryOptions = {},
   ): Promise<T> {
@@ -322,9 +333,9 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   }
 
   /** Groups the rows that the query returns by the values of fields, for `aggregate()`. */
-  groupBy<const G extends OrderedField<R>>(...fields: readonly G[]): Groups<R, G> {
+  groupBy<const G extends FieldName<R>>(...fields: readonly OrderedName<R, G>[]): Groups<R, G & keyof R> {
     if (fields.length === 0) throw new InvalidQueryError('groupBy() takes the names of the fields to group by.');
-    const names = [...new Set<string>(fields)];
+    const names = [...new Set(fields as readonly string[])];
     const shape = this.#host.shapeOf(this.#table);
     if (shape !== undefined) for (const name of names) requireOrderField(shape, name, 'groupBy');
     return new Groups((aggregates, options) => this.#fold(names, aggregates, options));

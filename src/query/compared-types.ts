@@ -28,7 +28,12 @@ export type ComparedName<R, F, O> = string extends F
 /** An object whose only key is what is said of a name; nothing is worked out before the name is known. */
 type Told<F, Message> = [F] extends [string] ? { readonly [M in Message & string]: never } : never;
 
-type UnknownInCondition<R, F, O> = [F] extends [`${infer _A}${infer _B}${infer C}`]
+type UnknownInCondition<R, F, O> = [Operator] extends [O]
+  ? // No operator is written yet: an editor asks for names.
+    NoField<R, F> | (keyof R & string)
+  : UnknownByOperator<R, F, O>;
+
+type UnknownByOperator<R, F, O> = [F] extends [`${infer _A}${infer _B}${infer C}`]
   ? [O] extends ['=']
     ? C extends ''
       ? F
@@ -40,8 +45,13 @@ type UnknownInCondition<R, F, O> = [F] extends [`${infer _A}${infer _B}${infer C
     ? F
     : NoField<R, F>;
 
+/** What is said of names that are none of fields; of none at all, the names that there are, which an editor then offers. */
 type NoField<R, F> =
-  Exclude<F, keyof R> extends infer N extends string ? `There is no field '${N}'${Hint<N, keyof R & string>}` : never;
+  Exclude<F, keyof R> extends infer N extends string
+    ? N extends ''
+      ? keyof R & string
+      : `There is no field '${N}'${Hint<N, keyof R & string>}`
+    : never;
 
 /** The name of a field that has an order, or what is wrong with it. Any text where the name is not known. */
 export type OrderedName<R, F> = string extends F
@@ -50,11 +60,30 @@ export type OrderedName<R, F> = string extends F
     ? unknown extends R[F]
       ? F
       : IsJson<R[F]> extends true
-        ? NoInfer<keyof Told<F, Unordered<F>>>
+        ? NoInfer<keyof Told<F, Exclude<F, JsonIn<R, F>> | Unordered<JsonIn<R, F>>>>
         : F
-    : NoInfer<keyof Told<F, NoField<R, F>>>;
+    : NoInfer<keyof Told<F, Extract<F, keyof R> | NoField<R, F>>>;
 
-type Unordered<F> = [F] extends [string] ? `Field '${F}' is of type json, which has no order` : never;
+type Unordered<F> = F extends string ? `Field '${F}' is of type json, which has no order` : never;
+
+/** Those of some fields that are JSON. */
+type JsonIn<R, F> = F extends keyof R ? (IsJson<R[F]> extends true ? F : never) : never;
+
+/** The name of a field, or what is wrong with it. Any text where the name is not known. */
+export type KnownName<R, F> = string extends F ? F : [F] extends [keyof R] ? F : NoInfer<keyof Told<F, NoField<R, F>>>;
+
+/** The name of a field of numbers, or what is wrong with it. Any text where the name is not known. */
+export type NumericName<R, F> = string extends F
+  ? F
+  : [F] extends [keyof R]
+    ? unknown extends R[F]
+      ? F
+      : [R[F]] extends [number | bigint | null]
+        ? F
+        : NoInfer<keyof Told<F, NotNumeric<F>>>
+    : NoInfer<keyof Told<F, Extract<F, keyof R> | NoField<R, F>>>;
+
+type NotNumeric<F> = F extends string ? `Field '${F}' does not hold numbers` : never;
 
 /** Whether a field is JSON, typed or not. */
 type IsJson<V> = [Extract<V, bigint | Date | Uint8Array>] extends [never]
@@ -134,3 +163,9 @@ export type NumericField<R> = {
 export type OrderedField<R> = {
   [F in keyof R & string]: unknown extends R[F] ? F : IsJson<R[F]> extends true ? never : F;
 }[keyof R & string];
+
+/** Some fields of rows. It is conditional so that editors show what it comes to. */
+export type Selected<R, F extends keyof R> = R extends unknown ? { [N in F]: R[N] } : never;
+
+/** What rows have in a field; anything where the rows or the name are not known. */
+export type ValueIn<R, F> = F extends keyof R ? R[F] : unknown;

@@ -1,6 +1,6 @@
 /** Groups of a query's rows: what `query.groupBy()` returns. */
 import { writtenAggregates } from './aggregate.ts';
-import type { AggregateRow, Aggregates, WrittenAggregate } from './aggregate.ts';
+import type { Aggregates, CheckedAggregates, GroupRow, WrittenAggregate } from './aggregate.ts';
 import type { QueryOptions } from './run.ts';
 
 /** Folds the rows of a query into aggregates. */
@@ -20,7 +20,7 @@ export class Groups<R extends object, G extends keyof R> {
    * `aggregate({ books: 'count', cheapest: { min: 'price' } })`. They come in the order of these fields, ascending. Rejects
    * with `MemoryBudgetError` if there are more groups than `maxMemoryBytes` has room for.
    */
-  async aggregate<const A extends Aggregates<R>, T = Pick<R, G> & AggregateRow<R, A>>(
+  async aggregate<const A extends Aggregates<R> & CheckedAggregates<R, A>, T = GroupRow<R, G, A>>(
     aggregates: A,
     options: QueryOptions = {},
   ): Promise<T[]> {

@@ -112,15 +112,37 @@ type CheckedPrimaryKey<F extends SchemaDefinition['fields'], K> = K extends read
 type CheckedIndex<F extends SchemaDefinition['fields'], I> = I extends { readonly function: string }
   ? Unknown<'An index on a function', I, keyof FunctionIndexDefinition>
   : I extends { readonly fields: infer N }
-    ? { readonly fields: CheckedNames<F, N> } & Unknown<'An index', I, keyof IndexDefinition>
+    ? { readonly fields: CheckedNames<F, N>; readonly where?: CheckedConditions<F, I> } & Unknown<
+        'An index',
+        I,
+        keyof IndexDefinition
+      >
     : CheckedKey<F, I, 'indexed'>;
+
+/** What the index on some rows asks of their fields, or what is wrong with it. */
+type CheckedConditions<F extends SchemaDefinition['fields'], I> = I extends { readonly where: infer W }
+  ? { readonly [N in keyof W]: AskedOf<F, N> }
+  : unknown;
+
+type AskedOf<F extends SchemaDefinition['fields'], N> = N extends keyof F & string
+  ? F[N]['typeId'] extends typeof Types.json
+    ? `Field '${N}' is of type json, which no index asks for`
+    : F[N]['typeId'] extends typeof Types.blob
+      ? `Field '${N}' is of type blob, which no index asks for`
+      : InputOf<F[N]> | null | readonly (InputOf<F[N]> | null)[] | { readonly not: null }
+  : `There is no field '${N & string}'${Hint<N & string, keyof F & string>}`;
+
+/** Conditions of an index that are wrong. */
+type WrongConditions<F extends SchemaDefinition['fields'], W> = {
+  [N in keyof W]: W[N] extends AskedOf<F, N> ? never : N;
+}[keyof W];
 
 type CheckedIndexes<F extends SchemaDefinition['fields'], I> = { readonly [N in keyof I]: CheckedIndex<F, I[N]> };
 
 /** Those of some indexes that are wrong. */
 type WrongIndex<F extends SchemaDefinition['fields'], I> = I extends { readonly fields: readonly (infer N)[] }
   ? keyof I extends keyof IndexDefinition
-    ? WrongKey<F, N>
+    ? WrongKey<F, N> | (I extends { readonly where: infer W } ? WrongConditions<F, W> : never)
     : I
   : I extends { readonly function: string }
     ? Exclude<keyof I, keyof FunctionIndexDefinition>

@@ -10,13 +10,19 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 export const compiler: string = path.join(root, 'node_modules/typescript/bin/tsc');
 const run = promisify(execFile);
 
-/** Gives a test a folder, with the repository's settings for the compiler, and removes it afterwards. */
-export async function inFolder<T>(test: (folder: string) => Promise<T>): Promise<T> {
+/** Makes a folder for a program, with the repository's settings for the compiler. */
+export async function programFolder(): Promise<string> {
   await mkdir(path.join(root, '.tmp'), { recursive: true });
   const folder = await mkdtemp(path.join(root, '.tmp', 'types-'));
+  const config = { extends: '../../tsconfig.json', include: ['./program.ts'] };
+  await writeFile(path.join(folder, 'tsconfig.json'), JSON.stringify(config));
+  return folder;
+}
+
+/** Gives a test such a folder, and removes it afterwards. */
+export async function inFolder<T>(test: (folder: string) => Promise<T>): Promise<T> {
+  const folder = await programFolder();
   try {
-    const config = { extends: '../../tsconfig.json', include: ['./program.ts'] };
-    await writeFile(path.join(folder, 'tsconfig.json'), JSON.stringify(config));
     return await test(folder);
   } finally {
     await rm(folder, { recursive: true, force: true });

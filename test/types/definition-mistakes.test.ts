@@ -19,6 +19,12 @@ function withField(field: string): string {
   return `defineSchema({ name: 'a', version: 1, fields: { id, more: ${field} }, primaryKey: 'id' })`;
 }
 
+/** A table with an index on some rows. */
+function asking(where: string): string {
+  const fields = `{ id, name, notes, file, made, state: { typeId: Types.varchar, oneOf: ['draft', 'live'] } }`;
+  return `defineSchema({ name: 'a', version: 1, fields: ${fields}, primaryKey: 'id', indexes: [{ fields: ['name'], where: ${where} }] })`;
+}
+
 /** A table with one more property than it needs. */
 function having(property: string): string {
   return `defineSchema({ name: 'a', version: 1, fields, primaryKey: 'id', ${property} })`;
@@ -138,6 +144,20 @@ const indexes: readonly Mistake[] = [
   ],
 ];
 
+const conditions: readonly Mistake[] = [
+  ['a condition on what is no field', asking('{ nmae: null }'), "There is no field 'nmae': did you mean name?"],
+  ['a second one on what is none', asking('{ id: 5, maed: null }'), "There is no field 'maed': did you mean made?"],
+  ['a condition on JSON', asking('{ notes: null }'), "Field 'notes' is of type json, which no index asks for"],
+  ['a condition on a blob', asking('{ file: { not: null } }'), "Field 'file' is of type blob, which no index asks for"],
+  ['a condition that is a number for text', asking('{ name: 5 }'), "'number' is not assignable to type 'string"],
+  ['one of its values that is text', asking("{ id: [1, '2'] }"), "'string' is not assignable to type 'number"],
+  ['a number for a timestamp', asking('{ made: 0 }'), "'number' is not assignable to type 'Date"],
+  ['a value that is none of the list', asking("{ state: 'dead' }"), `'"dead"' is not assignable to type '"draft"`],
+  ['not with a value', asking("{ name: { not: 'a' } }"), "Type '{ not: string; }' is not assignable to type"],
+  ['a misspelled not', asking('{ name: { nto: null } }'), "'nto' does not exist"],
+  ['a function', asking("{ name: () => 'a' }"), "Type '() => string' is not assignable to type"],
+];
+
 const migrations: readonly Mistake[] = [
   ['a row that does not fit', having('migrate: (row, from) => ({ ...row, name: from })'), "gives field 'name' a value"],
   ['a key that is null', having('migrate: () => ({ id: null })'), "gives field 'id' a value that it does not take"],
@@ -158,6 +178,7 @@ const right: readonly string[] = [
   "defineSchema({ name: 'a', version: 1, fields: { ...loose.fields, id }, primaryKey: 'id' })",
   'defineSchema(table)',
   "defineSchema({ ...table, version: 2, indexes: ['name', { fields: ['made', 'name'], unique: true, name: 'x' }] })",
+  asking("{ name: ['a', null], made: new Date(0), id: { not: null }, state: 'live' }"),
   having("indexes: [{ function: 'f', typeId: Types.uint8 }, 'name'], renames: { name: ['title', 'label'] }"),
   having('migrate: (row) => row, migrateVersion: 2'),
   having("migrate: ({ id, name }) => ({ id, name: String(name), made: name === 'a' ? new Date() : undefined })"),
@@ -177,5 +198,5 @@ const right: readonly string[] = [
 ];
 
 describe('the compiler', () => {
-  refusesEach(program, [...tables, ...ofFields, ...values, ...indexes, ...migrations], right);
+  refusesEach(program, [...tables, ...ofFields, ...values, ...indexes, ...conditions, ...migrations], right);
 });
