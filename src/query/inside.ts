@@ -7,6 +7,7 @@ import type { FieldTest, IndexCondition } from '../table/index-condition.ts';
 import { AnyCondition } from './any-condition.ts';
 import type { Comparison } from './comparison.ts';
 import type { Condition } from './condition.ts';
+import { TupleCondition } from './tuple-condition.ts';
 
 /** Whether every value that a comparison lets through passes a test. */
 function isWithin(comparison: Comparison, { takesNull, values }: FieldTest): boolean {
@@ -54,6 +55,10 @@ function isFulfilled(comparison: Comparison, { takesNull, values }: FieldTest): 
 function implies(condition: Condition, test: FieldTest): boolean {
   if (condition instanceof AnyCondition) {
     return condition.branches.every((branch) => branch.some((one) => implies(one, test)));
+  }
+  if (condition instanceof TupleCondition) {
+    const values = condition.valuesOf(test.field);
+    return values !== undefined && isWithin({ kind: 'in', values, orNull: false }, test);
   }
   const { on } = condition;
   return on?.field === test.field && isWithin(on.comparison, test);

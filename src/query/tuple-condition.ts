@@ -48,6 +48,7 @@ export class TupleCondition extends Condition {
   override readonly size: number;
   /** The components of each, by field. */
   readonly #tuples: readonly (readonly Uint8Array[])[];
+  readonly #values: readonly (readonly FieldValue[])[];
   readonly #exact: boolean;
   /** By the names of fields, in an order. Planning asks again and again. */
   readonly #keys = new Map<string, KeyAccess>();
@@ -56,12 +57,14 @@ export class TupleCondition extends Condition {
     fields: readonly LayoutField[],
     tuples: readonly (readonly Uint8Array[])[],
     whole: ReadonlySet<string>,
+    values: readonly (readonly FieldValue[])[],
   ) {
     const names = fields.map(({ name }) => name);
     super(names, undefined, new TupleSelector(fields, whole), fields);
     this.fields = fields;
     this.size = 1 + tuples.length;
     this.#tuples = tuples;
+    this.#values = values;
     this.#exact = tuples.every((components) =>
       components.every((component, i) => !isTruncatedComponent(component, component.length, typeOf(fields, i))),
     );
@@ -81,7 +84,7 @@ export class TupleCondition extends Condition {
       whole.add(text);
       components.push(values.map((value, f) => componentOf(typeOf(fields, f), value)));
     }
-    return new TupleCondition(fields, components, whole);
+    return new TupleCondition(fields, components, whole, tuples);
   }
 
   override get isLong(): boolean {
@@ -95,6 +98,12 @@ export class TupleCondition extends Condition {
   /** Whether its fields are these, in whatever order. */
   isOf(fields: readonly LayoutField[]): boolean {
     return fields.length === this.fields.length && fields.every((field) => this.fields.includes(field));
+  }
+
+  /** The values that it lets through in a field; undefined if that is none of its fields. */
+  valuesOf(field: LayoutField): readonly FieldValue[] | undefined {
+    const at = this.fields.indexOf(field);
+    return at < 0 ? undefined : this.#values.map((values) => values[at] as FieldValue);
   }
 
   /** Of a single field it says which values it may have, and not which go with those of the others. */

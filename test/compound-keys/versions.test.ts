@@ -210,6 +210,26 @@ describe('indexes over such a table', () => {
     expect(await fleet.findings(member)).toEqual([]);
   });
 
+  it('on some rows are of use where tuples are all inside', async () => {
+    const fleet = new Fleet();
+    const where = { tenant: [1, 2] };
+    const member = await fleet.open(1, [{ ...plain, indexes: [{ fields: ['age'], where, name: 'of two' }] }]);
+    await fleet.write(member, 'insert', rows);
+    await fleet.run(member.db.checkpoint());
+    const indexesOf = async (tenants: readonly number[]): Promise<unknown[]> => {
+      const tuples = tenants.map((tenant) => [tenant, 'name 001']);
+      const query = member.db
+        .query('users')
+        .where(['tenant', 'name'], 'IN', tuples as never)
+        .where('age', '=', 1);
+      expect(await fleet.run(query.count())).toBe(1);
+      const { index, alternatives } = await fleet.run(query.explain());
+      return [index, ...alternatives.map((alternative) => alternative.index)];
+    };
+    expect(await indexesOf([1, 2])).toContain('of two');
+    expect(await indexesOf([1, 3])).not.toContain('of two');
+  });
+
   it('on functions, and a unique one that cannot be, name the rows', async () => {
     const fleet = new Fleet();
     const member = await filled(fleet);
