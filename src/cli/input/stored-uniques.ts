@@ -1,7 +1,7 @@
 /** Which rows of a file would agree with rows of the table in a unique index. */
 import type { Database } from '../../database.ts';
 import type { SchemaDefinition } from '../../table/schema.ts';
-import { uniqueKeysOf } from './key-check.ts';
+import { uniqueKeysOf, toldKey } from './key-check.ts';
 import type { UniqueKey } from './key-check.ts';
 
 /** How many values are looked up at once. */
@@ -47,7 +47,7 @@ export class StoredUniques {
         const text = texts[i];
         if (text === undefined || !(stored.has(text) || before.has(text))) return [];
         const where = stored.has(text) ? 'in the table' : 'in a row before this one';
-        return `${index.label} ${JSON.stringify(text)} is ${where} already`;
+        return `${index.label} ${toldKey(index.fields, text)} is ${where} already`;
       })[0];
       if (message !== undefined) conflicts.push({ placed, message });
       // What is left out is in the way of none behind it.
