@@ -1,5 +1,7 @@
 /** An index that has entries of some rows: nothing goes by it, and whatever happens to it then, it is whole in the end. */
 import { beforeEach, describe, expect, it } from 'vitest';
+import { isCapsule } from '../../src/format/capsule.ts';
+import { keys } from '../encryption/capsule-store.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 import { prefix } from '../protocol/nodes.ts';
 import { allBooks, bookOf, byAuthor, ofAuthor, plain, Shelf, turns } from './shelf.ts';
@@ -111,6 +113,25 @@ describe('an index that is half made', () => {
     await copy.pass(5000);
     expect(await copy.find(other, 'author', 7)).toEqual({ ids: ofAuthor(7), index: 'author', coming: [] });
     expect(await copy.findings(other)).toEqual([]);
+  });
+
+  it('is rewritten with everything else where encryption is turned on, and goes on', async () => {
+    await shelf.run(node.db.stop());
+    await shelf.run(stepper.db.stop());
+    const other = await shelf.open(5, plain, { ...turns, encryption: { ...keys(1), acceptUnencrypted: true } });
+    const before = (await shelf.indexes(other))[0]?.rowsDone;
+    expect(before).toBe(200);
+    expect((await shelf.run(other.db.rewrite())).failed).toEqual([]);
+    expect((await shelf.run(other.db.rewrite({ dryRun: true }))).unencrypted).toBe(0);
+    await shelf.pass(5000);
+    expect(await shelf.find(other, 'author', 7)).toEqual({ ids: ofAuthor(7), index: 'author', coming: [] });
+    expect(await shelf.findings(other)).toEqual([]);
+    const blocks = (await shelf.keys()).filter((key) => key.startsWith('indexes/books/author/'));
+    for (const key of blocks) {
+      const object = await shelf.store.get(`${prefix}/${key}`);
+      expect(object.status === 'found' && isCapsule(object.bytes)).toBe(true);
+    }
+    expect(blocks.length).toBeGreaterThan(1);
   });
 
   it('is found to be damaged, and begun anew by repair()', async () => {
