@@ -18,13 +18,13 @@ export default defineConfig({
   resolve: { tsconfigPaths: true },
   test: {
     include: [
-      'test/ceph/**/*.test.ts',
-      'test/{batches,blobs,triggers,values}/**/*.test.ts',
-      'test/interface/{lifecycle,schemas}.test.ts',
+      'test/servers/ceph/**/*.test.ts',
+      'test/features/{batches,blobs,triggers,values}/**/*.test.ts',
+      'test/features/interface/{lifecycle,lifecycle.slow,schemas}.test.ts',
     ],
     // What is large takes too long, or is about the drivers for local files.
-    exclude: ['test/blobs/gibibyte.test.ts', 'test/batches/large-batch.test.ts'],
-    globalSetup: ['test/ceph/global-setup.ts'],
+    exclude: ['test/features/blobs/gibibyte.slow.test.ts', 'test/features/batches/large-batch.slow.test.ts'],
+    globalSetup: ['test/servers/ceph/global-setup.ts'],
     sequence: { sequencer: LongestFirst },
     pool: 'forks',
     isolate: false,

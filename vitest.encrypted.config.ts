@@ -10,12 +10,12 @@ export default defineConfig({
     // What is set up replaces a module.
     isolate: true,
     include: [
-      'test/triggers/*.test.ts',
-      'test/batches/flush.test.ts',
-      'test/values/{functions,defaults,queries}.test.ts',
-      'test/transactions/{attempts,predicates,triggers-and-blobs}.test.ts',
-      'test/encryption/encrypted-anyway.ts',
+      'test/features/triggers/*.test.ts',
+      'test/features/batches/flush.test.ts',
+      'test/features/values/{functions,defaults,queries,queries.slow}.test.ts',
+      'test/features/transactions/{attempts,predicates,triggers-and-blobs}.test.ts',
+      'test/features/encryption/encrypted-anyway.ts',
     ],
-    setupFiles: ['test/encryption/encrypt-all.ts'],
+    setupFiles: ['test/features/encryption/encrypt-all.ts'],
   },
 });

@@ -8,12 +8,12 @@
  */
 import { parseArgs } from 'node:util';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
-import { CephInstance } from '../test/ceph/ceph-instance.ts';
-import { expectNoAnomalies, runChaos } from '../test/chaos/chaos-run.ts';
-import { readHistory, writeHistory } from '../test/chaos/history.ts';
-import { checkHistory } from '../test/chaos/judge.ts';
-import { describeAnomalies } from '../test/chaos/summary.ts';
-import type { CrashBucket, CrashStore } from '../test/crash/crash-store.ts';
+import { CephInstance } from '../test/servers/ceph/ceph-instance.ts';
+import { expectNoAnomalies, runChaos } from '../test/simulation/chaos/chaos-run.ts';
+import { readHistory, writeHistory } from '../test/simulation/chaos/history.ts';
+import { checkHistory } from '../test/simulation/chaos/judge.ts';
+import { describeAnomalies } from '../test/simulation/chaos/summary.ts';
+import type { CrashBucket, CrashStore } from '../test/simulation/crash/crash-store.ts';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { startS3Server } from '../test/s3-server/server.ts';
+import { startS3Server } from '../test/servers/s3-server/server.ts';
 
 const execute = promisify(execFile);
 const [consumer] = process.argv.slice(2);

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 const [consumer, ...nodes] = process.argv.slice(2);
 if (consumer === undefined) throw new Error('Name the folder in which the package is installed.');
 
-const projects = fileURLToPath(new URL('../test/projects/', import.meta.url));
+const projects = fileURLToPath(new URL('../test/repo/projects/', import.meta.url));
 const runners: Readonly<Record<string, readonly string[]>> = {
   vitest: [join(consumer, 'node_modules/vitest/vitest.mjs'), 'run'],
   jest: [join(consumer, 'node_modules/jest/bin/jest.js'), '--rootDir', '.'],

@@ -38,9 +38,7 @@ function checkEdited(file: string): boolean {
   // Git makes no commit of an empty message, and folds these into the commit that they name.
   if (isMerge || message === '' || /^(fixup|squash|amend)! /.test(message)) return true;
   if (report('The commit is refused', message)) return true;
-  console.error(
-    'CONTRIBUTING.md says how messages are written. Yours is kept: git commit --edit --file .git/COMMIT_EDITMSG',
-  );
+  console.error(`CONTRIBUTING.md says how messages are written. Yours is kept: git commit --edit --file ${file}`);
   return false;
 }
 

@@ -3,7 +3,7 @@
  * are counted and billed; all of them take a few minutes. `--nodes 4` prints the lines of four nodes only.
  */
 import { parseArgs } from 'node:util';
-import { CityStore, lineOf, listedYears, yearOf } from '../test/requests/year.ts';
+import { CityStore, lineOf, listedYears, yearOf } from '../test/features/requests/year.ts';
 
 const { values } = parseArgs({ options: { nodes: { type: 'string' } } });
 

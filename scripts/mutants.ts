@@ -3,16 +3,16 @@
  * simulator (`--seeds`, from `--seed` on), or by the tests that it names; if one survives, the run fails. The seed that found it last is
  * tried first (`--anew`: it is not). `--only` takes a part of the names, `--unknown` those of which no seed is known.
  * `--part 2/6` takes, of those that tests find, every sixth, from the third on.
- * `--update` writes what is found to test/mutants/findings.json and docs/testing.md.
+ * `--update` writes what is found to test/repo/mutants/findings.json and docs/testing.md.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { MutantHunt } from '../test/mutants/mutant-hunt.ts';
-import type { Verdict } from '../test/mutants/mutant-hunt.ts';
-import type { Mutant } from '../test/mutants/mutant.ts';
-import { findingsFile, mutants, mutantTables, readFindings, tableOf } from '../test/mutants/mutants.ts';
-import { withTable } from '../test/mutants/testing-page.ts';
+import { MutantHunt } from '../test/repo/mutants/mutant-hunt.ts';
+import type { Verdict } from '../test/repo/mutants/mutant-hunt.ts';
+import type { Mutant } from '../test/repo/mutants/mutant.ts';
+import { findingsFile, mutants, mutantTables, readFindings, tableOf } from '../test/repo/mutants/mutants.ts';
+import { withTable } from '../test/repo/mutants/testing-page.ts';
 
 const { values } = parseArgs({
   options: {

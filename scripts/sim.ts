@@ -6,14 +6,14 @@
  */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { CompiledTree, workerOf } from '../test/sim/compiled-tree.ts';
-import type { SimOverrides } from '../test/sim/config.ts';
-import { conditionsOf, parseOverrides, replayOf, textOfConfig } from '../test/sim/config-text.ts';
-import { SeedPool } from '../test/sim/seed-pool.ts';
-import type { SeedTask } from '../test/sim/seed-pool.ts';
-import { shrink } from '../test/sim/shrinking.ts';
-import { simulate } from '../test/sim/simulation.ts';
-import type { SimResult } from '../test/sim/simulation.ts';
+import { CompiledTree, workerOf } from '../test/simulation/sim/compiled-tree.ts';
+import type { SimOverrides } from '../test/simulation/sim/config.ts';
+import { conditionsOf, parseOverrides, replayOf, textOfConfig } from '../test/simulation/sim/config-text.ts';
+import { SeedPool } from '../test/simulation/sim/seed-pool.ts';
+import type { SeedTask } from '../test/simulation/sim/seed-pool.ts';
+import { shrink } from '../test/simulation/sim/shrinking.ts';
+import { simulate } from '../test/simulation/sim/simulation.ts';
+import type { SimResult } from '../test/simulation/sim/simulation.ts';
 
 const { values } = parseArgs({
   options: {

@@ -1,5 +1,5 @@
 /** The object store of the benchmark, in a process of its own: the tests' S3 server, slowed down, and counting. */
-import { startS3Server } from '../../test/s3-server/server.ts';
+import { startS3Server } from '../../test/servers/s3-server/server.ts';
 import type { StoreTarget } from './contender.ts';
 
 export type ServerRequest =

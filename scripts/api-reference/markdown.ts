@@ -1,6 +1,6 @@
 /** Writes the reference as Markdown. */
-import { childOf, childrenOf } from '../../test/tidy/source-tree.ts';
-import type { SyntaxNode } from '../../test/tidy/source-tree.ts';
+import { childOf, childrenOf } from '../../test/repo/tidy/source-tree.ts';
+import type { SyntaxNode } from '../../test/repo/tidy/source-tree.ts';
 import { mentioned, propertiesOf, signatureParts } from './model.ts';
 import type { Item, Member, Model } from './model.ts';
 import type { Module } from './source.ts';

@@ -1,6 +1,6 @@
 /** What the reference is about: everything that the entries export, and the types that it mentions. */
-import { childOf, childrenOf, stringOf, walk } from '../../test/tidy/source-tree.ts';
-import type { SyntaxNode } from '../../test/tidy/source-tree.ts';
+import { childOf, childrenOf, stringOf, walk } from '../../test/repo/tidy/source-tree.ts';
+import type { SyntaxNode } from '../../test/repo/tidy/source-tree.ts';
 import { nameOf } from './source.ts';
 import type { Declaration, Doc, Module, Sources } from './source.ts';
 

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { parseSync } from 'oxc-parser';
-import { childOf, childrenOf, stringOf } from '../../test/tidy/source-tree.ts';
-import type { SyntaxNode } from '../../test/tidy/source-tree.ts';
+import { childOf, childrenOf, stringOf } from '../../test/repo/tidy/source-tree.ts';
+import type { SyntaxNode } from '../../test/repo/tidy/source-tree.ts';
 
 /** Something that a module declares at its top level. */
 export interface Declaration {

@@ -1,12 +1,12 @@
 /** What is simulated for docs/scale.md, and where the figures are kept. */
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Polling } from '../../src/cluster/polling.ts';
-import { burst, contend, count } from '../../test/scale/contention.ts';
-import type { Contention, Counting } from '../../test/scale/contention.ts';
-import { arrive, die, restart } from '../../test/scale/membership.ts';
-import type { Arrival, Disturbance } from '../../test/scale/membership.ts';
-import { composedMonth, dayMs, monthOf, steady } from '../../test/scale/steady.ts';
-import type { Month, Steady } from '../../test/scale/steady.ts';
+import { burst, contend, count } from '../../test/simulation/scale/contention.ts';
+import type { Contention, Counting } from '../../test/simulation/scale/contention.ts';
+import { arrive, die, restart } from '../../test/simulation/scale/membership.ts';
+import type { Arrival, Disturbance } from '../../test/simulation/scale/membership.ts';
+import { composedMonth, dayMs, monthOf, steady } from '../../test/simulation/scale/steady.ts';
+import type { Month, Steady } from '../../test/simulation/scale/steady.ts';
 
 export interface Figures {
   steady: Steady[];

@@ -1,9 +1,9 @@
 /** The tables of docs/scale.md: what they hold, and how they come into the page. */
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Polling } from '../../src/cluster/polling.ts';
-import { noTraffic } from '../../test/scale/network.ts';
-import { dollarsOf, monthOf, readsOf, scaled, writesOf } from '../../test/scale/steady.ts';
-import type { Month } from '../../test/scale/steady.ts';
+import { noTraffic } from '../../test/simulation/scale/network.ts';
+import { dollarsOf, monthOf, readsOf, scaled, writesOf } from '../../test/simulation/scale/steady.ts';
+import type { Month } from '../../test/simulation/scale/steady.ts';
 import { markdownOf, withPart } from '../figures/tables.ts';
 import type { FigureTable } from '../figures/tables.ts';
 import type { Figures } from './figures.ts';

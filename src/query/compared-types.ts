@@ -10,7 +10,7 @@ export type FieldNames<R> = FieldName<R> | readonly string[];
 
 // The types below ask `[F] extends [keyof R]` and not `F extends keyof R`, hide what is wrong behind `keyof`, and hold it and the
 // values back from inference by `NoInfer`. Otherwise the compiler works through all fields of a table for a call that names one,
-// which takes it six times as long. `test/types/compile-budget.test.ts` has the bounds.
+// which takes it six times as long. `test/features/types/compile-budget.slow.test.ts` has the bounds.
 
 /**
  * A name in a condition, or what is wrong with it. What is no field may be a registered function, of which the compiler knows

@@ -1,6 +1,6 @@
 /** Streams that are merged come in order, whatever waits, and are asked for no more than is wanted. */
 import { describe, expect, it } from 'vitest';
-import { layerOf } from '../../test/query/layers.ts';
+import { layerOf } from '../../test/features/query/layers.ts';
 import { readField } from '../format/row-decode.ts';
 import type { Node } from '../format/node.ts';
 import type { LayoutField } from '../format/row-layout.ts';

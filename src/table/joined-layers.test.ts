@@ -1,6 +1,6 @@
 /** However layers are put together, a table shows the same rows, and looking for one goes through few of them. */
 import { describe, expect, it } from 'vitest';
-import { keyOf, layerOf } from '../../test/query/layers.ts';
+import { keyOf, layerOf } from '../../test/features/query/layers.ts';
 import { decodeRow } from '../format/row-decode.ts';
 import { Types } from '../format/types.ts';
 import { SeededRandom } from '../testing/seeded-random.ts';

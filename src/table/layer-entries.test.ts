@@ -1,6 +1,6 @@
 /** Entries for the rows of a layer say what the rows say, in order, and are made once. */
 import { describe, expect, it } from 'vitest';
-import { keyOf, layerOf } from '../../test/query/layers.ts';
+import { keyOf, layerOf } from '../../test/features/query/layers.ts';
 import { realEnvironment } from '../base/env.ts';
 import { Pacer } from '../base/pacer.ts';
 import { Types } from '../format/types.ts';

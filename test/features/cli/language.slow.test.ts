@@ -1,0 +1,246 @@
+/** The language of conditions and queries: what it finds, and what it says to those who get it wrong. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { StoreDb, Types } from '../../../src/index.ts';
+import { FileDriver } from '../../../src/storage/index.ts';
+import { jsonLines, run, TestFolder } from './shell.ts';
+
+const big = 9_007_199_254_740_993n;
+let folder: TestFolder;
+
+beforeAll(async () => {
+  folder = await TestFolder.make();
+  const driver = new FileDriver(folder.file('db'));
+  const db = StoreDb({ dbPrefix: 'main', nodeId: 1, driver, logLevel: 'silent' });
+  db.registerSchema({
+    name: 'cities',
+    version: 1,
+    fields: {
+      id: { typeId: Types.uint32 },
+      name: { typeId: Types.varchar },
+      country: { typeId: Types.varchar },
+      people: { typeId: Types.int64 },
+      founded: { typeId: Types.timestamp },
+      capital: { typeId: Types.boolean },
+      flag: { typeId: Types.bytes },
+      more: { typeId: Types.json },
+      order: { typeId: Types.float64 },
+    },
+    primaryKey: 'id',
+    indexes: ['country'],
+  });
+  db.registerSchema({ name: 'two words', version: 1, fields: { id: { typeId: Types.uuid } }, primaryKey: 'id' });
+  await db.start();
+  const batch = db.batch();
+  const city = (id: number, name: string, country: string | null, people: bigint | null, more = {}): void => {
+    void batch.insert('cities', { id, name, country, people, ...more });
+  };
+  city(1, 'Paris', 'FR', 2_100_000n, { capital: true, founded: new Date('2024-02-01') });
+  city(2, 'Paris-Plage', 'FR', 4000n, { flag: Buffer.from([0, 255]), founded: new Date('2024-01-01') });
+  city(3, "L'Isle", 'FR', 3000n, { order: 1.5 });
+  city(4, 'Oulu', 'FI', big, { capital: false, flag: Buffer.from([0, 1]) });
+  city(5, 'New York', null, null, { order: -2 });
+  city(6, '東京', 'JP', big - 1n, { more: { a: 1 } });
+  void batch.insert('two words', { id: '0198c2a4-0000-7000-8000-000000000000' });
+  await batch.flush();
+  await db.stop();
+});
+
+afterAll(async () => {
+  await folder[Symbol.asyncDispose]();
+});
+
+const asked = (...words: string[]) => run(['query', folder.url(), ...words]);
+
+describe('a condition', () => {
+  it.each<[string, number[]]>([
+    ["country = 'FR' and (people > 1000000 or name like 'Paris%')", [1, 2]],
+    ['country = FR AND name = Paris', [1]],
+    ["country='FR'and name='Paris'", [1]],
+    ["country = 'FR' and people < 4000 or country = JP", [3, 6]],
+    ["country = 'FR' and (people < 4000 or country = JP)", [3]],
+    ['not country = FR', [4, 5, 6]],
+    ["not (country = 'FR' or country = 'FI')", [5, 6]],
+    ['not not id = 1', [1]],
+    ["country in ('FI', JP)", [4, 6]],
+    ['country in (FI, null)', [4, 5]],
+    ['country not in (FR)', [4, 5, 6]],
+    ['country is null', [5]],
+    ['country is not null and id > 3', [4, 6]],
+    ['country = null', [5]],
+    ['country <> null and id>=4', [4, 6]],
+    ['id between 2 and 3 and country = FR', [2, 3]],
+    ['id not between 2 and 6', [1]],
+    ["name = 'L''Isle'", [3]],
+    ['name = "L\'Isle"', [3]],
+    ["name like 'Oulu'", [4]],
+    ["name not like 'Paris%' and id < 5", [3, 4]],
+    ["name prefix 'New '", [5]],
+    ["name like '%'", [1, 2, 3, 4, 5, 6]],
+    ['people = 9007199254740993', [4]],
+    ['people = 9007199254740992', [6]],
+    ['people > 2.1e6 and people < 1e7', []],
+    ['people >= 3000.5 and people <= 2.1e6', [1, 2]],
+    ['founded >= 2024-01-15', [1]],
+    ["founded = '2024-01-01 00:00'", [2]],
+    ['founded = 1704067200000', [2]],
+    ['capital = true', [1]],
+    ['capital = false or capital = true', [1, 4]],
+    ['country = IS or country = JP', [6]],
+    ["flag = x'00ff'", [2]],
+    ['flag = 0x00FF', [2]],
+    ["flag = 'AP8='", [2]],
+    ["flag prefix x'00'", [2, 4]],
+    ['"order" = 1.5', [3]],
+    ['order < -1', [5]],
+    ["name = '東京'", [6]],
+    ['more is not null', [6]],
+  ])('finds rows: %s', async (where, ids) => {
+    const said = await asked('cities', '--where', where, '--json', '--fields', 'id');
+    expect(said).toMatchObject({ status: 0, messages: '' });
+    expect(jsonLines(said.output)).toEqual(ids.map((id) => ({ id })));
+  });
+
+  it.each<[string, string, number]>([
+    ['country = FR x', 'Here comes and, or or the end; a text of several words stands in quotes, and found x', 14],
+    ['name = New York', 'and found York', 12],
+    ['contry = FR', 'Table cities has no field contry: did you mean country?', 1],
+    ['id = 1 and zzz = 2', 'has no field zzz.', 12],
+    ['people = many', 'Field people: "many" is no int64', 10],
+    ['founded > 2024', 'Field founded: "2024" is no timestamp', 11],
+    ['founded > 20240131', 'a day is written 2024-01-31', 11],
+    ['founded > 2024-02-31', 'Field founded: "2024-02-31" is no timestamp', 11],
+    ['capital = 2', 'Field capital: "2" is no boolean', 11],
+    ["flag = x'0'", 'Field flag: "0" is no bytes', 8],
+    ["name = x'00'", "Field name: x'00' is bytes, and no varchar", 8],
+    ['name = country', "country is a field, and fields are compared with values: as a text it is 'country'", 8],
+    ["name = 'Paris", "The quote ' is opened here and not closed", 8],
+    ['name = and', "and is a word of the language: as a text it is 'and'", 8],
+    ['name =', 'Here comes a value, and it ends', 7],
+    ['name', 'how the field is compared', 5],
+    ['', 'Here comes a field, not or (, and it ends', 1],
+    ['id in 1, 2', '( with the values: in (1, 2), and found 1', 7],
+    ['id in (1, 2', ') or a comma, and it ends', 12],
+    ['id between 1, 2', 'and: between 1 and 5, and found ,', 13],
+    ['(id = 1', 'and, or or )', 8],
+    ['id = 1)', 'and found )', 7],
+    ['id == 1', 'There is no operator ==: write =', 4],
+    ['id = 1 && id = 2', 'There is no operator &&: write and', 8],
+    ['id is 5', 'null or not null', 7],
+    ["name like '%is'", 'like finds how a text begins', 11],
+    ["id like '1%'", 'Field id is uint32, and like is for varchar', 9],
+    ['more = 5', 'is JSON, which has no order', 8],
+    ['people prefix 5', 'PREFIX is for varchar and bytes', 15],
+    [`${'('.repeat(200)}id = 1${')'.repeat(200)}`, 'up to 40 deep', 41],
+    [`${'not '.repeat(100_000)}id = 1`, 'up to 40 deep', 161],
+  ])('is refused with the place: %s', async (where, message, position) => {
+    const { status, output, messages } = await asked('cities', '--where', where);
+    expect({ status, output, messages }).toEqual({
+      status: 2,
+      output: '',
+      messages: expect.stringContaining(message) as unknown,
+    });
+    expect(messages).toContain(`(at character ${position})`);
+    const [line = '', caret = ''] = messages.trimEnd().split('\n').slice(-2);
+    // Of a long text there is a part.
+    const before = where.slice(0, position - 1);
+    expect(caret).toBe(`  ${' '.repeat(before.length > 50 ? 51 : before.length)}^`);
+    expect(line.replaceAll('…', '').trim()).toBe(
+      where.slice(Math.max(0, before.length - 50), before.length + 25).trim(),
+    );
+    const json = JSON.parse((await asked('cities', '--where', where, '--json')).messages) as object;
+    expect(json).toMatchObject({ error: { code: 'USAGE', position } });
+  });
+
+  it('shows the place below wide characters, and control characters as they may be shown', async () => {
+    const { messages } = await asked('cities', '--where', "name = '東京' 'x\u001b[31m'");
+    expect(messages.split('\n').slice(-3, -1)).toEqual(["  name = '東京' 'x\\x1b[31m'", `${' '.repeat(16)}^`]);
+  });
+});
+
+describe('a query', () => {
+  it.each<[string, string[], unknown[]]>([
+    ["cities where country = 'FR' order by people limit 1", ['--fields', 'id'], [{ id: 3 }]],
+    ['select id from cities order by people desc, id limit 2 offset 1', [], [{ id: 6 }, { id: 1 }]],
+    ['SELECT id AS n, "order" FROM cities WHERE id = 3', [], [{ n: 3, order: 1.5 }]],
+    ['select id as n from cities order by n desc limit 1', [], [{ n: 6 }]],
+    ['select * from "two words"', [], [{ id: '0198c2a4-0000-7000-8000-000000000000' }]],
+    ['two words', ['--where', 'id = 0198c2a4-0000-7000-8000-000000000001'], []],
+    [
+      'cities group by country',
+      [],
+      [
+        { country: null, count: 1 },
+        { country: 'FI', count: 1 },
+        { country: 'FR', count: 3 },
+        { country: 'JP', count: 1 },
+      ],
+    ],
+    [
+      'cities where id > 1 group by country order by count() desc, country limit 2 offset 1',
+      [],
+      [
+        { country: null, count: 1 },
+        { country: 'FI', count: 1 },
+      ],
+    ],
+    [
+      'select country, count(people), sum(people) as all, min(name), max(id), avg("order") from cities where id < 6 group by country order by all desc limit 2',
+      [],
+      [
+        { country: 'FI', 'count(people)': 1, all: String(big), 'min(name)': 'Oulu', 'max(id)': 4, 'avg(order)': null },
+        { country: 'FR', 'count(people)': 3, all: 2_107_000, 'min(name)': "L'Isle", 'max(id)': 3, 'avg(order)': 1.5 },
+      ],
+    ],
+    ['select count(*), min(founded) from cities', [], [{ count: 6, 'min(founded)': '2024-01-01T00:00:00.000Z' }]],
+    [
+      'cities where id > 1',
+      ['--where', 'id < 5', '--where', 'id != 3', '--fields', 'id', '--order', 'id desc'],
+      [{ id: 4 }, { id: 2 }],
+    ],
+    ['cities group by country', ['--order', 'count() desc, country', '--limit', '1'], [{ country: 'FR', count: 3 }]],
+  ])('gives: %s %j', async (text, words, rows) => {
+    const said = await asked(text, '--json', ...words);
+    expect(said).toMatchObject({ status: 0, messages: '' });
+    expect(jsonLines(said.output)).toEqual(rows);
+  });
+
+  it.each<[string, string[], string]>([
+    ['citis', [], 'There is no table citis in'],
+    ['citis where id = 1', [], ': did you mean cities?'],
+    ['cities where', [], 'a field, not or (, and it ends'],
+    ['cities limit ten', [], 'a whole number, and found ten'],
+    ['cities limit 1 where id = 1', [], 'Here comes offset or the end, and found where'],
+    [
+      'cities where id = 1 here',
+      [],
+      'Here comes and, or, group by, order by, limit, offset or the end, and found here',
+    ],
+    ['cities order by nme', [], 'did you mean name?'],
+    ['cities order by more', [], 'Field more is json, which has no order'],
+    ['cities order by count()', [], 'aggregates are of groups'],
+    ['cities group by more', [], 'is json'],
+    ['select name, count() from cities group by country', [], 'name is no field that the query is grouped by'],
+    ['select sum(name) from cities', [], 'sum is of numbers, and name is none'],
+    ['select median(id) from cities', [], 'There is no aggregate median'],
+    ['select id, id from cities', [], 'Two columns have the name id'],
+    ['select id cities', [], 'from and a table, or a comma, and found cities'],
+    ['cities limit 1', ['--limit', '2'], 'The query says limit itself'],
+    ['select id from cities', ['--fields', 'id'], 'The query says fields itself'],
+    ['cities', ['--limit', '-1'], '--limit is -1'],
+    ['cities', ['--fields', 'id, nme'], 'did you mean name?'],
+    ['cities group by country', ['--count'], '--count counts rows'],
+  ])('is refused: %s %j', async (text, words, message) => {
+    const { status, output, messages } = await asked(text, ...words);
+    expect({ status, output, messages }).toEqual({
+      status: 2,
+      output: '',
+      messages: expect.stringContaining(message) as unknown,
+    });
+  });
+
+  it('is explained as it is asked', async () => {
+    const { status, output } = await run(['explain', folder.url(), 'cities where country = FR group by country']);
+    expect(status).toBe(0);
+    expect(output).toContain('country');
+  });
+});

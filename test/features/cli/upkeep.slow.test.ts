@@ -1,0 +1,151 @@
+/** Upkeep of databases that nobody has open, and what makes the shell complete command lines. */
+import { execFile } from 'node:child_process';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { StoreDb, Types } from '../../../src/index.ts';
+import type { Database } from '../../../src/index.ts';
+import { FileDriver } from '../../../src/storage/index.ts';
+import { jsonLines, run, TestFolder } from './shell.ts';
+
+const items = { name: 'items', version: 1, fields: { id: { typeId: Types.uint32 } }, primaryKey: 'id' } as const;
+let folder: TestFolder;
+
+beforeEach(async () => {
+  folder = await TestFolder.make();
+});
+
+afterEach(async () => {
+  await folder[Symbol.asyncDispose]();
+});
+
+async function open(nodeId: number, dbPrefix = 'main'): Promise<Database> {
+  const driver = new FileDriver(folder.file('db'));
+  const db = StoreDb({ dbPrefix, nodeId, driver, logLevel: 'silent', polling: 'onDemand' });
+  db.registerSchema(items);
+  await db.start();
+  return db;
+}
+
+async function put(db: Database, id: number): Promise<void> {
+  const batch = db.batch();
+  void batch.upsert(items, { id });
+  await batch.flush();
+}
+
+describe('tend', () => {
+  it('merges what waits and deletes garbage, after it was told to', async () => {
+    const db = await open(1);
+    for (let id = 0; id < 3; id++) await put(db, id);
+    await db.stop();
+    const pending = async (): Promise<unknown> => {
+      const [found] = jsonLines((await run(['stats', folder.url(), '--json'])).output) as { pendingCommits: number }[];
+      return found?.pendingCommits;
+    };
+    expect(await pending()).toBe(3);
+    const refused = await run(['tend', folder.url()]);
+    expect(refused).toMatchObject({ status: 2, messages: expect.stringContaining('say --yes') as unknown });
+    expect(await pending()).toBe(3);
+    const tended = await run(['tend', folder.url(), '--yes', '--json']);
+    expect(tended.status).toBe(0);
+    expect(jsonLines(tended.output)[0]).toMatchObject({ merged: 3, garbage: { failed: [] } });
+    expect(await pending()).toBe(0);
+    expect((await run(['tend', folder.url(), '--yes'])).output).toContain('0 commits merged.\n');
+    expect((await run(['query', folder.url(), 'items', '--count'])).output).toBe('3\n');
+  });
+
+  it('tends every database of a folder with --all, goes on where one fails, and says which', async () => {
+    const prefixes = ['tenants/ada', 'tenants/alan', 'tenants/grace', 'other'];
+    for (const prefix of prefixes) {
+      const db = await open(1, prefix);
+      await put(db, 1);
+      await db.stop();
+    }
+    const driver = new FileDriver(folder.file('db'));
+    await driver.put('tenants/alan/block0', Buffer.from('damaged'), { if: 'any' });
+    const url = (prefix: string): string => `file:${folder.file('db')}#${prefix}`;
+    const all = ['tend', url('tenants'), '--all'];
+    expect(await run(all)).toMatchObject({ status: 2, messages: expect.stringContaining('say --yes') as unknown });
+    const tended = await run([...all, '--yes', '--json']);
+    expect(tended.status).toBe(1);
+    expect(tended.messages).toContain('1 of 3 databases failed.');
+    expect(jsonLines(tended.output)).toMatchObject([
+      { database: url('tenants/ada'), merged: 1 },
+      { database: url('tenants/alan'), error: expect.stringContaining('Block 0') as unknown },
+      { database: url('tenants/grace'), merged: 1 },
+    ]);
+    // Not under that prefix.
+    expect((await run(['tend', url('other'), '--yes', '--json'])).output).toContain('"merged":1');
+    const none = await run(['tend', url('nothing'), '--all', '--yes']);
+    expect(none).toMatchObject({ status: 2, messages: expect.stringContaining('There is no database in') as unknown });
+  });
+
+  it('finds more databases with --all than a search by itself looks for', async () => {
+    const driver = new FileDriver({ path: folder.file('db'), durability: 'none' });
+    for (let i = 0; i < 210; i++) await driver.put(`tenants/${i}/block0`, new Uint8Array(1), { if: 'any' });
+    const tended = await run(['tend', `file:${folder.file('db')}`, '--all', '--yes', '--json']);
+    expect([tended.status, jsonLines(tended.output).length]).toEqual([1, 210]);
+  });
+});
+
+describe('snapshots release', () => {
+  it('ends a snapshot by its id, after it was told to', async () => {
+    const db = await open(1);
+    await put(db, 1);
+    const snapshot = await db.snapshot();
+    const words = ['snapshots', 'release', folder.url(), snapshot.id];
+    expect(await run(words)).toMatchObject({ status: 2, messages: expect.stringContaining('say --yes') as unknown });
+    const unknown = await run(['snapshots', 'release', folder.url(), '0-none', '--yes']);
+    expect(unknown).toMatchObject({ status: 2, messages: expect.stringContaining('no snapshot 0-none') as unknown });
+    expect(jsonLines((await run(['snapshots', folder.url(), '--json'])).output)[0]).toHaveLength(1);
+    expect(await run([...words, '--yes'])).toMatchObject({ status: 0, output: `Snapshot ${snapshot.id} has ended.\n` });
+    expect(jsonLines((await run(['snapshots', folder.url(), '--json'])).output)[0]).toEqual([]);
+    await db.stop();
+  });
+});
+
+describe('the script for bash', { timeout: 60_000 }, () => {
+  it('completes store-db, and npx store-db with what is installed in the project', async () => {
+    const root = fileURLToPath(new URL('../../../', import.meta.url));
+    const bin = folder.file('node_modules/.bin');
+    await mkdir(bin, { recursive: true });
+    await mkdir(folder.file('below'));
+    const lines = [`#!/bin/sh`, `exec '${root}node_modules/.bin/tsx' '${root}src/cli/main.ts' "$@"`, ''];
+    await writeFile(`${bin}/store-db`, lines.join('\n'));
+    await chmod(`${bin}/store-db`, 0o755);
+    await writeFile(folder.file('completion.sh'), (await run(['completion', 'bash'])).output);
+    const script = `
+      _other() { COMPREPLY=(other); }
+      complete -F _other npx
+      source ../completion.sh
+      source ../completion.sh
+      try() {
+        COMP_WORDS=("$@")
+        COMP_CWORD=$(($# - 1))
+        _store_db_completions
+        echo "\${COMPREPLY[*]}"
+      }
+      try npx store-db sn
+      try npx -y store-db snapshots rel
+      try store-db gc --dry
+      try npx store-db import x --mode sk
+      try npx eslint sn
+      try npx store-d`;
+    const { stdout } = await promisify(execFile)('bash', ['-c', script], { cwd: folder.file('below') });
+    expect(stdout.split('\n')).toEqual(['snapshots', 'release', '--dry-run', 'skip-existing', 'other', 'other', '']);
+  });
+
+  it('is printed for the shell that is named, or that SHELL names', async () => {
+    expect((await run(['completion', 'zsh'])).output).toContain('compdef _store_db_completions store-db npx');
+    expect((await run(['completion', 'fish'])).status).toBe(2);
+    const before = process.env['SHELL'];
+    process.env['SHELL'] = '/bin/zsh';
+    try {
+      expect((await run(['completion'])).output).toContain('compdef');
+    } finally {
+      if (before === undefined) delete process.env['SHELL'];
+      else process.env['SHELL'] = before;
+    }
+  });
+});

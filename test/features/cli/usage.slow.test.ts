@@ -1,0 +1,105 @@
+/** What the command line says to those who get it wrong, and what it never does then: write. */
+import { readdir } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { commands } from '../../../src/cli/commands.ts';
+import { run, TestFolder } from './shell.ts';
+
+describe('usage', () => {
+  it.each([
+    [[], 'Which command?'],
+    [['querry', 'file:./data'], 'Did you mean query?'],
+    [['query', 'file:./data'], 'Not enough non-option arguments'],
+    [['tables', 'file:./data', '--colour'], 'Unknown argument: colour'],
+    [['tables', './data'], 'write file:./data'],
+    [['tables', 'http://example.com/data'], 'is no URL of a database'],
+    [['tables', 'file:'], 'names no folder'],
+    [['tables', 's3://'], 'names no bucket'],
+    [['tables', 's3://key:secret@bucket/x'], 'AWS_ACCESS_KEY_ID'],
+    [['tables', 's3://bucket/x?endpont=http://localhost'], 'parameter endpont'],
+    [['tables', 'file:./data#x', '--log-level', 'loud'], 'Invalid values'],
+  ])('%j', async (words, message) => {
+    const { status, output, messages } = await run(words);
+    expect({ status, output, messages }).toEqual({
+      status: 2,
+      output: '',
+      messages: expect.stringContaining(message) as unknown,
+    });
+    // Never what may be a secret.
+    expect(messages).not.toContain('key:secret');
+  });
+
+  it('every command has a help that says what it does', async () => {
+    const { output, status } = await run(['--help']);
+    expect(status).toBe(0);
+    for (const { name, summary } of commands) {
+      expect(output).toContain(`store-db ${name} `);
+      const help = await run([name, '--help']);
+      expect(help.output.replace(/\s+/g, ' ')).toContain(summary.replace(/\s+/g, ' '));
+    }
+  });
+
+  it('prints a script that completes commands, and completes them', async () => {
+    expect((await run(['completion'])).output).toContain('begin-store-db-completions');
+    expect((await run(['--get-yargs-completions', 'store-db', 'sn'])).output).toContain('snapshots');
+  });
+});
+
+describe('a place without a database', () => {
+  it('is told, and stays as it is', async () => {
+    await using folder = await TestFolder.make();
+    for (const command of ['tables', 'stats', 'verify', 'log', 'cat', 'snapshots', 'cost']) {
+      const { status, messages } = await run([command, folder.url()]);
+      expect({ status, messages }).toEqual({
+        status: 2,
+        messages: expect.stringContaining('There is no database in') as unknown,
+      });
+      expect((await run([command, folder.url('app')])).status).toBe(2);
+    }
+    expect((await run(['gc', folder.url('app'), '--yes'])).status).toBe(2);
+    expect(await readdir(folder.path)).toEqual([]);
+  });
+
+  it('errors are JSON for those who want that', async () => {
+    await using folder = await TestFolder.make();
+    const { messages } = await run(['tables', folder.url('app'), '--json']);
+    expect(JSON.parse(messages)).toEqual({
+      error: { code: 'USAGE', message: expect.stringContaining('#app') as unknown },
+    });
+  });
+});
+
+describe('a place with several databases', () => {
+  it('has them named', async () => {
+    await using folder = await TestFolder.make();
+    const schema = folder.file('t.json');
+    const { writeFile } = await import('node:fs/promises');
+    await writeFile(schema, JSON.stringify({ name: 't', version: 1, fields: { id: 'uint8' }, primaryKey: 'id' }));
+    for (const prefix of ['shop', 'tenants/a', 'tenants/b']) {
+      const words = ['import', folder.url(prefix), 't', '--schema', schema];
+      expect((await run(words, { input: '{"id":1}' })).status).toBe(0);
+    }
+    const { status, messages } = await run(['tables', folder.url()]);
+    expect(status).toBe(2);
+    for (const prefix of ['shop', 'tenants/a', 'tenants/b']) expect(messages).toContain(`  ${folder.url(prefix)}\n`);
+    expect((await run(['query', folder.url('tenants/b'), 't', '--count'])).output).toBe('1\n');
+    const unknown = await run(['query', folder.url('shop'), 'orders']);
+    expect(unknown).toMatchObject({ status: 2, messages: expect.stringContaining('The tables are t.') as unknown });
+    for (const where of ['id', 'name = x', 'id = x', 'id ~ 5']) {
+      expect((await run(['query', folder.url('shop'), 't', '--where', where])).status).toBe(2);
+    }
+  });
+});
+
+describe('the keys of an encrypted database', () => {
+  it.each([
+    ['{"keys":{"a":"c2VjcmV0', 'is not JSON'],
+    ['{"keys":{"a":"c2VjcmV0"},"current":"a"}', 'encryption'],
+    ['c2VjcmV0', 'cannot be read'],
+  ])('are not told to anybody: %s', async (given, message) => {
+    await using folder = await TestFolder.make();
+    const { status, output, messages } = await run(['tables', folder.url('nothing'), '--keys', given]);
+    expect(status).not.toBe(0);
+    expect(messages).toContain(message);
+    expect(output + messages).not.toContain('c2VjcmV0');
+  });
+});

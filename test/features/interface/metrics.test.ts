@@ -1,0 +1,147 @@
+/** What an instance tells about itself: figures on demand, and a hook that is called after every request. */
+import { describe, expect, it, vi } from 'vitest';
+import { costOf, StoreDb, Types } from '../../../src/index.ts';
+import type { CacheDriver, Database, StoreDbOptions } from '../../../src/index.ts';
+import { MemoryDriver } from '../../../src/storage/index.ts';
+import type { ObservedRequest } from '../../../src/storage/index.ts';
+
+const notes = {
+  name: 'notes',
+  version: 1,
+  fields: { id: { typeId: Types.int32 }, text: { typeId: Types.varchar } },
+  primaryKey: 'id',
+} as const;
+/** Larger than what Block 0 can hold, so that there are blocks. */
+const rows = 3000;
+
+async function started(options: Partial<StoreDbOptions> = {}): Promise<Database> {
+  const quiet = { dbPrefix: 'app', nodeId: 0, logLevel: 'silent', writeForwardInterval: 86_400_000 } as const;
+  const db = StoreDb({ driver: new MemoryDriver(), ...quiet, ...options });
+  db.registerSchema(notes);
+  await db.start();
+  return db;
+}
+
+async function load(db: Database): Promise<void> {
+  const batch = db.batch();
+  for (let id = 0; id < rows; id++) void batch.insert(notes, { id, text: `note ${id} `.repeat(10) });
+  await batch.flush();
+  await db.checkpoint();
+}
+
+describe('what stats() tells of requests', () => {
+  it('is what they cost on S3', async () => {
+    const db = await started();
+    await load(db);
+    const { requests, dollars, uptimeMs } = db.stats();
+    expect(requests.put).toBeGreaterThan(2);
+    expect(dollars).toBe(costOf(requests));
+    expect(dollars).toBeGreaterThan(requests.put * 0.000005);
+    expect(uptimeMs).toBeGreaterThan(0);
+    await db.stop();
+    expect(db.stats().uptimeMs).toBeGreaterThanOrEqual(uptimeMs);
+    // It has left the list of nodes, with one write.
+    expect(db.stats().dollars).toBeCloseTo(dollars + 0.000005, 10);
+  });
+
+  it('goes by the price table of the options', async () => {
+    const prices = { per1000Writes: 1000, per1000Reads: 0, per1000Lists: 0, per1000Deletes: 0, perGigabyteRead: 0 };
+    const db = await started({ prices });
+    await load(db);
+    const { requests, dollars } = db.stats();
+    expect(dollars).toBe(requests.put);
+    await db.stop();
+  });
+});
+
+describe('what stats() tells of the cache', () => {
+  it('is where blocks were found', async () => {
+    const driver = new MemoryDriver();
+    const kept = new Map<string, Uint8Array>();
+    const second: CacheDriver = {
+      get: (key) => kept.get(key),
+      set: (key, block) => void kept.set(key, block),
+      delete: (key) => void kept.delete(key),
+    };
+    const writer = await started({ driver });
+    await load(writer);
+    expect(writer.stats().cache).toMatchObject({ driverHits: 0, misses: 0 });
+    await writer.stop();
+    expect(writer.stats().cache).toEqual({ blocks: 0, sizeBytes: 0, hits: 0, driverHits: 0, misses: 0 });
+
+    const reader = await started({ driver, cacheDriver: second });
+    await reader.get(notes, 1);
+    expect(reader.stats().cache).toMatchObject({ blocks: 1, hits: 0, driverHits: 0, misses: 1 });
+    await reader.get(notes, 2);
+    await reader.get(notes, 3);
+    expect(reader.stats().cache).toMatchObject({ hits: 2, misses: 1 });
+    const { requests } = reader.stats();
+    expect(await reader.query(notes).where('text', '!=', null).execute()).toHaveLength(rows);
+    const { hits, misses } = reader.stats().cache;
+    expect(hits).toBe(3);
+    expect(misses - 1).toBe(reader.stats().requests.get - requests.get);
+    await reader.stop();
+
+    const again = await started({ driver, cacheDriver: second });
+    await again.get(notes, 1);
+    await again.get(notes, 1);
+    expect(again.stats().cache).toMatchObject({ hits: 1, driverHits: 1, misses: 0 });
+    await again.stop();
+  });
+
+  it('counts a root that is no part of Block 0 as well', async () => {
+    const driver = new MemoryDriver();
+    const options = { driver, blockSizeBytes: 16 * 1024 * 1024 };
+    const writer = await started(options);
+    await load(writer);
+    await writer.stop();
+    const reader = await started(options);
+    for (let id = 0; id < 5; id++) await reader.get(notes, id);
+    expect(reader.stats().cache).toMatchObject({ blocks: 1, hits: 4, misses: 1 });
+    await reader.stop();
+  });
+});
+
+describe('onRequest', () => {
+  it('is told of every request', async () => {
+    const seen: ObservedRequest[] = [];
+    const db = await started({ onRequest: (request) => seen.push(request) });
+    await load(db);
+    const { requests } = db.stats();
+    const ofKind = (kind: ObservedRequest['kind']): number => seen.filter((request) => request.kind === kind).length;
+    expect(ofKind('put')).toBe(requests.put);
+    expect(ofKind('get')).toBe(requests.get + requests.getMissing + requests.getUnchanged);
+    expect(ofKind('list')).toBe(1);
+    expect(seen.at(-1)).toMatchObject({ kind: 'put', key: 'app/block0', status: 'written' });
+    await db.stop();
+  });
+
+  it.each([
+    [
+      'throws',
+      (): void => {
+        throw new Error('no metrics');
+      },
+    ],
+    [
+      'rejects',
+      async (): Promise<void> => {
+        throw new Error('no metrics');
+      },
+    ],
+  ])('that %s disturbs nothing, and is logged once', async (_, onRequest) => {
+    const warn = vi.fn();
+    const none = vi.fn();
+    const logger = { debug: none, info: none, warn, error: none };
+    const db = await started({ onRequest, logger, logLevel: 'warn' });
+    await load(db);
+    expect(await db.query(notes).count()).toBe(rows);
+    expect(db.stats().requests.errors).toBe(0);
+    await db.stop();
+    expect(warn).toHaveBeenCalledTimes(1);
+    expect(warn.mock.calls[0]).toMatchObject([
+      expect.stringContaining('onRequest'),
+      { error: { message: 'no metrics' } },
+    ]);
+  });
+});

@@ -1,0 +1,198 @@
+/** Registering tables: when, what is refused, and what happens without. */
+import { beforeEach, describe, expect, it } from 'vitest';
+import { InvalidSchemaError, SchemaNotFoundError, StoreDb, Types } from '../../../src/index.ts';
+import type { Database, SchemaDefinition } from '../../../src/index.ts';
+import type { StorageDriver } from '../../../src/storage/index.ts';
+import { newDriver } from '../values/driver-under-test.ts';
+
+const users: SchemaDefinition = {
+  name: 'users',
+  version: 1,
+  fields: {
+    id: { typeId: Types.int32 },
+    name: { typeId: Types.varchar, maxLength: 20 },
+    extra: { typeId: Types.json },
+  },
+  primaryKey: 'id',
+  indexes: ['name'],
+};
+
+let driver: StorageDriver;
+
+function make(): Database {
+  return StoreDb({ dbPrefix: 'app', nodeId: 0, driver, logLevel: 'silent' });
+}
+
+beforeEach(() => {
+  driver = newDriver();
+});
+
+describe('registerSchema()', () => {
+  it('works before and after start(), and returns nothing', async () => {
+    const db = make();
+    expect(db.registerSchema(users)).toBeUndefined();
+    await db.start();
+    db.registerSchema({ ...users, name: 'others' });
+    const batch = db.batch();
+    void batch.insert('users', { id: 1 });
+    void batch.insert('others', { id: 2 });
+    await batch.flush();
+    expect(await db.query('users').count()).toBe(1);
+    expect(await db.query('others').count()).toBe(1);
+    await db.stop();
+  });
+
+  it('takes the same definition again, also with its fields in another order of properties', () => {
+    const db = make();
+    db.registerSchema(users);
+    db.registerSchema({ ...users, indexes: [{ fields: ['name'], unique: false }] });
+    db.registerSchema({ primaryKey: 'id', indexes: ['name'], fields: users.fields, version: 1, name: 'users' });
+  });
+
+  it.each([
+    ['another type', { fields: { ...users.fields, name: { typeId: Types.bytes } } }],
+    ['one more field', { fields: { ...users.fields, more: { typeId: Types.int32 } } }],
+    ['another primary key', { primaryKey: 'name' }],
+    ['an index that is unique', { indexes: [{ fields: ['name'], unique: true }] }],
+    ['an index on one more field', { indexes: [{ fields: ['name', 'id'], name: 'name' }] }],
+  ])('refuses the same version with another definition: %s', async (_, change) => {
+    const db = make();
+    db.registerSchema(users);
+    expect(() => db.registerSchema({ ...users, ...change })).toThrow(InvalidSchemaError);
+    await db.start();
+    const batch = db.batch();
+    void batch.insert('users', { id: 1 });
+    await batch.flush();
+    await db.checkpoint();
+    await db.stop();
+    // What is stored counts as well, whether it is registered before or after start().
+    const late = make();
+    await late.start();
+    expect(() => late.registerSchema({ ...users, ...change })).toThrow(/another definition/);
+    await late.stop();
+    const early = make();
+    early.registerSchema({ ...users, ...change });
+    await early.start();
+    await expect(early.query('users').execute()).rejects.toMatchObject({ code: 'INVALID_SCHEMA', table: 'users' });
+    await early.stop();
+  });
+
+  it.each([
+    ['no object', undefined, 'A schema is an object'],
+    ['an empty name', { ...users, name: '' }, 'name of a table'],
+    ['a name that is too long', { ...users, name: 'x'.repeat(129) }, '128'],
+    ['a reserved name', { ...users, name: '_blobs' }, 'reserved'],
+    ['a version that is no integer', { ...users, version: 1.5 }, 'version'],
+    ['a negative version', { ...users, version: -1 }, 'version'],
+    ['no fields', { ...users, fields: {}, indexes: [] }, '0 fields'],
+    ['fields as an array', { ...users, fields: [] }, 'fields'],
+    ['an unknown type', { ...users, fields: { id: { typeId: 99 } } }, 'typeId 99'],
+    ['a field that is no object', { ...users, fields: { id: 1 } }, "Field 'id'"],
+    ['a maxLength of 0', { ...users, fields: { id: { typeId: 10, maxLength: 0 } } }, 'maxLength'],
+    ['no primary key', { ...users, primaryKey: undefined }, 'primary key'],
+    ['a primary key that is no field', { ...users, primaryKey: 'nope' }, "'nope'"],
+    ['a primary key of JSON', { ...users, primaryKey: 'extra' }, 'json'],
+    ['an index on JSON', { ...users, indexes: ['extra'] }, 'json'],
+    ['an index on no field', { ...users, indexes: ['nope'] }, "'nope'"],
+    ['an index twice', { ...users, indexes: ['name', 'name'] }, 'twice'],
+    ['two indexes of one name', { ...users, indexes: ['name', { fields: ['id'], name: 'name' }] }, 'twice'],
+    ['an index without fields', { ...users, indexes: [{ fields: [] }] }, '1 to 16'],
+    ['an index with a field twice', { ...users, indexes: [{ fields: ['id', 'name', 'id'] }] }, 'a field twice'],
+    ['an index on a field that is none', { ...users, indexes: [{ fields: ['id', 'nope'] }] }, "'nope'"],
+    ['a `unique` that is no boolean', { ...users, indexes: [{ fields: ['id'], unique: 1 }] }, 'true or false'],
+    ['an index with an empty name', { ...users, indexes: [{ fields: ['id'], name: '' }] }, 'name of an index'],
+    [
+      'an index with a misspelt property',
+      { ...users, indexes: [{ fields: ['id'], uniqe: true }] },
+      "no property 'uniqe': did you mean unique?",
+    ],
+    [
+      'a misspelt property',
+      { ...users, indexs: ['name'] },
+      "Table 'users' has no property 'indexs': did you mean indexes?",
+    ],
+    [
+      'a misspelt property of a field',
+      { ...users, fields: { id: { typeId: 1, maxlength: 3 } }, indexes: [] },
+      "Field 'id' of table 'users' has no property 'maxlength': did you mean maxLength?",
+    ],
+    [
+      'what is called otherwise elsewhere',
+      { ...users, fields: { id: { typeId: 1, unique: true } }, indexes: [] },
+      "has no property 'unique': indexes of the table say so: indexes: [{ fields: ['email'], unique: true }]",
+    ],
+    [
+      'what is called otherwise here',
+      { ...users, fields: { id: { typeId: 1, notNull: true } }, indexes: [] },
+      "has no property 'notNull': a field that is never null has required: true",
+    ],
+    ['indexes that are no array', { ...users, indexes: 'name' }, 'array'],
+    [
+      'a default that does not fit',
+      { ...users, fields: { id: { typeId: 1 }, a: { typeId: 1, default: 300 } }, indexes: [] },
+      '300',
+    ],
+  ])('refuses %s', (_, definition, message) => {
+    const register = (): void => make().registerSchema(definition as SchemaDefinition);
+    expect(register).toThrow(InvalidSchemaError);
+    expect(register).toThrow(message);
+  });
+});
+
+describe('a table that is not registered', () => {
+  const message = 'Schema not found for table nobody';
+
+  it('is an error with exactly this message, wherever it is used', async () => {
+    const db = make();
+    await db.start();
+    const calls = [
+      () => db.batch().insert('nobody', { id: 1 }),
+      () => db.batch().upsert('nobody', { id: 1 }),
+      () => db.batch().update('nobody', { id: 1 }),
+      () => db.batch().delete('nobody', 1),
+      () => db.query('nobody').execute(),
+      () => db.query('nobody').where('x', '=', 1).orderBy('y', 'asc').execute(),
+      () => db.query('nobody').count(),
+      () => db.query('nobody').first(),
+      () => db.get('nobody', 1),
+    ];
+    for (const call of calls) {
+      const error = await call().then(
+        () => undefined,
+        (reason: unknown) => reason,
+      );
+      expect(error).toBeInstanceOf(SchemaNotFoundError);
+      expect(error).toMatchObject({ code: 'SCHEMA_NOT_FOUND', table: 'nobody', message });
+    }
+    await db.stop();
+  });
+
+  it('rejects one flush of the batch that named it, and not the next', async () => {
+    const db = make();
+    db.registerSchema(users);
+    await db.start();
+    const batch = db.batch();
+    void batch.insert('nobody', { id: 1 });
+    void batch.insert('users', { id: 1 });
+    await expect(batch.flush()).rejects.toThrow(message);
+    await batch.flush();
+    expect(await db.query('users').count()).toBe(1);
+    await db.stop();
+  });
+
+  it('is left alone by those who do not know it: merges and verify() go on', async () => {
+    const writer = make();
+    writer.registerSchema(users);
+    await writer.start();
+    const batch = writer.batch();
+    for (let id = 0; id < 100; id++) void batch.insert('users', { id, name: `n${id}` });
+    await batch.flush();
+    const stranger = StoreDb({ dbPrefix: 'app', nodeId: 1, driver, logLevel: 'silent' });
+    await stranger.start();
+    await stranger.checkpoint();
+    expect(await stranger.verify()).toMatchObject({ ok: true, tables: [{ name: 'users', rows: 100 }] });
+    await stranger.stop();
+    expect(await writer.query('users').where('name', '=', 'n7').count()).toBe(1);
+    await writer.stop();
+  });
+});

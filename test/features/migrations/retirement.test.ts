@@ -1,0 +1,275 @@
+/** When the old version of a table goes: when somebody asks for it, and not because somebody has not been heard of. */
+import { describe, expect, it } from 'vitest';
+import { Types } from '../../../src/format/types.ts';
+import type { StoreDbOptions } from '../../../src/options.ts';
+import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import { Fleet } from './fleet.ts';
+import type { Member } from './fleet.ts';
+import { users1, users2 } from './versions.ts';
+
+const notes: SchemaDefinition = {
+  name: 'notes',
+  version: 1,
+  fields: { id: { typeId: Types.int32 } },
+  primaryKey: 'id',
+};
+
+const row = { id: 1, name: 'Ann', age: 7, old: 'o' };
+const lazy = { mergePolicy: { minCommits: 20, maxWaitMs: 3_600_000 } } as const;
+
+async function open(fleet: Fleet, options: Partial<StoreDbOptions> = {}, nodeId = 1): Promise<Member> {
+  const one = await fleet.open(nodeId, [users1], options);
+  await fleet.write(one, 'upsert', [row]);
+  return one;
+}
+
+/** All rows are there in the new version. */
+async function switched(fleet: Fleet, keepOld = true): Promise<Member> {
+  const two = await fleet.open(2, [users1, users2]);
+  await fleet.run(two.db.setTargetSchemaVersion('users', 2, { keepOld }));
+  await fleet.until(two, 'switched');
+  return two;
+}
+
+describe('an old version in use', () => {
+  const cases: readonly [string, Partial<StoreDbOptions>, number][] = [
+    ['by an instance that merges hardly ever', lazy, 1],
+    ['by one that looks at the store on demand', { polling: 'onDemand', ...lazy }, 1],
+    ['by one that is not among the nodes', { nodes: [2] }, 1],
+    ['by one with the node id of a new one', {}, 2],
+  ];
+  it.each(cases)('stays: %s', async (_, options, nodeId) => {
+    const fleet = new Fleet();
+    const one = await open(fleet, options, nodeId);
+    const two = await switched(fleet);
+    for (let i = 0; i < 30; i++) {
+      await fleet.write(one, 'update', [{ id: 1, age: i }]);
+      await fleet.write(two, 'update', [{ id: 1, email: `${i}` }]);
+      await fleet.advance(2000);
+    }
+    expect(await fleet.row(one, 1)).toEqual({ ...row, age: 29 });
+    expect(await fleet.row(two, 1)).toMatchObject({ age: 29, email: '29' });
+  });
+
+  it.each(cases)('is not retired by itself either, where that was allowed: %s', async (_, options, nodeId) => {
+    const fleet = new Fleet();
+    const one = await open(fleet, options, nodeId);
+    await switched(fleet, false);
+    for (let i = 0; i < 30; i++) {
+      await fleet.write(one, 'update', [{ id: 1, age: i }]);
+      await fleet.advance(2000);
+    }
+    await fleet.run(one.db.stop());
+  });
+
+  it('stays although nobody is known to use it, until somebody asks', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet);
+    const two = await switched(fleet);
+    await fleet.run(one.db.stop());
+    for (let i = 0; i < 60; i++) {
+      await fleet.write(two, 'update', [{ id: 1, email: `${i}` }]);
+      await fleet.advance(5000);
+    }
+    expect(await fleet.status(two)).toMatchObject({ state: 'switched', users: [] });
+    const late = await fleet.open(1, [users1]);
+    expect(await fleet.rows(late)).toEqual([row]);
+  });
+
+  it('stays for a replica', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet);
+    const replica = await fleet.open(1, [users1], { role: 'replica' });
+    await fleet.run(one.db.stop());
+    await switched(fleet);
+    await fleet.advance(120_000);
+    expect(await fleet.rows(replica)).toEqual([row]);
+  });
+
+  it('is said of an instance before its start() resolves, and by an equal id of another beside it', async () => {
+    const fleet = new Fleet();
+    const first = await open(fleet);
+    const two = await switched(fleet);
+    await fleet.run(first.db.stop());
+    expect((await fleet.status(two)).users).toEqual([]);
+    const again = await fleet.open(1, [users1], { polling: 'onDemand' });
+    await fleet.advance(7);
+    const clone = await fleet.open(1, [users1], { polling: 'onDemand' });
+    await fleet.open(1, [users2]);
+    await fleet.advance(10_000);
+    expect((await fleet.status(two)).users).toMatchObject([
+      { nodeId: 1, version: 1 },
+      { nodeId: 1, version: 1 },
+    ]);
+    await fleet.run(clone.db.stop());
+    expect((await fleet.status(two)).users).toMatchObject([{ nodeId: 1, version: 1 }]);
+    await fleet.run(again.db.stop());
+    expect((await fleet.status(two)).users).toEqual([]);
+  });
+
+  it('is not forgotten when very many say so, and Block 0 does not grow with them', async () => {
+    const fleet = new Fleet();
+    await open(fleet);
+    const two = await switched(fleet);
+    for (let i = 0; i < 80; i++) {
+      const one = await fleet.open(3, [users1], { polling: 'onDemand' });
+      one.environment.freeze();
+    }
+    const { users } = await fleet.status(two);
+    expect(users.length).toBeLessThanOrEqual(65);
+    expect(users).toContainEqual(expect.objectContaining({ nodeId: 3, version: 1 }));
+  });
+});
+
+describe('finishing a migration', () => {
+  it('shows who may still use the old version, and does nothing before they are gone', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet, { polling: 'onDemand' });
+    const two = await switched(fleet);
+    await fleet.write(one, 'update', [{ id: 1, age: 8 }]);
+    await fleet.advance(5000);
+    const error = await fleet.failure(two.db.finishMigration('users'));
+    expect(error).toMatchObject({ code: 'MIGRATION_ACTIVE', table: 'users' });
+    expect(error.message).toMatch(
+      /^Version 1 of table 'users' may still be in use: An instance of node 1 uses version 1 since /,
+    );
+    expect(error.message).toContain('Replicas');
+    await fleet.write(one, 'update', [{ id: 1, age: 9 }]);
+    await fleet.run(one.db.stop());
+    await fleet.run(two.db.finishMigration('users'));
+    expect(await fleet.status(two)).toMatchObject({ state: 'none', from: 2 });
+    expect(await fleet.row(two, 1)).toMatchObject({ age: 9 });
+    // There is nothing left to finish.
+    await fleet.run(two.db.finishMigration('users'));
+    expect(await fleet.findings(two)).toEqual([]);
+  });
+
+  it('by force refuses whoever is left, before anything is written, and says what to deploy', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet, { polling: 'onDemand' });
+    const two = await switched(fleet);
+    await fleet.write(one, 'update', [{ id: 1, age: 8 }]);
+    await fleet.run(two.db.finishMigration('users', { force: true }));
+    expect(await fleet.row(two, 1)).toMatchObject({ age: 8 });
+    one.driver.takeLines();
+    const error = await fleet.failure(fleet.write(one, 'update', [{ id: 1, age: 9 }]));
+    expect(error).toMatchObject({ code: 'INVALID_SCHEMA', table: 'users' });
+    expect(error.message).toMatch(/version 1 is retired.*registers version 2 of the table/);
+    expect(one.driver.takeLines().filter((line) => !line.startsWith('get'))).toEqual([]);
+    expect(await fleet.row(two, 1)).toMatchObject({ age: 8 });
+  });
+
+  it('waits for rows that an instance without a clock in common has changed', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet, lazy);
+    const two = await switched(fleet);
+    await fleet.write(one, 'upsert', [{ ...row, id: 2 }]);
+    await fleet.run(two.db.finishMigration('users', { force: true }));
+    expect(await fleet.rows(two)).toMatchObject([{ id: 1 }, { id: 2 }]);
+    expect(await fleet.findings(two)).toEqual([]);
+  });
+
+  it('refuses what it cannot do', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet);
+    const two = await fleet.open(2, [users1, users2]);
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2, { rowsPerSecond: 1 }));
+    await fleet.write(one, 'upsert', [
+      { ...row, id: 2 },
+      { ...row, id: 3 },
+    ]);
+    const finish = (options: object, table: unknown = 'users'): Promise<Error> =>
+      fleet.failure(two.db.finishMigration(table as string, options));
+    expect((await finish({})).message).toMatch(/in state 'building', and can be finished once it is 'switched'/);
+    expect(await finish({ force: 'yes' })).toMatchObject({ code: 'INVALID_OPTION', option: 'force' });
+    expect(await finish({}, 7)).toMatchObject({ code: 'INVALID_OPTION', option: 'tableName' });
+    await fleet.until(two, 'switched');
+    expect(await fleet.failure(one.db.finishMigration('users'))).toMatchObject({ code: 'INVALID_SCHEMA' });
+    const replica = await fleet.open(3, [users2], { role: 'replica' });
+    expect(await fleet.failure(replica.db.finishMigration('users'))).toMatchObject({ code: 'READ_ONLY' });
+  });
+
+  it('goes on where the one that asked has died, and is not taken back by another target', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet);
+    const two = await switched(fleet);
+    const three = await fleet.open(3, [users1, users2]);
+    await fleet.advance(5000);
+    await fleet.run(one.db.stop());
+    void two.db.finishMigration('users').catch(() => undefined);
+    await fleet.advance(500);
+    two.environment.freeze();
+    await fleet.run(three.db.setTargetSchemaVersion('users', 2));
+    await fleet.until(three, 'none');
+    expect(await fleet.status(three)).toMatchObject({ from: 2 });
+  });
+});
+
+describe('start() with a version that is retired', () => {
+  it('rejects, and opens the other tables where it is allowed to', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet);
+    const two = await switched(fleet);
+    await fleet.run(one.db.stop());
+    await fleet.run(two.db.finishMigration('users'));
+    const error = await fleet.failure(fleet.open(1, [users1, notes]));
+    expect(error).toMatchObject({ code: 'INVALID_SCHEMA', table: 'users' });
+    expect(error.message).toMatch(/^Version 1 of table 'users' is retired.*registers version 2 of the table/);
+    const late = await fleet.open(1, [users1, notes], { retiredVersions: 'allow' });
+    const batch = late.db.batch();
+    void batch.insert('notes', { id: 1 });
+    await fleet.run(batch.flush());
+    expect(await fleet.run(late.db.query('notes').count())).toBe(1);
+    expect(await fleet.failure(late.db.query('users').execute())).toMatchObject({ code: 'INVALID_SCHEMA' });
+    // One that knows the newer version too is not late.
+    await fleet.open(3, [users1, users2]);
+    const refused = await fleet.failure(fleet.open(4, [users1], { retiredVersions: 'perhaps' as 'allow' }));
+    expect(refused).toMatchObject({ code: 'INVALID_OPTION', option: 'retiredVersions' });
+  });
+
+  it('rejects once the end of its version was asked for, and leaves no word of itself', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet);
+    const two = await switched(fleet);
+    await fleet.run(one.db.stop());
+    // Nobody carries it out.
+    two.environment.freeze();
+    await fleet.replaceBlock0(({ migrations }) => ({
+      migrations: migrations.map((each) => ({ ...each, target: { rowsPerSecond: 1, keepOld: true, retire: 'asked' } })),
+    }));
+    const error = await fleet.failure(fleet.open(1, [users1]));
+    expect(error).toMatchObject({ code: 'INVALID_SCHEMA', table: 'users' });
+    expect(error.message).toMatch(/^The end of version 1 of table 'users' was asked for/);
+    expect((await fleet.block0()).migrations[0]?.users.filter(({ version }) => version === 1)).toEqual([]);
+    const late = await fleet.open(3, [users1], { retiredVersions: 'allow' });
+    await fleet.run(late.db.stop());
+  });
+
+  it('rejects before the version is given up, where that is done by itself', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet);
+    const two = await switched(fleet, false);
+    await fleet.run(one.db.stop());
+    let isAsked = false;
+    for (let i = 0; i < 60_000 && !isAsked; i++) {
+      await fleet.advance(1);
+      isAsked = (await fleet.block0()).migrations[0]?.target?.retire === 'asked';
+    }
+    expect(isAsked).toBe(true);
+    two.environment.freeze();
+    expect(await fleet.failure(fleet.open(1, [users1]))).toMatchObject({ code: 'INVALID_SCHEMA' });
+  });
+
+  it('rejects also once it is given up, and not yet gone', async () => {
+    const fleet = new Fleet();
+    const one = await open(fleet, lazy);
+    const two = await fleet.open(2, [users2], lazy);
+    await fleet.run(two.db.checkpoint());
+    await fleet.run(two.db.setTargetSchemaVersion('users', 2));
+    await fleet.until(two, 'switched');
+    await fleet.run(one.db.stop());
+    void two.db.finishMigration('users');
+    await fleet.advance(1100);
+    expect(await fleet.failure(fleet.open(1, [users1]))).toMatchObject({ code: 'INVALID_SCHEMA' });
+  });
+});

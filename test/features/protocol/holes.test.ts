@@ -1,0 +1,252 @@
+/** A log with a hole: an acknowledged commit is gone, by a mistake or a store that lags. It is told, and nothing is lost behind it. */
+import { beforeEach, describe, expect, it } from 'vitest';
+import { commitName } from '../../../src/format/keys.ts';
+import { range, prefix } from '../gc/cluster.ts';
+import type { ClusterNode } from '../gc/cluster.ts';
+import { DamagedCluster } from '../care/damaged-cluster.ts';
+import { before } from './scripted-driver.ts';
+
+let cluster: DamagedCluster;
+let writer: ClusterNode;
+/** The first slot that is not merged: a commit for each of rows 1 to 4. */
+let first: number;
+
+beforeEach(async () => {
+  cluster = new DamagedCluster();
+  writer = await cluster.start(0);
+  await cluster.run(cluster.put(writer, range(100, 150), 'stored'));
+  await cluster.run(writer.db.checkpoint());
+  first = (await cluster.block0()).appliedSeq + 1;
+  for (const id of [1, 2, 3, 4]) await cluster.run(cluster.put(writer, [id], 'pending'));
+  await cluster.run(writer.db.stop());
+});
+
+const slotOf = (id: number): string => commitName(first + id - 1);
+const ids = async ({ db }: ClusterNode): Promise<unknown[]> =>
+  (await cluster.run(db.query('items').where('id', '<', 100).execute())).map(({ id }) => id);
+
+describe('opening', () => {
+  it('takes as many requests as ever where the log is whole', async () => {
+    const node = cluster.make(1);
+    await cluster.run(node.db.start());
+    expect(node.driver.takeLines()).toEqual([
+      'get block0 found',
+      ...range(0, 3).map((i) => `get committed/${first + i} found`),
+      ...range(3, 4).map((i) => `get committed/${first + i} found`),
+      ...range(4, 7).map((i) => `get committed/${first + i} missing`),
+      'get block0 unchanged',
+    ]);
+    expect(await ids(node)).toEqual([1, 2, 3, 4]);
+  });
+
+  it('finds a hole where it reads more than one slot at a time, names it, and says what to do', async () => {
+    await cluster.remove(slotOf(2));
+    const error = await cluster.failure(cluster.make(1).db.start());
+    expect(error).toMatchObject({ code: 'CORRUPTION', key: slotOf(2) });
+    expect(error.message).toMatch(
+      /missing from the log, and later ones are there.*acknowledged and is lost.*db\.repair/,
+    );
+  });
+
+  it('and every call after it, on demand, where start() does not wait for the look', async () => {
+    await cluster.remove(slotOf(2));
+    const node = await cluster.start(1, { polling: 'onDemand' });
+    expect(await cluster.failure(node.db.query('items').execute())).toMatchObject({ code: 'CORRUPTION' });
+    expect(await cluster.failure(cluster.put(node, [5], 'new'))).toMatchObject({ code: 'CORRUPTION' });
+    expect(await cluster.failure(node.db.refresh())).toMatchObject({ code: 'CORRUPTION' });
+    expect((await cluster.store.get(`${prefix}/${slotOf(2)}`)).status).toBe('missing');
+  });
+
+  it('goes on when the commit is there again: a store that lagged', async () => {
+    const bytes = await cluster.bytes(slotOf(2));
+    await cluster.remove(slotOf(2));
+    const node = await cluster.start(1, { polling: 'onDemand' });
+    expect(await cluster.failure(node.db.refresh())).toMatchObject({ code: 'CORRUPTION' });
+    await cluster.putObject(slotOf(2), bytes);
+    expect(await ids(node)).toEqual([1, 2, 3, 4]);
+    await cluster.run(cluster.put(node, [5], 'new'));
+    expect(await ids(node)).toEqual([1, 2, 3, 4, 5]);
+  });
+});
+
+describe('a hole that cannot be seen, since the first slot that would be read is the one that is missing', () => {
+  beforeEach(() => cluster.remove(slotOf(1)));
+
+  it('lets nobody apply what lies behind it: an acknowledged row that takes the slot stays', async () => {
+    const node = await cluster.start(1);
+    expect(await ids(node)).toEqual([]);
+    await cluster.run(cluster.put(node, [7], 'new'));
+    expect(await ids(node)).toEqual([7]);
+    // The next slot is taken by a commit that followed the lost one.
+    const error = await cluster.failure(cluster.put(node, [8], 'next'));
+    expect(error).toMatchObject({ code: 'CORRUPTION', key: slotOf(2) });
+    expect(error.message).toMatch(/follows commit [0-9a-f-]{36} in slot \d+, and there is commit [0-9a-f-]{36} now/);
+    expect(await ids(node)).toEqual([7]);
+    expect(await cluster.failure(cluster.put(node, [8], 'next'))).toMatchObject({ code: 'CORRUPTION' });
+    // It is merged, and whoever opens the database sees it and is told.
+    await cluster.run(node.db.checkpoint()).catch(() => undefined);
+    expect(await cluster.failure(cluster.make(2).db.start())).toMatchObject({ code: 'CORRUPTION' });
+    const other = await cluster.start(3, { polling: 'onDemand' });
+    await cluster.run(other.db.repair({ log: 'stop' }));
+    expect(await ids(other)).toEqual([7]);
+  });
+
+  it('is found by verify(), which lists the log', async () => {
+    const node = await cluster.start(1);
+    for (const deep of [false, true]) {
+      const findings = await cluster.findings(node, deep);
+      expect(findings).toEqual([
+        { name: slotOf(1), message: `The commit is missing, and there are later ones (up to slot ${first + 3})` },
+      ]);
+    }
+  });
+});
+
+describe('repair()', () => {
+  async function damaged(): Promise<ClusterNode> {
+    await cluster.remove(slotOf(2));
+    return cluster.start(1, { polling: 'onDemand' });
+  }
+
+  it('says what is lost and what lies behind it, and does nothing by itself', async () => {
+    const node = await damaged();
+    node.driver.takeLines();
+    for (const options of [{}, { dryRun: true }, { log: 'stop', dryRun: true }] as const) {
+      const report = await cluster.run(node.db.repair(options));
+      expect(report).toMatchObject({ ok: false, repaired: [], unrepairable: [{ name: slotOf(2) }] });
+      expect(report.log).toMatchObject({ lostSlots: [first + 1], way: 'log' in options ? 'stop' : undefined });
+      expect(report.log?.stranded).toMatchObject([
+        { slot: first + 2, nodeId: 0, rows: { items: 1 } },
+        { slot: first + 3, nodeId: 0, rows: { items: 1 } },
+      ]);
+      expect(report.log?.stranded[0]?.at).toBeInstanceOf(Date);
+    }
+    expect(node.driver.takeLines().filter((line) => line.startsWith('put'))).toEqual([]);
+  });
+
+  it.each([
+    ['stop', [1]],
+    ['skip', [1, 3, 4]],
+  ] as const)('goes on with log: %s, for all instances', async (log, expected) => {
+    const node = await damaged();
+    const report = await cluster.run(node.db.repair({ log }));
+    expect(report).toMatchObject({ ok: true, unrepairable: [], log: { way: log, lostSlots: [first + 1] } });
+    expect(await ids(node)).toEqual(expected);
+    expect(await cluster.findings(node)).toEqual([]);
+    await cluster.run(cluster.put(node, [9], 'new'));
+    const other = await cluster.start(2);
+    expect(await ids(other)).toEqual([...expected, 9]);
+    await cluster.run(cluster.put(other, [10], 'new'));
+    expect(await ids(node).then(() => cluster.run(node.db.refresh()))).toBeUndefined();
+    expect(await ids(node)).toEqual([...expected, 9, 10]);
+    expect(await cluster.checkIndex(other)).toBe(50 + expected.length + 2);
+    expect(await cluster.run(other.db.repair({ log }))).toMatchObject({ ok: true });
+    expect((await cluster.run(other.db.repair({ log }))).log).toBeUndefined();
+  });
+
+  it('of a slot that another commit has taken goes on in both ways', async () => {
+    await cluster.remove(slotOf(1));
+    const node = await cluster.start(1);
+    await cluster.run(cluster.put(node, [7], 'new'));
+    expect((await cluster.run(node.db.repair())).log).toMatchObject({ lostSlots: [], stranded: [{}, {}, {}] });
+    expect(await cluster.run(node.db.repair({ log: 'skip' }))).toMatchObject({ ok: true });
+    expect(await ids(node)).toEqual([2, 3, 4, 7]);
+  });
+
+  it('gives up a commit that cannot be read', async () => {
+    await cluster.damage(slotOf(4));
+    const node = await cluster.start(1, { polling: 'onDemand' });
+    const report = await cluster.run(node.db.repair());
+    expect(report.log).toMatchObject({ lostSlots: [first + 3], stranded: [{ slot: first + 3, commitId: undefined }] });
+    expect(await cluster.run(node.db.repair({ log: 'skip' }))).toMatchObject({ ok: true });
+    expect(await ids(node)).toEqual([1, 2, 3]);
+  });
+
+  it('leaves given up commits out of changes()', async () => {
+    const node = await damaged();
+    await cluster.run(node.db.repair({ log: 'stop' }));
+    await cluster.run(cluster.put(node, [9], 'new'));
+    const feed = node.db.changes({ after: first - 1 })[Symbol.asyncIterator]();
+    const seen: unknown[] = [];
+    for (let position = 0; position < first + 4; ) {
+      const { value } = await cluster.run(feed.next());
+      if (value === undefined) break;
+      ({ position } = value);
+      for (const { key } of await cluster.run(value.toArray())) seen.push(key);
+    }
+    expect(seen).toEqual([1, 9]);
+  });
+
+  it('tells whose commit was lost that it was not applied', async () => {
+    const node = await damaged();
+    const { log } = await cluster.run(node.db.repair({ log: 'stop' }));
+    const [stranded] = log?.stranded ?? [];
+    const commit = { commitId: stranded?.commitId as string, slot: stranded?.slot as number };
+    const other = await cluster.start(2);
+    // The object is still there: what Block 0 has applied decides.
+    expect(await cluster.run(other.db.resolveCommit(commit))).toBe(false);
+  });
+
+  it.each([
+    [{ log: 'drop' as never }, 'log'],
+    [{ log: 'stop', table: 'items' }, 'log'],
+  ] as const)('refuses %o', async (options, option) => {
+    const node = await damaged();
+    expect(await cluster.failure(node.db.repair(options))).toMatchObject({ code: 'INVALID_OPTION', option });
+  });
+});
+
+describe('commits that others put meanwhile are no hole', () => {
+  it('where a slot was put between two reads', async () => {
+    const bytes = await cluster.bytes(slotOf(2));
+    await cluster.remove(slotOf(2));
+    const node = cluster.make(1);
+    // The slots are read at the same time; this one only seems to be missing.
+    node.driver.onGet(new RegExp(`^committed/${first + 1}$`), async (pass) => {
+      const result = await pass();
+      await cluster.store.put(`${prefix}/${slotOf(2)}`, Uint8Array.from(bytes), { if: 'any' });
+      return result;
+    });
+    await cluster.run(node.db.start());
+    expect(await ids(node)).toEqual([1, 2, 3, 4]);
+  });
+
+  it('where both were put while the log was listed, and the listing shows the later one only', async () => {
+    const other = await cluster.start(2);
+    const node = await cluster.start(1);
+    node.driver.onList(async (pass) => {
+      for (const id of [5, 6]) await cluster.put(other, [id], 'new');
+      const page = await pass();
+      return { ...page, entries: page.entries.filter(({ key }) => !key.endsWith(slotOf(5))) };
+    });
+    expect(await cluster.findings(node, false)).toEqual([]);
+    expect(node.driver.takeLines()).toContain('list committed/');
+  });
+
+  it('where one that still held it merged it while the log was checked', async () => {
+    const other = await cluster.start(2);
+    await cluster.remove(slotOf(2));
+    const node = await cluster.start(1, { polling: 'onDemand' });
+    node.driver.onList(before(() => other.db.checkpoint()));
+    const report = await cluster.run(node.db.repair());
+    expect(report).toMatchObject({ ok: true, unrepairable: [] });
+    expect(report.log).toBeUndefined();
+    expect(await ids(node)).toEqual([1, 2, 3, 4]);
+  });
+
+  it('where it was merged and trimmed between two reads', async () => {
+    const other = await cluster.start(2);
+    const node = cluster.make(1);
+    node.driver.onGet(new RegExp(`^committed/${first + 1}$`), async (pass) => {
+      await other.db.checkpoint();
+      await cluster.remove(slotOf(2));
+      return pass();
+    });
+    await cluster.run(node.db.start());
+    const lines = node.driver.takeLines();
+    // It looked missing, and so twice; then Block 0 told that it is merged.
+    expect(lines.filter((line) => line === `get committed/${first + 1} missing`)).toHaveLength(2);
+    expect(lines).toContain(`get committed/${first + 2} found`);
+    expect(await ids(node)).toEqual([1, 2, 3, 4]);
+  });
+});

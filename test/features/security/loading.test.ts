@@ -1,0 +1,128 @@
+/**
+ * What the published entries load: an application gets no package that it does not need, and the packages that there are stay
+ * few. What is loaded for types alone is not there at run time.
+ */
+import { readFileSync } from 'node:fs';
+import { builtinModules } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { childOf, readTree, stringOf, walk } from '../../repo/tidy/source-tree.ts';
+import type { Module, SyntaxNode } from '../../repo/tidy/source-tree.ts';
+
+const repository = fileURLToPath(new URL('../../../', import.meta.url));
+const tree = readTree(repository);
+
+interface Loaded {
+  /** Packages that are there once an entry is imported. */
+  readonly atOnce: Set<string>;
+  /** Packages that some call loads, each with the modules that do. */
+  readonly later: Map<string, Set<string>>;
+}
+
+function isTypeOnly(node: SyntaxNode): boolean {
+  return node['importKind'] === 'type' || node['exportKind'] === 'type';
+}
+
+function loadedBy(entries: readonly string[]): Loaded {
+  const loaded: Loaded = { atOnce: new Set(), later: new Map() };
+  const seen = new Set<string>();
+  const visit = (path: string, isLater: boolean): void => {
+    const mark = `${path} ${String(isLater)}`;
+    if (seen.has(mark)) return;
+    seen.add(mark);
+    const { program, imports } = tree.modules.get(path) as Module;
+    walk(program, (node) => {
+      const specifier = stringOf(childOf(node, 'source'));
+      if (specifier === undefined || node.type === 'TSImportType' || isTypeOnly(node)) return;
+      const later = isLater || node.type === 'ImportExpression';
+      const target = imports.find((found) => found.specifier === specifier)?.target;
+      if (target !== undefined) visit(target, later);
+      else if (!specifier.startsWith('node:')) note(path, specifier, later);
+    });
+  };
+  const note = (path: string, specifier: string, isLater: boolean): void => {
+    if (isLater) loaded.later.set(specifier, (loaded.later.get(specifier) ?? new Set()).add(path));
+    else loaded.atOnce.add(specifier);
+  };
+  for (const entry of entries) visit(entry, false);
+  return loaded;
+}
+
+const library = loadedBy(['src/index.ts', 'src/storage/index.ts', 'src/testing/index.ts']);
+const command = loadedBy(['src/cli/main.ts']);
+
+const manifest = JSON.parse(readFileSync(`${repository}package.json`, 'utf8')) as {
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly files: readonly string[];
+  readonly scripts: Readonly<Record<string, string>>;
+};
+
+interface LockedPackage {
+  readonly dev?: boolean;
+  readonly license?: string;
+  readonly hasInstallScript?: boolean;
+  readonly integrity?: string;
+}
+
+const lock = JSON.parse(readFileSync(`${repository}package-lock.json`, 'utf8')) as {
+  readonly packages: Readonly<Record<string, LockedPackage>>;
+};
+const production = Object.entries(lock.packages).filter(([path, { dev }]) => path !== '' && dev !== true);
+
+describe('importing the library', () => {
+  it('loads nothing but Node itself', () => {
+    expect([...library.atOnce]).toEqual([]);
+  });
+
+  it('loads the AWS SDK with the first request to a bucket, a decoder where the runtime has none, and nothing else later', () => {
+    const sdk = ['@aws-sdk/client-s3', '@aws-sdk/lib-storage', '@aws-sdk/s3-request-presigner'];
+    expect([...library.later.keys()].toSorted()).toEqual([...sdk, 'zstddec']);
+    for (const [name, paths] of library.later) {
+      const from = sdk.includes(name) ? /^src\/storage\/object-store/ : /^src\/format\/compression\.ts$/;
+      for (const path of paths) expect(path).toMatch(from);
+    }
+  });
+
+  it('never leads to the command line', () => {
+    const { texts } = tree;
+    const outside = [...tree.modules.values()].filter(
+      ({ path, kind }) => kind === 'source' && !path.startsWith('src/cli/'),
+    );
+    expect(outside.flatMap(({ imports }) => imports).filter(({ target }) => target?.startsWith('src/cli/'))).toEqual(
+      [],
+    );
+    expect(texts.size).toBeGreaterThan(100);
+  });
+});
+
+describe('packages that are installed with this one', () => {
+  it('are those that its sources load, and are asked for in one exact version', () => {
+    const loaded = new Set([...library.later.keys(), ...command.atOnce, ...command.later.keys()]);
+    expect(Object.keys(manifest.dependencies).toSorted()).toEqual([...loaded].toSorted());
+    for (const range of Object.values(manifest.dependencies)) expect(range).toMatch(/^\d+\.\d+\.\d+$/);
+    expect(builtinModules.some((name) => loaded.has(name))).toBe(false);
+  });
+
+  it('are few: whoever adds to them says so here', () => {
+    const own = production.filter(([path]) => !/\/@(?:aws-sdk|aws|aws-crypto|smithy)\//.test(`/${path}`));
+    expect(production.length).toBeLessThanOrEqual(80);
+    expect(own.length).toBeLessThanOrEqual(54);
+  });
+
+  it('have licences that ask for no more than to be named', () => {
+    const allowed = new Set(['MIT', 'Apache-2.0', 'ISC', '0BSD', 'BSD-2-Clause', 'BSD-3-Clause']);
+    const isAllowed = (license: string): boolean => license.split(' AND ').every((each) => allowed.has(each));
+    expect(production.filter(([, { license = '' }]) => !isAllowed(license)).map(([path]) => path)).toEqual([]);
+  });
+
+  it('run nothing when they are installed, and are known by their contents', () => {
+    expect(production.filter(([, { hasInstallScript }]) => hasInstallScript === true).map(([path]) => path)).toEqual(
+      [],
+    );
+    expect(
+      production.filter(([, { integrity = '' }]) => !integrity.startsWith('sha512-')).map(([path]) => path),
+    ).toEqual([]);
+    const own = ['preinstall', 'install', 'postinstall', 'prepare'].filter((name) => name in manifest.scripts);
+    expect(own).toEqual([]);
+  });
+});

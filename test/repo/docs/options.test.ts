@@ -1,0 +1,27 @@
+/** The guide has a row for every option of `StoreDb()`, and the page of the command line names the commands that write. */
+import { readdir, readFile } from 'node:fs/promises';
+import { expect, it } from 'vitest';
+
+const root = new URL('../../../', import.meta.url);
+const read = (file: string): Promise<string> => readFile(new URL(file, root), 'utf8');
+
+it('lists the options of StoreDb(), each once, and no other', async () => {
+  const declared = /export interface StoreDbOptions \{(.*?)\n\}/s.exec(await read('src/options.ts'))?.[1] ?? '';
+  const options = Array.from(declared.matchAll(/^ {2}readonly (\w+)\??:/gm), ([, name]) => name);
+  expect(options.length).toBeGreaterThan(15);
+  const section = (await read('docs/guide.md')).split('\n## Options\n')[1]?.split('\n## ')[0] ?? '';
+  const listed = Array.from(section.matchAll(/^\| `(\w+)` \|/gm), ([, name]) => name);
+  expect(listed).toHaveLength(options.length);
+  expect(new Set(listed)).toEqual(new Set(options));
+});
+
+it('names the commands that are a node while they run', async () => {
+  const commands = (await readdir(new URL('src/cli/commands/', root))).filter((name) => name.endsWith('.ts'));
+  const writing: string[] = [];
+  for (const name of commands) {
+    const text = await read(`src/cli/commands/${name}`);
+    if (/'writer'/.test(text) && name !== 'doctor.ts') writing.push(name.replace('.ts', ''));
+  }
+  const sentence = /Commands that write \((.*?)\) are\s/s.exec(await read('docs/cli.md'))?.[1] ?? '';
+  expect(new Set(Array.from(sentence.matchAll(/`(\w+)(?:\s\w+)?`/g), ([, name]) => name))).toEqual(new Set(writing));
+});

@@ -1,0 +1,86 @@
+import type { PagePromises } from './page-promises.ts';
+
+export const costs: PagePromises = {
+  'A blob is one write more, or one for each part of an upload in parts, and its reads are of up to 4 MiB.': [
+    'test/servers/s3/blobs.slow.test.ts: of up to 8 MiB are put at once, and larger ones in parts',
+    'test/features/blobs/blobs.slow.test.ts: of a large blob is streamed in pieces of some megabytes, as far as somebody reads',
+  ],
+  'A flush of a thousand rows costs what a flush of one row does.': [
+    'test/features/requests/requests.slow.test.ts: flushing a thousand rows costs the same',
+  ],
+  "While somebody waits for changes, every kind of `polling` costs what `'interval'` does.": [
+    'test/features/changes/following.slow.test.ts: shows others’ commits within an interval, polling %s',
+  ],
+  'Such a database is opened, and a first row read, with four requests.': [
+    'test/features/requests/many-tables.slow.test.ts: is opened, and a first row read, with four requests',
+    'test/features/requests/many-tables.slow.test.ts: writes what a commit and its merge change, and not what there is',
+  ],
+  'There is no listing in any of them:': [
+    'test/features/requests/requests.slow.test.ts: creating it takes the only listing ever',
+  ],
+  "| `'interval'` (every 5 seconds) | 34,560 | 0.42 |": [
+    'test/features/requests/idle.slow.test.ts: at the default interval costs less than 0.50 dollars a month',
+    'test/features/cli/commands.slow.test.ts: snapshots, migration status, cost',
+  ],
+  '| Open a database | – | 2, and one for every commit that is not merged |': [
+    'test/features/requests/requests.slow.test.ts: opening it takes two reads',
+    'test/features/requests/merge-cost.test.ts: with commits that wait reads each of them once, in few round trips',
+  ],
+  '| Open it and read one of a million rows | – | 3 |': [
+    'test/features/requests/cold-open.test.ts: is opened, and row %i read, with three reads',
+  ],
+  '| Flush, however many rows | 1 | 1, and one for each leaf of a row that is inserted or updated and is not in memory |':
+    [
+      'test/features/requests/requests.slow.test.ts: flushing a row takes one put and one conditional read',
+      'test/features/requests/requests.slow.test.ts: flushing an update of a row whose leaf is not cached reads that leaf besides',
+    ],
+  '| Transaction that writes | 1 | those of a flush, and 2 more, for it begins with all that is committed |': [
+    'test/features/transactions/attempts.test.ts: of a transaction that nobody disturbs are two reads, and those of a flush',
+  ],
+  '| Transaction that only reads or throws | – | 2 |': [
+    'test/features/transactions/attempts.test.ts: of one that only reads are two, or none',
+  ],
+  '| The same two with `fresh: false` | 1 or – | 1 or 0 |': [
+    'test/features/transactions/attempts.test.ts: of one that only reads are two, or none',
+  ],
+  '| Flush that is rejected, or whose operations cancel out | – | 2 |': [
+    'test/features/requests/requests.slow.test.ts: a rejected flush takes one refresh and no put',
+    'test/features/protocol/commit.test.ts: are committed without a put, once it is known that they still do',
+  ],
+  '| `refresh()` | – | 2, and one for every commit of others since |': [
+    'test/features/requests/requests.slow.test.ts: refreshing takes two small reads',
+  ],
+  "| Following changes | – | none for the instance's own commits, and for those that it catches up with; for older ones one each, and one for up to 16 of them |":
+    [
+      'test/features/changes/following.slow.test.ts: is nothing for what the instance itself commits',
+      'test/features/changes/following.slow.test.ts: is one read a commit of the past, and one of Block 0 for up to sixteen',
+    ],
+  '| `resolveCommit()` | – | 2 |': [
+    'test/features/protocol/resolve.test.ts: takes two reads to tell, and two more where it is not shown yet',
+  ],
+  '| Merge of k commits | 1, and one for each block that changes | one for each commit of others, and one for each block that changes and is not in memory |':
+    [
+      'test/features/requests/requests.slow.test.ts: a merge puts the blocks that it changed and Block 0, and nothing else',
+      'test/features/requests/merge-cost.test.ts: of %i commits of others (indexed: %s)',
+    ],
+  'a query that finds all its blocks in memory | – | – |': [
+    'test/features/requests/requests.slow.test.ts: reading a cached row takes nothing',
+  ],
+  'A flush of more than 8 MiB writes its rows first, in objects of about 8 MiB.': [
+    'test/features/protocol/large-batches.slow.test.ts: is uploaded as staged runs first, and seen before and after it is merged',
+  ],
+  'What an instance costs that nobody uses:': ['test/features/requests/idle.slow.test.ts: on demand costs nothing'],
+  "| `'adaptive'` | about 1,570 | 0.02 |": [
+    'test/features/requests/idle.slow.test.ts: with adaptive polling costs less than 0.05 dollars a month',
+  ],
+  'Replicas cost the same, and never write.': ['test/features/replicas/replica.test.ts: is two reads an interval'],
+  'four nodes at the defaults cost 25.37 dollars.': [
+    'test/features/requests/bill.slow.test.ts: a year of 500 commits a day on four nodes',
+  ],
+  'past an eighth of `maxMemoryBytes` they are merged in any case.': [
+    'test/features/protocol/backlog.slow.test.ts: merges out of turn as soon as there is much',
+  ],
+  'Prices are `s3StandardPrices`, or those that you give:': [
+    'test/features/interface/metrics.test.ts: goes by the price table of the options',
+  ],
+};

@@ -1,0 +1,175 @@
+import type { PagePromises } from './page-promises.ts';
+
+export const drivers: PagePromises = {
+  '`put(key, body, { if })` writes a whole object, or nothing. The condition is part of the write': [
+    'src/testing/conformance-reads.ts: a stream that fails writes nothing',
+    'src/testing/conformance-writes.ts: increments by compare-and-swap lose no update',
+  ],
+  'A missing key is no failure.': [
+    'src/testing/conformance-writes.ts: deleting is idempotent, for many keys and for none',
+  ],
+  'Every put that was answered before the call is in it.': [
+    'src/testing/conformance-writes.ts: what was written is read and listed at once, by others too',
+  ],
+  'are different keys. They are non-empty': [
+    'src/testing/conformance-keys.ts: keys that differ only in case or form are different',
+    'src/testing/conformance-keys.ts: what is no key is refused, without effect',
+  ],
+  'What was put is not changed by what the caller does with its buffer afterwards': [
+    'src/testing/conformance-reads.ts: changing a buffer after the put changes nothing',
+  ],
+  'An aborted `signal` rejects the request: with outcome `none` if nothing was begun': [
+    'src/testing/conformance-reads.ts: a request whose signal is aborted is rejected, and writes nothing',
+  ],
+  'of 16 puts at the same time, one is told that it was made, and that one is stored': [
+    'src/storage/certify.slow.test.ts: is found out by races alone, every time, if it checks and then writes',
+  ],
+  'nothing depends on them: at worst a warning': [
+    "src/storage/certify.slow.test.ts: the clock's difference is told, less what its whole seconds explain",
+  ],
+  'Requests fail on safe stores too, and prove nothing: they are tried again.': [
+    'src/storage/certify.slow.test.ts: is never called unsafe for its failures, and mostly safe in spite of them',
+  ],
+  'its folder and that small file stay, so that no ETag of before can ever match again.': [
+    'src/testing/conformance-writes.ts: the ETag of a deleted object does not match the next one of that key',
+  ],
+  "A flush that finds no room fails with a `StorageError` whose `reason` is `'full'`, and has written nothing.": [
+    'test/features/care/full-disk.slow.test.ts: frees it',
+  ],
+  "`missing` is for the store's own word that there is no such object and for nothing else:": [
+    'test/servers/s3/client-not-loaded.test.ts: rejects every call with a StorageError that says what to do',
+  ],
+  'It holds up to `kill -9` at any moment and to a loss of power, and there are no locks:': [
+    'test/simulation/crash/database-kill.slow.test.ts: holds what was acknowledged, and nothing torn, however often',
+    'test/simulation/crash/power-loss-driver.slow.test.ts: keeps what was acknowledged or seen, and nothing torn',
+  ],
+  "A pipe, a device or a socket under a file's name is an error at once, and nothing waits for it.": [
+    'src/storage/file-obstacles.test.ts: says so and does not wait, with operations made',
+  ],
+  'A range is two offsets, the end exclusive, clipped to the object. What is answered is of one version, never of two.':
+    [
+      'test/features/conformance/file.slow.test.ts: FileDriver, durability',
+      'test/simulation/crash/file-driver-interleavings.slow.test.ts: is linearizable',
+    ],
+  'Once it has answered `written` the object is durable.': [
+    'test/simulation/crash/power-loss-driver.slow.test.ts: keeps what was acknowledged or seen, and nothing torn',
+  ],
+  'S3 copies in one request, and what is larger than 256 MiB part by part': [
+    'test/servers/s3/copies.slow.test.ts: is copied part by part, with its type',
+  ],
+  'Then wrong clocks of nodes show nowhere.': [
+    'test/features/care/clocks.test.ts: on a bucket begin at the times of the bucket',
+  ],
+  'Only objects that never change are copied': [
+    'test/servers/s3/copies.slow.test.ts: downloads neither leaves nor blobs',
+  ],
+  'Folders are never removed.': ['src/storage/file.test.ts: leaves a folder whose objects are gone'],
+  'An object that is created and never replaced (nearly all are) is one file': [
+    'src/storage/file.test.ts: keeps an object that is only created in one file',
+  ],
+  'That there are versions never ceases to be true': [
+    'test/simulation/crash/file-driver-interleavings.slow.test.ts: is linearizable',
+    'src/storage/file-unchanged.test.ts: is not misled where its version and the successor are removed between the two looks',
+  ],
+  '`lost` says for certain that nothing was written.': [
+    'src/testing/driver-conformance.slow.test.ts: finds out that %o breaks it',
+    'test/simulation/crash/file-driver-processes.slow.test.ts: 16 processes that count by compare-and-swap lose no update',
+  ],
+  'its `outcome` is `none` only if the request had no effect and never will have.': [
+    'test/servers/s3/requests.slow.test.ts: are sent once, and %s leaves their outcome unknown',
+    'test/servers/s3/requests.slow.test.ts: that are refused with %i %s certainly had no effect',
+    'test/servers/s3/requests.slow.test.ts: that fail leave a doubt if they had been made: %s',
+  ],
+  'requests are then repeated for up to ten seconds, if it has answered before.': [
+    'test/servers/s3/gateway-restart.slow.test.ts: reads, refreshes, merges and transactions wait for it',
+    'test/servers/s3/gateway-restart.slow.test.ts: one that stays away is waited for once',
+  ],
+  'no two writes of one key ever have the same, not even with the same bytes, and not after a delete.': [
+    'src/testing/driver-conformance.slow.test.ts: finds out that %o breaks it',
+    'src/storage/memory.test.ts: takes times from its environment, and ETags that no other instance has',
+  ],
+  'They are non-empty, at most 1,024 bytes of UTF-8, and well-formed; anything else is refused with outcome `none`.': [
+    'test/features/conformance/memory.test.ts: MemoryDriver',
+    'src/testing/driver-conformance.slow.test.ts: finds out that %o breaks it',
+  ],
+  'A read without a range gives up beyond 512 MiB, twice the largest row, and any other answer of a bucket beyond 32 MiB.':
+    [
+      'test/servers/s3/endless-answers.slow.test.ts: to a read of a whole object is given up at the largest size of one',
+      'test/servers/s3/endless-answers.slow.test.ts: to a listing, or as an error with status %i, is given up',
+      'src/storage/file-obstacles.test.ts: FileDriver does not read a file into memory that is larger than any object',
+    ],
+  'A store that is seen to break a rule is refused with `UnsafeStoreError`, which says what it broke, and nothing is created.':
+    [
+      'test/features/interface/certification.test.ts: is refused on an unsafe store, of which nothing is changed',
+      'test/servers/s3/certification.slow.test.ts: is refused, and nothing is created: %o',
+    ],
+  'Opening a database that exists tries nothing.': [
+    'test/features/interface/certification.test.ts: is up to whoever creates it: a database that exists is opened without',
+  ],
+  'in the store for 30 days': [
+    'test/servers/s3/certified-once.slow.test.ts: is not tried out by other processes either: the bucket tells',
+    'test/servers/s3/certified-once.slow.test.ts: is tried out again once that is old, of another store, or of other rules',
+  ],
+  'A driver that checks conditions itself may say `certified: true`; then nothing is tried.': [
+    'test/features/interface/certification.test.ts: needs no trying out on a certified driver',
+  ],
+  '`absent` is refused where there is an object, and leaves it as it was': [
+    'src/storage/certify.slow.test.ts: is found out: $Broken breaks $names',
+  ],
+  '`{ etag }` is refused where the object has been replaced, and leaves it as it was': [
+    'src/storage/certify.slow.test.ts: is found out: $Broken breaks $names',
+  ],
+  '`{ etag }` is refused where there is no object, and creates none': [
+    'src/storage/certify.slow.test.ts: is found out: $Broken breaks $names',
+  ],
+  'Where too many fail, it cannot be told: then no database is created either, `start()` fails with a `StorageError`': [
+    'test/features/interface/certification.test.ts: on a store that fails too often says that it could not be tried out',
+    'src/storage/certify.slow.test.ts: is never called safe because requests fail: $Broken',
+  ],
+  'It takes 93 requests, 98 with those of opening itself': [
+    'src/storage/certify.slow.test.ts: is told with so few requests that opening takes fewer than a hundred',
+    'test/features/interface/certification.test.ts: takes fewer than a hundred requests in all',
+  ],
+  'It throws nothing that it can report:': [
+    'test/features/interface/certification.test.ts: reports an unsafe store, what to do, and why start() fails',
+    'test/features/interface/certification.test.ts: reports a store that is out of reach, and does not take for ever',
+  ],
+  'Any number of processes of one machine may use the folder at the same time.': [
+    'test/simulation/crash/file-driver-processes.slow.test.ts: 16 processes that count by compare-and-swap lose no update',
+  ],
+  'so no file system that ignores case, changes the form of letters or reserves names can mix up two keys.': [
+    'src/storage/file-names.test.ts: differ for different keys, on file systems that ignore case and form too',
+  ],
+  'Unlike inode numbers and times it is never used again, and it survives copies and backups.': [
+    'src/storage/file.test.ts: reads a folder that was copied, with the same ETags',
+  ],
+  'A file without a trailer is reported as damaged, never as an object.': [
+    'src/storage/file.test.ts: leaves foreign files alone, and refuses damaged ones',
+  ],
+  'So is a symbolic link that leads nowhere, where a folder is to be made.': [
+    'src/storage/file-obstacles.test.ts: refuses writes at once where it is the folder, and writes nothing when the target appears',
+  ],
+  'What anyone has seen stays.': [
+    'src/storage/file.test.ts: a reader makes durable what a writer could not',
+    'test/simulation/crash/power-loss-driver.slow.test.ts: keeps what was acknowledged or seen, and nothing torn',
+  ],
+  'No lock is needed, since the name is the lock, and it is never given back': [
+    'test/simulation/crash/file-driver-processes.slow.test.ts: a replacement that was stopped %s loses, however much happened meanwhile',
+    'test/simulation/crash/file-driver-interleavings.slow.test.ts: is linearizable',
+  ],
+  'takes two looks, and opens nothing': ['src/storage/file-unchanged.test.ts: looks twice, and opens nothing'],
+  'StoreDb replaces only Block 0, and never deletes it.': [
+    'test/repo/docs/policies.test.ts: let garbage collection delete everything but Block 0, and writers nothing but probes',
+  ],
+  'So Block 0 can be written when nothing else can, and `db.gc()`, which begins with that, frees the disk': [
+    'test/features/care/full-disk.slow.test.ts: frees it',
+    'test/features/care/full-disk.slow.test.ts: frees a real one',
+  ],
+  'Temporary files are swept by a listing of their folder when they are older than an hour.': [
+    'src/storage/file.test.ts: sweeps what crashed writers left, once it is old',
+    'src/storage/file.test.ts: a writer whose file was swept writes it again',
+  ],
+  'beside other writes only three of them are under way, else sixteen.': [
+    'src/storage/write-lanes.test.ts: of the background are few beside others, and many again when those have ended',
+  ],
+};

@@ -1,0 +1,26 @@
+import type { PagePromises } from './page-promises.ts';
+
+export const running: PagePromises = {
+  'the samples are files of its folder `deploy`, word for word.': [
+    'test/repo/docs/running.test.ts: shows every file of the folder, word for word',
+  ],
+  "A process that takes another one's place may have its id while both run: it is safe.": [
+    'test/features/protocol/block0.test.ts: happens at random between nodes, even of one nodeId, and loses nothing',
+  ],
+  'A process that is killed instead loses nothing that was flushed': [
+    'test/simulation/crash/database-kill.slow.test.ts: holds what was acknowledged, and nothing torn, however often its writer is killed',
+  ],
+  'So call `server.closeIdleConnections()` again and again until the server is closed.': [
+    'test/servers/example/stopping.slow.test.ts: says that it is not ready, answers all the same, ends what is under way, and keeps nobody waiting',
+  ],
+  'the event loop turns, and no call was rejected with `DatabaseReplacedError`': [
+    'test/servers/example/stopping.slow.test.ts: is lost for good with a database that was replaced, and with nothing else',
+  ],
+  'A process with the old release that starts after step 5 is refused, with an error that says which version to deploy.':
+    [
+      'test/servers/example/rolling-deploy.slow.test.ts: deploys a release with a new schema and goes back, and no request fails and no write is lost',
+    ],
+  'while clients write: no request fails, and no acknowledged write is lost.': [
+    'test/servers/example/rolling-deploy.slow.test.ts: deploys a release with a new schema and goes back, and no request fails and no write is lost',
+  ],
+};

@@ -1,0 +1,210 @@
+/** Mistakes in indexes that are added to a table: which rows they have entries of, and when they may be believed. */
+import type { Mutant } from './mutant.ts';
+
+const changes = 'src/cluster/index-changes.ts';
+const merge = 'src/cluster/merge-table.ts';
+const chunk = 'src/migration/added-chunk.ts';
+const daemon = 'src/migration/index-daemon.ts';
+const view = 'src/table/view.ts';
+const block0 = 'src/format/block0.ts';
+const rebuild = 'src/care/index-rebuild.ts';
+const steps = 'src/migration/unique-steps.ts';
+const checked = 'src/table/checked-indexes.ts';
+const uniqueCheck = 'src/batch/unique-check.ts';
+const drop = 'src/migration/drop-index.ts';
+
+const adding = 'test/features/added-indexes/adding.test.ts';
+const midway = 'test/features/added-indexes/midway.test.ts';
+const random = 'test/properties/random/added-indexes.test.ts';
+const unique = 'test/features/added-indexes/unique.test.ts';
+const uniqueRandom = 'test/properties/random/added-unique-indexes.slow.test.ts';
+
+export const addedMutants: readonly Mutant[] = [
+  {
+    name: 'added indexes: a merge makes entries of rows whose turn has not come',
+    edits: [{ file: changes, find: 'if (isBehind(primaryKey, this.#built)) return;', replace: '' }],
+    tests: [midway, random],
+  },
+  {
+    name: 'added indexes: a merge leaves the entries that are made as they are',
+    edits: [
+      {
+        file: merge,
+        find: 'const growing = [...indexes, ...editions, ...added];',
+        replace: 'const growing = [...indexes, ...editions];',
+      },
+    ],
+    tests: [midway, random],
+  },
+  {
+    name: 'added indexes: a merge of new rows in a run makes entries of all of them',
+    edits: [
+      {
+        file: changes,
+        find: 'if (this.#built !== null && isBehind(this.#scratch.subarray(0, length), this.#built)) continue;',
+        replace: '',
+      },
+    ],
+    tests: [midway],
+  },
+  {
+    name: "added indexes: one is the schema's before all of its entries are made",
+    edits: [
+      {
+        file: chunk,
+        find: 'const ready = all.filter((index) => isComplete(index) && index.stored.unique === undefined);',
+        replace:
+          'const ready = all.filter((index) => index.problem === undefined && index.stored.unique === undefined);',
+      },
+    ],
+    tests: [midway, random],
+  },
+  {
+    name: 'added indexes: those that are at different rows go on as if they were at one',
+    edits: [
+      {
+        file: chunk,
+        find: 'this.#behind = underWay.filter(({ added }) => compareBounds(added.built, this.#built) === 0);',
+        replace: 'this.#behind = underWay;',
+      },
+    ],
+    tests: [random],
+  },
+  {
+    name: 'added indexes: the row after the last one is left out',
+    edits: [
+      {
+        file: chunk,
+        find: 'if (this.#isFull) return;\n        const key = node.key(i);',
+        replace:
+          'const key = node.key(i);\n        if (this.#isFull) {\n          this.#built = key;\n          return;\n        }',
+      },
+    ],
+    tests: [midway, random],
+  },
+  {
+    name: 'added indexes: they are begun while a migration is under way',
+    edits: [{ file: daemon, find: 'return view.beside(table) === undefined && ', replace: 'return ' }],
+    tests: [adding],
+  },
+  {
+    name: 'added indexes: garbage collection takes their blocks',
+    edits: [
+      {
+        file: view,
+        find: '...added.map(({ index, root: entries }): PlacedTree => {',
+        replace: '...[].map(({ index, root: entries }: NonNullable<typeof added>[number]): PlacedTree => {',
+      },
+    ],
+    tests: [midway, random],
+  },
+  {
+    name: 'added indexes: Block 0 is told to be what older releases know',
+    edits: [
+      {
+        file: block0,
+        find: 'if (added.length > 0) return Math.max(addedIndexVersion, schemaFormat(schema));',
+        replace: '',
+      },
+    ],
+    tests: [midway, 'test/features/golden/golden.test.ts'],
+  },
+  {
+    name: 'added indexes: a damaged one is kept by repair()',
+    edits: [{ file: rebuild, find: 'given.has(stored.name);', replace: '!given.has(stored.name);' }],
+    tests: [midway],
+  },
+  {
+    name: 'added indexes: a unique one is ready before flushes are checked for it',
+    edits: [{ file: steps, find: 'if (isMerged) return', replace: 'if (!isMerged) return' }],
+    tests: [unique, uniqueRandom],
+  },
+  {
+    name: 'added indexes: a unique one is ready while the commit from which flushes are checked is not merged',
+    edits: [
+      {
+        file: steps,
+        find: 'await isChecked(View.ofBlock0(engine.context, view.block0), name, added);',
+        replace: 'await isChecked(view, name, added);',
+      },
+    ],
+    tests: [unique],
+  },
+  {
+    name: 'added indexes: rows are not looked through once flushes are checked',
+    edits: [
+      {
+        file: steps,
+        find: 'if (found !== undefined) {',
+        replace: 'if (found !== undefined && !(await isChecked(view, name, added))) {',
+      },
+    ],
+    tests: [unique, uniqueRandom],
+  },
+  {
+    name: 'added indexes: flushes are not checked for a unique one before it is ready',
+    edits: [
+      {
+        file: checked,
+        find: 'return unique.length === 0 ? none : checkedOf(view, table, unique);',
+        replace: 'return none;',
+      },
+    ],
+    tests: [unique],
+  },
+  {
+    name: 'added indexes: flushes are checked for a unique one before the commit that says so',
+    edits: [
+      {
+        file: checked,
+        find: 'if (await isChecked(view, table.shape.name, added)) checked.push(added);',
+        replace: 'checked.push(added);',
+      },
+    ],
+    tests: [unique],
+  },
+  {
+    name: 'added indexes: the commit that was for an index of the same name counts for another one',
+    edits: [
+      { file: checked, find: " && readField(hit.source, hit.base, fieldOf('birth')) === added.birth", replace: '' },
+    ],
+    tests: [unique],
+  },
+  {
+    name: 'added indexes: a flush is not compared with the entries of one that is not ready',
+    edits: [
+      {
+        file: uniqueCheck,
+        find: 'const tree = this.#trees.get(values.index.name);',
+        replace: 'const tree = this.#state.indexes.get(values.index.name);',
+      },
+    ],
+    tests: [unique],
+  },
+  {
+    name: 'added indexes: rows that are put right in the log fail a unique one',
+    edits: [{ file: steps, find: 'if (!(await isOverlaid(table, found)))', replace: 'if (found.index.unique)' }],
+    tests: [unique],
+  },
+  {
+    name: 'added indexes: one that failed has entries',
+    edits: [
+      {
+        file: chunk,
+        find: '{ stored, built: undefined, rows: 0, birth, problem, tree: empty },',
+        replace: '{ stored, built: null, rows: 0, birth, problem, tree: empty },',
+      },
+    ],
+    tests: [unique],
+  },
+  {
+    name: 'added indexes: one is dropped that the definition here has',
+    edits: [{ file: drop, find: 'if (!isDefined || hasFailed) return;', replace: 'if (index !== "") return;' }],
+    tests: [unique],
+  },
+  {
+    name: 'added indexes: one is dropped while a migration is under way',
+    edits: [{ file: drop, find: 'if (beside !== undefined) {', replace: 'if (beside?.version === -1) {' }],
+    tests: [unique],
+  },
+];

@@ -1,0 +1,57 @@
+/** Mistakes in how nodes share their work, and in how they tell themselves from each other. */
+import type { Mutant } from './mutant.ts';
+
+const ids = 'src/base/ids.ts';
+const backlog = 'src/cluster/backlog.ts';
+const follow = 'src/cluster/follow.ts';
+const membership = 'src/cluster/membership.ts';
+const rotation = 'src/cluster/rotation.ts';
+
+export const clusterMutants: readonly Mutant[] = [
+  {
+    name: 'put behind slots that are not confirmed',
+    edits: [
+      {
+        file: follow,
+        find: `    const versioned = await this.#register.refresh(signal);
+    this.advance(versioned, slots);`,
+        replace: `    this.advance(this.#register.current, slots);
+    const versioned = await this.#register.refresh(signal);
+    this.advance(versioned, []);`,
+      },
+    ],
+    tests: ['test/features/protocol/reading.test.ts'],
+  },
+  {
+    name: 'clones: ids of random numbers alone',
+    edits: [
+      {
+        file: ids,
+        find: '  const bytes = environment.randomBytes(length);\n',
+        replace: '  const bytes = environment.randomBytes(length);\n  if (length > 0) return bytes;\n',
+      },
+    ],
+  },
+  {
+    name: 'rotation: who stops stays on the list',
+    edits: [
+      {
+        file: membership,
+        find: '    if (!isThere(register.current.block0) && !this.#mayJoin) return;\n',
+        replace: '    if (!this.isRegistered || true) return;\n',
+      },
+    ],
+  },
+  {
+    name: 'rotation: the turns of the dead are not taken up',
+    edits: [
+      { file: rotation, find: 'this.#skipped = new Set(this.#unused.keys());', replace: 'this.#skipped = new Set();' },
+    ],
+    tests: ['src/cluster/rotation.test.ts'],
+  },
+  {
+    name: 'backlog: no bound',
+    edits: [{ file: backlog, find: 'return this.roomBytes(this.#options.view()) === 0;', replace: 'return false;' }],
+    tests: ['test/features/protocol/backlog.slow.test.ts'],
+  },
+];

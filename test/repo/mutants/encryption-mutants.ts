@@ -1,0 +1,135 @@
+/** Mistakes in encryption and compression, and in the rewriting of objects. */
+import type { Mutant } from './mutant.ts';
+
+const cipher = 'src/format/capsule-cipher.ts';
+const compression = 'src/format/compression.ts';
+const capsules = 'src/storage/capsules.ts';
+const driver = 'src/storage/capsule-driver.ts';
+const cache = 'src/storage/capsule-cache.ts';
+const rewrite = 'src/care/rewrite.ts';
+
+const ofCapsules = ['src/storage/capsules.test.ts'];
+const ofDatabases = ['test/features/encryption/database.test.ts'];
+const ofRewriting = ['test/features/encryption/rewrite.test.ts'];
+
+export const encryptionMutants: readonly Mutant[] = [
+  {
+    name: 'encryption: the name is not authenticated',
+    edits: [{ file: cipher, find: '[objectContext, header, encodeUtf8(name)]', replace: '[objectContext, header]' }],
+    tests: ofCapsules,
+  },
+  {
+    name: 'encryption: the header is not authenticated',
+    edits: [
+      {
+        file: cipher,
+        find: '[objectContext, header, encodeUtf8(name)]',
+        replace: '[objectContext, encodeUtf8(name + header.length)]',
+      },
+    ],
+    tests: ofCapsules,
+  },
+  {
+    name: 'encryption: one nonce for all chunks',
+    edits: [{ file: cipher, find: '  new DataView(nonce.buffer).setUint32(7, chunk);\n', replace: '' }],
+    tests: ofCapsules,
+  },
+  {
+    name: 'encryption: the last chunk is as any other',
+    edits: [{ file: cipher, find: 'nonce[11] = isLast ? 1 : 0;', replace: 'nonce[11] = 0;' }],
+    tests: ofCapsules,
+  },
+  {
+    name: 'encryption: one salt for all objects',
+    edits: [
+      {
+        file: capsules,
+        find: 'const salt = newBytes(this.#environment, saltBytes);',
+        replace: 'const salt = new Uint8Array(saltBytes + 0 * newBytes.length + 0 * this.#environment.now());',
+      },
+    ],
+    tests: ofCapsules,
+  },
+  {
+    name: 'encryption: chunks are not verified',
+    edits: [
+      {
+        file: cipher,
+        find: '      // Which is all that it says: the tag does not fit.\n      return undefined;\n',
+        replace: '',
+      },
+    ],
+    tests: ofCapsules,
+  },
+  {
+    name: 'encryption: what is not encrypted is believed',
+    edits: [
+      {
+        file: capsules,
+        find: 'if (this.protection.acceptsUnencrypted) return;',
+        replace: 'if (this.protection.acceptsUnencrypted || name !== block0Name) return;',
+      },
+    ],
+    tests: ofDatabases,
+  },
+  {
+    name: 'encryption: objects of another database are believed',
+    edits: [
+      {
+        file: driver,
+        find: 'if (compareBytes(seal.database, this.#database.tag) === 0) return;',
+        replace: 'if (compareBytes(seal.database, seal.database) === 0) return;',
+      },
+    ],
+    tests: ofDatabases,
+  },
+  {
+    name: 'encryption: a wrong key is told as damage',
+    edits: [{ file: capsules, find: 'if (compareBytes(key.check, seal.keyCheck) !== 0) {', replace: 'if (false) {' }],
+    tests: ofDatabases,
+  },
+  {
+    name: 'encryption: the cache holds blocks in the clear',
+    edits: [{ file: cache, find: 'await this.#capsules.pack(key, bytes, false)', replace: 'bytes' }],
+    tests: ofDatabases,
+  },
+  {
+    name: 'encryption: links to blobs that nobody can read',
+    edits: [
+      {
+        file: driver,
+        find: 'protection.hasKeys ? refusePresigning : driver',
+        replace: 'refusePresigning === undefined ? undefined as never : driver',
+      },
+    ],
+    tests: ofDatabases,
+  },
+  {
+    name: 'compression: more is made of a frame than its share',
+    edits: [
+      { file: compression, find: 'if (content?.length !== target.length) {', replace: 'if (content === undefined) {' },
+    ],
+    tests: ofCapsules,
+  },
+  {
+    name: 'rewriting: over whatever is there by then',
+    edits: [{ file: rewrite, find: 'if: { etag: form.etag },', replace: "if: 'any'," }],
+    tests: ofRewriting,
+  },
+  {
+    name: 'rewriting: what was not encrypted is read once',
+    edits: [
+      {
+        file: rewrite,
+        find: 'if (found.isAuthentic) return found.bytes;',
+        replace: 'if (found !== undefined) return found.bytes;',
+      },
+    ],
+    tests: ofRewriting,
+  },
+  {
+    name: 'rewriting: Block 0 stays as it is',
+    edits: [{ file: rewrite, find: '      await rewriteBlock0?.(signal);\n', replace: '' }],
+    tests: ofRewriting,
+  },
+];

@@ -1,0 +1,193 @@
+/** Mistakes in indexes on functions: what an edition is of, and when it may be believed. */
+import type { Mutant } from './mutant.ts';
+
+const edition = 'src/table/edition.ts';
+const selector = 'src/query/function-selector.ts';
+const merge = 'src/cluster/merge-table.ts';
+const chunk = 'src/migration/edition-chunk.ts';
+const view = 'src/table/view.ts';
+const commit = 'src/format/commit.ts';
+const rebuild = 'src/care/index-rebuild.ts';
+
+const queries = 'test/features/function-indexes/queries.test.ts';
+const editions = 'test/features/function-indexes/editions.test.ts';
+const care = 'test/features/function-indexes/care.test.ts';
+const random = 'test/properties/random/function-indexes.test.ts';
+const golden = 'test/features/golden/golden.test.ts';
+
+export const functionMutants: readonly Mutant[] = [
+  {
+    name: 'functions: an edition counts although the table has gone ahead of it',
+    edits: [
+      { file: edition, find: 'return isCurrent && built === null;', replace: 'return isCurrent || built === null;' },
+    ],
+    tests: [editions, random],
+  },
+  {
+    name: 'functions: an edition counts before all of its entries are made',
+    edits: [
+      { file: edition, find: 'return isCurrent && built === null;', replace: 'return isCurrent && built !== "";' },
+    ],
+    tests: [care, random],
+  },
+  {
+    name: 'functions: an edition is used although the function fails on a row',
+    edits: [
+      {
+        file: edition,
+        find: 'return isWhole(edition) && edition.failed === 0;',
+        replace: 'return isWhole(edition);',
+      },
+    ],
+    tests: [queries],
+  },
+  {
+    name: 'functions: editions of different versions are not told apart',
+    edits: [
+      {
+        file: edition,
+        find: 'return a.name === b.name && a.result?.version === b.result?.version;',
+        replace: 'return a.name === b.name;',
+      },
+    ],
+    tests: [editions, random],
+  },
+  {
+    name: 'functions: a query goes by an edition of another version',
+    edits: [
+      {
+        file: selector,
+        find: 'if (called !== name || calledVersion !== version || Number.isNaN(value)) return undefined;',
+        replace: 'if (called !== name || (void [version, calledVersion], Number.isNaN(value))) return undefined;',
+      },
+    ],
+    tests: [editions, random],
+  },
+  {
+    name: 'functions: results that are held in part are taken for whole',
+    edits: [
+      {
+        file: selector,
+        find: 'isOfResultType(typeId, value) && !isTruncatedComponent(component, component.length, typeId)',
+        replace: 'isOfResultType(typeId, value) && isTruncatedComponent.length > 0',
+      },
+    ],
+    tests: [queries],
+  },
+  {
+    name: 'functions: results of other types are taken for one another',
+    edits: [
+      {
+        file: selector,
+        find: 'isOfResultType(typeId, value) && !isTruncatedComponent(component, component.length, typeId)',
+        replace: 'isOfResultType.length > 0 && !isTruncatedComponent(component, component.length, typeId)',
+      },
+    ],
+    tests: [queries],
+  },
+  {
+    name: 'functions: a function without a version has a part in the index',
+    edits: [
+      {
+        file: edition,
+        find: 'if (found?.version === undefined || !Number.isFinite(found.version)) return [];',
+        replace: 'if (found === undefined) return [];',
+      },
+      {
+        file: edition,
+        find: 'version: found.version };',
+        replace: 'version: found.version ?? 0 };',
+      },
+    ],
+    tests: [editions],
+  },
+  {
+    name: 'functions: what is left behind is said to be of the new rows',
+    edits: [
+      {
+        file: merge,
+        find: 'return [{ ...keptEdition(table, edition, context), behindFrom }];',
+        replace: 'return [{ ...keptEdition(table, edition, context), behindFrom, base: rows }];',
+      },
+    ],
+    tests: [editions, random],
+  },
+  {
+    name: 'functions: an edition of some rows is begun by a merge, without the others',
+    edits: [
+      {
+        file: merge,
+        find: 'stored === undefined ? table.tree.ref === null : isWhole(stored);',
+        replace: 'stored === undefined || isWhole(stored);',
+      },
+    ],
+    tests: [editions],
+  },
+  {
+    name: 'functions: what nobody keeps up is never given up',
+    edits: [
+      { file: merge, find: 'context.birth - behindFrom >= patience', replace: 'context.birth < patience - patience' },
+    ],
+    tests: [editions],
+  },
+  {
+    name: 'functions: entries are made above what is built when catching up',
+    edits: [
+      {
+        file: chunk,
+        find: 'if (built !== null && compareBytes(key, built) > 0) break;',
+        replace: 'if (built !== null && compareBytes(key, built) > 0) void 0;',
+      },
+    ],
+    tests: [care, random],
+  },
+  {
+    name: 'functions: a chunk that is full says that it caught up',
+    edits: [
+      {
+        file: chunk,
+        find: 'if (this.#isFull) return;\n        this.#growing.changes.add(before, after, key);',
+        replace: 'if (this.#isFull) break;\n        this.#growing.changes.add(before, after, key);',
+      },
+    ],
+    tests: [random],
+  },
+  {
+    name: 'functions: rows that a chunk has dealt with are not put into the base',
+    edits: [{ file: chunk, find: 'this.#toBase.put(key, after);', replace: 'void this.#toBase;' }],
+    tests: [random],
+  },
+  {
+    name: 'functions: a chunk says that it has made entries which it has not',
+    edits: [{ file: chunk, find: 'this.#built = key;', replace: 'this.#built = node.key(cursor.to - 1);' }],
+    tests: [random],
+  },
+  {
+    name: 'functions: gc deletes what bases reach',
+    edits: [
+      {
+        file: view,
+        find: '{ place, leaf: leafShape, tree: this.#tree(place, base, leafShape, inlined) },',
+        replace:
+          '{ place, leaf: leafShape, tree: this.#tree(place, base === null ? base : null, leafShape, inlined) },',
+      },
+    ],
+    tests: [editions, random],
+  },
+  {
+    name: 'functions: commits that name such an index can be read by what knows of none',
+    edits: [
+      {
+        file: commit,
+        find: 'Math.max(version, schemaFormat(schema))',
+        replace: 'Math.max(version, schemaFormat(schema) < 0 ? version : version)',
+      },
+    ],
+    tests: [golden],
+  },
+  {
+    name: 'functions: repair() keeps the entries that were wrong',
+    edits: [{ file: rebuild, find: '!gone.has(index.name)', replace: 'gone.has(index.name) || true' }],
+    tests: [care],
+  },
+];

@@ -1,0 +1,379 @@
+/** Mistakes in the commit protocol: how slots are won, confirmed and settled, and what readers look at. */
+import type { Mutant } from './mutant.ts';
+
+const batch = 'src/batch/batch.ts';
+const append = 'src/cluster/append.ts';
+const freshness = 'src/cluster/freshness.ts';
+const fate = 'src/cluster/fate.ts';
+const follow = 'src/cluster/follow.ts';
+const merge = 'src/cluster/merge.ts';
+const block = 'src/format/block.ts';
+const commitLog = 'src/log/commit-log.ts';
+const block0Register = 'src/root/block0-register.ts';
+
+export const logMutants: readonly Mutant[] = [
+  {
+    name: 'a commit applied behind one that it does not follow',
+    edits: [
+      {
+        file: 'src/format/commit.ts',
+        find: 'return previousId === undefined || id === undefined || previousId === id;',
+        replace: 'return previousId === undefined || id !== previousId || previousId === id;',
+      },
+    ],
+    tests: ['test/features/protocol/holes.test.ts'],
+  },
+  {
+    name: 'a hole in the log passed over',
+    edits: [{ file: follow, find: 'behind: later < 0 ? undefined : next + later - i', replace: 'behind: undefined' }],
+    tests: ['test/features/protocol/holes.test.ts'],
+  },
+  {
+    name: 'a hole that is no longer one, since it was merged, taken for damage',
+    edits: [
+      {
+        file: follow,
+        find: 'if (gone !== undefined && behind !== undefined && tail < gone) {',
+        replace: 'if (gone !== undefined && behind !== undefined) {',
+      },
+    ],
+    tests: ['test/features/protocol/holes.test.ts'],
+  },
+  {
+    name: 'a refresh that ends at a trimmed slot that was put again',
+    edits: [{ file: follow, find: 'behind !== undefined || isNext ||', replace: 'behind !== undefined ||' }],
+    tests: ['test/features/protocol/reading.test.ts'],
+  },
+  {
+    name: 'no check of Block 0 after the put',
+    edits: [
+      {
+        file: append,
+        find: `    const versioned = await register.refresh(signal);
+    if (versioned`,
+        replace: `    const versioned = written ? register.current : await register.refresh(signal);
+    if (versioned`,
+      },
+    ],
+  },
+  {
+    name: 'check with a Block 0 read before the put',
+    edits: [
+      {
+        file: append,
+        find: `    let written = false;
+    try {
+      written = (await log.put`,
+        replace: `    const early = await register.refresh(signal);
+    let written = false;
+    try {
+      written = (await log.put`,
+      },
+      {
+        file: append,
+        find: `    const versioned = await register.refresh(signal);
+    if (versioned`,
+        replace: `    const versioned = early;
+    if (versioned`,
+      },
+    ],
+  },
+  {
+    name: `no check after reading one's own commit in the slot`,
+    edits: [
+      {
+        file: append,
+        find: `    const versioned = await register.refresh(signal);
+    if (versioned`,
+        replace: `    const versioned = !written && stored?.commitId === commit.commitId ? register.current : await register.refresh(signal);
+    if (versioned`,
+      },
+    ],
+    tests: ['test/features/protocol/commit.test.ts'],
+  },
+  {
+    name: 'a lost slot believed without a check',
+    edits: [
+      {
+        file: append,
+        find: `    const versioned = await register.refresh(signal);
+    if (versioned`,
+        replace: `    const versioned = stored !== undefined && stored.commitId !== commit.commitId ? register.current : await register.refresh(signal);
+    if (versioned`,
+      },
+    ],
+    tests: ['test/features/protocol/commit.test.ts'],
+  },
+  {
+    name: 'a reader reads Block 0 before the slots',
+    edits: [
+      {
+        file: follow,
+        find: '      if (!(await this.#confirm(await this.#readSlots(sparingly, most, signal), signal))) return true;',
+        replace: `      await this.#register.refresh(signal);
+      if (!(await this.#confirm(await this.#readSlots(sparingly, most, signal), signal))) return true;`,
+      },
+      {
+        file: follow,
+        find: `    const versioned = await this.#register.refresh(signal);
+    this.advance`,
+        replace: `    const versioned = this.#register.current;
+    this.advance`,
+      },
+    ],
+  },
+  {
+    name: '`lost` taken for a loss without reading the slot',
+    edits: [
+      {
+        file: append,
+        find: `      written = (await log.put(slot, bytes, signal)).status === 'written';`,
+        replace: `      written = (await log.put(slot, bytes, signal)).status === 'written';
+      if (!written) {
+        await follower.refresh(signal);
+        return 'lost';
+      }`,
+      },
+    ],
+  },
+  {
+    name: 'a new slot before the old one is decided',
+    edits: [
+      {
+        file: append,
+        find: '    if (stored === undefined) return undefined;',
+        replace: `    if (stored === undefined) return 'lost';`,
+      },
+    ],
+  },
+  {
+    name: 'another commit at an undecided slot',
+    edits: [
+      {
+        file: append,
+        find: 'fate = await this.#settleOnce(undecided, fresh && attempt === 1, signal)',
+        replace: `another = attempt === 1 ? undecided.commit : { ...undecided.commit, commitId: randomUuid(environment) };
+        const fate = await this.#settleOnce({ ...undecided, commit: another, bytes: encodeCommit(undecided.slot, another) }, fresh && attempt === 1, signal)`,
+      },
+    ],
+  },
+  {
+    name: 'a plain error where the outcome is open',
+    edits: [
+      {
+        file: append,
+        find: '    reject(inFlight === undefined ? failure : outcomeUnknown(inFlight, failure));',
+        replace: `    reject(inFlight === undefined ? failure : new StorageError('committed', 'none', 'no'));`,
+      },
+    ],
+  },
+  {
+    name: 'a refusal after an ambiguous attempt taken for definite',
+    edits: [
+      {
+        file: append,
+        find: `if (first && error.outcome === 'none')`,
+        replace: `if ((first || true) && error.outcome === 'none')`,
+      },
+    ],
+  },
+  {
+    name: 'a commit settled twice at the same time',
+    edits: [
+      {
+        file: append,
+        find: 'const fate = settling && (await untilAborted(settling.catch(lostForCertain), signal));',
+        replace: 'const fate = (void settling, void lostForCertain, void untilAborted, undefined as Fate | undefined);',
+      },
+    ],
+    tests: ['test/simulation/sim/regressions.slow.test.ts'],
+  },
+  {
+    name: 'ownership by nodeId instead of commit id',
+    edits: [
+      {
+        file: append,
+        find: 'const own = stored.commitId === commit.commitId;',
+        replace: 'const own = stored.nodeId === commit.nodeId;',
+      },
+    ],
+  },
+  {
+    name: 'not in the list of applied commits read as "never applied"',
+    edits: [
+      {
+        file: fate,
+        find: `if (entry === undefined) return 'unknown';`,
+        replace: `if (entry === undefined) return 'lost';`,
+      },
+    ],
+  },
+  {
+    name: 'asking later: a missing slot means no',
+    edits: [
+      {
+        file: fate,
+        find: `  if (stored === undefined) return 'unknown';
+`,
+        replace: `  if (stored === undefined) return 'lost';
+`,
+      },
+    ],
+    tests: ['test/features/protocol/resolve.test.ts'],
+  },
+  {
+    name: 'asking later: without the floor',
+    edits: [
+      {
+        file: fate,
+        find: '  if (block0.logFloor >= slot) return deadSlotFate(block0, slot, commitId);',
+        replace: '  void block0;',
+      },
+    ],
+    tests: ['test/features/protocol/resolve.test.ts'],
+  },
+  {
+    name: 'giving up, then flushing again',
+    edits: [
+      {
+        file: batch,
+        find: `if (error instanceof CommitOutcomeUnknownError) this.#undecided = { error, operations };
+      else {`,
+        replace: '{',
+      },
+    ],
+  },
+  {
+    name: 'acknowledged before it is durable',
+    edits: [
+      {
+        file: append,
+        find: `      let fate: Fate = 'unknown';
+      let failure: unknown;`,
+        replace: `      let fate: Fate = 'unknown';
+      let failure: unknown;
+      conclude();`,
+      },
+    ],
+  },
+  {
+    name: 'not validated again after a lost slot',
+    edits: [
+      {
+        file: append,
+        find: 'const member = await waiting.request.prepare(state, members);',
+        replace:
+          'const member = ((waiting as { member?: CommitMember }).member ??= await waiting.request.prepare(state, members));',
+      },
+    ],
+  },
+  {
+    name: 'a rejection on a tail that was not refreshed',
+    edits: [
+      {
+        file: append,
+        find: '        if (waiting.refreshed || error instanceof TransactionConflictError) {',
+        replace: '        if (waiting.refreshed || true) {',
+      },
+    ],
+  },
+  {
+    name: 'a rejection for a flush of the same group that then fails',
+    edits: [
+      {
+        file: append,
+        find: '          contradicted.push({ waiting, verdict: error });',
+        replace: '          waiting.reject(error);',
+      },
+    ],
+  },
+  {
+    name: 'a slot overwritten',
+    edits: [{ file: commitLog, find: `{ if: 'absent', `, replace: `{ if: 'any', ` }],
+  },
+  {
+    name: 'Block 0 written blindly',
+    edits: [
+      {
+        file: block0Register,
+        find: 'bytes, { if: { etag: expected.etag }, ...options }',
+        replace: `bytes, { if: 'any', ...options }`,
+      },
+    ],
+  },
+  {
+    name: 'a merge leaves a commit out',
+    edits: [
+      {
+        file: merge,
+        find: `  return names;
+`,
+        replace: `  if (names.size > 1) names.delete([...names].at(-1) as string);
+  return names;
+`,
+      },
+    ],
+  },
+  {
+    name: 'a refresh joins one under way',
+    edits: [
+      {
+        file: follow,
+        find: '    this.#queued ??= this.#running',
+        replace: `    if (this.#running !== undefined) return untilAborted(this.#running, signal);
+    this.#queued ??= this.#running`,
+      },
+    ],
+  },
+  {
+    name: 'an old view read',
+    edits: [
+      {
+        file: freshness,
+        find: 'return this.viewAgeMs > 2 * this.#options.intervalMs;',
+        replace: 'return this.viewAgeMs > 2e9 * this.#options.intervalMs;',
+      },
+    ],
+  },
+  {
+    name: 'a view taken to be as new as the last answer',
+    edits: [
+      {
+        file: freshness,
+        find: 'this.#refreshedMs = Math.max(this.#refreshedMs, startedMs);',
+        replace: 'this.#refreshedMs = Math.max(startedMs, this.#options.environment.monotonicMs());',
+      },
+    ],
+  },
+  {
+    name: 'the log not waited for that is looked at behind a start',
+    edits: [
+      {
+        file: freshness,
+        find: 'this.#openedMs = environment.monotonicMs();',
+        replace: 'this.#openedMs = environment.monotonicMs(); this.#refreshedMs = this.#openedMs;',
+      },
+    ],
+  },
+  {
+    name: 'what was read ahead kept although it was news that the log held',
+    edits: [
+      {
+        file: 'src/query/work-ahead.ts',
+        find: 'return state === early ? ahead : work(state);',
+        replace: 'return ahead;',
+      },
+    ],
+  },
+  {
+    name: 'checksums ignored',
+    edits: [
+      {
+        file: block,
+        find: 'if (view.getUint32(12, true) !== envelopeChecksum(name, block)) {',
+        replace: 'if (view.getUint32(12, true) !== envelopeChecksum(name, block) && name === "") {',
+      },
+    ],
+    tests: ['test/features/golden/damage.slow.test.ts', 'src/format/node.test.ts'],
+  },
+];

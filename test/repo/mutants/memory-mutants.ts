@@ -1,0 +1,54 @@
+/** Mistakes in what databases of a process share of memory. */
+import type { Mutant } from './mutant.ts';
+
+const budget = ['test/features/memory/memory-budget.test.ts'];
+const shared = ['src/memory/shared-memory.test.ts'];
+const cache = 'src/memory/block-cache.ts';
+const memory = 'src/memory/shared-memory.ts';
+
+export const memoryMutants: readonly Mutant[] = [
+  {
+    name: 'memory: a read that ends after stop() leaves its block behind',
+    edits: [{ file: cache, find: '!this.#isClosed && bytes <= share', replace: 'bytes <= share' }],
+    tests: shared,
+  },
+  {
+    name: 'memory: commits that waited in a stopped database count for ever',
+    edits: [{ file: memory, find: '    this.setCommitted(0);\n', replace: '' }],
+    tests: budget,
+  },
+  {
+    name: 'memory: whoever has a bound of its own may take all that is shared',
+    edits: [
+      {
+        file: 'src/memory/split-pool.ts',
+        find: 'maxBytes < this.#memory.maxBytes ? () => this.#ownCacheLimitBytes : Infinity',
+        replace: 'Infinity',
+      },
+    ],
+    tests: budget,
+  },
+  {
+    name: 'memory: no database merges for what waits in the others',
+    edits: [{ file: memory, find: 'if (most === undefined) return;', replace: 'return;' }],
+    tests: budget,
+  },
+  {
+    name: 'memory: one large query leaves the small ones of others no room',
+    edits: [
+      { file: memory, find: 'isSmall ? scratchShares.small : scratchShares.usual', replace: 'scratchShares.usual' },
+    ],
+    tests: shared,
+  },
+  {
+    name: 'memory: a failed start goes on taking its part',
+    edits: [
+      {
+        file: 'src/cluster/engine.ts',
+        find: '      // Nobody closes what was never open.\n      this.pool.close();\n',
+        replace: '',
+      },
+    ],
+    tests: budget,
+  },
+];

@@ -1,0 +1,370 @@
+/** Mistakes in migrations: what is stored beside the truth, what either version is shown, and when the old one goes. */
+import type { Mutant } from './mutant.ts';
+
+const prepare = 'src/batch/prepare.ts';
+const merge = 'src/cluster/merge.ts';
+const mergeTable = 'src/cluster/merge-table.ts';
+const bridge = 'src/migration/bridge.ts';
+const chunk = 'src/migration/chunk.ts';
+const daemon = 'src/migration/migration-daemon.ts';
+const translation = 'src/migration/row-translation.ts';
+const treeDiff = 'src/migration/tree-diff.ts';
+const besideRows = 'src/table/beside-rows.ts';
+const view = 'src/table/view.ts';
+
+export const migrationMutants: readonly Mutant[] = [
+  {
+    name: 'migration: a pair is not written, the new version alone',
+    edits: [
+      {
+        file: prepare,
+        find: '    if (truth === undefined) return;',
+        replace: '    if (truth !== undefined || truth === undefined) return;',
+      },
+    ],
+  },
+  {
+    name: 'migration: instances that would make other rows read and write',
+    edits: [
+      {
+        file: 'src/table/migration-code.ts',
+        find: '  if (difference === undefined) return;\n',
+        replace: '  if (difference === undefined || difference.to === version) return;\n',
+      },
+    ],
+    tests: ['test/features/migrations/migration-code.test.ts'],
+  },
+  {
+    name: 'migration: instances that would make other rows of the old version write',
+    edits: [
+      {
+        file: 'src/table/migration-code.ts',
+        find: '  if (difference === undefined) return;\n',
+        replace: '  if (difference === undefined || difference.to !== version) return;\n',
+      },
+    ],
+    tests: ['test/features/migrations/migration-code.test.ts'],
+  },
+  {
+    name: 'migration: whoever has the new version does the work, with whatever function',
+    edits: [
+      {
+        file: daemon,
+        find: ' && !isOtherCode(beside.schema, from.version, registry);',
+        replace: ' && [true, isOtherCode(beside.schema, from.version, registry)].includes(true);',
+      },
+    ],
+    tests: ['test/features/migrations/migration-code.test.ts'],
+  },
+  {
+    name: 'migration: a field that was renamed is a new one',
+    edits: [
+      {
+        file: 'src/table/renames.ts',
+        find: 'renamed.get(name)?.find((other) => old.has(other))',
+        replace: 'renamed.get(name)?.find((other) => other === name)',
+      },
+    ],
+    tests: ['test/features/migrations/renames.test.ts'],
+  },
+  {
+    name: 'migration: what the new version writes into a field that was renamed is not in the old one',
+    edits: [
+      {
+        file: 'src/table/renames.ts',
+        find: '(renamed.get(name) ?? (own.has(name) ? name : undefined))',
+        replace: '(own.has(name) ? (renamed.get(name) ?? name) : undefined)',
+      },
+    ],
+    tests: ['test/features/migrations/renames.test.ts'],
+  },
+  {
+    name: 'migration: fields that only the old version has are lost when the new one writes',
+    edits: [
+      {
+        file: translation,
+        find: '      const value = old === undefined ? (constant ?? null) : old;',
+        replace: '      const value = constant ?? null;',
+      },
+    ],
+  },
+  {
+    name: `migration: the new version's row gives way to what the old one's becomes`,
+    edits: [
+      {
+        file: chunk,
+        find: 'rows.add(translation.to.layout, translation.inLine(stored, before, after))',
+        replace: 'translation.forwardInto(after, rows)',
+      },
+    ],
+  },
+  {
+    name: 'migration: a twin that is pending is forgotten with the next commit',
+    edits: [
+      {
+        file: bridge,
+        find: '  const after = await stored?.with(change, (layered, shape) => view.layer(layered, shape));',
+        replace: '  const after = stored;',
+      },
+    ],
+    tests: ['test/features/migrations/bridge.test.ts', 'test/properties/random/migrations.slow.test.ts'],
+  },
+  {
+    name: 'migration: the base is not kept, and follows the truth in every merge',
+    edits: [
+      {
+        file: mergeTable,
+        find: 'base: isInStep(view, beside, table) ? truth.tree : await mergeBase(base, context),',
+        replace: 'base: isInStep(view, beside, table) || base ? truth.tree : await mergeBase(base, context),',
+      },
+    ],
+  },
+  {
+    name: 'migration: the base follows the truth wherever both were the same before',
+    edits: [
+      {
+        file: mergeTable,
+        find: '  return isSameTree(base.tree, tree) && view.changesOf(shape.name).every(({ twin }) => twin !== undefined);',
+        replace:
+          '  return isSameTree(base.tree, tree) || view.changesOf(shape.name).every(({ twin }) => twin !== undefined);',
+      },
+    ],
+  },
+  {
+    name: 'migration: rows of the truth do not come to the base with their twins',
+    edits: [
+      {
+        file: besideRows,
+        find: 'rows.withLayer(layer(twin, rows.shape)), this.base.withLayer(written), after',
+        replace: 'rows.withLayer(layer(twin, rows.shape)), this.base, after',
+      },
+    ],
+  },
+  {
+    name: 'migration: what the old version deletes stays in the new one',
+    edits: [
+      {
+        file: besideRows,
+        find: '    if (deleted.length === 0) return new BesideRows(rows, base, after);',
+        replace: '    if (deleted.length >= 0) return new BesideRows(rows, base, after);',
+      },
+    ],
+    tests: ['test/features/migrations/side-by-side.test.ts', 'test/features/migrations/later-wins.test.ts'],
+  },
+  {
+    name: `migration: the base gets the truth's root while rows are out of line`,
+    edits: [
+      {
+        file: chunk,
+        find: '    const base = this.isInLine\n',
+        replace: '    const base = this.isInLine || this.#toBase\n',
+      },
+    ],
+  },
+  {
+    name: 'migration: a chunk does not bring rows in line',
+    edits: [
+      {
+        file: chunk,
+        find: '    if (stored !== undefined) {\n      this.#toRows',
+        replace: '    if (stored !== undefined && before === undefined) {\n      this.#toRows',
+      },
+    ],
+  },
+  {
+    name: 'migration: what is out of line is shown as it is stored',
+    edits: [
+      {
+        file: bridge,
+        find: '    if (layer !== undefined) state = new TableState(to, state.tree, state.indexes, [layer, ...state.layers]);',
+        replace: '    void layer;',
+      },
+    ],
+  },
+  {
+    name: 'migration: steps of an older generation are gone on from',
+    edits: [
+      {
+        file: bridge,
+        find: 'if (block0.generation !== generation || block0.databaseId !== databaseId) return false;',
+        replace: 'if (block0.databaseId !== databaseId || generation < 0) return false;',
+      },
+    ],
+  },
+  {
+    name: 'migration: subtrees of the same place taken for the same',
+    edits: [
+      {
+        file: treeDiff,
+        find: '  return a.birth === b.birth && a.id === b.id;',
+        replace: '  return a.count === b.count || (a.birth === b.birth && a.id === b.id);',
+      },
+    ],
+  },
+  {
+    name: 'migration: a chunk ends one row behind what it has made',
+    edits: [
+      {
+        file: chunk,
+        find: '        if (this.#seen >= most || (this.#isFull && this.#seen > 0)) return;\n        const key = node.key(i);',
+        replace:
+          '        const key = node.key(i);\n        if (this.#seen >= most || (this.#isFull && this.#seen > 0)) return void (this.#built = key);',
+      },
+    ],
+  },
+  {
+    name: 'migration: a chunk is stored over a newer generation',
+    edits: [
+      {
+        file: merge,
+        find: '      if (present.block0.generation !== generation) return false;',
+        replace: '      if (present.block0.generation !== generation && added.length > 0) return false;',
+      },
+      {
+        file: merge,
+        find: '        generation: generation + 1,',
+        replace: '        generation: block0.generation + 1,',
+      },
+    ],
+  },
+  {
+    name: 'migration: switched although rows cannot be made',
+    edits: [
+      {
+        file: chunk,
+        find: `    if (this.#problems.length > 0) return 'blocked';
+    return this.#built === null && this.isInLine && !this.#isUnchecked ? 'switched' : 'building';`,
+        replace: `    if (this.#problems.length > 0) return 'switched';
+    return this.#built === null && this.isInLine && !this.#isUnchecked ? 'switched' : 'building';`,
+      },
+      {
+        file: chunk,
+        find: '    if (this.#problems.length === 0) this.#built = null;',
+        replace: '    this.#built = null;',
+      },
+      {
+        file: chunk,
+        find: '    const isComplete =',
+        replace: '    this.isInLine = true;\n    const isComplete =',
+      },
+    ],
+  },
+  {
+    name: 'migration: retired although no commit says so',
+    edits: [
+      {
+        file: daemon,
+        find: "const retirement = (await isRetiring(view, migration)) ? 'now' : mayRetire ? 'soon' : 'no';",
+        replace: "const retirement = mayRetire ? 'now' : 'no';",
+      },
+    ],
+    tests: ['test/features/migrations/retirement.test.ts'],
+  },
+  {
+    name: 'migration: what the old version writes and writes back counts as not written',
+    edits: [
+      {
+        file: 'src/table/beside-rows.ts',
+        find: '        if (at !== undefined) entries.addRow(key, 0, key.length, arena, at);',
+        replace: '',
+      },
+    ],
+    tests: ['test/features/migrations/later-wins.test.ts'],
+  },
+  {
+    name: 'migration: where the row that was cannot be made, only what carries over counts as changed',
+    edits: [
+      {
+        file: translation,
+        find: 'changed?.has(field) ?? source !== undefined',
+        replace: 'source !== undefined',
+      },
+    ],
+    tests: ['src/migration/row-translation.test.ts'],
+  },
+  {
+    name: 'migration: where the row that was cannot be made, all fields count as changed',
+    edits: [
+      {
+        file: translation,
+        find: 'changed?.has(field) ?? source !== undefined',
+        replace: 'true',
+      },
+    ],
+    tests: ['src/migration/row-translation.test.ts'],
+  },
+  {
+    name: 'migration: the old version goes although nobody has asked for that',
+    edits: [
+      {
+        file: daemon,
+        find: `    if (migration.phase !== 'switched' || retire === undefined) return false;
+    if (retire === 'asked') return true;`,
+        replace: `    if (migration.phase !== 'switched') return false;
+    if (retire === 'asked') return true;`,
+      },
+      {
+        file: daemon,
+        find: '!this.#isInStep(migration) || migration.target?.retire !== undefined;',
+        replace: '!this.#isInStep(migration) || this.#mayRetire(migration);',
+      },
+    ],
+    tests: ['test/features/migrations/phases.test.ts', 'test/features/migrations/retirement.test.ts'],
+  },
+  {
+    name: 'migration: a version goes by itself without a word to those who begin to use it',
+    edits: [
+      {
+        file: daemon,
+        find: "    if (migration.target?.retire === 'unused') await this.#announceEnd(migration);\n",
+        replace: '',
+      },
+      { file: daemon, find: "          present.target?.retire !== 'asked' ||\n", replace: '' },
+    ],
+    tests: ['test/features/migrations/retirement.test.ts'],
+  },
+  {
+    name: 'migration: an instance begins to use a version whose end was asked for',
+    edits: [
+      {
+        file: 'src/table/retired-versions.ts',
+        find: "    if (ending?.phase !== 'switched') continue;",
+        replace: "    if (ending?.phase !== 'blocked') continue;",
+      },
+    ],
+    tests: ['test/features/migrations/retirement.test.ts'],
+  },
+  {
+    name: 'migration: who uses a version is known of nodes, not of instances',
+    edits: [
+      {
+        file: 'src/cluster/version-users.ts',
+        find: '    return isOld(migration, user.version) || user.nodeId !== nodeId;',
+        replace: '    return user.nodeId !== nodeId;',
+      },
+    ],
+    tests: ['test/features/migrations/retirement.test.ts'],
+  },
+  {
+    name: 'migration: an instance with a retired version starts',
+    edits: [
+      {
+        file: 'src/table/retired-versions.ts',
+        find: '  for (const one of registered) {',
+        replace: '  for (const one of [...registered].slice(1)) {',
+      },
+    ],
+    tests: ['test/features/migrations/retirement.test.ts'],
+  },
+  {
+    name: 'migration: gc does not know of the version beside the truth',
+    edits: [
+      {
+        file: view,
+        find: '      versions.flatMap(({ schema, root, indexes, editions = [], added = [] }): PlacedTree[] => {',
+        replace:
+          '      versions.slice(0, 1).flatMap(({ schema, root, indexes, editions = [], added = [] }): PlacedTree[] => {',
+      },
+    ],
+  },
+];

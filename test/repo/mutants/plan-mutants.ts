@@ -1,0 +1,303 @@
+/** Mistakes in what queries take from the entries of indexes. */
+import type { Mutant } from './mutant.ts';
+
+const use = 'src/query/entry-use.ts';
+const reader = 'src/query/entry-reader.ts';
+const stream = 'src/query/entry-stream.ts';
+const probe = 'src/query/key-probe.ts';
+const open = 'src/query/open-access.ts';
+
+const indexOnly = 'test/features/query/index-only.test.ts';
+const intersections = 'test/features/query/intersections.slow.test.ts';
+const pending = 'test/features/query/pending-commits.test.ts';
+const filter = 'src/table/key-filter.ts';
+const skip = 'src/query/skip.ts';
+const skipTests = 'test/features/query/skip.slow.test.ts';
+const readAhead = 'test/features/memory/read-ahead.slow.test.ts';
+const filterTests = 'src/table/key-filter.slow.test.ts';
+
+export const planMutants: readonly Mutant[] = [
+  {
+    name: 'plans: a value that an index holds in part is taken for the whole one',
+    edits: [
+      {
+        file: reader,
+        find: 'else if (isTruncatedComponent(key, end, typeId)) return false;',
+        replace: 'else if (isTruncatedComponent(key, -1, typeId)) return false;',
+      },
+    ],
+    tests: [indexOnly],
+  },
+  {
+    name: 'plans: an index that is not in memory is never read where the rows are',
+    edits: [
+      {
+        file: 'src/query/forgone.ts',
+        find: 'const sum = (this.#account.get(this.#name) ?? 0) + this.#each;',
+        replace: 'const sum = this.#each;',
+      },
+    ],
+    tests: ['test/features/query/forgone.test.ts'],
+  },
+  {
+    name: 'plans: -0 is returned as the 0 of its entry',
+    edits: [
+      {
+        file: use,
+        find: 'return !signs || !mergesZeros(typeId);',
+        replace: 'return !signs || mergesZeros(typeId) || true;',
+      },
+    ],
+    tests: [indexOnly],
+  },
+  {
+    name: 'plans: entries are shown in place of rows that cannot be made',
+    edits: [
+      {
+        file: use,
+        find: 'if (tree.mayBreak || index.result !== undefined) return undefined;',
+        replace: 'if (index.result !== undefined) return undefined;',
+      },
+    ],
+    tests: [indexOnly],
+  },
+  {
+    name: 'plans: conditions on fields that entries have not are tested on entries',
+    edits: [
+      {
+        file: use,
+        find: 'reads?.every((field) => held.has(field)) === true',
+        replace: 'reads?.some((field) => held.has(field)) !== false',
+      },
+    ],
+    tests: [indexOnly],
+  },
+  {
+    name: 'plans: entries are sorted by what they have not',
+    edits: [{ file: use, find: 'order.every(({ field }) => held.has(field)) &&', replace: '' }],
+    tests: [indexOnly],
+  },
+  {
+    name: 'plans: entries hide what unmerged commits have changed',
+    edits: [
+      {
+        file: stream,
+        find: 'this.#overlaid = state.layers.length > 0;',
+        replace: 'this.#overlaid = state.layers.length > 1e9;',
+      },
+    ],
+    tests: [indexOnly, intersections],
+  },
+  {
+    name: 'plans: keys that are too many to be held rule out nothing, and nothing is tested in their place',
+    edits: [
+      {
+        file: open,
+        find: 'filterOf(residualOf(query, firstCovers))',
+        replace: 'filterOf(residualOf(query, [...firstCovers, ...plan.covered]))',
+      },
+    ],
+    tests: [intersections],
+  },
+  {
+    name: 'plans: an intersection passes over the key that it looks for',
+    edits: [
+      { file: probe, find: '{ ...this.#range, from: entry }', replace: '{ ...this.#range, from: prefixEnd(entry) }' },
+    ],
+    tests: [intersections],
+  },
+  {
+    name: 'plans: a descending intersection passes over the key that it looks for',
+    edits: [
+      { file: probe, find: '{ ...this.#range, to: prefixEnd(entry) }', replace: '{ ...this.#range, to: entry }' },
+    ],
+    tests: [intersections],
+  },
+  {
+    name: 'plans: a transaction has not read the rows that an intersection would show',
+    edits: [
+      {
+        file: 'src/query/query-read.ts',
+        find: `must be tested for.
+      return { keys: undefined, range: undefined, matches: matching(query.conditions) };`,
+        replace: `must be tested for.
+      return { keys: [], range: undefined, matches: matching(residual) };`,
+      },
+    ],
+    tests: [intersections],
+  },
+  {
+    name: 'plans: what a commit that waits has left is shown although a later one has changed it',
+    edits: [
+      {
+        file: 'src/query/layer-stream.ts',
+        find: 'if (this.#newer.length === 0) return false;',
+        replace: 'if (this.#newer.length < 1e9) return false;',
+      },
+    ],
+    tests: [pending],
+  },
+  {
+    name: 'plans: rows of commits that wait end once one of them is behind a row that was merged',
+    edits: [
+      {
+        file: 'src/query/merged-stream.ts',
+        find: 'mayInterrupt = this.#first !== undefined;',
+        replace: 'mayInterrupt = false;',
+      },
+    ],
+    tests: [pending],
+  },
+  {
+    name: 'plans: of commits that wait, all rows are gone through for the first of an index',
+    edits: [
+      {
+        file: 'src/query/merged-stream.ts',
+        find: 'const rowsAhead = 8;',
+        replace: 'const rowsAhead = 8000;',
+      },
+    ],
+    tests: [pending],
+  },
+  {
+    name: 'reads: a filter that is full forgets what it had learnt',
+    edits: [
+      {
+        file: filter,
+        find: 'for (const layer of layers) filter.#learn(',
+        replace: 'for (const layer of added) filter.#learn(',
+      },
+    ],
+    tests: [filterTests],
+  },
+  {
+    name: 'reads: a filter that begins late is taken to know the layers before it',
+    edits: [
+      {
+        file: 'src/table/table-state.ts',
+        find: 'const filter = isFiltered ? KeyFilter.with(this.#filter, added, layers) : undefined;',
+        replace: 'const filter = KeyFilter.with(this.#filter ?? KeyFilter.with(undefined, [], []), added, layers);',
+      },
+      {
+        file: 'src/table/table-state.ts',
+        find: '    const isFiltered = this.layers.length === 0 || this.#filter !== undefined;\n',
+        replace: '',
+      },
+    ],
+    tests: [filterTests],
+  },
+  {
+    name: 'plans: rows are skipped past a value that an index holds in part',
+    edits: [
+      {
+        file: skip,
+        find: 'if (isTruncatedComponent(key, end, typeId)) return true;',
+        replace: 'if (isTruncatedComponent(key, end, typeId)) return false;',
+      },
+    ],
+    tests: [skipTests],
+  },
+  {
+    name: 'plans: rows are skipped by counts that leave out commits that wait',
+    edits: [
+      {
+        file: skip,
+        find: "return access.kind === 'table' && state.layers.length > 0",
+        replace: "return access.kind === 'table' && state.layers.length > 1000",
+      },
+    ],
+    tests: [skipTests],
+  },
+  {
+    name: 'plans: rows of one value that are to be skipped are shown in descending order',
+    edits: [{ file: skip, find: 'offset: offset - skipped };', replace: 'offset: 0 };' }],
+    tests: [skipTests],
+  },
+  {
+    name: 'plans: a row that each run of an index has is waited for alone',
+    edits: [
+      {
+        file: 'src/query/index-stream.ts',
+        find: 'left -= this.#lookUp(lookups, left);',
+        replace: 'this.#lookUp(lookups, left);\n      left = 0;',
+      },
+    ],
+    tests: [readAhead],
+  },
+  {
+    name: 'plans: ranges that lie apart are read one after the other',
+    edits: [
+      {
+        file: 'src/tree/cursor-sequence.ts',
+        find: 'if (this.#memory === undefined || this.#at === 0) return;',
+        replace: 'if (this.#memory === undefined || this.#at >= 0) return;',
+      },
+    ],
+    tests: [readAhead],
+  },
+  {
+    name: 'plans: what an intersection reads of its other indexes is priced by the limit',
+    edits: [
+      {
+        file: 'src/query/plan-cost.ts',
+        find: 'const indexReads = goneReads + others.missing;',
+        replace: 'const indexReads = goneReads + others.missing * part;',
+      },
+      {
+        file: 'src/query/plan-cost.ts',
+        find: 'time += others.entries * cost.key +',
+        replace: 'time += others.entries * part * cost.key +',
+      },
+    ],
+    tests: ['test/features/query/intersections.slow.test.ts'],
+  },
+  {
+    name: 'plans: a plan that looks good because nobody looked at it is taken',
+    edits: [{ file: 'src/query/planner.ts', find: 'looks < mostLooks &&', replace: 'looks < 1 &&' }],
+    tests: ['test/features/query/explain.test.ts'],
+  },
+  {
+    name: 'queries: what it takes to lay a batch over a table is not in the budget',
+    edits: [
+      {
+        file: 'src/query/query-run.ts',
+        find: 'this.through = (state) => meter.metered(state);',
+        replace: 'this.through = undefined;',
+      },
+    ],
+    tests: [readAhead],
+  },
+  {
+    name: 'queries: all rows that begin alike are held, however few are wanted',
+    edits: [
+      {
+        file: 'src/query/ordered-stream.ts',
+        find: 'if (this.#rows.length >= this.#wanted * 2 + leastSurplus) this.#cut();',
+        replace: '',
+      },
+    ],
+    tests: ['test/features/query/alike-rows.test.ts'],
+  },
+  {
+    name: 'queries: rows that begin alike are not counted',
+    edits: [
+      {
+        file: 'src/query/ordered-stream.ts',
+        find: 'this.#scratch.add(this.#bytes - this.#counted);',
+        replace: '',
+      },
+    ],
+    tests: ['test/features/query/alike-rows.test.ts'],
+  },
+  {
+    name: 'queries: rows that begin alike are read on after the query was given up',
+    edits: [
+      {
+        file: 'src/query/ordered-stream.ts',
+        find: '        await breathe();\n        // How long',
+        replace: '        // How long',
+      },
+    ],
+    tests: ['test/features/query/alike-rows.test.ts'],
+  },
+];

@@ -1,0 +1,226 @@
+/** Mistakes in transactions: what counts as read, and what it is validated against. */
+import type { Mutant } from './mutant.ts';
+
+const host = 'src/transaction/transaction-host.ts';
+const watch = 'src/transaction/commit-watch.ts';
+const readSet = 'src/transaction/read-set.ts';
+const run = 'src/transaction/run.ts';
+
+export const transactionMutants: readonly Mutant[] = [
+  {
+    name: 'transactions: nothing that was read is validated',
+    edits: [
+      { file: host, find: 'if (this.#reads.isEmpty) return;', replace: 'if (this.#reads.isEmpty || true) return;' },
+    ],
+  },
+  {
+    name: 'transactions: validated before the commit only, not behind a lost slot',
+    edits: [
+      {
+        file: host,
+        find: 'options, check, { what, validate });',
+        replace: 'options, check, { what, validate: async () => undefined });',
+      },
+    ],
+  },
+  {
+    name: 'transactions: others in the same commit are not looked at',
+    edits: [
+      {
+        file: host,
+        find: 'for (const member of earlier) await this.#validateAgainst(member, view, pacer);',
+        replace: 'void earlier;',
+      },
+    ],
+  },
+  {
+    name: 'transactions: commits that were not followed are taken for none',
+    edits: [
+      {
+        file: watch,
+        find: 'return commits.length === tail - after ? commits : undefined;',
+        replace: 'return commits;',
+      },
+    ],
+  },
+  {
+    name: 'transactions: rows that were read count, ranges do not',
+    edits: [
+      {
+        file: readSet,
+        find: '    if (matches !== undefined) {',
+        replace: '    if (keys === undefined) return;\n    if (matches !== undefined) {',
+      },
+    ],
+  },
+  {
+    name: 'transactions: a row that matches no longer is no conflict',
+    edits: [
+      {
+        file: readSet,
+        find: 'const known = before.lookup(key);',
+        replace: 'const known = (void before, undefined) as RowHit | Promise<RowHit> | undefined;',
+      },
+    ],
+  },
+  {
+    name: 'transactions: a row that did not match before is no conflict',
+    edits: [
+      {
+        file: readSet,
+        find: 'if (matchesAny(suspects, after)) return key;',
+        replace: 'void after;',
+      },
+    ],
+  },
+  {
+    name: 'transactions: what was validated is validated no more, although the slot was lost',
+    edits: [
+      {
+        file: host,
+        find: '      this.#validatedTail = seq;',
+        replace: '      this.#validatedTail = seq + 1;',
+      },
+    ],
+  },
+  {
+    name: 'transactions: each read is of the newest view',
+    edits: [
+      {
+        file: host,
+        find: 'const state = this.#host.bridge.stateOf(this.#view, table);',
+        replace: 'const state = this.#host.bridge.stateOf(this.#engine.view, table);',
+      },
+    ],
+    tests: [
+      'test/features/transactions/overtaken.test.ts',
+      'test/features/transactions/attempts.test.ts',
+      'test/properties/histories/transactions.slow.test.ts',
+    ],
+  },
+  {
+    name: 'transactions: an attempt whose outcome is unknown is made again',
+    edits: [
+      {
+        file: run,
+        find: 'if (host.conflict === undefined) throw error;',
+        replace: `if (host.conflict === undefined && (error as { code?: string }).code !== 'COMMIT_OUTCOME_UNKNOWN') throw error;`,
+      },
+      {
+        file: run,
+        find: 'if (attempt >= maxAttempts) throw givenUp(attempt, host.conflict);',
+        replace:
+          'if (attempt >= maxAttempts) throw givenUp(attempt, host.conflict ?? (error as TransactionConflictError));',
+      },
+    ],
+  },
+  {
+    name: 'conditions: passed over',
+    edits: [
+      {
+        file: 'src/batch/fold.ts',
+        find: 'if (condition === undefined || this.#lenient) return;',
+        replace: 'if (condition === undefined || condition !== null) return;',
+      },
+    ],
+    tests: ['test/features/batches/conditions.test.ts'],
+  },
+  {
+    name: 'conditions: of a sub-batch are lost',
+    edits: [
+      {
+        file: 'src/batch/operations.ts',
+        find: 'this.#conditions.set(this.count, { fields: condition.fields, base: copied });',
+        replace: 'void copied;',
+      },
+    ],
+    tests: ['test/features/batches/conditions.test.ts'],
+  },
+  {
+    name: 'increments: of a sub-batch are lost',
+    edits: [
+      {
+        file: 'src/batch/operations.ts',
+        find: 'if (increments !== undefined) this.#increments.set(this.count - 1, increments);',
+        replace: 'void increments;',
+      },
+    ],
+    tests: ['test/features/batches/increments.test.ts'],
+  },
+  {
+    name: 'increments: added to the row without a look at what came before it in the batch',
+    edits: [
+      {
+        file: 'src/batch/fold.ts',
+        find: 'const base = copyRow(layout, row.source, row.base, writer, heapWriter);',
+        replace: `const under = operations.kind(i) === Operation.increment ? (this.stored ?? row) : row;
+    const base = copyRow(layout, under.source, under.base, writer, heapWriter);`,
+      },
+    ],
+    tests: ['test/features/batches/increments.test.ts'],
+  },
+  {
+    name: 'increments: a row that a transaction shows with one does not count as read',
+    edits: [
+      {
+        file: 'src/batch/operation-set.ts',
+        find: 'new Set([Operation.update, Operation.upsertFields, Operation.increment])',
+        replace: 'new Set([Operation.update, Operation.upsertFields])',
+      },
+    ],
+    tests: ['test/features/batches/increments.test.ts'],
+  },
+  {
+    name: 'increments: made on the view of the first attempt, not on that before the slot',
+    edits: [
+      {
+        file: 'src/batch/fold.ts',
+        find: 'addTo(changed, operations.increments(i), this.#lenient);',
+        replace: `const known = operations as { sums?: Map<number, RowHit> };
+      const first = (known.sums ??= new Map()).get(i);
+      addTo(changed, operations.increments(i), this.#lenient);
+      if (first !== undefined) return first;
+      known.sums.set(i, { source: this.#resolved, base });`,
+      },
+    ],
+    tests: ['test/features/batches/increments.test.ts'],
+  },
+  {
+    name: 'equal rows: left out without a look at what others have written',
+    edits: [
+      {
+        file: 'src/cluster/append.ts',
+        find: 'if (group.every((waiting) => waiting.refreshed)) return conclude();',
+        replace: 'return conclude();',
+      },
+    ],
+    tests: ['test/features/batches/equal-rows.test.ts'],
+  },
+  {
+    name: 'equal rows: left out while a table has two versions',
+    edits: [
+      {
+        file: 'src/batch/prepare.ts',
+        find: 'const skipsEqual = isOwn && isSole;',
+        replace: 'const skipsEqual = isOwn || isSole;',
+      },
+    ],
+    tests: [
+      'test/features/migrations/phases.test.ts',
+      'test/features/migrations/bridge.test.ts',
+      'test/features/migrations/later-wins.test.ts',
+    ],
+  },
+  {
+    name: 'equal rows: taken for equal by their inline bytes',
+    edits: [
+      {
+        file: 'src/batch/fold.ts',
+        find: 'sameRow(this.#operations.shape.layout, row, stored)',
+        replace:
+          'row.source.rows.subarray(row.base, row.base + 12).every((byte, i) => byte === stored.source.rows[stored.base + i])',
+      },
+    ],
+    tests: ['test/features/batches/equal-rows.test.ts', 'test/features/batches/conditions.test.ts'],
+  },
+];

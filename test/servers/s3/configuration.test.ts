@@ -1,0 +1,159 @@
+/** How a driver comes by its bucket, endpoint, region and credentials, and what it says where one is wrong. */
+import { inspect } from 'node:util';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { S3Client } from '@aws-sdk/client-s3';
+import { StorageError } from '../../../src/base/errors.ts';
+import { StoreDb } from '../../../src/index.ts';
+import { driverFromProcess } from '../../../src/storage/default-driver.ts';
+import { ObjectStoreDriver } from '../../../src/storage/object-store.ts';
+import type { ObjectStoreDriverOptions } from '../../../src/storage/object-store-options.ts';
+import type { S3Server } from '../s3-server/server.ts';
+import { bucketName, driverOf, startStore } from './bucket.ts';
+
+let server: S3Server;
+const variables = { ...process.env };
+
+beforeAll(async () => {
+  server = await startStore();
+});
+afterAll(() => server.close());
+beforeEach(() => {
+  server.clearLog();
+  server.intercept = undefined;
+});
+afterEach(() => {
+  const { accessKeyId, secretAccessKey } = server.credentials;
+  process.env = { ...variables, AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey };
+});
+
+describe('options', () => {
+  it.each<[string, unknown]>([
+    ['bucket', {}],
+    ['bucket', { bucket: '' }],
+    ['bucket', { bucket: 'a/b' }],
+    ['bucket', { bucket: 'fast--usw2-az1--x-s3' }],
+    ['endpoint', { bucket: 'b', endpoint: 'localhost' }],
+    ['endpoint', { bucket: 'b', endpoint: 'ftp://store' }],
+    ['region', { bucket: 'b', region: '' }],
+    ['forcePathStyle', { bucket: 'b', forcePathStyle: 1 }],
+    ['client', { bucket: 'b', client: {} }],
+    ['encryption.algorithm', { bucket: 'b', encryption: { algorithm: 'rot13' } }],
+    ['encryption.keyId', { bucket: 'b', encryption: { algorithm: 'aws:kms', keyId: '' } }],
+    ['bucketName', { bucket: 'b', bucketName: 'b' }],
+    ['options', undefined],
+  ])('that are wrong are refused: %s in %j', (option, options) => {
+    expect(() => new ObjectStoreDriver(options as ObjectStoreDriverOptions)).toThrow(
+      expect.objectContaining({ code: 'INVALID_OPTION', option }) as Error,
+    );
+  });
+});
+
+describe('the environment', () => {
+  it('names the bucket of a database without a driver', async () => {
+    process.env['STOREDB_BUCKET'] = bucketName;
+    process.env['STOREDB_ENDPOINT'] = server.endpoint;
+    process.env['STOREDB_REGION'] = 'eu-north-1';
+    process.env['STOREDB_FORCE_PATH_STYLE'] = '1';
+    const db = StoreDb({ dbPrefix: 'by-environment', nodeId: 0, logLevel: 'silent' });
+    // Signed for a region that the server does not have: its answer shows that the variable was used.
+    await expect(db.start()).rejects.toThrow(/eu-north-1|region/);
+    process.env['STOREDB_REGION'] = server.region;
+    const other = StoreDb({ dbPrefix: 'by-environment', nodeId: 0, logLevel: 'silent' });
+    await other.start();
+    await other.stop();
+    expect([...server.objects(bucketName).keys()]).toContain('by-environment/block0');
+  });
+
+  it('that does not name one gives no driver', () => {
+    delete process.env['STOREDB_BUCKET'];
+    expect(driverFromProcess()).toBeUndefined();
+    process.env['STOREDB_BUCKET'] = '';
+    expect(driverFromProcess()).toBeUndefined();
+  });
+
+  it('with empty variables of the SDK is one without them', async () => {
+    process.env['AWS_ENDPOINT_URL'] = '';
+    process.env['AWS_ENDPOINT_URL_S3'] = '';
+    const driver = new ObjectStoreDriver({ bucket: bucketName, region: 'eu-north-1' });
+    const url = new URL(await driver.presign('key', { expiresInSeconds: 60 }));
+    expect(url.host).toBe(`${bucketName}.s3.eu-north-1.amazonaws.com`);
+    await driver.close();
+  });
+
+  it('is refused where a flag is neither 1 nor 0', () => {
+    process.env['STOREDB_BUCKET'] = bucketName;
+    process.env['STOREDB_FORCE_PATH_STYLE'] = 'maybe';
+    expect(() => driverFromProcess()).toThrow(/STOREDB_FORCE_PATH_STYLE/);
+  });
+});
+
+async function failure(driver: ObjectStoreDriver): Promise<StorageError> {
+  const error: unknown = await driver.put('key', Buffer.from('x'), { if: 'any' }).catch((cause: unknown) => cause);
+  await driver.close();
+  if (!(error instanceof StorageError)) throw new Error('It did not fail with a StorageError', { cause: error });
+  return error;
+}
+
+describe('credentials', () => {
+  it('that are wrong are said to be', async () => {
+    process.env['AWS_SECRET_ACCESS_KEY'] = 'wrong';
+    const error = await failure(driverOf(server));
+    expect(error).toMatchObject({ outcome: 'none', reason: 'forbidden' });
+    expect(error.message).toContain('check the access key');
+  });
+
+  it('that are missing are asked for', async () => {
+    process.env = { AWS_EC2_METADATA_DISABLED: 'true', HOME: '/nonexistent' };
+    const error = await failure(driverOf(server));
+    expect(error).toMatchObject({ outcome: 'none' });
+    expect(error.message).toContain('AWS_ACCESS_KEY_ID');
+  });
+
+  it('are refused in as many words as the store has', async () => {
+    const silent = Object.assign(new Error('UnknownError'), {
+      name: 'InvalidAccessKeyId',
+      $metadata: { httpStatusCode: 403 },
+    });
+    const { endpoint, region, credentials } = server;
+    const requestHandler = { handle: () => Promise.reject(silent) };
+    const client = new S3Client({ endpoint, region, credentials, forcePathStyle: true, requestHandler });
+    const { message } = await failure(new ObjectStoreDriver({ bucket: bucketName, client }));
+    expect(message).toMatch(/^PutObject of key failed \(403 InvalidAccessKeyId\)\. The store does not accept/);
+  });
+
+  it('are not in errors, nor are sockets and responses', async () => {
+    const error = await failure(driverOf(server, { bucket: 'elsewhere' }));
+    const shown = inspect(error, { depth: 6 });
+    expect(shown).toContain('NoSuchBucket');
+    expect(shown.length).toBeLessThan(6000);
+    expect(shown).not.toContain(server.credentials.secretAccessKey);
+    expect(shown).not.toContain('authorization');
+  });
+});
+
+describe('a client of the caller', () => {
+  it('is used as it is, and outlives the driver', async () => {
+    const { endpoint, region, credentials } = server;
+    const client = new S3Client({ endpoint, region, credentials, forcePathStyle: true });
+    const driver = new ObjectStoreDriver({ bucket: bucketName, client });
+    await driver.put('own', Buffer.from('x'), { if: 'any' });
+    await driver.close();
+    const second = new ObjectStoreDriver({ bucket: bucketName, client });
+    expect(await second.get('own')).toMatchObject({ status: 'found' });
+    await second.close();
+    client.destroy();
+  });
+
+  it('sends reads as often as it is set to, and conditional puts once', async () => {
+    const { endpoint, region, credentials } = server;
+    const client = new S3Client({ endpoint, region, credentials, forcePathStyle: true, maxAttempts: 3 });
+    const driver = new ObjectStoreDriver({ bucket: bucketName, client });
+    server.intercept = () => ({ status: 500, code: 'InternalError' });
+    await expect(driver.get('own')).rejects.toThrow('500');
+    expect(server.log).toHaveLength(3);
+    server.clearLog();
+    await expect(driver.put('own', Buffer.from('x'), { if: 'any' })).rejects.toThrow('500');
+    expect(server.log).toHaveLength(1);
+    client.destroy();
+  });
+});

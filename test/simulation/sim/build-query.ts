@@ -1,0 +1,24 @@
+/** A query of the model as the engine takes it. */
+import type { Query } from '../../../src/query/builder.ts';
+import type { Clause, Clauses } from '../../../src/query/clause.ts';
+import { engineName } from './functions.ts';
+import type { ModelClause, ModelQuery } from './model.ts';
+
+type AnyClauses = Clauses<Record<string, unknown>>;
+
+function built(clause: ModelClause, clauses: AnyClauses): Clause {
+  const { is, and, or, not } = clauses;
+  if ('and' in clause) return and(...clause.and.map((each) => built(each, clauses)));
+  if ('or' in clause) return or(...clause.or.map((each) => built(each, clauses)));
+  return 'not' in clause ? not(built(clause.not, clauses)) : is(clause.field, clause.operator, clause.value);
+}
+
+export function buildQuery<Row extends object>(start: Query<Row>, model: ModelQuery): Query<Row> {
+  let query = start;
+  const { wheres, clause, orders, limit, offset } = model;
+  for (const { field, operator, value } of wheres) query = query.where(engineName(field), operator, value);
+  if (clause !== undefined) query = query.where((clauses) => built(clause, clauses as unknown as AnyClauses));
+  for (const { field, direction } of orders) query = query.orderBy(field, direction);
+  if (limit !== undefined) query = query.limit(limit);
+  return query.offset(offset);
+}

@@ -1,0 +1,78 @@
+/**
+ * What the trees of a table with unique indexes hold whenever Block 0 is replaced: the rows of the model after the commits
+ * that are applied, and one entry of each index for every row that it is of. A part of the oracle.
+ */
+import type { Block0 } from '../../../src/format/block0.ts';
+import { blockName } from '../../../src/format/keys.ts';
+import type { TreePlace } from '../../../src/format/keys.ts';
+import { openNode } from '../../../src/format/node.ts';
+import type { Node } from '../../../src/format/node.ts';
+import { decodeRow } from '../../../src/format/row-decode.ts';
+import type { BlockRef } from '../../../src/format/child-ref.ts';
+import type { StoredRoot } from '../../../src/format/stored-root.ts';
+import { TableShape } from '../../../src/table/table-shape.ts';
+import type { Objects } from './commit-rows.ts';
+import type { Judge } from './judge.ts';
+import type { Ledger } from './ledger.ts';
+import { agreementIn, rowsOf, sortedRows, textOf } from './model.ts';
+import type { Key } from './model.ts';
+import { insideOf, seats } from './tables.ts';
+import type { Row } from './tables.ts';
+
+export class StoredRows {
+  readonly #judge: Judge;
+  readonly #ledger: Ledger;
+  readonly #objects: Objects;
+  /** Names of the roots that were looked at last. */
+  #seen = '';
+
+  constructor(judge: Judge, ledger: Ledger, objects: Objects) {
+    this.#judge = judge;
+    this.#ledger = ledger;
+    this.#objects = objects;
+  }
+
+  /** Block 0 was replaced. */
+  replaced(block0: Block0): void {
+    const [stored] = block0.tables.find(({ name }) => name === seats.name)?.versions ?? [];
+    const seen = JSON.stringify(stored ?? null);
+    if (stored === undefined || seen === this.#seen) return;
+    this.#seen = seen;
+    const shape = new TableShape(stored.schema);
+    const rows = new Map<Key, Row>();
+    for (const leaf of this.#leaves(block0, { table: seats.name }, stored.root)) {
+      for (let i = 0; i < leaf.count; i++)
+        rows.set(shape.keyValue(leaf.key(i)) as Key, decodeRow(shape.layout, leaf, leaf.rowBase(i)) as Row);
+    }
+    const fail = (what: string): void => this.#judge.fail('unique indexes', `Revision ${block0.revision}: ${what}`);
+    const agreement = agreementIn(seats.name, rows);
+    if (agreement !== undefined) fail(`rows ${agreement.keys.join(' and ')} agree in ${agreement.index}`);
+    for (const { name, root } of stored.indexes) {
+      let count = 0;
+      for (const leaf of this.#leaves(block0, { table: seats.name, index: name }, root)) count += leaf.count;
+      const isInside = insideOf[name];
+      const expected = isInside === undefined ? rows.size : [...rows.values()].filter(isInside).length;
+      if (count !== expected) fail(`index ${name} has ${count} entries, and the table ${expected} rows for it`);
+    }
+    const [found, expected] = [rows, rowsOf(this.#ledger.stateAt(block0.appliedSeq), seats.name)].map((each) =>
+      textOf(sortedRows(each)),
+    );
+    if (found !== expected) fail(`the table holds\n${found}\nIn the model after ${block0.appliedSeq}:\n${expected}`);
+  }
+
+  *#leaves({ inlined }: Block0, place: TreePlace, root: StoredRoot): Generator<Node, void> {
+    if (root === null) return;
+    const blocks = new Map(inlined.map(({ name, block }) => [name, Buffer.from(block, 'base64')]));
+    const open = (ref: BlockRef): Node | undefined => {
+      const name = blockName(place, ref);
+      const bytes = blocks.get(name) ?? this.#objects.get(name);
+      // That it is missing is told elsewhere.
+      return bytes && openNode(name, bytes);
+    };
+    const left = [open(root)];
+    for (let node = left.shift(); node !== undefined; node = left.shift()) {
+      if (node.level === 0) yield node;
+      else for (let i = 0; i < node.count; i++) left.push(open(node.child(i)));
+    }
+  }
+}

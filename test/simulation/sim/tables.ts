@@ -1,0 +1,121 @@
+/** The tables that the simulator fills. */
+import { defineSchema } from '../../../src/table/define-schema.ts';
+import { Types } from '../../../src/format/types.ts';
+import { completePerson, isVersioned } from './versions.ts';
+
+export const items = defineSchema({
+  name: 'items',
+  version: 1,
+  fields: {
+    id: { typeId: Types.uint16 },
+    owner: { typeId: Types.varchar, maxLength: 8 },
+    rank: { typeId: Types.int32 },
+    text: { typeId: Types.varchar, maxLength: 60 },
+  },
+  primaryKey: 'id',
+  indexes: ['owner', 'rank'],
+});
+
+export const notes = defineSchema({
+  name: 'notes',
+  version: 1,
+  fields: {
+    name: { typeId: Types.varchar, maxLength: 12 },
+    score: { typeId: Types.float64 },
+    text: { typeId: Types.varchar, maxLength: 60 },
+    body: { typeId: Types.blob },
+    photo: { typeId: Types.blob },
+  },
+  primaryKey: 'name',
+  indexes: ['score'],
+});
+
+/** One row for every flush: it tells which commit holds the flush, and whether two do. */
+export const marks = defineSchema({
+  name: 'marks',
+  version: 1,
+  fields: { id: { typeId: Types.varchar, maxLength: 12 } },
+  primaryKey: 'id',
+});
+
+/** What transactions move money between. Nothing else writes to it. */
+export const accounts = defineSchema({
+  name: 'accounts',
+  version: 1,
+  fields: { id: { typeId: Types.uint8 }, balance: { typeId: Types.int32 } },
+  primaryKey: 'id',
+});
+
+/** No two rows have the same email, or the same seat in the same team. Not in all runs. */
+export const seats = defineSchema({
+  name: 'seats',
+  version: 1,
+  fields: {
+    id: { typeId: Types.uint16 },
+    email: { typeId: Types.varchar },
+    team: { typeId: Types.uint8 },
+    seat: { typeId: Types.uint8 },
+    points: { typeId: Types.int32 },
+    text: { typeId: Types.varchar, maxLength: 60 },
+  },
+  primaryKey: 'id',
+  indexes: [
+    { fields: ['email'], unique: true },
+    { fields: ['team', 'seat'], unique: true, name: 'place' },
+    { fields: ['team', 'points'] },
+    { fields: ['points'], unique: true, where: { team: [1, null], seat: { not: null } }, name: 'top' },
+    { fields: ['points'], where: { seat: null }, name: 'standing' },
+  ],
+});
+
+export const schemas = [items, notes, marks, accounts, seats] as const;
+
+/** What may be there once only. */
+export interface UniqueFields {
+  readonly fields: readonly string[];
+  /** Which rows count. */
+  readonly isInside: (row: Row) => boolean;
+}
+
+const all = (): boolean => true;
+/** Rows that the indexes on some rows are of, by their names. */
+export const insideOf: Readonly<Record<string, (row: Row) => boolean>> = {
+  top: ({ team, seat }) => (team === 1 || team === null) && seat !== null,
+  standing: ({ seat }) => seat === null,
+};
+
+/** The fields in which no two rows of a table may agree unless one is null there, by the names of their indexes. */
+export function uniqueFieldsOf(table: string): ReadonlyMap<string, UniqueFields> {
+  if (table !== seats.name) return new Map();
+  return new Map([
+    ['email', { fields: ['email'], isInside: all }],
+    ['place', { fields: ['team', 'seat'], isInside: all }],
+    ['top', { fields: ['points'], isInside: insideOf['top'] as UniqueFields['isInside'] }],
+  ]);
+}
+
+/** Money that every account begins with. */
+export const firstBalance = 100;
+export const accountIds = [1, 2, 3, 4];
+/** All money that there is, once there are accounts. */
+export const wholeBalance = firstBalance * accountIds.length;
+
+export type Value = string | number | null;
+export type Row = Readonly<Record<string, Value>>;
+
+export function primaryKeyOf(table: string): string {
+  if (isVersioned(table)) return 'id';
+  return schemas.find(({ name }) => name === table)?.primaryKey as string;
+}
+
+/** Fields of a table that hold blobs. The model's rows hold what is in them, of which no two are the same. */
+export function blobFieldsOf(table: string): readonly string[] {
+  return table === notes.name ? ['body', 'photo'] : [];
+}
+
+/** Every field of a table, null where the document leaves it out. */
+export function completeRow(table: string, document: Row): Row {
+  if (isVersioned(table)) return completePerson(table, document);
+  const { fields } = schemas.find(({ name }) => name === table) as (typeof schemas)[number];
+  return Object.fromEntries(Object.keys(fields).map((name) => [name, document[name] ?? null]));
+}

@@ -1,0 +1,109 @@
+/**
+ * The end of a run with several versions: once only the newest application is left and everything works, the migration to it
+ * comes to its end, whatever happened before (liveness).
+ */
+import { sleep } from '../../../src/base/env.ts';
+import { StoreDbError } from '../../../src/base/errors.ts';
+import { createDatabase } from '../../../src/create.ts';
+import type { Database } from '../../../src/database.ts';
+import { SeededRandom } from '../../../src/testing/seeded-random.ts';
+import { storageOptions } from './encryption.ts';
+import { schemasOf } from './functions.ts';
+import { marks } from './tables.ts';
+import { rowsOf } from './model.ts';
+import { lastVersion, makingOf, people, peopleIn, schemaOf, versionNumbers } from './versions.ts';
+import type { World } from './world.ts';
+
+/** In virtual time; the list of nodes may hold many that died, each of which is counted out by the turns that it misses. */
+const patienceMs = 20 * 60_000;
+
+async function flushMark({ ledger }: World, db: Database): Promise<void> {
+  const segment = ledger.segment([]);
+  const batch = db.batch();
+  await batch.insert(marks, { id: segment.mark });
+  await batch.flush();
+}
+
+/** Puts right what cannot be migrated, as a person would. */
+async function deleteBroken({ ledger }: World, db: Database, version: number): Promise<void> {
+  const broken = [...rowsOf(ledger.state, peopleIn(version))].filter(([, row]) => 'broken' in row);
+  if (broken.length === 0) return;
+  const ops = broken.map(([key]) => ({ kind: 'delete', table: peopleIn(version), key }) as const);
+  const segment = ledger.segment(ops);
+  const batch = db.batch();
+  await batch.insert(marks, { id: segment.mark });
+  for (const { key } of ops) await batch.delete(people, key);
+  await batch.flush();
+}
+
+/** Whether the table has come to a version, and to no other. */
+async function isAt(db: Database, version: number): Promise<boolean> {
+  const { state, from } = await db.migrationStatus(people);
+  return state === 'none' && from === version;
+}
+
+/** Whatever died without a word is gone. What cannot be migrated is seen in the status. */
+async function finish({ ledger }: World, db: Database, version: number): Promise<void> {
+  ledger.versions?.tellToRetire(version, true);
+  try {
+    await db.finishMigration(people, { force: true });
+  } catch (error) {
+    if (!(error instanceof StoreDbError) || error.code !== 'MIGRATION_ACTIVE') throw error;
+  }
+}
+
+/** Has the table go to a version by an instance that is alone with it. */
+async function migrateTo(world: World, db: Database, version: number, random: SeededRandom): Promise<void> {
+  const { root, judge } = world;
+  const untilMs = root.timeline.nowMs + patienceMs;
+  const { intervalMs } = world.config;
+  await db.setTargetSchemaVersion(people, version);
+  for (let isBlocked = false; !(await isAt(db, version)); ) {
+    if (root.timeline.nowMs > untilMs) {
+      const status = JSON.stringify(await db.migrationStatus(people));
+      return judge.fail('liveness', `With only version ${version} left the migration does not end: ${status}`);
+    }
+    if ((await db.migrationStatus(people)).state === 'switched') await finish(world, db, version);
+    isBlocked = (await db.migrationStatus(people)).blockers.some((blocker) => blocker.startsWith('Row '));
+    if (isBlocked) {
+      await deleteBroken(world, db, version);
+      await db.setTargetSchemaVersion(people, version);
+    }
+    // Turns pass unused only where something waits for them.
+    await flushMark(world, db);
+    await sleep(root, random.between(0.5, 3) * intervalMs);
+  }
+}
+
+/** Has the table go to the next version, after everybody else has left; or leaves it as it is. */
+export async function endMigrations(world: World, random: SeededRandom): Promise<void> {
+  const { ledger, root, store, prefix, config, judge, trace } = world;
+  const truth = ledger.versions?.truth(ledger.state);
+  if (truth === undefined || random.chance(0.2)) return;
+  const version = ledger.versions?.beside(ledger.state, ledger.block0) ?? Math.min(lastVersion, truth + 1);
+  const environment = root.fork({ seed: random.integer(0, 0xffff_ffff), lookMs: 0 });
+  const db = createDatabase(
+    {
+      ...storageOptions(config.encrypted, new SeededRandom('storage at the end')),
+      dbPrefix: prefix,
+      nodeId: config.nodeIds[0] as number,
+      driver: store,
+      blockSizeBytes: config.blockSizeBytes,
+      writeForwardInterval: config.intervalMs,
+      logLevel: 'silent',
+    },
+    environment,
+  );
+  for (const schema of schemasOf(config.functions)) db.registerSchema(schema);
+  for (const known of versionNumbers.filter((other) => other <= version))
+    db.registerSchema(schemaOf(known, makingOf(config)));
+  await db.start();
+  try {
+    await migrateTo(world, db, version, random);
+  } catch (error) {
+    const code = error instanceof StoreDbError ? error.code : '';
+    judge.fail('liveness', `The migration to version ${version} fails at the end: ${code} ${String(error)}`);
+  }
+  await db.stop();
+  trace.add('simulation', `is at version ${version}`);
+}
