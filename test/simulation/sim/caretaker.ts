@@ -24,7 +24,7 @@ import {
   schemasOf,
   valueIn,
 } from './functions.ts';
-import { marks, primaryKeyOf, schemas } from './tables.ts';
+import { keyOf, marks, tablesIn } from './tables.ts';
 import type { Row } from './tables.ts';
 import { makingOf, people, peopleIn, schemaOf, versionNumbers } from './versions.ts';
 
@@ -76,7 +76,7 @@ export class Caretaker {
       },
       environment,
     );
-    for (const schema of [...schemasOf(config.functions), ...more]) db.registerSchema(schema);
+    for (const schema of [...schemasOf(config), ...more]) db.registerSchema(schema);
     if (functionVersion !== undefined) registerFunction(db, functionVersion);
     await db.start();
     try {
@@ -235,7 +235,7 @@ export class Caretaker {
     const fail = (what: string): void => judge.fail('I13 migration', `Opened anew with version ${version}: ${what}`);
     const read = async (db: Database): Promise<void> => {
       const found = textOf((await db.query(people).execute()) as Row[]);
-      const expected = textOf(sortedRows(rowsOf(state, peopleIn(version))));
+      const expected = textOf(sortedRows(peopleIn(version), rowsOf(state, peopleIn(version))));
       if (found !== expected) fail(`found\n${found}\nIn the model:\n${expected}`);
       const { findings } = await db.verify({ deep: true });
       for (const { name, message } of findings) fail(`${name}: ${message}`);
@@ -251,12 +251,11 @@ export class Caretaker {
   }
 
   async #readAll(db: Database): Promise<State> {
-    const { blobs } = this.#world.ledger;
+    const { config, ledger } = this.#world;
     const state = new Map<string, Map<Key, Row>>();
-    for (const { name } of schemas) {
+    for (const name of tablesIn(config)) {
       const rows = (await db.query(name).execute()) as Row[];
-      const key = primaryKeyOf(name);
-      state.set(name, new Map(rows.map((row) => [row[key] as Key, blobs.read(name, row)])));
+      state.set(name, new Map(rows.map((row) => [keyOf(name, row), ledger.blobs.read(name, row)])));
     }
     return state;
   }

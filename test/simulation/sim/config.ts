@@ -83,6 +83,8 @@ export interface SimConfig {
   readonly autoIds: boolean;
   /** How likely what a node does is about the table with unique indexes, and queries are of all kinds; 0: none is. */
   readonly seatChance: number;
+  /** How likely what a node does is about the table whose primary key is made of several fields; 0: there is none. */
+  readonly pageChance: number;
   /** How likely what a node does is about the table that there is in several versions; 0: there is none. */
   readonly migrationChance: number;
   /** Whether its rows are made by functions of the application. */
@@ -140,7 +142,7 @@ export type SimOverrides = Partial<SimConfig>;
 type Migrations = Pick<SimConfig, 'migrationChance' | 'customVersions' | 'renamedVersions' | 'brokenChance'>;
 type WithoutHabits = Omit<
   SimConfig,
-  'habits' | 'functions' | 'encrypted' | 'autoIds' | 'seatChance' | keyof Migrations
+  'habits' | 'functions' | 'encrypted' | 'autoIds' | 'seatChance' | 'pageChance' | keyof Migrations
 >;
 
 /** The general case: a bit of everything. */
@@ -327,6 +329,12 @@ function autoIdsOf(seed: number): boolean {
   return seed >= firstWithFunctions && new SeededRandom(`ids ${seed}`).chance(0.25);
 }
 
+/** Whether there is a table whose primary key is made of several fields. That changes nothing else of what a seed says. */
+function pageChanceOf(seed: number): number {
+  const random = new SeededRandom(`keys of pages ${seed}`);
+  return seed >= firstWithFunctions && random.chance(0.25) ? random.pick([0.3, 0.6]) : 0;
+}
+
 /**
  * Where versions are side by side, two nodes have one id, and one looks at the store on demand and hardly ever merges, beside
  * one that merges whatever there is: nobody's silence is to be taken for the end of a version. A replica reads along, and nobody
@@ -363,6 +371,7 @@ function chosenConfig(seed: number, overrides: SimOverrides): SimConfig {
   const migrations = { ...migrationsOf(seed), ...overrides };
   const independent = {
     seatChance: seatChanceOf(seed),
+    pageChance: pageChanceOf(seed),
     functions: functionsOf(seed),
     encrypted: encryptedOf(seed),
     autoIds: autoIdsOf(seed),

@@ -2,7 +2,8 @@
 import type { Database } from '../../../src/database.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
-import { items, schemas } from './tables.ts';
+import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import { items, pages, schemas } from './tables.ts';
 import type { Row, Value } from './tables.ts';
 
 const name = 'initial';
@@ -38,16 +39,22 @@ export function valueIn(row: Row, field: string): Value {
   return typeof owner === 'string' ? (results[version] as (owner: string) => string)(owner) : null;
 }
 
-/** The tables of a run. */
-export function schemasOf(hasFunctions: boolean): typeof schemas | readonly [typeof indexedItems, ...typeof others] {
-  return hasFunctions ? [indexedItems, ...others] : schemas;
-}
-
-const [, ...others] = schemas;
 const indexedItems = {
   ...items,
   indexes: [...items.indexes, { function: name, typeId: Types.varchar }],
 } as const;
+
+/** The tables of a run, as whoever looks after them has them. */
+export function schemasOf({
+  functions,
+  pageChance,
+}: {
+  readonly functions: boolean;
+  readonly pageChance: number;
+}): SchemaDefinition[] {
+  const [, ...others] = schemas;
+  return [functions ? indexedItems : items, ...others, ...(pageChance > 0 ? [pages] : [])];
+}
 
 export function registerFunction(db: Database, version: number): void {
   db.registerFunction(name, (row) => valueIn(row as Row, resultField(version)), version);

@@ -17,7 +17,7 @@ import { decodeRoot } from './decode-root.ts';
 import type { Judge } from './judge.ts';
 import { agreementIn, applyOps, differenceOf, emptyState, isRejected, isVerdictOn, rowsOf } from './model.ts';
 import type { Key, Op, State, TableRows, Verdict } from './model.ts';
-import { schemas, wholeBalance } from './tables.ts';
+import { modelKey, tableNames, wholeBalance } from './tables.ts';
 import type { Row } from './tables.ts';
 import type { VersionLedger } from './version-ledger.ts';
 
@@ -47,7 +47,7 @@ interface Landed {
   readonly atMs: number;
 }
 
-const tables: ReadonlySet<string> = new Set(schemas.map(({ name }) => name));
+const tables: ReadonlySet<string> = new Set(tableNames);
 
 /** What wall clocks show when virtual time begins. */
 const simulatedStartMs = 1_700_000_000_000;
@@ -297,7 +297,7 @@ export class Ledger {
   }
 
   #keyOf(schema: CommitMember['changes'][number]['schema'], { node, i }: ChangedRow): Key {
-    return this.#shape(schema).keyValue(node.key(i)) as Key;
+    return modelKey(this.#shape(schema).keyValue(node.key(i)));
   }
 
   #marksIn({ changes }: CommitMember): string[] {

@@ -4,10 +4,10 @@
  */
 import { valueIn } from './functions.ts';
 import { completeRow, primaryKeyOf, uniqueFieldsOf } from './tables.ts';
-import type { Row, UniqueFields, Value } from './tables.ts';
+import type { Key, Row, UniqueFields, Value } from './tables.ts';
 import { isVersioned, tableName } from './versions.ts';
 
-export type Key = string | number;
+export type { Key } from './tables.ts';
 export type TableRows = ReadonlyMap<Key, Row>;
 /** Tables by name. Immutable: every commit makes a new one, sharing the tables that it does not touch. */
 export type State = ReadonlyMap<string, TableRows>;
@@ -128,11 +128,21 @@ export function isVerdictOn(state: State, ops: readonly Op[], verdict: Verdict):
   return isRejected(result) && result.code === code;
 }
 
-export interface Where {
+/** On one field. */
+export interface FieldWhere {
   readonly field: string;
   readonly operator: '=' | '!=' | '<' | '<=' | '>' | '>=' | 'IN' | 'BETWEEN' | 'PREFIX';
   readonly value: Value | readonly Value[];
 }
+
+/** On several fields together. */
+export interface TupleWhere {
+  readonly field: readonly string[];
+  readonly operator: '=' | 'IN';
+  readonly value: readonly Value[] | readonly (readonly Value[])[];
+}
+
+export type Where = FieldWhere | TupleWhere;
 
 export type ModelClause =
   | Where
@@ -158,7 +168,18 @@ export function compare(a: Value, b: Value): number {
   return a < b ? -1 : 1;
 }
 
-function matches(row: Row, { field, operator, value }: Where): boolean {
+function isOnField(where: Where): where is FieldWhere {
+  return typeof where.field === 'string';
+}
+
+function matchesTuple(row: Row, { field, operator, value }: TupleWhere): boolean {
+  const tuples = operator === 'IN' ? (value as readonly (readonly Value[])[]) : [value as readonly Value[]];
+  return tuples.some((tuple) => field.every((name, i) => row[name] === tuple[i]));
+}
+
+function matches(row: Row, where: Where): boolean {
+  if (!isOnField(where)) return matchesTuple(row, where);
+  const { field, operator, value } = where;
   const stored = valueIn(row, field);
   if (operator === 'IN') return (value as readonly Value[]).includes(stored);
   if (operator === 'PREFIX') return typeof stored === 'string' && stored.startsWith(value as string);
@@ -188,8 +209,11 @@ export function compareRows({ table, orders }: ModelQuery, a: Row, b: Row): numb
     const order = compare(a[field] as Value, b[field] as Value);
     if (order !== 0) return direction === 'asc' ? order : -order;
   }
-  const key = primaryKeyOf(table);
-  return compare(a[key] as Value, b[key] as Value);
+  for (const key of primaryKeyOf(table)) {
+    const order = compare(a[key] as Value, b[key] as Value);
+    if (order !== 0) return order;
+  }
+  return 0;
 }
 
 /** What a query returns on the rows of its table. */
@@ -218,8 +242,8 @@ export function textOf(rows: Iterable<Row>): string {
 }
 
 /** The rows of a table in the order of their keys. */
-export function sortedRows(rows: TableRows): Row[] {
-  return [...rows].toSorted(([a], [b]) => compare(a, b)).map(([, row]) => row);
+export function sortedRows(table: string, rows: TableRows): Row[] {
+  return runQuery(rows, { table, wheres: [], orders: [], offset: 0 });
 }
 
 /** The first difference of two states, for messages; undefined if there is none. Tables in several versions are left out. */

@@ -4,47 +4,48 @@
  */
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import type { Query } from '../../../src/query/builder.ts';
-import type { BudgetLimits } from '../../../src/query/budget.ts';
-import { answers } from './ask.ts';
-import type { Answer, Ask } from './ask.ts';
-import type { Key, ModelClause, ModelQuery, Op, TableRows, Where } from './model.ts';
+import type { Key, ModelQuery, Op, TableRows } from './model.ts';
 import { rowsOf } from './model.ts';
+import { QueryMaker } from './query-maker.ts';
+import type { Asker, QueriedTable } from './query-maker.ts';
 import { items, seats } from './tables.ts';
 import type { Row, Value } from './tables.ts';
 import type { World } from './world.ts';
 
 const table = seats.name;
-const operators = ['=', '=', '!=', '<', '<=', '>', '>='] as const;
 /** Keys hold the beginning of these, which is the same. */
 const long = ['1', '2'].map((end) => 'x'.repeat(1100) + end);
 
-interface Field {
-  readonly name: string;
-  readonly isNumber: boolean;
-}
-
-const fields: Readonly<Record<string, readonly Field[]>> = {
-  [seats.name]: [
+const queried: QueriedTable = {
+  name: table,
+  fields: [
     { name: 'id', isNumber: true },
     { name: 'email', isNumber: false },
     { name: 'team', isNumber: true },
     { name: 'seat', isNumber: true },
     { name: 'points', isNumber: true },
   ],
-  [items.name]: [
+  orders: [['team', 'points']],
+};
+
+const queriedItems: QueriedTable = {
+  name: items.name,
+  fields: [
     { name: 'id', isNumber: true },
     { name: 'owner', isNumber: false },
     { name: 'rank', isNumber: true },
   ],
 };
 
-export class SeatUser {
+export class SeatUser implements Asker {
   readonly #world: World;
   readonly #random: SeededRandom;
+  readonly #queries: QueryMaker;
 
   constructor(world: World, random: SeededRandom) {
     this.#world = world;
     this.#random = random;
+    this.#queries = new QueryMaker(random, (field) => this.#value(field));
   }
 
   /** Whether what is done next is of this kind. */
@@ -172,92 +173,20 @@ export class SeatUser {
     return name === 'seat' ? random.integer(0, 4) : random.integer(-9, 9);
   }
 
-  #where(of: readonly Field[]): Where {
-    const random = this.#random;
-    const { name: field, isNumber } = random.pick(of);
-    const dice = random.next();
-    const some = (): Value => this.#value(field) ?? (isNumber ? 1 : 'e');
-    if (dice < 0.2) return { field, operator: 'BETWEEN', value: [some(), some()] };
-    if (dice < 0.35) return { field, operator: 'IN', value: [some(), this.#value(field), some()] };
-    if (dice < 0.5 && !isNumber)
-      return { field, operator: 'PREFIX', value: `${some()}`.slice(0, random.integer(0, 2)) };
-    return { field, operator: random.pick(operators), value: this.#value(field) };
-  }
-
-  #clause(of: readonly Field[], depth: number): ModelClause {
-    const random = this.#random;
-    const dice = random.next();
-    if (depth === 0 || dice < 0.3) return this.#where(of);
-    if (dice < 0.5) return { not: this.#clause(of, depth - 1) };
-    const parts = Array.from({ length: random.pick([0, 1, 2, 2, 2, 3]) }, () => this.#clause(of, depth - 1));
-    return dice < 0.7 ? { and: parts } : { or: parts };
+  /** Mostly the table with unique indexes. */
+  #table(): QueriedTable {
+    return this.#random.chance(0.75) ? queried : queriedItems;
   }
 
   anyQuery(): ModelQuery {
-    const random = this.#random;
-    const name = random.chance(0.75) ? table : items.name;
-    const of = fields[name] as readonly Field[];
-    const wheres = Array.from({ length: random.pick([0, 0, 1, 1, 2]) }, () => this.#where(of));
-    const clause = random.chance(0.5) ? this.#clause(of, 3) : undefined;
-    const orders = Array.from({ length: random.pick([0, 0, 1, 2]) }, () => ({
-      field: random.pick(of).name,
-      direction: random.pick(['asc', 'desc'] as const),
-    }));
-    // As the compound index has them.
-    const like = random.chance(0.15) && name === table ? ['team', 'points'] : [];
-    const both = random.pick(['asc', 'desc'] as const);
-    const ordered = like.length === 0 ? orders : like.map((field) => ({ field, direction: both }));
-    const page = random.chance(0.3) ? { limit: random.integer(0, 8), offset: random.integer(0, 3) } : { offset: 0 };
-    return { table: name, wheres, ...(clause && { clause }), orders: ordered, ...page };
+    return this.#queries.query(this.#table());
   }
 
   query(): ModelQuery | undefined {
     return this.chance() ? this.anyQuery() : undefined;
   }
 
-  #budget(): BudgetLimits | undefined {
-    const random = this.#random;
-    if (random.chance(0.75)) return undefined;
-    const limit = random.pick(['requests', 'bytes', 'ms'] as const);
-    return {
-      [limit]: random.pick({ requests: [0, 1, 2, 4, 1e6], bytes: [0, 700, 3000, 1e9], ms: [0, 5, 50, 1e9] }[limit]),
-    };
-  }
-
-  /** Asks a query for something else than its rows. `queryOf` makes one of a table. */
-  ask(queryOf: (table: string) => Query): { readonly table: string; readonly given: AsyncGenerator<Answer, void> } {
-    const { query, ask } = this.#asked();
-    return { table: query.table, given: answers(() => queryOf(query.table), query, ask) };
-  }
-
-  #asked(): { readonly query: ModelQuery; readonly ask: Ask } {
-    const random = this.#random;
-    const whole = this.anyQuery();
-    const budget = this.#budget();
-    const kind = random.pick([
-      'rows',
-      'first',
-      'count',
-      'min',
-      'max',
-      'sum',
-      'avg',
-      'groups',
-      'groups',
-      'pages',
-      'pages',
-    ] as const);
-    const of = fields[whole.table] as readonly Field[];
-    const field = random.pick(of.filter(({ isNumber }) => isNumber)).name;
-    if (kind === 'pages') {
-      const { limit: _, ...query } = whole;
-      return {
-        query: { ...query, offset: 0 },
-        ask: { kind, size: random.integer(1, 6), most: random.integer(1, 5), budget },
-      };
-    }
-    if (kind !== 'groups') return { query: whole, ask: { kind, field, budget } };
-    const by = random.shuffled(of.map(({ name }) => name)).slice(0, random.integer(0, 2));
-    return { query: whole, ask: { kind, by, field, budget } };
+  ask(queryOf: (table: string) => Query): ReturnType<Asker['ask']> {
+    return this.#queries.ask(() => this.#table(), queryOf);
   }
 }

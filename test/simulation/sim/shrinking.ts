@@ -42,6 +42,7 @@ const quiet: Partial<SimConfig> = {
   histories: [],
   migrationChance: 0,
   seatChance: 0,
+  pageChance: 0,
   customVersions: false,
   renamedVersions: false,
   functions: false,

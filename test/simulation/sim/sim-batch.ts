@@ -6,8 +6,8 @@ import { UniqueIndexError } from '../../../src/base/unique-index-error.ts';
 import type { Database } from '../../../src/database.ts';
 import type { Ledger, Segment } from './ledger.ts';
 import { markOp } from './ledger.ts';
-import type { Agreement, Key, Op, Verdict } from './model.ts';
-import { blobFieldsOf } from './tables.ts';
+import type { Agreement, Op, Verdict } from './model.ts';
+import { blobFieldsOf, engineKey, modelKey } from './tables.ts';
 import { tableName } from './versions.ts';
 
 export type FlushOutcome = 'acked' | 'none' | 'unknown';
@@ -23,7 +23,7 @@ export interface FlushReport {
 
 async function addTo(db: Database, batch: Batch, op: Op): Promise<void> {
   const table = tableName(op.table);
-  if (op.kind === 'delete') return batch.delete(table, op.key);
+  if (op.kind === 'delete') return batch.delete(table, engineKey(op.table, op.key));
   const document: Record<string, unknown> = { ...op.document };
   for (const field of blobFieldsOf(op.table)) {
     const blob = document[field] ?? null;
@@ -35,13 +35,13 @@ async function addTo(db: Database, batch: Batch, op: Op): Promise<void> {
 export function verdictOf(error: unknown): Verdict | undefined {
   if (error instanceof UniqueIndexError) {
     const { table, index, value, primaryKey, otherKey } = error;
-    const agreement = { index, value, keys: [primaryKey, otherKey] } as Agreement;
-    return { code: 'UNIQUE_INDEX', table, key: primaryKey as Key, agreement };
+    const agreement = { index, value, keys: [modelKey(primaryKey), modelKey(otherKey)] } as Agreement;
+    return { code: 'UNIQUE_INDEX', table, key: modelKey(primaryKey), agreement };
   }
   const { code } = error as StoreDbError;
   if (code !== 'DUPLICATE_KEY' && code !== 'ROW_NOT_FOUND') return undefined;
   const { table, primaryKey } = error as DuplicateKeyError;
-  return { code, table, key: primaryKey as Key };
+  return { code, table, key: modelKey(primaryKey) };
 }
 
 export class SimBatch {

@@ -22,12 +22,14 @@ import type { Habits } from './config.ts';
 import type { Segment } from './ledger.ts';
 import { applyOps, rowsOf, runQuery, sortedRows, textOf } from './model.ts';
 import type { Op, State } from './model.ts';
+import { PageUser } from './page-user.ts';
+import type { Asker } from './query-maker.ts';
 import { Reader } from './reader.ts';
 import { SeatUser } from './seat-user.ts';
 import { SimBatch } from './sim-batch.ts';
 import { runTransaction } from './sim-transaction.ts';
 import { SnapshotHolder } from './snapshot-holder.ts';
-import { blobFieldsOf, schemas } from './tables.ts';
+import { blobFieldsOf, engineKey, tablesIn } from './tables.ts';
 import type { Row } from './tables.ts';
 import { VersionUser } from './version-user.ts';
 import { people, tableName } from './versions.ts';
@@ -72,6 +74,8 @@ export class SimNode {
   readonly #functions: FunctionUser | undefined;
   /** Undefined: there is no table with unique indexes. */
   readonly #seats: SeatUser | undefined;
+  /** Undefined: there is no table whose key is made of several fields. */
+  readonly #pages: PageUser | undefined;
   readonly #flushes = new Set<Promise<void>>();
   readonly #collections = new Set<Promise<void>>();
   /** Batches that may be flushed again some time, or never. */
@@ -123,7 +127,7 @@ export class SimNode {
     const checked = checkOptions(options, () => undefined);
     const { maxMemoryBytes } = config;
     this.db = new Database(new Instance({ ...checked, maxMemoryBytes }, this.environment, config.maxCommitBytes));
-    for (const schema of schemasOf(config.functions)) this.db.registerSchema(schema);
+    for (const schema of schemasOf(config)) this.db.registerSchema(schema);
     if (config.functions) this.#functions = new FunctionUser(this.db, new SeededRandom(`${seed} functions`));
     const expect = (what: string, error: unknown): void => this.#expect(what, error);
     if (config.migrationChance > 0) {
@@ -131,10 +135,11 @@ export class SimNode {
       this.#versions = new VersionUser({ world, name, db: this.db, random: ofVersions, expect });
     }
     if (config.seatChance > 0) this.#seats = new SeatUser(world, new SeededRandom(`${seed} seats`));
+    if (config.pageChance > 0) this.#pages = new PageUser(world, new SeededRandom(`${seed} pages`));
     const random = new SeededRandom(`${seed} snapshots`);
     const { db, environment } = this;
-    const [versions, seats] = [this.#versions, this.#seats];
-    this.#snapshots = new SnapshotHolder({ world, name, db, random, environment, expect, versions, seats });
+    const users = { versions: this.#versions, seats: this.#seats, pages: this.#pages };
+    this.#snapshots = new SnapshotHolder({ world, name, db, random, environment, expect, ...users });
   }
 
   /** Whether another life is to follow this one, which has ended by itself. */
@@ -317,12 +322,13 @@ export class SimNode {
     const random = this.#random;
     const { config, ledger } = this.#world;
     const work = new SimBatch(this.db, ledger);
-    const op = (): Op => this.#versions?.op() ?? this.#seats?.op() ?? randomOp(random, ledger.state, config.scale);
-    const bulk = (): Op[] => this.#versions?.bulk() ?? this.#seats?.bulk() ?? bulkOps(random, config.scale);
+    const [versions, seats, pages] = [this.#versions, this.#seats, this.#pages];
+    const op = (): Op => versions?.op() ?? seats?.op() ?? pages?.op() ?? randomOp(random, ledger.state, config.scale);
+    const bulk = (): Op[] => versions?.bulk() ?? seats?.bulk() ?? pages?.bulk() ?? bulkOps(random, config.scale);
     try {
       if (random.chance(config.bulkChance)) for (const each of bulk()) await work.add(each);
       else for (let i = random.pick([1, 1, 2, 3, 5]); i > 0; i--) await work.add(op());
-      for (const each of this.#seats?.pair() ?? []) await work.add(each);
+      for (const each of seats?.pair() ?? []) await work.add(each);
       if (random.chance(0.2)) await work.addSub([op(), op()], random.chance(0.3));
       if (random.chance(0.2)) await this.#query(work);
     } catch (error) {
@@ -358,8 +364,8 @@ export class SimNode {
     const began = { reader, least: Math.max(reader.least, world.ledger.tailAt(world.root.timeline.nowMs)) };
     const run = async (): Promise<void> => {
       const signal = controller?.signal;
-      const [versions, seats] = [this.#versions, this.#seats];
-      const options = { world, name, db, random, signal, sleep: pause, versions, seats };
+      const users = { versions: this.#versions, seats: this.#seats, pages: this.#pages };
+      const options = { world, name, db, random, signal, sleep: pause, ...users };
       const { error, acked, attempts } = await runTransaction(options);
       timer.cancel();
       if (error !== undefined) this.#expect('transaction', error);
@@ -434,9 +440,9 @@ export class SimNode {
   }
 
   /** Asks a query for something else than its rows. */
-  async #ask(seats: SeatUser, over?: SimBatch): Promise<void> {
+  async #ask(asker: Asker, over?: SimBatch): Promise<void> {
     const overlay = over?.overlay;
-    const { table, given } = seats.ask((name) => {
+    const { table, given } = asker.ask((name) => {
       const query = this.db.query(name) as Query;
       return over === undefined || overlay === undefined ? query : query.overlay(over.batch);
     });
@@ -459,10 +465,16 @@ export class SimNode {
   async #query(over?: SimBatch): Promise<void> {
     const seats = this.#seats;
     if (seats?.chance() === true) return this.#ask(seats, over);
+    const pages = this.#pages;
+    if (pages?.chance() === true) return this.#ask(pages, over);
     const random = this.#random;
     const { ledger, trace, config } = this.#world;
     const query =
-      this.#versions?.query() ?? seats?.query() ?? this.#functions?.query() ?? randomQuery(random, config.scale);
+      this.#versions?.query() ??
+      seats?.query() ??
+      pages?.query() ??
+      this.#functions?.query() ??
+      randomQuery(random, config.scale);
     const overlay = over?.overlay;
     const stored = buildQuery(this.db.query(tableName(query.table)), query);
     const built = over === undefined || overlay === undefined ? stored : stored.overlay(over.batch);
@@ -499,11 +511,12 @@ export class SimNode {
   }
 
   async #get(): Promise<void> {
-    const { table, key } = this.#versions?.get() ?? randomGet(this.#random, this.#world.config.scale);
+    const { table, key } =
+      this.#versions?.get() ?? this.#pages?.get() ?? randomGet(this.#random, this.#world.config.scale);
     const began = this.#beginRead();
     let row: Row | undefined;
     try {
-      row = (await this.db.get(tableName(table), key)) as Row | undefined;
+      row = (await this.db.get(tableName(table), engineKey(table, key))) as Row | undefined;
     } catch (error) {
       this.#expect('get', error);
       return;
@@ -594,7 +607,9 @@ export class SimNode {
     if (rows === undefined) return;
     const { table } = versions;
     const found = textOf(rows);
-    const [before, expected] = [refreshed, ledger.state].map((state) => textOf(sortedRows(rowsOf(state, table))));
+    const [before, expected] = [refreshed, ledger.state].map((state) =>
+      textOf(sortedRows(table, rowsOf(state, table))),
+    );
     if (found !== expected && found !== before)
       judge.fail('I13 migration', `${this.name}: ${table} at the end is\n${found}\nIn the model:\n${expected}`);
   }
@@ -617,11 +632,11 @@ export class SimNode {
         if (tries >= 5) return judge.fail('liveness', `${this.name} cannot refresh although everything works again`);
       }
     }
-    for (const { name } of schemas) {
+    for (const name of tablesIn(this.#world.config)) {
       const rows = (await this.db.query(name).execute()) as Row[];
       const found = textOf(this.#modelled(name, rows));
       this.#reader.judge(`table ${name} at the end`, name, tail, found, (state) => {
-        return textOf(sortedRows(rowsOf(state, name)));
+        return textOf(sortedRows(name, rowsOf(state, name)));
       });
     }
     if (this.#versions !== undefined) await this.#checkVersion(this.#versions, refreshed);

@@ -13,8 +13,10 @@ import type { RecordedRead, Segment } from './ledger.ts';
 import { applyOps, rowsOf, runQuery, textOf } from './model.ts';
 import type { Key, ModelQuery, Op, State } from './model.ts';
 import { verdictOf } from './sim-batch.ts';
-import { accountIds, accounts, firstBalance, items, seats as seatsTable } from './tables.ts';
+import { accountIds, accounts, engineKey, firstBalance, items, seats as seatsTable } from './tables.ts';
 import type { Row } from './tables.ts';
+import type { PageUser } from './page-user.ts';
+import type { Asker } from './query-maker.ts';
 import type { SeatUser } from './seat-user.ts';
 import type { VersionUser } from './version-user.ts';
 import { tableName } from './versions.ts';
@@ -31,6 +33,8 @@ export interface SimTransactionOptions {
   readonly versions: VersionUser | undefined;
   /** Of a node that uses the table with unique indexes. */
   readonly seats: SeatUser | undefined;
+  /** Of a node that uses the table whose key is made of several fields. */
+  readonly pages: PageUser | undefined;
 }
 
 export interface TransactionReport {
@@ -75,7 +79,7 @@ class Attempt {
 
   async get(table: string, key: Key): Promise<Row | undefined> {
     const rows = async (): Promise<Row[]> => {
-      const row = (await this.#tx.get(tableName(table), key)) as Row | undefined;
+      const row = (await this.#tx.get(tableName(table), engineKey(table, key))) as Row | undefined;
       return row === undefined ? [] : [row];
     };
     const [found] = await this.#read(`get ${table} ${key}`, rows, (state) => {
@@ -93,9 +97,9 @@ class Attempt {
   }
 
   /** Asks a query for something else than its rows. */
-  async ask(seats: SeatUser): Promise<void> {
+  async ask(asker: Asker): Promise<void> {
     const own = [...this.#ops];
-    const { table, given } = seats.ask((name) => this.#tx.query(name));
+    const { table, given } = asker.ask((name) => this.#tx.query(name));
     for await (const { what, found, expected } of given) {
       const resultAt = (state: State): string =>
         expected(rowsOf(own.length === 0 ? state : (applyOps(state, own, true) as State), table));
@@ -107,7 +111,7 @@ class Attempt {
   async write(op: Op): Promise<void> {
     this.#ops.push(op);
     const table = tableName(op.table);
-    if (op.kind === 'delete') await this.#tx.delete(table, op.key);
+    if (op.kind === 'delete') await this.#tx.delete(table, engineKey(op.table, op.key));
     else await this.#tx[op.kind](table, op.document);
   }
 
@@ -227,11 +231,28 @@ function anySeats(seats: SeatUser): Plan {
   };
 }
 
+/** Asks for rows by keys of several fields, and writes them. */
+function anyPages(pages: PageUser): Plan {
+  return async (attempt, random) => {
+    const steps = random.integer(1, 4);
+    for (let i = 0; i < steps; i++) {
+      const dice = random.next();
+      if (dice < 0.25) await attempt.ask(pages);
+      else if (dice < 0.5) await attempt.query(pages.anyQuery());
+      else if (dice < 0.65) {
+        const { table, key } = pages.anyGet();
+        await attempt.get(table, key);
+      } else await attempt.write(pages.anyOp());
+    }
+  };
+}
+
 const plans: readonly Plan[] = [transfer, transfer, count, skew, skew, anything];
 
-function planOf({ random, versions, seats }: SimTransactionOptions): Plan {
+function planOf({ random, versions, seats, pages }: SimTransactionOptions): Plan {
   if (versions?.chance() === true) return ofVersions(versions);
   if (seats?.chance() === true) return random.chance(0.4) ? claim(seats) : anySeats(seats);
+  if (pages?.chance() === true) return anyPages(pages);
   return random.pick(plans);
 }
 

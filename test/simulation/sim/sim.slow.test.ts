@@ -32,8 +32,7 @@ const kinds: readonly { readonly config: SimOverrides; readonly what: string }[]
 describe('the simulator', () => {
   for (let from = first; from < first + seeds; from += chunk) {
     const to = Math.min(from + chunk, first + seeds) - 1;
-    // Of many, the last ones have an index on a function, those before them encrypt, and in those before them instances take
-    // their ids themselves, whatever the seed says.
+    // Of many, the last ones are of a special kind each, whatever the seed says.
     const chunksLeft = Math.ceil((first + seeds - from) / chunk);
     const isMany = seeds > 2 * chunk;
     const special = isMany ? kinds[chunksLeft - 1] : undefined;

@@ -14,11 +14,13 @@ import { randomGet, randomQuery } from './generate.ts';
 import { rowsOf, runQuery, sortedRows, textOf } from './model.ts';
 import type { State } from './model.ts';
 import { buildQuery } from './build-query.ts';
+import type { PageUser } from './page-user.ts';
+import type { Asker } from './query-maker.ts';
 import type { SeatUser } from './seat-user.ts';
 import type { VersionUser } from './version-user.ts';
 import { people } from './versions.ts';
 import type { World } from './world.ts';
-import { blobFieldsOf, schemas } from './tables.ts';
+import { blobFieldsOf, engineKey, tablesIn } from './tables.ts';
 import type { Row } from './tables.ts';
 
 interface Held {
@@ -36,6 +38,7 @@ export interface SnapshotHolderOptions {
   readonly expect: (what: string, error: unknown) => void;
   readonly versions?: VersionUser | undefined;
   readonly seats?: SeatUser | undefined;
+  readonly pages?: PageUser | undefined;
 }
 
 const invariant = 'snapshots';
@@ -148,9 +151,9 @@ export class SnapshotHolder {
   }
 
   async #compareTables(held: Held, state: State): Promise<void> {
-    for (const { name } of schemas) {
+    for (const name of tablesIn(this.#options.world.config)) {
       const rows = await held.snapshot.query(name).execute();
-      this.#compare(held, `table ${name}`, this.#text(name, rows), textOf(sortedRows(rowsOf(state, name))));
+      this.#compare(held, `table ${name}`, this.#text(name, rows), textOf(sortedRows(name, rowsOf(state, name))));
     }
   }
 
@@ -168,15 +171,16 @@ export class SnapshotHolder {
     }
     const { appliedSeq } = held.pin;
     const states = [ledger.stateAt(appliedSeq), ...ledger.overtakenAt(appliedSeq)];
-    const expected = states.map((state) => textOf(sortedRows(rowsOf(state, table))));
+    const expected = states.map((state) => textOf(sortedRows(table, rowsOf(state, table))));
     const found = textOf(rows);
     this.#compare(held, `table ${table}`, found, expected.find((text) => text === found) ?? (expected[0] as string));
   }
 
   async #query(held: Held, state: State): Promise<void> {
-    const { random, world, seats } = this.#options;
+    const { random, world, seats, pages } = this.#options;
     if (seats?.chance() === true) return this.#ask(held, state, seats);
-    const query = seats?.query() ?? randomQuery(random, world.config.scale);
+    if (pages?.chance() === true) return this.#ask(held, state, pages);
+    const query = seats?.query() ?? pages?.query() ?? randomQuery(random, world.config.scale);
     const built = buildQuery(held.snapshot.query(query.table), query);
     const rows: object[] = [];
     if (random.chance(0.5)) for await (const row of built) rows.push(row);
@@ -185,17 +189,17 @@ export class SnapshotHolder {
     this.#compare(held, `query ${JSON.stringify(query)}`, this.#text(query.table, rows), expected);
   }
 
-  async #ask(held: Held, state: State, seats: SeatUser): Promise<void> {
-    const { table, given } = seats.ask((name) => held.snapshot.query(name));
+  async #ask(held: Held, state: State, asker: Asker): Promise<void> {
+    const { table, given } = asker.ask((name) => held.snapshot.query(name));
     for await (const { what, found, expected } of given)
       this.#compare(held, what, found, expected(rowsOf(state, table)));
   }
 
   /** A row and what is in its blobs, also if both are gone by now. */
   async #get(held: Held, state: State): Promise<void> {
-    const { random, world } = this.#options;
-    const { table, key } = randomGet(random, world.config.scale);
-    const row = (await held.snapshot.get(table, key)) as Row | undefined;
+    const { random, world, pages } = this.#options;
+    const { table, key } = pages?.get() ?? randomGet(random, world.config.scale);
+    const row = (await held.snapshot.get(table, engineKey(table, key))) as Row | undefined;
     const expected = rowsOf(state, table).get(key);
     const [found, wanted] = [row === undefined ? [] : [row], expected === undefined ? [] : [expected]];
     this.#compare(held, `get ${table} ${key}`, this.#text(table, found), textOf(wanted));

@@ -1,6 +1,6 @@
 /**
- * What the trees of a table with unique indexes hold whenever Block 0 is replaced: the rows of the model after the commits
- * that are applied, and one entry of each index for every row that it is of. A part of the oracle.
+ * What the trees of some tables hold whenever Block 0 is replaced: the rows of the model after the commits that are applied,
+ * and one entry of each index for every row that it is of. A part of the oracle.
  */
 import type { Block0 } from '../../../src/format/block0.ts';
 import { blockName } from '../../../src/format/keys.ts';
@@ -9,6 +9,7 @@ import { openNode } from '../../../src/format/node.ts';
 import type { Node } from '../../../src/format/node.ts';
 import { decodeRow } from '../../../src/format/row-decode.ts';
 import type { BlockRef } from '../../../src/format/child-ref.ts';
+import type { StoredTableVersion } from '../../../src/format/stored-table.ts';
 import type { StoredRoot } from '../../../src/format/stored-root.ts';
 import { TableShape } from '../../../src/table/table-shape.ts';
 import type { Objects } from './commit-rows.ts';
@@ -16,15 +17,18 @@ import type { Judge } from './judge.ts';
 import type { Ledger } from './ledger.ts';
 import { agreementIn, rowsOf, sortedRows, textOf } from './model.ts';
 import type { Key } from './model.ts';
-import { insideOf, seats } from './tables.ts';
+import { insideOf, modelKey, pages, seats } from './tables.ts';
 import type { Row } from './tables.ts';
+
+/** The tables that are looked at. */
+const watched: readonly string[] = [seats.name, pages.name];
 
 export class StoredRows {
   readonly #judge: Judge;
   readonly #ledger: Ledger;
   readonly #objects: Objects;
-  /** Names of the roots that were looked at last. */
-  #seen = '';
+  /** Names of the roots that were looked at last, by table. */
+  readonly #seen = new Map<string, string>();
 
   constructor(judge: Judge, ledger: Ledger, objects: Objects) {
     this.#judge = judge;
@@ -34,30 +38,37 @@ export class StoredRows {
 
   /** Block 0 was replaced. */
   replaced(block0: Block0): void {
-    const [stored] = block0.tables.find(({ name }) => name === seats.name)?.versions ?? [];
-    const seen = JSON.stringify(stored ?? null);
-    if (stored === undefined || seen === this.#seen) return;
-    this.#seen = seen;
+    for (const table of watched) {
+      const [stored] = block0.tables.find(({ name }) => name === table)?.versions ?? [];
+      const seen = JSON.stringify(stored ?? null);
+      if (stored === undefined || seen === this.#seen.get(table)) continue;
+      this.#seen.set(table, seen);
+      this.#check(block0, table, stored);
+    }
+  }
+
+  #check(block0: Block0, table: string, stored: StoredTableVersion): void {
     const shape = new TableShape(stored.schema);
     const rows = new Map<Key, Row>();
-    for (const leaf of this.#leaves(block0, { table: seats.name }, stored.root)) {
+    for (const leaf of this.#leaves(block0, { table }, stored.root)) {
       for (let i = 0; i < leaf.count; i++)
-        rows.set(shape.keyValue(leaf.key(i)) as Key, decodeRow(shape.layout, leaf, leaf.rowBase(i)) as Row);
+        rows.set(modelKey(shape.keyValue(leaf.key(i))), decodeRow(shape.layout, leaf, leaf.rowBase(i)) as Row);
     }
-    const fail = (what: string): void => this.#judge.fail('unique indexes', `Revision ${block0.revision}: ${what}`);
-    const agreement = agreementIn(seats.name, rows);
+    const fail = (what: string): void =>
+      this.#judge.fail('stored rows', `Revision ${block0.revision}, table ${table}: ${what}`);
+    const agreement = agreementIn(table, rows);
     if (agreement !== undefined) fail(`rows ${agreement.keys.join(' and ')} agree in ${agreement.index}`);
     for (const { name, root } of stored.indexes) {
       let count = 0;
-      for (const leaf of this.#leaves(block0, { table: seats.name, index: name }, root)) count += leaf.count;
+      for (const leaf of this.#leaves(block0, { table, index: name }, root)) count += leaf.count;
       const isInside = insideOf[name];
       const expected = isInside === undefined ? rows.size : [...rows.values()].filter(isInside).length;
       if (count !== expected) fail(`index ${name} has ${count} entries, and the table ${expected} rows for it`);
     }
-    const [found, expected] = [rows, rowsOf(this.#ledger.stateAt(block0.appliedSeq), seats.name)].map((each) =>
-      textOf(sortedRows(each)),
+    const [found, expected] = [rows, rowsOf(this.#ledger.stateAt(block0.appliedSeq), table)].map((each) =>
+      textOf(sortedRows(table, each)),
     );
-    if (found !== expected) fail(`the table holds\n${found}\nIn the model after ${block0.appliedSeq}:\n${expected}`);
+    if (found !== expected) fail(`it holds\n${found}\nIn the model after ${block0.appliedSeq}:\n${expected}`);
   }
 
   *#leaves({ inlined }: Block0, place: TreePlace, root: StoredRoot): Generator<Node, void> {

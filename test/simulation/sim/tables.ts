@@ -68,7 +68,37 @@ export const seats = defineSchema({
   ],
 });
 
+/** Its key is made of several fields, a text between two numbers. Only in runs that say so. */
+export const pages = defineSchema({
+  name: 'pages',
+  version: 1,
+  fields: {
+    rank: { typeId: Types.int32 },
+    part: { typeId: Types.int16 },
+    slug: { typeId: Types.varchar, maxLength: 8 },
+    tenant: { typeId: Types.uint8 },
+    label: { typeId: Types.varchar },
+    text: { typeId: Types.varchar, maxLength: 60 },
+  },
+  primaryKey: ['tenant', 'slug', 'part'],
+  indexes: [
+    { fields: ['slug', 'rank'], name: 'ranks' },
+    { fields: ['rank', 'tenant', 'slug'], name: 'places' },
+    { fields: ['label'], unique: true },
+    { fields: ['rank'], where: { tenant: [1, 2], label: { not: null } }, name: 'labelled' },
+  ],
+});
+
 export const schemas = [items, notes, marks, accounts, seats] as const;
+const known = [...schemas, pages] as const;
+
+/** Names of all tables that there may be, but for those in several versions. */
+export const tableNames: readonly string[] = known.map(({ name }) => name);
+
+/** Names of the tables of a run. */
+export function tablesIn({ pageChance }: { readonly pageChance: number }): readonly string[] {
+  return tableNames.filter((name) => pageChance > 0 || name !== pages.name);
+}
 
 /** What may be there once only. */
 export interface UniqueFields {
@@ -82,10 +112,12 @@ const all = (): boolean => true;
 export const insideOf: Readonly<Record<string, (row: Row) => boolean>> = {
   top: ({ team, seat }) => (team === 1 || team === null) && seat !== null,
   standing: ({ seat }) => seat === null,
+  labelled: ({ tenant, label }) => (tenant === 1 || tenant === 2) && label !== null,
 };
 
 /** The fields in which no two rows of a table may agree unless one is null there, by the names of their indexes. */
 export function uniqueFieldsOf(table: string): ReadonlyMap<string, UniqueFields> {
+  if (table === pages.name) return new Map([['label', { fields: ['label'], isInside: all }]]);
   if (table !== seats.name) return new Map();
   return new Map([
     ['email', { fields: ['email'], isInside: all }],
@@ -103,9 +135,29 @@ export const wholeBalance = firstBalance * accountIds.length;
 export type Value = string | number | null;
 export type Row = Readonly<Record<string, Value>>;
 
-export function primaryKeyOf(table: string): string {
-  if (isVersioned(table)) return 'id';
-  return schemas.find(({ name }) => name === table)?.primaryKey as string;
+/** The fields of a table's primary key. */
+export function primaryKeyOf(table: string): readonly string[] {
+  if (isVersioned(table)) return ['id'];
+  return [known.find(({ name }) => name === table)?.primaryKey as string | readonly string[]].flat();
+}
+
+/** A primary key as the model has it: the values of several fields are one text. */
+export type Key = string | number;
+
+/** The model's key of what the engine calls one: the values of several fields are an array there. */
+export function modelKey(primaryKey: unknown): Key {
+  return Array.isArray(primaryKey) ? JSON.stringify(primaryKey) : (primaryKey as Key);
+}
+
+/** The same the other way round. */
+export function engineKey(table: string, key: Key): Value | readonly Value[] {
+  return primaryKeyOf(table).length > 1 ? (JSON.parse(key as string) as Value[]) : key;
+}
+
+/** The model's key of a row. */
+export function keyOf(table: string, row: Row): Key {
+  const values = primaryKeyOf(table).map((name) => row[name] as Value);
+  return modelKey(values.length > 1 ? values : values[0]);
 }
 
 /** Fields of a table that hold blobs. The model's rows hold what is in them, of which no two are the same. */
@@ -116,6 +168,6 @@ export function blobFieldsOf(table: string): readonly string[] {
 /** Every field of a table, null where the document leaves it out. */
 export function completeRow(table: string, document: Row): Row {
   if (isVersioned(table)) return completePerson(table, document);
-  const { fields } = schemas.find(({ name }) => name === table) as (typeof schemas)[number];
+  const { fields } = known.find(({ name }) => name === table) as (typeof known)[number];
   return Object.fromEntries(Object.keys(fields).map((name) => [name, document[name] ?? null]));
 }

@@ -94,7 +94,7 @@ export async function endMigrations(world: World, random: SeededRandom): Promise
     },
     environment,
   );
-  for (const schema of schemasOf(config.functions)) db.registerSchema(schema);
+  for (const schema of schemasOf(config)) db.registerSchema(schema);
   for (const known of versionNumbers.filter((other) => other <= version))
     db.registerSchema(schemaOf(known, makingOf(config)));
   await db.start();
