@@ -27,7 +27,7 @@ export const costs: PagePromises = {
     'test/features/requests/merge-cost.test.ts: with commits that wait reads each of them once, in few round trips',
   ],
   '| Open it and read one of a million rows | – | 3 |': [
-    'test/features/requests/cold-open.test.ts: is opened, and row %i read, with three reads',
+    'test/features/requests/cold-open.slow.test.ts: is opened, and row %i read, with three reads',
   ],
   '| Flush, however many rows | 1 | 1, and one for each leaf of a row that is inserted or updated and is not in memory |':
     [

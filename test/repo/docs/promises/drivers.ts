@@ -159,7 +159,7 @@ export const drivers: PagePromises = {
   ],
   'takes two looks, and opens nothing': ['src/storage/file-unchanged.test.ts: looks twice, and opens nothing'],
   'StoreDb replaces only Block 0, and never deletes it.': [
-    'test/repo/docs/policies.test.ts: let garbage collection delete everything but Block 0, and writers nothing but probes',
+    'test/repo/docs/policies.slow.test.ts: let garbage collection delete everything but Block 0, and writers nothing but probes',
   ],
   'So Block 0 can be written when nothing else can, and `db.gc()`, which begins with that, frees the disk': [
     'test/features/care/full-disk.slow.test.ts: frees it',

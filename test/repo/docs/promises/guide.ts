@@ -185,7 +185,7 @@ const writing: PagePromises = {
   ],
   'A batch may have a million rows.': [
     'test/features/batches/large-batch.slow.test.ts: is one commit: in the overlay, after the flush, merged, reopened and verified',
-    'test/features/requests/cold-open.test.ts: is opened and counted with two',
+    'test/features/requests/cold-open.slow.test.ts: is opened and counted with two',
   ],
 };
 
@@ -665,7 +665,7 @@ const cluster: PagePromises = {
   "An instance with `role: 'replica'` follows the database and never writes to the store.": [
     'test/features/replicas/replica.test.ts: refuses all that writes before anything is asked of the store, and keeps the batch',
     'test/features/replicas/replica.test.ts: never merges, however much is pending, and shows it all',
-    'test/repo/docs/policies.test.ts: allow replicas all that they do, which is to read',
+    'test/repo/docs/policies.slow.test.ts: allow replicas all that they do, which is to read',
   ],
   'a replica takes no turns at merging and is on no list.': [
     'test/features/replicas/replica.test.ts: leaves no trace in Block 0, and two may share an id, also with a writer',

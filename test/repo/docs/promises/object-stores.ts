@@ -20,14 +20,14 @@ export const objectStores: PagePromises = {
     'test/servers/s3/gateway-restart.slow.test.ts: 503 of what stands before the store is waited out',
   ],
   'StoreDb writes on a condition whatever a state of the database rests on.': [
-    'test/repo/docs/policies.test.ts: allow it under the guard as well',
+    'test/repo/docs/policies.slow.test.ts: allow it under the guard as well',
   ],
-  'Reads, flushes and merges never list': ['test/repo/docs/policies.test.ts: allow writers all that they do'],
+  'Reads, flushes and merges never list': ['test/repo/docs/policies.slow.test.ts: allow writers all that they do'],
   'What the store does not let `gc()` delete is in `failed` of its report, and in a warning.': [
-    'test/repo/docs/policies.test.ts: have gc() tell what a writer may not delete',
+    'test/repo/docs/policies.slow.test.ts: have gc() tell what a writer may not delete',
   ],
   '`s3:if-match` is for `rewrite()`, which replaces objects by the same in another key or compression.': [
-    'test/repo/docs/policies.test.ts: let rewrite() replace what is there, under the guard',
+    'test/repo/docs/policies.slow.test.ts: let rewrite() replace what is there, under the guard',
   ],
   'A store that ignores a condition, or loses a race, is refused with `UnsafeStoreError`, and nothing is created.': [
     'test/features/interface/certification.test.ts: is refused on an unsafe store, of which nothing is changed',
@@ -68,29 +68,29 @@ export const objectStores: PagePromises = {
     'test/servers/s3/certification.slow.test.ts: without s3:DeleteObject a database is created, and the probes stay',
   ],
   'There is no permission to delete anything else': [
-    'test/repo/docs/policies.test.ts: let garbage collection delete everything but Block 0, and writers nothing but probes',
+    'test/repo/docs/policies.slow.test.ts: let garbage collection delete everything but Block 0, and writers nothing but probes',
   ],
   "Instances with `role: 'replica'` ([guide](guide.md#replicas)) need no more than this.": [
-    'test/repo/docs/policies.test.ts: allow replicas all that they do, which is to read',
+    'test/repo/docs/policies.slow.test.ts: allow replicas all that they do, which is to read',
   ],
   'it reports that writing is forbidden, and that nothing is to be done.': [
     'test/features/replicas/replica.test.ts: says that writing is forbidden, and asks nobody to allow it',
   ],
   'Block 0 is not among the objects that may be deleted.': [
-    'test/repo/docs/policies.test.ts: let garbage collection delete everything but Block 0, and writers nothing but probes',
+    'test/repo/docs/policies.slow.test.ts: let garbage collection delete everything but Block 0, and writers nothing but probes',
   ],
   'Without it everything else is collected, and a warning says that parts of uploads could not be looked for.': [
     'test/servers/s3/gc.slow.test.ts: does all else where uploads may not be listed',
   ],
   'add this statement for writers, and one with `kms:Decrypt` alone for those who only read.': [
-    'test/repo/docs/policies.test.ts: name the key of KMS with what it is needed for',
+    'test/repo/docs/policies.slow.test.ts: name the key of KMS with what it is needed for',
   ],
   'blobs and snapshots can only be created or replaced on a condition, and Block 0 cannot be deleted.': [
-    'test/repo/docs/policies.test.ts: have the guard refuse what has no condition',
+    'test/repo/docs/policies.slow.test.ts: have the guard refuse what has no condition',
   ],
   'All policies of this page were tried against every request that StoreDb makes': [
-    'test/repo/docs/policies.test.ts: are judged by all kinds of objects and of requests',
-    'test/repo/docs/policies.test.ts: are enforced by the server of these tests',
+    'test/repo/docs/policies.slow.test.ts: are judged by all kinds of objects and of requests',
+    'test/repo/docs/policies.slow.test.ts: are enforced by the server of these tests',
   ],
   'a flush is two requests, one after the other': [
     'test/features/requests/requests.slow.test.ts: flushing a row takes one put and one conditional read',

@@ -26,10 +26,10 @@ const log: PagePromises = {
     'test/simulation/chaos/folder.slow.test.ts: a database in a folder holds what was acknowledged',
   ],
   'Of the database, only `block0` ever changes.': [
-    'test/repo/docs/policies.test.ts: have the guard refuse what has no condition',
+    'test/repo/docs/policies.slow.test.ts: have the guard refuse what has no condition',
   ],
   'created once, never changed': [
-    'test/repo/docs/policies.test.ts: have the guard refuse what has no condition',
+    'test/repo/docs/policies.slow.test.ts: have the guard refuse what has no condition',
     'src/tree/block-writer.test.ts: refuses to take an object of other bytes for its own',
   ],
   'So a slot counts only once it is **confirmed**': [
@@ -367,7 +367,7 @@ const keeping: PagePromises = {
   ],
   'Opening a database that is merged therefore takes two requests, and a first point read mostly one more': [
     'test/features/requests/requests.slow.test.ts: opening it takes two reads',
-    'test/features/requests/cold-open.test.ts: is opened, and row %i read, with three reads',
+    'test/features/requests/cold-open.slow.test.ts: is opened, and row %i read, with three reads',
   ],
   'If there are objects but no Block 0, refuse with `NotADatabaseError`.': [
     'test/features/protocol/opening.test.ts: opening is refused, and nothing is written',
@@ -402,7 +402,7 @@ const keeping: PagePromises = {
 
 const invariants: PagePromises = {
   '*One winner a slot.* Slots are created and never replaced.': [
-    'test/repo/docs/policies.test.ts: allow it under the guard as well',
+    'test/repo/docs/policies.slow.test.ts: allow it under the guard as well',
     'test/features/protocol/commit.test.ts: is recognised as its own where a repeated put was told that the slot is taken',
   ],
   'So a second winner is never confirmed.': [

@@ -32,7 +32,7 @@ export const readme: PagePromises = {
     'test/features/interface/certification.test.ts: is refused on an unsafe store, of which nothing is changed',
   ],
   'a load of a million rows in one batch is fine too.': [
-    'test/features/requests/cold-open.test.ts: is opened and counted with two',
+    'test/features/requests/cold-open.slow.test.ts: is opened and counted with two',
   ],
   'with a conformance suite for them in `store-db/testing`': [
     'src/testing/driver-conformance.slow.test.ts: passes a driver that keeps the contract',
