@@ -47,7 +47,7 @@ const keys = [
   '\u202egnp.exe',
   'é',
   'e\u0301',
-  `${'../../'.repeat(300)}etc`,
+  `${'../'.repeat(300)}etc`,
   'x'.repeat(1024),
 ];
 
