@@ -85,6 +85,8 @@ export interface SimConfig {
   readonly seatChance: number;
   /** How likely what a node does is about the table whose primary key is made of several fields; 0: there is none. */
   readonly pageChance: number;
+  /** How likely a node does something about which indexes that table has; 0: it has all of them, always. */
+  readonly indexChance: number;
   /** How likely what a node does is about the table that there is in several versions; 0: there is none. */
   readonly migrationChance: number;
   /** Whether its rows are made by functions of the application. */
@@ -142,7 +144,7 @@ export type SimOverrides = Partial<SimConfig>;
 type Migrations = Pick<SimConfig, 'migrationChance' | 'customVersions' | 'renamedVersions' | 'brokenChance'>;
 type WithoutHabits = Omit<
   SimConfig,
-  'habits' | 'functions' | 'encrypted' | 'autoIds' | 'seatChance' | 'pageChance' | keyof Migrations
+  'habits' | 'functions' | 'encrypted' | 'autoIds' | 'seatChance' | 'pageChance' | 'indexChance' | keyof Migrations
 >;
 
 /** The general case: a bit of everything. */
@@ -335,6 +337,14 @@ function pageChanceOf(seed: number): number {
   return seed >= firstWithFunctions && random.chance(0.25) ? random.pick([0.3, 0.6]) : 0;
 }
 
+/** How likely nodes add indexes to that table, and drop them. Then entries are to be made in several steps. */
+function withIndexes<Config extends WithoutHabits>(seed: number, config: Config, pageChance: number) {
+  const random = new SeededRandom(`indexes ${seed}`);
+  if (pageChance === 0 || random.chance(0.5)) return { ...config, indexChance: 0 };
+  const maxMemoryBytes = Math.min(config.maxMemoryBytes, random.pick([16_384, 65_536]));
+  return { ...config, maxMemoryBytes, indexChance: random.pick([0.1, 0.25]) };
+}
+
 /**
  * Where versions are side by side, two nodes have one id, and one looks at the store on demand and hardly ever merges, beside
  * one that merges whatever there is: nobody's silence is to be taken for the end of a version. A replica reads along, and nobody
@@ -369,14 +379,16 @@ function chosenConfig(seed: number, overrides: SimOverrides): SimConfig {
   const random = new SeededRandom(`configuration ${seed}`);
   const chosen = random.pick([zombies, zombies, garbage, garbage, staged, mixed, mixed, mixed])(random);
   const migrations = { ...migrationsOf(seed), ...overrides };
+  const pageChance = pageChanceOf(seed);
   const independent = {
     seatChance: seatChanceOf(seed),
-    pageChance: pageChanceOf(seed),
+    pageChance,
     functions: functionsOf(seed),
     encrypted: encryptedOf(seed),
     autoIds: autoIdsOf(seed),
   };
-  const config = { ...slower(chosen, migrations), ...migrationsOf(seed), ...independent };
+  const own = withIndexes(seed, slower(chosen, migrations), pageChance);
+  const config = { ...own, ...migrationsOf(seed), ...independent };
   const { nodeIds, histories } = config;
   const habits = nodeIds.map(() => habitsOf(random, histories, nodeIds));
   if (nodeIds.length === 1 || !random.chance(0.1)) return { ...config, habits, ...overrides };

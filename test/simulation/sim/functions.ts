@@ -3,7 +3,7 @@ import type { Database } from '../../../src/database.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import type { SchemaDefinition } from '../../../src/table/schema.ts';
-import { items, pages, schemas } from './tables.ts';
+import { items, pages, pagesWith, schemas } from './tables.ts';
 import type { Row, Value } from './tables.ts';
 
 const name = 'initial';
@@ -44,16 +44,15 @@ const indexedItems = {
   indexes: [...items.indexes, { function: name, typeId: Types.varchar }],
 } as const;
 
-/** The tables of a run, as whoever looks after them has them. */
-export function schemasOf({
-  functions,
-  pageChance,
-}: {
+/** The tables of a run, as whoever looks after them has them: without the indexes that nodes add and drop. */
+export function schemasOf(config: {
   readonly functions: boolean;
   readonly pageChance: number;
-}): SchemaDefinition[] {
+  readonly indexChance: number;
+}): readonly SchemaDefinition[] {
   const [, ...others] = schemas;
-  return [functions ? indexedItems : items, ...others, ...(pageChance > 0 ? [pages] : [])];
+  const keyed = config.indexChance > 0 ? pagesWith(new Set()) : pages;
+  return [config.functions ? indexedItems : items, ...others, ...(config.pageChance > 0 ? [keyed] : [])];
 }
 
 export function registerFunction(db: Database, version: number): void {

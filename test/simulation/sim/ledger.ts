@@ -14,10 +14,11 @@ import { BlobLedger } from './blob-ledger.ts';
 import { changedRows } from './commit-rows.ts';
 import type { ChangedRow, Objects } from './commit-rows.ts';
 import { decodeRoot } from './decode-root.ts';
+import { IndexLedger } from './index-ledger.ts';
 import type { Judge } from './judge.ts';
 import { agreementIn, applyOps, differenceOf, emptyState, isRejected, isVerdictOn, rowsOf } from './model.ts';
 import type { Key, Op, State, TableRows, Verdict } from './model.ts';
-import { modelKey, tableNames, wholeBalance } from './tables.ts';
+import { modelKey, pages, tableNames, wholeBalance } from './tables.ts';
 import type { Row } from './tables.ts';
 import type { VersionLedger } from './version-ledger.ts';
 
@@ -54,8 +55,10 @@ const simulatedStartMs = 1_700_000_000_000;
 
 export class Ledger {
   readonly blobs: BlobLedger;
+  readonly indexes: IndexLedger = new IndexLedger();
   /** Undefined: there is no table in several versions. */
   readonly versions: VersionLedger | undefined;
+  readonly #indexesChange: boolean;
   readonly #judge: Judge;
   readonly #nowMs: () => number;
   readonly #objects: Objects;
@@ -73,8 +76,15 @@ export class Ledger {
   /** Every pin that there ever was, as it was made. */
   readonly #pins = new Map<string, StoredSnapshot>();
 
-  constructor(judge: Judge, nowMs: () => number, objects: Objects, versions?: VersionLedger) {
+  /** `indexesChange`: a table gets and loses indexes. */
+  constructor(
+    judge: Judge,
+    nowMs: () => number,
+    objects: Objects,
+    { versions, indexesChange }: { readonly versions: VersionLedger | undefined; readonly indexesChange: boolean },
+  ) {
     this.versions = versions;
+    this.#indexesChange = indexesChange;
     this.#judge = judge;
     this.#nowMs = nowMs;
     this.#objects = objects;
@@ -167,6 +177,7 @@ export class Ledger {
       if (stored !== id) fail(`commit ${id} is called applied at slot ${seq}, where ${stored ?? 'nothing'} is`);
     }
     for (const pin of block0.snapshots) if (!this.#pins.has(pin.id)) this.#pins.set(pin.id, pin);
+    this.indexes.replaced(block0);
     const change = this.versions?.replaced(before, block0);
     if (change !== undefined) this.#change(block0.appliedSeq, change);
     if (before === undefined) return;
@@ -211,7 +222,8 @@ export class Ledger {
   #checkUnique(slot: number, before: State, after: State): void {
     for (const [table, rows] of after) {
       if (rows === rowsOf(before, table)) continue;
-      const agreement = agreementIn(table, rows);
+      const mayLack = this.#indexesChange && table === pages.name;
+      const agreement = agreementIn(table, rows, (name) => !mayLack || this.indexes.isInForce(name));
       if (agreement === undefined) continue;
       const { index, value, keys } = agreement;
       const message = `After slot ${slot} rows ${keys.join(' and ')} of ${table} both have ${JSON.stringify(value)} in ${index}`;

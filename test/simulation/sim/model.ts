@@ -82,9 +82,14 @@ function indexed(row: Row, { fields, isInside }: UniqueFields): Value | readonly
   return values.length === 1 ? values[0] : values;
 }
 
-/** Two rows of a table that agree in a unique index; undefined if there are none. */
-export function agreementIn(table: string, rows: TableRows): Agreement | undefined {
+/** Two rows of a table that agree in a unique index; undefined if there are none. `isMeant`: of some indexes. */
+export function agreementIn(
+  table: string,
+  rows: TableRows,
+  isMeant: (index: string) => boolean = () => true,
+): Agreement | undefined {
   for (const [index, fields] of uniqueFieldsOf(table)) {
+    if (!isMeant(index)) continue;
     const seen = new Map<string, Key>();
     for (const [key, row] of rows) {
       const value = indexed(row, fields);

@@ -8,6 +8,7 @@ import { StoreDbError } from '../../../src/base/errors.ts';
 import { Database } from '../../../src/database.ts';
 import { Instance } from '../../../src/instance.ts';
 import { checkOptions } from '../../../src/options.ts';
+import type { Polling } from '../../../src/cluster/polling.ts';
 import type { Query } from '../../../src/query/builder.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
@@ -22,6 +23,7 @@ import type { Habits } from './config.ts';
 import type { Segment } from './ledger.ts';
 import { applyOps, rowsOf, runQuery, sortedRows, textOf } from './model.ts';
 import type { Op, State } from './model.ts';
+import { IndexUser } from './index-user.ts';
 import { PageUser } from './page-user.ts';
 import type { Asker } from './query-maker.ts';
 import { Reader } from './reader.ts';
@@ -42,10 +44,21 @@ function hasBlobs({ ops }: Segment): boolean {
   );
 }
 
+/** A log that is still looked at when the instance has started: what is in it by then is shown unless it is trimmed meanwhile. */
+interface Opening {
+  /** The last slot when it was called. */
+  readonly tail: number;
+  readonly floor: number;
+  /** From then on reads refresh a view that would be older. */
+  readonly untilMs: number;
+}
+
 /** A read under way: the instance's life that it began in, and the first slot that it may show. */
 interface BegunRead {
   readonly reader: Reader;
   readonly least: number;
+  /** What it may show besides, if nothing of the log is trimmed meanwhile. */
+  readonly opening: Opening | undefined;
 }
 
 function isCode(error: unknown, code: string): boolean {
@@ -67,6 +80,7 @@ export class SimNode {
   readonly #random: SeededRandom;
   readonly #chaos: SeededRandom;
   readonly #retiredVersions: 'refuse' | 'allow';
+  readonly #polling: Polling;
   readonly #snapshots: SnapshotHolder;
   /** Undefined: there is no table in several versions. */
   readonly #versions: VersionUser | undefined;
@@ -76,6 +90,8 @@ export class SimNode {
   readonly #seats: SeatUser | undefined;
   /** Undefined: there is no table whose key is made of several fields. */
   readonly #pages: PageUser | undefined;
+  /** Undefined: the indexes of that table stay as they are. */
+  readonly #indexes: IndexUser | undefined;
   readonly #flushes = new Set<Promise<void>>();
   readonly #collections = new Set<Promise<void>>();
   /** Batches that may be flushed again some time, or never. */
@@ -85,6 +101,7 @@ export class SimNode {
   #started = false;
   /** From when on the instance promises that its view is not older than two intervals. */
   #freshFromMs = 0;
+  #opening: Opening | undefined;
   /** What was acknowledged at the first attempt, in the order of the calls. */
   readonly #inOrder: Segment[] = [];
 
@@ -94,6 +111,7 @@ export class SimNode {
     const { isReplica = false, ...habits } = config.habits[index] as Habits;
     const { nodes, asksForNodes = false, polling, mergePolicy, history } = habits;
     this.isReplica = isReplica;
+    this.#polling = polling;
     this.#world = world;
     this.name = name;
     // Who is told with whom to share is told its own id as well.
@@ -138,6 +156,10 @@ export class SimNode {
     if (config.pageChance > 0) this.#pages = new PageUser(world, new SeededRandom(`${seed} pages`));
     const random = new SeededRandom(`${seed} snapshots`);
     const { db, environment } = this;
+    if (config.pageChance > 0 && config.indexChance > 0) {
+      const ofIndexes = new SeededRandom(`${seed} indexes`);
+      this.#indexes = new IndexUser({ world, name, db: this.db, random: ofIndexes, expect });
+    }
     const users = { versions: this.#versions, seats: this.#seats, pages: this.#pages };
     this.#snapshots = new SnapshotHolder({ world, name, db, random, environment, expect, ...users });
   }
@@ -224,8 +246,11 @@ export class SimNode {
       // Slots that are trimmed while the log is read are passed over, until the view is refreshed; all that Block 0 had
       // applied is shown.
       const trimmed = (ledger.block0?.logFloor ?? 0) !== floor;
-      this.#reader.promised(trimmed ? applied : tail);
-      this.#freshFromMs = trimmed ? calledMs + 2 * config.intervalMs : 0;
+      const untilMs = calledMs + 2 * config.intervalMs;
+      const looksOn = !trimmed && this.#polling === 'onDemand';
+      this.#reader.promised(trimmed || looksOn ? applied : tail);
+      this.#opening = looksOn ? { tail, floor, untilMs } : undefined;
+      this.#freshFromMs = trimmed ? untilMs : 0;
       this.#started = true;
       if (this.#versions !== undefined && !this.isDead && !this.isReplica && !this.#knowsOfEnd())
         ledger.versions?.started(this.name, this.#versions.version, block0);
@@ -268,7 +293,8 @@ export class SimNode {
     if (this.isReplica) return this.#actAsReplica();
     const { config } = this.#world;
     if (mayRewrite(config, this.#random)) return rewriteSome(this.db, this.#random, (e) => this.#expect('rewrite', e));
-    if (this.#versions?.mayAct() === true) return this.#migrate(this.#versions);
+    if (this.#versions?.mayAct() === true) return this.#beside(this.#versions.act());
+    if (this.#indexes?.mayAct() === true) return this.#beside(this.#indexes.act());
     if (this.#random.chance(config.snapshotChance)) return this.#snapshots.act();
     if (this.#random.chance(config.gcChance)) return this.#collect();
     if (this.#random.chance(config.transactionChance)) return this.#transact();
@@ -292,9 +318,9 @@ export class SimNode {
     else await this.#restart();
   }
 
-  /** Calls about migrations: mostly beside what else it does. */
-  async #migrate(versions: VersionUser): Promise<void> {
-    const call = versions.act().finally(() => this.#flushes.delete(call));
+  /** Calls about migrations and indexes: mostly beside what else it does. */
+  async #beside(act: Promise<void>): Promise<void> {
+    const call = act.finally(() => this.#flushes.delete(call));
     this.#flushes.add(call);
     if (this.#random.chance(0.5)) await call;
   }
@@ -429,13 +455,22 @@ export class SimNode {
     const { root, ledger, config } = this.#world;
     const reader = this.#reader;
     const { nowMs } = root.timeline;
-    if (nowMs <= this.#freshFromMs) return { reader, least: reader.least };
-    return { reader, least: Math.max(reader.least, ledger.tailAt(nowMs - 2 * config.intervalMs)) };
+    if (this.#opening !== undefined && nowMs > this.#opening.untilMs) this.#opening = undefined;
+    const opening = this.#opening;
+    if (nowMs <= this.#freshFromMs || opening !== undefined) return { reader, least: reader.least, opening };
+    return { reader, least: Math.max(reader.least, ledger.tailAt(nowMs - 2 * config.intervalMs)), opening };
+  }
+
+  /** The first slot that a read may show that comes to its end now. */
+  #leastOf({ least, opening }: BegunRead): number {
+    if (opening === undefined) return least;
+    const isTrimmed = (this.#world.ledger.block0?.logFloor ?? 0) !== opening.floor;
+    return isTrimmed ? least : Math.max(least, opening.tail);
   }
 
   #judge(began: BegunRead, what: string, table: string, found: string, resultAt: (state: State) => string): void {
     // Stopped and started meanwhile: which of its lives answered is not known.
-    const least = began.reader === this.#reader ? began.least : 0;
+    const least = began.reader === this.#reader ? this.#leastOf(began) : 0;
     this.#reader.judge(what, table, least, found, resultAt);
   }
 
@@ -535,7 +570,7 @@ export class SimNode {
   /** A blob that a row refers to, or did a moment ago. */
   async #readBlob(reference: string): Promise<void> {
     const { ledger, judge } = this.#world;
-    const { least, reader } = this.#beginRead();
+    const began = this.#beginRead();
     try {
       const found = await this.db.getBlob(reference).getString();
       const expected = ledger.blobs.contentOf(reference);
@@ -543,8 +578,9 @@ export class SimNode {
     } catch (error) {
       const isGone = error instanceof StoreDbError && error.code === 'BLOB_NOT_FOUND';
       if (!isGone) return this.#expect('blob', error);
-      let isShown = reader === this.#reader;
-      for (let slot = least; slot <= ledger.tail; slot++) isShown &&= ledger.blobs.after(slot).live.has(reference);
+      let isShown = began.reader === this.#reader;
+      for (let slot = this.#leastOf(began); slot <= ledger.tail; slot++)
+        isShown &&= ledger.blobs.after(slot).live.has(reference);
       if (isShown) judge.fail('blobs', `${this.name}: blob ${reference} is not found, and there is a row that has it`);
     }
   }

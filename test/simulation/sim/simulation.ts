@@ -10,6 +10,7 @@ import { Caretaker } from './caretaker.ts';
 import { configOf } from './config.ts';
 import type { Habits, SimConfig, SimOverrides } from './config.ts';
 import { CapsuleOracle, openedStore } from './encryption.ts';
+import { endIndexes } from './index-end.ts';
 import { Judge } from './judge.ts';
 import type { Violation } from './judge.ts';
 import { Ledger } from './ledger.ts';
@@ -71,7 +72,8 @@ class Simulation {
     const objects = new Map<string, Uint8Array>();
     const { migrationChance } = config;
     const versions = migrationChance > 0 ? new VersionLedger(judge, objects, makingOf(config)) : undefined;
-    const ledger = new Ledger(judge, nowMs, objects, versions);
+    const indexesChange = config.indexChance > 0;
+    const ledger = new Ledger(judge, nowMs, objects, { versions, indexesChange });
     const reachable = new Reachable(judge, ledger, objects);
     const storedRows = new StoredRows(judge, ledger, objects);
     const trace = new Trace(nowMs, options.print);
@@ -127,6 +129,7 @@ class Simulation {
       world.judge.fail('liveness', `Not everything has ended ${patienceMs} ms after everything worked again`);
     await this.#caretaker.audit();
     if (this.#world.ledger.versions !== undefined) await endMigrations(world, this.#random.fork());
+    if (config.pageChance > 0 && config.indexChance > 0) await endIndexes(world, this.#random.fork());
     await this.#caretaker.merge();
     await this.#caretaker.audit();
     await this.#caretaker.collectAll();

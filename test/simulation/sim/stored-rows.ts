@@ -1,6 +1,6 @@
 /**
  * What the trees of some tables hold whenever Block 0 is replaced: the rows of the model after the commits that are applied,
- * and one entry of each index for every row that it is of. A part of the oracle.
+ * and one entry of each index for every row that it is of; of an index that is being added, for those whose turn has come. A part of the oracle.
  */
 import type { Block0 } from '../../../src/format/block0.ts';
 import { blockName } from '../../../src/format/keys.ts';
@@ -50,20 +50,30 @@ export class StoredRows {
   #check(block0: Block0, table: string, stored: StoredTableVersion): void {
     const shape = new TableShape(stored.schema);
     const rows = new Map<Key, Row>();
+    const keys = new Map<Key, Uint8Array>();
     for (const leaf of this.#leaves(block0, { table }, stored.root)) {
-      for (let i = 0; i < leaf.count; i++)
-        rows.set(modelKey(shape.keyValue(leaf.key(i))), decodeRow(shape.layout, leaf, leaf.rowBase(i)) as Row);
+      for (let i = 0; i < leaf.count; i++) {
+        const key = modelKey(shape.keyValue(leaf.key(i)));
+        rows.set(key, decodeRow(shape.layout, leaf, leaf.rowBase(i)) as Row);
+        keys.set(key, leaf.key(i));
+      }
     }
     const fail = (what: string): void =>
       this.#judge.fail('stored rows', `Revision ${block0.revision}, table ${table}: ${what}`);
-    const agreement = agreementIn(table, rows);
+    const isReady = (index: string): boolean => stored.indexes.some(({ name }) => name === index);
+    const agreement = agreementIn(table, rows, isReady);
     if (agreement !== undefined) fail(`rows ${agreement.keys.join(' and ')} agree in ${agreement.index}`);
-    for (const { name, root } of stored.indexes) {
+    const check = (name: string, root: StoredRoot, has: (key: Uint8Array) => boolean): void => {
       let count = 0;
       for (const leaf of this.#leaves(block0, { table, index: name }, root)) count += leaf.count;
-      const isInside = insideOf[name];
-      const expected = isInside === undefined ? rows.size : [...rows.values()].filter(isInside).length;
+      const { [name]: isInside = () => true } = insideOf;
+      const expected = [...rows].filter(([key, row]) => isInside(row) && has(keys.get(key) as Uint8Array)).length;
       if (count !== expected) fail(`index ${name} has ${count} entries, and the table ${expected} rows for it`);
+    };
+    for (const { name, root } of stored.indexes) check(name, root, () => true);
+    for (const { index, root, built } of stored.added ?? []) {
+      const last = built === null ? null : Buffer.from(built, 'base64');
+      check(index.name, root, (key) => last === null || Buffer.compare(key, last) <= 0);
     }
     const [found, expected] = [rows, rowsOf(this.#ledger.stateAt(block0.appliedSeq), table)].map((each) =>
       textOf(sortedRows(table, each)),

@@ -1,5 +1,6 @@
 /** The tables that the simulator fills. */
 import { defineSchema } from '../../../src/table/define-schema.ts';
+import type { SchemaDefinition } from '../../../src/table/schema.ts';
 import { Types } from '../../../src/format/types.ts';
 import { completePerson, isVersioned } from './versions.ts';
 
@@ -84,10 +85,18 @@ export const pages = defineSchema({
   indexes: [
     { fields: ['slug', 'rank'], name: 'ranks' },
     { fields: ['rank', 'tenant', 'slug'], name: 'places' },
-    { fields: ['label'], unique: true },
+    { fields: ['label'], unique: true, name: 'label' },
     { fields: ['rank'], where: { tenant: [1, 2], label: { not: null } }, name: 'labelled' },
   ],
 });
+
+/** Names of its indexes: in some runs it has sometimes some of them, and sometimes others. */
+export const pageIndexes: readonly string[] = pages.indexes.map(({ name }) => name);
+
+/** The same version of it with some of its indexes. */
+export function pagesWith(names: ReadonlySet<string>): SchemaDefinition {
+  return { ...pages, indexes: pages.indexes.filter(({ name }) => names.has(name)) };
+}
 
 export const schemas = [items, notes, marks, accounts, seats] as const;
 const known = [...schemas, pages] as const;

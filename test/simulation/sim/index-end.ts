@@ -1,0 +1,99 @@
+/**
+ * The end of a run whose table got and lost indexes: with everybody else gone, a process that registers all of them has all of
+ * them in the end, but for one that the rows contradict (liveness); and queries find by them what the model has.
+ */
+import { sleep } from '../../../src/base/env.ts';
+import { createDatabase } from '../../../src/create.ts';
+import type { Database } from '../../../src/database.ts';
+import { SeededRandom } from '../../../src/testing/seeded-random.ts';
+import { storageOptions } from './encryption.ts';
+import { schemasOf } from './functions.ts';
+import { agreementIn, rowsOf } from './model.ts';
+import type { Row } from './tables.ts';
+import { marks, pageIndexes, pages, pagesWith } from './tables.ts';
+import type { World } from './world.ts';
+
+/** In virtual time, as for migrations: each node that died is counted out by the turns that it misses. */
+const patienceMs = 20 * 60_000;
+
+async function flushMark({ ledger }: World, db: Database): Promise<void> {
+  const batch = db.batch();
+  await batch.insert(marks, { id: ledger.segment([]).mark });
+  await batch.flush();
+}
+
+/** Waits until every index is there, or is known to be impossible. Undefined: in vain. */
+async function statesOf(world: World, db: Database, random: SeededRandom): Promise<Map<string, string> | undefined> {
+  const { root, config } = world;
+  const untilMs = root.timeline.nowMs + patienceMs;
+  while (root.timeline.nowMs < untilMs) {
+    // Turns pass unused only where something waits for them.
+    await flushMark(world, db);
+    await sleep(root, random.between(0.5, 3) * config.intervalMs);
+    const status = await db.indexes(pages);
+    const states = new Map(status.map(({ name, state }) => [name, state]));
+    if (pageIndexes.every((name) => ['ready', 'failed'].includes(states.get(name) ?? ''))) return states;
+  }
+  return undefined;
+}
+
+/** By each index, rows are found as the model has them. */
+async function compare({ ledger, judge }: World, db: Database): Promise<void> {
+  const rows = [...rowsOf(ledger.state, pages.name).values()];
+  for (const [index, field] of [
+    ['ranks', 'slug'],
+    ['places', 'rank'],
+    ['label', 'label'],
+  ] as const) {
+    for (const value of new Set(rows.map((row) => row[field] ?? null))) {
+      const query = db.query(pages.name).where(field, '=', value as string);
+      const found = (await query.execute()) as Row[];
+      const expected = rows.filter((row) => row[field] === value).length;
+      if (found.length !== expected)
+        judge.fail('added indexes', `By ${index} ${found.length} rows have ${value}, and in the model ${expected}`);
+    }
+  }
+}
+
+/** Has the table get all of its indexes, after everybody else has left. */
+export async function endIndexes(world: World, random: SeededRandom): Promise<void> {
+  const { ledger, root, store, prefix, config, judge, trace } = world;
+  if (rowsOf(ledger.state, pages.name).size === 0) return;
+  const environment = root.fork({ seed: random.integer(0, 0xffff_ffff), lookMs: 0 });
+  const db = createDatabase(
+    {
+      ...storageOptions(config.encrypted, new SeededRandom('storage at the end')),
+      dbPrefix: prefix,
+      nodeId: config.nodeIds[0] as number,
+      driver: store,
+      blockSizeBytes: config.blockSizeBytes,
+      writeForwardInterval: config.intervalMs,
+      logLevel: 'silent',
+      retiredVersions: 'allow',
+    },
+    environment,
+  );
+  for (const schema of schemasOf(config)) db.registerSchema(schema);
+  db.registerSchema(pagesWith(new Set(pageIndexes)));
+  await db.start();
+  let states = await statesOf(world, db, random);
+  // What could not be may be possible by now: it is begun anew once it is dropped.
+  if (states?.get('label') === 'failed') {
+    await db.dropIndex(pages, 'label');
+    states = await statesOf(world, db, random);
+  }
+  const told = [...(states ?? [])].map((each) => each.join(' ')).join(', ');
+  trace.add('simulation', `has indexes ${told}`);
+  const wrong = (what: string): void => judge.fail('added indexes', `At the end ${what}: ${told}`);
+  if (states === undefined) {
+    const status = JSON.stringify(await db.indexes(pages));
+    judge.fail('liveness', `With nobody else left, indexes are not all added: ${status}`);
+  } else {
+    const agreement = agreementIn(pages.name, rowsOf(ledger.state, pages.name));
+    if (agreement !== undefined && states.get('label') === 'ready') wrong(`${agreement.keys.join(' and ')} agree`);
+    if (agreement === undefined && states.get('label') === 'failed') wrong('no rows agree');
+    if (pageIndexes.some((name) => name !== 'label' && states.get(name) !== 'ready')) wrong('one has failed');
+    await compare(world, db);
+  }
+  await db.stop();
+}
