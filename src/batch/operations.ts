@@ -129,16 +129,35 @@ export class TableOperations {
     const heap = arena.heapWriter.length;
     const named = this.#named.length;
     try {
-      const base = this.#encode(kind, document);
+      const base = arena.writer.length;
+      const key = this.#encode(kind, document);
       this.#addCondition(condition);
       this.#bases.push(base);
       this.#kinds.push(kind);
-      return this.shape.rowKey(arena, base);
+      // What is not copied when it is read, reads back as it is.
+      return isAsRead(key) ? key : this.shape.rowKey(arena, base);
     } catch (error) {
       arena.rewind(rows, heap);
       keys.rewind(this.count);
       this.#named.length = named;
       throw this.#encodeError(error);
+    }
+  }
+
+  /** Checks a document as {@link addDocument} does, and keeps nothing of it. Throws `EncodeError`. */
+  tryDocument(kind: Operation, document: unknown): void {
+    const { arena, keys } = this;
+    const rows = arena.writer.length;
+    const heap = arena.heapWriter.length;
+    const named = this.#named.length;
+    try {
+      this.#encode(kind, document);
+    } catch (error) {
+      throw this.#encodeError(error);
+    } finally {
+      arena.rewind(rows, heap);
+      keys.rewind(this.count);
+      this.#named.length = named;
     }
   }
 
@@ -176,14 +195,16 @@ export class TableOperations {
     this.#kinds.push(Operation.delete);
   }
 
-  #encode(kind: Operation, document: unknown): number {
-    const { layout, keyField, defaults } = this.shape;
+  /** Appends the row of a document and its key, and returns the key in the form that it is made of. Throws {@link FieldProblem}. */
+  #encode(kind: Operation, document: unknown): KeyValue {
+    const { layout, keyField, keyPlaces, defaults } = this.shape;
     checkDocument(document);
     const { writer, heapWriter } = this.arena;
     const base = appendNullRow(layout, writer);
     const named = this.#named.length;
     this.#named.zeros(this.#namedBytes);
-    let key: unknown;
+    // Each is read once: what the row holds and its key must not differ.
+    const key: unknown[] = [];
     let present = 0;
     for (const field of layout.fields) {
       const value = documentValue(document, field);
@@ -192,7 +213,8 @@ export class TableOperations {
       const at = named + (field.index >> 3);
       this.#named.bytes[at] = (this.#named.bytes[at] as number) | (1 << (field.index & 7));
       if (value !== null) writeField(writer, base, heapWriter, field, value);
-      if (field === keyField) key = value;
+      const place = keyPlaces[field.index] as number;
+      if (place >= 0) key[place] = value;
     }
     checkKeys(layout, document, present);
     if (!changesFields(kind)) {
@@ -200,13 +222,14 @@ export class TableOperations {
         if (documentValue(document, field) !== undefined) continue;
         const value = 'generated' in stored ? this.#generated(stored.generated) : constant;
         writeField(writer, base, heapWriter, field, value);
-        if (field === keyField) key = value;
+        const place = keyPlaces[field.index] as number;
+        if (place >= 0) key[place] = value;
       }
     }
-    if (keyField === undefined) this.#writeKeyOf(base);
-    else this.#writeKey(key);
+    key.length = this.shape.keyFields.length;
+    const normal = this.#writeKey(keyField === undefined ? key : key[0]);
     this.#checkRules(kind, base);
-    return base;
+    return normal;
   }
 
   /** Adds the condition of the operation that is being added. */
@@ -230,14 +253,11 @@ export class TableOperations {
     if (found !== undefined) throw new FieldProblem(found.field, found.value, found.problem);
   }
 
-  #writeKey(value: unknown): void {
-    this.shape.writeKey(this.keys.writer, normalizeKey(this.shape, value));
+  #writeKey(value: unknown): KeyValue {
+    const normal = normalizeKey(this.shape, value);
+    this.shape.writeKey(this.keys.writer, normal);
     this.keys.end();
-  }
-
-  /** Writes the key of a row that is encoded, where it is made of several fields. */
-  #writeKeyOf(base: number): void {
-    this.#writeKey(this.shape.rowKey(this.arena, base));
+    return normal;
   }
 
   #encodeError(error: unknown): unknown {
@@ -294,18 +314,37 @@ export function normalizeKey({ keyField, keyFields }: TableShape, value: unknown
     if (isLong) checkKeyBytes(keyField.name, value, keyFields, [normal]);
     return normal;
   }
-  const names = keyFields.map(({ name }) => name);
   if (!Array.isArray(value) || value.length !== keyFields.length) {
+    const names = namesOf(keyFields);
     const found = Array.isArray(value) ? `an array of ${value.length}` : describeValue(value);
-    const message = `the primary key is an array of ${keyFields.length} values, [${names.join(', ')}], not ${found}`;
-    throw new FieldProblem(names.join(', '), value, message);
+    const message = `the primary key is an array of ${keyFields.length} values, [${names}], not ${found}`;
+    throw new FieldProblem(names, value, message);
   }
-  const normal = keyFields.map((field, i) => {
-    const missing = `it is missing, or null, and the primary key is made of ${names.join(', ')}: every row needs all of them`;
-    return normalizeKeyField(field, value[i], missing);
-  });
-  checkKeyBytes(names.join(', '), value, keyFields, normal);
+  const normal: OrderedValue[] = [];
+  for (let i = 0; i < keyFields.length; i++) {
+    const field = keyFields[i] as LayoutField;
+    const part: unknown = value[i];
+    if (part === undefined || part === null) {
+      const missing = `it is missing, or null, and the primary key is made of ${namesOf(keyFields)}: every row needs all of them`;
+      throw new FieldProblem(field.name, part, missing);
+    }
+    normal.push(normalizeKeyField(field, part, ''));
+  }
+  if (sumOf(keyFields, normal, mostTextBytes) > maxKeyBytes) {
+    checkKeyBytes(namesOf(keyFields), value, keyFields, normal);
+  }
   return normal;
+}
+
+function namesOf(fields: readonly LayoutField[]): string {
+  return fields.map(({ name }) => name).join(', ');
+}
+
+/** Whether a key reads back as the very value that it is made of: times and bytes are given out as copies. */
+function isAsRead(key: KeyValue): boolean {
+  if (!Array.isArray(key)) return typeof key !== 'object';
+  for (const part of key as readonly OrderedValue[]) if (typeof part === 'object') return false;
+  return true;
 }
 
 function normalizeKeyField({ name, typeId }: LayoutField, value: unknown, missing: string): OrderedValue {

@@ -64,6 +64,8 @@ export class TableShape {
   readonly keyFields: readonly LayoutField[];
   /** The only one of them; undefined where there are several. */
   readonly keyField: LayoutField | undefined;
+  /** By the index of each field: its place in the primary key, or -1. */
+  readonly keyPlaces: readonly number[];
   /** Those on fields. */
   readonly indexes: readonly TableIndex[];
   readonly functionIndexes: readonly StoredFunctionIndex[];
@@ -90,6 +92,7 @@ export class TableShape {
     const field = (name: string | undefined): LayoutField => this.layout.field(name as string) as LayoutField;
     this.keyFields = schema.primaryKey.map(field);
     this.keyField = this.keyFields.length === 1 ? this.keyFields[0] : undefined;
+    this.keyPlaces = this.layout.fields.map((_, i) => this.keyFields.findIndex(({ index }) => index === i));
     this.indexes = schema.indexes.map((index) => tableIndex(this.layout, index));
     this.functionIndexes = schema.functionIndexes ?? [];
     this.defaults = schema.fields.flatMap((stored) => {
@@ -124,8 +127,10 @@ export class TableShape {
     if (this.keyField !== undefined) writeKeyComponent(writer, this.keyField.typeId, value as OrderedValue);
     else {
       const values = value as readonly OrderedValue[];
-      for (const [i, { typeId }] of this.keyFields.entries())
+      for (let i = 0; i < values.length; i++) {
+        const { typeId } = this.keyFields[i] as LayoutField;
         writeKeyComponent(writer, typeId, values[i] as OrderedValue);
+      }
     }
   }
 
