@@ -2,12 +2,16 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
+import { realEnvironment } from '../../base/env.ts';
 import { StoreDbError } from '../../base/errors.ts';
 import { UniqueIndexError } from '../../base/unique-index-error.ts';
 import type { Batch } from '../../batch/batch.ts';
+import { Operation, TableOperations } from '../../batch/operations.ts';
 import type { Database } from '../../database.ts';
 import { isUuid } from '../../format/values.ts';
+import { readSchema } from '../../table/schema.ts';
 import type { SchemaDefinition } from '../../table/schema.ts';
+import { shapeOf } from '../../table/table-shape.ts';
 import type { Session } from '../command.ts';
 import { formatBytes } from '../figures.ts';
 import { Progress } from '../progress.ts';
@@ -77,6 +81,11 @@ interface Placed {
   readonly source: Pick<RowRecord, 'text'>;
 }
 
+/** That a value does not fit its field is the problem of its line. */
+function asLineError(error: unknown, line: number): unknown {
+  return error instanceof StoreDbError && error.code === 'ENCODE' ? new LineError(line, error.message) : error;
+}
+
 /** How many keys are looked up at once. */
 const keysPerQuery = 500;
 
@@ -89,6 +98,8 @@ export class RowImport {
   #file: InputFile | undefined;
   /** What rows are encoded into to be checked, and no more. */
   #scratch: Batch;
+  /** The same once the table has taken some: rows alone, one after the other in the same place. */
+  #tried: TableOperations | undefined;
 
   constructor(options: ImportOptions) {
     this.#options = options;
@@ -240,10 +251,27 @@ export class RowImport {
 
   /** Encodes rows and keeps nothing of them. Rejects with `LineError` for the first that is none of the table's. */
   async #tryOut(records: readonly RowRecord[]): Promise<void> {
+    if (this.#tried !== undefined) return this.#tryEach(this.#tried, records);
     const bad = records.find(({ problem }) => problem !== undefined);
     this.#scratch.clear();
     await this.#addAll(this.#scratch, bad === undefined ? records : records.slice(0, records.indexOf(bad)), false);
     if (bad?.problem !== undefined) throw bad.problem;
+    this.#scratch.clear();
+    if (this.#blobFields.length > 0 || records.length === 0) return;
+    this.#tried = new TableOperations(shapeOf(readSchema(this.#options.schema)), realEnvironment);
+  }
+
+  #tryEach(tried: TableOperations, records: readonly RowRecord[]): void {
+    const { mode } = this.#options;
+    const kind = Operation[mode === 'skip-existing' ? 'insert' : mode];
+    for (const { line, document, problem } of records) {
+      if (problem !== undefined) throw problem;
+      try {
+        tried.tryDocument(kind, document);
+      } catch (error) {
+        throw asLineError(error, line);
+      }
+    }
   }
 
   /** The row with what its blobs hold. Rejects with `LineError` where a reference leads nowhere. */
@@ -294,8 +322,7 @@ export class RowImport {
       try {
         await (added[i] ?? add(await this.#withBlobs(record, areBlobsRead)));
       } catch (error) {
-        if (error instanceof StoreDbError && error.code === 'ENCODE') throw new LineError(record.line, error.message);
-        throw error;
+        throw asLineError(error, record.line);
       }
     }
   }
