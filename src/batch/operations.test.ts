@@ -50,6 +50,11 @@ describe('the key of an added document', () => {
     expect(named.keyValue(operations.keys.key(0))).toEqual(['é', 7]);
   });
 
+  it('has 0 for the -0 of a document, where the field holds integers', () => {
+    const operations = new TableOperations(named, realEnvironment);
+    expect(operations.addDocument(Operation.insert, { tenant: -0, slug: 'a' })).toEqual(['a', 0]);
+  });
+
   it('is of the values that the row has, where a document gives another each time', () => {
     const operations = new TableOperations(named, realEnvironment);
     let reads = 0;

@@ -340,11 +340,14 @@ function namesOf(fields: readonly LayoutField[]): string {
   return fields.map(({ name }) => name).join(', ');
 }
 
-/** Whether a key reads back as the very value that it is made of: times and bytes are given out as copies. */
+/** Whether a key reads back as the very value that it is made of: times and bytes are given out as copies, and -0 may be read as 0. */
 function isAsRead(key: KeyValue): boolean {
-  if (!Array.isArray(key)) return typeof key !== 'object';
-  for (const part of key as readonly OrderedValue[]) if (typeof part === 'object') return false;
-  return true;
+  if (!Array.isArray(key)) return isPartAsRead(key as OrderedValue);
+  return (key as readonly OrderedValue[]).every(isPartAsRead);
+}
+
+function isPartAsRead(part: OrderedValue): boolean {
+  return typeof part !== 'object' && part !== 0;
 }
 
 function normalizeKeyField({ name, typeId }: LayoutField, value: unknown, missing: string): OrderedValue {
