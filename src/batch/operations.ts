@@ -124,12 +124,11 @@ export class TableOperations {
    * the row to update must have. Throws `EncodeError`, and then nothing was added.
    */
   addDocument(kind: Operation, document: unknown, condition?: object): unknown {
-    const { arena, keys } = this;
-    const rows = arena.writer.length;
+    const { arena } = this;
+    const base = arena.writer.length;
     const heap = arena.heapWriter.length;
     const named = this.#named.length;
     try {
-      const base = arena.writer.length;
       const key = this.#encode(kind, document);
       this.#addCondition(condition);
       this.#bases.push(base);
@@ -137,27 +136,22 @@ export class TableOperations {
       // What is not copied when it is read, reads back as it is.
       return isAsRead(key) ? key : this.shape.rowKey(arena, base);
     } catch (error) {
-      arena.rewind(rows, heap);
-      keys.rewind(this.count);
-      this.#named.length = named;
+      this.#rewind(base, heap, named);
       throw this.#encodeError(error);
     }
   }
 
   /** Checks a document as {@link addDocument} does, and keeps nothing of it. Throws `EncodeError`. */
   tryDocument(kind: Operation, document: unknown): void {
-    const { arena, keys } = this;
-    const rows = arena.writer.length;
-    const heap = arena.heapWriter.length;
+    const rows = this.arena.writer.length;
+    const heap = this.arena.heapWriter.length;
     const named = this.#named.length;
     try {
       this.#encode(kind, document);
     } catch (error) {
       throw this.#encodeError(error);
     } finally {
-      arena.rewind(rows, heap);
-      keys.rewind(this.count);
-      this.#named.length = named;
+      this.#rewind(rows, heap, named);
     }
   }
 
@@ -182,17 +176,24 @@ export class TableOperations {
   addDelete(primaryKey: unknown, condition?: object): void {
     const rows = this.arena.writer.length;
     const heap = this.arena.heapWriter.length;
+    const named = this.#named.length;
     try {
       this.#writeKey(primaryKey);
       this.#addCondition(condition);
     } catch (error) {
-      this.arena.rewind(rows, heap);
-      this.keys.rewind(this.count);
+      this.#rewind(rows, heap, named);
       throw this.#encodeError(error);
     }
     this.#named.zeros(this.#namedBytes);
     this.#bases.push(-1);
     this.#kinds.push(Operation.delete);
+  }
+
+  /** Takes back what was appended since the rows, their heap and the named fields had these lengths, and the key that was. */
+  #rewind(rows: number, heap: number, named: number): void {
+    this.arena.rewind(rows, heap);
+    this.keys.rewind(this.count);
+    this.#named.length = named;
   }
 
   /** Appends the row of a document and its key, and returns the key in the form that it is made of. Throws {@link FieldProblem}. */

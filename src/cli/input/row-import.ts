@@ -225,6 +225,12 @@ export class RowImport {
     }
   }
 
+  /** How rows are written that the mode does not leave out. */
+  get #operation(): 'insert' | 'update' | 'upsert' {
+    const { mode } = this.#options;
+    return mode === 'skip-existing' ? 'insert' : mode;
+  }
+
   #progress(what: string): Progress {
     const { session, files, schema } = this.#options;
     const total = files.reduce((sum, { size }) => sum + size, 0);
@@ -262,8 +268,7 @@ export class RowImport {
   }
 
   #tryEach(tried: TableOperations, records: readonly RowRecord[]): void {
-    const { mode } = this.#options;
-    const kind = Operation[mode === 'skip-existing' ? 'insert' : mode];
+    const kind = Operation[this.#operation];
     for (const { line, document, problem } of records) {
       if (problem !== undefined) throw problem;
       try {
@@ -304,9 +309,8 @@ export class RowImport {
     areBlobsRead: boolean,
     onRow?: (i: number) => void,
   ): Promise<void> {
-    const { schema, mode } = this.#options;
-    const add = (row: Record<string, unknown>): Promise<unknown> =>
-      batch[mode === 'skip-existing' ? 'insert' : mode](schema.name, row);
+    const { schema } = this.#options;
+    const add = (row: Record<string, unknown>): Promise<unknown> => batch[this.#operation](schema.name, row);
     const hasBlobs = this.#blobFields.length > 0;
     // Together: to wait for each of a million rows takes longer than to encode it.
     const added = hasBlobs ? [] : rows.map(({ document }) => add(document));
