@@ -2,34 +2,20 @@
  * The end of a run whose table got and lost indexes: with everybody else gone, a process that registers all of them has all of
  * them in the end, but for one that the rows contradict (liveness); and queries find by them what the model has.
  */
-import { sleep } from '../../../src/base/env.ts';
-import { createDatabase } from '../../../src/create.ts';
 import type { Database } from '../../../src/database.ts';
-import { SeededRandom } from '../../../src/testing/seeded-random.ts';
-import { storageOptions } from './encryption.ts';
-import { schemasOf } from './functions.ts';
+import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
+import { passTurns, patienceMs, startLast } from './last-instance.ts';
 import { agreementIn, rowsOf } from './model.ts';
 import type { Row } from './tables.ts';
-import { marks, pageIndexes, pages, pagesWith } from './tables.ts';
+import { pageIndexes, pages, pagesWith } from './tables.ts';
 import type { World } from './world.ts';
-
-/** In virtual time, as for migrations: each node that died is counted out by the turns that it misses. */
-const patienceMs = 20 * 60_000;
-
-async function flushMark({ ledger }: World, db: Database): Promise<void> {
-  const batch = db.batch();
-  await batch.insert(marks, { id: ledger.segment([]).mark });
-  await batch.flush();
-}
 
 /** Waits until every index is there, or is known to be impossible. Undefined: in vain. */
 async function statesOf(world: World, db: Database, random: SeededRandom): Promise<Map<string, string> | undefined> {
-  const { root, config } = world;
+  const { root } = world;
   const untilMs = root.timeline.nowMs + patienceMs;
   while (root.timeline.nowMs < untilMs) {
-    // Turns pass unused only where something waits for them.
-    await flushMark(world, db);
-    await sleep(root, random.between(0.5, 3) * config.intervalMs);
+    await passTurns(world, db, random);
     const status = await db.indexes(pages);
     const states = new Map(status.map(({ name, state }) => [name, state]));
     if (pageIndexes.every((name) => ['ready', 'failed'].includes(states.get(name) ?? ''))) return states;
@@ -57,25 +43,9 @@ async function compare({ ledger, judge }: World, db: Database): Promise<void> {
 
 /** Has the table get all of its indexes, after everybody else has left. */
 export async function endIndexes(world: World, random: SeededRandom): Promise<void> {
-  const { ledger, root, store, prefix, config, judge, trace } = world;
+  const { ledger, judge, trace } = world;
   if (rowsOf(ledger.state, pages.name).size === 0) return;
-  const environment = root.fork({ seed: random.integer(0, 0xffff_ffff), lookMs: 0 });
-  const db = createDatabase(
-    {
-      ...storageOptions(config.encrypted, new SeededRandom('storage at the end')),
-      dbPrefix: prefix,
-      nodeId: config.nodeIds[0] as number,
-      driver: store,
-      blockSizeBytes: config.blockSizeBytes,
-      writeForwardInterval: config.intervalMs,
-      logLevel: 'silent',
-      retiredVersions: 'allow',
-    },
-    environment,
-  );
-  for (const schema of schemasOf(config)) db.registerSchema(schema);
-  db.registerSchema(pagesWith(new Set(pageIndexes)));
-  await db.start();
+  const db = await startLast(world, random, [pagesWith(new Set(pageIndexes))], { retiredVersions: 'allow' });
   let states = await statesOf(world, db, random);
   // What could not be may be possible by now: it is begun anew once it is dropped.
   if (states?.get('label') === 'failed') {

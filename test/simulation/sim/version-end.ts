@@ -2,27 +2,14 @@
  * The end of a run with several versions: once only the newest application is left and everything works, the migration to it
  * comes to its end, whatever happened before (liveness).
  */
-import { sleep } from '../../../src/base/env.ts';
 import { StoreDbError } from '../../../src/base/errors.ts';
-import { createDatabase } from '../../../src/create.ts';
 import type { Database } from '../../../src/database.ts';
-import { SeededRandom } from '../../../src/testing/seeded-random.ts';
-import { storageOptions } from './encryption.ts';
-import { schemasOf } from './functions.ts';
+import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
+import { passTurns, patienceMs, startLast } from './last-instance.ts';
 import { marks } from './tables.ts';
 import { rowsOf } from './model.ts';
 import { lastVersion, makingOf, people, peopleIn, schemaOf, versionNumbers } from './versions.ts';
 import type { World } from './world.ts';
-
-/** In virtual time; the list of nodes may hold many that died, each of which is counted out by the turns that it misses. */
-const patienceMs = 20 * 60_000;
-
-async function flushMark({ ledger }: World, db: Database): Promise<void> {
-  const segment = ledger.segment([]);
-  const batch = db.batch();
-  await batch.insert(marks, { id: segment.mark });
-  await batch.flush();
-}
 
 /** Puts right what cannot be migrated, as a person would. */
 async function deleteBroken({ ledger }: World, db: Database, version: number): Promise<void> {
@@ -56,7 +43,6 @@ async function finish({ ledger }: World, db: Database, version: number): Promise
 async function migrateTo(world: World, db: Database, version: number, random: SeededRandom): Promise<void> {
   const { root, judge } = world;
   const untilMs = root.timeline.nowMs + patienceMs;
-  const { intervalMs } = world.config;
   await db.setTargetSchemaVersion(people, version);
   for (let isBlocked = false; !(await isAt(db, version)); ) {
     if (root.timeline.nowMs > untilMs) {
@@ -69,35 +55,22 @@ async function migrateTo(world: World, db: Database, version: number, random: Se
       await deleteBroken(world, db, version);
       await db.setTargetSchemaVersion(people, version);
     }
-    // Turns pass unused only where something waits for them.
-    await flushMark(world, db);
-    await sleep(root, random.between(0.5, 3) * intervalMs);
+    await passTurns(world, db, random);
   }
 }
 
 /** Has the table go to the next version, after everybody else has left; or leaves it as it is. */
 export async function endMigrations(world: World, random: SeededRandom): Promise<void> {
-  const { ledger, root, store, prefix, config, judge, trace } = world;
+  const { ledger, config, judge, trace } = world;
   const truth = ledger.versions?.truth(ledger.state);
   if (truth === undefined || random.chance(0.2)) return;
   const version = ledger.versions?.beside(ledger.state, ledger.block0) ?? Math.min(lastVersion, truth + 1);
-  const environment = root.fork({ seed: random.integer(0, 0xffff_ffff), lookMs: 0 });
-  const db = createDatabase(
-    {
-      ...storageOptions(config.encrypted, new SeededRandom('storage at the end')),
-      dbPrefix: prefix,
-      nodeId: config.nodeIds[0] as number,
-      driver: store,
-      blockSizeBytes: config.blockSizeBytes,
-      writeForwardInterval: config.intervalMs,
-      logLevel: 'silent',
-    },
-    environment,
+  const known = versionNumbers.filter((other) => other <= version);
+  const db = await startLast(
+    world,
+    random,
+    known.map((other) => schemaOf(other, makingOf(config))),
   );
-  for (const schema of schemasOf(config)) db.registerSchema(schema);
-  for (const known of versionNumbers.filter((other) => other <= version))
-    db.registerSchema(schemaOf(known, makingOf(config)));
-  await db.start();
   try {
     await migrateTo(world, db, version, random);
   } catch (error) {
