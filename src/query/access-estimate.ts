@@ -1,7 +1,7 @@
 /** What a way to come by rows gives, and what it takes to go through all of it: entries, rows and blocks. */
 import type { TableState } from '../table/table-state.ts';
 import type { Tree } from '../tree/tree.ts';
-import { isMerged } from './intersection-stream.ts';
+import { isMerged } from './plan.ts';
 import type { Access, IntersectionAccess } from './plan.ts';
 import { estimateEntries, estimateRanges, estimateTree } from './tree-estimate.ts';
 

@@ -19,7 +19,8 @@ import type { Access, CompiledQuery, Plan } from './plan.ts';
 import { QueryWork } from './query-work.ts';
 import { RowOrder } from './row-order.ts';
 import { RowSize } from './row-size.ts';
-import { skippable, skipRows } from './skip.ts';
+import { skippable } from './offset-counting.ts';
+import { skipRows } from './skip.ts';
 import type { Skipped } from './skip.ts';
 import type { Filter } from './selector.ts';
 

@@ -12,7 +12,7 @@ import type { ExecutionOptions } from './execute.ts';
 import { isWorthProbing } from './plan-probe.ts';
 import { candidatesOf, planOf, planQuery } from './planner.ts';
 import { RunMeter } from './run-meter.ts';
-import { skippable } from './skip.ts';
+import { skippable } from './offset-counting.ts';
 import type { StepUse } from './run-meter.ts';
 
 /** What a step of a query takes. Blocks of which a part is expected are told as a fraction. */

@@ -4,29 +4,14 @@
  */
 import { isPromise } from '../base/brands.ts';
 import { compareBytes, prefixEnd } from '../base/bytes.ts';
-import { CorruptionError } from '../base/errors.ts';
-import { MalformedKey } from '../format/ordered-key.ts';
 import type { Node } from '../format/node.ts';
-import { endOfValues } from '../table/table-shape.ts';
+import { endOfValue } from '../table/table-shape.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import { CursorSequence } from '../tree/cursor-sequence.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import type { KeyRange, RunCursor } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
 import type { IndexAccess } from './plan.ts';
-
-/** Where the indexed values end in the key of an entry: the primary key follows. */
-export function endOfValue(node: Node, key: Uint8Array, keyLength: number, index: TableIndex): number {
-  let end: number;
-  try {
-    end = endOfValues(key, index);
-  } catch (error) {
-    if (!(error instanceof MalformedKey)) throw error;
-    throw new CorruptionError(node.name, `An index entry is malformed: ${error.message}`, { cause: error });
-  }
-  if (end >= keyLength) throw new CorruptionError(node.name, 'An index entry names no primary key');
-  return end;
-}
 
 /** Descending by the indexed values, ascending by primary key where they are the same. */
 export class DescendingValues implements RunCursor {

@@ -10,7 +10,7 @@ import { SplitTree } from '../tree/split-tree.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { missingRow } from './entry-row.ts';
 import type { HitList, HitStream } from './hits.ts';
-import { endOfValue } from './index-cursor.ts';
+import { endOfValue } from '../table/table-shape.ts';
 import { LookupPace, Lookups } from './lookups.ts';
 import type { Found } from './lookups.ts';
 import type { IndexAccess } from './plan.ts';

@@ -3,24 +3,13 @@ import type { TableState } from '../table/table-state.ts';
 import type { Tree } from '../tree/tree.ts';
 import type { HitList, HitStream } from './hits.ts';
 import { indexCursor } from './index-cursor.ts';
+import { mostKeyBytes } from './intersections.ts';
 import { KeySet, SortedProbe } from './key-probe.ts';
 import type { KeyProbe } from './key-probe.ts';
-import type { IndexAccess, IntersectionAccess } from './plan.ts';
+import { isMerged } from './plan.ts';
+import type { IntersectionAccess } from './plan.ts';
 import type { QueryWork } from './query-work.ts';
 import type { KeyRange } from '../tree/cursor.ts';
-
-/** The part of what one reader may hold on to that the keys of a query may take. */
-const keyShare = 0.5;
-
-/** Bytes of primary keys that one intersection may hold. */
-export function mostKeyBytes({ tree }: TableState): number {
-  return tree.source.memory.aheadBytes * keyShare;
-}
-
-/** Whether the entries of both come by primary key, so that nothing needs to be held to tell which are in both. */
-export function isMerged(first: IndexAccess, other: IndexAccess): boolean {
-  return first.oneValue && other.oneValue;
-}
 
 export interface IntersectionOptions {
   readonly state: TableState;

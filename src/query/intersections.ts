@@ -2,8 +2,6 @@
 import type { TableState } from '../table/table-state.ts';
 import type { Tree } from '../tree/tree.ts';
 import { entryUseOf } from './entry-use.ts';
-import { mostKeyBytes } from './intersection-stream.ts';
-import { leastKeyBytes } from './key-probe.ts';
 import { effectiveOrder, residualOf } from './plan.ts';
 import type { Candidate, CompiledQuery, IndexAccess } from './plan.ts';
 import { estimateEntries } from './tree-estimate.ts';
@@ -12,6 +10,17 @@ import { estimateEntries } from './tree-estimate.ts';
 const mostParts = 3;
 /** Where one index has so few entries, looking up their rows takes no longer than reading another one. */
 const fewEntries = 4;
+
+/** The part of what one reader may hold on to that the keys of a query may take. */
+const keyShare = 0.5;
+
+/** Bytes of primary keys that one intersection may hold. */
+export function mostKeyBytes({ tree }: TableState): number {
+  return tree.source.memory.aheadBytes * keyShare;
+}
+
+/** About what a key takes in a set beside its own bytes. */
+export const leastKeyBytes = 64;
 
 interface First {
   readonly candidate: Candidate;

@@ -3,12 +3,12 @@ import { isPromise } from '../base/brands.ts';
 import { copyRange, prefixEnd } from '../base/bytes.ts';
 import { widthOf } from '../format/types.ts';
 import type { LayoutField } from '../format/row-layout.ts';
-import { isTextField } from '../table/table-shape.ts';
 import type { TableIndex } from '../table/table-shape.ts';
 import { TreeCursor } from '../tree/cursor.ts';
+import { leastKeyBytes } from './intersections.ts';
 import type { KeyRange, RunCursor } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
-import { endOfValue } from './index-cursor.ts';
+import { endOfValue, isTextField } from '../table/table-shape.ts';
 
 export interface KeyProbe {
   /**
@@ -114,8 +114,6 @@ export class SortedProbe implements KeyProbe {
   }
 }
 
-/** About what a key takes in a set beside its own bytes. */
-export const leastKeyBytes = 64;
 /** Keys of up to so many bytes are held as numbers. */
 const numberBytes = 6;
 

@@ -6,7 +6,7 @@ import type { Node } from '../format/node.ts';
 import type { TableState } from '../table/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { RowHit, Tree } from '../tree/tree.ts';
-import { endOfValue } from './index-cursor.ts';
+import { endOfValue } from '../table/table-shape.ts';
 import type { Access, IndexAccess, TableAccess } from './plan.ts';
 import type { Filter } from './selector.ts';
 

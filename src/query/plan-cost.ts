@@ -11,7 +11,7 @@ import type { Condition } from './condition.ts';
 import { mockRun } from './mock-run.ts';
 import { residualOf } from './plan.ts';
 import type { Access, Candidate, CompiledQuery, UnionAccess } from './plan.ts';
-import { skippable } from './skip.ts';
+import { skippable } from './offset-counting.ts';
 import { stopPosition } from './stop-position.ts';
 import { estimateTree } from './tree-estimate.ts';
 import type { TreeEstimate } from './tree-estimate.ts';

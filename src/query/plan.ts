@@ -471,3 +471,8 @@ function uncovered(conditions: readonly Condition[], covered: readonly Condition
   const isCovered = new Set(covered);
   return conditions.filter((condition) => !condition.isEmpty && !isCovered.has(condition));
 }
+
+/** Whether the entries of both come by primary key, so that nothing needs to be held to tell which are in both. */
+export function isMerged(first: IndexAccess, other: IndexAccess): boolean {
+  return first.oneValue && other.oneValue;
+}

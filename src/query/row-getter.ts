@@ -1,7 +1,7 @@
 /** `db.get()`: the row with a primary key, without a promise more than is handed out where its block is in memory. */
 import { isPromise } from '../base/brands.ts';
 import { ByteWriter } from '../base/bytes.ts';
-import { normalizeKey } from '../batch/operations.ts';
+import { normalizeKey } from '../table/primary-key.ts';
 import { FieldProblem } from '../format/row-encode.ts';
 import type { QueryHost } from '../table/query-host.ts';
 import type { TableShape } from '../table/table-shape.ts';

@@ -4,7 +4,7 @@
  */
 import type { TableState } from '../table/table-state.ts';
 import type { Tree } from '../tree/tree.ts';
-import { endOfValue } from './index-cursor.ts';
+import { endOfValue } from '../table/table-shape.ts';
 import type { IndexAccess } from './plan.ts';
 import { estimateRanges } from './tree-estimate.ts';
 

@@ -1,8 +1,11 @@
 /** A table version as the engine works with it: its schema with the layout, keys and indexes that follow from it. */
 import type { ByteWriter } from '../base/bytes.ts';
+import { CorruptionError } from '../base/errors.ts';
 import { BlockKind } from '../format/block.ts';
 import type { EntryShape } from '../format/node-entries.ts';
+import type { Node } from '../format/node.ts';
 import {
+  MalformedKey,
   readKeyComponent,
   skipKeyComponent,
   writeKeyComponent,
@@ -290,6 +293,19 @@ export function endOfValues(key: Uint8Array, { fields, result }: TableIndex): nu
   if (result !== undefined) return endOfResult(key, result.typeId);
   let end = 0;
   for (let i = 0; i < fields.length; i++) end = skipKeyComponent(key, end, (fields[i] as LayoutField).typeId);
+  return end;
+}
+
+/** Where the indexed values end in the key of an entry: the primary key follows. */
+export function endOfValue(node: Node, key: Uint8Array, keyLength: number, index: TableIndex): number {
+  let end: number;
+  try {
+    end = endOfValues(key, index);
+  } catch (error) {
+    if (!(error instanceof MalformedKey)) throw error;
+    throw new CorruptionError(node.name, `An index entry is malformed: ${error.message}`, { cause: error });
+  }
+  if (end >= keyLength) throw new CorruptionError(node.name, 'An index entry names no primary key');
   return end;
 }
 

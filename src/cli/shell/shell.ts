@@ -2,7 +2,7 @@
 import { createInterface } from 'node:readline';
 import type { Interface } from 'node:readline';
 import { printAnswers } from '../answers.ts';
-import { printExplanation } from '../commands/explain.ts';
+import { printExplanation } from '../explanation.ts';
 import type { Command, Session } from '../command.ts';
 import { isAbort, reportError } from '../error-report.ts';
 import { ExitCode, UsageError } from '../exit-code.ts';
