@@ -6,10 +6,10 @@ import { randomBytes } from 'node:crypto';
 import { realEnvironment } from '../src/base/env.ts';
 import { StoreDb, Types, defineSchema } from '../src/index.ts';
 import type { StoreDbOptions } from '../src/index.ts';
-import { CapsuleDriver } from '../src/storage/capsule-driver.ts';
+import { CapsuleDriver } from '../src/storage/wrap/envelope-driver.ts';
 import { MemoryDriver } from '../src/storage/index.ts';
-import { listAll } from '../src/storage/list-all.ts';
-import { checkProtection } from '../src/storage/protection.ts';
+import { listAll } from '../src/storage/contract/list-all.ts';
+import { checkProtection } from '../src/storage/wrap/encryption-options.ts';
 
 const key = randomBytes(32);
 const encryption = { keys: { k: key }, current: 'k' };

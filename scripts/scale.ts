@@ -5,8 +5,8 @@
  */
 import { parseArgs } from 'node:util';
 import { Presets, SingleBar } from 'cli-progress';
-import { Terminal } from '../src/cli/terminal.ts';
-import { printTable } from '../src/cli/text-table.ts';
+import { Terminal } from '../src/cli/terminal/terminal.ts';
+import { printTable } from '../src/cli/terminal/text-table.ts';
 import { jobs, noFigures, readFigures, writeFigures } from './scale/figures.ts';
 import type { Figures, Section } from './scale/figures.ts';
 import { tables, writePage } from './scale/page.ts';

@@ -1,19 +1,19 @@
 /** The package `store-db`: exports only. */
 import { realEnvironment } from './base/env.ts';
 import { namingAborts } from './base/until-aborted.ts';
-import { inspect, rewriteBackupsAt } from './care/backup-keys.ts';
-import type { BackupsReport, InspectBackupsOptions, RewriteBackupsOptions } from './care/backup-keys.ts';
-import { checkInspectBackups, checkPrune, checkRestore, checkRewriteBackups } from './care/copy-options.ts';
-import { prune } from './care/prune.ts';
-import type { PruneOptions, PruneReport } from './care/prune.ts';
-import { restoreFrom } from './care/restore.ts';
-import type { RestoreOptions, RestoreReport } from './care/restore.ts';
-import type { RewriteReport } from './care/rewrite.ts';
-import { createDatabase } from './create.ts';
-import type { Database } from './database.ts';
-import { visitDatabases } from './for-each-database.ts';
-import type { DatabasesReport, ForEachDatabaseOptions } from './for-each-database.ts';
-import type { StoreDbOptions } from './options.ts';
+import { inspect, rewriteBackupsAt } from './maintenance/backup/backup-keys.ts';
+import type { BackupsReport, InspectBackupsOptions, RewriteBackupsOptions } from './maintenance/backup/backup-keys.ts';
+import { checkInspectBackups, checkPrune, checkRestore, checkRewriteBackups } from './maintenance/backup/copy-options.ts';
+import { prune } from './maintenance/backup/prune.ts';
+import type { PruneOptions, PruneReport } from './maintenance/backup/prune.ts';
+import { restoreFrom } from './maintenance/backup/restore.ts';
+import type { RestoreOptions, RestoreReport } from './maintenance/backup/restore.ts';
+import type { RewriteReport } from './maintenance/rewrite/rewrite.ts';
+import { createDatabase } from './api/create.ts';
+import type { Database } from './api/database.ts';
+import { visitDatabases } from './api/for-each-database.ts';
+import type { DatabasesReport, ForEachDatabaseOptions } from './api/for-each-database.ts';
+import type { StoreDbOptions } from './instance/options.ts';
 
 /**
  * Makes a database instance. It does nothing until `start()` is called. Throws `InvalidOptionError` for a missing, unknown
@@ -80,39 +80,39 @@ export async function rewriteBackups(options: RewriteBackupsOptions): Promise<Re
 
 export default StoreDb;
 
-export type { CallOptions, RefreshOptions, SnapshotOptions, StartOptions } from './call-options.ts';
-export type { ExpectedState } from './cluster/opening.ts';
-export type { Database } from './database.ts';
-export type { SnapshotInfo } from './care/snapshot-info.ts';
-export type { Change, ChangeFeed, ChangesOptions, CommittedChanges } from './changes.ts';
-export type { Snapshot } from './snapshot.ts';
+export type { CallOptions, RefreshOptions, SnapshotOptions, StartOptions } from './instance/call-options.ts';
+export type { ExpectedState } from './engine/open-database.ts';
+export type { Database } from './api/database.ts';
+export type { SnapshotInfo } from './maintenance/snapshots/snapshot-info.ts';
+export type { Change, ChangeFeed, ChangesOptions, CommittedChanges } from './instance/change-feed.ts';
+export type { Snapshot } from './api/snapshot.ts';
 export type { Transaction } from './transaction/transaction.ts';
-export type { TransactionFunction, TransactionOptions } from './transaction/run.ts';
-export { listBackups } from './care/backup.ts';
-export type { BackupInfo, BackupReport, CopyOptions } from './care/backup.ts';
+export type { TransactionFunction, TransactionOptions } from './transaction/run-transaction.ts';
+export { listBackups } from './maintenance/backup/backup.ts';
+export type { BackupInfo, BackupReport, CopyOptions } from './maintenance/backup/backup.ts';
 export type {
   BackupsReport,
   InspectBackupsOptions,
   InspectedBackup,
   KeyNeeds,
   RewriteBackupsOptions,
-} from './care/backup-keys.ts';
-export type { BackupRetention } from './care/backup-retention.ts';
-export type { PruneOptions, PruneProgress, PruneReport } from './care/prune.ts';
-export type { RestoreOptions, RestoreReport } from './care/restore.ts';
-export type { RewriteOptions, RewriteProgress, RewriteReport } from './care/rewrite.ts';
-export type { CopyCounts, CopyProgress, StorePlace } from './care/state-copy.ts';
-export type { GcOptions } from './care/gc-options.ts';
-export type { GcReport } from './care/gc.ts';
-export type { Garbage, GarbageKind } from './care/gc-store.ts';
-export type { RowFor, TriggerApi, TriggerRow } from './trigger-api.ts';
-export type { TriggerOperation } from './table/trigger.ts';
+} from './maintenance/backup/backup-keys.ts';
+export type { BackupRetention } from './maintenance/backup/backup-retention.ts';
+export type { PruneOptions, PruneProgress, PruneReport } from './maintenance/backup/prune.ts';
+export type { RestoreOptions, RestoreReport } from './maintenance/backup/restore.ts';
+export type { RewriteOptions, RewriteProgress, RewriteReport } from './maintenance/rewrite/rewrite.ts';
+export type { CopyCounts, CopyProgress, StorePlace } from './maintenance/backup/state-copy.ts';
+export type { GcOptions } from './maintenance/gc/gc-options.ts';
+export type { GcReport } from './maintenance/gc/collector.ts';
+export type { Garbage, GarbageKind } from './maintenance/gc/gc-store.ts';
+export type { RowFor, TriggerApi, TriggerRow } from './instance/trigger-api.ts';
+export type { TriggerOperation } from './schema/trigger.ts';
 export type { BlobCallOptions, BlobReference } from './blob/blob-reference.ts';
 export type { DownloadUrlOptions } from './blob/download-options.ts';
 export type { BlobData, BlobOptions, BlobValue } from './blob/blob-value.ts';
 export type { Logger, LogLevel } from './base/logger.ts';
-export type { StoreDbOptions } from './options.ts';
-export type { DatabasesProgress, DatabasesReport, ForEachDatabaseOptions } from './for-each-database.ts';
+export type { StoreDbOptions } from './instance/options.ts';
+export type { DatabasesProgress, DatabasesReport, ForEachDatabaseOptions } from './api/for-each-database.ts';
 export type {
   Batch,
   ChangeOptions,
@@ -129,12 +129,12 @@ export type {
   UpdateDocument,
 } from './batch/batch.ts';
 export type { UpsertOptions } from './batch/change-options.ts';
-export type { MemoryStats } from './memory/split-pool.ts';
-export { MemoryBudget } from './memory/memory-budget.ts';
-export type { SharedMemoryStats } from './memory/memory-budget.ts';
-export type { CacheDriver } from './storage/cache-driver.ts';
-export type { CacheStats, DatabaseStats, LogStats } from './care/stats.ts';
-export type { TransactionCounters } from './care/transaction-counters.ts';
+export type { MemoryStats } from './cache/memory-pool.ts';
+export { MemoryBudget } from './cache/memory-budget.ts';
+export type { SharedMemoryStats } from './cache/memory-budget.ts';
+export type { CacheDriver } from './storage/contract/cache-driver.ts';
+export type { CacheStats, DatabaseStats, LogStats } from './maintenance/stats.ts';
+export type { TransactionCounters } from './maintenance/transaction-counters.ts';
 export type {
   ConditionOf,
   DocumentOf,
@@ -146,51 +146,51 @@ export type {
   IndexDefinition,
   RowOf,
   SchemaDefinition,
-} from './table/schema.ts';
-export type { GarbageCount } from './care/object-census.ts';
-export type { RepairedIndex } from './care/index-rebuild.ts';
-export type { StrandedCommit } from './care/log-check.ts';
-export type { RepairReport, RepairedLog } from './care/repair.ts';
-export type { RepairOptions, VerifyOptions, VerifyProgress } from './care/verify-options.ts';
-export type { VerifiedTable } from './care/table-check.ts';
-export type { VerifyReport } from './care/verify.ts';
-export { formatStoreReport } from './care/doctor.ts';
-export type { StoredDatabase, StoreReport } from './care/doctor.ts';
+} from './schema/schema.ts';
+export type { GarbageCount } from './maintenance/verify/object-census.ts';
+export type { RepairedIndex } from './maintenance/verify/index-rebuild.ts';
+export type { StrandedCommit } from './maintenance/verify/log-check.ts';
+export type { RepairReport, RepairedLog } from './maintenance/verify/repair.ts';
+export type { RepairOptions, VerifyOptions, VerifyProgress } from './maintenance/verify/verify-options.ts';
+export type { VerifiedTable } from './maintenance/verify/table-check.ts';
+export type { VerifyReport } from './maintenance/verify/verify.ts';
+export { formatStoreReport } from './maintenance/doctor.ts';
+export type { StoredDatabase, StoreReport } from './maintenance/doctor.ts';
 export type {
   Certification,
   CheckStatus,
   LatencyFigures,
   PermissionStatus,
   StoreCheck,
-} from './storage/certification.ts';
+} from './storage/certify/certification.ts';
 export type { Finding } from './tree/check.ts';
 export type { JsonValue, TypeId, TypeName } from './format/types.ts';
-export type { Operator } from './query/comparison.ts';
-export type { ExplainOptions, Query } from './query/builder.ts';
-export type { Direction } from './query/written-query.ts';
+export type { Operator } from './query/conditions/comparison.ts';
+export type { ExplainOptions, Query } from './query/query.ts';
+export type { Direction } from './query/planner/query-spec.ts';
 export type { Alternative, ExplainedStep, StepCost } from './query/explain.ts';
-export type { QueryOptions } from './query/run.ts';
+export type { QueryOptions } from './query/run-on-state.ts';
 export type { Aggregate, AggregateRow, Aggregates, SumOf } from './query/aggregate.ts';
 export type { BudgetLimits } from './query/budget.ts';
-export type { Clause, Clauses } from './query/clause.ts';
-export type { ComparedValue, FieldName, NumericField, OperatorOf, OrderedField } from './query/compared-types.ts';
+export type { Clause, Clauses } from './query/conditions/clause.ts';
+export type { ComparedValue, FieldName, NumericField, OperatorOf, OrderedField } from './query/conditions/compared-types.ts';
 export type { Groups } from './query/groups.ts';
 export type { Page, PageOptions } from './query/page.ts';
 export type { IndexStatus } from './migration/index-status.ts';
 export type { MigrationStatus, OldVersionUser } from './migration/migration-status.ts';
 export type { FinishOptions, TargetOptions } from './migration/migrations.ts';
 export type { Explanation } from './query/explain.ts';
-export type { Overlay } from './table/query-host.ts';
-export type { MergeCounters } from './cluster/merge-counters.ts';
-export type { MergePolicy } from './cluster/merge-policy.ts';
-export type { CommitRef } from './cluster/fate.ts';
-export type { Polling } from './cluster/polling.ts';
-export type { Role } from './cluster/role.ts';
+export type { Overlay } from './view/query-host.ts';
+export type { MergeCounters } from './merge/merge-counters.ts';
+export type { MergePolicy } from './merge/merge-policy.ts';
+export type { CommitRef } from './log/commit-outcome.ts';
+export type { Polling } from './coordination/polling.ts';
+export type { Role } from './coordination/role.ts';
 export { costOf, s3StandardPrices, type PriceTable } from './storage/prices.ts';
 export { Types } from './format/types.ts';
-export { defineSchema } from './table/define-schema.ts';
-export { json } from './table/schema.ts';
-export type { JsonField } from './table/schema.ts';
+export { defineSchema } from './schema/define-schema.ts';
+export { json } from './schema/schema.ts';
+export type { JsonField } from './schema/schema.ts';
 export {
   AbortedError,
   BatchStateError,
@@ -234,4 +234,4 @@ export {
 export { UniqueIndexError } from './base/unique-index-error.ts';
 export { BookmarkError, BudgetExceededError } from './base/query-errors.ts';
 export { EncryptionKeyError, NotEncryptedError } from './base/encryption-errors.ts';
-export type { Compression, EncryptionOptions } from './storage/protection.ts';
+export type { Compression, EncryptionOptions } from './storage/wrap/encryption-options.ts';

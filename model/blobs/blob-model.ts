@@ -37,7 +37,7 @@ const RunField = { phase: 0, applied: 1, pinned: 2, condemned: 3, deleted: 4 } a
 const runBytes = 5;
 
 const uploads = 'src/batch/blob-uploads.ts';
-const gc = 'src/care/gc-blobs.ts';
+const gc = 'src/maintenance/gc/gc-blobs.ts';
 
 const blobName = (blob: number): string => `blob ${String.fromCharCode(119 + blob)}`;
 
@@ -65,26 +65,26 @@ const list = [
   ],
   [
     'commit',
-    ['src/cluster/append.ts', 'async #put('],
+    ['src/log/log-writer.ts', 'async #put('],
     (a, b) => `the commit of flush ${a + 1}, which names ${blobName(b)}, gets its slot`,
   ],
   [
     'lose',
-    ['src/cluster/append.ts', "? 'applied' : 'lost'"],
+    ['src/log/log-writer.ts', "? 'applied' : 'lost'"],
     (a) => `flush ${a + 1} has lost its slot, and reads what is there`,
   ],
-  ['catch up', ['src/cluster/follow.ts', 'async #catchUp('], (a) => `the node of flush ${a + 1} catches up`],
+  ['catch up', ['src/log/log-follower.ts', 'async #catchUp('], (a) => `the node of flush ${a + 1} catches up`],
   ['crash', undefined, (a) => `the process of flush ${a + 1} ends`],
   [
     'delete a row',
     ['src/batch/blob-changes.ts', 'class BlobChanges'],
     (a) => `somebody deletes the row of ${blobName(a)}`,
   ],
-  ['merge', ['src/cluster/merge.ts', 'async #merge('], (a) => `somebody merges slot ${a}`],
+  ['merge', ['src/merge/merger.ts', 'async #merge('], (a) => `somebody merges slot ${a}`],
   ['late upload', undefined, (a) => `the upload of ${blobName(a)} that failed arrives`],
-  ['pin', ['src/cluster/pins.ts', 'async pin('], (a) => `somebody pins the state after slot ${a}`],
-  ['release', ['src/cluster/pins.ts', 'async release('], () => 'the snapshot ends'],
-  ['gc', ['src/care/gc.ts', 'async #collectFrom('], (a) => `gc begins on the state after slot ${a}`],
+  ['pin', ['src/engine/snapshot-pins.ts', 'async pin('], (a) => `somebody pins the state after slot ${a}`],
+  ['release', ['src/engine/snapshot-pins.ts', 'async release('], () => 'the snapshot ends'],
+  ['gc', ['src/maintenance/gc/collector.ts', 'async #collectFrom('], (a) => `gc begins on the state after slot ${a}`],
   ['delete', [gc, 'await store.delete('], (a) => `gc deletes ${blobName(a)}`],
   ['find gone', [gc, 'Its object is gone'], (a) => `gc finds ${blobName(a)} listed and its object gone`],
   ['find unnamed', [gc, 'verdicts.condemned.push(blob)'], (a) => `gc finds that nothing names ${blobName(a)}`],

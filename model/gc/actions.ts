@@ -2,9 +2,9 @@
 import { actionInfos, actionNumbers } from '../checker/model.ts';
 import type { ActionEntry, ActionInfo } from '../checker/model.ts';
 
-const merge = 'src/cluster/merge.ts';
-const pins = 'src/cluster/pins.ts';
-const gc = 'src/care/gc.ts';
+const merge = 'src/merge/merger.ts';
+const pins = 'src/engine/snapshot-pins.ts';
+const gc = 'src/maintenance/gc/collector.ts';
 
 const list = [
   ['begin a merge', [merge, 'async #write('], (a) => `a merge begins on generation ${a}`],
@@ -16,7 +16,7 @@ const list = [
   ['keep history', [merge, 'async #keep('], (a) => `a merge stores generation ${a} as history`],
   ['replace', [merge, 'await register.replace('], (a) => `a merge replaces Block 0: generation ${a}`],
   ['end a merge', undefined, (a) => `a merge on generation ${a} crashes, or has lost`],
-  ['choose', ['src/cluster/engine.ts', 'async #pin('], (a, b) => `snapshot ${a + 1} is to be of generation ${b}`],
+  ['choose', ['src/engine/engine.ts', 'async #pin('], (a, b) => `snapshot ${a + 1} is to be of generation ${b}`],
   ['copy', [pins, '#storeRoot('], (a, b) => `snapshot ${a + 1} stores its copy of generation ${b}`],
   [
     'pin',

@@ -1,7 +1,7 @@
 /**
  * The model of collecting garbage: merges that take any time, snapshots that are pinned, released, abandoned and ended,
  * a history, and several runs of gc at once. A replacement of Block 0 that others come before is made again on the newest
- * (src/root/block0-register.ts, `update`), so it is one step here; that of a merge holds only while its generation does.
+ * (src/block0/block0-register.ts, `update`), so it is one step here; that of a merge holds only while its generation does.
  */
 import { Act, gcActions } from './actions.ts';
 import { GcState, MergeField, Pin, PinField, RunField } from './gc-state.ts';

@@ -3,12 +3,12 @@ import { actionInfos, actionNumbers } from '../checker/model.ts';
 import type { ActionEntry, ActionInfo } from '../checker/model.ts';
 import { nodeName } from './log-state.ts';
 
-const append = 'src/cluster/append.ts';
-const slotRace = 'src/cluster/slot-race.ts';
-const follow = 'src/cluster/follow.ts';
-const merge = 'src/cluster/merge.ts';
-const trim = 'src/care/gc-log.ts';
-const register = 'src/root/block0-register.ts';
+const append = 'src/log/log-writer.ts';
+const slotRace = 'src/log/slot-race.ts';
+const follow = 'src/log/log-follower.ts';
+const merge = 'src/merge/merger.ts';
+const trim = 'src/maintenance/gc/gc-log.ts';
+const register = 'src/block0/block0-register.ts';
 
 /** Outcomes that a step may have; the last number of its description. */
 export const Outcome = { written: 0, answerLost: 1, onItsWay: 2, refused: 3, taken: 4 } as const;
@@ -88,27 +88,27 @@ const list = [
   ],
   [
     'read asked',
-    ['src/cluster/fate.ts', 'await log.read(slot, signal)'],
+    ['src/log/commit-outcome.ts', 'await log.read(slot, signal)'],
     (a, b) => `${nodeName(a)}: reads the slot of ${flush(b)}`,
   ],
   [
     'tell',
-    ['src/cluster/fate.ts', 'deadSlotFate'],
+    ['src/log/commit-outcome.ts', 'deadSlotFate'],
     (a, b, c) => `${nodeName(a)}: reads Block 0; of ${flush(b)}, ${c === 0 ? 'the slot is still missing' : fate(c)}`,
   ],
   [
     'feed',
-    ['src/cluster/log-feed.ts', '#take()'],
+    ['src/engine/log-feed.ts', '#take()'],
     (a, b) => `${nodeName(a)}: its feed gives out slot ${b}, which waits to be merged`,
   ],
   [
     'read again',
-    ['src/cluster/log-feed.ts', 'async #readAgain('],
+    ['src/engine/log-feed.ts', 'async #readAgain('],
     (a, b) => `${nodeName(a)}: its feed reads slot ${b}, which is merged`,
   ],
   [
     'feed after a look',
-    ['src/cluster/log-feed.ts', 'this.#checkFloor((await register.refresh('],
+    ['src/engine/log-feed.ts', 'this.#checkFloor((await register.refresh('],
     (a, b, c) =>
       c === 0
         ? `${nodeName(a)}: its feed ends, since slot ${b} is under the floor`

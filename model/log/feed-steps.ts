@@ -1,4 +1,4 @@
-/** How changes are followed commit by commit (src/cluster/log-feed.ts). */
+/** How changes are followed commit by commit (src/engine/log-feed.ts). */
 import { Act } from './actions.ts';
 import { Field } from './log-state.ts';
 import { WriterSteps } from './writer-steps.ts';

@@ -1,4 +1,4 @@
-/** How a node follows the log (src/cluster/follow.ts). */
+/** How a node follows the log (src/log/log-follower.ts). */
 import { Act } from './actions.ts';
 import { Field, LogState, Status, Told } from './log-state.ts';
 

@@ -1,4 +1,4 @@
-/** How a node writes to the log: groups, slots and what becomes of puts (src/cluster/append.ts, src/cluster/fate.ts). */
+/** How a node writes to the log: groups, slots and what becomes of puts (src/log/log-writer.ts, src/log/commit-outcome.ts). */
 import { Act, Outcome } from './actions.ts';
 import { FollowerSteps, Writer } from './follower-steps.ts';
 import { Field, Status, Told } from './log-state.ts';

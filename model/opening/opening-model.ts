@@ -22,8 +22,8 @@ const Phase = {
 const Field = { phase: 0, starts: 1, stray: 2, database: 3, probe: 4, late: 5 } as const;
 const nodeBytes = 6;
 
-const opening = 'src/cluster/opening.ts';
-const register = 'src/root/block0-register.ts';
+const opening = 'src/engine/open-database.ts';
+const register = 'src/block0/block0-register.ts';
 
 const nodeName = (node: number): string => String.fromCharCode(65 + node);
 const creations = ['and is told so', ', and the answer is lost', 'without an answer: it is still on its way'];
@@ -36,8 +36,8 @@ const list = [
     [opening, 'const created = await register.open('],
     (a, b) => `${nodeName(a)}: looks again, and ${['finds no Block 0', 'finds Block 0', 'refuses'][b]}`,
   ],
-  ['try out', ['src/storage/certify.ts', 'certifyStore'], (a) => `${nodeName(a)}: puts something to try the store out`],
-  ['end trying', ['src/storage/certify.ts', 'certifyStore'], (a) => `${nodeName(a)}: removes what it has tried with`],
+  ['try out', ['src/storage/certify/certify.ts', 'certifyStore'], (a) => `${nodeName(a)}: puts something to try the store out`],
+  ['end trying', ['src/storage/certify/certify.ts', 'certifyStore'], (a) => `${nodeName(a)}: removes what it has tried with`],
   [
     'create',
     [register, 'async create('],
@@ -49,7 +49,7 @@ const list = [
     (a, b) => `${nodeName(a)}: reads ${b === 0 ? 'no Block 0, and creates it again' : 'Block 0'}`,
   ],
   ['late creation', undefined, (a) => `the creation by ${nodeName(a)} that was on its way arrives`],
-  ['write', ['src/cluster/append.ts', 'async #put('], (a) => `${nodeName(a)}: commits something`],
+  ['write', ['src/log/log-writer.ts', 'async #put('], (a) => `${nodeName(a)}: commits something`],
   ['crash', undefined, (a) => `${nodeName(a)} crashes`],
 ] as const satisfies readonly ActionEntry[];
 

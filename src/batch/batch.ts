@@ -18,11 +18,11 @@ import type {
   NewDocumentOf,
   RowKeyOf,
   SchemaDefinition,
-} from '../table/schema.ts';
-import type { Overlay, QueryHost, ReadThrough } from '../table/query-host.ts';
-import type { TableShape } from '../table/table-shape.ts';
-import type { TableState } from '../table/table-state.ts';
-import type { RegisteredTrigger, TriggerOperation } from '../table/trigger.ts';
+} from '../schema/schema.ts';
+import type { Overlay, QueryHost, ReadThrough } from '../view/query-host.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { TableState } from '../view/table-state.ts';
+import type { RegisteredTrigger, TriggerOperation } from '../schema/trigger.ts';
 import { captureDocument, CapturedMutation } from './mutation.ts';
 import type { DescribedMutation } from './mutation.ts';
 import type { NewBlob } from './new-blob.ts';

@@ -8,7 +8,7 @@ import { readField } from '../format/row-decode.ts';
 import { rowDeletedFlag } from '../format/row-layout.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { blobsSchema, deletedBlobsSchema } from '../blob/blob-tables.ts';
-import { TableShape } from '../table/table-shape.ts';
+import { TableShape } from '../schema/table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { Operation, TableOperations } from './operations.ts';
 import type { NewBlob } from './new-blob.ts';

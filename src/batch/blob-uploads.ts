@@ -10,9 +10,9 @@ import type { Environment } from '../base/env.ts';
 import { BatchStateError, StorageError } from '../base/errors.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { StreamLimits } from '../blob/live-stream.ts';
-import { Patience } from '../storage/patience.ts';
-import { isListed } from '../table/blob-lists.ts';
-import type { View } from '../table/view.ts';
+import { Patience } from '../storage/contract/patience.ts';
+import { isListed } from '../catalog/blob-lists.ts';
+import type { View } from '../view/view.ts';
 import type { NewBlob } from './new-blob.ts';
 import type { OperationSet } from './operation-set.ts';
 

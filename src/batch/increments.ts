@@ -10,8 +10,8 @@ import type { RowArena } from '../format/row-arena.ts';
 import { bigintBounds, integerBounds, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import { describeKey, describeValue } from '../format/values.ts';
-import { breach } from '../table/field-rules.ts';
-import type { TableShape } from '../table/table-shape.ts';
+import { breach } from '../schema/field-rules.ts';
+import type { TableShape } from '../schema/table-shape.ts';
 
 /** What is added to a field: a bigint for 64-bit integers, a number for the others. */
 export interface Increment {

@@ -2,15 +2,15 @@
  * One mutation on its way into a batch: what it captured when it was called, and the triggers that it fires.
  */
 import { decodeRow } from '../format/row-decode.ts';
-import type { TableShape } from '../table/table-shape.ts';
-import type { TableState } from '../table/table-state.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { TableState } from '../view/table-state.ts';
 import { BlobValue } from '../blob/blob-value.ts';
 import { randomUuid } from '../base/ids.ts';
 import { documentValue } from '../format/row-encode.ts';
 import type { NewBlob } from './new-blob.ts';
 import type { OperationSet } from './operation-set.ts';
 import { Operation } from './operations.ts';
-import type { TriggerOperation } from '../table/trigger.ts';
+import type { TriggerOperation } from '../schema/trigger.ts';
 
 type Row = Record<string, unknown>;
 

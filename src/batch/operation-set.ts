@@ -1,9 +1,9 @@
 /** Everything that a batch holds: its operations by table, and the blobs that they bring with them. */
 import type { Environment } from '../base/env.ts';
 import { randomUuid } from '../base/ids.ts';
-import type { ReadThrough } from '../table/query-host.ts';
-import type { TableShape } from '../table/table-shape.ts';
-import type { TableState } from '../table/table-state.ts';
+import type { ReadThrough } from '../view/query-host.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { TableState } from '../view/table-state.ts';
 import { Operation, TableOperations } from './operations.ts';
 import type { NewBlob } from './new-blob.ts';
 import { overlayLayer } from './prepare.ts';

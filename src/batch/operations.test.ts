@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { realEnvironment } from '../base/env.ts';
 import { readField } from '../format/row-decode.ts';
 import { Types } from '../format/types.ts';
-import { readSchema } from '../table/schema.ts';
-import { shapeOf } from '../table/table-shape.ts';
+import { readSchema } from '../schema/schema.ts';
+import { shapeOf } from '../schema/table-shape.ts';
 import { Operation, TableOperations } from './operations.ts';
 
 const shape = shapeOf(

@@ -24,9 +24,9 @@ import { readIncrements } from './increments.ts';
 import type { Increment } from './increments.ts';
 import { encodeCondition } from './row-condition.ts';
 import type { EncodedCondition } from './row-condition.ts';
-import { firstBreach } from '../table/field-rules.ts';
-import { normalizeKey } from '../table/primary-key.ts';
-import type { KeyValue, TableShape } from '../table/table-shape.ts';
+import { firstBreach } from '../schema/field-rules.ts';
+import { normalizeKey } from '../schema/primary-key.ts';
+import type { KeyValue, TableShape } from '../schema/table-shape.ts';
 import { RowArena } from '../format/row-arena.ts';
 
 export const Operation = {

@@ -2,8 +2,8 @@
  * Reads that triggers are going to wait for. They are fired one after the other, for each may change what the next one is
  * shown; the rows that they are shown are stored somewhere meanwhile, and are read while earlier ones have their turn.
  */
-import type { TableShape } from '../table/table-shape.ts';
-import type { TableState } from '../table/table-state.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { TableState } from '../view/table-state.ts';
 
 /** Rows that are read before their turn, at most: by then the cache should still have them. */
 const mostAhead = 64;

@@ -1,7 +1,7 @@
 /** How a browser takes a blob that it downloads by link. */
 import { InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../format/values.ts';
-import type { DownloadHeaders } from '../storage/driver.ts';
+import type { DownloadHeaders } from '../storage/contract/driver.ts';
 import { checkContentType } from './blob-value.ts';
 
 /** Options of `getDownloadUrl()`. */

@@ -1,5 +1,5 @@
 /** All commands, in the order in which the help lists them. */
-import type { Command } from './command.ts';
+import type { Command } from './database/command.ts';
 import { backup } from './commands/backup.ts';
 import { backups } from './commands/backups.ts';
 import { cat } from './commands/cat.ts';

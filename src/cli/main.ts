@@ -2,7 +2,7 @@
 /** The command `store-db`. */
 import { readFileSync } from 'node:fs';
 import { runProgram } from './program.ts';
-import { Terminal } from './terminal.ts';
+import { Terminal } from './terminal/terminal.ts';
 
 const terminal = new Terminal(process.stdin, process.stdout, process.stderr);
 const interrupt = new AbortController();

@@ -1,12 +1,12 @@
 /** Reads the command line and runs the command that it names. */
 import yargs from 'yargs';
 import type { Argv, PositionalOptions } from 'yargs';
-import { commonOptions, Session } from './command.ts';
-import type { Command } from './command.ts';
+import { commonOptions, Session } from './database/command.ts';
+import type { Command } from './database/command.ts';
 import { commands } from './commands.ts';
-import { isAbort, reportError } from './error-report.ts';
-import { ExitCode, OutputError, UsageError } from './exit-code.ts';
-import type { Terminal } from './terminal.ts';
+import { isAbort, reportError } from './terminal/error-report.ts';
+import { ExitCode, OutputError, UsageError } from './terminal/exit-code.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 /** What went wrong, in words and for machines. */
 function report(terminal: Terminal, error: unknown, isInterrupted: boolean): ExitCode {

@@ -7,7 +7,7 @@ import { isUnreadable } from '../base/errors.ts';
 import { decodeCommit, decodeCommitSlowly } from '../format/commit.ts';
 import type { Commit } from '../format/commit.ts';
 import { commitName } from '../format/keys.ts';
-import type { PutResult, StorageDriver } from '../storage/driver.ts';
+import type { PutResult, StorageDriver } from '../storage/contract/driver.ts';
 
 /** A commit of more bytes may change so many tables that decoding it at once would keep others waiting. */
 const decodedAtOnceBytes = 65_536;

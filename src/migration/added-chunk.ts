@@ -10,7 +10,7 @@ import {
   growingRows,
   keptAdded,
   keptEdition,
-} from '../cluster/merge-table.ts';
+} from '../merge/merge-table.ts';
 import type {
   GrowingTree,
   MergedAddedIndex,
@@ -18,17 +18,17 @@ import type {
   MergedTree,
   MergedVersion,
   TableMergeContext,
-} from '../cluster/merge-table.ts';
+} from '../merge/merge-table.ts';
 import { compareBytes, keyAfter } from '../base/bytes.ts';
-import { IndexChanges } from '../cluster/index-changes.ts';
+import { IndexChanges } from '../merge/index-changes.ts';
 import type { Bound } from '../format/stored-bound.ts';
 import type { StoredIndex, StoredSchema } from '../format/stored-schema.ts';
 import { maxIndexes } from '../format/stored-schema.ts';
-import { isComplete } from '../table/added-index.ts';
-import type { AddedIndex } from '../table/added-index.ts';
-import { shapeOf, tableIndex } from '../table/table-shape.ts';
-import type { TableShape } from '../table/table-shape.ts';
-import type { TableState } from '../table/table-state.ts';
+import { isComplete } from '../schema/added-index.ts';
+import type { AddedIndex } from '../schema/added-index.ts';
+import { shapeOf, tableIndex } from '../schema/table-shape.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { TableState } from '../view/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { Tree } from '../tree/tree.ts';
 import type { ChunkLimits } from './chunk-work.ts';

@@ -2,7 +2,7 @@
 import { compareBytes } from '../base/bytes.ts';
 import { rowDeletedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
-import type { TableShape } from '../table/table-shape.ts';
+import type { TableShape } from '../schema/table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
 import { PlainRows } from './plain-rows.ts';

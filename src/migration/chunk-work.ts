@@ -5,10 +5,10 @@
  */
 import { sleep } from '../base/env.ts';
 import type { Environment, Timer } from '../base/env.ts';
-import { authorityAt, untilOwnSlot } from '../cluster/authority.ts';
-import type { Engine } from '../cluster/engine.ts';
-import type { Role } from '../cluster/role.ts';
-import type { MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
+import { authorityAt, untilOwnSlot } from '../coordination/authority.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { Role } from '../coordination/role.ts';
+import type { MergedTable, TableMergeContext } from '../merge/merge-table.ts';
 import type { Block0 } from '../format/block0.ts';
 
 export interface ChunkWorkOptions {

@@ -6,14 +6,14 @@
 import type { Pacer } from '../base/pacer.ts';
 import { compareBytes, keyAfter } from '../base/bytes.ts';
 import { invariant } from '../base/invariant.ts';
-import { growingRows, mergeBase, mergeVersion } from '../cluster/merge-table.ts';
-import type { MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
+import { growingRows, mergeBase, mergeVersion } from '../merge/merge-table.ts';
+import type { MergedTable, TableMergeContext } from '../merge/merge-table.ts';
 import { decodeBound, encodeBound } from '../format/stored-bound.ts';
 import type { Bound } from '../format/stored-bound.ts';
 import type { MigrationPhase, MigrationProblem, StoredMigration } from '../format/stored-migration.ts';
 import { describeKey } from '../format/values.ts';
-import type { TableState } from '../table/table-state.ts';
-import type { View } from '../table/view.ts';
+import type { TableState } from '../view/table-state.ts';
+import type { View } from '../view/view.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { isSameTree } from '../tree/tree.ts';
 import type { RowHit } from '../tree/tree.ts';

@@ -4,11 +4,11 @@ import type { Environment } from '../base/env.ts';
 import { ContentionError, InvalidOptionError, InvalidSchemaError, MigrationActiveError } from '../base/errors.ts';
 import { didYouMean } from '../base/known-names.ts';
 import type { Logger } from '../base/logger.ts';
-import type { Engine } from '../cluster/engine.ts';
+import type { Engine } from '../engine/engine.ts';
 import { isSystemTable } from '../format/stored-schema.ts';
 import { describeValue } from '../format/values.ts';
-import type { Registry } from '../table/registry.ts';
-import { View } from '../table/view.ts';
+import type { Registry } from '../catalog/registry.ts';
+import { View } from '../view/view.ts';
 import { droppedIndex } from './added-chunk.ts';
 
 export interface DropIndexOptions {

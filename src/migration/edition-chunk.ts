@@ -11,12 +11,12 @@ import {
   keptAdded,
   keptEdition,
   mergeBase,
-} from '../cluster/merge-table.ts';
-import type { MergedEdition, MergedTable, TableMergeContext } from '../cluster/merge-table.ts';
+} from '../merge/merge-table.ts';
+import type { MergedEdition, MergedTable, TableMergeContext } from '../merge/merge-table.ts';
 import type { Bound } from '../format/stored-bound.ts';
-import { isSameIndex, isWhole } from '../table/edition.ts';
-import type { Edition, IndexedFunction } from '../table/edition.ts';
-import { TableState } from '../table/table-state.ts';
+import { isSameIndex, isWhole } from '../view/edition.ts';
+import type { Edition, IndexedFunction } from '../view/edition.ts';
+import { TableState } from '../view/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
 import { ChangeList } from './change-list.ts';

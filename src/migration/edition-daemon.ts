@@ -5,13 +5,13 @@
  */
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
-import type { Engine } from '../cluster/engine.ts';
-import type { Role } from '../cluster/role.ts';
-import { indexedFunctions, isSameIndex } from '../table/edition.ts';
-import type { IndexedFunction } from '../table/edition.ts';
-import type { Registry } from '../table/registry.ts';
-import type { TableState } from '../table/table-state.ts';
-import { View } from '../table/view.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { Role } from '../coordination/role.ts';
+import { indexedFunctions, isSameIndex } from '../view/edition.ts';
+import type { IndexedFunction } from '../view/edition.ts';
+import type { Registry } from '../catalog/registry.ts';
+import type { TableState } from '../view/table-state.ts';
+import { View } from '../view/view.ts';
 import { ChunkWork } from './chunk-work.ts';
 import type { Step } from './chunk-work.ts';
 import { hasEditionWork, nextEditionChunk } from './edition-chunk.ts';

@@ -1,9 +1,9 @@
 /** Tells the log what a new version does to fields where this instance has no function that makes its rows: before it makes any. */
 import type { Logger } from '../base/logger.ts';
-import type { Role } from '../cluster/role.ts';
-import type { Registry } from '../table/registry.ts';
-import type { TableShape } from '../table/table-shape.ts';
-import type { View } from '../table/view.ts';
+import type { Role } from '../coordination/role.ts';
+import type { Registry } from '../catalog/registry.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { View } from '../view/view.ts';
 import { fieldChanges } from './field-changes.ts';
 
 export class FieldChangeLog {

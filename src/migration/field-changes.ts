@@ -1,8 +1,8 @@
 /** What a new version of a table does to its fields where no `migrate` function makes its rows: people should see it before. */
 import { bigintBounds, integerBounds, typeName } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import { fieldSources } from '../table/renames.ts';
-import type { NamedFields } from '../table/renames.ts';
+import { fieldSources } from '../schema/renames.ts';
+import type { NamedFields } from '../schema/renames.ts';
 
 /** A field of one version. */
 export interface VersionField {

@@ -5,12 +5,12 @@
  */
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
-import type { Engine } from '../cluster/engine.ts';
-import type { Role } from '../cluster/role.ts';
-import type { Registry } from '../table/registry.ts';
-import type { TableShape } from '../table/table-shape.ts';
-import type { TableState } from '../table/table-state.ts';
-import { View } from '../table/view.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { Role } from '../coordination/role.ts';
+import type { Registry } from '../catalog/registry.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { TableState } from '../view/table-state.ts';
+import { View } from '../view/view.ts';
 import { hasAddedWork, nextAddedChunk, uniqueToCheck } from './added-chunk.ts';
 import type { AddedChunk } from './added-chunk.ts';
 import { ChunkWork } from './chunk-work.ts';

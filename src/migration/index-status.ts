@@ -1,13 +1,13 @@
 /** What `db.indexes()` tells: the indexes that a table has, and those that are on their way to it. */
 import type { LayoutField } from '../format/row-layout.ts';
 import type { StoredFunctionIndex, StoredIndex } from '../format/stored-schema.ts';
-import { indexedFunctions, isSameIndex, isUsable } from '../table/edition.ts';
-import { conditionsOf } from '../table/index-condition.ts';
-import type { IndexConditions } from '../table/index-condition.ts';
-import type { Registry } from '../table/registry.ts';
-import type { TableShape } from '../table/table-shape.ts';
-import type { TableState } from '../table/table-state.ts';
-import type { View } from '../table/view.ts';
+import { indexedFunctions, isSameIndex, isUsable } from '../view/edition.ts';
+import { conditionsOf } from '../schema/index-condition.ts';
+import type { IndexConditions } from '../schema/index-condition.ts';
+import type { Registry } from '../catalog/registry.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { TableState } from '../view/table-state.ts';
+import type { View } from '../view/view.ts';
 import { missingIndexes } from './added-chunk.ts';
 
 /** An index of a table, as `db.indexes()` tells it. */

@@ -1,6 +1,6 @@
 /** How far the rows of the version beside the truth were made. They are made in the order of the truth's keys. */
 import { compareBytes, keyAfter } from '../base/bytes.ts';
-import type { Beside } from '../table/view.ts';
+import type { Beside } from '../view/view.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { SplitTree } from '../tree/split-tree.ts';
 import type { Tree } from '../tree/tree.ts';

@@ -1,8 +1,8 @@
 /** What `db.migrationStatus()` tells: how far a migration is, and what it waits for. */
-import { isOld } from '../cluster/version-users.ts';
+import { isOld } from '../coordination/version-users.ts';
 import type { Block0 } from '../format/block0.ts';
 import type { MigrationPhase, StoredMigration, VersionUser } from '../format/stored-migration.ts';
-import type { View } from '../table/view.ts';
+import type { View } from '../view/view.ts';
 
 /** How far the migration of a table is, as `db.migrationStatus()` tells it. */
 export interface MigrationStatus {

@@ -1,7 +1,7 @@
 /** What an instance tells the others about itself before it is started: nobody is to retire a version that it uses. */
-import { isOld } from '../cluster/version-users.ts';
-import type { Engine } from '../cluster/engine.ts';
-import type { Registry } from '../table/registry.ts';
+import { isOld } from '../coordination/version-users.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { Registry } from '../catalog/registry.ts';
 
 /** Says in Block 0 that this instance uses old versions, if it does: one write of it, and only while tables are migrated. */
 export async function sayOldVersions(engine: Engine, registry: Registry): Promise<void> {

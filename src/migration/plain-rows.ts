@@ -6,7 +6,7 @@ import { appendNullRow, copyRow, writeField } from '../format/row-encode.ts';
 import { inlineBytes, nonAsciiFlag, rowDeletedFlag } from '../format/row-layout.ts';
 import type { LayoutField, RowLayout, RowSource } from '../format/row-layout.ts';
 import { widthOf } from '../format/types.ts';
-import type { PlainRow } from '../table/migrate-function.ts';
+import type { PlainRow } from '../schema/migrate-function.ts';
 import type { RowHit } from '../tree/tree.ts';
 
 export class PlainRows extends RowArena {

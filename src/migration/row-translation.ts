@@ -13,13 +13,13 @@ import type { LayoutField } from '../format/row-layout.ts';
 import { typeName } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import { describeKey, describeValue, maxKeyBytes, ValueProblem } from '../format/values.ts';
-import { breach } from '../table/field-rules.ts';
-import type { FieldRule } from '../table/field-rules.ts';
-import type { MigrateFunction, PlainRow } from '../table/migrate-function.ts';
-import type { KeyValue, TableShape } from '../table/table-shape.ts';
+import { breach } from '../schema/field-rules.ts';
+import type { FieldRule } from '../schema/field-rules.ts';
+import type { MigrateFunction, PlainRow } from '../schema/migrate-function.ts';
+import type { KeyValue, TableShape } from '../schema/table-shape.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { PlainRows } from './plain-rows.ts';
-import { fieldSources, fieldSourcesBack, keyConflict, renameConflict } from '../table/renames.ts';
+import { fieldSources, fieldSourcesBack, keyConflict, renameConflict } from '../schema/renames.ts';
 import { canonicalValue, convertKey, convertValue, keysCorrespond, sameValue } from './value-conversion.ts';
 
 /**

@@ -5,10 +5,10 @@
 import type { BlockRef } from '../format/child-ref.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
-import type { BlockCache, CacheCounters } from '../memory/block-cache.ts';
-import type { CacheSlot } from '../memory/block-queues.ts';
-import type { ReadMemory } from '../memory/scratch.ts';
-import { isDeleted } from '../table/merged-cursor.ts';
+import type { BlockCache, CacheCounters } from '../cache/block-cache.ts';
+import type { CacheSlot } from '../cache/block-queues.ts';
+import type { ReadMemory } from '../cache/query-memory.ts';
+import { isDeleted } from '../view/merged-cursor.ts';
 import type { BlockSource } from '../tree/block-source.ts';
 import { Tree } from '../tree/tree.ts';
 import { MadeEntries } from './made-entries.ts';

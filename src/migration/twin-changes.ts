@@ -10,7 +10,7 @@ import { FieldProblem } from '../format/row-encode.ts';
 import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { describeKey } from '../format/values.ts';
-import type { TableState } from '../table/table-state.ts';
+import type { TableState } from '../view/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';
 import { PlainRows } from './plain-rows.ts';

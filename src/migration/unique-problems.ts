@@ -2,9 +2,9 @@
 import type { Pacer } from '../base/pacer.ts';
 import type { MigrationProblem } from '../format/stored-migration.ts';
 import { describeKey } from '../format/values.ts';
-import { findDuplicates } from '../table/duplicate-values.ts';
-import type { TableShape } from '../table/table-shape.ts';
-import type { TableState } from '../table/table-state.ts';
+import { findDuplicates } from '../catalog/duplicate-values.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { TableState } from '../view/table-state.ts';
 
 export function hasUniqueIndex({ indexes }: TableShape): boolean {
   return indexes.some(({ unique }) => unique);

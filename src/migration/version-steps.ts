@@ -1,7 +1,7 @@
 /** The steps of a migration that make no rows: somebody asks for it, and it is cancelled by dropping what it has. */
-import type { MergedTable } from '../cluster/merge-table.ts';
+import type { MergedTable } from '../merge/merge-table.ts';
 import type { MigrationTarget, StoredMigration } from '../format/stored-migration.ts';
-import type { View } from '../table/view.ts';
+import type { View } from '../view/view.ts';
 import { isSameTree } from '../tree/tree.ts';
 
 /** The version beside the truth goes, with everything that was made for it. */

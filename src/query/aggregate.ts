@@ -6,9 +6,9 @@ import type { LayoutField } from '../format/row-layout.ts';
 import { bigintBounds, integerBounds, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import { describeValue } from '../format/values.ts';
-import type { TableShape } from '../table/table-shape.ts';
-import type { KnownName, NumericName, OrderedName } from './compared-types.ts';
-import { requireField } from './condition.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { KnownName, NumericName, OrderedName } from './conditions/compared-types.ts';
+import { requireField } from './conditions/condition.ts';
 import { ExactSum } from './exact-sum.ts';
 
 /**

@@ -5,11 +5,11 @@ import { BudgetExceededError } from '../base/query-errors.ts';
 import { newAbortController } from '../base/signals.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import { describeValue } from '../format/values.ts';
-import type { TableState } from '../table/table-state.ts';
-import { namesIn } from './condition.ts';
+import type { TableState } from '../view/table-state.ts';
+import { namesIn } from './conditions/condition.ts';
 import { meteredState } from './metered-tree.ts';
 import type { BlockMeter } from './metered-tree.ts';
-import type { Plan } from './plan.ts';
+import type { Plan } from './planner/access-paths.ts';
 
 /** What one run of a query may use at most, as `query.budget()` takes it. What is left out is not limited. */
 export interface BudgetLimits {

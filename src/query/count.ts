@@ -2,12 +2,12 @@
 import { isPromise } from '../base/brands.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
-import { filterOf } from './condition.ts';
-import type { Execution } from './execute.ts';
-import { HitList } from './hits.ts';
-import { openTable } from './open-access.ts';
-import type { TableAccess } from './plan.ts';
-import { countMerged, countRange } from './range-count.ts';
+import { filterOf } from './conditions/condition.ts';
+import type { Execution } from './operators/executor.ts';
+import { HitList } from './operators/row-batch.ts';
+import { openTable } from './operators/open-operator.ts';
+import type { TableAccess } from './planner/access-paths.ts';
+import { countMerged, countRange } from './operators/range-count.ts';
 
 /** How many rows the query gives, offset and limit applied. */
 export async function countRows(execution: Execution): Promise<number> {

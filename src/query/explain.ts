@@ -1,18 +1,18 @@
 /** A plan as a plain object, for people to read: what is done, what that is likely to cost, and what it did cost. */
 import type { PriceTable } from '../storage/prices.ts';
-import type { TableState } from '../table/table-state.ts';
+import type { TableState } from '../view/table-state.ts';
 import { missingIndexOf } from './missing-index.ts';
-import { namesIn } from './condition.ts';
-import type { Access, CompiledQuery, IndexAccess, IntersectionAccess, Plan } from './plan.ts';
-import { comparePlans } from './compare-plans.ts';
-import type { Comparison } from './compare-plans.ts';
-import type { CostEstimate, Estimated } from './plan-cost.ts';
-import { Execution } from './execute.ts';
-import type { ExecutionOptions } from './execute.ts';
-import { isWorthProbing } from './plan-probe.ts';
-import { candidatesOf, planOf, planQuery } from './planner.ts';
+import { namesIn } from './conditions/condition.ts';
+import type { Access, CompiledQuery, IndexAccess, IntersectionAccess, Plan } from './planner/access-paths.ts';
+import { comparePlans } from './planner/compare-plans.ts';
+import type { Comparison } from './planner/compare-plans.ts';
+import type { CostEstimate, Estimated } from './planner/plan-cost.ts';
+import { Execution } from './operators/executor.ts';
+import type { ExecutionOptions } from './operators/executor.ts';
+import { isWorthProbing } from './planner/planning-reads.ts';
+import { candidatesOf, planOf, planQuery } from './planner/planner.ts';
 import { RunMeter } from './run-meter.ts';
-import { skippable } from './offset-counting.ts';
+import { skippable } from './planner/offset-counting.ts';
 import type { StepUse } from './run-meter.ts';
 
 /** What a step of a query takes. Blocks of which a part is expected are told as a fraction. */

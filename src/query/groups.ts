@@ -1,7 +1,7 @@
 /** Groups of a query's rows: what `query.groupBy()` returns. */
 import { writtenAggregates } from './aggregate.ts';
 import type { Aggregates, CheckedAggregates, GroupRow, WrittenAggregate } from './aggregate.ts';
-import type { QueryOptions } from './run.ts';
+import type { QueryOptions } from './run-on-state.ts';
 
 /** Folds the rows of a query into aggregates. */
 export type FoldRows = (aggregates: readonly WrittenAggregate[], options: QueryOptions) => Promise<object[]>;

@@ -1,10 +1,10 @@
 /** Trees that tell a meter which blocks they use, for a single run of a query. */
 import type { BlockRef } from '../format/child-ref.ts';
 import type { Node } from '../format/node.ts';
-import type { CacheCounters } from '../memory/block-cache.ts';
-import type { CacheSlot } from '../memory/block-queues.ts';
-import type { ReadMemory } from '../memory/scratch.ts';
-import { TableState } from '../table/table-state.ts';
+import type { CacheCounters } from '../cache/block-cache.ts';
+import type { CacheSlot } from '../cache/block-queues.ts';
+import type { ReadMemory } from '../cache/query-memory.ts';
+import { TableState } from '../view/table-state.ts';
 import { noBlocks } from '../tree/block-source.ts';
 import type { BlockSource } from '../tree/block-source.ts';
 import { SharedLoads } from '../tree/shared-loads.ts';

@@ -1,8 +1,8 @@
 /** Which index a query would be faster with. */
-import type { TableShape } from '../table/table-shape.ts';
+import type { TableShape } from '../schema/table-shape.ts';
 import { isKeyType } from '../format/types.ts';
-import type { CompiledQuery, Plan } from './plan.ts';
-import type { CostEstimate } from './plan-cost.ts';
+import type { CompiledQuery, Plan } from './planner/access-paths.ts';
+import type { CostEstimate } from './planner/plan-cost.ts';
 
 /** Tables that are so small that no index is worth its upkeep, in rows that are looked at. */
 const fewRows = 1000;

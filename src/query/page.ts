@@ -7,14 +7,14 @@ import { BookmarkError } from '../base/query-errors.ts';
 import { MalformedKey } from '../format/ordered-key.ts';
 import { canonicalRows } from '../format/stored-schema.ts';
 import { describeValue } from '../format/values.ts';
-import type { RegisteredFunction } from '../table/function-call.ts';
-import type { TableShape } from '../table/table-shape.ts';
-import type { WrittenClause } from './clause.ts';
-import type { KeyDirection } from './index-ranges.ts';
-import { PositionCondition } from './position.ts';
-import type { Execution, Row } from './execute.ts';
-import { RowOrder } from './row-order.ts';
-import type { OrderField } from './row-order.ts';
+import type { RegisteredFunction } from '../schema/function-call.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { WrittenClause } from './conditions/clause.ts';
+import type { KeyDirection } from './conditions/index-ranges.ts';
+import { PositionCondition } from './conditions/keyset-position.ts';
+import type { Execution, Row } from './operators/executor.ts';
+import { RowOrder } from './conditions/row-order.ts';
+import type { OrderField } from './conditions/row-order.ts';
 
 /** Options of `query.page()`. */
 export interface PageOptions {

@@ -1,18 +1,18 @@
 /** One run of a query: on which states of its table, within which budget, and by which plans. */
 import { isPromise } from '../base/brands.ts';
 import { withOwnSignal } from '../base/signals.ts';
-import type { Overlay, QueryHost, ReadThrough } from '../table/query-host.ts';
-import type { TableState } from '../table/table-state.ts';
+import type { Overlay, QueryHost, ReadThrough } from '../view/query-host.ts';
+import type { TableState } from '../view/table-state.ts';
 import { BudgetMeter } from './budget.ts';
 import type { BudgetLimits } from './budget.ts';
-import { requireField } from './condition.ts';
-import { Execution } from './execute.ts';
-import { plannedQuery } from './known-plans.ts';
-import type { PlannedQuery } from './known-plans.ts';
-import { readOf } from './query-read.ts';
-import { eitherOf, orAborted, runOnState } from './run.ts';
-import type { QueryOptions, RunOptions } from './run.ts';
-import type { WrittenQuery } from './written-query.ts';
+import { requireField } from './conditions/condition.ts';
+import { Execution } from './operators/executor.ts';
+import { plannedQuery } from './planner/plan-cache.ts';
+import type { PlannedQuery } from './planner/plan-cache.ts';
+import { readOf } from './read-predicate.ts';
+import { eitherOf, orAborted, runOnState } from './run-on-state.ts';
+import type { QueryOptions, RunOptions } from './run-on-state.ts';
+import type { WrittenQuery } from './planner/query-spec.ts';
 
 export class QueryRun implements RunOptions {
   readonly host: QueryHost;

@@ -1,13 +1,13 @@
 /** Rows one by one, for `for await`: read in batches as they are asked for, all of one state of the table. */
 import { MemoryBudgetError, SnapshotExpiredError } from '../base/errors.ts';
-import type { StateKeeper } from '../table/query-host.ts';
-import type { TableState } from '../table/table-state.ts';
+import type { StateKeeper } from '../view/query-host.ts';
+import type { TableState } from '../view/table-state.ts';
 import { BlockGone } from '../tree/block-source.ts';
-import { RowReader } from './execute.ts';
+import { RowReader } from './operators/executor.ts';
 import type { BudgetMeter } from './budget.ts';
-import type { Execution, Row } from './execute.ts';
-import { runOnState } from './run.ts';
-import type { RunOptions } from './run.ts';
+import type { Execution, Row } from './operators/executor.ts';
+import { runOnState } from './run-on-state.ts';
+import type { RunOptions } from './run-on-state.ts';
 
 /** A query under way whose rows come in order, or undefined once there are no more to read. */
 interface Reading {

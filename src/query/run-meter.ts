@@ -1,6 +1,6 @@
 /** Counts what a run of a query takes, step by step, for `explain({ run: true })`. */
 import type { Node } from '../format/node.ts';
-import type { TableState } from '../table/table-state.ts';
+import type { TableState } from '../view/table-state.ts';
 import { meteredState } from './metered-tree.ts';
 import type { BlockMeter } from './metered-tree.ts';
 

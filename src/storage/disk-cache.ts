@@ -17,9 +17,9 @@ import { realEnvironment } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { newId } from '../base/ids.ts';
-import type { CacheDriver } from './cache-driver.ts';
-import { errorCode } from './file-system.ts';
-import { FolderSweep } from './folder-sweep.ts';
+import type { CacheDriver } from './contract/cache-driver.ts';
+import { errorCode } from './file/file-system.ts';
+import { FolderSweep } from './file/file-cleanup.ts';
 
 /** Options of `DiskCacheDriver`. */
 export interface DiskCacheDriverOptions {

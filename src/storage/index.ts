@@ -1,5 +1,5 @@
 /** What `store-db/lib/storage` exports: the contract of a driver, and the drivers that come with StoreDb. */
-export type { CacheDriver } from './cache-driver.ts';
+export type { CacheDriver } from './contract/cache-driver.ts';
 export { DiskCacheDriver, type DiskCacheDriverOptions } from './disk-cache.ts';
 export type {
   CopyResult,
@@ -20,10 +20,10 @@ export type {
   RemoveUploadsOptions,
   RequestOptions,
   StorageDriver,
-} from './driver.ts';
-export { FileDriver, type FileDriverOptions } from './file.ts';
-export { ObjectStoreDriver } from './object-store.ts';
-export type { ObjectStoreDriverOptions, ServerSideEncryption } from './object-store-options.ts';
-export { MemoryDriver, type MemoryDriverOptions } from './memory.ts';
-export { ObservedDriver, type ObservedDriverOptions, type ObservedRequest, type RequestCounts } from './observed.ts';
+} from './contract/driver.ts';
+export { FileDriver, type FileDriverOptions } from './file/file-driver.ts';
+export { ObjectStoreDriver } from './s3/object-store-driver.ts';
+export type { ObjectStoreDriverOptions, ServerSideEncryption } from './s3/object-store-options.ts';
+export { MemoryDriver, type MemoryDriverOptions } from './memory-driver.ts';
+export { ObservedDriver, type ObservedDriverOptions, type ObservedRequest, type RequestCounts } from './wrap/observed-driver.ts';
 export { StorageError, type RequestOutcome } from '../base/errors.ts';

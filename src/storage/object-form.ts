@@ -3,8 +3,8 @@ import { compareBytes } from '../base/bytes.ts';
 import { isUnreadable } from '../base/errors.ts';
 import { Codec, decodeCapsuleHeader, encryptedHeaderBytes, isCapsule } from '../format/capsule.ts';
 import { parseBlobName } from '../format/keys.ts';
-import type { RequestOptions, StorageDriver } from './driver.ts';
-import type { Protection } from './protection.ts';
+import type { RequestOptions, StorageDriver } from './contract/driver.ts';
+import type { Protection } from './wrap/encryption-options.ts';
 
 /** How one object is stored. */
 export interface ObjectForm {

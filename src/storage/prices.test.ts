@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { MemoryDriver } from './memory.ts';
-import { ObservedDriver } from './observed.ts';
-import type { RequestCounts } from './observed.ts';
+import { MemoryDriver } from './memory-driver.ts';
+import { ObservedDriver } from './wrap/observed-driver.ts';
+import type { RequestCounts } from './wrap/observed-driver.ts';
 import { costOf, s3StandardPrices } from './prices.ts';
 
 const none: RequestCounts = new ObservedDriver(new MemoryDriver()).snapshot();

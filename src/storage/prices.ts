@@ -1,5 +1,5 @@
 /** What requests cost: a price table, and the bill that counts of requests make by it. */
-import type { RequestCounts } from './observed.ts';
+import type { RequestCounts } from './wrap/observed-driver.ts';
 
 /** What a store charges for requests, in dollars, or in whatever the bill is to be in. */
 export interface PriceTable {

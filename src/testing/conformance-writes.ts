@@ -1,6 +1,6 @@
 /** Conformance: conditions are checked and writes made in one step. */
 import { encodeUtf8 } from '../base/bytes.ts';
-import type { PutResult } from '../storage/driver.ts';
+import type { PutResult } from '../storage/contract/driver.ts';
 import {
   assert,
   assertEqual,

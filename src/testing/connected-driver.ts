@@ -14,7 +14,7 @@ import type {
   RemoveUploadsOptions,
   RequestOptions,
   StorageDriver,
-} from '../storage/driver.ts';
+} from '../storage/contract/driver.ts';
 
 /** The process that a driver is connected to: a `VirtualEnvironment`. */
 export interface ConnectedProcess {

@@ -9,8 +9,8 @@ import type {
   PutOptions,
   PutResult,
   StorageDriver,
-} from '../storage/driver.ts';
-import { MemoryDriver } from '../storage/memory.ts';
+} from '../storage/contract/driver.ts';
+import { MemoryDriver } from '../storage/memory-driver.ts';
 import { driverConformance } from './driver-conformance.ts';
 
 async function failures(create: () => StorageDriver): Promise<string[]> {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { StorageError } from '../base/errors.ts';
-import type { StorageDriver } from '../storage/driver.ts';
-import { MemoryDriver } from '../storage/memory.ts';
+import type { StorageDriver } from '../storage/contract/driver.ts';
+import { MemoryDriver } from '../storage/memory-driver.ts';
 import { driverConformance } from './driver-conformance.ts';
 import { FaultyDriver } from './faulty-driver.ts';
 import type { FaultKind, Faults } from './faults.ts';

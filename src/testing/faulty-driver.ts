@@ -16,7 +16,7 @@ import { isBytes } from '../base/brands.ts';
 import { realEnvironment, sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { StorageError } from '../base/errors.ts';
-import { checkNotAborted } from '../storage/requests.ts';
+import { checkNotAborted } from '../storage/contract/requests.ts';
 import type {
   CopyResult,
   DeleteResult,
@@ -32,7 +32,7 @@ import type {
   RemoveUploadsOptions,
   RequestOptions,
   StorageDriver,
-} from '../storage/driver.ts';
+} from '../storage/contract/driver.ts';
 import { faultFor, noFaultCounts } from './faults.ts';
 import type { FaultCounts, FaultKind, Faults, RequestKind } from './faults.ts';
 import { SeededRandom } from './seeded-random.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { createDatabase } from '../create.ts';
+import { createDatabase } from '../api/create.ts';
 import { sleep } from '../base/env.ts';
-import { MemoryDriver } from '../storage/memory.ts';
+import { MemoryDriver } from '../storage/memory-driver.ts';
 import { Types } from '../format/types.ts';
 import { VirtualEnvironment } from './virtual-environment.ts';
 

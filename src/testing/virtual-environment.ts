@@ -11,7 +11,7 @@
  * of a virtual environment. A driver that does real I/O breaks the illusion.
  */
 import type { Environment, Timer } from '../base/env.ts';
-import type { StorageDriver } from '../storage/driver.ts';
+import type { StorageDriver } from '../storage/contract/driver.ts';
 import { ConnectedDriver } from './connected-driver.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { VirtualTimeline } from './virtual-timeline.ts';

@@ -2,9 +2,9 @@
  * The commits by which the view moves on while a transaction runs. The view itself forgets a commit once it is merged;
  * whoever validates what was read must see it all the same.
  */
-import { sizeOf } from '../cluster/follow.ts';
-import type { Follower } from '../cluster/follow.ts';
-import type { LoggedCommit } from '../table/view.ts';
+import { sizeOf } from '../log/log-follower.ts';
+import type { Follower } from '../log/log-follower.ts';
+import type { LoggedCommit } from '../view/view.ts';
 
 /**
  * Commits of more bytes are not held on to. They are shared by all transactions that wait for them, so this is what all

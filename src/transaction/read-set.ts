@@ -8,12 +8,12 @@ import type { Pacer } from '../base/pacer.ts';
 import { compareBytes } from '../base/bytes.ts';
 import type { Node } from '../format/node.ts';
 import { describeKey } from '../format/values.ts';
-import type { VersionedChanges } from '../table/member-changes.ts';
-import { isDeleted } from '../table/merged-cursor.ts';
-import type { QueryRead } from '../table/query-host.ts';
-import { shapeOf } from '../table/table-shape.ts';
-import type { TableShape } from '../table/table-shape.ts';
-import type { TableState } from '../table/table-state.ts';
+import type { VersionedChanges } from '../view/member-changes.ts';
+import { isDeleted } from '../view/merged-cursor.ts';
+import type { QueryRead } from '../view/query-host.ts';
+import { shapeOf } from '../schema/table-shape.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { TableState } from '../view/table-state.ts';
 import type { KeyRange } from '../tree/cursor.ts';
 import type { RowHit } from '../tree/tree.ts';
 

@@ -2,7 +2,7 @@
 import { BatchStateError } from '../base/errors.ts';
 import { BlobReference } from '../blob/blob-reference.ts';
 import type { BlobRecord } from '../blob/blob-tables.ts';
-import { readBlobRecord } from '../care/blob-record.ts';
+import { readBlobRecord } from '../maintenance/blob-record.ts';
 import { tableName } from '../batch/batch.ts';
 import type {
   Batch,
@@ -17,8 +17,8 @@ import type {
   UpdateDocument,
 } from '../batch/batch.ts';
 import type { UpsertOptions } from '../batch/change-options.ts';
-import { Query } from '../query/builder.ts';
-import type { RowFor } from '../trigger-api.ts';
+import { Query } from '../query/query.ts';
+import type { RowFor } from '../instance/trigger-api.ts';
 import { transactionEnded } from './transaction-host.ts';
 import type { TransactionHost } from './transaction-host.ts';
 

@@ -9,12 +9,12 @@ import type { BlockRef } from '../format/child-ref.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
-import type { BlockCache, CacheCounters } from '../memory/block-cache.ts';
-import type { CacheSlot } from '../memory/block-queues.ts';
-import { unboundedMemory } from '../memory/scratch.ts';
-import type { ReadMemory } from '../memory/scratch.ts';
-import type { SecondCache } from '../memory/second-cache.ts';
-import type { StorageDriver } from '../storage/driver.ts';
+import type { BlockCache, CacheCounters } from '../cache/block-cache.ts';
+import type { CacheSlot } from '../cache/block-queues.ts';
+import { unboundedMemory } from '../cache/query-memory.ts';
+import type { ReadMemory } from '../cache/query-memory.ts';
+import type { SecondCache } from '../cache/external-cache.ts';
+import type { StorageDriver } from '../storage/contract/driver.ts';
 import { checkLeaf } from './leaf-shape.ts';
 import { SharedLoads } from './shared-loads.ts';
 

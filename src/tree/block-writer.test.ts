@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { Environment } from '../base/env.ts';
 import { realEnvironment } from '../base/env.ts';
 import { CorruptionError, StorageError } from '../base/errors.ts';
-import { MemoryDriver } from '../storage/memory.ts';
-import type { GetResult, PutResult } from '../storage/driver.ts';
+import { MemoryDriver } from '../storage/memory-driver.ts';
+import type { GetResult, PutResult } from '../storage/contract/driver.ts';
 import { Uploads } from './block-writer.ts';
 
 /** An environment in which no time passes while one sleeps. */

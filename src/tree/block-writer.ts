@@ -12,8 +12,8 @@ import { blockName } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
 import { openSealed } from '../format/node.ts';
 import type { NodeEntries } from '../format/node-entries.ts';
-import type { BlockCache } from '../memory/block-cache.ts';
-import type { StorageDriver } from '../storage/driver.ts';
+import type { BlockCache } from '../cache/block-cache.ts';
+import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { NodeSink } from './level-writer.ts';
 
 export interface UploadOptions {

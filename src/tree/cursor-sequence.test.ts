@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { ReadMemory } from '../memory/scratch.ts';
+import type { ReadMemory } from '../cache/query-memory.ts';
 import { CursorSequence } from './cursor-sequence.ts';
 import type { RunCursor } from './cursor.ts';
 import type { Node } from '../format/node.ts';

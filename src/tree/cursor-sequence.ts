@@ -1,7 +1,7 @@
 /** Cursors in a row. */
 import { isPromise } from '../base/brands.ts';
 import type { Node } from '../format/node.ts';
-import type { ReadMemory } from '../memory/scratch.ts';
+import type { ReadMemory } from '../cache/query-memory.ts';
 import type { RunCursor } from './cursor.ts';
 
 /** How many of the next cursors are begun ahead: at first, and at most. */

@@ -6,7 +6,7 @@ import { CorruptionError } from '../base/errors.ts';
 import type { Node } from '../format/node.ts';
 import type { BlockRef } from '../format/child-ref.ts';
 import type { RowSource } from '../format/row-layout.ts';
-import type { CacheSlot } from '../memory/block-queues.ts';
+import type { CacheSlot } from '../cache/block-queues.ts';
 import { noBlocks } from './block-source.ts';
 import type { BlockSource } from './block-source.ts';
 

@@ -1,9 +1,9 @@
-import { command, databasePositional } from '../command.ts';
-import type { Command } from '../command.ts';
-import { ExitCode } from '../exit-code.ts';
-import { formatBytes, plural } from '../figures.ts';
-import { describePlace, newPlaceOf, targetOf } from '../open-database.ts';
-import { Progress } from '../progress.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { ExitCode } from '../terminal/exit-code.ts';
+import { formatBytes, plural } from '../terminal/figures.ts';
+import { describePlace, newPlaceOf, targetOf } from '../database/open-database.ts';
+import { Progress } from '../terminal/progress.ts';
 
 /** `backup`: copies a database to a place for backups. */
 export const backup: Command = command({

@@ -1,13 +1,13 @@
 import { realEnvironment } from '../../base/env.ts';
-import { inspect } from '../../care/backup-keys.ts';
-import { listBackups } from '../../care/backup.ts';
-import { command } from '../command.ts';
-import type { Command, Session } from '../command.ts';
-import { ExitCode } from '../exit-code.ts';
-import { formatCount, formatTime, plural } from '../figures.ts';
-import { newPlaceOf } from '../open-database.ts';
-import type { Place } from '../open-database.ts';
-import { printTable } from '../text-table.ts';
+import { inspect } from '../../maintenance/backup/backup-keys.ts';
+import { listBackups } from '../../maintenance/backup/backup.ts';
+import { command } from '../database/command.ts';
+import type { Command, Session } from '../database/command.ts';
+import { ExitCode } from '../terminal/exit-code.ts';
+import { formatCount, formatTime, plural } from '../terminal/figures.ts';
+import { newPlaceOf } from '../database/open-database.ts';
+import type { Place } from '../database/open-database.ts';
+import { printTable } from '../terminal/text-table.ts';
 
 export const backupsPositional = {
   backups: { type: 'string', demandOption: true, describe: 'URL of the backups, as `backup` was given it' },

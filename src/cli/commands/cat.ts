@@ -13,13 +13,13 @@ import {
 } from '../../format/keys.ts';
 import { openNode } from '../../format/node.ts';
 import type { StoredSchema } from '../../format/stored-schema.ts';
-import { command, databasePositional } from '../command.ts';
-import type { Command } from '../command.ts';
-import { ExitCode, UsageError } from '../exit-code.ts';
-import { jsonText } from '../json-text.ts';
-import { commitText, indexKeyTypes, nodeText, tableKeyTypes } from '../node-text.ts';
-import { decodeKept, describePlace, readBlock0, readContent } from '../open-database.ts';
-import type { Place } from '../open-database.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
+import { jsonText } from '../terminal/json-text.ts';
+import { commitText, indexKeyTypes, nodeText, tableKeyTypes } from '../values/node-text.ts';
+import { decodeKept, describePlace, readBlock0, readContent } from '../database/open-database.ts';
+import type { Place } from '../database/open-database.ts';
 
 /** Schemas that a block of a table may be of, by version. */
 function schemasOf(block0: Block0, table: string): StoredSchema[] {

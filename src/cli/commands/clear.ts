@@ -1,13 +1,13 @@
-import { keyNamesOf } from '../../table/schema.ts';
-import { command, databasePositional, tablePositional } from '../command.ts';
-import type { Command, Session } from '../command.ts';
-import { confirmed, yesOption } from '../confirmation.ts';
-import { ExitCode } from '../exit-code.ts';
-import { plural } from '../figures.ts';
+import { keyNamesOf } from '../../schema/schema.ts';
+import { command, databasePositional, tablePositional } from '../database/command.ts';
+import type { Command, Session } from '../database/command.ts';
+import { confirmed, yesOption } from '../database/confirmation.ts';
+import { ExitCode } from '../terminal/exit-code.ts';
+import { plural } from '../terminal/figures.ts';
 import type { AskedQuery } from '../language/asked-query.ts';
-import type { OpenDatabase } from '../open-database.ts';
-import { Progress } from '../progress.ts';
-import { queryFrom, queryOptions } from '../written-query.ts';
+import type { OpenDatabase } from '../database/open-database.ts';
+import { Progress } from '../terminal/progress.ts';
+import { queryFrom, queryOptions } from '../language/written-query.ts';
 
 /** Rows that are deleted in one commit. */
 const rowsPerFlush = 10_000;

@@ -1,9 +1,9 @@
-import { command, databasePositional } from '../command.ts';
-import type { Command } from '../command.ts';
-import { ExitCode } from '../exit-code.ts';
-import { plural } from '../figures.ts';
-import { describePlace, newPlaceOf, targetOf } from '../open-database.ts';
-import { Progress } from '../progress.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { ExitCode } from '../terminal/exit-code.ts';
+import { plural } from '../terminal/figures.ts';
+import { describePlace, newPlaceOf, targetOf } from '../database/open-database.ts';
+import { Progress } from '../terminal/progress.ts';
 
 /** `clone`: a copy that lives by itself. */
 export const clone: Command = command({

@@ -1,7 +1,7 @@
-import { command } from '../command.ts';
-import type { Command } from '../command.ts';
-import { completionScript, shells } from '../completion-script.ts';
-import { ExitCode } from '../exit-code.ts';
+import { command } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { completionScript, shells } from './completion-script.ts';
+import { ExitCode } from '../terminal/exit-code.ts';
 
 /** `completion`: what makes a shell complete command lines. */
 export const completion: Command = command({

@@ -1,11 +1,11 @@
-import { createDatabase } from '../../create.ts';
+import { createDatabase } from '../../api/create.ts';
 import { realEnvironment } from '../../base/env.ts';
-import { formatStoreReport } from '../../care/doctor.ts';
-import { command, databasePositional } from '../command.ts';
-import type { Command } from '../command.ts';
-import { locate } from '../database-url.ts';
-import { ExitCode } from '../exit-code.ts';
-import { placeOf } from '../open-database.ts';
+import { formatStoreReport } from '../../maintenance/doctor.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { locate } from '../database/database-url.ts';
+import { ExitCode } from '../terminal/exit-code.ts';
+import { placeOf } from '../database/open-database.ts';
 
 /** `doctor`: whether a store is fit for a database, and what is there. */
 export const doctor: Command = command({

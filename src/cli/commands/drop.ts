@@ -1,18 +1,18 @@
 import { messageOf } from '../../base/brands.ts';
 import type { Block0 } from '../../format/block0.ts';
 import { isSystemTable } from '../../format/stored-schema.ts';
-import { command, databasePositional } from '../command.ts';
-import type { Command, Session } from '../command.ts';
-import { confirmed, yesOption } from '../confirmation.ts';
-import { ownObjects, refuseNodes, removeDatabase } from '../database-removal.ts';
-import type { Removal } from '../database-removal.ts';
-import { ExitCode, UsageError } from '../exit-code.ts';
-import { formatBytes, formatTime, plural } from '../figures.ts';
-import { countObjects, totalOf } from '../object-counts.ts';
-import { describePlace, readBlock0 } from '../open-database.ts';
-import type { Place } from '../open-database.ts';
-import { Progress } from '../progress.ts';
-import { printable } from '../text-table.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command, Session } from '../database/command.ts';
+import { confirmed, yesOption } from '../database/confirmation.ts';
+import { ownObjects, refuseNodes, removeDatabase } from '../database/database-removal.ts';
+import type { Removal } from '../database/database-removal.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
+import { formatBytes, formatTime, plural } from '../terminal/figures.ts';
+import { countObjects, totalOf } from '../database/object-counts.ts';
+import { describePlace, readBlock0 } from '../database/open-database.ts';
+import type { Place } from '../database/open-database.ts';
+import { Progress } from '../terminal/progress.ts';
+import { printable } from '../terminal/text-table.ts';
 
 /** Block 0, or what stands in the way of reading it. */
 async function look(place: Place, signal: AbortSignal): Promise<Block0 | string> {

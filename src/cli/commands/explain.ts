@@ -1,8 +1,8 @@
-import { command, databasePositional } from '../command.ts';
-import type { Command } from '../command.ts';
-import { ExitCode } from '../exit-code.ts';
-import { printExplanation } from '../explanation.ts';
-import { queryFrom, queryOptions, queryPositional } from '../written-query.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { ExitCode } from '../terminal/exit-code.ts';
+import { printExplanation } from '../output/explanation.ts';
+import { queryFrom, queryOptions, queryPositional } from '../language/written-query.ts';
 
 /** `explain`: how a query would be run, and what that takes. */
 export const explain: Command = command({

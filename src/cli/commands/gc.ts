@@ -1,10 +1,10 @@
-import { command, databasePositional } from '../command.ts';
-import type { Command } from '../command.ts';
-import { confirmed, yesOption } from '../confirmation.ts';
-import { ExitCode, UsageError } from '../exit-code.ts';
-import { printGarbage } from '../garbage.ts';
-import { describePlace } from '../open-database.ts';
-import { Progress } from '../progress.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { confirmed, yesOption } from '../database/confirmation.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
+import { printGarbage } from '../output/garbage.ts';
+import { describePlace } from '../database/open-database.ts';
+import { Progress } from '../terminal/progress.ts';
 
 function hours(option: string, value: number | undefined): number | undefined {
   if (value === undefined) return undefined;

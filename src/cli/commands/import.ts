@@ -1,16 +1,16 @@
 import type { InferredOptionTypes } from 'yargs';
-import type { SchemaDefinition } from '../../table/schema.ts';
-import { readSchema } from '../../table/schema.ts';
-import { command } from '../command.ts';
-import type { Command, Session } from '../command.ts';
-import { confirmed, yesOption } from '../confirmation.ts';
+import type { SchemaDefinition } from '../../schema/schema.ts';
+import { readSchema } from '../../schema/schema.ts';
+import { command } from '../database/command.ts';
+import type { Command, Session } from '../database/command.ts';
+import { confirmed, yesOption } from '../database/confirmation.ts';
 import { draftTable, KeptFiles } from '../draft/draft-files.ts';
 import { jsonOf, printDraft, tellOfHead, typeScriptOf } from '../draft/draft-source.ts';
 import type { Draft } from '../draft/drafted-table.ts';
 import { draftingOptions, sampleOf } from '../draft/drafting-options.ts';
 import { defaultDatabase, newTableOf, scratchDatabase, TargetDatabase } from '../draft/new-table.ts';
-import { ExitCode, UsageError } from '../exit-code.ts';
-import { plural } from '../figures.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
+import { plural } from '../terminal/figures.ts';
 import { reportDone, reportStop } from '../input/import-report.ts';
 import { inputFiles } from '../input/input-files.ts';
 import type { InputFile } from '../input/input-files.ts';
@@ -21,9 +21,9 @@ import { Rejects } from '../input/rejects.ts';
 import { badRowRules, ImportStopped, modes, nothingDone, RowImport } from '../input/row-import.ts';
 import type { ImportOptions } from '../input/row-import.ts';
 import type { ReadOptions } from '../input/row-reader.ts';
-import { newPlaceOf } from '../open-database.ts';
-import type { OpenDatabase } from '../open-database.ts';
-import { readSchemaFile } from '../schema-text.ts';
+import { newPlaceOf } from '../database/open-database.ts';
+import type { OpenDatabase } from '../database/open-database.ts';
+import { readSchemaFile } from '../values/schema-text.ts';
 
 const positionals = {
   database: { type: 'string', describe: 'URL of the database: file:./data or s3://bucket/prefix' },

@@ -1,10 +1,10 @@
-import { command, databasePositional } from '../command.ts';
-import type { Command } from '../command.ts';
-import { ExitCode } from '../exit-code.ts';
-import { formatCount } from '../figures.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { ExitCode } from '../terminal/exit-code.ts';
+import { formatCount } from '../terminal/figures.ts';
 import type { IndexStatus } from '../../migration/index-status.ts';
-import { describeConditions } from '../../table/index-condition.ts';
-import { printTable } from '../text-table.ts';
+import { describeConditions } from '../../schema/index-condition.ts';
+import { printTable } from '../terminal/text-table.ts';
 
 /** What is registered here is what is stored: all of them are declared. */
 function withoutDeclared(status: IndexStatus): Omit<IndexStatus, 'declared'> {

@@ -1,15 +1,15 @@
 import { isUnreadable } from '../../base/errors.ts';
 import { decodeCommit } from '../../format/commit.ts';
 import { commitName } from '../../format/keys.ts';
-import { command, databasePositional } from '../command.ts';
-import type { Command } from '../command.ts';
-import { ExitCode, UsageError } from '../exit-code.ts';
-import { formatCount, formatTime } from '../figures.ts';
-import { commitSummary } from '../node-text.ts';
-import type { CommitSummary } from '../node-text.ts';
-import { readBlock0, readContent } from '../open-database.ts';
-import type { Place } from '../open-database.ts';
-import { printTable } from '../text-table.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
+import { formatCount, formatTime } from '../terminal/figures.ts';
+import { commitSummary } from '../values/node-text.ts';
+import type { CommitSummary } from '../values/node-text.ts';
+import { readBlock0, readContent } from '../database/open-database.ts';
+import type { Place } from '../database/open-database.ts';
+import { printTable } from '../terminal/text-table.ts';
 
 interface LoggedSummary extends CommitSummary {
   readonly sizeBytes: number;

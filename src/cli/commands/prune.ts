@@ -1,16 +1,16 @@
 import { realEnvironment } from '../../base/env.ts';
-import { checkPrune } from '../../care/copy-options.ts';
-import { prune as pruneBackups } from '../../care/prune.ts';
-import type { PruneReport } from '../../care/prune.ts';
-import { command } from '../command.ts';
-import type { Command } from '../command.ts';
-import { confirmed, yesOption } from '../confirmation.ts';
-import { ExitCode, UsageError } from '../exit-code.ts';
-import { formatBytes, formatTime, plural } from '../figures.ts';
-import { describePlace, newPlaceOf } from '../open-database.ts';
-import { Progress } from '../progress.ts';
-import type { Terminal } from '../terminal.ts';
-import { printTable } from '../text-table.ts';
+import { checkPrune } from '../../maintenance/backup/copy-options.ts';
+import { prune as pruneBackups } from '../../maintenance/backup/prune.ts';
+import type { PruneReport } from '../../maintenance/backup/prune.ts';
+import { command } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { confirmed, yesOption } from '../database/confirmation.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
+import { formatBytes, formatTime, plural } from '../terminal/figures.ts';
+import { describePlace, newPlaceOf } from '../database/open-database.ts';
+import { Progress } from '../terminal/progress.ts';
+import type { Terminal } from '../terminal/terminal.ts';
+import { printTable } from '../terminal/text-table.ts';
 import { backupsPositional } from './backups.ts';
 
 const dayMs = 86_400_000;

@@ -1,8 +1,8 @@
-import { printAnswers } from '../answers.ts';
-import { command, databasePositional } from '../command.ts';
-import type { Command } from '../command.ts';
-import { ExitCode, UsageError } from '../exit-code.ts';
-import { queryFrom, queryOptions, queryPositional } from '../written-query.ts';
+import { printAnswers } from '../output/answers.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
+import { queryFrom, queryOptions, queryPositional } from '../language/written-query.ts';
 
 /** `query`: rows of a table, or groups of them. */
 export const query: Command = command({

@@ -1,13 +1,13 @@
 import { ContentionError } from '../../base/errors.ts';
-import { command, databasePositional } from '../command.ts';
-import type { Command, Session } from '../command.ts';
-import { confirmed, yesOption } from '../confirmation.ts';
-import { refuseNodes } from '../database-removal.ts';
-import { ExitCode, UsageError } from '../exit-code.ts';
-import { countObjects, totalOf } from '../object-counts.ts';
-import { describePlace, newPlaceOf, readBlock0, targetOf } from '../open-database.ts';
-import type { Place } from '../open-database.ts';
-import { Progress } from '../progress.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command, Session } from '../database/command.ts';
+import { confirmed, yesOption } from '../database/confirmation.ts';
+import { refuseNodes } from '../database/database-removal.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
+import { countObjects, totalOf } from '../database/object-counts.ts';
+import { describePlace, newPlaceOf, readBlock0, targetOf } from '../database/open-database.ts';
+import type { Place } from '../database/open-database.ts';
+import { Progress } from '../terminal/progress.ts';
 import { dropAt } from './drop.ts';
 
 /** Makes the copy. False: somebody wrote meanwhile, and it lacks that. */

@@ -1,13 +1,13 @@
-import { command, databasePositional } from '../command.ts';
-import type { Command } from '../command.ts';
-import { confirmed, yesOption } from '../confirmation.ts';
-import { ExitCode } from '../exit-code.ts';
-import { formatCount, plural } from '../figures.ts';
-import { printFindings } from '../findings.ts';
-import type { RepairedLog } from '../../care/repair.ts';
-import { describePlace } from '../open-database.ts';
-import type { Terminal } from '../terminal.ts';
-import { printTable } from '../text-table.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { confirmed, yesOption } from '../database/confirmation.ts';
+import { ExitCode } from '../terminal/exit-code.ts';
+import { formatCount, plural } from '../terminal/figures.ts';
+import { printFindings } from '../output/findings.ts';
+import type { RepairedLog } from '../../maintenance/verify/repair.ts';
+import { describePlace } from '../database/open-database.ts';
+import type { Terminal } from '../terminal/terminal.ts';
+import { printTable } from '../terminal/text-table.ts';
 
 /** Commits that are listed, at most. */
 const shownCommits = 50;

@@ -1,12 +1,12 @@
 import { realEnvironment } from '../../base/env.ts';
-import { restoreFrom } from '../../care/restore.ts';
-import type { CopyProgress } from '../../care/state-copy.ts';
-import { command } from '../command.ts';
-import type { Command } from '../command.ts';
-import { ExitCode } from '../exit-code.ts';
-import { plural } from '../figures.ts';
-import { describePlace, newPlaceOf, targetOf } from '../open-database.ts';
-import { Progress } from '../progress.ts';
+import { restoreFrom } from '../../maintenance/backup/restore.ts';
+import type { CopyProgress } from '../../maintenance/backup/state-copy.ts';
+import { command } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { ExitCode } from '../terminal/exit-code.ts';
+import { plural } from '../terminal/figures.ts';
+import { describePlace, newPlaceOf, targetOf } from '../database/open-database.ts';
+import { Progress } from '../terminal/progress.ts';
 import { backupsPositional } from './backups.ts';
 
 /** `restore`: makes a database of a backup. */

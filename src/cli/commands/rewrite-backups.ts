@@ -1,9 +1,9 @@
 import { realEnvironment } from '../../base/env.ts';
-import { rewriteBackupsAt } from '../../care/backup-keys.ts';
-import { command } from '../command.ts';
-import type { Command } from '../command.ts';
-import { newPlaceOf } from '../open-database.ts';
-import { Progress } from '../progress.ts';
+import { rewriteBackupsAt } from '../../maintenance/backup/backup-keys.ts';
+import { command } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { newPlaceOf } from '../database/open-database.ts';
+import { Progress } from '../terminal/progress.ts';
 import { backupsPositional } from './backups.ts';
 import { checkCompressionGiven, dryRunOption, printRewrite } from './rewrite.ts';
 

@@ -1,11 +1,11 @@
-import { command, databasePositional } from '../command.ts';
-import type { Command, Session } from '../command.ts';
-import type { RewriteReport } from '../../care/rewrite.ts';
-import { ExitCode, UsageError } from '../exit-code.ts';
-import { formatBytes, formatCount, plural } from '../figures.ts';
-import { Progress } from '../progress.ts';
-import type { Terminal } from '../terminal.ts';
-import { printTable } from '../text-table.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command, Session } from '../database/command.ts';
+import type { RewriteReport } from '../../maintenance/rewrite/rewrite.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
+import { formatBytes, formatCount, plural } from '../terminal/figures.ts';
+import { Progress } from '../terminal/progress.ts';
+import type { Terminal } from '../terminal/terminal.ts';
+import { printTable } from '../terminal/text-table.ts';
 
 /** Tells what was stored anew. */
 export function printRewrite(terminal: Terminal, report: RewriteReport, dryRun: boolean): ExitCode {

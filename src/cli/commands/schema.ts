@@ -1,14 +1,14 @@
-import { command } from '../command.ts';
-import type { Command } from '../command.ts';
+import { command } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
 import { draftTable, KeptFiles, tableNameOf } from '../draft/draft-files.ts';
 import { jsonOf, tellOfHead, typeScriptOf } from '../draft/draft-source.ts';
 import { draftingOptions, sampleOf } from '../draft/drafting-options.ts';
-import { ExitCode } from '../exit-code.ts';
+import { ExitCode } from '../terminal/exit-code.ts';
 import { parseDateFormats } from '../input/date-format.ts';
 import { inputFiles } from '../input/input-files.ts';
 import type { InputFile } from '../input/input-files.ts';
 import { describePosition, LineError } from '../input/line-error.ts';
-import { jsonText } from '../json-text.ts';
+import { jsonText } from '../terminal/json-text.ts';
 import { readingOptions, readOptionsOf } from '../input/reading-options.ts';
 
 const draft: Command = command({

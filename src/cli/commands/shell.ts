@@ -1,5 +1,5 @@
-import { command, databasePositional } from '../command.ts';
-import type { Command } from '../command.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
 import { historyFile, ShellHistory } from '../shell/history.ts';
 import { Shell } from '../shell/shell.ts';
 

@@ -1,10 +1,10 @@
-import { command, databasePositional } from '../command.ts';
-import type { Command } from '../command.ts';
-import { confirmed, yesOption } from '../confirmation.ts';
-import { ExitCode, UsageError } from '../exit-code.ts';
-import { formatTime } from '../figures.ts';
-import { describePlace } from '../open-database.ts';
-import { printTable } from '../text-table.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { confirmed, yesOption } from '../database/confirmation.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
+import { formatTime } from '../terminal/figures.ts';
+import { describePlace } from '../database/open-database.ts';
+import { printTable } from '../terminal/text-table.ts';
 
 const release: Command = command({
   name: 'release',

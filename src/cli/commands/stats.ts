@@ -1,10 +1,10 @@
-import { command, databasePositional } from '../command.ts';
-import type { Command } from '../command.ts';
-import { ExitCode } from '../exit-code.ts';
-import { formatBytes, formatCount, formatTime, plural } from '../figures.ts';
-import { countObjects, totalOf } from '../object-counts.ts';
-import { describePlace, readBlock0 } from '../open-database.ts';
-import { printFacts, printTable } from '../text-table.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { ExitCode } from '../terminal/exit-code.ts';
+import { formatBytes, formatCount, formatTime, plural } from '../terminal/figures.ts';
+import { countObjects, totalOf } from '../database/object-counts.ts';
+import { describePlace, readBlock0 } from '../database/open-database.ts';
+import { printFacts, printTable } from '../terminal/text-table.ts';
 
 /** `stats`: what a database is made of. */
 export const stats: Command = command({

@@ -1,10 +1,10 @@
-import { keyNamesOf } from '../../table/schema.ts';
-import { command, databasePositional } from '../command.ts';
-import type { Command } from '../command.ts';
-import { ExitCode } from '../exit-code.ts';
-import { formatCount } from '../figures.ts';
-import { describeField, describeIndexes } from '../schema-text.ts';
-import { printTable } from '../text-table.ts';
+import { keyNamesOf } from '../../schema/schema.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { ExitCode } from '../terminal/exit-code.ts';
+import { formatCount } from '../terminal/figures.ts';
+import { describeField, describeIndexes } from '../values/schema-text.ts';
+import { printTable } from '../terminal/text-table.ts';
 
 /** `tables`: what is in a database. */
 export const tables: Command = command({

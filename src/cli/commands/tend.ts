@@ -1,17 +1,17 @@
 import { messageOf } from '../../base/brands.ts';
 import { messageText } from '../../base/message-text.ts';
-import type { GcReport } from '../../care/gc.ts';
-import { command, databasePositional } from '../command.ts';
-import type { Command, Session } from '../command.ts';
-import { confirmed, yesOption } from '../confirmation.ts';
-import { locate } from '../database-url.ts';
-import { ExitCode, UsageError } from '../exit-code.ts';
-import { plural } from '../figures.ts';
-import { findDatabases } from '../find-databases.ts';
-import { printGarbage } from '../garbage.ts';
-import { describePlace } from '../open-database.ts';
-import type { Place } from '../open-database.ts';
-import { Progress } from '../progress.ts';
+import type { GcReport } from '../../maintenance/gc/collector.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command, Session } from '../database/command.ts';
+import { confirmed, yesOption } from '../database/confirmation.ts';
+import { locate } from '../database/database-url.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
+import { plural } from '../terminal/figures.ts';
+import { findDatabases } from '../database/find-databases.ts';
+import { printGarbage } from '../output/garbage.ts';
+import { describePlace } from '../database/open-database.ts';
+import type { Place } from '../database/open-database.ts';
+import { Progress } from '../terminal/progress.ts';
 
 interface Tended {
   readonly merged: number;

@@ -1,10 +1,10 @@
-import { command, databasePositional } from '../command.ts';
-import type { Command } from '../command.ts';
-import { ExitCode } from '../exit-code.ts';
-import { formatBytes, formatCount, plural } from '../figures.ts';
-import { printFindings } from '../findings.ts';
-import { Progress } from '../progress.ts';
-import { printTable } from '../text-table.ts';
+import { command, databasePositional } from '../database/command.ts';
+import type { Command } from '../database/command.ts';
+import { ExitCode } from '../terminal/exit-code.ts';
+import { formatBytes, formatCount, plural } from '../terminal/figures.ts';
+import { printFindings } from '../output/findings.ts';
+import { Progress } from '../terminal/progress.ts';
+import { printTable } from '../terminal/text-table.ts';
 
 /** `verify`: reads everything and checks it. */
 export const verify: Command = command({

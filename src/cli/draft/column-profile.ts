@@ -4,7 +4,7 @@ import type { TypeId } from '../../format/types.ts';
 import type { DateFormat } from '../input/date-format.ts';
 import { LargeInteger } from '../input/exact-json.ts';
 import { LikelySet } from '../input/key-check.ts';
-import { timeOf } from '../row-values.ts';
+import { timeOf } from '../values/row-values.ts';
 
 /** What a value can be, as bits. A column can be what all of its values can be. */
 const kinds = { integer: 1, float: 2, boolean: 4, uuid: 8, time: 16, date: 32, text: 64, json: 128 } as const;

@@ -1,10 +1,10 @@
 /** A drafted schema as people take it over: TypeScript, or JSON for `--schema`. */
 import { withoutControls } from '../../base/message-text.ts';
 import { typeName } from '../../format/types.ts';
-import type { FieldDefinition } from '../../table/schema.ts';
-import { plural } from '../figures.ts';
-import type { Terminal } from '../terminal.ts';
-import { printTable } from '../text-table.ts';
+import type { FieldDefinition } from '../../schema/schema.ts';
+import { plural } from '../terminal/figures.ts';
+import type { Terminal } from '../terminal/terminal.ts';
+import { printTable } from '../terminal/text-table.ts';
 import type { Draft } from './drafted-table.ts';
 
 /** A text as a literal, in which nothing does anything to a terminal. */

@@ -2,8 +2,8 @@
 import { isKeyType, Types } from '../../format/types.ts';
 import { nearestName } from '../../base/known-names.ts';
 import type { TypeId } from '../../format/types.ts';
-import type { FieldDefinition, SchemaDefinition } from '../../table/schema.ts';
-import { UsageError } from '../exit-code.ts';
+import type { FieldDefinition, SchemaDefinition } from '../../schema/schema.ts';
+import { UsageError } from '../terminal/exit-code.ts';
 import { dateFormatOf } from '../input/date-format.ts';
 import type { DateFormats } from '../input/date-format.ts';
 import { ColumnProfile } from './column-profile.ts';

@@ -1,5 +1,5 @@
 /** The options by which commands are told how a table is to be drafted. */
-import { UsageError } from '../exit-code.ts';
+import { UsageError } from '../terminal/exit-code.ts';
 
 export const draftingOptions = {
   table: { type: 'string', describe: 'Name of the table; default, where it is made: that of the first file' },

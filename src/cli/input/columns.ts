@@ -1,9 +1,9 @@
 /** Which field each column of a file, or each name in its objects, goes to. */
 import { withoutControls } from '../../base/message-text.ts';
 import { Types } from '../../format/types.ts';
-import type { SchemaDefinition } from '../../table/schema.ts';
-import { UsageError } from '../exit-code.ts';
-import { ValueError } from '../row-values.ts';
+import type { SchemaDefinition } from '../../schema/schema.ts';
+import { UsageError } from '../terminal/exit-code.ts';
+import { ValueError } from '../values/row-values.ts';
 import type { ValueReader } from './field-values.ts';
 import { LineError } from './line-error.ts';
 

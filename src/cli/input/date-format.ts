@@ -1,5 +1,5 @@
 /** Dates and times as `--date-format` describes them: `DD/MM/YYYY`, `M/D/YYYY h:mm A`. */
-import { UsageError } from '../exit-code.ts';
+import { UsageError } from '../terminal/exit-code.ts';
 
 /** What stands for each token in an expression. */
 const tokens: Readonly<Record<string, string>> = {

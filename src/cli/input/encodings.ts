@@ -3,7 +3,7 @@
  * single-byte ones are decoded here, since runtimes differ in them, and the standard takes the name of ISO 8859-1 for
  * Windows-1252.
  */
-import { UsageError } from '../exit-code.ts';
+import { UsageError } from '../terminal/exit-code.ts';
 
 export const encodingNames = [
   'utf-8',

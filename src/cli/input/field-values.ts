@@ -1,7 +1,7 @@
 /** What imports make of the values in a file, by the type of the field and by what was asked. */
 import { Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
-import { fromJson, fromText, ValueError } from '../row-values.ts';
+import { fromJson, fromText, ValueError } from '../values/row-values.ts';
 import type { DateFormat } from './date-format.ts';
 import { LargeInteger, parseExactly, settleLargeIntegers } from './exact-json.ts';
 import type { LargeIntegerRule } from './exact-json.ts';

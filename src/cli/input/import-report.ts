@@ -1,7 +1,7 @@
 /** What imports tell: what was done, and where they stopped. */
-import type { Session } from '../command.ts';
-import { ExitCode, UsageError } from '../exit-code.ts';
-import { plural } from '../figures.ts';
+import type { Session } from '../database/command.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
+import { plural } from '../terminal/figures.ts';
 import type { InputFile } from './input-files.ts';
 import { describePosition, LineError } from './line-error.ts';
 import type { Imported, ImportStopped } from './row-import.ts';

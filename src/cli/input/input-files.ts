@@ -4,7 +4,7 @@ import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import * as zlib from 'node:zlib';
-import { UsageError } from '../exit-code.ts';
+import { UsageError } from '../terminal/exit-code.ts';
 import { LineError } from './line-error.ts';
 
 export interface InputFile {

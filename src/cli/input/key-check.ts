@@ -2,8 +2,8 @@
 import { isBytes, isDate } from '../../base/brands.ts';
 import { Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
-import { keyNamesOf } from '../../table/schema.ts';
-import type { SchemaDefinition } from '../../table/schema.ts';
+import { keyNamesOf } from '../../schema/schema.ts';
+import type { SchemaDefinition } from '../../schema/schema.ts';
 
 /** The same text for values that are the same key; undefined for none. */
 export function keyText(typeId: TypeId, value: unknown): string | undefined {

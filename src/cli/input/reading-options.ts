@@ -1,6 +1,6 @@
 /** The options by which commands are told how files are to be read. */
 import type { InferredOptionTypes } from 'yargs';
-import { UsageError } from '../exit-code.ts';
+import { UsageError } from '../terminal/exit-code.ts';
 import { parseRenames } from './columns.ts';
 import { quoteRules } from './csv-parser.ts';
 import { parseDateFormats } from './date-format.ts';

@@ -2,8 +2,8 @@
 import { createWriteStream } from 'node:fs';
 import { once } from 'node:events';
 import type { WriteStream } from 'node:fs';
-import { OutputError } from '../exit-code.ts';
-import { jsonText } from '../json-text.ts';
+import { OutputError } from '../terminal/exit-code.ts';
+import { jsonText } from '../terminal/json-text.ts';
 import type { LineError } from './line-error.ts';
 
 export class Rejects implements AsyncDisposable {

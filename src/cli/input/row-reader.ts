@@ -1,6 +1,6 @@
 /** Rows of a table from the bytes of a file. */
 import type { TypeId } from '../../format/types.ts';
-import type { SchemaDefinition } from '../../table/schema.ts';
+import type { SchemaDefinition } from '../../schema/schema.ts';
 import { AnyColumns, columnNames, Columns, hasPlainNames, readValue } from './columns.ts';
 import type { Column, ColumnFinder, ColumnOptions } from './columns.ts';
 import { CsvParser } from './csv-parser.ts';
@@ -14,7 +14,7 @@ import type { ValueOptions, ValueReader } from './field-values.ts';
 import { linesOf, objectsOf } from './json-text-parts.ts';
 import type { JsonPart } from './json-text-parts.ts';
 import { LineError, maxLineBytes } from './line-error.ts';
-import { parquetReader, plainOf } from '../parquet/parquet-values.ts';
+import { parquetReader, plainOf } from './parquet-values.ts';
 import { BadLines, textPieces } from './text-pieces.ts';
 
 export const inputFormats = ['ndjson', 'json', 'csv', 'tsv', 'parquet'] as const;

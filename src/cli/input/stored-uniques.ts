@@ -1,6 +1,6 @@
 /** Which rows of a file would agree with rows of the table in a unique index. */
-import type { Database } from '../../database.ts';
-import type { SchemaDefinition } from '../../table/schema.ts';
+import type { Database } from '../../api/database.ts';
+import type { SchemaDefinition } from '../../schema/schema.ts';
 import { uniqueKeysOf, toldKey } from './key-check.ts';
 import type { UniqueKey } from './key-check.ts';
 

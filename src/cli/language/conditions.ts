@@ -1,9 +1,9 @@
 /** Conditions as they were written, as clauses of the query builder. */
 import { StoreDbError } from '../../base/errors.ts';
 import { didYouMean } from '../../base/known-names.ts';
-import type { Query } from '../../query/builder.ts';
-import type { Clause, Clauses } from '../../query/clause.ts';
-import type { FieldDefinition, SchemaDefinition } from '../../table/schema.ts';
+import type { Query } from '../../query/query.ts';
+import type { Clause, Clauses } from '../../query/conditions/clause.ts';
+import type { FieldDefinition, SchemaDefinition } from '../../schema/schema.ts';
 import type { WrittenConditionNode } from './condition-syntax.ts';
 import { LanguageError } from './language-error.ts';
 import type { Token } from './tokens.ts';

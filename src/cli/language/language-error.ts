@@ -1,7 +1,7 @@
 /** What is wrong with a condition or a query that somebody wrote, and where. */
 import { withoutControls } from '../../base/message-text.ts';
-import { displayWidth } from '../display-width.ts';
-import { UsageError } from '../exit-code.ts';
+import { displayWidth } from '../terminal/display-width.ts';
+import { UsageError } from '../terminal/exit-code.ts';
 
 /** Characters of a long text that are shown before and behind the place. */
 const shownBefore = 50;

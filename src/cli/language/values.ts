@@ -2,8 +2,8 @@
 import { bigintBounds, integerBounds, typeName, Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import { isUuid } from '../../format/values.ts';
-import type { SchemaDefinition } from '../../table/schema.ts';
-import { fromText, ValueError } from '../row-values.ts';
+import type { SchemaDefinition } from '../../schema/schema.ts';
+import { fromText, ValueError } from '../values/row-values.ts';
 import { LanguageError } from './language-error.ts';
 import type { Token } from './tokens.ts';
 

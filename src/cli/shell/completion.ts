@@ -1,5 +1,5 @@
 /** What Tab completes in the shell: commands, tables, fields of the tables that are named, and words of the query language. */
-import type { SchemaDefinition } from '../../table/schema.ts';
+import type { SchemaDefinition } from '../../schema/schema.ts';
 
 const keywords = [
   'select',

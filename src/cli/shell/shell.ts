@@ -1,15 +1,15 @@
 /** The shell: a database that stays open, and statements on it, typed by somebody or read from a file. */
 import { createInterface } from 'node:readline';
 import type { Interface } from 'node:readline';
-import { printAnswers } from '../answers.ts';
-import { printExplanation } from '../explanation.ts';
-import type { Command, Session } from '../command.ts';
-import { isAbort, reportError } from '../error-report.ts';
-import { ExitCode, UsageError } from '../exit-code.ts';
+import { printAnswers } from '../output/answers.ts';
+import { printExplanation } from '../output/explanation.ts';
+import type { Command, Session } from '../database/command.ts';
+import { isAbort, reportError } from '../terminal/error-report.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
 import { LanguageError } from '../language/language-error.ts';
-import type { OpenDatabase } from '../open-database.ts';
-import { printFacts } from '../text-table.ts';
-import { queryFrom } from '../written-query.ts';
+import type { OpenDatabase } from '../database/open-database.ts';
+import { printFacts } from '../terminal/text-table.ts';
+import { queryFrom } from '../language/written-query.ts';
 import { didYouMean } from '../../base/known-names.ts';
 import { completions } from './completion.ts';
 import type { ShellHistory } from './history.ts';

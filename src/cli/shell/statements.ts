@@ -1,5 +1,5 @@
 /** What is written to the shell, taken apart: statements, and the words of commands. */
-import { UsageError } from '../exit-code.ts';
+import { UsageError } from '../terminal/exit-code.ts';
 
 const piece = /'(?:[^']|'')*'|"(?:[^"]|"")*"|;|[^'";]+|['"]/g;
 

@@ -4,9 +4,9 @@ import { Types } from '../../../src/format/types.ts';
 import type { StoredAddedIndex } from '../../../src/format/stored-added-index.ts';
 import type { StoredTableVersion } from '../../../src/format/stored-table.ts';
 import type { IndexStatus } from '../../../src/migration/index-status.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
-import { authorityAt } from '../../../src/cluster/authority.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
+import { authorityAt } from '../../../src/coordination/authority.ts';
 import { Nodes, quietIntervalMs } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 

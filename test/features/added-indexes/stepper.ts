@@ -1,17 +1,17 @@
 /** Takes the steps of adding indexes one by one, from an instance whose own turns do not come. */
-import { Database } from '../../../src/database.ts';
-import { Instance } from '../../../src/instance.ts';
+import { Database } from '../../../src/api/database.ts';
+import { Instance } from '../../../src/instance/instance.ts';
 import { nextAddedChunk, uniqueToCheck } from '../../../src/migration/added-chunk.ts';
 import type { AddedChunk } from '../../../src/migration/added-chunk.ts';
 import { ChunkWork } from '../../../src/migration/chunk-work.ts';
 import type { Step } from '../../../src/migration/chunk-work.ts';
 import { UniqueSteps } from '../../../src/migration/unique-steps.ts';
-import { checkOptions } from '../../../src/options.ts';
-import { readSchema } from '../../../src/table/schema.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
-import { shapeOf } from '../../../src/table/table-shape.ts';
+import { checkOptions } from '../../../src/instance/options.ts';
+import { readSchema } from '../../../src/schema/schema.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
+import { shapeOf } from '../../../src/schema/table-shape.ts';
 import type { Tree } from '../../../src/tree/tree.ts';
-import { View } from '../../../src/table/view.ts';
+import { View } from '../../../src/view/view.ts';
 import { prefix, quietIntervalMs } from '../protocol/nodes.ts';
 import { plain } from './shelf.ts';
 import type { Shelf } from './shelf.ts';

@@ -1,7 +1,7 @@
 /** Unique indexes that are added: they hold from some commit on, for all nodes, or they fail. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { AddedIndex } from '../../../src/table/added-index.ts';
-import { checkingOf } from '../../../src/table/checked-indexes.ts';
+import type { AddedIndex } from '../../../src/schema/added-index.ts';
+import { checkingOf } from '../../../src/catalog/checked-indexes.ts';
 import { UniqueIndexError } from '../../../src/base/unique-index-error.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 import { allBooks, bookOf, booksWith, byAuthor, plain, Shelf } from './shelf.ts';

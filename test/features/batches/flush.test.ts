@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { BatchStateError, DuplicateKeyError, RowNotFoundError, defineSchema, Types } from '../../../src/index.ts';
 import type { Database } from '../../../src/index.ts';
-import { ObservedDriver } from '../../../src/storage/observed.ts';
+import { ObservedDriver } from '../../../src/storage/wrap/observed-driver.ts';
 import { newDriver } from '../values/driver-under-test.ts';
 import { column, failure, flushed, makeDatabase, openDatabase, unhandledDuring } from '../values/open-database.ts';
 import type { Row } from '../values/open-database.ts';

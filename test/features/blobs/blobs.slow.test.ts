@@ -14,8 +14,8 @@ import {
 import type { BlobData, Database } from '../../../src/index.ts';
 import { FileDriver, MemoryDriver } from '../../../src/storage/index.ts';
 import type { PresignOptions, StorageDriver } from '../../../src/storage/index.ts';
-import { ObservedDriver } from '../../../src/storage/observed.ts';
-import type { ObservedRequest } from '../../../src/storage/observed.ts';
+import { ObservedDriver } from '../../../src/storage/wrap/observed-driver.ts';
+import type { ObservedRequest } from '../../../src/storage/wrap/observed-driver.ts';
 import { driversUnderTest, localDrivers, newDriver, newFolder } from '../values/driver-under-test.ts';
 import { column, failure, flushed, makeDatabase, openDatabase, prefix, thrown } from '../values/open-database.ts';
 

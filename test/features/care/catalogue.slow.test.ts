@@ -1,18 +1,18 @@
 /** A database whose tables stand in a catalogue: it is moved there, found again, kept as long as it is needed, and missed. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { realEnvironment } from '../../../src/base/env.ts';
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { encodeBlock0 } from '../../../src/format/block0.ts';
 import type { Block0 } from '../../../src/format/block0.ts';
 import { catalogueName, isCatalogueName } from '../../../src/format/catalogue.ts';
 import { Types } from '../../../src/format/types.ts';
 import { listBackups, pruneBackups, restoreBackup } from '../../../src/index.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
-import { Block0Reader } from '../../../src/root/block0-reader.ts';
-import type { GetOptions, GetResult } from '../../../src/storage/driver.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import { Block0Reader } from '../../../src/block0/block0-reader.ts';
+import type { GetOptions, GetResult } from '../../../src/storage/contract/driver.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 
 const tables = 30;

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { Database, GcOptions, Logger, StoreDbOptions } from '../../../src/index.ts';
 import { Types } from '../../../src/index.ts';
 import { ObjectStoreDriver } from '../../../src/storage/index.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { createDatabase, VirtualEnvironment } from '../../../src/testing/index.ts';
 import { openServer, Bucket } from '../../servers/s3-server/opened-server.ts';
 

@@ -8,7 +8,7 @@ import { realEnvironment } from '../../../src/base/env.ts';
 import { StorageError, StoreDb, Types } from '../../../src/index.ts';
 import type { Database, StoreDbOptions } from '../../../src/index.ts';
 import { FileDriver } from '../../../src/storage/index.ts';
-import { NodeFileSystem } from '../../../src/storage/node-file-system.ts';
+import { NodeFileSystem } from '../../../src/storage/file/node-file-system.ts';
 
 const notes = {
   name: 'notes',

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { StoreDbError } from '../../../src/base/errors.ts';
 import { isCatalogueName } from '../../../src/format/catalogue.ts';
-import type { GetOptions, GetResult } from '../../../src/storage/driver.ts';
+import type { GetOptions, GetResult } from '../../../src/storage/contract/driver.ts';
 import { askAll } from '../../properties/fuzz/questions.ts';
 import { OverlayStore } from '../../properties/fuzz/overlay-store.ts';
 import { buildDatabase, dbPrefix, openDatabase } from '../../properties/fuzz/stored-database.ts';

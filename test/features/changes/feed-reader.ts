@@ -1,5 +1,5 @@
 /** Somebody who follows the changes of a database in the background, and notes all that is told. */
-import type { ChangeFeed, Change } from '../../../src/changes.ts';
+import type { ChangeFeed, Change } from '../../../src/instance/change-feed.ts';
 
 export interface Told {
   readonly position: number;

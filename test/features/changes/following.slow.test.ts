@@ -2,11 +2,11 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
 import type { CorruptionError } from '../../../src/base/errors.ts';
-import type { Polling } from '../../../src/cluster/polling.ts';
-import { createDatabase } from '../../../src/create.ts';
+import type { Polling } from '../../../src/coordination/polling.ts';
+import { createDatabase } from '../../../src/api/create.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { Cluster, Gate, items, range } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';
 import { FeedReader } from './feed-reader.ts';

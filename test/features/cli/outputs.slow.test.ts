@@ -9,8 +9,8 @@ import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { bundleProgram } from '../../simulation/crash/program-bundle.ts';
-import { TableWriter } from '../../../src/cli/text-table.ts';
-import { Terminal } from '../../../src/cli/terminal.ts';
+import { TableWriter } from '../../../src/cli/terminal/text-table.ts';
+import { Terminal } from '../../../src/cli/terminal/terminal.ts';
 import { PassThrough } from 'node:stream';
 import { run, TestFolder } from './shell.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { PassThrough, Readable, Writable } from 'node:stream';
 import { runProgram } from '../../../src/cli/program.ts';
-import { Terminal } from '../../../src/cli/terminal.ts';
+import { Terminal } from '../../../src/cli/terminal/terminal.ts';
 
 export interface Ran {
   readonly status: number;

@@ -3,8 +3,8 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { InvalidOperatorError, InvalidQueryError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { Explanation } from '../../../src/query/explain.ts';
-import type { Query } from '../../../src/query/builder.ts';
-import type { RowOf, SchemaDefinition } from '../../../src/table/schema.ts';
+import type { Query } from '../../../src/query/query.ts';
+import type { RowOf, SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Nodes } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 

@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import { InvalidSchemaError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
-import { BlockCache } from '../../../src/memory/block-cache.ts';
-import { storedDefinitions } from '../../../src/table/stored-definition.ts';
-import type { IndexDefinition, SchemaDefinition } from '../../../src/table/schema.ts';
-import { View, ViewContext } from '../../../src/table/view.ts';
+import { BlockCache } from '../../../src/cache/block-cache.ts';
+import { storedDefinitions } from '../../../src/catalog/stored-definition.ts';
+import type { IndexDefinition, SchemaDefinition } from '../../../src/schema/schema.ts';
+import { View, ViewContext } from '../../../src/view/view.ts';
 import { BlockReader } from '../../../src/tree/block-source.ts';
 import { prefix } from '../gc/cluster.ts';
 import { Fleet } from '../migrations/fleet.ts';

@@ -10,8 +10,8 @@ import {
 } from '../../../src/base/errors.ts';
 import { UniqueIndexError } from '../../../src/base/unique-index-error.ts';
 import { Types } from '../../../src/format/types.ts';
-import { readSchema } from '../../../src/table/schema.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import { readSchema } from '../../../src/schema/schema.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Nodes } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 

@@ -1,7 +1,7 @@
 /** Stores that each break one rule, and what certifying a store must say about them. */
 import { sleep } from '../../../src/base/env.ts';
 import type { Environment } from '../../../src/base/env.ts';
-import type { CheckName } from '../../../src/storage/certification.ts';
+import type { CheckName } from '../../../src/storage/certify/certification.ts';
 import type {
   DeleteResult,
   GetOptions,
@@ -11,8 +11,8 @@ import type {
   PutBody,
   PutOptions,
   PutResult,
-} from '../../../src/storage/driver.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+} from '../../../src/storage/contract/driver.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 
 /** A store that keeps every rule. Each class below breaks one. */
 export class Store extends MemoryDriver {

@@ -2,8 +2,8 @@
 import { StoreDb, Types, defineSchema } from '../../../src/index.ts';
 import type { Database, StoreDbOptions } from '../../../src/index.ts';
 import { isCapsule } from '../../../src/format/capsule.ts';
-import type { StorageDriver } from '../../../src/storage/driver.ts';
-import { listAll } from '../../../src/storage/list-all.ts';
+import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
+import { listAll } from '../../../src/storage/contract/list-all.ts';
 
 export const schema = defineSchema({
   name: 'notes',

@@ -4,7 +4,7 @@ import { sleep } from '../../../src/base/env.ts';
 import { InvalidSchemaError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { StoredEdition } from '../../../src/format/stored-edition.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { domain, siteOf, Sites, sites } from './sites.ts';
 import type { Row } from './sites.ts';
 

@@ -2,8 +2,8 @@
 import { sleep } from '../../../src/base/env.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { StoredEdition } from '../../../src/format/stored-edition.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Nodes } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 

@@ -3,15 +3,15 @@
  * or cut off while the others go on. The store has a clock of its own as well.
  */
 import type { Batch } from '../../../src/batch/batch.ts';
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import type { Block0 } from '../../../src/format/block0.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
-import { Block0Reader } from '../../../src/root/block0-reader.ts';
-import { Block0Register, changeableOf } from '../../../src/root/block0-register.ts';
-import type { Block0Change } from '../../../src/root/block0-register.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import { Block0Reader } from '../../../src/block0/block0-reader.ts';
+import { Block0Register, changeableOf } from '../../../src/block0/block0-register.ts';
+import type { Block0Change } from '../../../src/block0/block0-register.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 import { caught, quietIntervalMs } from '../protocol/nodes.ts';
 import { ScriptedDriver } from '../protocol/scripted-driver.ts';

@@ -15,8 +15,8 @@ import { openNode } from '../../../src/format/node.ts';
 import type { Node } from '../../../src/format/node.ts';
 import { decodeRow } from '../../../src/format/row-decode.ts';
 import { rowDeletedFlag, RowLayout } from '../../../src/format/row-layout.ts';
-import { Block0Reader } from '../../../src/root/block0-reader.ts';
-import type { StorageDriver } from '../../../src/storage/driver.ts';
+import { Block0Reader } from '../../../src/block0/block0-reader.ts';
+import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
 
 const blobLayout = new RowLayout(blobsSchema.fields);
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseBlockName } from '../../../src/format/keys.ts';
 import type { GcOptions } from '../../../src/index.ts';
-import type { DeleteResult } from '../../../src/storage/driver.ts';
+import type { DeleteResult } from '../../../src/storage/contract/driver.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
 import { caught } from '../protocol/nodes.ts';
 import { hangs, refused } from '../protocol/scripted-driver.ts';

@@ -61,7 +61,7 @@ import {
   slot,
   writtenCatalogue,
 } from './samples.ts';
-import { TableShape } from '../../../src/table/table-shape.ts';
+import { TableShape } from '../../../src/schema/table-shape.ts';
 import type { Block0 } from '../../../src/format/block0.ts';
 import type { StoredSchema } from '../../../src/format/stored-schema.ts';
 import type { ObjectKind, Row } from './samples.ts';

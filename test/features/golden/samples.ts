@@ -21,7 +21,7 @@ import type { LayoutField } from '../../../src/format/row-layout.ts';
 import type { StoredField, StoredSchema } from '../../../src/format/stored-schema.ts';
 import type { StoredTable } from '../../../src/format/stored-table.ts';
 import { Types } from '../../../src/format/types.ts';
-import { TableShape } from '../../../src/table/table-shape.ts';
+import { TableShape } from '../../../src/schema/table-shape.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { forEachDatabase, MemoryBudget, StoreDb, Types } from '../../../src/index.ts';
 import type { DatabasesProgress } from '../../../src/index.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 
 const notes = { name: 'notes', version: 1, fields: { id: { typeId: Types.uint32 } }, primaryKey: 'id' } as const;
 const notes2 = {

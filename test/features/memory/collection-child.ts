@@ -7,8 +7,8 @@ import { setImmediate, setTimeout } from 'node:timers/promises';
 import { BlockKind } from '../../../src/format/block.ts';
 import { NodeEntries } from '../../../src/format/node-entries.ts';
 import { openNode } from '../../../src/format/node.ts';
-import { BlockCache } from '../../../src/memory/block-cache.ts';
-import { CollectionHint } from '../../../src/memory/collection-hint.ts';
+import { BlockCache } from '../../../src/cache/block-cache.ts';
+import { CollectionHint } from '../../../src/cache/gc-hint.ts';
 
 const mebibyte = 1024 * 1024;
 let looks = 0;

@@ -4,7 +4,7 @@ import { defineSchema, Types } from '../../../src/index.ts';
 import type { Environment } from '../../../src/base/env.ts';
 import { decodeCommit, decodeCommitSlowly } from '../../../src/format/commit.ts';
 import { commitName } from '../../../src/format/keys.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { createDatabase, VirtualEnvironment } from '../../../src/testing/index.ts';
 
 const fields = { id: { typeId: Types.uint32 }, text: { typeId: Types.varchar }, size: { typeId: Types.uint32 } };

@@ -2,13 +2,13 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
 import { MemoryBudgetError } from '../../../src/base/errors.ts';
-import { createDatabase } from '../../../src/create.ts';
+import { createDatabase } from '../../../src/api/create.ts';
 import type { Batch } from '../../../src/batch/batch.ts';
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
-import type { Query } from '../../../src/query/builder.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import type { Query } from '../../../src/query/query.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 
 const readings = {

@@ -5,16 +5,16 @@ import {
   MigrationError,
   MigrationPendingError,
 } from '../../../src/base/errors.ts';
-import { createDatabase } from '../../../src/create.ts';
-import { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import { Database } from '../../../src/api/database.ts';
 import type { Block0 } from '../../../src/format/block0.ts';
 import type { StoredTableVersion } from '../../../src/format/stored-table.ts';
 import type { StoredMigration } from '../../../src/format/stored-migration.ts';
 import type { StoredRoot } from '../../../src/format/stored-root.ts';
 import { Types } from '../../../src/format/types.ts';
-import { Instance } from '../../../src/instance.ts';
-import { checkOptions } from '../../../src/options.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import { Instance } from '../../../src/instance/instance.ts';
+import { checkOptions } from '../../../src/instance/options.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { prefix } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 import { users1, users2, Versions } from './versions.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
 import type { TypeId } from '../../../src/format/types.ts';
-import type { FieldDefinition, SchemaDefinition } from '../../../src/table/schema.ts';
+import type { FieldDefinition, SchemaDefinition } from '../../../src/schema/schema.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { Fleet } from './fleet.ts';
 import type { Member } from './fleet.ts';

@@ -2,8 +2,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { EncodeError, InvalidSchemaError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
-import { readSchema } from '../../../src/table/schema.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import { readSchema } from '../../../src/schema/schema.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Fleet } from './fleet.ts';
 import type { Member } from './fleet.ts';
 import type { Row } from './versions.ts';

@@ -1,9 +1,9 @@
 /** Processes with different versions of an application on one store, each on a clock of its own: they can be killed. */
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import type { MigrationStatus } from '../../../src/migration/migration-status.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import type { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 import { Cluster, prefix } from '../gc/cluster.ts';
 import type { LogLine } from '../protocol/nodes.ts';

@@ -1,7 +1,7 @@
 /** Two versions side by side: whichever wrote a field later decides what it is, in both views, null included. */
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Random } from '../../properties/model/random.ts';
 import { users1, users2, Versions } from './versions.ts';
 import type { Row } from './versions.ts';

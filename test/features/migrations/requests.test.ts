@@ -1,6 +1,6 @@
 /** What a migration costs in requests to the store, and what reads and flushes cost while it goes on. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { RequestCounts } from '../../../src/storage/observed.ts';
+import type { RequestCounts } from '../../../src/storage/wrap/observed-driver.ts';
 import { Fleet, intervalMs } from './fleet.ts';
 import type { Member } from './fleet.ts';
 import { users1, users2 } from './versions.ts';

@@ -1,8 +1,8 @@
 /** When the old version of a table goes: when somebody asks for it, and not because somebody has not been heard of. */
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Fleet } from './fleet.ts';
 import type { Member } from './fleet.ts';
 import { users1, users2 } from './versions.ts';

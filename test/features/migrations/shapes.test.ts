@@ -1,7 +1,7 @@
 /** What a new version may change, from the first row on both sides until the old version is gone. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Fleet } from './fleet.ts';
 import type { Member } from './fleet.ts';
 import type { Row } from './versions.ts';

@@ -1,7 +1,7 @@
 /** What setTargetSchemaVersion() takes and refuses, and who does the work under which polling. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { after } from '../protocol/scripted-driver.ts';
 import { Fleet, intervalMs } from './fleet.ts';
 import type { Member } from './fleet.ts';

@@ -1,7 +1,7 @@
 /** Two versions of an application side by side, on one virtual clock. */
 import { Types } from '../../../src/format/types.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Nodes } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 

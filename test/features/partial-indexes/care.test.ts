@@ -1,11 +1,11 @@
 /** What looks after indexes on some rows: verify(), repair(), kept states, and what is told of them. */
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
-import { describeIndexes } from '../../../src/cli/schema-text.ts';
-import { storedDefinitions } from '../../../src/table/stored-definition.ts';
-import { View, ViewContext } from '../../../src/table/view.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
-import { BlockCache } from '../../../src/memory/block-cache.ts';
+import { describeIndexes } from '../../../src/cli/values/schema-text.ts';
+import { storedDefinitions } from '../../../src/catalog/stored-definition.ts';
+import { View, ViewContext } from '../../../src/view/view.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
+import { BlockCache } from '../../../src/cache/block-cache.ts';
 import { BlockReader } from '../../../src/tree/block-source.ts';
 import { Nodes, prefix } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';

@@ -3,9 +3,9 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { InvalidSchemaError } from '../../../src/base/errors.ts';
 import { UniqueIndexError } from '../../../src/base/unique-index-error.ts';
 import { Types } from '../../../src/format/types.ts';
-import { readSchema } from '../../../src/table/schema.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
-import type { Query } from '../../../src/query/builder.ts';
+import { readSchema } from '../../../src/schema/schema.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
+import type { Query } from '../../../src/query/query.ts';
 import { Nodes } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 

@@ -1,14 +1,14 @@
 /** Instances that take their node ids themselves: in virtual time, on one store. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { NoFreeNodeIdError } from '../../../src/base/errors.ts';
-import { staleAfterMs } from '../../../src/cluster/node-identity.ts';
+import { staleAfterMs } from '../../../src/block0/node-identity.ts';
 import { decodeBlock0, encodeBlock0 } from '../../../src/format/block0.ts';
 import type { Block0 } from '../../../src/format/block0.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 
 const notes = { name: 'notes', version: 1, fields: { id: { typeId: Types.int32 } }, primaryKey: 'id' } as const;

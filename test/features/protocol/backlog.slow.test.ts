@@ -1,10 +1,10 @@
 /** What happens where more commits wait to be merged than a node should hold. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 import { refused, ScriptedDriver } from './scripted-driver.ts';

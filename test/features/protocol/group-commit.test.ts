@@ -1,10 +1,10 @@
 /** Flushes that are called at about the same time share commits: what they wait for, and what that costs. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { sleep } from '../../../src/base/env.ts';
 import { Types } from '../../../src/format/types.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 

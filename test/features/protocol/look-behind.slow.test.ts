@@ -4,13 +4,13 @@
  */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
-import type { ObservedRequest } from '../../../src/storage/observed.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
+import type { ObservedRequest } from '../../../src/storage/wrap/observed-driver.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 import { refused, ScriptedDriver } from './scripted-driver.ts';
 

@@ -1,14 +1,14 @@
 /** Instances on one store, each behind a driver that the test scripts, all on one virtual clock. */
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import type { Block0 } from '../../../src/format/block0.ts';
 import { commitName } from '../../../src/format/keys.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
-import { Block0Reader } from '../../../src/root/block0-reader.ts';
-import { Block0Register } from '../../../src/root/block0-register.ts';
-import type { Block0Change } from '../../../src/root/block0-register.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import { Block0Reader } from '../../../src/block0/block0-reader.ts';
+import { Block0Register } from '../../../src/block0/block0-register.ts';
+import type { Block0Change } from '../../../src/block0/block0-register.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { ScriptedDriver } from './scripted-driver.ts';
 import { VirtualEnvironment } from './virtual-environment.ts';
 

@@ -1,14 +1,14 @@
 /** How nodes come to share write authority, and lose it: in virtual time, on one store. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { decodeBlock0 } from '../../../src/format/block0.ts';
 import type { Block0 } from '../../../src/format/block0.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import { sleep } from '../../../src/base/env.ts';
-import type { StorageDriver } from '../../../src/storage/driver.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 

@@ -10,7 +10,7 @@ import type {
   PutOptions,
   PutResult,
   StorageDriver,
-} from '../../../src/storage/driver.ts';
+} from '../../../src/storage/contract/driver.ts';
 
 /** What a test does with a request. `pass` sends it to the store. */
 export type Script<R> = (pass: () => Promise<R>, request: ScriptedRequest) => Promise<R>;

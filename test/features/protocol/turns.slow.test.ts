@@ -1,15 +1,15 @@
 /** When an instance takes its turns, and what it merges in them: polling and merge policy, in virtual time. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { decodeBlock0, encodeBlock0 } from '../../../src/format/block0.ts';
 import { commitName } from '../../../src/format/keys.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
-import type { StorageDriver } from '../../../src/storage/driver.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
-import type { ObservedRequest } from '../../../src/storage/observed.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
+import type { ObservedRequest } from '../../../src/storage/wrap/observed-driver.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 

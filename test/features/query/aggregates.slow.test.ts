@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { realEnvironment } from '../../../src/base/env.ts';
 import { InvalidQueryError, MemoryBudgetError } from '../../../src/base/errors.ts';
-import { createDatabase } from '../../../src/create.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { Types } from '../../../src/format/types.ts';
 import { TestTable } from './test-table.ts';
 import type { Row } from './test-table.ts';

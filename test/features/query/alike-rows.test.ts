@@ -2,10 +2,10 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { realEnvironment, sleep } from '../../../src/base/env.ts';
 import { AbortedError, MemoryBudgetError } from '../../../src/base/errors.ts';
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 
 const pages = {
   name: 'pages',

@@ -9,8 +9,8 @@ import {
   SnapshotExpiredError,
 } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { Operator } from '../../../src/query/comparison.ts';
-import type { Overlay } from '../../../src/table/query-host.ts';
+import type { Operator } from '../../../src/query/conditions/comparison.ts';
+import type { Overlay } from '../../../src/view/query-host.ts';
 import { stacked, TestTable } from './test-table.ts';
 import type { Row } from './test-table.ts';
 
@@ -449,7 +449,7 @@ describe('a block that is gone', () => {
     await other.commit([], [77]);
     await other.merge();
     const indexes = table.state.indexes;
-    const { TableState } = await import('../../../src/table/table-state.ts');
+    const { TableState } = await import('../../../src/view/table-state.ts');
     table.state = new TableState(table.shape, other.state.tree, indexes);
     await expect(table.query().where('age', '=', 77).execute()).rejects.toThrow(/Index 'age' has an entry for a row/);
   });

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { InvalidOperatorError, InvalidQueryError } from '../../../src/base/errors.ts';
-import { compileClause, writtenClause } from '../../../src/query/clause.ts';
-import type { Clause, Clauses } from '../../../src/query/clause.ts';
-import { candidatesFor } from '../../../src/query/plan.ts';
-import type { Candidate, CompiledQuery, Plan } from '../../../src/query/plan.ts';
-import { planOf } from '../../../src/query/planner.ts';
-import type { TableState } from '../../../src/table/table-state.ts';
+import { compileClause, writtenClause } from '../../../src/query/conditions/clause.ts';
+import type { Clause, Clauses } from '../../../src/query/conditions/clause.ts';
+import { candidatesFor } from '../../../src/query/planner/access-paths.ts';
+import type { Candidate, CompiledQuery, Plan } from '../../../src/query/planner/access-paths.ts';
+import { planOf } from '../../../src/query/planner/planner.ts';
+import type { TableState } from '../../../src/view/table-state.ts';
 import { Types } from '../../../src/format/types.ts';
 import { compile, plansOf } from './every-plan.ts';
 import { TestTable } from './test-table.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
 import type { Explanation } from '../../../src/query/explain.ts';
-import type { Operator } from '../../../src/query/comparison.ts';
+import type { Operator } from '../../../src/query/conditions/comparison.ts';
 import { compile, plansOf } from './every-plan.ts';
 import { runModel } from './model.ts';
 import type { ModelQuery } from './model.ts';

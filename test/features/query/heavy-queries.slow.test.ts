@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { defineSchema, Types } from '../../../src/index.ts';
 import type { Clause, Clauses, Database, Query } from '../../../src/index.ts';
 import type { Environment } from '../../../src/base/env.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { createDatabase, VirtualEnvironment } from '../../../src/testing/index.ts';
 
 type Row = Record<string, unknown>;

@@ -1,19 +1,19 @@
 /** Queries that were asked before are not planned again: what is known of one must never answer another. */
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
-import type { Plan } from '../../../src/query/plan.ts';
+import type { Plan } from '../../../src/query/planner/access-paths.ts';
 import type { Row, TestTable } from './test-table.ts';
 
-vi.mock(import('../../../src/query/planner.ts'), { spy: true });
+vi.mock(import('../../../src/query/planner/planner.ts'), { spy: true });
 // Modules stay loaded from one file of tests to the next: here they are loaded anew, with a planner that is spied on.
 vi.resetModules();
-const { planQuery } = await import('../../../src/query/planner.ts');
-const { readSchema } = await import('../../../src/table/schema.ts');
-const { TableShape } = await import('../../../src/table/table-shape.ts');
+const { planQuery } = await import('../../../src/query/planner/planner.ts');
+const { readSchema } = await import('../../../src/schema/schema.ts');
+const { TableShape } = await import('../../../src/schema/table-shape.ts');
 const { TestTable: Table } = await import('./test-table.ts');
 const planned = vi.mocked(planQuery);
 afterAll(() => {
-  vi.doUnmock(import('../../../src/query/planner.ts'));
+  vi.doUnmock(import('../../../src/query/planner/planner.ts'));
   vi.resetModules();
 });
 

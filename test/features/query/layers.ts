@@ -4,7 +4,7 @@ import { NodeEntries } from '../../../src/format/node-entries.ts';
 import { RowArena } from '../../../src/format/row-arena.ts';
 import { appendNullRow, writeField } from '../../../src/format/row-encode.ts';
 import { rowDeletedFlag } from '../../../src/format/row-layout.ts';
-import type { TableShape } from '../../../src/table/table-shape.ts';
+import type { TableShape } from '../../../src/schema/table-shape.ts';
 import { treeOfNode } from '../../../src/tree/tree.ts';
 import type { Tree } from '../../../src/tree/tree.ts';
 

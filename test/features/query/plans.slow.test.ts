@@ -1,11 +1,11 @@
 /** The choice of plans: it follows the data and what is in memory, and is close to the best one. */
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
-import { candidatesOf, planQuery } from '../../../src/query/planner.ts';
+import { candidatesOf, planQuery } from '../../../src/query/planner/planner.ts';
 import { chosenFor, compile, runEveryPlan } from './every-plan.ts';
 import type { PlanRun, Taken } from './every-plan.ts';
-import type { CompiledQuery, Plan } from '../../../src/query/plan.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import type { CompiledQuery, Plan } from '../../../src/query/planner/access-paths.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import type { ModelQuery } from './model.ts';
 import { TestTable } from './test-table.ts';
 import type { Row } from './test-table.ts';

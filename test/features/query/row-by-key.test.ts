@@ -1,6 +1,6 @@
 /** Queries for one row by its key, which are answered without a plan: they give what the planned ones give. */
 import { describe, expect, it } from 'vitest';
-import { Query } from '../../../src/query/builder.ts';
+import { Query } from '../../../src/query/query.ts';
 import { Types } from '../../../src/index.ts';
 import { TestTable } from './test-table.ts';
 import type { Row } from './test-table.ts';

@@ -1,7 +1,7 @@
 /** Leaves of an index remember where rows are: what they remember must never show another row, and counts as memory. */
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
-import type { Query } from '../../../src/query/builder.ts';
+import type { Query } from '../../../src/query/query.ts';
 import { RowPlaces } from '../../../src/tree/row-places.ts';
 import { Tree } from '../../../src/tree/tree.ts';
 import { TestTable } from './test-table.ts';

@@ -1,7 +1,7 @@
 /** How many leaves a table is taken to have of which hardly anything is in memory yet: plans are chosen by that. */
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
-import { estimateTree } from '../../../src/query/tree-estimate.ts';
+import { estimateTree } from '../../../src/query/planner/tree-statistics.ts';
 import { TestTable } from './test-table.ts';
 
 const schema = {

@@ -1,7 +1,7 @@
 /** Replicas: instances that follow the log and read, with credentials that allow nothing else. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { StorageError } from '../../../src/base/errors.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import { Cluster, items, range } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';
 import { caught } from '../protocol/nodes.ts';

@@ -1,10 +1,10 @@
 /** Opening a database of a million rows with an empty cache, and the first read. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
-import type { ObservedRequest } from '../../../src/storage/observed.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
+import type { ObservedRequest } from '../../../src/storage/wrap/observed-driver.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 
 const readings = {

@@ -1,11 +1,11 @@
 /** The bill of a database of thousands of tables: what is written and read follows what changes, not what there is. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
-import type { ObservedRequest } from '../../../src/storage/observed.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
+import type { ObservedRequest } from '../../../src/storage/wrap/observed-driver.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 
 const tables = 3000;

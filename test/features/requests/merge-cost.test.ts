@@ -3,12 +3,12 @@
  * and a write for each block that changes, and the write of Block 0.
  */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { StorageDriver } from '../../../src/storage/driver.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
-import type { ObservedRequest } from '../../../src/storage/observed.ts';
+import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
+import type { ObservedRequest } from '../../../src/storage/wrap/observed-driver.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 

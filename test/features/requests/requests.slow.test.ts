@@ -4,14 +4,14 @@ import { createRequire } from 'node:module';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { realEnvironment } from '../../../src/base/env.ts';
 import type { Environment } from '../../../src/base/env.ts';
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
-import type { StorageDriver } from '../../../src/storage/driver.ts';
-import { ObservedDriver } from '../../../src/storage/observed.ts';
-import type { ObservedRequest, RequestCounts } from '../../../src/storage/observed.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
+import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
+import { ObservedDriver } from '../../../src/storage/wrap/observed-driver.ts';
+import type { ObservedRequest, RequestCounts } from '../../../src/storage/wrap/observed-driver.ts';
 
 /** The runtime's own, but for a wall clock that stands still: no turn of write authority comes by itself. */
 const environment: Environment = {

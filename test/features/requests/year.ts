@@ -2,19 +2,19 @@
  * What a year costs: some nodes use one database for a simulated day, and their requests are counted. Used by the tests,
  * and by `npm run costs`, which prints the tables of docs/costs.md.
  */
-import type { NewDocumentOf } from '../../../src/table/schema.ts';
+import type { NewDocumentOf } from '../../../src/schema/schema.ts';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { sleep } from '../../../src/base/env.ts';
 import type { Batch } from '../../../src/batch/batch.ts';
-import type { MergePolicy } from '../../../src/cluster/merge-policy.ts';
-import type { Polling } from '../../../src/cluster/polling.ts';
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import type { MergePolicy } from '../../../src/merge/merge-policy.ts';
+import type { Polling } from '../../../src/coordination/polling.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { StorageDriver } from '../../../src/storage/driver.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
-import type { RequestCounts } from '../../../src/storage/observed.ts';
+import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
+import type { RequestCounts } from '../../../src/storage/wrap/observed-driver.ts';
 import { costOf } from '../../../src/storage/prices.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';

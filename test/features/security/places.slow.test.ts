@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readBackup } from '../../../src/care/backup.ts';
+import { readBackup } from '../../../src/maintenance/backup/backup.ts';
 import { parseBlobName, parseBlockName, parseCommitName, unescapeSegment } from '../../../src/format/keys.ts';
 import { StoreDb, Types } from '../../../src/index.ts';
 import type { Database } from '../../../src/index.ts';

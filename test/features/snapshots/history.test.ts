@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Database, StoreDbOptions } from '../../../src/index.ts';
 import { Types } from '../../../src/index.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { createDatabase, VirtualEnvironment } from '../../../src/testing/index.ts';
 
 const notes = {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { StoredSnapshot } from '../../../src/format/block0.ts';
 import { rootId } from '../../../src/format/keys.ts';
 import type { Database } from '../../../src/index.ts';
-import type { Snapshot } from '../../../src/snapshot.ts';
+import type { Snapshot } from '../../../src/api/snapshot.ts';
 import { answerLost, requestLost } from '../protocol/scripted-driver.ts';
 import { Cluster, Gate, items, range } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';

@@ -1,6 +1,6 @@
 /** What a transaction reads holds when it is committed: against commits of others, and those that share its commit. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import type { Transaction } from '../../../src/transaction/transaction.ts';
 import { caught, Nodes, people } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';

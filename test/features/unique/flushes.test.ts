@@ -1,11 +1,11 @@
 /** Unique indexes: which flushes they refuse, and which not. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { UniqueIndexError } from '../../../src/base/unique-index-error.ts';
-import { Database } from '../../../src/database.ts';
+import { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
-import { Instance } from '../../../src/instance.ts';
-import { checkOptions } from '../../../src/options.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
+import { Instance } from '../../../src/instance/instance.ts';
+import { checkOptions } from '../../../src/instance/options.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import { Nodes } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 

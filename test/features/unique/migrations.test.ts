@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
 import { Fleet } from '../migrations/fleet.ts';
 import type { Member } from '../migrations/fleet.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 
 const columns = { id: { typeId: Types.uint32 }, email: { typeId: Types.varchar }, note: { typeId: Types.varchar } };
 function users(

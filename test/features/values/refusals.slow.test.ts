@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { defineSchema, EncodeError, Types } from '../../../src/index.ts';
 import type { TypeName } from '../../../src/index.ts';
-import { ObservedDriver } from '../../../src/storage/observed.ts';
+import { ObservedDriver } from '../../../src/storage/wrap/observed-driver.ts';
 import { newDriver } from './driver-under-test.ts';
 import { failure, openDatabase, throughStages } from './open-database.ts';
 

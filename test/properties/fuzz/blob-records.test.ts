@@ -5,7 +5,7 @@ import { checksum } from '../../../src/base/checksum.ts';
 import { CorruptionError } from '../../../src/base/errors.ts';
 import { BlobStore } from '../../../src/blob/blob-store.ts';
 import { blobChunkBytes, checkBlobRecord } from '../../../src/blob/blob-tables.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 
 const reference = '01234567-89ab-4def-8123-456789abcdef';
 const body = new Uint8Array(300).fill(7);

@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CorruptionError, StoreDbError } from '../../../src/base/errors.ts';
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { damageOf } from './database-damage.ts';
 import type { Damage } from './database-damage.ts';

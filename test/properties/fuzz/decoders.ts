@@ -23,7 +23,7 @@ import { copyRow } from '../../../src/format/row-encode.ts';
 import { isKeyType, Types } from '../../../src/format/types.ts';
 import type { TypeId } from '../../../src/format/types.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
-import { TableShape } from '../../../src/table/table-shape.ts';
+import { TableShape } from '../../../src/schema/table-shape.ts';
 import {
   children,
   findCatalogue,

@@ -9,7 +9,7 @@ import type {
   PutOptions,
   PutResult,
   StorageDriver,
-} from '../../../src/storage/driver.ts';
+} from '../../../src/storage/contract/driver.ts';
 
 export type Objects = ReadonlyMap<string, Uint8Array>;
 

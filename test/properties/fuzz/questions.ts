@@ -1,6 +1,6 @@
 /** What the fuzzer asks of a database, and whether the answers are right. */
 import { InvariantError, StoreDbError } from '../../../src/base/errors.ts';
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { idOf } from './stored-database.ts';
 
 export interface Question {

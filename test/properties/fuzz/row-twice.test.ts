@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { realEnvironment } from '../../../src/base/env.ts';
 import { CorruptionError } from '../../../src/base/errors.ts';
 import { Pacer } from '../../../src/base/pacer.ts';
-import { IndexChanges } from '../../../src/cluster/index-changes.ts';
+import { IndexChanges } from '../../../src/merge/index-changes.ts';
 import { openNode } from '../../../src/format/node.ts';
-import { TableShape } from '../../../src/table/table-shape.ts';
-import type { TableIndex } from '../../../src/table/table-shape.ts';
+import { TableShape } from '../../../src/schema/table-shape.ts';
+import type { TableIndex } from '../../../src/schema/table-shape.ts';
 import { objects, schema } from '../../features/golden/samples.ts';
 
 describe('a row that is there twice', () => {

@@ -2,8 +2,8 @@
  * A small database with all that one can have: trees of several levels, indexes, commits that are not merged, one of
  * them staged, and blobs. It is what the fuzzer damages, together with every state that it was ever in.
  */
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { Pacer } from '../../../src/base/pacer.ts';
 import { decodeCommit, encodeCommit, commitBlockName } from '../../../src/format/commit.ts';
 import type { TableChange } from '../../../src/format/commit.ts';
@@ -11,13 +11,13 @@ import { commitName } from '../../../src/format/keys.ts';
 import { openNode } from '../../../src/format/node.ts';
 import { Types } from '../../../src/format/types.ts';
 import { StagedSink } from '../../../src/batch/staged-sink.ts';
-import { LayerChanges } from '../../../src/cluster/layer-changes.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
-import type { StorageDriver } from '../../../src/storage/driver.ts';
+import { LayerChanges } from '../../../src/merge/layer-changes.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
+import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
-import { defineSchema } from '../../../src/table/define-schema.ts';
-import { TableShape } from '../../../src/table/table-shape.ts';
-import { TableState } from '../../../src/table/table-state.ts';
+import { defineSchema } from '../../../src/schema/define-schema.ts';
+import { TableShape } from '../../../src/schema/table-shape.ts';
+import { TableState } from '../../../src/view/table-state.ts';
 import { noBlocks } from '../../../src/tree/block-source.ts';
 import { Uploads } from '../../../src/tree/block-writer.ts';
 import { Tree, treeOfNode } from '../../../src/tree/tree.ts';

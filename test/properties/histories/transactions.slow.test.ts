@@ -4,8 +4,8 @@
  */
 import { describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { decodeCommit } from '../../../src/format/commit.ts';
 import type { Commit } from '../../../src/format/commit.ts';
 import { parseCommitName } from '../../../src/format/keys.ts';
@@ -16,8 +16,8 @@ import type { Faults } from '../../../src/testing/faults.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
-import type { PutBody, PutOptions, PutResult } from '../../../src/storage/driver.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
+import type { PutBody, PutOptions, PutResult } from '../../../src/storage/contract/driver.ts';
 import type { Transaction } from '../../../src/transaction/transaction.ts';
 
 const rows = {

@@ -5,17 +5,17 @@
  */
 import { describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
-import { Database } from '../../../src/database.ts';
+import { Database } from '../../../src/api/database.ts';
 import { decodeCommit } from '../../../src/format/commit.ts';
 import type { Commit } from '../../../src/format/commit.ts';
 import { parseCommitName } from '../../../src/format/keys.ts';
 import { decodeRow } from '../../../src/format/row-decode.ts';
 import { RowLayout } from '../../../src/format/row-layout.ts';
 import { Types } from '../../../src/format/types.ts';
-import { Instance } from '../../../src/instance.ts';
-import { checkOptions } from '../../../src/options.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
-import type { PutBody, PutOptions, PutResult } from '../../../src/storage/driver.ts';
+import { Instance } from '../../../src/instance/instance.ts';
+import { checkOptions } from '../../../src/instance/options.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
+import type { PutBody, PutOptions, PutResult } from '../../../src/storage/contract/driver.ts';
 import type { Faults } from '../../../src/testing/faults.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';

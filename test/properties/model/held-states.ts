@@ -1,5 +1,5 @@
 /** Snapshots, each with a copy of the model as it was when the snapshot was taken. */
-import type { Snapshot } from '../../../src/snapshot.ts';
+import type { Snapshot } from '../../../src/api/snapshot.ts';
 import { find, rowText } from './naive.ts';
 import type { ModelRow, Rows, Version } from './naive.ts';
 import { checkQuery } from './queries.ts';

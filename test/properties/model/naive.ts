@@ -1,5 +1,5 @@
 /** The model: tables as maps of plain rows, one version after each commit, and queries by filter and sort. */
-import type { Operator } from '../../../src/query/comparison.ts';
+import type { Operator } from '../../../src/query/conditions/comparison.ts';
 import type { ModelField, ModelTable } from './schemas.ts';
 import { compareNaively, readBack, textOf } from './values.ts';
 

@@ -1,8 +1,8 @@
 /** Random queries, run in every way that a query can be run, against the model's answer. */
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import type { Batch } from '../../../src/batch/batch.ts';
-import type { Operator } from '../../../src/query/comparison.ts';
-import { operators } from '../../../src/query/comparison.ts';
+import type { Operator } from '../../../src/query/conditions/comparison.ts';
+import { operators } from '../../../src/query/conditions/comparison.ts';
 import { Types } from '../../../src/format/types.ts';
 import { run, rowText } from './naive.ts';
 import type { Alternatives, Condition, ModelQuery, Rows } from './naive.ts';

@@ -2,11 +2,11 @@
  * Two nodes on one store, and the model beside them: every step is done by both, and what can be seen must be equal.
  * What a step does in detail follows from its seed and from what was there before.
  */
-import { createDatabase } from '../../../src/create.ts';
+import { createDatabase } from '../../../src/api/create.ts';
 import type { Batch } from '../../../src/batch/batch.ts';
-import type { Database } from '../../../src/database.ts';
-import type { StorageDriver } from '../../../src/storage/driver.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import type { Database } from '../../../src/api/database.ts';
+import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
 import type { Faults } from '../../../src/testing/faults.ts';
 import { superfluousNames } from '../../features/gc/reachable.ts';

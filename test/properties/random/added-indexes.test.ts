@@ -3,7 +3,7 @@
  * model gives, and no index has an entry too many or too few.
  */
 import { describe, expect, it } from 'vitest';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import type { TestNode } from '../../features/protocol/nodes.ts';
 import { booksWith, plain, Shelf } from '../../features/added-indexes/shelf.ts';

@@ -7,8 +7,8 @@ import { DuplicateKeyError, RowNotFoundError } from '../../../src/base/errors.ts
 import { compareValues } from '../../../src/base/order.ts';
 import { UniqueIndexError } from '../../../src/base/unique-index-error.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { Query } from '../../../src/query/builder.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import type { Query } from '../../../src/query/query.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { Nodes } from '../../features/protocol/nodes.ts';
 import type { TestNode } from '../../features/protocol/nodes.ts';

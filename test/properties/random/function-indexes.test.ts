@@ -1,11 +1,11 @@
 /** Random histories: whoever merges, whatever is made of an edition by whom and how far, queries give what the model gives. */
 import { describe, expect, it } from 'vitest';
-import { Database } from '../../../src/database.ts';
-import { Instance } from '../../../src/instance.ts';
+import { Database } from '../../../src/api/database.ts';
+import { Instance } from '../../../src/instance/instance.ts';
 import { nextEditionChunk } from '../../../src/migration/edition-chunk.ts';
-import { checkOptions } from '../../../src/options.ts';
-import { indexedFunctions } from '../../../src/table/edition.ts';
-import { View } from '../../../src/table/view.ts';
+import { checkOptions } from '../../../src/instance/options.ts';
+import { indexedFunctions } from '../../../src/view/edition.ts';
+import { View } from '../../../src/view/view.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { prefix, quietIntervalMs } from '../../features/protocol/nodes.ts';
 import type { TestNode } from '../../features/protocol/nodes.ts';

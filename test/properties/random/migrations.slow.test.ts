@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Types } from '../../../src/format/types.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Random } from '../model/random.ts';
 import type { TestNode } from '../../features/protocol/nodes.ts';
 import { users1, users2, Versions } from '../../features/migrations/versions.ts';

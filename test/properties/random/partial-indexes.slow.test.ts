@@ -5,8 +5,8 @@
 import { describe, expect, it } from 'vitest';
 import { UniqueIndexError } from '../../../src/base/unique-index-error.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { IndexConditions } from '../../../src/table/index-condition.ts';
-import type { IndexDefinition, SchemaDefinition } from '../../../src/table/schema.ts';
+import type { IndexConditions } from '../../../src/schema/index-condition.ts';
+import type { IndexDefinition, SchemaDefinition } from '../../../src/schema/schema.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { Nodes } from '../../features/protocol/nodes.ts';
 import type { TestNode } from '../../features/protocol/nodes.ts';

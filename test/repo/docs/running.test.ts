@@ -4,9 +4,9 @@ import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { readSettings } from '../../../examples/notes-service/settings.ts';
-import { stopTimeoutMs } from '../../../src/engine-host.ts';
+import { stopTimeoutMs } from '../../../src/instance/engine-host.ts';
 import { StoreDb } from '../../../src/index.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 
 const root = new URL('../../../', import.meta.url);
 const deploy = 'examples/notes-service/deploy/';

@@ -1,15 +1,15 @@
 /** Mistakes in indexes that are added to a table: which rows they have entries of, and when they may be believed. */
 import type { Mutant } from './mutant.ts';
 
-const changes = 'src/cluster/index-changes.ts';
-const merge = 'src/cluster/merge-table.ts';
+const changes = 'src/merge/index-changes.ts';
+const merge = 'src/merge/merge-table.ts';
 const chunk = 'src/migration/added-chunk.ts';
 const daemon = 'src/migration/index-daemon.ts';
-const view = 'src/table/view.ts';
+const view = 'src/view/view.ts';
 const block0 = 'src/format/block0.ts';
-const rebuild = 'src/care/index-rebuild.ts';
+const rebuild = 'src/maintenance/verify/index-rebuild.ts';
 const steps = 'src/migration/unique-steps.ts';
-const checked = 'src/table/checked-indexes.ts';
+const checked = 'src/catalog/checked-indexes.ts';
 const uniqueCheck = 'src/batch/unique-check.ts';
 const drop = 'src/migration/drop-index.ts';
 

@@ -2,8 +2,8 @@
 import type { Mutant } from './mutant.ts';
 
 const blobUploads = 'src/batch/blob-uploads.ts';
-const gcBlobs = 'src/care/gc-blobs.ts';
-const gc = 'src/care/gc.ts';
+const gcBlobs = 'src/maintenance/gc/gc-blobs.ts';
+const gc = 'src/maintenance/gc/collector.ts';
 
 export const blobMutants: readonly Mutant[] = [
   {

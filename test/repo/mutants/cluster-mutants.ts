@@ -2,10 +2,10 @@
 import type { Mutant } from './mutant.ts';
 
 const ids = 'src/base/ids.ts';
-const backlog = 'src/cluster/backlog.ts';
-const follow = 'src/cluster/follow.ts';
-const membership = 'src/cluster/membership.ts';
-const rotation = 'src/cluster/rotation.ts';
+const backlog = 'src/coordination/backlog.ts';
+const follow = 'src/log/log-follower.ts';
+const membership = 'src/coordination/membership.ts';
+const rotation = 'src/coordination/rotation.ts';
 
 export const clusterMutants: readonly Mutant[] = [
   {
@@ -47,7 +47,7 @@ export const clusterMutants: readonly Mutant[] = [
     edits: [
       { file: rotation, find: 'this.#skipped = new Set(this.#unused.keys());', replace: 'this.#skipped = new Set();' },
     ],
-    tests: ['src/cluster/rotation.test.ts'],
+    tests: ['src/coordination/rotation.test.ts'],
   },
   {
     name: 'backlog: no bound',

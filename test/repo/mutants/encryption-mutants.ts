@@ -3,12 +3,12 @@ import type { Mutant } from './mutant.ts';
 
 const cipher = 'src/format/capsule-cipher.ts';
 const compression = 'src/format/compression.ts';
-const capsules = 'src/storage/capsules.ts';
-const driver = 'src/storage/capsule-driver.ts';
-const cache = 'src/storage/capsule-cache.ts';
-const rewrite = 'src/care/rewrite.ts';
+const capsules = 'src/storage/wrap/envelopes.ts';
+const driver = 'src/storage/wrap/envelope-driver.ts';
+const cache = 'src/storage/wrap/encrypted-cache.ts';
+const rewrite = 'src/maintenance/rewrite/rewrite.ts';
 
-const ofCapsules = ['src/storage/capsules.test.ts'];
+const ofCapsules = ['src/storage/wrap/envelopes.test.ts'];
 const ofDatabases = ['test/features/encryption/database.test.ts'];
 const ofRewriting = ['test/features/encryption/rewrite.test.ts'];
 

@@ -1,13 +1,13 @@
 /** Mistakes in indexes on functions: what an edition is of, and when it may be believed. */
 import type { Mutant } from './mutant.ts';
 
-const edition = 'src/table/edition.ts';
-const selector = 'src/query/function-selector.ts';
-const merge = 'src/cluster/merge-table.ts';
+const edition = 'src/view/edition.ts';
+const selector = 'src/query/conditions/function-selector.ts';
+const merge = 'src/merge/merge-table.ts';
 const chunk = 'src/migration/edition-chunk.ts';
-const view = 'src/table/view.ts';
+const view = 'src/view/view.ts';
 const commit = 'src/format/commit.ts';
-const rebuild = 'src/care/index-rebuild.ts';
+const rebuild = 'src/maintenance/verify/index-rebuild.ts';
 
 const queries = 'test/features/function-indexes/queries.test.ts';
 const editions = 'test/features/function-indexes/editions.test.ts';

@@ -1,10 +1,10 @@
 /** Mistakes in the collection of garbage: blocks, staged runs, the log, and what is left behind. */
 import type { Mutant } from './mutant.ts';
 
-const gcBlobs = 'src/care/gc-blobs.ts';
-const gcLog = 'src/care/gc-log.ts';
-const gc = 'src/care/gc.ts';
-const reach = 'src/care/reach.ts';
+const gcBlobs = 'src/maintenance/gc/gc-blobs.ts';
+const gcLog = 'src/maintenance/gc/gc-log.ts';
+const gc = 'src/maintenance/gc/collector.ts';
+const reach = 'src/maintenance/gc/reachable-blocks.ts';
 
 export const gcMutants: readonly Mutant[] = [
   {
@@ -16,7 +16,7 @@ export const gcMutants: readonly Mutant[] = [
     name: 'gc: runs that instances make by themselves do not wait for loops',
     edits: [
       {
-        file: 'src/maintenance.ts',
+        file: 'src/instance/maintenance.ts',
         find: 'loopGraceMs: this.#othersGraceMs })',
         replace: 'loopGraceMs: 0 })',
       },
@@ -47,7 +47,7 @@ export const gcMutants: readonly Mutant[] = [
   },
   {
     name: 'gc: loops of the instance do not hold on to what they read',
-    edits: [{ file: 'src/maintenance.ts', find: 'await this.#options.holdLoops();', replace: '' }],
+    edits: [{ file: 'src/instance/maintenance.ts', find: 'await this.#options.holdLoops();', replace: '' }],
     tests: ['test/features/snapshots/long-loops.slow.test.ts'],
   },
   {
@@ -57,7 +57,7 @@ export const gcMutants: readonly Mutant[] = [
   },
   {
     name: 'gc: a loop that asks for no row holds on to nothing',
-    edits: [{ file: 'src/care/state-keeper.ts', find: 'else void keeper.holdIfDue();', replace: '' }],
+    edits: [{ file: 'src/maintenance/snapshots/snapshot-holder.ts', find: 'else void keeper.holdIfDue();', replace: '' }],
     tests: ['test/features/snapshots/long-loops.slow.test.ts'],
   },
   {
@@ -199,7 +199,7 @@ export const gcMutants: readonly Mutant[] = [
     name: 'gc: the catalogue of a state is not needed by it',
     edits: [
       {
-        file: 'src/care/reach.ts',
+        file: 'src/maintenance/gc/reachable-blocks.ts',
         find: '    if (catalogue !== undefined) this.names.set(catalogueName(catalogue.ref), catalogue.ref.sizeBytes);',
         replace:
           '    if (catalogue?.ref.id === "") this.names.set(catalogueName(catalogue.ref), catalogue.ref.sizeBytes);',

@@ -2,14 +2,14 @@
 import type { Mutant } from './mutant.ts';
 
 const batch = 'src/batch/batch.ts';
-const append = 'src/cluster/append.ts';
-const freshness = 'src/cluster/freshness.ts';
-const fate = 'src/cluster/fate.ts';
-const follow = 'src/cluster/follow.ts';
-const merge = 'src/cluster/merge.ts';
+const append = 'src/log/log-writer.ts';
+const freshness = 'src/coordination/freshness.ts';
+const fate = 'src/log/commit-outcome.ts';
+const follow = 'src/log/log-follower.ts';
+const merge = 'src/merge/merger.ts';
 const block = 'src/format/block.ts';
 const commitLog = 'src/log/commit-log.ts';
-const block0Register = 'src/root/block0-register.ts';
+const block0Register = 'src/block0/block0-register.ts';
 
 export const logMutants: readonly Mutant[] = [
   {
@@ -359,7 +359,7 @@ export const logMutants: readonly Mutant[] = [
     name: 'what was read ahead kept although it was news that the log held',
     edits: [
       {
-        file: 'src/query/work-ahead.ts',
+        file: 'src/query/speculative-run.ts',
         find: 'return state === early ? ahead : work(state);',
         replace: 'return ahead;',
       },

@@ -2,9 +2,9 @@
 import type { Mutant } from './mutant.ts';
 
 const budget = ['test/features/memory/memory-budget.test.ts'];
-const shared = ['src/memory/shared-memory.test.ts'];
-const cache = 'src/memory/block-cache.ts';
-const memory = 'src/memory/shared-memory.ts';
+const shared = ['src/cache/shared-memory.test.ts'];
+const cache = 'src/cache/block-cache.ts';
+const memory = 'src/cache/shared-memory.ts';
 
 export const memoryMutants: readonly Mutant[] = [
   {
@@ -21,7 +21,7 @@ export const memoryMutants: readonly Mutant[] = [
     name: 'memory: whoever has a bound of its own may take all that is shared',
     edits: [
       {
-        file: 'src/memory/split-pool.ts',
+        file: 'src/cache/memory-pool.ts',
         find: 'maxBytes < this.#memory.maxBytes ? () => this.#ownCacheLimitBytes : Infinity',
         replace: 'Infinity',
       },
@@ -44,7 +44,7 @@ export const memoryMutants: readonly Mutant[] = [
     name: 'memory: a failed start goes on taking its part',
     edits: [
       {
-        file: 'src/cluster/engine.ts',
+        file: 'src/engine/engine.ts',
         find: '      // Nobody closes what was never open.\n      this.pool.close();\n',
         replace: '',
       },

@@ -2,15 +2,15 @@
 import type { Mutant } from './mutant.ts';
 
 const prepare = 'src/batch/prepare.ts';
-const merge = 'src/cluster/merge.ts';
-const mergeTable = 'src/cluster/merge-table.ts';
+const merge = 'src/merge/merger.ts';
+const mergeTable = 'src/merge/merge-table.ts';
 const bridge = 'src/migration/bridge.ts';
 const chunk = 'src/migration/chunk.ts';
 const daemon = 'src/migration/migration-daemon.ts';
 const translation = 'src/migration/row-translation.ts';
 const treeDiff = 'src/migration/tree-diff.ts';
-const besideRows = 'src/table/beside-rows.ts';
-const view = 'src/table/view.ts';
+const besideRows = 'src/view/pending-version.ts';
+const view = 'src/view/view.ts';
 
 export const migrationMutants: readonly Mutant[] = [
   {
@@ -27,7 +27,7 @@ export const migrationMutants: readonly Mutant[] = [
     name: 'migration: instances that would make other rows read and write',
     edits: [
       {
-        file: 'src/table/migration-code.ts',
+        file: 'src/catalog/migration-code.ts',
         find: '  if (difference === undefined) return;\n',
         replace: '  if (difference === undefined || difference.to === version) return;\n',
       },
@@ -38,7 +38,7 @@ export const migrationMutants: readonly Mutant[] = [
     name: 'migration: instances that would make other rows of the old version write',
     edits: [
       {
-        file: 'src/table/migration-code.ts',
+        file: 'src/catalog/migration-code.ts',
         find: '  if (difference === undefined) return;\n',
         replace: '  if (difference === undefined || difference.to !== version) return;\n',
       },
@@ -60,7 +60,7 @@ export const migrationMutants: readonly Mutant[] = [
     name: 'migration: a field that was renamed is a new one',
     edits: [
       {
-        file: 'src/table/renames.ts',
+        file: 'src/schema/renames.ts',
         find: 'renamed.get(name)?.find((other) => old.has(other))',
         replace: 'renamed.get(name)?.find((other) => other === name)',
       },
@@ -71,7 +71,7 @@ export const migrationMutants: readonly Mutant[] = [
     name: 'migration: what the new version writes into a field that was renamed is not in the old one',
     edits: [
       {
-        file: 'src/table/renames.ts',
+        file: 'src/schema/renames.ts',
         find: '(renamed.get(name) ?? (own.has(name) ? name : undefined))',
         replace: '(own.has(name) ? (renamed.get(name) ?? name) : undefined)',
       },
@@ -264,7 +264,7 @@ export const migrationMutants: readonly Mutant[] = [
     name: 'migration: what the old version writes and writes back counts as not written',
     edits: [
       {
-        file: 'src/table/beside-rows.ts',
+        file: 'src/view/pending-version.ts',
         find: '        if (at !== undefined) entries.addRow(key, 0, key.length, arena, at);',
         replace: '',
       },
@@ -327,7 +327,7 @@ export const migrationMutants: readonly Mutant[] = [
     name: 'migration: an instance begins to use a version whose end was asked for',
     edits: [
       {
-        file: 'src/table/retired-versions.ts',
+        file: 'src/catalog/retired-versions.ts',
         find: "    if (ending?.phase !== 'switched') continue;",
         replace: "    if (ending?.phase !== 'blocked') continue;",
       },
@@ -338,7 +338,7 @@ export const migrationMutants: readonly Mutant[] = [
     name: 'migration: who uses a version is known of nodes, not of instances',
     edits: [
       {
-        file: 'src/cluster/version-users.ts',
+        file: 'src/coordination/version-users.ts',
         find: '    return isOld(migration, user.version) || user.nodeId !== nodeId;',
         replace: '    return user.nodeId !== nodeId;',
       },
@@ -349,7 +349,7 @@ export const migrationMutants: readonly Mutant[] = [
     name: 'migration: an instance with a retired version starts',
     edits: [
       {
-        file: 'src/table/retired-versions.ts',
+        file: 'src/catalog/retired-versions.ts',
         find: '  for (const one of registered) {',
         replace: '  for (const one of [...registered].slice(1)) {',
       },

@@ -1,20 +1,20 @@
 /** Mistakes in what queries take from the entries of indexes. */
 import type { Mutant } from './mutant.ts';
 
-const use = 'src/query/entry-use.ts';
-const reader = 'src/query/entry-reader.ts';
-const stream = 'src/query/entry-stream.ts';
-const probe = 'src/query/key-probe.ts';
-const open = 'src/query/open-access.ts';
+const use = 'src/query/planner/covering-index.ts';
+const reader = 'src/query/operators/entry-reader.ts';
+const stream = 'src/query/operators/index-only-scan.ts';
+const probe = 'src/query/operators/key-probe.ts';
+const open = 'src/query/operators/open-operator.ts';
 
 const indexOnly = 'test/features/query/index-only.test.ts';
 const intersections = 'test/features/query/intersections.slow.test.ts';
 const pending = 'test/features/query/pending-commits.test.ts';
-const filter = 'src/table/key-filter.ts';
-const skip = 'src/query/skip.ts';
+const filter = 'src/view/key-filter.ts';
+const skip = 'src/query/operators/offset-skip.ts';
 const skipTests = 'test/features/query/skip.slow.test.ts';
 const readAhead = 'test/features/memory/read-ahead.slow.test.ts';
-const filterTests = 'src/table/key-filter.slow.test.ts';
+const filterTests = 'src/view/key-filter.slow.test.ts';
 
 export const planMutants: readonly Mutant[] = [
   {
@@ -32,7 +32,7 @@ export const planMutants: readonly Mutant[] = [
     name: 'plans: an index that is not in memory is never read where the rows are',
     edits: [
       {
-        file: 'src/query/forgone.ts',
+        file: 'src/query/planner/read-amortization.ts',
         find: 'const sum = (this.#account.get(this.#name) ?? 0) + this.#each;',
         replace: 'const sum = this.#each;',
       },
@@ -117,7 +117,7 @@ export const planMutants: readonly Mutant[] = [
     name: 'plans: a transaction has not read the rows that an intersection would show',
     edits: [
       {
-        file: 'src/query/query-read.ts',
+        file: 'src/query/read-predicate.ts',
         find: `must be tested for.
       return { keys: undefined, range: undefined, matches: matching(query.conditions) };`,
         replace: `must be tested for.
@@ -130,7 +130,7 @@ export const planMutants: readonly Mutant[] = [
     name: 'plans: what a commit that waits has left is shown although a later one has changed it',
     edits: [
       {
-        file: 'src/query/layer-stream.ts',
+        file: 'src/query/operators/pending-rows.ts',
         find: 'if (this.#newer.length === 0) return false;',
         replace: 'if (this.#newer.length < 1e9) return false;',
       },
@@ -141,7 +141,7 @@ export const planMutants: readonly Mutant[] = [
     name: 'plans: rows of commits that wait end once one of them is behind a row that was merged',
     edits: [
       {
-        file: 'src/query/merged-stream.ts',
+        file: 'src/query/operators/merge-sorted.ts',
         find: 'mayInterrupt = this.#first !== undefined;',
         replace: 'mayInterrupt = false;',
       },
@@ -152,7 +152,7 @@ export const planMutants: readonly Mutant[] = [
     name: 'plans: of commits that wait, all rows are gone through for the first of an index',
     edits: [
       {
-        file: 'src/query/merged-stream.ts',
+        file: 'src/query/operators/merge-sorted.ts',
         find: 'const rowsAhead = 8;',
         replace: 'const rowsAhead = 8000;',
       },
@@ -174,12 +174,12 @@ export const planMutants: readonly Mutant[] = [
     name: 'reads: a filter that begins late is taken to know the layers before it',
     edits: [
       {
-        file: 'src/table/table-state.ts',
+        file: 'src/view/table-state.ts',
         find: 'const filter = isFiltered ? KeyFilter.with(this.#filter, added, layers) : undefined;',
         replace: 'const filter = KeyFilter.with(this.#filter ?? KeyFilter.with(undefined, [], []), added, layers);',
       },
       {
-        file: 'src/table/table-state.ts',
+        file: 'src/view/table-state.ts',
         find: '    const isFiltered = this.layers.length === 0 || this.#filter !== undefined;\n',
         replace: '',
       },
@@ -217,7 +217,7 @@ export const planMutants: readonly Mutant[] = [
     name: 'plans: a row that each run of an index has is waited for alone',
     edits: [
       {
-        file: 'src/query/index-stream.ts',
+        file: 'src/query/operators/index-lookup.ts',
         find: 'left -= this.#lookUp(lookups, left);',
         replace: 'this.#lookUp(lookups, left);\n      left = 0;',
       },
@@ -239,12 +239,12 @@ export const planMutants: readonly Mutant[] = [
     name: 'plans: what an intersection reads of its other indexes is priced by the limit',
     edits: [
       {
-        file: 'src/query/plan-cost.ts',
+        file: 'src/query/planner/plan-cost.ts',
         find: 'const indexReads = goneReads + others.missing;',
         replace: 'const indexReads = goneReads + others.missing * part;',
       },
       {
-        file: 'src/query/plan-cost.ts',
+        file: 'src/query/planner/plan-cost.ts',
         find: 'time += others.entries * cost.key +',
         replace: 'time += others.entries * part * cost.key +',
       },
@@ -253,7 +253,7 @@ export const planMutants: readonly Mutant[] = [
   },
   {
     name: 'plans: a plan that looks good because nobody looked at it is taken',
-    edits: [{ file: 'src/query/planner.ts', find: 'looks < mostLooks &&', replace: 'looks < 1 &&' }],
+    edits: [{ file: 'src/query/planner/planner.ts', find: 'looks < mostLooks &&', replace: 'looks < 1 &&' }],
     tests: ['test/features/query/explain.test.ts'],
   },
   {
@@ -271,7 +271,7 @@ export const planMutants: readonly Mutant[] = [
     name: 'queries: all rows that begin alike are held, however few are wanted',
     edits: [
       {
-        file: 'src/query/ordered-stream.ts',
+        file: 'src/query/operators/long-value-sort.ts',
         find: 'if (this.#rows.length >= this.#wanted * 2 + leastSurplus) this.#cut();',
         replace: '',
       },
@@ -282,7 +282,7 @@ export const planMutants: readonly Mutant[] = [
     name: 'queries: rows that begin alike are not counted',
     edits: [
       {
-        file: 'src/query/ordered-stream.ts',
+        file: 'src/query/operators/long-value-sort.ts',
         find: 'this.#scratch.add(this.#bytes - this.#counted);',
         replace: '',
       },
@@ -293,7 +293,7 @@ export const planMutants: readonly Mutant[] = [
     name: 'queries: rows that begin alike are read on after the query was given up',
     edits: [
       {
-        file: 'src/query/ordered-stream.ts',
+        file: 'src/query/operators/long-value-sort.ts',
         find: '        await breathe();\n        // How long',
         replace: '        // How long',
       },

@@ -1,11 +1,11 @@
 /** Mistakes in snapshots, history and merges. */
 import type { Mutant } from './mutant.ts';
 
-const heldSnapshot = 'src/care/held-snapshot.ts';
-const append = 'src/cluster/append.ts';
-const engine = 'src/cluster/engine.ts';
-const merge = 'src/cluster/merge.ts';
-const pins = 'src/cluster/pins.ts';
+const heldSnapshot = 'src/maintenance/snapshots/held-snapshot.ts';
+const append = 'src/log/log-writer.ts';
+const engine = 'src/engine/engine.ts';
+const merge = 'src/merge/merger.ts';
+const pins = 'src/engine/snapshot-pins.ts';
 const blockWriter = 'src/tree/block-writer.ts';
 
 export const snapshotMutants: readonly Mutant[] = [
@@ -21,7 +21,7 @@ export const snapshotMutants: readonly Mutant[] = [
     name: 'pins: the log is trimmed past one that reads it',
     edits: [
       {
-        file: 'src/care/gc-log.ts',
+        file: 'src/maintenance/gc/gc-log.ts',
         find: '(readsLog ? [appliedSeq] : [])',
         replace: '(readsLog ? [appliedSeq] : []).slice(1)',
       },

@@ -4,7 +4,7 @@ import type { Mutant } from './mutant.ts';
 const host = 'src/transaction/transaction-host.ts';
 const watch = 'src/transaction/commit-watch.ts';
 const readSet = 'src/transaction/read-set.ts';
-const run = 'src/transaction/run.ts';
+const run = 'src/transaction/run-transaction.ts';
 
 export const transactionMutants: readonly Mutant[] = [
   {
@@ -189,7 +189,7 @@ export const transactionMutants: readonly Mutant[] = [
     name: 'equal rows: left out without a look at what others have written',
     edits: [
       {
-        file: 'src/cluster/append.ts',
+        file: 'src/log/log-writer.ts',
         find: 'if (group.every((waiting) => waiting.refreshed)) return conclude();',
         replace: 'return conclude();',
       },

@@ -144,7 +144,7 @@ async function encodeChanges(`,
     name: 'partial index: it has entries of all rows',
     edits: [
       {
-        file: 'src/table/table-shape.ts',
+        file: 'src/schema/table-shape.ts',
         find: 'const { fields, where } = index;\n    if (where !== undefined && !isInside(where, source, base)) return false;',
         replace: 'const { fields } = index;',
       },
@@ -155,7 +155,7 @@ async function encodeChanges(`,
     name: 'partial index: rows outside of it count in a flush',
     edits: [
       {
-        file: 'src/table/table-shape.ts',
+        file: 'src/schema/table-shape.ts',
         find: '): boolean {\n  if (where !== undefined && !isInside(where, source, base)) return false;',
         replace: '): boolean {\n  void where;',
       },
@@ -166,7 +166,7 @@ async function encodeChanges(`,
     name: 'partial index: a query goes by it although rows that match may be outside',
     edits: [
       {
-        file: 'src/query/inside.ts',
+        file: 'src/query/conditions/inside.ts',
         find: 'if (!tests.every((test) => conditions.some((condition) => implies(condition, test)))) return undefined;',
         replace: 'void implies;',
       },
@@ -177,7 +177,7 @@ async function encodeChanges(`,
     name: 'partial index: one branch of a condition is enough to go by it',
     edits: [
       {
-        file: 'src/query/inside.ts',
+        file: 'src/query/conditions/inside.ts',
         find: 'return condition.branches.every((branch) =>',
         replace: 'return condition.branches.some((branch) =>',
       },

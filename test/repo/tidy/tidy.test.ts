@@ -52,7 +52,7 @@ const broken: Record<RuleName, readonly (readonly [what: string, files: Files, f
     ],
     [
       'in passing it on',
-      { 'src/care/a.ts': `export { b } from '../database.ts';`, 'src/database.ts': '' },
+      { 'src/care/a.ts': `export { b } from '../database.ts';`, 'src/api/database.ts': '' },
       'src/care/a.ts:1 care must not import ../database.ts',
     ],
     [
@@ -173,15 +173,15 @@ const broken: Record<RuleName, readonly (readonly [what: string, files: Files, f
     ['a renaming', { 'src/base/a.ts': 'const a = 1;\nexport { a as default };' }, 'src/base/a.ts:2 a default export'],
   ],
   wildcardExports: [
-    ['of values', { 'src/index.ts': `export * from './options.ts';`, 'src/options.ts': '' }, 'src/index.ts:1 export *'],
+    ['of values', { 'src/index.ts': `export * from './options.ts';`, 'src/instance/options.ts': '' }, 'src/index.ts:1 export *'],
     ['of types', { 'src/index.ts': `export type * from './options.ts';` }, 'src/index.ts:1 export *'],
   ],
   barrels: [
     ['passes names on', { 'src/base/a.ts': `export { b } from './b.ts';` }, 'src/base/a.ts:1 only published entries'],
     [
       'imports what is for users',
-      { 'src/database.ts': `import './index.ts';`, 'src/index.ts': '' },
-      'src/database.ts:1 ./index.ts gathers names',
+      { 'src/api/database.ts': `import './index.ts';`, 'src/index.ts': '' },
+      'src/api/database.ts:1 ./index.ts gathers names',
     ],
   ],
   castsToAny: [
@@ -250,8 +250,8 @@ const broken: Record<RuleName, readonly (readonly [what: string, files: Files, f
 /** A tree that comes close to breaking each rule and breaks none. */
 const tidy: Files = {
   'src/index.ts': `export { open as default } from './database.ts';\nexport type { Options } from './options.ts';`,
-  'src/database.ts': `import { append } from './log/append.ts';\nimport type { Options } from './options.ts';`,
-  'src/options.ts': lines(700),
+  'src/api/database.ts': `import { append } from './log/append.ts';\nimport type { Options } from './options.ts';`,
+  'src/instance/options.ts': lines(700),
   'src/log/append.ts': `import { read } from '../tree/read.ts';\nimport { createHash } from 'node:crypto';`,
   'src/tree/read.ts': `
     import { sleep } from '../base/env.ts';

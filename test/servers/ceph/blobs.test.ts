@@ -5,8 +5,8 @@ import { CreateBucketCommand, ListMultipartUploadsCommand, S3Client } from '@aws
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { defineSchema, Types } from '../../../src/index.ts';
 import type { Database } from '../../../src/index.ts';
-import type { StorageDriver } from '../../../src/storage/driver.ts';
-import { ObservedDriver } from '../../../src/storage/observed.ts';
+import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
+import { ObservedDriver } from '../../../src/storage/wrap/observed-driver.ts';
 import { failure, flushed, openDatabase } from '../../features/values/open-database.ts';
 import { bucketDriver, bucketUnderTest, majorVersion } from './bucket.ts';
 import { WithinPrefix } from './within-prefix.ts';

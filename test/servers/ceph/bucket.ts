@@ -1,6 +1,6 @@
 /** Drivers on the bucket that a test run is about. */
 import { inject } from 'vitest';
-import { ObjectStoreDriver } from '../../../src/storage/object-store.ts';
+import { ObjectStoreDriver } from '../../../src/storage/s3/object-store-driver.ts';
 import type { BucketUnderTest } from './global-setup.ts';
 
 export function bucketUnderTest(): BucketUnderTest {

@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { realEnvironment } from '../../../src/base/env.ts';
-import { copyObject } from '../../../src/storage/object-store-copy.ts';
-import { checkDriverOptions } from '../../../src/storage/object-store-options.ts';
-import { ObjectStoreRequests } from '../../../src/storage/object-store-requests.ts';
+import { copyObject } from '../../../src/storage/s3/object-store-copy.ts';
+import { checkDriverOptions } from '../../../src/storage/s3/object-store-options.ts';
+import { ObjectStoreRequests } from '../../../src/storage/s3/object-store-requests.ts';
 import { cloneInStore } from '../s3/clone-check.ts';
 import { bucketDriver, bucketUnderTest } from './bucket.ts';
 

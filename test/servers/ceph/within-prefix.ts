@@ -11,7 +11,7 @@ import type {
   PutResult,
   RequestOptions,
   StorageDriver,
-} from '../../../src/storage/driver.ts';
+} from '../../../src/storage/contract/driver.ts';
 
 export class WithinPrefix implements StorageDriver {
   readonly name: string;

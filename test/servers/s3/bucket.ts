@@ -1,8 +1,8 @@
 /** A bucket on the test server, and drivers for it. */
 import { S3Client } from '@aws-sdk/client-s3';
 import type { S3ClientConfig } from '@aws-sdk/client-s3';
-import { ObjectStoreDriver } from '../../../src/storage/object-store.ts';
-import type { ObjectStoreDriverOptions } from '../../../src/storage/object-store-options.ts';
+import { ObjectStoreDriver } from '../../../src/storage/s3/object-store-driver.ts';
+import type { ObjectStoreDriverOptions } from '../../../src/storage/s3/object-store-options.ts';
 import { startS3Server } from '../s3-server/server.ts';
 import type { S3Server, S3ServerOptions } from '../s3-server/server.ts';
 

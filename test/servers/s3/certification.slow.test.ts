@@ -4,7 +4,7 @@ import { realEnvironment, sleep } from '../../../src/base/env.ts';
 import { StorageError, UnsafeStoreError } from '../../../src/base/errors.ts';
 import { StoreDb } from '../../../src/index.ts';
 import type { Database, StoreReport } from '../../../src/index.ts';
-import { certifyStore } from '../../../src/storage/certify.ts';
+import { certifyStore } from '../../../src/storage/certify/certify.ts';
 import type { S3Dialect } from '../s3-server/dialect.ts';
 import type { S3Server } from '../s3-server/server.ts';
 import { bucketName, driverOf, startStore } from './bucket.ts';

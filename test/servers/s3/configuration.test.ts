@@ -4,9 +4,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { S3Client } from '@aws-sdk/client-s3';
 import { StorageError } from '../../../src/base/errors.ts';
 import { StoreDb } from '../../../src/index.ts';
-import { driverFromProcess } from '../../../src/storage/default-driver.ts';
-import { ObjectStoreDriver } from '../../../src/storage/object-store.ts';
-import type { ObjectStoreDriverOptions } from '../../../src/storage/object-store-options.ts';
+import { driverFromProcess } from '../../../src/storage/s3/driver-from-env.ts';
+import { ObjectStoreDriver } from '../../../src/storage/s3/object-store-driver.ts';
+import type { ObjectStoreDriverOptions } from '../../../src/storage/s3/object-store-options.ts';
 import type { S3Server } from '../s3-server/server.ts';
 import { bucketName, driverOf, startStore } from './bucket.ts';
 

@@ -1,9 +1,9 @@
 /** Copies that the store makes by itself: for clones in a bucket, whole and in parts, and what becomes of refusals. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { realEnvironment } from '../../../src/base/env.ts';
-import { copyObject } from '../../../src/storage/object-store-copy.ts';
-import { checkDriverOptions } from '../../../src/storage/object-store-options.ts';
-import { ObjectStoreRequests } from '../../../src/storage/object-store-requests.ts';
+import { copyObject } from '../../../src/storage/s3/object-store-copy.ts';
+import { checkDriverOptions } from '../../../src/storage/s3/object-store-options.ts';
+import { ObjectStoreRequests } from '../../../src/storage/s3/object-store-requests.ts';
 import { amazonDialect } from '../s3-server/dialect.ts';
 import type { S3Server } from '../s3-server/server.ts';
 import { bucketName, driverOf, startStore } from './bucket.ts';

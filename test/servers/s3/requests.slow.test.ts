@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { realEnvironment } from '../../../src/base/env.ts';
 import type { Environment } from '../../../src/base/env.ts';
 import { StorageError } from '../../../src/base/errors.ts';
-import type { ObjectStoreDriver } from '../../../src/storage/object-store.ts';
+import type { ObjectStoreDriver } from '../../../src/storage/s3/object-store-driver.ts';
 import type { Fault, S3Server } from '../s3-server/server.ts';
 import type { S3Operation } from '../s3-server/s3-message.ts';
 import { bucketName, driverOf, ownClientDriver, startStore } from './bucket.ts';

@@ -1,7 +1,7 @@
 /** Transfers between accounts, and looks at all accounts of a bank. */
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
-import type { Snapshot } from '../../../src/snapshot.ts';
+import type { Snapshot } from '../../../src/api/snapshot.ts';
 import { applyTransfers } from './bank-checker.ts';
 import type { Patience } from './flush.ts';
 import { changeGuarded, Refusal } from './guarded-change.ts';

@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Batch } from '../../../src/batch/batch.ts';
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { flushOnce } from './flush.ts';
 import type { Patience } from './flush.ts';
 import { guards } from './tables.ts';

@@ -1,6 +1,6 @@
 /** What a process of a lane does all the time: several workers, each one operation after the other. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { addUp, audit, chooseTransfer, readBalances, transferGuarded } from './bank-workload.ts';
 import { flushOnce } from './flush.ts';

@@ -1,5 +1,5 @@
 /** Transactions over lists: they read some, and append to some of these. */
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import type { Patience } from './flush.ts';
 import { changeGuarded } from './guarded-change.ts';

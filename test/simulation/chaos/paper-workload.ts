@@ -1,6 +1,6 @@
 /** Blobs: each lane has a paper of its own, and writes it anew, each time with a higher number. */
-import type { Database } from '../../../src/database.ts';
-import type { Snapshot } from '../../../src/snapshot.ts';
+import type { Database } from '../../../src/api/database.ts';
+import type { Snapshot } from '../../../src/api/snapshot.ts';
 import { flushOnce } from './flush.ts';
 import type { Patience } from './flush.ts';
 import type { FieldRows } from './history.ts';

@@ -1,8 +1,8 @@
 /** The tables that the processes write to, and what they agree on about them. */
-import type { StoreDbOptions } from '../../../src/options.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import { Types } from '../../../src/format/types.ts';
-import { defineSchema } from '../../../src/table/define-schema.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import { defineSchema } from '../../../src/schema/define-schema.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import type { Balances } from './history.ts';
 
 /** Lists of which each is a row. `version` counts the changes of a list that is guarded. */

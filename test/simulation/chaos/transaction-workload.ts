@@ -1,6 +1,6 @@
 /** What is done in transactions: appends to lists that are stored in either way, and transfers. */
 import { CommitOutcomeUnknownError } from '../../../src/base/errors.ts';
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import type { Transaction } from '../../../src/transaction/transaction.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import type { Patience } from './flush.ts';

@@ -4,14 +4,14 @@
  */
 import { expect, it } from 'vitest';
 import type { Environment } from '../../../src/base/env.ts';
-import { listBackups } from '../../../src/care/backup.ts';
-import { prune } from '../../../src/care/prune.ts';
-import { restoreFrom } from '../../../src/care/restore.ts';
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
-import { FileDriver } from '../../../src/storage/file.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
-import type { StorageDriver } from '../../../src/storage/driver.ts';
+import { listBackups } from '../../../src/maintenance/backup/backup.ts';
+import { prune } from '../../../src/maintenance/backup/prune.ts';
+import { restoreFrom } from '../../../src/maintenance/backup/restore.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
+import { FileDriver } from '../../../src/storage/file/file-driver.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
+import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { seededClockless } from '../../properties/model/seeded-environment.ts';
 import { addTo, apply, batchOf, checkDatabase, emptyState, tables } from './database-workload.ts';

@@ -3,10 +3,10 @@
  * tells what it is about to do and what was acknowledged. `node <this file, bundled> <folder> <number of the first batch>`
  */
 import { writeSync } from 'node:fs';
-import type { StorageDriver } from '../../../src/storage/driver.ts';
+import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
 import { StoreDb } from '../../../src/index.ts';
 import { FileDriver } from '../../../src/storage/index.ts';
-import type { Snapshot } from '../../../src/snapshot.ts';
+import type { Snapshot } from '../../../src/api/snapshot.ts';
 import { databaseOptions, workload } from './database-chain.ts';
 import {
   addPapers,

@@ -1,8 +1,8 @@
 /** What the killed processes and their parent agree on. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { StoreDbOptions } from '../../../src/options.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
 import { Types } from '../../../src/format/types.ts';
-import { defineSchema } from '../../../src/table/define-schema.ts';
+import { defineSchema } from '../../../src/schema/define-schema.ts';
 import type { CrashStore } from './crash-store.ts';
 import type { WorkloadOptions } from './database-workload.ts';
 

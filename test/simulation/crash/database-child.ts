@@ -3,7 +3,7 @@
  * acknowledged. `node <this file, bundled> <its task as JSON>`
  */
 import { writeSync } from 'node:fs';
-import type { StorageDriver } from '../../../src/storage/driver.ts';
+import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
 import { StoreDb } from '../../../src/index.ts';
 import { isRemote, openStore } from './crash-store.ts';
 import { databaseOptions, fences, persistently, workload } from './database-chain.ts';

@@ -3,10 +3,10 @@
  * stored, so that the parent of a killed process knows what that process was writing.
  */
 import type { Batch } from '../../../src/batch/batch.ts';
-import type { Database } from '../../../src/database.ts';
-import type { Snapshot } from '../../../src/snapshot.ts';
+import type { Database } from '../../../src/api/database.ts';
+import type { Snapshot } from '../../../src/api/snapshot.ts';
 import { Types } from '../../../src/format/types.ts';
-import { defineSchema } from '../../../src/table/define-schema.ts';
+import { defineSchema } from '../../../src/schema/define-schema.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 
 const accounts = defineSchema({

@@ -2,7 +2,7 @@
 import { writeSync } from 'node:fs';
 import { realEnvironment } from '../../../src/base/env.ts';
 import { FileDriver } from '../../../src/storage/index.ts';
-import { NodeFileSystem } from '../../../src/storage/node-file-system.ts';
+import { NodeFileSystem } from '../../../src/storage/file/node-file-system.ts';
 import { bodyOf } from './file-driver-bodies.ts';
 
 /** Tells the parent at once: what was written when the process is killed has been told. */

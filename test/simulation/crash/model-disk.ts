@@ -5,7 +5,7 @@
  * if its folder was synced after the change, and content only if its file was. What was not synced survives or not,
  * each change on its own, in any combination.
  */
-import type { FileStatus, FileSystem, ReadableFile, WritableFile } from '../../../src/storage/file-system.ts';
+import type { FileStatus, FileSystem, ReadableFile, WritableFile } from '../../../src/storage/file/file-system.ts';
 
 interface ModelFile {
   content: Uint8Array;

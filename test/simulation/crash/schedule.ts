@@ -1,7 +1,7 @@
 /** Several processes on one model disk, one operation at a time, in an order that follows from a seed. */
 import type { Environment } from '../../../src/base/env.ts';
 import { StorageError } from '../../../src/base/errors.ts';
-import { FileDriver } from '../../../src/storage/file.ts';
+import { FileDriver } from '../../../src/storage/file/file-driver.ts';
 import type { Answer, Event, Operation } from './linearizable.ts';
 import { ModelDisk } from './model-disk.ts';
 

@@ -3,8 +3,8 @@
  * row, so that whoever writes a field does so in a known order: one that both versions have, and one for each version.
  */
 import { Types } from '../../../src/format/types.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import type { CrashStore } from '../crash/crash-store.ts';
 
 export type Version = 1 | 2;

@@ -2,18 +2,18 @@
  * Many nodes on one store, in virtual time: the real engine, with every request counted and every commit timed. Used by
  * `npm run scale`, which makes the figures of docs/scale.md, and by the test that holds it to the main ones.
  */
-import type { NewDocumentOf } from '../../../src/table/schema.ts';
+import type { NewDocumentOf } from '../../../src/schema/schema.ts';
 import { BackpressureError, ContentionError } from '../../../src/base/errors.ts';
 import { sleep } from '../../../src/base/env.ts';
-import type { Follower } from '../../../src/cluster/follow.ts';
-import type { Polling } from '../../../src/cluster/polling.ts';
-import { Database } from '../../../src/database.ts';
+import type { Follower } from '../../../src/log/log-follower.ts';
+import type { Polling } from '../../../src/coordination/polling.ts';
+import { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
-import { Instance } from '../../../src/instance.ts';
-import { checkOptions } from '../../../src/options.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
-import { Block0Reader } from '../../../src/root/block0-reader.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import { Instance } from '../../../src/instance/instance.ts';
+import { checkOptions } from '../../../src/instance/options.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import { Block0Reader } from '../../../src/block0/block0-reader.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import { encodeBlock0 } from '../../../src/format/block0.ts';
 import type { Block0 } from '../../../src/format/block0.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';

@@ -11,8 +11,8 @@ import type {
   PutResult,
   RequestOptions,
   StorageDriver,
-} from '../../../src/storage/driver.ts';
-import type { MemoryDriver } from '../../../src/storage/memory.ts';
+} from '../../../src/storage/contract/driver.ts';
+import type { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import type { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 

@@ -2,7 +2,7 @@
  * Watches when commits come to be visible on every node, and when they are merged. It looks at what nodes have in memory, and
  * asks none of them for anything, so that it changes nothing.
  */
-import type { Follower } from '../../../src/cluster/follow.ts';
+import type { Follower } from '../../../src/log/log-follower.ts';
 import type { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 
 /** A distribution in three figures; all 0 where nothing was seen. */

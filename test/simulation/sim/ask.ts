@@ -4,7 +4,7 @@
  */
 import { BudgetExceededError } from '../../../src/base/query-errors.ts';
 import type { BudgetLimits } from '../../../src/query/budget.ts';
-import type { Query } from '../../../src/query/builder.ts';
+import type { Query } from '../../../src/query/query.ts';
 import { buildQuery } from './build-query.ts';
 import { compare, compareRows, runQuery } from './model.ts';
 import type { ModelQuery, TableRows } from './model.ts';

@@ -6,7 +6,7 @@ import { blobsSchema, deletedBlobsSchema } from '../../../src/blob/blob-tables.t
 import type { CommitMember } from '../../../src/format/commit.ts';
 import { blobName } from '../../../src/format/keys.ts';
 import { rowDeletedFlag } from '../../../src/format/row-layout.ts';
-import { TableShape } from '../../../src/table/table-shape.ts';
+import { TableShape } from '../../../src/schema/table-shape.ts';
 import { changedRows } from './commit-rows.ts';
 import type { Objects } from './commit-rows.ts';
 import type { Judge } from './judge.ts';

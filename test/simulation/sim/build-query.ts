@@ -1,6 +1,6 @@
 /** A query of the model as the engine takes it. */
-import type { Query } from '../../../src/query/builder.ts';
-import type { Clause, Clauses } from '../../../src/query/clause.ts';
+import type { Query } from '../../../src/query/query.ts';
+import type { Clause, Clauses } from '../../../src/query/conditions/clause.ts';
 import { engineName } from './functions.ts';
 import type { ModelClause, ModelQuery } from './model.ts';
 

@@ -2,14 +2,14 @@
  * What happens to a store beside the nodes that are watched, all of it at one instant and without faults: merging by
  * somebody else, trimming of the log as collecting garbage does it, and looking whether everything is sound.
  */
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { encodeBlock0 } from '../../../src/format/block0.ts';
 import { sleep } from '../../../src/base/env.ts';
 import { StoreDbError } from '../../../src/base/errors.ts';
 import { block0Name, commitName, parseCommitName } from '../../../src/format/keys.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
-import { Block0Reader } from '../../../src/root/block0-reader.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
+import { Block0Reader } from '../../../src/block0/block0-reader.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { storageOptions } from './encryption.ts';
 import { differenceOf, rowsOf, sortedRows, textOf } from './model.ts';

@@ -1,13 +1,13 @@
 /** Encryption in the simulator: the keys of the nodes, which they replace as they go, and what the oracle reads by them. */
 import type { Environment } from '../../../src/base/env.ts';
-import type { RewriteProgress } from '../../../src/care/rewrite.ts';
-import type { Database } from '../../../src/database.ts';
-import type { StoreDbOptions } from '../../../src/options.ts';
-import { CapsuleDriver } from '../../../src/storage/capsule-driver.ts';
-import { Capsules } from '../../../src/storage/capsules.ts';
-import type { StorageDriver } from '../../../src/storage/driver.ts';
-import { checkProtection } from '../../../src/storage/protection.ts';
-import type { Protection } from '../../../src/storage/protection.ts';
+import type { RewriteProgress } from '../../../src/maintenance/rewrite/rewrite.ts';
+import type { Database } from '../../../src/api/database.ts';
+import type { StoreDbOptions } from '../../../src/instance/options.ts';
+import { CapsuleDriver } from '../../../src/storage/wrap/envelope-driver.ts';
+import { Capsules } from '../../../src/storage/wrap/envelopes.ts';
+import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
+import { checkProtection } from '../../../src/storage/wrap/encryption-options.ts';
+import type { Protection } from '../../../src/storage/wrap/encryption-options.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import type { SimConfig } from './config.ts';
 

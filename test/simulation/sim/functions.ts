@@ -1,8 +1,8 @@
 /** The index on a function that some runs have: nodes have the function in one version, in another one, or not at all. */
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { items, pages, pagesWith, schemas } from './tables.ts';
 import type { Row, Value } from './tables.ts';
 

@@ -2,7 +2,7 @@
  * The end of a run whose table got and lost indexes: with everybody else gone, a process that registers all of them has all of
  * them in the end, but for one that the rows contradict (liveness); and queries find by them what the model has.
  */
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { passTurns, patienceMs, startLast } from './last-instance.ts';
 import { agreementIn, rowsOf } from './model.ts';

@@ -4,7 +4,7 @@
  * how far they are.
  */
 import { StoreDbError } from '../../../src/base/errors.ts';
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import type { IndexStatus } from '../../../src/migration/index-status.ts';
 import type { IndexesThen } from './index-ledger.ts';

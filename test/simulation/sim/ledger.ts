@@ -9,7 +9,7 @@ import type { Commit, CommitMember } from '../../../src/format/commit.ts';
 import { block0Name, parseCommitName } from '../../../src/format/keys.ts';
 import { decodeRow } from '../../../src/format/row-decode.ts';
 import { rowDeletedFlag } from '../../../src/format/row-layout.ts';
-import { TableShape } from '../../../src/table/table-shape.ts';
+import { TableShape } from '../../../src/schema/table-shape.ts';
 import { BlobLedger } from './blob-ledger.ts';
 import { changedRows } from './commit-rows.ts';
 import type { ChangedRow, Objects } from './commit-rows.ts';

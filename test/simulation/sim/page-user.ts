@@ -3,7 +3,7 @@
  * first fields, and texts that are the beginning of others, so that keys which are close to each other come often.
  */
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
-import type { Query } from '../../../src/query/builder.ts';
+import type { Query } from '../../../src/query/query.ts';
 import type { ModelQuery, Op, TableRows } from './model.ts';
 import { rowsOf } from './model.ts';
 import { QueryMaker } from './query-maker.ts';

@@ -1,6 +1,6 @@
 /** Makes queries of every kind on a table whose rows have few values: conditions, clauses, orders, pages, aggregates, groups. */
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
-import type { Query } from '../../../src/query/builder.ts';
+import type { Query } from '../../../src/query/query.ts';
 import type { BudgetLimits } from '../../../src/query/budget.ts';
 import { answers } from './ask.ts';
 import type { Answer, Ask } from './ask.ts';

@@ -5,11 +5,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
 import { StorageError } from '../../../src/base/errors.ts';
-import { createDatabase } from '../../../src/create.ts';
-import type { Database } from '../../../src/database.ts';
+import { createDatabase } from '../../../src/api/create.ts';
+import type { Database } from '../../../src/api/database.ts';
 import { commitName } from '../../../src/format/keys.ts';
-import { MemoryDriver } from '../../../src/storage/memory.ts';
-import type { StorageDriver } from '../../../src/storage/driver.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
+import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
 import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 import { simulateTwice } from './simulation.ts';

@@ -3,7 +3,7 @@
  * stand against each other, and queries of every kind.
  */
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
-import type { Query } from '../../../src/query/builder.ts';
+import type { Query } from '../../../src/query/query.ts';
 import type { Key, ModelQuery, Op, TableRows } from './model.ts';
 import { rowsOf } from './model.ts';
 import { QueryMaker } from './query-maker.ts';

@@ -3,7 +3,7 @@ import type { Batch } from '../../../src/batch/batch.ts';
 import { StoreDbError } from '../../../src/base/errors.ts';
 import type { DuplicateKeyError } from '../../../src/base/errors.ts';
 import { UniqueIndexError } from '../../../src/base/unique-index-error.ts';
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import type { Ledger, Segment } from './ledger.ts';
 import { markOp } from './ledger.ts';
 import type { Agreement, Op, Verdict } from './model.ts';

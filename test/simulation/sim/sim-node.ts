@@ -5,11 +5,11 @@
 import { inspect } from 'node:util';
 import { sleep } from '../../../src/base/env.ts';
 import { StoreDbError } from '../../../src/base/errors.ts';
-import { Database } from '../../../src/database.ts';
-import { Instance } from '../../../src/instance.ts';
-import { checkOptions } from '../../../src/options.ts';
-import type { Polling } from '../../../src/cluster/polling.ts';
-import type { Query } from '../../../src/query/builder.ts';
+import { Database } from '../../../src/api/database.ts';
+import { Instance } from '../../../src/instance/instance.ts';
+import { checkOptions } from '../../../src/instance/options.ts';
+import type { Polling } from '../../../src/coordination/polling.ts';
+import type { Query } from '../../../src/query/query.ts';
 import { FaultyDriver } from '../../../src/testing/faulty-driver.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import type { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';

@@ -4,7 +4,7 @@
  * the log, by the ledger.
  */
 import { StoreDbError } from '../../../src/base/errors.ts';
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import type { Transaction } from '../../../src/transaction/transaction.ts';
 import { buildQuery } from './build-query.ts';

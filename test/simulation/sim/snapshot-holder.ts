@@ -6,9 +6,9 @@
 import { sleep } from '../../../src/base/env.ts';
 import type { Environment } from '../../../src/base/env.ts';
 import { StoreDbError } from '../../../src/base/errors.ts';
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import type { StoredSnapshot } from '../../../src/format/block0.ts';
-import type { Snapshot } from '../../../src/snapshot.ts';
+import type { Snapshot } from '../../../src/api/snapshot.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { randomGet, randomQuery } from './generate.ts';
 import { rowsOf, runQuery, sortedRows, textOf } from './model.ts';

@@ -11,7 +11,7 @@ import { decodeRow } from '../../../src/format/row-decode.ts';
 import type { BlockRef } from '../../../src/format/child-ref.ts';
 import type { StoredTableVersion } from '../../../src/format/stored-table.ts';
 import type { StoredRoot } from '../../../src/format/stored-root.ts';
-import { TableShape } from '../../../src/table/table-shape.ts';
+import { TableShape } from '../../../src/schema/table-shape.ts';
 import type { Objects } from './commit-rows.ts';
 import type { Judge } from './judge.ts';
 import type { Ledger } from './ledger.ts';

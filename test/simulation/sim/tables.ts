@@ -1,6 +1,6 @@
 /** The tables that the simulator fills. */
-import { defineSchema } from '../../../src/table/define-schema.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import { defineSchema } from '../../../src/schema/define-schema.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { Types } from '../../../src/format/types.ts';
 import { completePerson, isVersioned } from './versions.ts';
 

@@ -3,7 +3,7 @@
  * comes to its end, whatever happened before (liveness).
  */
 import { StoreDbError } from '../../../src/base/errors.ts';
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { passTurns, patienceMs, startLast } from './last-instance.ts';
 import { marks } from './tables.ts';

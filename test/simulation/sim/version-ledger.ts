@@ -8,7 +8,7 @@ import type { CommitMember } from '../../../src/format/commit.ts';
 import { decodeRow } from '../../../src/format/row-decode.ts';
 import { rowDeletedFlag } from '../../../src/format/row-layout.ts';
 import type { StoredSchema } from '../../../src/format/stored-schema.ts';
-import { TableShape } from '../../../src/table/table-shape.ts';
+import { TableShape } from '../../../src/schema/table-shape.ts';
 import { newRow, writtenOld } from '../../features/migrations/version-model.ts';
 import type { Entry, Rules } from '../../features/migrations/version-model.ts';
 import { changedRows } from './commit-rows.ts';

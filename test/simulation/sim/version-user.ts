@@ -3,7 +3,7 @@
  * application has, the operations and queries of it, and the calls that have the table migrate.
  */
 import { StoreDbError } from '../../../src/base/errors.ts';
-import type { Database } from '../../../src/database.ts';
+import type { Database } from '../../../src/api/database.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { randomPersonOp, randomPersonValue } from './generate-people.ts';
 import type { Key, ModelQuery, Op } from './model.ts';

@@ -3,7 +3,7 @@
  * state shows the table as instances with that version do.
  */
 import { Types } from '../../../src/format/types.ts';
-import type { SchemaDefinition } from '../../../src/table/schema.ts';
+import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import type { Rules } from '../../features/migrations/version-model.ts';
 
 type Value = string | number | null;

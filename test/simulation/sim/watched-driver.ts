@@ -14,7 +14,7 @@ import type {
   PutResult,
   RequestOptions,
   StorageDriver,
-} from '../../../src/storage/driver.ts';
+} from '../../../src/storage/contract/driver.ts';
 import type { Trace } from './trace.ts';
 
 /** What the process does at its requests. */

@@ -1,5 +1,5 @@
 /** The store that all nodes share: the driver in memory, with the oracle looking at every write and every deletion. */
-import { MemoryDriver } from '../../../src/storage/memory.ts';
+import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 import type {
   DeleteResult,
   GetOptions,
@@ -10,7 +10,7 @@ import type {
   PutOptions,
   PutResult,
   StorageDriver,
-} from '../../../src/storage/driver.ts';
+} from '../../../src/storage/contract/driver.ts';
 import { block0Name } from '../../../src/format/keys.ts';
 import type { Environment } from '../../../src/base/env.ts';
 import { compareBytes } from '../../../src/base/bytes.ts';

@@ -1,6 +1,6 @@
 /** What all processes of a simulation share. */
 import type { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
-import type { StorageDriver } from '../../../src/storage/driver.ts';
+import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
 import type { Objects } from './commit-rows.ts';
 import type { SimConfig } from './config.ts';
 import type { Judge } from './judge.ts';

@@ -22,13 +22,13 @@ export const drivers: PagePromises = {
     'src/testing/conformance-reads.ts: a request whose signal is aborted is rejected, and writes nothing',
   ],
   'of 16 puts at the same time, one is told that it was made, and that one is stored': [
-    'src/storage/certify.slow.test.ts: is found out by races alone, every time, if it checks and then writes',
+    'src/storage/certify/certify.slow.test.ts: is found out by races alone, every time, if it checks and then writes',
   ],
   'nothing depends on them: at worst a warning': [
-    "src/storage/certify.slow.test.ts: the clock's difference is told, less what its whole seconds explain",
+    "src/storage/certify/certify.slow.test.ts: the clock's difference is told, less what its whole seconds explain",
   ],
   'Requests fail on safe stores too, and prove nothing: they are tried again.': [
-    'src/storage/certify.slow.test.ts: is never called unsafe for its failures, and mostly safe in spite of them',
+    'src/storage/certify/certify.slow.test.ts: is never called unsafe for its failures, and mostly safe in spite of them',
   ],
   'its folder and that small file stay, so that no ETag of before can ever match again.': [
     'src/testing/conformance-writes.ts: the ETag of a deleted object does not match the next one of that key',
@@ -44,7 +44,7 @@ export const drivers: PagePromises = {
     'test/simulation/crash/power-loss-driver.slow.test.ts: keeps what was acknowledged or seen, and nothing torn',
   ],
   "A pipe, a device or a socket under a file's name is an error at once, and nothing waits for it.": [
-    'src/storage/file-obstacles.test.ts: says so and does not wait, with operations made',
+    'src/storage/file/file-obstacles.test.ts: says so and does not wait, with operations made',
   ],
   'A range is two offsets, the end exclusive, clipped to the object. What is answered is of one version, never of two.':
     [
@@ -63,13 +63,13 @@ export const drivers: PagePromises = {
   'Only objects that never change are copied': [
     'test/servers/s3/copies.slow.test.ts: downloads neither leaves nor blobs',
   ],
-  'Folders are never removed.': ['src/storage/file.test.ts: leaves a folder whose objects are gone'],
+  'Folders are never removed.': ['src/storage/file/file-driver.test.ts: leaves a folder whose objects are gone'],
   'An object that is created and never replaced (nearly all are) is one file': [
-    'src/storage/file.test.ts: keeps an object that is only created in one file',
+    'src/storage/file/file-driver.test.ts: keeps an object that is only created in one file',
   ],
   'That there are versions never ceases to be true': [
     'test/simulation/crash/file-driver-interleavings.slow.test.ts: is linearizable',
-    'src/storage/file-unchanged.test.ts: is not misled where its version and the successor are removed between the two looks',
+    'src/storage/file/file-unchanged.test.ts: is not misled where its version and the successor are removed between the two looks',
   ],
   '`lost` says for certain that nothing was written.': [
     'src/testing/driver-conformance.slow.test.ts: finds out that %o breaks it',
@@ -86,7 +86,7 @@ export const drivers: PagePromises = {
   ],
   'no two writes of one key ever have the same, not even with the same bytes, and not after a delete.': [
     'src/testing/driver-conformance.slow.test.ts: finds out that %o breaks it',
-    'src/storage/memory.test.ts: takes times from its environment, and ETags that no other instance has',
+    'src/storage/memory-driver.test.ts: takes times from its environment, and ETags that no other instance has',
   ],
   'They are non-empty, at most 1,024 bytes of UTF-8, and well-formed; anything else is refused with outcome `none`.': [
     'test/features/conformance/memory.test.ts: MemoryDriver',
@@ -96,7 +96,7 @@ export const drivers: PagePromises = {
     [
       'test/servers/s3/endless-answers.slow.test.ts: to a read of a whole object is given up at the largest size of one',
       'test/servers/s3/endless-answers.slow.test.ts: to a listing, or as an error with status %i, is given up',
-      'src/storage/file-obstacles.test.ts: FileDriver does not read a file into memory that is larger than any object',
+      'src/storage/file/file-obstacles.test.ts: FileDriver does not read a file into memory that is larger than any object',
     ],
   'A store that is seen to break a rule is refused with `UnsafeStoreError`, which says what it broke, and nothing is created.':
     [
@@ -114,20 +114,20 @@ export const drivers: PagePromises = {
     'test/features/interface/certification.test.ts: needs no trying out on a certified driver',
   ],
   '`absent` is refused where there is an object, and leaves it as it was': [
-    'src/storage/certify.slow.test.ts: is found out: $Broken breaks $names',
+    'src/storage/certify/certify.slow.test.ts: is found out: $Broken breaks $names',
   ],
   '`{ etag }` is refused where the object has been replaced, and leaves it as it was': [
-    'src/storage/certify.slow.test.ts: is found out: $Broken breaks $names',
+    'src/storage/certify/certify.slow.test.ts: is found out: $Broken breaks $names',
   ],
   '`{ etag }` is refused where there is no object, and creates none': [
-    'src/storage/certify.slow.test.ts: is found out: $Broken breaks $names',
+    'src/storage/certify/certify.slow.test.ts: is found out: $Broken breaks $names',
   ],
   'Where too many fail, it cannot be told: then no database is created either, `start()` fails with a `StorageError`': [
     'test/features/interface/certification.test.ts: on a store that fails too often says that it could not be tried out',
-    'src/storage/certify.slow.test.ts: is never called safe because requests fail: $Broken',
+    'src/storage/certify/certify.slow.test.ts: is never called safe because requests fail: $Broken',
   ],
   'It takes 93 requests, 98 with those of opening itself': [
-    'src/storage/certify.slow.test.ts: is told with so few requests that opening takes fewer than a hundred',
+    'src/storage/certify/certify.slow.test.ts: is told with so few requests that opening takes fewer than a hundred',
     'test/features/interface/certification.test.ts: takes fewer than a hundred requests in all',
   ],
   'It throws nothing that it can report:': [
@@ -138,26 +138,26 @@ export const drivers: PagePromises = {
     'test/simulation/crash/file-driver-processes.slow.test.ts: 16 processes that count by compare-and-swap lose no update',
   ],
   'so no file system that ignores case, changes the form of letters or reserves names can mix up two keys.': [
-    'src/storage/file-names.test.ts: differ for different keys, on file systems that ignore case and form too',
+    'src/storage/file/file-names.test.ts: differ for different keys, on file systems that ignore case and form too',
   ],
   'Unlike inode numbers and times it is never used again, and it survives copies and backups.': [
-    'src/storage/file.test.ts: reads a folder that was copied, with the same ETags',
+    'src/storage/file/file-driver.test.ts: reads a folder that was copied, with the same ETags',
   ],
   'A file without a trailer is reported as damaged, never as an object.': [
-    'src/storage/file.test.ts: leaves foreign files alone, and refuses damaged ones',
+    'src/storage/file/file-driver.test.ts: leaves foreign files alone, and refuses damaged ones',
   ],
   'So is a symbolic link that leads nowhere, where a folder is to be made.': [
-    'src/storage/file-obstacles.test.ts: refuses writes at once where it is the folder, and writes nothing when the target appears',
+    'src/storage/file/file-obstacles.test.ts: refuses writes at once where it is the folder, and writes nothing when the target appears',
   ],
   'What anyone has seen stays.': [
-    'src/storage/file.test.ts: a reader makes durable what a writer could not',
+    'src/storage/file/file-driver.test.ts: a reader makes durable what a writer could not',
     'test/simulation/crash/power-loss-driver.slow.test.ts: keeps what was acknowledged or seen, and nothing torn',
   ],
   'No lock is needed, since the name is the lock, and it is never given back': [
     'test/simulation/crash/file-driver-processes.slow.test.ts: a replacement that was stopped %s loses, however much happened meanwhile',
     'test/simulation/crash/file-driver-interleavings.slow.test.ts: is linearizable',
   ],
-  'takes two looks, and opens nothing': ['src/storage/file-unchanged.test.ts: looks twice, and opens nothing'],
+  'takes two looks, and opens nothing': ['src/storage/file/file-unchanged.test.ts: looks twice, and opens nothing'],
   'StoreDb replaces only Block 0, and never deletes it.': [
     'test/repo/docs/policies.slow.test.ts: let garbage collection delete everything but Block 0, and writers nothing but probes',
   ],
@@ -166,10 +166,10 @@ export const drivers: PagePromises = {
     'test/features/care/full-disk.slow.test.ts: frees a real one',
   ],
   'Temporary files are swept by a listing of their folder when they are older than an hour.': [
-    'src/storage/file.test.ts: sweeps what crashed writers left, once it is old',
-    'src/storage/file.test.ts: a writer whose file was swept writes it again',
+    'src/storage/file/file-driver.test.ts: sweeps what crashed writers left, once it is old',
+    'src/storage/file/file-driver.test.ts: a writer whose file was swept writes it again',
   ],
   'beside other writes only three of them are under way, else sixteen.': [
-    'src/storage/write-lanes.test.ts: of the background are few beside others, and many again when those have ended',
+    'src/storage/file/write-throttle.test.ts: of the background are few beside others, and many again when those have ended',
   ],
 };

@@ -22,7 +22,7 @@ export const encryption: PagePromises = {
     'test/features/encryption/database.test.ts: gives no URLs to its blobs',
   ],
   'nobody who lacks the key can change it without that being noticed.': [
-    'src/storage/capsules.test.ts: is refused with any byte changed, and with any part of it missing or added',
+    'src/storage/wrap/envelopes.test.ts: is refused with any byte changed, and with any part of it missing or added',
     'test/features/encryption/database.test.ts: believes no object that is not encrypted, nor one of another database',
   ],
   'Keys are in no log line, no error and no report.': [
@@ -33,7 +33,7 @@ export const encryption: PagePromises = {
       'test/features/encryption/database.test.ts: is refused without its keys, with others, and with a wrong one of the same id',
     ],
   'which read and verify only the range that is asked for, in chunks of 64 KiB.': [
-    'src/storage/capsules.test.ts: verifies a range without the rest, and notices one that was cut off or replaced',
+    'src/storage/wrap/envelopes.test.ts: verifies a range without the rest, and notices one that was cut off or replaced',
   ],
   'What a `cacheDriver` holds is encrypted too.': [
     'test/features/encryption/database.test.ts: keeps no block in the clear in a cache of the user',
@@ -71,15 +71,15 @@ export const encryption: PagePromises = {
   ],
   'Noticed is every change to an object, every part that is missing or added, an object under another name, one of another database, and one that was put there without the key.':
     [
-      'src/storage/capsules.test.ts: is refused with any byte changed, and with any part of it missing or added',
-      'src/storage/capsules.test.ts: is refused under another name, with another key, and with a header that was made up',
+      'src/storage/wrap/envelopes.test.ts: is refused with any byte changed, and with any part of it missing or added',
+      'src/storage/wrap/envelopes.test.ts: is refused under another name, with another key, and with a header that was made up',
       'test/features/encryption/database.test.ts: believes no object that is not encrypted, nor one of another database',
     ],
   'Whoever opens the database can ask for a state that is not older than one that was seen before': [
     'test/features/protocol/opening.test.ts: refuses a database that was set back, which nothing else shows to whoever opens it',
   ],
   'needs Node.js 22.15 or newer to write, while every version reads it.': [
-    'src/storage/capsules.test.ts: compressed with zstd is read by every runtime',
+    'src/storage/wrap/envelopes.test.ts: compressed with zstd is read by every runtime',
     'test/features/encryption/database.test.ts: of a compression that is none, or that this runtime cannot write, are refused',
   ],
   'All instances of a database that is compressed need the option': [

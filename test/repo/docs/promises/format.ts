@@ -28,13 +28,13 @@ export const format: PagePromises = {
     'test/features/golden/damage.slow.test.ts: a block under another name is noticed',
   ],
   'length of the content if there is a codec, at most 64 MiB': [
-    'src/storage/capsules.test.ts: says no more than it holds: lengths are bounded, and must be right',
+    'src/storage/wrap/envelopes.test.ts: says no more than it holds: lengths are bounded, and must be right',
   ],
   'So a chunk can be read and verified alone.': [
-    'src/storage/capsules.test.ts: verifies a range without the rest, and notices one that was cut off or replaced',
+    'src/storage/wrap/envelopes.test.ts: verifies a range without the rest, and notices one that was cut off or replaced',
   ],
   'A frame that does not hold exactly its share of the length is damage, and nothing more of it is made than that share.':
-    ['src/storage/capsules.test.ts: says no more than it holds: lengths are bounded, and must be right'],
+    ['src/storage/wrap/envelopes.test.ts: says no more than it holds: lengths are bounded, and must be right'],
   'Keys ascend strictly.': ['src/format/node.test.ts: whose keys are unsorted or twice there are refused by searches'],
   'A node is at most as long as the block size that it was written with, unless it has one entry': [
     'src/format/node.test.ts: take from a list as many entries as fit, and at least one',

@@ -239,13 +239,13 @@ const memory: PagePromises = {
     'test/features/query/row-places.test.ts: count as part of the leaf that remembers them',
   ],
   'the cache gives way to them at once and takes the room back afterwards.': [
-    'src/memory/split-pool.test.ts: gives the cache what the committed cache and queries leave, and takes it back',
+    'src/cache/memory-pool.test.ts: gives the cache what the committed cache and queries leave, and takes it back',
   ],
   'inner nodes stay while there are leaves to evict, leaves that were used again stay longer than those that were not, and what a scan comes by never drives them out.':
     [
-      'src/memory/block-cache.test.ts: holds on to inner nodes while there are leaves to evict',
-      'src/memory/block-cache.test.ts: spares what was used since the hand passed',
-      'src/memory/block-cache.test.ts: is not washed out by a scan, whether or not that has blocks in common',
+      'src/cache/block-cache.test.ts: holds on to inner nodes while there are leaves to evict',
+      'src/cache/block-cache.test.ts: spares what was used since the hand passed',
+      'src/cache/block-cache.test.ts: is not washed out by a scan, whether or not that has blocks in common',
     ],
   'A query that would collect more than there is room for, `execute()` of a whole large table or a sort without a limit, rejects with `MemoryBudgetError`.':
     [
@@ -269,17 +269,17 @@ const memory: PagePromises = {
   ],
   'those that were not used for the longest time go first, whichever database they are of,': [
     'test/features/memory/memory-budget.test.ts: goes to the databases in use',
-    'src/memory/shared-memory.test.ts: those of tenants that are idle go first',
+    'src/cache/shared-memory.test.ts: those of tenants that are idle go first',
   ],
   'A scan of one database drives the working sets of the others out no more than its own.': [
-    'src/memory/shared-memory.test.ts: a scan of one tenant takes nothing from the working sets',
+    'src/cache/shared-memory.test.ts: a scan of one tenant takes nothing from the working sets',
   ],
   'the database with the most of them merges, out of turn and whatever its `mergePolicy`.': [
     'test/features/memory/memory-budget.test.ts: merges what waits in the databases together',
-    'src/memory/shared-memory.test.ts: lets the tenant merge that has most commits waiting',
+    'src/cache/shared-memory.test.ts: lets the tenant merge that has most commits waiting',
   ],
   'Beyond that they reject with `MemoryBudgetError`.': [
-    'src/memory/shared-memory.test.ts: bounds what the queries of all collect, but leaves room for small ones, and names the budget',
+    'src/cache/shared-memory.test.ts: bounds what the queries of all collect, but leaves room for small ones, and names the budget',
   ],
   'With `maxMemoryBytes` beside `memory`, an instance takes at most that much of the budget, so that no tenant can take all of it for a large query':
     ['test/features/memory/memory-budget.test.ts: leaves an instance with a bound of its own within that'],
@@ -296,13 +296,13 @@ const memory: PagePromises = {
     'src/storage/disk-cache.slow.test.ts: is shared by processes that are killed at any moment, and never gives wrong bytes',
   ],
   'what is not exactly what was put there is not used, and is removed.': [
-    'src/memory/second-cache.test.ts: never gives other bytes, has them removed, and tells of it once',
+    'src/cache/external-cache.test.ts: never gives other bytes, has them removed, and tells of it once',
     'test/features/memory/cache-driver.slow.test.ts: that gives the bytes of other blocks, of other times or none at all',
   ],
   'A cache that fails, or has not answered within a second, is no error of a read: it is logged once and passed over for a while':
     [
-      'src/memory/second-cache.test.ts: passes over a cache that fails, for longer and longer, and tells of it once until it works again',
-      'src/memory/second-cache.test.ts: does not wait long for one that hangs',
+      'src/cache/external-cache.test.ts: passes over a cache that fails, for longer and longer, and tells of it once until it works again',
+      'src/cache/external-cache.test.ts: does not wait long for one that hangs',
     ],
 };
 

@@ -201,7 +201,7 @@ const reading: PagePromises = {
   'is the key of no row, so that an application may pass on what it was given; a value of another kind is an `InvalidQueryError`.':
     [
       'test/features/values/queries.slow.test.ts: is the key of no row, wherever one row is asked for',
-      'src/query/comparison.test.ts: is named, with the field and what is taken',
+      'src/query/conditions/comparison.test.ts: is named, with the field and what is taken',
     ],
   'Several conditions must all hold.': [
     'test/features/values/queries.slow.test.ts: ANDs conditions, also two on one field',
@@ -374,14 +374,14 @@ const planning: PagePromises = {
     'src/base/order.test.ts: orders by code point, not by UTF-16 code unit',
   ],
   'Null never matches `<`, `<=`, `>`, `>=`, `BETWEEN` or `PREFIX`.': [
-    'src/query/comparison.test.ts: with null tests for null, or matches nothing',
+    'src/query/conditions/comparison.test.ts: with null tests for null, or matches nothing',
     'test/features/values/queries.slow.test.ts: finds what the rules say, in every stage, with an index and without',
   ],
   'A text that is no UUID equals no `uuid`, and has no place in their order.': [
-    'src/query/comparison.test.ts: a text that is no UUID equals no %s, and has no place among them',
+    'src/query/conditions/comparison.test.ts: a text that is no UUID equals no %s, and has no place among them',
   ],
   '`json` fields have no order: they can only be compared with null.': [
-    'src/query/comparison.test.ts: takes only = and != against null',
+    'src/query/conditions/comparison.test.ts: takes only = and != against null',
     'test/features/values/queries.slow.test.ts: takes no order and no value of JSON but null',
   ],
   'Its result is compared with `===`, so only `=` is allowed.': [
@@ -633,8 +633,8 @@ const cluster: PagePromises = {
     'test/features/protocol/backlog.slow.test.ts: holds a bounded number of commits, however small they are',
   ],
   'it also rests after each merge, three times as long as that took and a minute at most': [
-    'src/cluster/merge-policy.test.ts: rests after a merge that took long while it is alone, and not once there are others',
-    'src/cluster/merge-policy.test.ts: rests for a minute at most',
+    'src/merge/merge-policy.test.ts: rests after a merge that took long while it is alone, and not once there are others',
+    'src/merge/merge-policy.test.ts: rests for a minute at most',
   ],
   'An instance on demand has no timer while nothing is pending, so that a script which forgets to stop it may end.': [
     'test/features/protocol/turns.slow.test.ts: asks for nothing and has no timer while nothing is pending',

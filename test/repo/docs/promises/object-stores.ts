@@ -97,7 +97,7 @@ export const objectStores: PagePromises = {
   ],
   'every store that is unsafe is refused.': [
     'test/servers/s3/certification.slow.test.ts: is refused, and nothing is created: %o',
-    'src/storage/certify.slow.test.ts: is found out: $Broken breaks $names',
+    'src/storage/certify/certify.slow.test.ts: is found out: $Broken breaks $names',
   ],
   'an idle instance makes two small GETs at each interval': [
     'test/features/requests/idle.slow.test.ts: at the default interval costs less than 0.50 dollars a month',

@@ -150,11 +150,11 @@ const log: PagePromises = {
 const merging: PagePromises = {
   'An instance that knows of no other rests after each merge in its turn, three times as long as the merge took and a minute at most':
     [
-      'src/cluster/merge-policy.test.ts: rests after a merge that took long while it is alone, and not once there are others',
-      'src/cluster/merge-policy.test.ts: rests for a minute at most',
+      'src/merge/merge-policy.test.ts: rests after a merge that took long while it is alone, and not once there are others',
+      'src/merge/merge-policy.test.ts: rests for a minute at most',
     ],
   'After three such turns in a row, the next merge leaves the node out of the list': [
-    'src/cluster/rotation.test.ts: is not a node that has let three turns in a row pass, whoever took them',
+    'src/coordination/rotation.test.ts: is not a node that has let three turns in a row pass, whoever took them',
   ],
   'two in the next window, four in the one after that, and so on': [
     'test/features/protocol/rotation.slow.test.ts: dies with its neighbours, half of all nodes: commits never wait for more than a few slots',

@@ -6,7 +6,7 @@ export const security: PagePromises = {
   ],
   'nothing is believed that was made or changed without the key.': [
     'test/features/encryption/database.test.ts: believes no object that is not encrypted, nor one of another database',
-    'src/storage/capsules.test.ts: is refused with any byte changed, and with any part of it missing or added',
+    'src/storage/wrap/envelopes.test.ts: is refused with any byte changed, and with any part of it missing or added',
   ],
   'what a request held in secret is taken out of all that comes back.': [
     'test/features/security/secrets.test.ts: does not get secrets into errors',

@@ -1,0 +1,143 @@
+/** A state of the database that stays as it is, for as long as it is held. */
+import { isPromise } from '../base/brands.ts';
+import { BlobReference } from '../blob/blob-reference.ts';
+import type { BlobStore } from '../blob/blob-store.ts';
+import type { HeldSnapshot } from '../maintenance/snapshots/held-snapshot.ts';
+import type { Environment } from '../base/env.ts';
+import { tableName } from '../batch/batch.ts';
+import type { KeyFor, TableRef } from '../batch/batch.ts';
+import { readBlobRecord } from '../maintenance/blob-record.ts';
+import type { Instance } from '../instance/instance.ts';
+import type { RowFor } from '../instance/trigger-api.ts';
+import { Query } from '../query/query.ts';
+import type { RegisteredFunction } from '../schema/function-call.ts';
+import type { QueryHost } from '../view/query-host.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { TableState } from '../view/table-state.ts';
+import { BlockGone } from '../tree/block-source.ts';
+import type { PriceTable } from '../storage/prices.ts';
+
+/** What queries on a snapshot need of it: the same state every time. */
+class SnapshotHost implements QueryHost {
+  readonly environment: Environment;
+  readonly #instance: Instance;
+  readonly #held: HeldSnapshot;
+
+  constructor(instance: Instance, held: HeldSnapshot) {
+    this.environment = instance.environment;
+    this.#instance = instance;
+    this.#held = held;
+  }
+
+  get prices(): PriceTable {
+    return this.#instance.prices;
+  }
+
+  get owner(): Instance {
+    return this.#instance;
+  }
+
+  get source(): this {
+    return this;
+  }
+
+  get databaseId(): string {
+    return this.#instance.databaseId;
+  }
+
+  shapeOf(table: string): TableShape | undefined {
+    const shape = this.#instance.registry.shape(table);
+    const stored = this.#held.view.table(table)?.shape;
+    return stored !== undefined && shape !== undefined && stored.isSame(shape) ? stored : shape;
+  }
+
+  registeredFunction(name: string): RegisteredFunction | undefined {
+    return this.#instance.registry.registeredFunction(name);
+  }
+
+  tableState(table: string): TableState | Promise<TableState> {
+    this.#instance.running('A query');
+    this.#held.check();
+    const state = this.#instance.bridge.stateOf(this.#held.view, table);
+    return isPromise(state) ? state.catch((error: unknown) => this.#refuse(error)) : state;
+  }
+
+  /** What the state is made of is gone only if the snapshot has ended. */
+  #refuse(error: unknown): never {
+    throw error instanceof BlockGone ? this.#held.lost() : error;
+  }
+
+  keeperOf(): undefined {
+    return undefined;
+  }
+
+  viewMovedOn(): Promise<boolean> {
+    return Promise.reject(this.#held.lost());
+  }
+}
+
+/**
+ * A snapshot, as returned by `db.snapshot()`: everything that was committed before the call, and nothing after it. It is
+ * renewed as long as it is held; release it, or declare it with `await using`, since nothing that it shows can be deleted
+ * meanwhile. After its end everything rejects with `SnapshotExpiredError`.
+ */
+export class Snapshot {
+  readonly #held: HeldSnapshot;
+  readonly #host: SnapshotHost;
+  readonly #blobs: BlobStore;
+
+  /** @internal Use `db.snapshot()`. */
+  constructor(instance: Instance, held: HeldSnapshot) {
+    this.#held = held;
+    this.#host = new SnapshotHost(instance, held);
+    this.#blobs = instance.blobs;
+  }
+
+  /** Its id, as `db.snapshots()` lists it. */
+  get id(): string {
+    return this.#held.pin.id;
+  }
+
+  /** The generation of the database that it shows. */
+  get generation(): number {
+    return this.#held.pin.generation;
+  }
+
+  /** When it was taken, by the clock of who took it. */
+  get createdAt(): Date {
+    return new Date(this.#held.pin.createdMs);
+  }
+
+  /** A query on a table as it was, given by name or, for typed rows, by its schema definition. */
+  query<T extends TableRef>(table: T): Query<RowFor<T>> {
+    return new Query<RowFor<T>>(this.#host, tableName(table));
+  }
+
+  /** The row with a primary key as it was; undefined if there was none. */
+  async get<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<RowFor<T> | undefined> {
+    const { shape } = await this.#host.tableState(tableName(table));
+    return this.query(table)
+      .where(shape.keyNames as string, '=', primaryKey)
+      .first();
+  }
+
+  /** A blob that a row of the snapshot refers to, also if the row is gone by now. */
+  getBlob(reference: string): BlobReference {
+    return new BlobReference(
+      reference,
+      () => this.#blobs,
+      (id) => readBlobRecord(this.#host, id),
+      () => this.#held.lost(),
+    );
+  }
+
+  /** Ends it. What only it showed can be deleted by the next `db.gc()`. Calling it again changes nothing. */
+  async release(): Promise<void> {
+    await this.#held.release();
+  }
+
+  /** Releases it at the end of a block with `await using snapshot = await db.snapshot()`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+}

@@ -1,0 +1,220 @@
+import { describe, expect, it } from 'vitest';
+import { BlockKind } from '../format/block.ts';
+import { NodeEntries } from '../format/node-entries.ts';
+import { openNode } from '../format/node.ts';
+import type { Node } from '../format/node.ts';
+import { BlockCache } from './block-cache.ts';
+import { CollectionHint } from './gc-hint.ts';
+
+/** A node of about `keys` times 100 bytes. */
+function nodeOf(name: string, keys = 10): Node {
+  const entries = new NodeEntries({ kind: BlockKind.index, level: 0 });
+  for (let i = 0; i < keys; i++) entries.addKey(new Uint8Array(100).fill(i));
+  return openNode(name, entries.encode(name, 0, keys));
+}
+
+/** An inner node of nearly the same size. */
+function innerNode(name: string): Node {
+  const entries = new NodeEntries({ kind: BlockKind.inner, level: 1 });
+  for (let i = 0; i < 8; i++) {
+    entries.addChild(new Uint8Array(90).fill(i), { birth: 1, id: '0'.repeat(16), count: 1, sizeBytes: 1 });
+  }
+  return openNode(name, entries.encode(name, 0, 8));
+}
+
+const slotBytes = nodeOf('x').sizeBytes + 256;
+
+describe('BlockCache', () => {
+  it('never holds more than it may, and empties the slots of what goes', () => {
+    const cache = new BlockCache(slotBytes * 5);
+    const slots = Array.from({ length: 40 }, (_, i) => cache.add(nodeOf(`n${i}`)));
+    expect(cache.sizeBytes).toBeLessThanOrEqual(slotBytes * 5);
+    expect(cache.count).toBe(5);
+    for (const slot of slots) expect(slot.node === undefined).toBe(cache.find(slot.name) === undefined);
+    expect(slots[39]?.node).toBeDefined();
+    expect(slots.filter((slot) => slot.node !== undefined)).toHaveLength(5);
+  });
+
+  it('tells of the memory of blocks that went, and of half of those that passed', () => {
+    let hints = 0;
+    const mebibyte = 1024 * 1024;
+    const told = (work: (cache: BlockCache) => void): number => {
+      hints = 0;
+      work(new BlockCache(10 * mebibyte, 65_536, new CollectionHint(mebibyte, () => hints++)));
+      return hints;
+    };
+    const entries = new NodeEntries({ kind: BlockKind.index, level: 0 });
+    for (let i = 0; i < 250; i++) entries.addKey(new Uint8Array(250).fill(i));
+    const add = (cache: BlockCache, blocks: number, passing: boolean): void => {
+      for (let i = 0; i < blocks; i++) cache.add(openNode(`n${i}`, entries.encode(`n${i}`, 0, 250)), passing);
+    };
+    // Of some 62 KB each, so that 168 fill the cache. A hint tells of 16 MiB, which are some 270 of them.
+    expect(told((cache) => add(cache, 400, false))).toBe(0);
+    expect(told((cache) => add(cache, 500, false))).toBe(1);
+    expect(told((cache) => add(cache, 500, true))).toBe(0);
+    expect(told((cache) => add(cache, 800, true))).toBe(1);
+  });
+
+  it('spares what was used since the hand passed', () => {
+    const cache = new BlockCache(slotBytes * 4);
+    cache.add(nodeOf('favourite'));
+    for (let i = 0; i < 50; i++) {
+      expect(cache.find('favourite')).toBeDefined();
+      cache.add(nodeOf(`n${i}`));
+    }
+    expect(cache.find('favourite')?.node?.name).toBe('favourite');
+  });
+
+  it('holds a node once', () => {
+    const cache = new BlockCache(slotBytes * 4);
+    const slot = cache.add(nodeOf('n'));
+    expect(cache.add(nodeOf('n'))).toBe(slot);
+    expect([cache.count, cache.sizeBytes]).toEqual([1, slotBytes]);
+  });
+
+  it('does not hold a node that is larger than it is', () => {
+    const cache = new BlockCache(slotBytes);
+    cache.add(nodeOf('small'));
+    const slot = cache.add(nodeOf('large', 50));
+    expect(slot.node).toBeUndefined();
+    expect(cache.find('large')).toBeUndefined();
+    expect(cache.find('small')?.node).toBeDefined();
+    expect(new BlockCache(0).add(nodeOf('any')).node).toBeUndefined();
+  });
+
+  it('counts what nodes grow by, and evicts others, or the node itself where it outgrows the cache', () => {
+    const cache = new BlockCache(slotBytes * 3);
+    const nodes = ['a', 'b', 'c'].map((name) => nodeOf(name));
+    const slots = nodes.map((node) => cache.add(node));
+    expect(cache.count).toBe(3);
+    nodes[1]?.lowerBound(new Uint8Array(200).fill(3));
+    expect(cache.sizeBytes).toBeLessThanOrEqual(slotBytes * 3);
+    expect(cache.count).toBe(2);
+    expect(slots[1]?.node).toBeDefined();
+    expect(slots[1]?.bytes).toBe(slotBytes + 40);
+    nodes[1]?.onGrow?.(slotBytes * 3);
+    expect(slots[1]?.node).toBeUndefined();
+    expect(cache.find('b')).toBeUndefined();
+    expect(cache.count).toBe(1);
+    expect(cache.sizeBytes).toBe(slotBytes);
+  });
+
+  it('is not confused by nodes that grow after they went, and knows their size when they come back', () => {
+    const cache = new BlockCache(slotBytes * 2);
+    const node = nodeOf('a');
+    cache.add(node);
+    cache.clear();
+    expect([cache.count, cache.sizeBytes]).toEqual([0, 0]);
+    node.lowerBound(new Uint8Array(200));
+    expect(cache.sizeBytes).toBe(0);
+    expect(cache.add(node).bytes).toBe(slotBytes + 40);
+    expect(cache.sizeBytes).toBe(slotBytes + 40);
+  });
+
+  it('stays right through many uses in any order', () => {
+    const cache = new BlockCache(slotBytes * 7);
+    let state = 1;
+    for (let i = 0; i < 3000; i++) {
+      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+      const name = `n${(state >>> 16) % 30}`;
+      const slot = cache.find(name) ?? cache.add(nodeOf(name, 1 + ((state >>> 8) % 20)));
+      if ((state & 15) === 0) slot.node?.lowerBound(new Uint8Array(200));
+      expect(cache.sizeBytes).toBeLessThanOrEqual(slotBytes * 7);
+    }
+    const names = Array.from({ length: 30 }, (_, i) => cache.find(`n${i}`)).filter((slot) => slot !== undefined);
+    expect(names).toHaveLength(cache.count);
+    expect(names.reduce((sum, slot) => sum + slot.bytes, 0)).toBe(cache.sizeBytes);
+  });
+
+  it('is not washed out by a scan, whether or not that has blocks in common with what is read again and again', () => {
+    const cache = new BlockCache(slotBytes * 100);
+    const again = Array.from({ length: 60 }, (_, i) => `again${i}`);
+    for (let round = 0; round < 2; round++) for (const name of again) if (!cache.find(name)) cache.add(nodeOf(name));
+    for (let i = 0; i < 2000; i++) cache.add(nodeOf(`scan${i}`), true);
+    for (const name of again) cache.find(name, true);
+    for (let i = 0; i < 2000; i++) cache.add(nodeOf(`scan${i}`), true);
+    expect(again.filter((name) => cache.find(name) !== undefined)).toHaveLength(60);
+  });
+
+  it('forgets what was read again and again once other blocks are', () => {
+    const cache = new BlockCache(slotBytes * 50);
+    for (const prefix of ['old', 'new']) {
+      const names = Array.from({ length: 40 }, (_, i) => `${prefix}${i}`);
+      for (let round = 0; round < 6; round++) for (const name of names) if (!cache.find(name)) cache.add(nodeOf(name));
+      expect(names.filter((name) => cache.find(name, true) !== undefined).length).toBeGreaterThan(36);
+    }
+  });
+
+  it('keeps what comes back soon after it went, unless a scan came by it', () => {
+    const cache = new BlockCache(slotBytes * 10);
+    const fill = (prefix: string): void => {
+      for (let i = 0; i < 20; i++) cache.add(nodeOf(`${prefix}${i}`));
+    };
+    cache.add(nodeOf('back'));
+    cache.add(nodeOf('passed'));
+    fill('a');
+    expect([cache.find('back'), cache.find('passed')]).toEqual([undefined, undefined]);
+    cache.add(nodeOf('back'));
+    cache.add(nodeOf('passed'), true);
+    fill('b');
+    fill('c');
+    expect(cache.find('back')).toBeDefined();
+    expect(cache.find('passed')).toBeUndefined();
+  });
+
+  it('holds what a scan comes by if there is room, or if scans come by it again and again', () => {
+    const cache = new BlockCache(slotBytes * 10);
+    const scan = (prefix: string): number => {
+      let found = 0;
+      for (let i = 0; i < 8; i++) {
+        if (cache.find(`${prefix}${i}`, true) === undefined) cache.add(nodeOf(`${prefix}${i}`), true);
+        else found++;
+      }
+      return found;
+    };
+    expect([scan('a'), scan('a'), scan('b'), scan('a')]).toEqual([0, 8, 0, 8]);
+    for (let round = 0; round < 3; round++) scan('b');
+    expect(scan('b')).toBeGreaterThan(6);
+  });
+
+  it('holds on to inner nodes while there are leaves to evict', () => {
+    const cache = new BlockCache(slotBytes * 40);
+    const inner = Array.from({ length: 8 }, (_, i) => innerNode(`inner${i}`));
+    for (const node of inner) cache.add(node);
+    for (let i = 0; i < 500; i++) {
+      const slot = cache.find(`leaf${i % 70}`) ?? cache.add(nodeOf(`leaf${i % 70}`));
+      expect(slot.name).toBe(`leaf${i % 70}`);
+    }
+    expect(inner.filter(({ name }) => cache.find(name) !== undefined)).toHaveLength(8);
+    expect(cache.innerBytes + cache.leafBytes).toBe(cache.sizeBytes);
+    expect(cache.innerBytes).toBe(inner.reduce((sum, node) => sum + node.memoryBytes + 256, 0));
+  });
+
+  it('gives inner nodes more room the more of them are missed, and leaves when those are', () => {
+    const cache = new BlockCache(slotBytes * 40);
+    const read = (name: string, make: (name: string) => Node): void => {
+      if (cache.find(name) === undefined) cache.add(make(name));
+    };
+    const innerShare = (): number => cache.innerBytes / cache.sizeBytes;
+    for (let round = 0; round < 30; round++) {
+      for (let i = 0; i < 150; i++) read(`inner${i}`, innerNode);
+      for (let i = 0; i < 10; i++) read(`leaf${i}`, nodeOf);
+    }
+    expect(innerShare()).toBeGreaterThan(0.6);
+    for (let round = 0; round < 30; round++) for (let i = 0; i < 60; i++) read(`leaf${i}`, nodeOf);
+    expect(innerShare()).toBeLessThan(0.5);
+  });
+
+  it('shrinks when its limit does', () => {
+    let limit = slotBytes * 20;
+    const cache = new BlockCache(() => limit);
+    for (let i = 0; i < 20; i++) cache.add(nodeOf(`n${i}`));
+    expect(cache.count).toBe(20);
+    limit = slotBytes * 5;
+    cache.fit();
+    expect(cache.count).toBe(5);
+    limit = 0;
+    cache.fit();
+    expect([cache.count, cache.sizeBytes]).toEqual([0, 0]);
+  });
+});

@@ -1,0 +1,166 @@
+/**
+ * Blocks in memory, bounded in bytes. Whoever holds a {@link CacheSlot} finds its block again without a look-up;
+ * eviction empties the slot. A query may go on using a node that was evicted meanwhile: nodes are immutable. Which block goes
+ * is decided by queues ({@link BlockQueues}), of its own or shared with the caches of other instances.
+ */
+import type { Node } from '../format/node.ts';
+import { BlockQueues, defaultBlockBytes } from './block-queues.ts';
+import type { CacheSlot, HeldSlot, SlotOwner } from './block-queues.ts';
+import type { CollectionHint } from './gc-hint.ts';
+
+/** How often blocks were asked for, by where they were found. */
+export interface CacheCounters {
+  /** In memory. */
+  hits: number;
+  /** In the cache behind it. */
+  driverHits: number;
+  /** In the store. */
+  misses: number;
+  /** How often a block came into memory or went: while this stays the same, so does what is there. */
+  turnover: number;
+}
+
+/** What a slot and its place in the tables cost beside the block, in bytes: an estimate. */
+const overheadBytes = 256;
+
+export class BlockCache implements SlotOwner {
+  /** Kept by those who read through the cache: a look-up that remembers its slot does not come by here. */
+  readonly counters: CacheCounters = { hits: 0, driverHits: 0, misses: 0, turnover: 0 };
+  readonly #queues: BlockQueues;
+  /** What this cache may take of queues that it shares, in bytes, now. */
+  readonly #share: (() => number) | undefined;
+  readonly #slots = new Map<string, HeldSlot>();
+  #innerBytes = 0;
+  #leafBytes = 0;
+  #isClosed = false;
+
+  /**
+   * `limit`: what the blocks may take, in bytes, now. `blockBytes`: what a block takes, as an estimate. `hint` is told of
+   * blocks that went. `shared`: queues of several caches, of which `limit` is the most that this one may take.
+   */
+  constructor(
+    limit: number | (() => number),
+    blockBytes: number = defaultBlockBytes,
+    hint?: CollectionHint,
+    shared?: BlockQueues,
+  ) {
+    const bound = typeof limit === 'number' ? () => limit : limit;
+    this.#share = shared && bound;
+    this.#queues = shared ?? new BlockQueues(bound, blockBytes, hint);
+  }
+
+  /** Bytes that the cached blocks take. */
+  get sizeBytes(): number {
+    return this.#innerBytes + this.#leafBytes;
+  }
+
+  /** Bytes that inner nodes take. */
+  get innerBytes(): number {
+    return this.#innerBytes;
+  }
+
+  /** Bytes that leaves take. */
+  get leafBytes(): number {
+    return this.#leafBytes;
+  }
+
+  get count(): number {
+    return this.#slots.size;
+  }
+
+  /** The slot of a cached block. `passing`: it is part of a scan, which is no reason to keep it longer. */
+  find(name: string, passing = false): CacheSlot | undefined {
+    const slot = this.#slots.get(name);
+    if (slot !== undefined && !passing) slot.used = true;
+    return slot;
+  }
+
+  /** The same for those who only want to know whether it is there: it does not count as used. */
+  glance(name: string): CacheSlot | undefined {
+    return this.#slots.get(name);
+  }
+
+  /** Holds a node and returns its slot; evicts others to make room. A node larger than the whole cache is not held. */
+  add(node: Node, passing = false): CacheSlot {
+    const known = this.#slots.get(node.name);
+    if (known !== undefined) return known;
+    const bytes = node.memoryBytes + overheadBytes;
+    const slot: HeldSlot = {
+      name: node.name,
+      node,
+      used: false,
+      bytes,
+      queue: node.level > 0 ? 'inner' : 'fresh',
+      before: undefined,
+      after: undefined,
+      owner: this,
+    };
+    const share = this.#share?.() ?? Infinity;
+    const isHeld = !this.#isClosed && bytes <= share;
+    if (!isHeld || !this.#queues.take(slot, passing, this.sizeBytes + bytes > share)) {
+      slot.node = undefined;
+      return slot;
+    }
+    this.#slots.set(node.name, slot);
+    this.counters.turnover++;
+    this.#count(slot, bytes);
+    node.onGrow = (extra) => this.#grow(slot, extra);
+    this.#queues.fit(slot);
+    if (this.sizeBytes > share) this.#giveWay(share, slot);
+    return slot;
+  }
+
+  /** Evicts what there is no room for any more. */
+  fit(): void {
+    this.#queues.fit();
+    const share = this.#share?.() ?? Infinity;
+    if (this.sizeBytes > share) this.#giveWay(share, undefined);
+  }
+
+  /** Forgets everything. */
+  clear(): void {
+    for (const slot of this.#slots.values()) this.#queues.drop(slot);
+    this.counters.turnover++;
+    if (this.#share === undefined) this.#queues.clearGhosts();
+  }
+
+  /** Forgets everything, and holds nothing any more: a read that ends later leaves nothing behind. */
+  close(): void {
+    this.#isClosed = true;
+    this.clear();
+  }
+
+  dropped(slot: HeldSlot): void {
+    this.#slots.delete(slot.name);
+    this.counters.turnover++;
+    this.#count(slot, -slot.bytes);
+  }
+
+  #count({ queue }: HeldSlot, bytes: number): void {
+    if (queue === 'inner') this.#innerBytes += bytes;
+    else this.#leafBytes += bytes;
+  }
+
+  #grow(slot: HeldSlot, extra: number): void {
+    if (slot.node === undefined) return;
+    this.#count(slot, extra);
+    this.#queues.grow(slot, extra);
+    const share = this.#share?.() ?? Infinity;
+    if (this.sizeBytes > share) this.#giveWay(share, slot);
+  }
+
+  /** Lets blocks of this cache alone go: what was used since, and inner nodes, only where nothing else is left. */
+  #giveWay(share: number, keep: HeldSlot | undefined): void {
+    let spared = this.#slots.size;
+    for (const [name, slot] of this.#slots) {
+      if (this.sizeBytes <= share) return;
+      if (slot === keep) continue;
+      if ((slot.used || slot.queue === 'inner') && spared-- > 0) {
+        slot.used = false;
+        // Behind the others, where this loop comes by again.
+        this.#slots.delete(name);
+        this.#slots.set(name, slot);
+      } else this.#queues.giveWay(slot);
+    }
+  }
+}

@@ -1,0 +1,195 @@
+/**
+ * The order in which cached blocks give way: of one instance, or of all that share a budget, so that the blocks of an instance
+ * that nobody uses go before those of the others.
+ *
+ * There are three queues. Inner nodes have one of their own, since every way to a row leads through them. A leaf is
+ * `fresh` at first; once it was used again it is `kept`. What a scan passes is never more than fresh, and where there is no
+ * room it is held only if it came by lately, so that a scan of everything takes no room from what is read again and again. Which queue gives way is learnt
+ * from the names of blocks that went lately (ghosts): a block that is asked for again after it went would have been
+ * held if its queue had been longer, and that queue's share grows at the others' expense.
+ */
+import type { Node } from '../format/node.ts';
+import type { CollectionHint } from './gc-hint.ts';
+import { SlotQueue } from './lru-queue.ts';
+
+/** Where a cached block is found again; empty once it was evicted. */
+export interface CacheSlot {
+  readonly name: string;
+  node: Node | undefined;
+  /** Used since its queue last passed it. */
+  used: boolean;
+  bytes: number;
+}
+
+type QueueName = 'inner' | 'fresh' | 'kept';
+
+/** A slot in a queue. */
+export interface HeldSlot extends CacheSlot {
+  queue: QueueName;
+  before: HeldSlot | undefined;
+  after: HeldSlot | undefined;
+  readonly owner: SlotOwner;
+}
+
+/** The cache that a slot is of. */
+export interface SlotOwner {
+  /** The slot has left its queue, and has no block any more. */
+  dropped(slot: HeldSlot): void;
+}
+
+export const defaultBlockBytes = 65_536;
+/** So many ghosts there may be in the smallest cache. */
+const fewestGhosts = 64;
+/** Shares of fresh leaves among all leaves, and of inner nodes among all blocks, that the cache may learn. */
+const freshShares = { least: 0.1, most: 0.5 };
+const innerShares = { least: 0.25, most: 0.9, first: 0.5 };
+/** An inner node that is missing is read before whatever lies below it: that is worth more than a leaf. */
+const innerWeight = 4;
+/** What a block that only passes counts as unused memory: the runtime finds the most of it among what is young. */
+const passingShare = 1 / 2;
+
+export class BlockQueues {
+  readonly #limit: () => number;
+  readonly #blockBytes: number;
+  readonly #hint: CollectionHint | undefined;
+  readonly #queues = {
+    inner: new SlotQueue<HeldSlot>(),
+    fresh: new SlotQueue<HeldSlot>(),
+    kept: new SlotQueue<HeldSlot>(),
+  };
+  /** Names of blocks that went, the latest last, and the queue that they went from. */
+  readonly #ghosts = new Map<string, QueueName>();
+  #freshShare = freshShares.least;
+  #innerShare = innerShares.first;
+
+  /**
+   * `limit`: what the blocks may take, in bytes, now. `blockBytes`: what a block takes, as an estimate. `hint` is told of
+   * blocks that went.
+   */
+  constructor(limit: () => number, blockBytes: number, hint: CollectionHint | undefined) {
+    this.#limit = limit;
+    this.#blockBytes = blockBytes;
+    this.#hint = hint;
+  }
+
+  /** Bytes that the blocks take. */
+  get sizeBytes(): number {
+    return this.#queues.inner.bytes + this.leafBytes;
+  }
+
+  /** Bytes that inner nodes take. */
+  get innerBytes(): number {
+    return this.#queues.inner.bytes;
+  }
+
+  /** Bytes that leaves take. */
+  get leafBytes(): number {
+    return this.#queues.fresh.bytes + this.#queues.kept.bytes;
+  }
+
+  get count(): number {
+    const { inner, fresh, kept } = this.#queues;
+    return inner.count + fresh.count + kept.count;
+  }
+
+  /**
+   * Takes a slot in. False where it is not held: it is larger than there is room for at all, or only passes and there is no
+   * room left (`isFull`: its owner has none). Whoever took one in makes room for it ({@link fit}).
+   */
+  take(slot: HeldSlot, passing: boolean, isFull: boolean): boolean {
+    const { name, bytes } = slot;
+    const limit = this.#limit();
+    if (bytes > limit) return false;
+    if (!passing && this.#recall(slot, limit) && slot.queue === 'fresh') slot.queue = 'kept';
+    const hasNoRoom = isFull || this.sizeBytes + bytes > limit;
+    if (passing && slot.queue === 'fresh' && hasNoRoom && !this.#ghosts.delete(name)) {
+      this.#remember(name, 'fresh');
+      this.#hint?.add(bytes * passingShare);
+      return false;
+    }
+    this.#queues[slot.queue].push(slot);
+    return true;
+  }
+
+  /** Evicts what there is no room for any more, but for `keep`. */
+  fit(keep?: HeldSlot): void {
+    const limit = this.#limit();
+    if (this.sizeBytes > limit) this.#evict(limit, keep);
+  }
+
+  /** A block has grown by so many bytes. */
+  grow(slot: HeldSlot, extra: number): void {
+    slot.bytes += extra;
+    this.#queues[slot.queue].bytes += extra;
+    if (slot.bytes > this.#limit()) this.drop(slot);
+    else this.fit(slot);
+  }
+
+  /** Lets a block go. */
+  drop(slot: HeldSlot): void {
+    this.#queues[slot.queue].remove(slot);
+    slot.node = undefined;
+    slot.owner.dropped(slot);
+    this.#hint?.add(slot.bytes);
+  }
+
+  /** Lets a block go that gives way to others: if it is asked for again, that will be remembered. */
+  giveWay(slot: HeldSlot): void {
+    const { name, queue } = slot;
+    this.drop(slot);
+    this.#remember(name, queue);
+  }
+
+  /** Forgets which blocks went. */
+  clearGhosts(): void {
+    this.#ghosts.clear();
+  }
+
+  /** Whether the block went lately; then the share of the queue that it went from grows. */
+  #recall({ name, bytes }: CacheSlot, limit: number): boolean {
+    const went = this.#ghosts.get(name);
+    if (went === undefined) return false;
+    this.#ghosts.delete(name);
+    const part = bytes / limit;
+    if (went === 'inner') this.#innerShare = Math.min(innerShares.most, this.#innerShare + part * innerWeight);
+    else {
+      this.#innerShare = Math.max(innerShares.least, this.#innerShare - part);
+      const fresh = this.#freshShare + (went === 'fresh' ? part : -part);
+      this.#freshShare = Math.min(freshShares.most, Math.max(freshShares.least, fresh));
+    }
+    return true;
+  }
+
+  #evict(limit: number, keep: HeldSlot | undefined): void {
+    // A queue is gone round once at most to take away the marks; then every slot but `keep` may go.
+    while (this.sizeBytes > limit) {
+      const queue = this.#nextQueue(limit, keep);
+      if (queue === undefined) return;
+      const slot = this.#queues[queue].first as HeldSlot;
+      if (slot !== keep && !slot.used) {
+        this.giveWay(slot);
+        continue;
+      }
+      this.#queues[queue].remove(slot);
+      if (slot.used && queue === 'fresh') slot.queue = 'kept';
+      slot.used = false;
+      this.#queues[slot.queue].push(slot);
+    }
+  }
+
+  /** The queue that something is to go from: one that has more than its share, if there is one. */
+  #nextQueue(limit: number, keep: HeldSlot | undefined): QueueName | undefined {
+    const { inner, fresh } = this.#queues;
+    const freshBytes = (limit - Math.min(limit, inner.bytes)) * this.#freshShare;
+    const leaves: QueueName[] = fresh.bytes > freshBytes ? ['fresh', 'kept'] : ['kept', 'fresh'];
+    const order: QueueName[] = inner.bytes > limit * this.#innerShare ? ['inner', ...leaves] : [...leaves, 'inner'];
+    return order.find((name) => this.#queues[name].count > (keep?.queue === name ? 1 : 0));
+  }
+
+  #remember(name: string, queue: QueueName): void {
+    this.#ghosts.delete(name);
+    this.#ghosts.set(name, queue);
+    const most = Math.max(fewestGhosts, this.count, Math.ceil(this.#limit() / this.#blockBytes));
+    while (this.#ghosts.size > most) this.#ghosts.delete(this.#ghosts.keys().next().value as string);
+  }
+}

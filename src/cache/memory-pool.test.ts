@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { MemoryBudgetError } from '../base/errors.ts';
+import { BlockKind } from '../format/block.ts';
+import { NodeEntries } from '../format/node-entries.ts';
+import { openNode } from '../format/node.ts';
+import type { Node } from '../format/node.ts';
+import { Scratch } from './query-memory.ts';
+import { SplitPool } from './memory-pool.ts';
+
+const mebibyte = 1024 * 1024;
+const maxBytes = 16 * mebibyte;
+
+function leaf(name: string): Node {
+  const entries = new NodeEntries({ kind: BlockKind.index, level: 0 });
+  for (let i = 0; i < 250; i++) entries.addKey(new Uint8Array(250).fill(i));
+  return openNode(name, entries.encode(name, 0, 250));
+}
+
+function pool(): SplitPool {
+  return new SplitPool({ maxBytes, blockBytes: 65_536 });
+}
+
+function fill({ cache }: SplitPool): void {
+  for (let i = 0; i < 400; i++) cache.add(leaf(`leaf${i}`));
+}
+
+describe('SplitPool', () => {
+  it('gives the cache what the committed cache and queries leave, and takes it back', () => {
+    const split = pool();
+    fill(split);
+    expect(split.stats()).toMatchObject({ maxBytes, innerBytes: 0, committedBytes: 0, scratchBytes: 0 });
+    expect(split.stats().cacheLimitBytes).toBe(maxBytes / 2);
+    expect(split.cache.sizeBytes).toBeGreaterThan(7 * mebibyte);
+    split.setCommitted(2 * mebibyte);
+    const scratch = new Scratch(split);
+    scratch.add(4 * mebibyte);
+    expect(split.stats()).toMatchObject({ committedBytes: 2 * mebibyte, scratchBytes: 4 * mebibyte });
+    expect(split.stats().cacheLimitBytes).toBe(2 * mebibyte);
+    expect(split.cache.sizeBytes).toBeLessThanOrEqual(2 * mebibyte);
+    scratch.release();
+    split.setCommitted(0);
+    fill(split);
+    expect(split.cache.sizeBytes).toBeGreaterThan(7 * mebibyte);
+    expect(split.stats().leafBytes).toBe(split.cache.sizeBytes);
+  });
+
+  it('refuses what there is no room for, names the option, and leaves the cache a part', () => {
+    const split = pool();
+    fill(split);
+    const scratch = new Scratch(split);
+    scratch.add(11.5 * mebibyte);
+    expect(() => scratch.add(mebibyte)).toThrow(MemoryBudgetError);
+    expect(() => scratch.add(mebibyte)).toThrow(/maxMemoryBytes \(16777216\)/);
+    expect(split.stats().scratchBytes).toBe(11.5 * mebibyte);
+    expect(split.cache.sizeBytes).toBeGreaterThan(mebibyte / 2);
+    // Others have their share of it.
+    const other = new Scratch(split);
+    expect(() => other.add(mebibyte)).toThrow(MemoryBudgetError);
+    scratch.release();
+    other.release();
+    expect(split.stats().scratchBytes).toBe(0);
+    other.add(mebibyte);
+    other.release();
+    // The committed cache goes first, but never so far that no query can be run.
+    split.setCommitted(maxBytes);
+    other.add(mebibyte);
+    expect(() => other.add(mebibyte)).toThrow(/1\.0 MiB/);
+    other.release();
+    other.release();
+    expect(split.stats().scratchBytes).toBe(0);
+  });
+
+  it('bounds what is read ahead, by all together', () => {
+    const split = pool();
+    const blocks = split.aheadBytes / 65_536;
+    expect(blocks).toBe(16);
+    for (let i = 0; i < blocks; i++) expect(split.beginAhead(65_536)).toBe(true);
+    expect(split.beginAhead(1)).toBe(false);
+    split.endAhead(65_536);
+    expect(split.beginAhead(65_536)).toBe(true);
+  });
+});

@@ -1,0 +1,26 @@
+/** Looks blobs up in the system tables of a state. */
+import { ByteWriter } from '../base/bytes.ts';
+import { blobsSchema, deletedBlobsSchema } from '../blob/blob-tables.ts';
+import { TableShape } from '../schema/table-shape.ts';
+import type { RowHit } from '../tree/tree.ts';
+import type { View } from '../view/view.ts';
+
+/** The tables that list blobs. */
+type BlobList = '_blobs' | '_deleted_blobs';
+
+const shapes: Readonly<Record<BlobList, TableShape>> = {
+  _blobs: new TableShape(blobsSchema),
+  _deleted_blobs: new TableShape(deletedBlobsSchema),
+};
+
+/** What a state lists of a blob: among those that rows refer to, or those that none does any more. */
+export async function lookupBlob(view: View, list: BlobList, blob: string): Promise<RowHit | undefined> {
+  const key = new ByteWriter(32);
+  shapes[list].writeKey(key, blob);
+  return view.table(list)?.lookup(key.finish());
+}
+
+/** Whether it lists the blob. */
+export async function isListed(view: View, list: BlobList, blob: string): Promise<boolean> {
+  return (await lookupBlob(view, list, blob)) !== undefined;
+}

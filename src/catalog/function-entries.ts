@@ -1,0 +1,37 @@
+/** Entries of indexes on functions: a component for what the function makes of the row, and the primary key. */
+import type { ByteWriter } from '../base/bytes.ts';
+import { CorruptionError, FunctionError } from '../base/errors.ts';
+import { writeFailure, writeResult } from '../format/result-component.ts';
+import type { RowSource } from '../format/row-layout.ts';
+import type { TypeId } from '../format/types.ts';
+import { callFunction } from '../schema/function-call.ts';
+import type { RegisteredFunction } from '../schema/function-call.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+
+/** Writes the entries of one version of a function, and counts those of rows on which it fails. */
+export class FunctionEntries {
+  readonly #shape: TableShape;
+  readonly #typeId: TypeId;
+  readonly #registered: RegisteredFunction;
+  /** Entries of such rows that came, less those that went. */
+  failed = 0;
+
+  constructor(shape: TableShape, typeId: TypeId, registered: RegisteredFunction) {
+    this.#shape = shape;
+    this.#typeId = typeId;
+    this.#registered = registered;
+  }
+
+  /** Appends the entry of a row. */
+  write(writer: ByteWriter, source: RowSource, base: number, primaryKey: Uint8Array, isRemoval: boolean): void {
+    try {
+      writeResult(writer, this.#typeId, callFunction(this.#shape, this.#registered, source, base));
+    } catch (error) {
+      // A row that cannot be decoded is for those who read it to find: what merges it only passes it on.
+      if (!(error instanceof FunctionError || error instanceof CorruptionError)) throw error;
+      writeFailure(writer);
+      this.failed += isRemoval ? -1 : 1;
+    }
+    writer.append(primaryKey);
+  }
+}

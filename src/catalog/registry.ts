@@ -1,0 +1,246 @@
+/** What an application has registered: schemas and functions. Independent of whether the database is running. */
+import { BatchStateError, InvalidOptionError, InvalidSchemaError, SchemaNotFoundError } from '../base/errors.ts';
+import { systemSchemas } from '../blob/blob-tables.ts';
+import type { Logger } from '../base/logger.ts';
+import { canonicalRows } from '../format/stored-schema.ts';
+import type { MigrationCode, StoredSchema } from '../format/stored-schema.ts';
+import { describeValue } from '../format/values.ts';
+import type { RegisteredFunction } from '../schema/function-call.ts';
+import { checkedIndexesSchema } from './checked-indexes.ts';
+import { retiredVersionsSchema } from './retired-versions.ts';
+import type { RegisteredTrigger } from '../schema/trigger.ts';
+import type { MigrateFunction } from '../schema/migrate-function.ts';
+import { refuseOtherCode } from './migration-code.ts';
+import { refuseRenames } from './refuse-renames.ts';
+import { readSchema } from '../schema/schema.ts';
+import type { SchemaDefinition } from '../schema/schema.ts';
+import { indexTexts, shapeOf } from '../schema/table-shape.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { View } from '../view/view.ts';
+
+const noTriggers: readonly RegisteredTrigger[] = [];
+const triggerOperations: ReadonlySet<unknown> = new Set(['insert', 'update', 'delete', '*']);
+
+export class Registry {
+  readonly #logger: Logger;
+  /** The newest registered version of each table. */
+  readonly #shapes = new Map<string, TableShape>();
+  readonly #versions = new Map<string, Map<number, TableShape>>();
+  /** What makes rows of a version from those of another, by table and version. */
+  readonly #migrations = new Map<string, Map<number, MigrateFunction>>();
+  /** What that is, by table and version: those without a function are not in it. */
+  readonly #codes = new Map<string, Map<number, MigrationCode>>();
+  readonly #coded = new WeakMap<TableShape, StoredSchema>();
+  readonly #functions = new Map<string, RegisteredFunction>();
+  readonly #triggers = new Map<string, RegisteredTrigger[]>();
+  /** Tables of the database's own: anyone may read them. */
+  readonly #system: ReadonlyMap<string, TableShape>;
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+    const schemas = [...systemSchemas, retiredVersionsSchema, checkedIndexesSchema];
+    this.#system = new Map(schemas.map((schema) => [schema.name, shapeOf(schema)]));
+  }
+
+  /** Takes in a schema. `view`: what is stored, if the database is running. Throws `InvalidSchemaError`. */
+  registerSchema(definition: unknown, view: View | undefined): void {
+    const shape = shapeOf(readSchema(definition));
+    const { migrate, migrateVersion } = definition as SchemaDefinition;
+    checkMigrateVersion(shape, migrate, migrateVersion);
+    if (migrate !== undefined && typeof migrate !== 'function') {
+      const message = `\`migrate\` of table '${shape.name}' must be a function, not ${describeValue(migrate)}.`;
+      throw new InvalidSchemaError(shape.name, message);
+    }
+    const versions = this.#versions.get(shape.name) ?? new Map<number, TableShape>();
+    const known = versions.get(shape.version);
+    if (known !== undefined && !known.isSame(shape)) throw redefined(shape, 'was registered', known);
+    if (view !== undefined) refuseOtherDefinition(view, shape);
+    const own = migrate === undefined ? false : migrateVersion === undefined ? true : String(migrateVersion);
+    if (view !== undefined) {
+      refuseRenames(view, shape);
+      // The old version may be registered after this one.
+      const codeOf = (table: string, version: number): MigrationCode | undefined =>
+        version !== shape.version ? undefined : known === undefined ? own : this.codeOf(table, version);
+      refuseOtherCode(view, shape, { codeOf });
+    }
+    // The first definition of a version counts, but for its indexes.
+    if (migrate !== undefined && known === undefined) {
+      const functions = this.#migrations.get(shape.name) ?? new Map<number, MigrateFunction>();
+      this.#migrations.set(shape.name, functions.set(shape.version, migrate));
+      const codes = this.#codes.get(shape.name) ?? new Map<number, MigrationCode>();
+      this.#codes.set(shape.name, codes.set(shape.version, own));
+    }
+    versions.set(shape.version, known?.canonical === shape.canonical ? known : shape);
+    this.#versions.set(shape.name, versions);
+    const newest = this.#shapes.get(shape.name);
+    if (newest === undefined || newest.version <= shape.version) {
+      this.#shapes.set(shape.name, versions.get(shape.version) as TableShape);
+    }
+    for (const field of shape.layout.fields) this.#warnOfShadow(shape, field.name);
+    for (const name of new Set(shape.functionIndexes.map((index) => index.function))) this.#warnOfVersion(shape, name);
+  }
+
+  registerFunction(name: unknown, fn: unknown, version: unknown): void {
+    if (typeof name !== 'string' || name === '') {
+      throw new InvalidOptionError(
+        'name',
+        `A function's name must be a string that is not empty, not ${describeValue(name)}.`,
+      );
+    }
+    if (typeof fn !== 'function') {
+      throw new InvalidOptionError('fn', `Function ${name} must be a function (row) => any, not ${describeValue(fn)}.`);
+    }
+    if (version !== undefined && typeof version !== 'number') {
+      throw new InvalidOptionError(
+        'version',
+        `The version of function ${name} must be a number, not ${describeValue(version)}.`,
+      );
+    }
+    this.#functions.set(name, { name, fn: fn as RegisteredFunction['fn'], version });
+    for (const shape of this.#shapes.values()) {
+      if (shape.layout.field(name) !== undefined) this.#warnOfShadow(shape, name);
+      this.#warnOfVersion(shape, name);
+    }
+  }
+
+  #warnOfVersion(shape: TableShape, name: string): void {
+    const registered = this.#functions.get(name);
+    if (registered === undefined || Number.isFinite(registered.version)) return;
+    for (const index of shape.functionIndexes) {
+      if (index.function !== name) continue;
+      const message = `Index ${index.name} of table ${shape.name} is not used: function ${name} is registered without a version`;
+      this.#logger.warn(`${message}, so that nobody can tell whether what is stored is what it returns`);
+    }
+  }
+
+  #warnOfShadow(shape: TableShape, name: string): void {
+    if (!this.#functions.has(name)) return;
+    this.#logger.warn(`The registered function ${name} hides the field of that name of table ${shape.name} in where()`);
+  }
+
+  /** Registers a trigger on a table, whether or not the table is registered yet. */
+  registerTrigger(given: unknown, operation: unknown, handler: unknown): void {
+    const table: unknown = typeof given === 'object' && given !== null ? (given as { name?: unknown }).name : given;
+    if (typeof table !== 'string' || table === '') {
+      throw new InvalidOptionError('tableName', `A trigger needs the name of a table, not ${describeValue(table)}.`);
+    }
+    if (!triggerOperations.has(operation)) {
+      const allowed = "'insert', 'update', 'delete' or '*'";
+      throw new InvalidOptionError('operation', `A trigger fires for ${allowed}, not for ${describeValue(operation)}.`);
+    }
+    if (typeof handler !== 'function') {
+      throw new InvalidOptionError('handler', `A trigger's handler must be a function, not ${describeValue(handler)}.`);
+    }
+    const registered = this.#triggers.get(table) ?? [];
+    registered.push({ operation, handler } as RegisteredTrigger);
+    this.#triggers.set(table, registered);
+  }
+
+  /** Triggers of a table in the order of their registration. */
+  triggers(table: string): readonly RegisteredTrigger[] {
+    return this.#triggers.get(table) ?? noTriggers;
+  }
+
+  /** The newest registered version of each table of the application. */
+  get newest(): Iterable<TableShape> {
+    return this.#shapes.values();
+  }
+
+  shape(table: string): TableShape | undefined {
+    return this.#shapes.get(table) ?? this.#system.get(table);
+  }
+
+  /** The shape of one version of a table, the newest or another one, if it is registered. */
+  versionShape(table: string, version: number): TableShape | undefined {
+    return this.#versions.get(table)?.get(version);
+  }
+
+  requireShape(table: string): TableShape {
+    const shape = this.shape(table);
+    if (shape === undefined) throw new SchemaNotFoundError(table);
+    return shape;
+  }
+
+  /** Shape of a table that applications may write to. */
+  writableShape(table: string): TableShape {
+    if (this.#system.has(table)) {
+      throw new BatchStateError(`Table ${table} is the database's own: it can be read, but not written to.`);
+    }
+    return this.requireShape(table);
+  }
+
+  registeredFunction(name: string): RegisteredFunction | undefined {
+    return this.#functions.get(name);
+  }
+
+  /** What the definition of a version makes its rows with; undefined where it has nothing of its own, or is not registered. */
+  migrateFunction(table: string, version: number): MigrateFunction | undefined {
+    return this.#migrations.get(table)?.get(version);
+  }
+
+  /** What this instance makes rows of a version with. */
+  codeOf(table: string, version: number): MigrationCode {
+    return this.#codes.get(table)?.get(version) ?? false;
+  }
+
+  /** The schema of a version as it is written beside an `old` one: it says with what rows of either are made of the other's. */
+  codedSchema(shape: TableShape, old: number): StoredSchema {
+    const [code, codeBack] = [this.codeOf(shape.name, shape.version), this.codeOf(shape.name, old)];
+    const known = this.#coded.get(shape);
+    if (known?.code === code && known.codeBack === codeBack) return known;
+    const schema = { ...shape.schema, code, codeBack };
+    this.#coded.set(shape, schema);
+    return schema;
+  }
+}
+
+function checkMigrateVersion({ name }: TableShape, migrate: unknown, version: unknown): void {
+  if (version === undefined) return;
+  const isVersion =
+    typeof version === 'string' ? version !== '' && version.length <= 128 : Number.isSafeInteger(version);
+  if (!isVersion) {
+    const allowed = 'an integer, or a string of 1 to 128 characters';
+    throw new InvalidSchemaError(
+      name,
+      `\`migrateVersion\` of table '${name}' must be ${allowed}, not ${describeValue(version)}.`,
+    );
+  }
+  if (migrate !== undefined) return;
+  throw new InvalidSchemaError(
+    name,
+    `Table '${name}' has a \`migrateVersion\`, and no \`migrate\` that it is the version of.`,
+  );
+}
+
+/**
+ * Refuses a definition of a version that is stored with another one: the truth's may have other indexes, and that of a version
+ * that comes up beside it may differ in nothing. Throws `InvalidSchemaError`.
+ */
+export function refuseOtherDefinition(view: View, shape: TableShape): void {
+  const { name, version } = shape;
+  const truth = view.table(name)?.shape;
+  if (truth?.version === version && !truth.isSame(shape)) throw redefined(shape, 'is stored', truth);
+  const beside = view.beside(name)?.rows.shape;
+  if (beside?.version === version && beside.canonical !== shape.canonical) throw redefined(shape, 'is stored', beside);
+}
+
+/** A version that is `known` already was given another definition. */
+export function redefined(shape: TableShape, how: string, known: TableShape): InvalidSchemaError {
+  const { name, version } = shape;
+  return new InvalidSchemaError(
+    name,
+    `Version ${version} of table '${name}' ${how} with another definition. ${whyNot(shape, known)}`,
+  );
+}
+
+function whyNot(shape: TableShape, known: TableShape): string {
+  if (canonicalRows(shape.schema) !== canonicalRows(known.schema)) {
+    return 'The fields and the primary key of a version never change: give the new definition a new version.';
+  }
+  const others = indexTexts(known.schema);
+  for (const [index, text] of indexTexts(shape.schema)) {
+    if ((others.get(index) ?? text) === text) continue;
+    return `Index '${index}' is another one there: give yours another name, or give the new definition a new version.`;
+  }
+  return 'It has other indexes there. Indexes are added to a version once no migration to it is under way.';
+}

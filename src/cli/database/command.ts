@@ -1,0 +1,158 @@
+/** What a command is: its name, its options, and what it does. */
+import type { InferredOptionTypes, Options } from 'yargs';
+import type { ExitCode } from '../terminal/exit-code.ts';
+import { isKeyText, readKeys } from './key-file.ts';
+import type { StorageOptions } from './key-file.ts';
+import { openDatabase, placeOf } from './open-database.ts';
+import type { OpenDatabase, OpenOptions, Place } from './open-database.ts';
+import type { Terminal } from '../terminal/terminal.ts';
+
+/** What every command may be told. */
+export const commonOptions = {
+  json: { type: 'boolean', default: false, describe: 'Print the result as JSON' },
+  node: {
+    type: 'number',
+    default: 255,
+    describe: 'Node id of this process where the command writes; no other that writes may have it',
+  },
+  'log-level': {
+    choices: ['debug', 'info', 'warn', 'error', 'silent'],
+    default: 'warn',
+    describe: 'Least level of log lines, which go to stderr',
+  },
+  keys: {
+    type: 'string',
+    describe:
+      'Keys of an encrypted database: a file with the option encryption as JSON, or that JSON itself, which other processes can read then; default: the variable STOREDB_KEYS, which may hold either',
+  },
+  compression: {
+    choices: ['none', 'deflate', 'zstd'],
+    describe: 'How what the command writes is compressed; default: none',
+  },
+} as const;
+
+type CommonArguments = InferredOptionTypes<typeof commonOptions>;
+
+/** Runs a command line. */
+type RunLine = (words: readonly string[], signal: AbortSignal) => Promise<ExitCode>;
+
+/** What a command works with. */
+export class Session {
+  readonly terminal: Terminal;
+  /** Aborted by Ctrl-C. */
+  readonly signal: AbortSignal;
+  readonly #arguments: CommonArguments;
+  readonly #run: RunLine;
+
+  constructor(terminal: Terminal, signal: AbortSignal, args: CommonArguments, run: RunLine) {
+    this.#run = run;
+    this.terminal = terminal;
+    this.signal = signal;
+    this.#arguments = args;
+    if (args.keys !== undefined && isKeyText(args.keys)) {
+      terminal.tell('store-db: other processes can read keys on the command line: a file or STOREDB_KEYS hides them.');
+    }
+  }
+
+  /** How objects are stored, as the command was told. Throws `UsageError`. */
+  get storage(): StorageOptions {
+    const { compression = 'none' } = this.#arguments;
+    const given = this.#arguments.keys;
+    const keys = given === undefined || given === '' ? process.env['STOREDB_KEYS'] : given;
+    return { compression, ...(keys !== undefined && keys !== '' && { encryption: readKeys(keys) }) };
+  }
+
+  /** Whether the option for keys was given, with a file or without. */
+  get areKeysGiven(): boolean {
+    return this.#arguments.keys !== undefined;
+  }
+
+  /** Whether it was told how to compress. */
+  get isCompressionGiven(): boolean {
+    return this.#arguments.compression !== undefined;
+  }
+
+  get nodeId(): number {
+    return this.#arguments.node;
+  }
+
+  /**
+   * Runs another command line with what every command was told of this one. It tells its errors itself. Resolves to its exit status;
+   * never rejects.
+   */
+  async run(words: readonly string[], signal: AbortSignal): Promise<ExitCode> {
+    const { terminal } = this;
+    const { json, node, 'log-level': logLevel, keys, compression } = this.#arguments;
+    const common = [
+      ...(json ? ['--json'] : []),
+      `--node=${node}`,
+      `--log-level=${logLevel}`,
+      ...(keys === undefined ? [] : [`--keys=${keys}`]),
+      ...(compression === undefined ? [] : [`--compression=${compression}`]),
+    ];
+    try {
+      return await this.#run([...words, ...common], signal);
+    } finally {
+      terminal.json = json;
+    }
+  }
+
+  async place(url: string): Promise<Place> {
+    return { ...(await placeOf(url, this.signal)), storage: this.storage };
+  }
+
+  /** Opens a database that exists. */
+  async open(
+    url: string,
+    role: OpenOptions['role'],
+    more: Pick<OpenOptions, 'damaged' | 'finishing'> = {},
+  ): Promise<OpenDatabase> {
+    return this.openAt(await this.place(url), role, more);
+  }
+
+  openAt(
+    place: Place,
+    role: OpenOptions['role'],
+    more: Pick<OpenOptions, 'create' | 'damaged' | 'onRequest'> = {},
+  ): Promise<OpenDatabase> {
+    const { terminal, signal } = this;
+    const { node: nodeId, 'log-level': logLevel } = this.#arguments;
+    return openDatabase({ ...place, storage: this.storage }, { role, nodeId, logLevel, terminal, signal, ...more });
+  }
+}
+
+type OptionTable = Readonly<Record<string, Options>>;
+
+/** A command whose options are known by type. */
+export interface Command<P extends OptionTable = OptionTable, O extends OptionTable = OptionTable> {
+  readonly name: string;
+  /** One line for the list of commands. */
+  readonly summary: string;
+  /** In their order; those that are not `demandOption` come last. */
+  readonly positionals: P;
+  readonly options: O;
+  readonly examples?: readonly (readonly [command: string, what: string])[];
+  /** Commands whose names stand behind this one's. */
+  readonly subcommands?: readonly Command[];
+  /** Whether it does something only with the name of one of these behind it. Default: no. */
+  readonly isGroup?: boolean;
+  readonly run: (session: Session, args: InferredOptionTypes<P> & InferredOptionTypes<O>) => Promise<ExitCode>;
+}
+
+/** Gives the options of a command to its `run` by their types. */
+export function command<const P extends OptionTable, const O extends OptionTable>(definition: Command<P, O>): Command {
+  return definition as unknown as Command;
+}
+
+/** The first positional of nearly all commands. */
+export const databasePositional = {
+  database: {
+    type: 'string',
+    demandOption: true,
+    describe: 'URL of the database: file:./data or s3://bucket/prefix',
+  },
+} as const;
+
+export const tablePositional = {
+  table: { type: 'string', demandOption: true, describe: 'Name of the table' },
+} as const;

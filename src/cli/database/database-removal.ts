@@ -1,0 +1,108 @@
+/** Removes whole databases, and who stands in the way of that. */
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Block0 } from '../../format/block0.ts';
+import { block0Name, folders, probePrefix } from '../../format/keys.ts';
+import { listAll } from '../../storage/contract/list-all.ts';
+import { UsageError } from '../terminal/exit-code.ts';
+import { describePlace } from './open-database.ts';
+import type { Place } from './open-database.ts';
+
+export interface Removal {
+  /** Objects that were deleted. */
+  readonly deleted: number;
+  /** Names of some that the store did not delete, and why. */
+  readonly failed: readonly { readonly name: string; readonly message: string }[];
+  /** Objects under the prefix that belong to no database, or to another one. They stay. */
+  readonly others: number;
+}
+
+/** Keys in one deletion. */
+const batchKeys = 1000;
+/** How often all is gone through: whatever runs meanwhile may still put objects there, until it sees that Block 0 is gone. */
+const maxPasses = 5;
+const pauseMs = 200;
+const maxNamed = 10;
+
+const ownFolders: readonly string[] = [...Object.values(folders), probePrefix];
+
+function isOwn(name: string): boolean {
+  return name === block0Name || ownFolders.some((folder) => name.startsWith(folder));
+}
+
+/** Throws `UsageError` where nodes are registered. `doing`: what is about to happen, such as `delete`. */
+export function refuseNodes(place: Place, { nodes }: Pick<Block0, 'nodes'>, doing: string): void {
+  if (nodes.length === 0) return;
+  const [who, them] = nodes.length === 1 ? ['Node', 'it'] : ['Nodes', 'them'];
+  throw new UsageError(
+    `${who} ${nodes.join(', ')} may be running on ${describePlace(place)}: stop ${them} first. ` +
+      `A node that was killed stays registered: if none runs, --force will ${doing} it all the same.`,
+  );
+}
+
+class Deletion {
+  deleted = 0;
+  failed: { readonly name: string; readonly message: string }[] = [];
+  readonly #place: Place;
+  readonly #signal: AbortSignal;
+  readonly #onDeleted: (deleted: number) => void;
+
+  constructor(place: Place, signal: AbortSignal, onDeleted: (deleted: number) => void) {
+    this.#place = place;
+    this.#signal = signal;
+    this.#onDeleted = onDeleted;
+  }
+
+  async of(names: readonly string[]): Promise<void> {
+    const { driver, prefix } = this.#place;
+    const keys = names.map((name) => `${prefix}/${name}`);
+    const { failed } = await driver.delete(keys, { signal: this.#signal });
+    this.deleted += names.length - failed.length;
+    this.#onDeleted(this.deleted);
+    for (const { key, message } of failed) {
+      if (this.failed.length < maxNamed) this.failed.push({ name: key.slice(prefix.length + 1), message });
+    }
+  }
+}
+
+/**
+ * Deletes a database. Block 0 goes first: whatever runs on it writes nothing more once it sees that, and a database cannot be made
+ * in what is left, so that it is safe to stop on the way and to go on later.
+ */
+export async function removeDatabase(
+  place: Place,
+  signal: AbortSignal,
+  onDeleted: (deleted: number) => void,
+): Promise<Removal> {
+  const { driver, prefix } = place;
+  const deletion = new Deletion(place, signal, onDeleted);
+  const root = `${prefix}/${block0Name}`;
+  const { entries } = await driver.list(root, { limit: 1, signal });
+  if (entries[0]?.key === root) await deletion.of([block0Name]);
+  let others = 0;
+  for (let pass = 1; deletion.failed.length === 0; pass++) {
+    others = 0;
+    let found = 0;
+    let names: string[] = [];
+    for await (const { key } of listAll(driver, `${prefix}/`, { signal })) {
+      const name = key.slice(prefix.length + 1);
+      if (!isOwn(name)) {
+        others++;
+        continue;
+      }
+      found++;
+      if (names.push(name) < batchKeys) continue;
+      await deletion.of(names);
+      names = [];
+    }
+    if (names.length > 0) await deletion.of(names);
+    if (found === 0) break;
+    if (pass === maxPasses) deletion.failed.push({ name: prefix, message: 'something writes there all the time' });
+    await wait(pauseMs, undefined, { signal });
+  }
+  return { deleted: deletion.deleted, failed: deletion.failed, others };
+}
+
+/** Whether there is something of a database under the prefix. */
+export function ownObjects(counts: readonly { readonly kind: string; readonly objects: number }[]): number {
+  return counts.reduce((sum, { kind, objects }) => (kind === 'other' ? sum : sum + objects), 0);
+}

@@ -1,0 +1,195 @@
+/** Tables that line up, for people; where the output is no terminal they have no lines around them. */
+import { withoutControls } from '../../base/message-text.ts';
+import { cutToWidth, displayWidth } from './display-width.ts';
+import type { Style, Terminal } from './terminal.ts';
+
+export interface Column {
+  readonly name: string;
+  readonly align?: 'left' | 'right';
+}
+
+/** What stands in a table: a text, or one with a colour. */
+export type Cell = string | { readonly text: string; readonly style: Style };
+
+interface PrintableCell {
+  readonly text: string;
+  readonly style: Style | undefined;
+}
+
+function printableCell(cell: Cell): PrintableCell {
+  return typeof cell === 'string'
+    ? { text: printable(cell), style: undefined }
+    : { text: printable(cell.text), style: cell.style };
+}
+
+/** The widest column gives way where the lines would not fit. */
+const leastWidth = 8;
+/** Rows that say how wide the columns of a long table are. */
+const measuredRows = 1000;
+/** Text is written in pieces of about that many characters. */
+const pieceLength = 64 * 1024;
+
+/** Text from the database must not move the cursor, or colour what follows. */
+export function printable(text: string): string {
+  return withoutControls(text.replaceAll('\n', '\u23ce').replaceAll('\t', ' '));
+}
+
+/** Widths that fit into a line, by cutting the widest. */
+function widthsFor(cells: readonly (readonly PrintableCell[])[], columns: number | undefined): number[] {
+  const widths = (cells[0] ?? []).map((_, i) =>
+    cells.reduce((widest, row) => Math.max(widest, displayWidth(row[i]?.text ?? '')), 0),
+  );
+  if (columns === undefined) return widths;
+  const room = columns - widths.length * 3 - 1;
+  for (let over = sum(widths) - room; over > 0; ) {
+    const widest = widths.indexOf(Math.max(...widths));
+    const width = widths[widest] as number;
+    if (width <= leastWidth) break;
+    const next = Math.max(leastWidth, width - Math.min(over, Math.max(1, width >> 3)));
+    over -= width - next;
+    widths[widest] = next;
+  }
+  return widths;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
+/**
+ * Prints a table row by row, however long it is. The first 1,000 rows say how wide its columns are: a wider value further down is
+ * cut in a terminal, and moves the rest of its line elsewhere. A terminal that is too narrow for the columns gets one field in a
+ * line.
+ */
+export class TableWriter {
+  readonly #terminal: Terminal;
+  readonly #columns: readonly Column[];
+  readonly #names: readonly string[];
+  /** Rows from which the widths will follow; undefined once the head is printed. */
+  #measured: PrintableCell[][] | undefined = [];
+  #widths: number[] = [];
+  #isNarrow = false;
+  #rows = 0;
+  #piece = '';
+
+  constructor(terminal: Terminal, columns: readonly Column[]) {
+    this.#terminal = terminal;
+    this.#columns = columns;
+    this.#names = columns.map(({ name }) => printable(name));
+  }
+
+  get #isPlain(): boolean {
+    return this.#terminal.columns === undefined;
+  }
+
+  /** Takes a row, and waits while the output is full. */
+  async add(row: readonly Cell[]): Promise<void> {
+    this.#take(row, measuredRows);
+    if (this.#piece.length < pieceLength) return;
+    this.#writePiece();
+    await this.#terminal.drained();
+  }
+
+  /** Takes all rows that there are: their widths are those of the table. */
+  addAll(rows: readonly (readonly Cell[])[]): void {
+    for (const row of rows) this.#take(row, Number.POSITIVE_INFINITY);
+  }
+
+  /** Prints what is left, and the last line. */
+  end(): void {
+    this.#begin();
+    if (!this.#isPlain && !this.#isNarrow) this.#rule('\u2514', '\u2534', '\u2518');
+    this.#writePiece();
+  }
+
+  #take(row: readonly Cell[], most: number): void {
+    const cells = row.map(printableCell);
+    if (this.#measured === undefined) {
+      this.#row(cells);
+      return;
+    }
+    this.#measured.push(cells);
+    if (this.#measured.length >= most) this.#begin();
+  }
+
+  /** Prints the head and the rows that were measured, if that was not done. */
+  #begin(): void {
+    if (this.#measured === undefined) return;
+    const rows = this.#measured;
+    const head = this.#names.map((text): PrintableCell => ({ text, style: 'bold' }));
+    const { columns } = this.#terminal;
+    this.#widths = widthsFor([head, ...rows], columns);
+    this.#isNarrow = columns !== undefined && lineWidth(this.#widths) > columns;
+    this.#measured = undefined;
+    if (this.#isNarrow) this.#widths = [Math.max(0, ...this.#names.map(displayWidth))];
+    else {
+      if (!this.#isPlain) this.#rule('\u250c', '\u252c', '\u2510');
+      this.#line(head);
+      if (!this.#isPlain) this.#rule('\u251c', '\u253c', '\u2524');
+    }
+    for (const row of rows) this.#row(row);
+  }
+
+  #row(cells: readonly PrintableCell[]): void {
+    if (this.#isNarrow) this.#record(cells);
+    else this.#line(cells);
+  }
+
+  /** A row with one field in a line. */
+  #record(cells: readonly PrintableCell[]): void {
+    const columns = this.#terminal.columns ?? Number.POSITIVE_INFINITY;
+    const longestName = Math.max(1, Math.min(this.#widths[0] ?? 0, columns >> 1));
+    const number = `\u2500 ${++this.#rows} `;
+    this.#piece += `${this.#terminal.style('dim', number.padEnd(columns, '\u2500'))}\n`;
+    cells.forEach(({ text, style }, i) => {
+      const name = cutToWidth(this.#names[i] ?? '', longestName);
+      const padded = name + ' '.repeat(longestName - displayWidth(name));
+      const value = cutToWidth(text, Math.max(1, columns - longestName - 2));
+      this.#piece += `${this.#terminal.style('bold', padded)}  ${this.#styled(style, value)}\n`;
+    });
+  }
+
+  #rule(left: string, middle: string, right: string): void {
+    this.#piece += `${left}${this.#widths.map((width) => '\u2500'.repeat(width + 2)).join(middle)}${right}\n`;
+  }
+
+  #line(cells: readonly PrintableCell[]): void {
+    const isPlain = this.#isPlain;
+    const fitted = cells.map((cell, i) => {
+      const width = this.#widths[i] ?? 0;
+      const text = isPlain ? cell.text : cutToWidth(cell.text, width);
+      const pad = ' '.repeat(Math.max(0, width - displayWidth(text)));
+      const styled = this.#styled(cell.style, text);
+      return this.#columns[i]?.align === 'right' ? `${pad}${styled}` : `${styled}${pad}`;
+    });
+    this.#piece += isPlain ? `${fitted.join('  ').trimEnd()}\n` : `\u2502 ${fitted.join(' \u2502 ')} \u2502\n`;
+  }
+
+  #styled(style: Style | undefined, text: string): string {
+    return style === undefined ? text : this.#terminal.style(style, text);
+  }
+
+  #writePiece(): void {
+    if (this.#piece !== '') this.#terminal.printLines(this.#piece.slice(0, -1));
+    this.#piece = '';
+  }
+}
+
+/** What a line of a table takes, with what stands between the columns. */
+function lineWidth(widths: readonly number[]): number {
+  return sum(widths) + widths.length * 3 + 1;
+}
+
+/** Prints rows of texts under the names of their columns. */
+export function printTable(terminal: Terminal, columns: readonly Column[], rows: readonly (readonly Cell[])[]): void {
+  const table = new TableWriter(terminal, columns);
+  table.addAll(rows);
+  table.end();
+}
+
+/** Prints names and what belongs to them, one in a line. */
+export function printFacts(terminal: Terminal, facts: readonly (readonly [name: string, value: string])[]): void {
+  const width = Math.max(...facts.map(([name]) => name.length));
+  for (const [name, value] of facts)
+    terminal.print(`${terminal.style('bold', name.padEnd(width))}  ${printable(value)}`);
+}

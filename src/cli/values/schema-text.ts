@@ -1,0 +1,58 @@
+/** Schemas as people write and read them. */
+import { readFile } from 'node:fs/promises';
+import { typeName } from '../../format/types.ts';
+import { describeConditions } from '../../schema/index-condition.ts';
+import type { FieldDefinition, SchemaDefinition } from '../../schema/schema.ts';
+import { UsageError } from '../terminal/exit-code.ts';
+import { typeIdOf } from './row-values.ts';
+
+/** `name varchar`, and what is asked of its values. */
+export function describeField(name: string, { typeId, required, oneOf }: FieldDefinition): string {
+  const rules = `${required === true ? ' required' : ''}${oneOf === undefined ? '' : ` (${oneOf.join(' | ')})`}`;
+  return `${name} ${typeName(typeId)}${rules}`;
+}
+
+export function describeIndexes({ indexes = [] }: SchemaDefinition): string {
+  if (indexes.length === 0) return 'none';
+  return indexes
+    .map((index) => {
+      if (typeof index === 'string') return index;
+      if ('function' in index) {
+        const { function: made, name = made, typeId } = index;
+        return `${name} (${typeName(typeId)} of function${name === made ? '' : ` ${made}`})`;
+      }
+      const { fields, unique = false, where, name = fields.join('+') } = index;
+      const told = [
+        ...(unique ? ['unique'] : []),
+        ...(where === undefined ? [] : [`where ${describeConditions(where)}`]),
+      ];
+      return told.length === 0 ? name : `${name} (${told.join(' ')})`;
+    })
+    .join(', ');
+}
+
+/**
+ * A schema from a JSON file, as `registerSchema()` takes it; types may be given by name: `{ "typeId": "varchar" }` or just
+ * `"varchar"`. What is not a schema is for `registerSchema()` to refuse. Throws `UsageError`.
+ */
+export async function readSchemaFile(file: string): Promise<SchemaDefinition> {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(await readFile(file, 'utf8'));
+  } catch (error) {
+    throw new UsageError(`The schema ${file} cannot be read: ${(error as Error).message}`);
+  }
+  const { fields } = (parsed ?? {}) as { fields?: unknown };
+  if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) {
+    throw new UsageError(`${file} is no schema: it is an object { name, version, fields, primaryKey, indexes }.`);
+  }
+  const typed = Object.entries(fields).map(([name, field]): [string, FieldDefinition] => {
+    const written = (typeof field === 'object' && field !== null ? field : { typeId: field }) as { typeId?: unknown };
+    const typeId = typeIdOf(written.typeId);
+    if (typeId === undefined) {
+      throw new UsageError(`Field ${name} in ${file} has type ${JSON.stringify(written.typeId)}, which there is not.`);
+    }
+    return [name, { ...written, typeId }];
+  });
+  return { ...(parsed as SchemaDefinition), fields: Object.fromEntries(typed) };
+}

@@ -1,0 +1,150 @@
+/**
+ * How fresh the view is, and what makes it so. An instance begins with Block 0, and looks at what the log holds beyond that.
+ * With polling `onDemand` this goes on when `start()` has ended: whatever needs a fresh view waits for it, and may read in
+ * the meantime (work-ahead.ts), so that the first row is there a round trip earlier.
+ *
+ * Freshness never rests on turns: whatever needs a fresh view asks for it here.
+ */
+import type { Deadline } from '../base/deadline.ts';
+import type { Environment } from '../base/env.ts';
+import { untilAborted } from '../base/until-aborted.ts';
+import type { Backlog } from './backlog.ts';
+import type { Follower } from '../log/log-follower.ts';
+import type { Polling } from './polling.ts';
+
+/** The log is looked at so soon after Block 0 was read, or Block 0 is read once more, in milliseconds. */
+const soonMs = 2000;
+
+export interface FreshnessOptions {
+  readonly environment: Environment;
+  /** Option `writeForwardInterval`, in milliseconds. */
+  readonly intervalMs: number;
+  readonly polling: Polling;
+  readonly follower: Follower;
+  readonly backlog: Backlog;
+  /** Runs a call under the usual deadline. */
+  readonly withDeadline: <T>(
+    what: string,
+    signal: AbortSignal | undefined,
+    call: (deadline: Deadline) => Promise<T>,
+  ) => Promise<T>;
+  /** Aborted when the engine is closed. */
+  readonly stopping: AbortSignal;
+  /** Told that a look that went on behind the start has ended. */
+  readonly onLooked: () => void;
+}
+
+export class Freshness {
+  readonly #options: FreshnessOptions;
+  /** When the Block 0 was asked for that the view began with. */
+  #openedMs = 0;
+  /** When the call began that brought the view up to date. Before the first look: never. */
+  #refreshedMs = -Infinity;
+  #look: Promise<void> | undefined;
+
+  constructor(options: FreshnessOptions) {
+    this.#options = options;
+  }
+
+  /** Opens the view by `read`, and looks at the log: with polling `onDemand`, only begins to. */
+  async open(read: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const { environment, polling, withDeadline } = this.#options;
+    const what = 'db.start()';
+    this.#openedMs = environment.monotonicMs();
+    const complete = await withDeadline(what, undefined, async ({ signal }) => {
+      await read(signal);
+      return polling === 'onDemand' ? undefined : this.#readOn(signal);
+    });
+    if (complete !== undefined) return this.#workOff(what, complete);
+    this.#look = this.#lookBehind().finally(() => (this.#look = undefined));
+    // Whoever needs a fresh view catches up then, and is told if that fails as well.
+    this.#look.catch(() => undefined);
+  }
+
+  /** Resolves once no look goes on behind the start, however it has ended. Rejects if the engine is closed. */
+  async looked(): Promise<void> {
+    await this.idle();
+    this.#options.stopping.throwIfAborted();
+  }
+
+  async #lookBehind(): Promise<void> {
+    const { withDeadline, stopping, onLooked } = this.#options;
+    const what = 'The look at the log after db.start()';
+    const complete = await withDeadline(what, stopping, ({ signal }) => this.#readOn(signal));
+    await this.#workOff(what, complete);
+    onLooked();
+  }
+
+  /** Milliseconds since the view was known to be the newest; infinite before the log was looked at. */
+  get viewAgeMs(): number {
+    return this.#options.environment.monotonicMs() - this.#refreshedMs;
+  }
+
+  /**
+   * Whether the view is so old that a query should not trust it: the node was paused, could not reach the store, or
+   * looks at it less often.
+   */
+  get isStale(): boolean {
+    return this.viewAgeMs > 2 * this.#options.intervalMs;
+  }
+
+  /** Whether it is being found out if the view that was opened is the newest. */
+  get isLooking(): boolean {
+    return this.#look !== undefined;
+  }
+
+  /**
+   * The view shows everything that was committed before `startedMs`: when the call began that brought it up to date. When it
+   * ended says nothing, since its answers may have been long on the way.
+   */
+  note(startedMs: number): void {
+    this.#refreshedMs = Math.max(this.#refreshedMs, startedMs);
+  }
+
+  /** Catches up with everything that was committed before the call. */
+  async catchUp(signal: AbortSignal | undefined): Promise<void> {
+    const startedMs = this.#options.environment.monotonicMs();
+    await this.#options.backlog.catchUp(signal);
+    this.note(startedMs);
+  }
+
+  /** Catches up if the next slot shows that there is something new. */
+  async peek(): Promise<void> {
+    const startedMs = this.#options.environment.monotonicMs();
+    if (await this.#options.follower.peek()) this.note(startedMs);
+  }
+
+  /**
+   * Reads what the log holds beyond the Block 0 that the view began with, so that it shows everything that was committed
+   * before that was asked for. False if there is no room for all of it.
+   */
+  async #readOn(signal: AbortSignal): Promise<boolean> {
+    const { environment, follower } = this.#options;
+    const complete = await follower.readOn(signal);
+    // A slot may be missing because it was merged and trimmed since Block 0 was read: not in the blink of an eye.
+    return environment.monotonicMs() - this.#openedMs > soonMs ? follower.refresh(signal) : complete;
+  }
+
+  /** Ends a first look. What has piled up for long is worked off step by step, each of them in time. */
+  async #workOff(what: string, complete: boolean): Promise<void> {
+    const { backlog, withDeadline, stopping } = this.#options;
+    for (let done = complete; !done; ) done = await withDeadline(what, stopping, ({ signal }) => backlog.step(signal));
+    this.note(this.#openedMs);
+  }
+
+  /**
+   * Makes the view as fresh as a query must have it. True if it then shows everything that was committed before the call: a
+   * look that is under way goes back to the opening only.
+   */
+  async freshen(signal: AbortSignal | undefined): Promise<boolean> {
+    if (this.#look !== undefined) await untilAborted(this.looked(), signal);
+    if (!this.isStale) return false;
+    await this.catchUp(signal);
+    return true;
+  }
+
+  /** Resolves once no look is under way. */
+  async idle(): Promise<void> {
+    await this.#look?.catch(() => undefined);
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * The rotation of write authority as one node sees it: who shares it, and whose turns pass unused. A node that is gone
+ * would have commits wait for a whole slot whenever its turn comes, so the next one takes its turns too. What nodes see
+ * may differ; where two of them try, Block 0 decides.
+ */
+import type { Block0 } from '../format/block0.ts';
+import { authorityAt, slotAt, sortedIds, untilOwnSlot } from './authority.ts';
+import type { NodeId } from '../block0/node-identity.ts';
+
+/** A turn that began while commits waited. */
+interface WatchedTurn {
+  readonly slot: number;
+  /** Whose turn it was, and who was to take it because that one lets its turns pass. */
+  readonly owner: number;
+  readonly taker: number;
+  /** The last of those commits. */
+  readonly tail: number;
+}
+
+/** Turns in a row that pass unused, of whichever nodes, until others than the one whose turn it is merge as well. */
+const turnsUntilRescue = 2;
+/** Turns in a row that a node lets pass unused until others count it out: then Block 0 lists it no more. */
+const turnsUntilDropped = 3;
+
+export class Rotation {
+  readonly #intervalMs: number;
+  readonly #node: NodeId;
+  /** Turns in a row that passed unused, by the id of whose they were. */
+  readonly #unused = new Map<number, number>();
+  #skipped: ReadonlySet<number> = new Set();
+  #watched: WatchedTurn | undefined;
+  /** Turns in a row in which nobody merged, though commits waited; it stays while others than their takers do it. */
+  #missed = 0;
+
+  constructor(intervalMs: number, node: NodeId) {
+    this.#intervalMs = intervalMs;
+    this.#node = node;
+  }
+
+  /**
+   * Takes note of what is to be seen at the beginning of a turn: whether commits up to `tail` wait to be merged, and whether
+   * those that waited at the beginning of an earlier one still do.
+   */
+  note(nowMs: number, block0: Block0, tail: number, isDue: boolean, sharing: readonly number[]): void {
+    const slot = slotAt(nowMs, this.#intervalMs);
+    const { nodeId: writer } = block0.writer;
+    // Whoever writes Block 0 is there.
+    if (this.#unused.delete(writer)) this.#changed();
+    const watched = this.#watched;
+    if (watched !== undefined && watched.slot !== slot) {
+      this.#watched = undefined;
+      // Clocks go back: then nothing was learnt.
+      if (slot > watched.slot) this.#judge(watched, block0.appliedSeq < watched.tail, writer);
+    }
+    if (!isDue || this.#watched !== undefined) return;
+    const owner = authorityAt(nowMs, this.#intervalMs, sharing);
+    this.#watched = { slot, owner, taker: this.authority(nowMs, sharing), tail };
+  }
+
+  /** A turn has ended. */
+  #judge({ owner, taker }: WatchedTurn, stillWaiting: boolean, writer: number): void {
+    if (stillWaiting) this.#missed++;
+    else if (writer === taker || writer === owner) this.#missed = 0;
+    const idle = new Set<number>();
+    if (stillWaiting) idle.add(taker);
+    if (stillWaiting || (taker !== owner && writer !== owner)) idle.add(owner);
+    idle.delete(this.#node.id);
+    for (const id of idle) this.#unused.set(id, (this.#unused.get(id) ?? 0) + 1);
+    this.#changed();
+  }
+
+  #changed(): void {
+    this.#skipped = new Set(this.#unused.keys());
+  }
+
+  /** Who has write authority. */
+  authority(nowMs: number, sharing: readonly number[]): number {
+    return authorityAt(nowMs, this.#intervalMs, sharing, this.#skipped);
+  }
+
+  /**
+   * Whether this node is to merge now: because it has authority, or to help out. Where many nodes died at once, each of their
+   * turns would have commits wait for a slot until it is known of all of them. So after two turns that passed unused
+   * others merge too, evenly spaced in the circle: two in all, with the next unused turn four, then eight.
+   */
+  isOwn(nowMs: number, sharing: readonly number[]): boolean {
+    if (this.authority(nowMs, sharing) === this.#node.id) return true;
+    if (this.#missed < turnsUntilRescue) return false;
+    const sorted = sortedIds(sharing);
+    const place = sorted.indexOf(this.#node.id);
+    if (place < 0) return false;
+    const turn = slotAt(nowMs, this.#intervalMs) % sorted.length;
+    const distance = (place - turn + sorted.length) % sorted.length;
+    return distance % Math.ceil(sorted.length / 2 ** (this.#missed - turnsUntilRescue + 1)) === 0;
+  }
+
+  /** Milliseconds until the first slot of this node, one of `sharing`, that begins later than `waitMs` from now. */
+  untilOwn(nowMs: number, waitMs: number, sharing: readonly number[]): number {
+    return untilOwnSlot(nowMs, waitMs, this.#intervalMs, this.#node.id, sharing, this.#skipped);
+  }
+
+  /** Who stays registered once this node merges: those that are there, but for all it knows. */
+  members(registered: readonly number[]): number[] {
+    return registered.filter((id) => (this.#unused.get(id) ?? 0) < turnsUntilDropped);
+  }
+}

@@ -1,0 +1,35 @@
+/** Where an instance's blocks come from: its pool of memory, the cache of the user's own behind it, and the store. */
+import type { Environment } from '../base/env.ts';
+import type { Logger } from '../base/logger.ts';
+import { SecondCache } from '../cache/external-cache.ts';
+import type { SharedMemory } from '../cache/shared-memory.ts';
+import { SplitPool } from '../cache/memory-pool.ts';
+import type { CacheDriver } from '../storage/contract/cache-driver.ts';
+import type { StorageDriver } from '../storage/contract/driver.ts';
+import { BlockReader } from '../tree/block-source.ts';
+
+export interface BlockMemoryOptions {
+  readonly environment: Environment;
+  readonly driver: StorageDriver;
+  readonly prefix: string;
+  readonly logger: Logger;
+  readonly maxMemoryBytes: number;
+  /** What the instance shares with others, if it does. */
+  readonly memory: SharedMemory | undefined;
+  readonly cacheBlockSize: number;
+  readonly cacheDriver: CacheDriver | undefined;
+}
+
+export interface BlockMemory {
+  readonly pool: SplitPool;
+  readonly second: SecondCache | undefined;
+  readonly reader: BlockReader;
+}
+
+/** `merge` merges the commits that wait, where the instance can. Must not reject. */
+export function makeBlockMemory(options: BlockMemoryOptions, merge: (() => Promise<unknown>) | undefined): BlockMemory {
+  const { environment, driver, prefix, logger, maxMemoryBytes: maxBytes, memory: shared, cacheDriver } = options;
+  const pool = new SplitPool({ maxBytes, blockBytes: options.cacheBlockSize, shared, merge });
+  const second = cacheDriver && new SecondCache({ driver: cacheDriver, environment, logger });
+  return { pool, second, reader: new BlockReader(driver, prefix, pool.cache, { second, memory: pool }) };
+}

@@ -1,0 +1,493 @@
+/**
+ * The running parts of an opened database, wired together: the register, the follower of the log, the writer to it,
+ * the merger and its turns.
+ */
+import { withinDeadline } from '../base/deadline.ts';
+import type { Deadline, SignalPool } from '../base/deadline.ts';
+import { sleep } from '../base/env.ts';
+import { anySignal, newAbortController } from '../base/signals.ts';
+import { namingAborts, untilAborted } from '../base/until-aborted.ts';
+import {
+  ContentionError,
+  CorruptionError,
+  DeadlineExceededError,
+  NotStartedError,
+  ReadOnlyError,
+  SnapshotExpiredError,
+  StorageError,
+} from '../base/errors.ts';
+import type { Block0, StoredSnapshot } from '../format/block0.ts';
+import { FailureLog } from '../base/failure-log.ts';
+import { CommitLog } from '../log/commit-log.ts';
+import type { SecondCache } from '../cache/external-cache.ts';
+import type { OwnWrites } from '../storage/contract/own-writes.ts';
+import { StoreClock } from '../storage/contract/store-clock.ts';
+import type { SplitPool } from '../cache/memory-pool.ts';
+import { Block0Register } from '../block0/block0-register.ts';
+import type { QueryHost } from '../view/query-host.ts';
+import type { LoggedCommit } from '../view/view.ts';
+import { View, ViewContext } from '../view/view.ts';
+import { LogWriter } from '../log/log-writer.ts';
+import { History } from './history.ts';
+import type { FlushRequest } from '../log/log-writer.ts';
+import type { StorageDriver } from '../storage/contract/driver.ts';
+import type { Undecided } from '../log/commit-outcome.ts';
+import { Follower } from '../log/log-follower.ts';
+import { Freshness } from '../coordination/freshness.ts';
+import { Merger } from '../merge/merger.ts';
+import { Pins } from './snapshot-pins.ts';
+import { openOrCreate } from './open-database.ts';
+import type { ExpectedState } from './open-database.ts';
+import { Backlog } from '../coordination/backlog.ts';
+import { makeBlockMemory } from './block-memory.ts';
+import type { BlockMemoryOptions } from './block-memory.ts';
+import { Leftovers } from '../merge/leftovers.ts';
+import { Membership } from '../coordination/membership.ts';
+import { NodeIdentity } from '../block0/node-identity.ts';
+import { Turns } from '../coordination/turns.ts';
+import type { TurnHost, TurnOptions } from '../coordination/turns.ts';
+
+export interface EngineOptions extends Omit<TurnOptions, 'node'>, BlockMemoryOptions {
+  /** `'auto'`: one that is free. */
+  readonly nodeId: number | 'auto';
+  /** The driver as its user gave it. */
+  readonly given: StorageDriver;
+  readonly blockSizeBytes: number;
+  /** What was written since Block 0 was seen. */
+  readonly writes: OwnWrites;
+  /** Commits whose outcome was not known when an engine before this one was closed. */
+  readonly undecided: Map<string, Undecided>;
+  readonly expectAtLeast: ExpectedState | undefined;
+  /** The functions that are registered here. */
+  readonly functions: QueryHost['registeredFunction'];
+}
+
+const operationTimeoutMs = 60_000;
+const settleTimeoutMs = 30_000;
+/** Attempts at pinning a state before garbage is collected past it. */
+const maxPinAttempts = 8;
+/** Merges after which a checkpoint gives up: those that the store failed, and below those that others were faster with. */
+const maxFailedMerges = 8;
+const maxLostMerges = 40;
+
+/** A state that is held on to. */
+export interface PinnedView {
+  readonly pin: StoredSnapshot;
+  readonly view: View;
+}
+
+export class Engine implements TurnHost {
+  readonly #options: EngineOptions;
+  readonly pool: SplitPool;
+  readonly node: NodeIdentity;
+  readonly register: Block0Register;
+  readonly log: CommitLog;
+  readonly follower: Follower;
+  readonly merger: Merger;
+  readonly pins: Pins;
+  readonly history: History;
+  readonly context: ViewContext;
+  readonly clock: StoreClock;
+  readonly #second: SecondCache | undefined;
+  readonly #writer: LogWriter;
+  readonly #backlog: Backlog;
+  readonly #membership: Membership;
+  readonly #freshness: Freshness;
+  readonly #turns: Turns;
+  readonly #leftovers: Leftovers;
+  readonly #failures: FailureLog;
+  readonly #stopping = newAbortController();
+  /** What else is under way. */
+  readonly #work = new Set<Promise<unknown>>();
+
+  constructor(options: EngineOptions) {
+    const { environment, driver, prefix, logger, nodeId, maxMemoryBytes, blockSizeBytes, role } = options;
+    this.#options = options;
+    this.#failures = new FailureLog(logger, environment);
+    this.node = new NodeIdentity(nodeId, environment);
+    const { pool, second, reader } = makeBlockMemory(
+      options,
+      role === 'writer' ? () => this.#mergeQuietly() : undefined,
+    );
+    this.pool = pool;
+    this.#second = second;
+    const leftovers = new Leftovers(options);
+    this.#leftovers = leftovers;
+    this.register = new Block0Register(driver, prefix, environment, logger, this.node, {
+      writes: options.writes,
+      gone: (databaseId) => leftovers.removeAll(databaseId),
+      another: (databaseId) => leftovers.removeCommits(databaseId),
+    });
+    this.log = new CommitLog(environment, driver, prefix);
+    this.context = new ViewContext(reader);
+    this.follower = new Follower(environment, this.register, this.log, this.context, {
+      roomFor: (view) => this.#backlog.roomBytes(view),
+      onPending: (bytes) => pool.setCommitted(bytes),
+    });
+    this.#backlog = new Backlog({
+      environment,
+      maxMemoryBytes,
+      mostBytes: () => pool.waitingRoomBytes,
+      view: () => this.view,
+      merge: () => this.merge(),
+      readOn: (signal) => this.follower.refresh(signal),
+      isOwnTurn: () => this.#turns.isOwnTurn,
+    });
+    const { intervalMs, polling } = options;
+    this.clock = new StoreClock(driver, environment, logger);
+    const parts = {
+      environment,
+      driver,
+      prefix,
+      register: this.register,
+      follower: this.follower,
+      logger,
+      node: this.node,
+      clock: this.clock,
+    };
+    this.#freshness = new Freshness({
+      ...parts,
+      intervalMs,
+      polling,
+      backlog: this.#backlog,
+      stopping: this.stopping,
+      withDeadline: (what, signal, call) => withinDeadline(environment, what, operationTimeoutMs, signal, call),
+      onLooked: () => this.#turns.viewChanged(),
+    });
+    this.#writer = new LogWriter({
+      ...parts,
+      log: this.log,
+      undecided: options.undecided,
+      settleTimeoutMs,
+      freshen: () => (this.isStale ? this.#freshness.freshen(undefined) : undefined),
+      catchUp: (signal) => this.catchUp(signal),
+      makeRoom: () => this.#backlog.makeRoom(),
+    });
+    this.pins = new Pins(parts);
+    this.history = new History(parts);
+    this.merger = new Merger({
+      ...parts,
+      members: (present) => this.#membership.entering(present, this.#turns.rotation.members(present.nodes)),
+      cache: pool.cache,
+      blockSizeBytes,
+      functions: options.functions,
+      indexBufferBytes: Math.floor(pool.workBytes / 12),
+    });
+    this.#turns = new Turns(this, { ...options, node: this.node });
+    this.#membership = new Membership({ ...parts, intervalMs, stopping: this.stopping });
+  }
+
+  /** Aborted when the engine is closed. */
+  get stopping(): AbortSignal {
+    return this.#stopping.signal;
+  }
+
+  get view(): View {
+    return this.follower.view;
+  }
+
+  /** Runs a call that reaches the store under the usual deadline. With `pool`, nothing may listen to its signal afterwards. */
+  withDeadline<T>(
+    what: string,
+    signal: AbortSignal | undefined,
+    call: (deadline: Deadline) => Promise<T>,
+    pool?: SignalPool,
+  ): Promise<T> {
+    const { environment } = this.#options;
+    const run = (): Promise<T> => withinDeadline(environment, what, operationTimeoutMs, signal, call, pool);
+    if (!this.isLooking) return run();
+    // That has its own time: what is left of the call's would not be enough where much has piled up.
+    return this.withSignal(what, signal, () => this.#freshness.looked()).then(run);
+  }
+
+  /** Runs a call that may take any time, and that only the caller's signal ends early. */
+  async withSignal<T>(
+    what: string,
+    signal: AbortSignal | undefined,
+    call: (signal: AbortSignal | undefined) => Promise<T>,
+  ): Promise<T> {
+    return namingAborts(what, signal, () => untilAborted(call(signal), signal));
+  }
+
+  /** Aborted with a call's own signal, and when the engine is closed. */
+  untilClosed(signal: AbortSignal | undefined): AbortSignal {
+    return anySignal(this.stopping, signal);
+  }
+
+  /** Opens or creates the database and begins to take turns. */
+  async open(): Promise<void> {
+    const { register, clock, node } = this;
+    const { role } = this.#options;
+    try {
+      await this.#freshness.open(async (signal) => {
+        const opened = await openOrCreate({ ...this.#options, register, clock, node }, signal);
+        if (role === 'writer') node.chooseFirst(opened.block0, clock.now());
+        this.#second?.useDatabase(opened.block0.databaseId);
+        this.follower.open(opened);
+      });
+    } catch (error) {
+      // Nobody closes what was never open.
+      this.pool.close();
+      throw error;
+    }
+    this.#turns.start();
+  }
+
+  /** Takes no more turns and waits for what is under way, so many milliseconds at most. */
+  async close(timeoutMs: number = operationTimeoutMs): Promise<void> {
+    this.#turns.stop();
+    this.#stopping.abort(new NotStartedError('What was under way when the database was stopped'));
+    const { environment } = this.#options;
+    try {
+      await withinDeadline(environment, 'db.stop()', timeoutMs, undefined, async ({ signal }) => {
+        const idle = Promise.all([
+          this.#writer.idle(),
+          this.merger.idle(),
+          this.#turns.idle(),
+          this.#freshness.idle(),
+          this.#second?.idle(),
+          ...this.#work,
+        ]);
+        await untilAborted(idle, signal);
+        // What was under way when that was noticed has ended only now.
+        if (this.register.isGone)
+          await untilAborted(this.#leftovers.removeAll(this.register.current.block0.databaseId), signal);
+        if (this.#options.role === 'writer') await this.#membership.leave(signal);
+      });
+    } finally {
+      this.pool.close();
+    }
+  }
+
+  get viewAgeMs(): number {
+    return this.#freshness.viewAgeMs;
+  }
+
+  /** Whether the view is so old that a query should not trust it. */
+  get isStale(): boolean {
+    return this.#freshness.isStale;
+  }
+
+  /** Whether it is being found out if the view that was opened is the newest. */
+  get isLooking(): boolean {
+    return this.#freshness.isLooking;
+  }
+
+  /** Makes a stale view as fresh as a query must have it. */
+  async freshen(signal?: AbortSignal): Promise<void> {
+    this.asked();
+    await this.#freshness.freshen(signal);
+    this.#turns.viewChanged();
+  }
+
+  /** A query begins. */
+  asked(): void {
+    this.#turns.asked();
+  }
+
+  /** Resolves once the view shows a slot: without a look at the store, where it does already. */
+  async reach(slot: number, signal: AbortSignal): Promise<void> {
+    const { environment, intervalMs } = this.#options;
+    for (let tries = 0; this.view.tail < slot; tries++) {
+      if (tries > 0) await sleep(environment, intervalMs, signal);
+      await this.refresh(signal);
+    }
+  }
+
+  /** Catches up with everything that was committed before the call. */
+  refresh(signal?: AbortSignal): Promise<void> {
+    this.asked();
+    return this.catchUp(signal);
+  }
+
+  /** The same for an instance that nobody uses at the moment. */
+  async catchUp(signal?: AbortSignal): Promise<void> {
+    await this.#freshness.catchUp(signal);
+    this.#turns.viewChanged();
+  }
+
+  peek(): Promise<void> {
+    return this.#freshness.peek();
+  }
+
+  get hasTooMuchPending(): boolean {
+    return this.#backlog.isLarge;
+  }
+
+  get isRegistered(): boolean {
+    return this.#membership.isRegistered;
+  }
+
+  join(): Promise<void> {
+    return this.#membership.join();
+  }
+
+  get mustRenew(): boolean {
+    return this.#membership.mustRenew;
+  }
+
+  renew(): Promise<void> {
+    return this.#membership.renew();
+  }
+
+  /** Whether Block 0 is to be told which versions this instance uses: of a table, null where it uses none. */
+  mustSayVersions(versionOf: (table: string) => number | null): boolean {
+    return this.#options.role === 'writer' && this.#membership.mustSayVersions(this.view.block0, versionOf);
+  }
+
+  async sayVersions(versionOf: (table: string) => number | null, signal: AbortSignal = this.stopping): Promise<void> {
+    await this.#membership.sayVersions(versionOf, signal);
+    this.follower.advance(this.register.current, []);
+  }
+
+  /** Commits one flush. */
+  async append(request: FlushRequest): Promise<void> {
+    this.#turns.asked(false);
+    this.register.checkNotReplaced();
+    const startedMs = this.#options.environment.monotonicMs();
+    try {
+      await this.#writer.append(request);
+      // A slot that was won was the last one at that moment.
+      this.#freshness.note(startedMs);
+    } finally {
+      this.#turns.viewChanged();
+    }
+    if (this.hasTooMuchPending) void this.#mergeQuietly();
+  }
+
+  async resolveCommit(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
+    try {
+      return await this.#writer.resolve(commitId, slot, signal);
+    } finally {
+      this.#turns.viewChanged();
+    }
+  }
+
+  /** Pins an earlier state: of a generation, or the one that was in force at a time. */
+  pinEarlier(which: number | Date, timeToLiveMs: number, signal?: AbortSignal): Promise<PinnedView> {
+    return this.withDeadline('db.at()', signal, async ({ signal: inner }) => {
+      const { history } = this;
+      const block0 = await (typeof which === 'number'
+        ? history.read(which, inner)
+        : history.readAt(which.getTime(), inner));
+      return this.#pin(block0, timeToLiveMs, inner);
+    });
+  }
+
+  async #pin(block0: Block0, timeToLiveMs: number, signal: AbortSignal | undefined): Promise<PinnedView> {
+    const pin = await this.pins.pin({ block0 }, timeToLiveMs, signal);
+    return { pin, view: View.ofBlock0(this.context, block0) };
+  }
+
+  /** Pins a state that shows everything that was committed before the call. */
+  pinPresent(timeToLiveMs: number, signal?: AbortSignal): Promise<PinnedView> {
+    return this.withSignal('db.snapshot()', signal, async (inner) => {
+      for (let attempt = 1; ; attempt++) {
+        await this.#checkpoint(inner);
+        const { block0 } = this.register.current;
+        try {
+          return await this.#pin(block0, timeToLiveMs, inner);
+        } catch (error) {
+          // Garbage was collected past it meanwhile: a newer state it is.
+          if (!(error instanceof SnapshotExpiredError) || attempt >= maxPinAttempts) throw error;
+        }
+      }
+    });
+  }
+
+  /** Work that must have ended before the engine has: it is waited for when the engine is closed. */
+  whileRunning<T>(work: Promise<T>): Promise<T> {
+    const ended: Promise<unknown> = work.catch(() => undefined).finally(() => this.#work.delete(ended));
+    this.#work.add(ended);
+    return work;
+  }
+
+  /** Merges everything that is committed, now. */
+  checkpoint(signal?: AbortSignal): Promise<void> {
+    return this.withSignal('db.checkpoint()', signal, (inner) => this.#checkpoint(inner));
+  }
+
+  async #checkpoint(signal: AbortSignal | undefined): Promise<void> {
+    const { environment } = this.#options;
+    await this.#look(signal);
+    const target = this.view.tail;
+    let answeredMs = environment.monotonicMs();
+    for (let lost = 0, failed = 0; this.view.block0.appliedSeq < target; ) {
+      signal?.throwIfAborted();
+      try {
+        if (await this.merge()) continue;
+        lost++;
+      } catch (error) {
+        if (!(error instanceof StorageError) || error.reason === 'forbidden' || ++failed >= maxFailedMerges)
+          throw error;
+        if (environment.monotonicMs() - answeredMs >= operationTimeoutMs) throw error;
+      }
+      if (lost >= maxLostMerges) {
+        throw new ContentionError(
+          'Other nodes replaced Block 0 before every attempt to merge. Nothing is lost: try it again.',
+        );
+      }
+      await sleep(environment, Math.min(1000, 5 * 2 ** Math.min(lost + failed, 8)) * environment.random(), signal);
+      await this.#look(signal);
+      answeredMs = environment.monotonicMs();
+    }
+  }
+
+  /** Catches up. That may take any time, if much has piled up, but no longer than usual without getting any further. */
+  async #look(signal: AbortSignal | undefined): Promise<void> {
+    const { environment } = this.#options;
+    for (;;) {
+      const { view } = this;
+      try {
+        await withinDeadline(environment, 'db.checkpoint()', operationTimeoutMs, signal, (deadline) =>
+          this.refresh(deadline.signal),
+        );
+        return;
+      } catch (error) {
+        const isFurther = this.view.tail > view.tail || this.view.block0.appliedSeq > view.block0.appliedSeq;
+        if (!isFurther || !(error instanceof DeadlineExceededError)) throw error;
+      }
+    }
+  }
+
+  /** Merges commits that a repair of the log gives, on top of the newest Block 0. False if others were faster. */
+  async applyLog(slots: (block0: Block0) => Promise<readonly LoggedCommit[]>): Promise<boolean> {
+    await this.merger.idle();
+    const versioned = await this.register.refresh();
+    this.follower.accept(versioned, await slots(versioned.block0));
+    return this.merge();
+  }
+
+  async #mergeQuietly(): Promise<void> {
+    try {
+      await this.merge();
+      this.worked('Merging');
+    } catch (error) {
+      this.report('Merging', error);
+    }
+  }
+
+  /** Merges what the present view has pending, and tells whether it did. */
+  async merge(): Promise<boolean> {
+    if (this.#options.role === 'replica') throw new ReadOnlyError('Merging');
+    try {
+      return await this.merger.merge();
+    } finally {
+      this.#turns.viewChanged();
+    }
+  }
+
+  report(what: string, error: unknown): void {
+    const { message } = error as Error;
+    // What was replaced stays so until the database is opened again.
+    if (this.register.isReplaced) {
+      this.#turns.stop();
+      this.#options.logger.error(message, { error });
+    } else this.#failures.failed(what, error, error instanceof CorruptionError ? 'error' : 'warn');
+  }
+
+  /** What had been reported may be well again. */
+  worked(what: string): void {
+    this.#failures.worked(what);
+  }
+}

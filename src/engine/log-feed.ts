@@ -1,0 +1,179 @@
+/**
+ * The commits of the log one by one, in order, from some position on: those that the view holds are taken from it, those
+ * that it has merged already are read again, and those to come are waited for.
+ *
+ * Invariants:
+ * - Every commit that is given out is confirmed (docs/protocol.md, "Read"), and follows the one before it.
+ * - While nobody asks for the next commit, nothing is read and no timer runs. Held are at most the commits of one window.
+ */
+import { sleep } from '../base/env.ts';
+import type { Environment } from '../base/env.ts';
+import {
+  BackpressureError,
+  ChangesExpiredError,
+  CorruptionError,
+  DeadlineExceededError,
+  InvalidOptionError,
+  StorageError,
+} from '../base/errors.ts';
+import { newAbortController } from '../base/signals.ts';
+import { emptyCommit } from '../format/commit.ts';
+import { commitName } from '../format/keys.ts';
+import type { LoggedCommit } from '../view/view.ts';
+import type { Engine } from './engine.ts';
+import { sizeOf } from '../log/log-follower.ts';
+import type { Polling } from '../coordination/polling.ts';
+
+export interface LogFeedOptions {
+  readonly engine: Engine;
+  readonly environment: Environment;
+  readonly intervalMs: number;
+  readonly polling: Polling;
+}
+
+/** Slots that are read at the same time: at first, and at most. */
+const firstWindow = 4;
+const largestWindow = 16;
+/** A window of more bytes is followed by a smaller one, and one of less by a larger one. */
+const windowBytes = 1024 * 1024;
+
+export class LogFeed {
+  readonly #options: LogFeedOptions;
+  /** Ends what is waited for. */
+  readonly #signal: AbortSignal;
+  /** The last slot that was given out, or skipped by who asked. */
+  #at: number;
+  /** Confirmed commits that follow it. */
+  #ready: readonly LoggedCommit[] = [];
+  #window = firstWindow;
+
+  constructor(options: LogFeedOptions, after: number, signal: AbortSignal) {
+    this.#options = options;
+    this.#at = after;
+    this.#signal = signal;
+  }
+
+  /** The next commit. Rejects once the signal is aborted, and with `ChangesExpiredError`. */
+  async next(): Promise<LoggedCommit> {
+    const { engine } = this.#options;
+    for (;;) {
+      this.#signal.throwIfAborted();
+      const next = this.#take();
+      if (next !== undefined) return next;
+      try {
+        await this.#step();
+        engine.worked('Following the log');
+      } catch (error) {
+        this.#signal.throwIfAborted();
+        if (!mayPass(error)) throw error;
+        engine.report('Following the log', error);
+        await sleep(this.#options.environment, this.#options.intervalMs, this.#signal);
+      }
+    }
+  }
+
+  #take(): LoggedCommit | undefined {
+    const { pending, block0 } = this.#options.engine.view;
+    const [first, ...rest] = this.#ready;
+    // Pending commits are consecutive, and begin after what is applied.
+    const next = first ?? pending[this.#at - block0.appliedSeq];
+    this.#ready = rest;
+    if (next !== undefined) this.#at = next.seq;
+    return next;
+  }
+
+  #step(): Promise<void> {
+    const { view } = this.#options.engine;
+    if (this.#at > view.tail) return this.#checkPosition();
+    return this.#at < view.block0.appliedSeq ? this.#readAgain() : this.#wait();
+  }
+
+  /** Only what was committed has a position, and a view that is refreshed now shows all that was. */
+  async #checkPosition(): Promise<void> {
+    await this.#refresh();
+    const { tail } = this.#options.engine.view;
+    if (this.#at <= tail) return;
+    throw new InvalidOptionError(
+      'after',
+      `Option after is ${this.#at}, and the newest commit has position ${tail}. Is it a position of another database, ` +
+        'or was this one restored from a copy? Then read the tables anew, and follow from db.position.',
+    );
+  }
+
+  /** Reads slots that the view has merged already. */
+  async #readAgain(): Promise<void> {
+    const { engine } = this.#options;
+    const { log, register } = engine;
+    this.#checkFloor(register.current.block0.logFloor);
+    const { databaseId, appliedSeq, applied } = engine.view.block0;
+    const count = Math.min(this.#window, appliedSeq - this.#at);
+    const slots = Array.from({ length: count }, (_, i) => this.#at + 1 + i);
+    // All of them are waited for, also when one fails: nothing goes on behind the back of who called.
+    const reads = await Promise.allSettled(slots.map((slot) => log.read(slot, this.#signal)));
+    // This read of Block 0 starts after the slots were read: only it confirms them, all of them if it does the first.
+    this.#checkFloor((await register.refresh(this.#signal)).block0.logFloor);
+    const found: LoggedCommit[] = [];
+    for (const [i, read] of reads.entries()) {
+      const seq = slots[i] as number;
+      const givenUp = applied.find((entry) => entry.seq === seq && entry.givenUp === true);
+      if (givenUp !== undefined) {
+        found.push({ seq, commit: emptyCommit(databaseId, givenUp.id), givenUp: true });
+        continue;
+      }
+      if (read.status === 'rejected') throw read.reason;
+      if (read.value === undefined) throw new CorruptionError(commitName(seq), 'A commit is missing from the log');
+      if (read.value.databaseId !== databaseId) {
+        throw new CorruptionError(commitName(seq), 'The commit belongs to another database');
+      }
+      found.push({ seq, commit: read.value });
+    }
+    this.#ready = found;
+    const isLarge = found.reduce((bytes, logged) => bytes + sizeOf(logged.commit), 0) > windowBytes;
+    this.#window = isLarge ? Math.max(1, this.#window >> 1) : Math.min(largestWindow, this.#window * 2);
+  }
+
+  #checkFloor(floor: number): void {
+    if (floor > this.#at) throw new ChangesExpiredError(this.#at, floor);
+  }
+
+  /** Waits until the view moves on, and looks by itself where the instance does so less often than at every interval. */
+  async #wait(): Promise<void> {
+    const { engine, environment, intervalMs, polling } = this.#options;
+    const woken = newAbortController();
+    const wake = (): void => woken.abort();
+    this.#signal.addEventListener('abort', wake, { once: true });
+    const ignore = engine.follower.watch((news) => {
+      if (this.#ready.length === 0) this.#ready = this.#following(news);
+      if (this.#ready.length > 0 || engine.view.tail > this.#at) wake();
+    });
+    try {
+      await sleep(environment, intervalMs, woken.signal).catch(() => undefined);
+      if (woken.signal.aborted) return;
+      // A view that is older than it should be: the instance cannot catch up, and why not is to be told here too.
+      const isDue = polling === 'interval' ? engine.isStale : engine.viewAgeMs >= intervalMs;
+      if (isDue) await this.#refresh();
+    } finally {
+      ignore();
+      this.#signal.removeEventListener('abort', wake);
+    }
+  }
+
+  /** What of slots that were confirmed just now comes next: so it need not be read again if it is merged already. */
+  #following(news: readonly LoggedCommit[]): readonly LoggedCommit[] {
+    const { databaseId } = this.#options.engine.view.block0;
+    const from = news.findIndex(({ seq }) => seq === this.#at + 1);
+    if (from < 0 || news.some(({ commit }) => commit.databaseId !== databaseId)) return [];
+    return news.slice(from, from + largestWindow);
+  }
+
+  #refresh(): Promise<void> {
+    const { engine } = this.#options;
+    return engine.withDeadline('db.changes()', this.#signal, ({ signal }) => engine.refresh(signal));
+  }
+}
+
+/** Whether a failure is one that time may mend. */
+function mayPass(error: unknown): boolean {
+  if (error instanceof StorageError) return error.reason !== 'forbidden';
+  return error instanceof DeadlineExceededError || error instanceof BackpressureError;
+}

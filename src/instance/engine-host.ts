@@ -1,0 +1,286 @@
+/**
+ * The calls of an instance from one `start()` to the next `stop()`: they read and write through the engine of that time.
+ *
+ * Invariants:
+ * - A call is let in while the instance runs. One that was let in goes on when the instance is being stopped: `stop()` waits for
+ *   flushes and transactions, and only then is the engine closed.
+ * - After that nothing reads or writes through this host any more.
+ */
+import { withinDeadline } from '../base/deadline.ts';
+import type { Deadline, SignalPool } from '../base/deadline.ts';
+import type { Environment } from '../base/env.ts';
+import { DeadlineExceededError, InvalidOptionError, NotStartedError, ReadOnlyError } from '../base/errors.ts';
+import { newAbortController } from '../base/signals.ts';
+import { namingAborts, untilAborted } from '../base/until-aborted.ts';
+import type { Logger } from '../base/logger.ts';
+import type { Batch, BatchHost, FlushOptions } from '../batch/batch.ts';
+import { BlobUploads } from '../batch/blob-uploads.ts';
+import type { OperationSet } from '../batch/operation-set.ts';
+import { prepareMember } from '../batch/prepare.ts';
+import type { BlobStore } from '../blob/blob-store.ts';
+import type { HeldSnapshot } from '../maintenance/snapshots/held-snapshot.ts';
+import type { HeldSnapshots } from '../maintenance/snapshots/held-snapshots.ts';
+import { StateKeepers } from '../maintenance/snapshots/snapshot-holder.ts';
+import type { Engine, PinnedView } from '../engine/engine.ts';
+import type { CommitRef } from '../log/commit-outcome.ts';
+import { StaleReads } from '../engine/stale-reads.ts';
+import type { CommitMember } from '../format/commit.ts';
+import type { Bridge } from '../migration/bridge.ts';
+import type { CheckedOptions } from './options.ts';
+import type { StorageDriver } from '../storage/contract/driver.ts';
+import type { PriceTable } from '../storage/prices.ts';
+import type { QueryHost, StateKeeper } from '../view/query-host.ts';
+import type { Registry } from '../catalog/registry.ts';
+import { refuseRetired } from '../catalog/retired-versions.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { TableState } from '../view/table-state.ts';
+import type { View } from '../view/view.ts';
+import { TriggerApi } from './trigger-api.ts';
+
+/** After how long a state that a long loop holds counts as abandoned unless it is renewed, in milliseconds. */
+const loopPinMs = 600_000;
+/** How long `stop()` waits for flushes and transactions before they are refused, in milliseconds. */
+export const stopTimeoutMs = 60_000;
+
+/** What else a commit is subject to, and the call that it is for. */
+export interface CommitGuard {
+  readonly what: string;
+  /** Rejects if the commit must not follow the state that a view shows, whose last changes are those of `earlier`. */
+  validate(view: View, earlier: readonly CommitMember[]): Promise<void>;
+}
+
+/** What the host has of its instance. */
+export interface EngineHostParts {
+  readonly environment: Environment;
+  readonly owner: object;
+  readonly options: CheckedOptions;
+  readonly logger: Logger;
+  readonly driver: StorageDriver;
+  readonly registry: Registry;
+  readonly bridge: Bridge;
+  readonly blobs: BlobStore;
+  readonly held: HeldSnapshots;
+  readonly signals: SignalPool;
+  readonly maxCommitBytes: number;
+}
+
+export class EngineHost implements BatchHost, QueryHost {
+  readonly environment: Environment;
+  readonly owner: object;
+  readonly engine: Engine;
+  readonly bridge: Bridge;
+  readonly registry: Registry;
+  readonly blobs: BlobStore;
+  readonly #parts: EngineHostParts;
+  /** Flushes and transactions that `stop()` waits for. */
+  readonly #underWay = new Set<Promise<unknown>>();
+  /** Aborted when the instance is being stopped. */
+  readonly #ending = newAbortController();
+  readonly #staleReads: StaleReads;
+  readonly #keepers: StateKeepers;
+  #hasEnded = false;
+
+  constructor(engine: Engine, parts: EngineHostParts) {
+    const { environment, logger, options } = parts;
+    this.#staleReads = new StaleReads({ environment, logger, engine, maxWaitMs: options.maxStaleWaitMs });
+    this.#keepers = new StateKeepers({
+      environment,
+      logger,
+      generation: () => engine.view.block0.generation,
+      pin: (view) => this.hold('A query', this.#pinned(view), loopPinMs),
+      inBackground: (work) => void engine.whileRunning(work),
+    });
+    this.engine = engine;
+    this.environment = parts.environment;
+    this.owner = parts.owner;
+    this.bridge = parts.bridge;
+    this.registry = parts.registry;
+    this.blobs = parts.blobs;
+    this.#parts = parts;
+  }
+
+  get source(): object {
+    return this.owner;
+  }
+
+  get prices(): PriceTable {
+    return this.#parts.options.prices;
+  }
+
+  get databaseId(): string {
+    return this.engine.view.block0.databaseId;
+  }
+
+  admit(what: string): this {
+    if (this.#hasEnded) throw new NotStartedError(what);
+    return this;
+  }
+
+  waitFor(work: Promise<unknown>): void {
+    const ended: Promise<unknown> = work.catch(() => undefined).finally(() => this.#underWay.delete(ended));
+    this.#underWay.add(ended);
+  }
+
+  /**
+   * Waits for the flushes and transactions that were let in, and refuses all that comes after them. Rejects with
+   * `DeadlineExceededError` where one of them does not end.
+   */
+  async end(): Promise<void> {
+    const allEnded = async (): Promise<void> => {
+      // A flush may come of a transaction.
+      while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+    };
+    this.#ending.abort();
+    try {
+      if (this.#underWay.size === 0) return;
+      await withinDeadline(this.environment, 'db.stop()', stopTimeoutMs, undefined, ({ signal }) =>
+        untilAborted(allEnded(), signal),
+      );
+    } catch (error) {
+      throw new DeadlineExceededError(
+        `db.stop() waited ${stopTimeoutMs / 1000} s for flushes and transactions that were called before it, and ` +
+          `${this.#underWay.size} of them have not ended. They are refused now. (A function or trigger that awaits stop() ` +
+          'waits for itself.)',
+        { cause: error },
+      );
+    } finally {
+      this.#hasEnded = true;
+      this.#keepers.end();
+    }
+  }
+
+  shapeOf(table: string): TableShape | undefined {
+    const shape = this.registry.shape(table);
+    // Of two that are equal the view's own: what is compiled for it is recognised by the plans of its states.
+    const stored = this.engine.view.table(table)?.shape;
+    return stored !== undefined && shape !== undefined && stored.isSame(shape) ? stored : shape;
+  }
+
+  registeredFunction(name: string): ReturnType<Registry['registeredFunction']> {
+    return this.registry.registeredFunction(name);
+  }
+
+  tableState(table: string): TableState | Promise<TableState> {
+    const { engine } = this.admit('A query');
+    engine.asked();
+    if (!engine.isStale) return this.bridge.presentState(engine, table);
+    return this.#staleReads.freshen().then(() => this.bridge.presentState(engine, table));
+  }
+
+  earlyState(table: string): TableState | undefined {
+    if (!this.engine.isLooking) return undefined;
+    const stored = this.engine.view.table(table);
+    return stored?.shape === this.shapeOf(table) ? stored : undefined;
+  }
+
+  keeperOf(state: TableState, loop: object): StateKeeper | undefined {
+    const { view } = this.engine;
+    // A replica cannot hold on to a state. And the Block 0 of the present view is not that of a state from before a merge; of
+    // one from before later commits it is.
+    if (this.#hasEnded || this.#parts.options.role === 'replica') return undefined;
+    return this.bridge.isOvertaken(state, view) ? undefined : this.#keepers.keep(view, loop);
+  }
+
+  async #pinned(view: View): Promise<PinnedView> {
+    return { pin: await this.engine.pins.pin({ block0: view.block0, readsLog: view.readsLog }, loopPinMs), view };
+  }
+
+  /** Every loop of this instance that is under way holds on to its state. */
+  holdLoops(): Promise<void> {
+    return this.#keepers.holdAll();
+  }
+
+  /** Holds what is being pinned. If the instance is stopped meanwhile, that waits until the pin is let go of again. */
+  hold(what: string, pinning: Promise<PinnedView>, timeToLiveMs: number): Promise<HeldSnapshot> {
+    const { engine } = this;
+    const hold = async (): Promise<HeldSnapshot> => {
+      const held = this.#parts.held.hold(engine.pins, await pinning, timeToLiveMs);
+      if (!this.#hasEnded) return held;
+      await held.release();
+      throw new NotStartedError(what);
+    };
+    return engine.whileRunning(hold());
+  }
+
+  async viewMovedOn(state: TableState): Promise<boolean> {
+    const { engine } = this.admit('A query');
+    await engine.refresh();
+    return this.bridge.isOvertaken(state, engine.view);
+  }
+
+  writableShape(table: string): TableShape {
+    return this.registry.writableShape(table);
+  }
+
+  triggers(table: string): ReturnType<Registry['triggers']> {
+    return this.registry.triggers(table);
+  }
+
+  triggerApi(batch: Batch): TriggerApi {
+    return new TriggerApi(this, (table) => this.registry.requireShape(table), batch);
+  }
+
+  async commit(operations: OperationSet, options: FlushOptions, check: () => void, guard?: CommitGuard): Promise<void> {
+    const what = guard?.what ?? 'batch.flush()';
+    const { engine } = this.admit(what);
+    if (this.#parts.options.role === 'replica') throw new ReadOnlyError(what);
+    engine.register.checkNotReplaced();
+    // Also while its blobs are uploaded: what an engine acknowledges once the next one runs, that one would not show.
+    await engine.whileRunning(this.#commit(what, operations, options, check, guard));
+  }
+
+  async #commit(
+    what: string,
+    operations: OperationSet,
+    options: FlushOptions,
+    check: () => void,
+    guard: CommitGuard | undefined,
+  ): Promise<void> {
+    const { engine, environment } = this;
+    const { driver, maxCommitBytes, signals } = this.#parts;
+    const { blockSizeBytes, dbPrefix: prefix } = this.#parts.options;
+    const prepareOptions = { environment, driver, prefix, blockSizeBytes, maxCommitBytes };
+    const lists = operations.lists;
+    const refuseRetiredIn = async (view: View): Promise<void> => {
+      for (const { shape } of lists) await refuseRetired(view, shape);
+    };
+    // Also before blobs are uploaded, as far as it is known by now.
+    if (operations.blobs.size > 0) await refuseRetiredIn(engine.view);
+    // Before the commit that refers to them.
+    const uploads = new BlobUploads(operations, this.blobs, {
+      environment,
+      signal: options.signal,
+      ending: this.#ending.signal,
+    });
+    await namingAborts(what, options.signal, () => uploads.upload(engine.view.tail));
+    const commit = ({ signal }: Deadline): Promise<void> =>
+      engine.append({
+        signal,
+        sizeBytes: lists.reduce((bytes, { sizeBytes }) => bytes + sizeBytes, 0),
+        prepare: async (view, earlier) => {
+          check();
+          await guard?.validate(view, earlier);
+          if (operations.blobs.size > 0) await uploads.check(view);
+          await refuseRetiredIn(view);
+          return prepareMember(lists, operations.blobs, ({ shape }) => this.bridge.writableTable(view, shape.name), {
+            ...prepareOptions,
+            slot: view.tail + 1,
+          });
+        },
+      });
+    await engine.withDeadline(what, options.signal, commit, signals);
+  }
+
+  async resolveCommit(commit: CommitRef, options: FlushOptions, what: string = 'batch.flush()'): Promise<boolean> {
+    const { engine, databaseId: own } = this.admit(what);
+    const { commitId, slot, databaseId } = commit;
+    if (databaseId !== undefined && databaseId !== own) {
+      throw new InvalidOptionError(
+        'commit',
+        `${what} was asked for commit ${commitId} to database ${databaseId}, and this one is ${own}. Ask the database that ` +
+          'the commit was for; if a new one has taken its place, drop the batch with clear().',
+      );
+    }
+    return engine.withDeadline(what, options.signal, ({ signal }) => engine.resolveCommit(commitId, slot, signal));
+  }
+}

@@ -1,0 +1,361 @@
+/**
+ * A running (or stopped) instance: what is registered, the engine while it runs, and what batches and queries need of
+ * the two. The facade (database.ts) puts the public calls on top of it.
+ */
+import { SignalPool } from '../base/deadline.ts';
+import type { Environment } from '../base/env.ts';
+import { NotStartedError, ReadOnlyError } from '../base/errors.ts';
+import { filteredLogger } from '../base/logger.ts';
+import type { Logger } from '../base/logger.ts';
+import type { BatchOwner, FlushOptions } from '../batch/batch.ts';
+import type { HeldSnapshot } from '../maintenance/snapshots/held-snapshot.ts';
+import { HeldSnapshots } from '../maintenance/snapshots/held-snapshots.ts';
+import { BlobStore } from '../blob/blob-store.ts';
+import { readStats } from '../maintenance/stats.ts';
+import type { DatabaseStats } from '../maintenance/stats.ts';
+import type { TransactionCounters } from '../maintenance/transaction-counters.ts';
+import type { StoreReport } from '../maintenance/doctor.ts';
+import type { CommitRef, Undecided } from '../log/commit-outcome.ts';
+import { Engine } from '../engine/engine.ts';
+import type { ExpectedState } from '../engine/open-database.ts';
+import type { Block0 } from '../format/block0.ts';
+import { EngineHost, stopTimeoutMs } from './engine-host.ts';
+import { LogFeed } from '../engine/log-feed.ts';
+import { ChangeFeed } from './change-feed.ts';
+import { Bridge } from '../migration/bridge.ts';
+import { FieldChangeLog } from '../migration/field-change-log.ts';
+import { Maintenance } from './maintenance.ts';
+import { checkNodes } from './options.ts';
+import type { CheckedOptions } from './options.ts';
+import { CapsuleCache } from '../storage/wrap/encrypted-cache.ts';
+import { protectedDriver } from '../storage/wrap/envelope-driver.ts';
+import { ObservedDriver } from '../storage/wrap/observed-driver.ts';
+import { harmlessHook } from '../storage/wrap/request-hook.ts';
+import { ReadOnlyDriver } from '../storage/wrap/read-only-driver.ts';
+import { OwnWrites } from '../storage/contract/own-writes.ts';
+import { RetryingDriver } from '../storage/wrap/retrying-driver.ts';
+import type { StorageDriver } from '../storage/contract/driver.ts';
+import type { QueryHost, StateKeeper } from '../view/query-host.ts';
+import { Registry } from '../catalog/registry.ts';
+import { refuseOtherCode } from '../catalog/migration-code.ts';
+import { refuseRenames } from '../catalog/refuse-renames.ts';
+import { refuseEnding, refuseRegistered } from '../catalog/retired-versions.ts';
+import { sayOldVersions } from '../migration/old-versions.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { TableState } from '../view/table-state.ts';
+import type { PriceTable } from '../storage/prices.ts';
+
+/** What a flush may hold in its commit itself, in bytes; more goes into staged runs. */
+const defaultMaxCommitBytes = 8 * 1024 * 1024;
+
+/** How long closing may take where waiting for flushes took all the time that `stop()` has, in milliseconds. */
+const leastCloseMs = 1000;
+
+interface Transition {
+  readonly kind: 'start' | 'stop';
+  readonly done: Promise<void>;
+}
+
+const stopped: Transition = { kind: 'stop', done: Promise.resolve() };
+
+export class Instance implements BatchOwner, QueryHost {
+  readonly environment: Environment;
+  readonly registry: Registry;
+  readonly bridge: Bridge;
+  readonly #fieldChangeLog: FieldChangeLog;
+  /** The user's driver, counted. */
+  readonly observed: ObservedDriver;
+  readonly blobs: BlobStore;
+  readonly #options: CheckedOptions;
+  readonly #logger: Logger;
+  readonly #driver: StorageDriver;
+  readonly #createdMs: number;
+  readonly #maxCommitBytes: number;
+  readonly #held: HeldSnapshots;
+  readonly maintenance: Maintenance;
+  readonly transactions: TransactionCounters = { committed: 0, conflicts: 0, failed: 0 };
+  /** For flushes: nothing has the signal of one that has ended. */
+  readonly #signals = new SignalPool();
+  /** Flushes that were told that their outcome is unknown ask for it again, also after a restart. */
+  readonly #undecided = new Map<string, Undecided>();
+  readonly #writes = new OwnWrites();
+  /** The newest Block 0 that was seen before the last stop. */
+  #seen: Block0 | undefined;
+  /** What calls go through while it runs. */
+  #host: EngineHost | undefined;
+  /** The last start or stop that was asked for; each begins when the one before it has ended. */
+  #last: Transition = stopped;
+
+  /** Simulations stage commits that are not large: `maxCommitBytes`. */
+  constructor(options: CheckedOptions, environment: Environment, maxCommitBytes: number = defaultMaxCommitBytes) {
+    this.environment = environment;
+    this.#options = options;
+    this.#maxCommitBytes = maxCommitBytes;
+    this.#logger = filteredLogger(options.logger, options.logLevel);
+    this.registry = new Registry(this.#logger);
+    this.#fieldChangeLog = new FieldChangeLog(this.registry, this.#logger, options.role);
+    this.bridge = new Bridge(this.registry, this.#fieldChangeLog);
+    this.#held = new HeldSnapshots(environment, this.#logger);
+    const onRequest = options.onRequest && harmlessHook(options.onRequest, this.#logger);
+    this.observed = new ObservedDriver(options.driver, { environment, ...(onRequest && { onRequest }) });
+    this.#createdMs = environment.monotonicMs();
+    const { dbPrefix: prefix, protection } = options;
+    const driver = new RetryingDriver(this.observed, environment, { onWrite: (key) => this.#writes.note(key) });
+    const store = protectedDriver({ driver, prefix, protection, environment });
+    this.#driver = options.role === 'replica' ? new ReadOnlyDriver(store) : store;
+    this.blobs = new BlobStore(this.#driver, options.dbPrefix);
+    this.maintenance = new Maintenance({
+      environment,
+      driver: this.#driver,
+      store,
+      logger: this.#logger,
+      options,
+      registry: this.registry,
+      fieldChangeLog: this.#fieldChangeLog,
+      maxCommitBytes,
+      running: (what) => this.running(what),
+      writing: (what) => this.writing(what),
+      hold: (what, ...pinning) => this.admit(what).hold(what, ...pinning),
+      holdLoops: () => this.#host?.holdLoops() ?? Promise.resolve(),
+    });
+  }
+
+  get prices(): PriceTable {
+    return this.#options.prices;
+  }
+
+  get owner(): this {
+    return this;
+  }
+
+  get source(): this {
+    return this;
+  }
+
+  get databaseId(): string {
+    return this.admit('A query').databaseId;
+  }
+
+  /** The engine from `start()` to `stop()`. */
+  get engine(): Engine | undefined {
+    return this.#host?.engine;
+  }
+
+  start(expectAtLeast?: ExpectedState): Promise<void> {
+    if (this.#last.kind === 'start') return this.#last.done;
+    // How it was stopped is told to whoever stopped it.
+    const ended = this.#last.done.catch(() => undefined);
+    return this.#become(
+      'start',
+      ended.then(() => this.#open(expectAtLeast)),
+    );
+  }
+
+  async #open(expectAtLeast: ExpectedState | undefined): Promise<void> {
+    const { writeForwardInterval, dbPrefix, nodes, protection, cacheDriver: cache } = this.#options;
+    const isSecret = cache !== undefined && protection?.hasKeys === true;
+    const engine = new Engine({
+      given: this.#options.driver,
+      ...this.#options,
+      environment: this.environment,
+      driver: this.#driver,
+      prefix: dbPrefix,
+      cacheDriver: isSecret ? new CapsuleCache(cache, protection, this.environment) : cache,
+      logger: this.#logger,
+      undecided: this.#undecided,
+      writes: this.#writes,
+      expectAtLeast,
+      functions: (name) => this.registry.registeredFunction(name),
+      intervalMs: writeForwardInterval,
+      nodes: async () => (typeof nodes === 'function' ? checkNodes(await nodes()) : nodes),
+    });
+    await engine.open();
+    this.#compareWithSeen(engine.register.current.block0);
+    await this.#unlessFailed(engine, async () => {
+      await this.#keepHistory(engine);
+      const refuses = this.#options.retiredVersions === 'refuse';
+      if (refuses) await refuseRegistered(engine.view, this.registry.newest);
+      if (refuses) refuseEnding(engine.view.block0, this.registry.newest);
+      for (const shape of this.registry.newest) {
+        refuseRenames(engine.view, shape);
+        refuseOtherCode(engine.view, shape, this.registry);
+      }
+      this.#fieldChangeLog.tellAll(engine.view);
+      await sayOldVersions(engine, this.registry);
+      // It was asked for before this instance had said that it uses the version, or not at all while that is listed.
+      if (refuses) refuseEnding(engine.register.current.block0, this.registry.newest);
+    });
+    this.#host = new EngineHost(engine, {
+      environment: this.environment,
+      owner: this,
+      options: this.#options,
+      logger: this.#logger,
+      driver: this.#driver,
+      registry: this.registry,
+      bridge: this.bridge,
+      blobs: this.blobs,
+      held: this.#held,
+      signals: this.#signals,
+      maxCommitBytes: this.#maxCommitBytes,
+    });
+    this.maintenance.begin(engine);
+  }
+
+  /** The running instance would have stopped: one that is started again opens what there is, and says so. */
+  #compareWithSeen({ databaseId, revision }: Block0): void {
+    const seen = this.#seen;
+    if (seen?.databaseId !== databaseId || revision >= seen.revision) return;
+    this.#logger.warn(
+      `The database is of revision ${revision}, and this instance has seen revision ${seen.revision} of it before: an older ` +
+        'state was restored. If nobody you know did that, stop, and see expectAtLeast of db.start().',
+    );
+  }
+
+  /** Where that fails, the instance is not started, and nothing of it goes on. */
+  async #unlessFailed(engine: Engine, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      await engine.close().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #keepHistory(engine: Engine): Promise<void> {
+    const { history } = this.#options;
+    if (history === undefined) return;
+    await engine.withDeadline('db.start()', undefined, ({ signal }) => engine.history.keep(history, signal));
+  }
+
+  stop(): Promise<void> {
+    if (this.#last.kind === 'stop') return this.#last.done;
+    const running = this.#host;
+    // Calls are refused from now on.
+    this.#host = undefined;
+    const started = this.#last.done.catch(() => undefined);
+    return this.#become(
+      'stop',
+      started.then(() => this.#close(running)),
+    );
+  }
+
+  #become(kind: Transition['kind'], done: Promise<void>): Promise<void> {
+    const transition: Transition = { kind, done };
+    this.#last = transition;
+    // One that failed can be asked for again.
+    done.catch(() => {
+      if (this.#last === transition) this.#last = stopped;
+    });
+    return done;
+  }
+
+  async #close(running: EngineHost | undefined): Promise<void> {
+    const host = running ?? this.#host;
+    this.#host = undefined;
+    this.maintenance.end();
+    if (host === undefined) return;
+    this.#seen = host.engine.register.current.block0;
+    try {
+      // What does not end in time is told, after the rest has been closed.
+      const startedMs = this.environment.monotonicMs();
+      const [ended] = await Promise.allSettled([host.end()]);
+      await this.#held.release();
+      await host.engine.close(Math.max(leastCloseMs, stopTimeoutMs - (this.environment.monotonicMs() - startedMs)));
+      if (ended.status === 'rejected') throw ended.reason;
+    } finally {
+      await this.#driver.close?.();
+    }
+  }
+
+  stats(): DatabaseStats {
+    const uptimeMs = this.environment.monotonicMs() - this.#createdMs;
+    const { transactions, observed } = this;
+    const { role, prices } = this.#options;
+    return readStats(role, observed.snapshot(), prices, uptimeMs, this.engine, transactions);
+  }
+
+  /** Looks at the store, started or not. */
+  async doctor(signal: AbortSignal | undefined): Promise<StoreReport> {
+    try {
+      return await this.maintenance.doctor(signal);
+    } finally {
+      // Nobody else closes what was opened for this. How that goes is no news about the store.
+      if (this.#last.kind === 'stop') await this.#driver.close?.().catch(() => undefined);
+    }
+  }
+
+  /** What a call goes through that is made now; throws `NotStartedError` unless the database is running. */
+  admit(what: string): EngineHost {
+    if (this.#host === undefined) throw new NotStartedError(what);
+    return this.#host;
+  }
+
+  /** The engine; throws `NotStartedError` unless the database is running. `what` names the call. */
+  running(what: string): Engine {
+    return this.admit(what).engine;
+  }
+
+  /** The same for a call that writes; throws `ReadOnlyError` on a replica. */
+  writing(what: string): Engine {
+    const engine = this.running(what);
+    if (this.#options.role === 'replica') throw new ReadOnlyError(what);
+    engine.register.checkNotReplaced();
+    return engine;
+  }
+
+  shapeOf(table: string): TableShape | undefined {
+    return this.#host === undefined ? this.registry.shape(table) : this.#host.shapeOf(table);
+  }
+
+  registeredFunction(name: string): ReturnType<Registry['registeredFunction']> {
+    return this.registry.registeredFunction(name);
+  }
+
+  tableState(table: string): TableState | Promise<TableState> {
+    return this.admit('A query').tableState(table);
+  }
+
+  earlyState(table: string): TableState | undefined {
+    return this.#host?.earlyState(table);
+  }
+
+  keeperOf(state: TableState, loop: object): StateKeeper | undefined {
+    return this.#host?.keeperOf(state, loop);
+  }
+
+  viewMovedOn(state: TableState): Promise<boolean> {
+    return this.admit('A query').viewMovedOn(state);
+  }
+
+  /** Takes a snapshot of everything that was committed before the call, and holds it. */
+  async takeSnapshot(timeToLiveMs: number, signal: AbortSignal | undefined): Promise<HeldSnapshot> {
+    const what = 'db.snapshot()';
+    const engine = this.writing(what);
+    return this.admit(what).hold(what, engine.pinPresent(timeToLiveMs, signal), timeToLiveMs);
+  }
+
+  /** Holds on to an earlier state. */
+  async takeEarlier(
+    which: number | Date,
+    timeToLiveMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<HeldSnapshot> {
+    const what = 'db.at()';
+    const engine = this.writing(what);
+    return this.admit(what).hold(what, engine.pinEarlier(which, timeToLiveMs, signal), timeToLiveMs);
+  }
+
+  changes(after: number | undefined, signal: AbortSignal | undefined): ChangeFeed {
+    const engine = this.running('db.changes()');
+    const { polling, writeForwardInterval: intervalMs } = this.#options;
+    const { environment } = this;
+    const options = { engine, environment, intervalMs, polling };
+    const open = (from: number, ending: AbortSignal): LogFeed => new LogFeed(options, from, ending);
+    const versionOf = (table: string): number | undefined => this.registry.shape(table)?.version;
+    return new ChangeFeed({ engine, environment, after: after ?? engine.view.tail, signal, versionOf, open });
+  }
+
+  async resolveCommit(commit: CommitRef, options: FlushOptions, what: string): Promise<boolean> {
+    return this.admit(what).resolveCommit(commit, options, what);
+  }
+}

@@ -1,0 +1,280 @@
+/** What keeps a database in order: garbage collection, checks and repairs, migrations, and the look at its store. */
+import { Deadline } from '../base/deadline.ts';
+import type { Environment } from '../base/env.ts';
+import { InvalidOptionError } from '../base/errors.ts';
+import type { Logger } from '../base/logger.ts';
+import type { BackupSource, CopyOptions } from '../maintenance/backup/backup.ts';
+import { contentTypeOf } from '../maintenance/blob-record.ts';
+import { examineStore } from '../maintenance/doctor.ts';
+import type { StoreReport } from '../maintenance/doctor.ts';
+import { Collector } from '../maintenance/gc/collector.ts';
+import type { GcReport } from '../maintenance/gc/collector.ts';
+import { checkGcOptions } from '../maintenance/gc/gc-options.ts';
+import type { CheckedGcOptions } from '../maintenance/gc/gc-options.ts';
+import { GcSchedule } from '../maintenance/gc/gc-schedule.ts';
+import type { HeldSnapshot } from '../maintenance/snapshots/held-snapshot.ts';
+import type { RepairReport } from '../maintenance/verify/repair.ts';
+import { runRepair, runVerify } from '../maintenance/verify/verify-and-repair.ts';
+import { rewriteObjects } from '../maintenance/rewrite/rewrite.ts';
+import type { RewriteOptions, RewriteReport } from '../maintenance/rewrite/rewrite.ts';
+import { protectedPlace } from '../maintenance/backup/state-copy.ts';
+import type { ProtectedPlace, StorePlace } from '../maintenance/backup/state-copy.ts';
+import type { UpkeepOptions } from '../maintenance/verify/verify-and-repair.ts';
+import type { VerifyReport } from '../maintenance/verify/verify.ts';
+import type { RepairOptions, VerifyOptions } from '../maintenance/verify/verify-options.ts';
+import type { Engine, PinnedView } from '../engine/engine.ts';
+import { dropIndex } from '../migration/drop-index.ts';
+import { EditionDaemon } from '../migration/edition-daemon.ts';
+import type { FieldChangeLog } from '../migration/field-change-log.ts';
+import { IndexDaemon } from '../migration/index-daemon.ts';
+import { MigrationDaemon } from '../migration/migration-daemon.ts';
+import type { CallOptions } from './call-options.ts';
+import type { MigrationStatus } from '../migration/migration-status.ts';
+import { Migrations } from '../migration/migrations.ts';
+import type { CheckedOptions } from './options.ts';
+import { changeableOf } from '../block0/block0-register.ts';
+import { CapsuleDriver } from '../storage/wrap/envelope-driver.ts';
+import type { StorageDriver } from '../storage/contract/driver.ts';
+import type { Registry } from '../catalog/registry.ts';
+
+/** How long after a merge a loop may not have pinned yet what it reads, beyond the age of the view that it began on. */
+const loopGraceMs = 20_000;
+/** What `db.gc()` waits for loops of others at most, unless it is told otherwise. */
+const maxLoopGraceMs = 60_000;
+/** Far beyond what looking at a store takes, which ends by itself. */
+const doctorTimeoutMs = 300_000;
+/** After how long a state that is being copied counts as abandoned unless it is renewed, in milliseconds. */
+const copyPinMs = 600_000;
+
+export interface MaintenanceOptions {
+  readonly environment: Environment;
+  readonly driver: StorageDriver;
+  /** The same on a replica too, where `driver` refuses to write: to try the store out is to write. */
+  readonly store: StorageDriver;
+  readonly logger: Logger;
+  readonly options: CheckedOptions;
+  readonly registry: Registry;
+  readonly fieldChangeLog: FieldChangeLog;
+  readonly maxCommitBytes: number;
+  /** The engine; throws `NotStartedError` unless the database is running. */
+  readonly running: (what: string) => Engine;
+  /** The same for what writes; throws `ReadOnlyError` on a replica. */
+  readonly writing: (what: string) => Engine;
+  /** Resolves once every loop of this instance that is under way holds on to its state, if it can. */
+  readonly holdLoops: () => Promise<void>;
+  /** Holds what is being pinned. */
+  readonly hold: (what: string, pinning: Promise<PinnedView>, timeToLiveMs: number) => Promise<HeldSnapshot>;
+}
+
+export class Maintenance {
+  readonly #options: MaintenanceOptions;
+  #gcSchedule: GcSchedule | undefined;
+  #daemon: MigrationDaemon | undefined;
+  #editions: EditionDaemon | undefined;
+  #indexes: IndexDaemon | undefined;
+
+  constructor(options: MaintenanceOptions) {
+    this.#options = options;
+  }
+
+  /** The instance has started: begins what is to be done now and then. */
+  begin(engine: Engine): void {
+    const { environment, logger, options } = this.#options;
+    const work = { ...this.#options, ...options, logger, engine, intervalMs: options.writeForwardInterval };
+    const daemon = new MigrationDaemon(work);
+    const editions = new EditionDaemon(work);
+    this.#daemon = daemon;
+    const indexes = new IndexDaemon(work);
+    this.#editions = editions;
+    this.#indexes = indexes;
+    engine.follower.onView = () => {
+      daemon.viewChanged();
+      editions.viewChanged();
+      indexes.viewChanged();
+    };
+    daemon.viewChanged();
+    editions.viewChanged();
+    indexes.viewChanged();
+    const { gcInterval: intervalMs } = options;
+    if (intervalMs === undefined) return;
+    this.#gcSchedule = new GcSchedule({
+      environment,
+      logger,
+      intervalMs,
+      isDue: () => {
+        const { generation, collected } = engine.register.current.block0;
+        return generation > collected;
+      },
+      // A loop begins on a view that is two intervals old at most, and holds on to it after ten seconds.
+      collect: () => this.collect(checkGcOptions({ loopGraceMs: this.#othersGraceMs })),
+    });
+  }
+
+  get #othersGraceMs(): number {
+    return 2 * this.#options.options.writeForwardInterval + loopGraceMs;
+  }
+
+  /** The instance is about to stop. */
+  end(): void {
+    this.#gcSchedule?.stop();
+    this.#daemon?.stop();
+    this.#editions?.stop();
+    this.#indexes?.stop();
+  }
+
+  /** A function was registered: there may be indexes to make. */
+  functionRegistered(): void {
+    this.#editions?.viewChanged();
+  }
+
+  /** A schema was registered: there may be indexes to add. */
+  schemaRegistered(): void {
+    this.#indexes?.viewChanged();
+  }
+
+  /** Drops an index of a table. `what` names the call. */
+  async dropIndex(what: string, table: string, index: unknown, outer: AbortSignal | undefined): Promise<void> {
+    const { environment, logger, registry, writing } = this.#options;
+    const engine = writing(what);
+    await engine.withDeadline(what, outer, ({ signal }) =>
+      dropIndex({ environment, logger, engine, registry }, table, index, signal),
+    );
+    this.#indexes?.viewChanged();
+  }
+
+  /** Changes of schemas. `what` names the call. Throws `NotStartedError` unless the database is running. */
+  migrations(what: string): Migrations {
+    return this.#migrations(this.#options.writing(what));
+  }
+
+  /** How far the migration of a table is. */
+  migrationStatus(table: unknown, { signal }: CallOptions): Promise<MigrationStatus> {
+    return this.#migrations(this.#options.running('db.migrationStatus()')).status(table, signal);
+  }
+
+  #migrations(engine: Engine): Migrations {
+    const { writeForwardInterval: intervalMs } = this.#options.options;
+    return new Migrations({ ...this.#options, engine, intervalMs, daemon: this.#daemon as MigrationDaemon });
+  }
+
+  /** Checks what is stored. */
+  verify(options: VerifyOptions): Promise<VerifyReport> {
+    return runVerify(this.#upkeep('db.verify()'), options);
+  }
+
+  /** Rebuilds what can be rebuilt. */
+  repair(options: RepairOptions): Promise<RepairReport> {
+    this.#options.writing('db.repair()');
+    return runRepair(this.#upkeep('db.repair()'), options);
+  }
+
+  #upkeep(what: string): UpkeepOptions {
+    const { environment, driver, options, registry, running, hold } = this.#options;
+    const engine = running(what);
+    const { dbPrefix: prefix } = options;
+    return {
+      engine,
+      environment,
+      driver,
+      prefix,
+      functions: (name) => registry.registeredFunction(name),
+      hold: (pinning, timeToLiveMs) => hold(what, pinning, timeToLiveMs),
+    };
+  }
+
+  /** Copies the present state to another place: as a backup, or as a database of its own. */
+  async copy<T>(
+    what: string,
+    to: StorePlace,
+    options: CopyOptions,
+    copy: (source: BackupSource, to: ProtectedPlace, options: CopyOptions) => Promise<T>,
+  ): Promise<T> {
+    const { environment, driver, options: checked, writing, hold } = this.#options;
+    const engine = writing(what);
+    const held = await hold(what, engine.pinPresent(copyPinMs, options.signal), copyPinMs);
+    try {
+      const source = {
+        environment,
+        place: { driver, prefix: checked.dbPrefix },
+        store: checked.driver,
+        context: engine.context,
+        block0: held.view.block0,
+      };
+      const signal = engine.untilClosed(options.signal);
+      const target = protectedPlace(environment, to, checked.protection);
+      const copying = copy(source, target, { ...options, signal });
+      return await engine.withSignal(what, options.signal, () => engine.whileRunning(copying));
+    } finally {
+      await held.release();
+    }
+  }
+
+  /** Stores anew what is not compressed and encrypted as the options say. */
+  rewrite(options: RewriteOptions): Promise<RewriteReport> {
+    const { environment, store, options: checked, writing } = this.#options;
+    const engine = writing('db.rewrite()');
+    if (!(store instanceof CapsuleDriver)) {
+      throw new InvalidOptionError(
+        'encryption',
+        'db.rewrite() stores objects anew as the options encryption and compression say, and neither was given.',
+      );
+    }
+    const context = {
+      environment,
+      driver: store,
+      prefix: checked.dbPrefix,
+      rewriteBlock0: async (signal: AbortSignal | undefined) =>
+        void (await engine.register.update(changeableOf, signal)),
+      contentTypeOf: (blob: string) => contentTypeOf(engine.view, blob),
+    };
+    const rewrite = async (): Promise<RewriteReport> => {
+      // The media types of blobs are in their records, the newest of which may be in the log.
+      await engine.refresh(options.signal);
+      return rewriteObjects(context, { ...options, signal: engine.untilClosed(options.signal) });
+    };
+    return engine.withSignal('db.rewrite()', options.signal, () => engine.whileRunning(rewrite()));
+  }
+
+  /** Looks at the store. */
+  async doctor(signal: AbortSignal | undefined): Promise<StoreReport> {
+    const { environment, store: driver, options } = this.#options;
+    const { dbPrefix: prefix, role } = options;
+    const deadline = new Deadline(environment, 'db.doctor()', doctorTimeoutMs, signal);
+    try {
+      return await examineStore({ environment, driver, prefix, role, signal: deadline.signal });
+    } finally {
+      deadline.clear();
+    }
+  }
+
+  /** Collects garbage; one run at a time. */
+  collect(options: CheckedGcOptions): Promise<GcReport> {
+    const { environment, driver, logger, maxCommitBytes, writing } = this.#options;
+    const { blockSizeBytes, dbPrefix: prefix } = this.#options.options;
+    const engine = writing('db.gc()');
+    const holdLoops = async (generation: number, signal: AbortSignal | undefined): Promise<void> => {
+      // Loops begin on what the instance shows.
+      if (engine.view.block0.generation < generation) await engine.refresh(signal);
+      await this.#options.holdLoops();
+    };
+    const prepare = { environment, driver, prefix, blockSizeBytes, maxCommitBytes };
+    const collector = new Collector(
+      {
+        environment,
+        driver,
+        prefix,
+        logger,
+        register: engine.register,
+        clock: engine.clock,
+        context: engine.context,
+        node: engine.node,
+        othersGraceMs: Math.min(this.#othersGraceMs, maxLoopGraceMs),
+        holdLoops,
+        append: (request) => engine.append(request),
+        prepare,
+      },
+      { ...options, signal: engine.untilClosed(options.signal) },
+    );
+    return engine.withSignal('db.gc()', options.signal, () => engine.whileRunning(collector.run()));
+  }
+}

@@ -1,0 +1,49 @@
+/** What triggers read with, and the type of the rows that they get. */
+import { tableName } from '../batch/batch.ts';
+import type { Batch, KeyFor, TableRef } from '../batch/batch.ts';
+import type { BlobValue } from '../blob/blob-value.ts';
+import type { Types } from '../format/types.ts';
+import { Query } from '../query/query.ts';
+import type { QueryHost } from '../view/query-host.ts';
+import type { RowOf, SchemaDefinition } from '../schema/schema.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+
+/** The rows of a table: typed where it is given by its schema definition. */
+export type RowFor<T extends TableRef> = T extends SchemaDefinition ? RowOf<T> : Record<string, unknown>;
+
+/** The row that a trigger gets: a blob field holds what `db.Blob()` returned while that is new. */
+export type TriggerRow<T extends TableRef> = T extends SchemaDefinition
+  ? {
+      [F in keyof RowOf<T>]:
+        | RowOf<T>[F]
+        | (T['fields'][F & string]['typeId'] extends typeof Types.blob ? BlobValue : never);
+    }
+  : Record<string, unknown>;
+
+/** What a trigger reads with: the database, and on top of it the writes of the batch that the trigger fires in. */
+export class TriggerApi {
+  readonly #host: QueryHost;
+  readonly #requireShape: (table: string) => TableShape;
+  readonly #batch: Batch;
+
+  /** @internal Triggers are given one. */
+  constructor(host: QueryHost, requireShape: (table: string) => TableShape, batch: Batch) {
+    this.#host = host;
+    this.#requireShape = requireShape;
+    this.#batch = batch;
+  }
+
+  /** A query that sees the batch's own writes. */
+  query<T extends TableRef>(table: T): Query<RowFor<T>> {
+    this.#batch.checkOpen();
+    return new Query<RowFor<T>>(this.#host, tableName(table)).overlay(this.#batch);
+  }
+
+  /** The row with a primary key, the batch's own writes included; undefined if there is none. */
+  async get<T extends TableRef>(table: T, primaryKey: KeyFor<T>): Promise<RowFor<T> | undefined> {
+    const { keyNames } = this.#requireShape(tableName(table));
+    return this.query(table)
+      .where(keyNames as string, '=', primaryKey)
+      .first();
+  }
+}

@@ -1,0 +1,320 @@
+/**
+ * Follows the log: holds the newest view and moves it forward, over confirmed slots only.
+ *
+ * A slot is confirmed when it was read (or won) and a read of Block 0 that started after that shows a floor below it.
+ * So a refresh reads the next slots first and Block 0 afterwards. Invariants: the view's Block 0 and tail never go
+ * back; the commits in it are consecutive, and each names the one before it: what does not follow is never shown. It holds no more than there is room for: what is beyond is read once what was
+ * read before is merged.
+ */
+import type { Environment } from '../base/env.ts';
+import { CorruptionError } from '../base/errors.ts';
+import { invariant } from '../base/invariant.ts';
+import { untilAborted } from '../base/until-aborted.ts';
+import type { VersionedBlock0 } from '../block0/block0-reader.ts';
+import type { Block0Register } from '../block0/block0-register.ts';
+import { View } from '../view/view.ts';
+import type { LoggedCommit, ViewContext } from '../view/view.ts';
+import { follows } from '../format/commit.ts';
+import type { Commit } from '../format/commit.ts';
+import { commitName } from '../format/keys.ts';
+import type { CommitLog } from './commit-log.ts';
+
+/** Most slots that are read at the same time while catching up. */
+const maxReadAhead = 16;
+/** So many commits are read one by one before slots are read ahead: mostly there are few, and each read costs. */
+const readOneByOne = 4;
+/** Shapes of tables that are made without a pause. */
+const shapesAtOnce = 64;
+/** After so many commits, and then twice as many, Block 0 is looked at: it may have applied all that is still to read. */
+const firstRound = 8;
+
+/** How many slots to read at the same time once so many were found. */
+function sparingly(_ahead: number, found: number): number {
+  return found < readOneByOne ? 1 : found >> 1;
+}
+
+/** Slots that were read. `missing` is the first that was not there; undefined where more are to be read. */
+interface ReadSlots {
+  readonly slots: readonly LoggedCommit[];
+  readonly missing: number | undefined;
+  /** A slot behind the missing one that was there. */
+  readonly behind?: number | undefined;
+  /** A commit that does not follow the one before it. */
+  readonly stray?: LoggedCommit | undefined;
+}
+
+const waysOn =
+  'Nothing is shown or written until somebody decides: db.verify() tells what there is, and db.repair({ log }) goes on with or ' +
+  "without what comes behind it (open with polling 'onDemand' for that, or use the command store-db repair).";
+
+/** Memory for the commits of a view. */
+export interface FollowerMemory {
+  /** Bytes of commits that may be read on top of a view; 0: none until some are merged. */
+  roomFor(view: View): number;
+  /** Told what the commits of the newest view hold in memory. Must not throw. */
+  onPending(bytes: number): void;
+}
+
+/** Bytes that a commit takes in memory. */
+export function sizeOf({ members }: Commit): number {
+  let bytes = 0;
+  for (const { changes } of members) for (const { node } of changes) bytes += node.sizeBytes;
+  return bytes;
+}
+
+/**
+ * Is told that the view has moved: of the commits after its old tail, in order and without a gap, as far as they were read
+ * and confirmed. The view may have gone past them already, over slots that were not read. Must not throw.
+ */
+export type ViewWatcher = (news: readonly LoggedCommit[]) => void;
+
+export class Follower {
+  readonly #environment: Environment;
+  readonly #register: Block0Register;
+  readonly #log: CommitLog;
+  readonly #context: ViewContext;
+  readonly #memory: FollowerMemory;
+  #view: View | undefined;
+  #running: Promise<boolean> | undefined;
+  #queued: Promise<boolean> | undefined;
+  readonly #watchers = new Set<ViewWatcher>();
+  /** Told that there is another view. Must not throw. */
+  onView: (() => void) | undefined;
+  /** Damage of the log behind the tail, until the view has moved past it. */
+  #damage: { readonly slot: number; readonly error: CorruptionError } | undefined;
+  /** How often the tail moved over slots that were not read, because Block 0 had applied them already. */
+  jumps = 0;
+
+  constructor(
+    environment: Environment,
+    register: Block0Register,
+    log: CommitLog,
+    context: ViewContext,
+    memory: FollowerMemory,
+  ) {
+    this.#environment = environment;
+    this.#register = register;
+    this.#log = log;
+    this.#context = context;
+    this.#memory = memory;
+  }
+
+  /** The newest view. */
+  get view(): View {
+    invariant(this.#view !== undefined, 'A view was used before the database was opened');
+    return this.#view;
+  }
+
+  #show(view: View): void {
+    this.#view = view;
+    this.#memory.onPending(view.pendingBytes);
+  }
+
+  /** Begins with a Block 0 that was just read. What is in the log beyond it is for {@link readOn}. */
+  open(opened: VersionedBlock0): void {
+    this.#show(View.ofBlock0(this.#context, opened.block0));
+  }
+
+  /** Reads on from the Block 0 that it began with a moment ago. False if there was no room for everything. */
+  readOn(signal?: AbortSignal): Promise<boolean> {
+    return this.#running === undefined ? this.#alone(this.#readOn(signal)) : this.refresh(signal);
+  }
+
+  async #readOn(signal: AbortSignal | undefined): Promise<boolean> {
+    // Whoever opens a database waits for it, and what is read now is known to be pending.
+    const read = await this.#readSlots((ahead) => ahead * 2, Infinity, signal);
+    // A lone missing slot needs no second look: the view is Block 0's.
+    if (read.slots.length === 0 && read.stray === undefined) return true;
+    return (await this.#confirm(read, signal)) ? this.#catchUp(signal) : true;
+  }
+
+  /**
+   * Catches up with everything that was committed anywhere before the call, or as far as there is room: then it resolves
+   * to false. Calls that come while one is under way share the next one, which starts after them.
+   */
+  refresh(signal?: AbortSignal): Promise<boolean> {
+    if (this.#running === undefined) return this.#alone(this.#catchUp(signal));
+    this.#queued ??= this.#running
+      .catch(() => undefined)
+      .then(() => {
+        this.#queued = undefined;
+        return this.refresh();
+      });
+    return untilAborted(this.#queued, signal);
+  }
+
+  /** What calls that come meanwhile wait for. */
+  #alone(running: Promise<boolean>): Promise<boolean> {
+    this.#running = running.finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  /**
+   * Looks at the next slot, and catches up if there is a commit in it; false if there is none. That is half the price of
+   * a refresh, and no proof that nothing is new: the slot may have been trimmed.
+   */
+  async peek(): Promise<boolean> {
+    const read = await this.#readSlots(sparingly, firstRound);
+    if (read.slots.length === 0 && read.stray === undefined) return false;
+    if (await this.#confirm(read)) await this.#catchUp();
+    return true;
+  }
+
+  async #catchUp(signal?: AbortSignal): Promise<boolean> {
+    for (let most = firstRound; ; most *= 2) {
+      if (!(await this.#confirm(await this.#readSlots(sparingly, most, signal), signal))) return true;
+      // What others have merged in the meantime has made room.
+      if (this.#memory.roomFor(this.view) === 0) return false;
+    }
+  }
+
+  /**
+   * Confirms slots by Block 0. True if there may be more to read: it has moved past `missing`, or that is not known, or the
+   * stray follows the view after all: the slot before it was trimmed and then put again by a writer that came too late.
+   */
+  async #confirm({ slots, missing, behind, stray }: ReadSlots, signal?: AbortSignal): Promise<boolean> {
+    // It may have been put between the two reads. Then there is more.
+    const isGone =
+      missing !== undefined && behind !== undefined && (await this.#log.read(missing, signal)) === undefined;
+    const versioned = await this.#register.refresh(signal);
+    this.advance(versioned, slots);
+    this.#lookForDamage(isGone ? missing : undefined, behind, stray);
+    // A look that reads less than the one that found it.
+    if (missing === this.#damage?.slot) this.checkWhole();
+    const isNext = stray !== undefined && this.view.tail === stray.seq - 1;
+    return missing === undefined || behind !== undefined || isNext || versioned.block0.appliedSeq >= missing;
+  }
+
+  /**
+   * Throws `CorruptionError` where the log has a hole that Block 0 does not explain. Whoever put a commit had confirmed the slot
+   * before it, and that may be removed only once the floor has been raised over it.
+   */
+  #lookForDamage(gone: number | undefined, behind: number | undefined, stray: LoggedCommit | undefined): void {
+    const { view } = this;
+    const { tail, tailId } = view;
+    if (gone !== undefined && behind !== undefined && tail < gone) {
+      const what = `The commit is missing from the log, and later ones are there (slot ${behind}): it was acknowledged and is lost`;
+      this.#damaged(gone, `${what}. ${waysOn}`);
+    }
+    if (stray !== undefined && tail === stray.seq - 1 && !view.isFollowedBy(stray.commit)) {
+      const what =
+        `The commit follows commit ${stray.commit.previousId} in slot ${tail}, and there is commit ${tailId} now: what it ` +
+        'was written on is lost';
+      this.#damaged(stray.seq, `${what}. ${waysOn}`);
+    }
+  }
+
+  #damaged(slot: number, message: string): never {
+    const error = new CorruptionError(commitName(slot), message);
+    this.#damage = { slot, error };
+    throw error;
+  }
+
+  /** Throws `CorruptionError` while the log behind the view is known to be damaged: a commit would be lost behind it. */
+  checkWhole(): void {
+    if (this.#damage === undefined) return;
+    if (this.view.tail < this.#damage.slot) throw this.#damage.error;
+    this.#damage = undefined;
+  }
+
+  /** Shows commits that a repair of the log goes on with: whether they follow each other is not asked. */
+  accept(versioned: VersionedBlock0, slots: readonly LoggedCommit[]): void {
+    let view = View.ofBlock0(this.#context, versioned.block0);
+    for (const logged of slots) view = view.withCommit(logged);
+    this.#show(view);
+    this.onView?.();
+  }
+
+  /**
+   * Reads the slots after the tail until one is missing, `most` were found, or there is no more room. `aheadOf` says how
+   * many to read at the same time, after so many at a time before and so many found in all.
+   */
+  async #readSlots(
+    aheadOf: (ahead: number, found: number) => number,
+    most: number,
+    signal?: AbortSignal,
+  ): Promise<ReadSlots> {
+    const slots: LoggedCommit[] = [];
+    let next = this.view.tail + 1;
+    let room = this.#memory.roomFor(this.view);
+    let largest = 1;
+    let { tailId } = this.view;
+    for (let ahead = 1; slots.length < most && room > 0; ahead = Math.min(aheadOf(ahead, slots.length), maxReadAhead)) {
+      const count = Math.min(ahead, most - slots.length, Math.max(1, Math.floor(room / largest)));
+      const window = Array.from({ length: count }, (_, i) => next + i);
+      // All of them are waited for, also when one fails: nothing goes on behind the back of who called.
+      const reads = await Promise.allSettled(window.map((slot) => this.#readSlot(slot, signal)));
+      for (const [i, read] of reads.entries()) {
+        if (read.status === 'rejected') throw read.reason;
+        if (read.value === undefined) {
+          const later = reads.findIndex(
+            (other, at) => at > i && other.status === 'fulfilled' && other.value !== undefined,
+          );
+          return { slots, missing: next, behind: later < 0 ? undefined : next + later - i };
+        }
+        const logged = { seq: next, commit: read.value };
+        if (!follows(read.value, tailId)) return { slots, missing: next, stray: logged };
+        slots.push(logged);
+        next++;
+        tailId = read.value.commitId;
+        const sizeBytes = sizeOf(read.value);
+        largest = Math.max(largest, sizeBytes);
+        room -= sizeBytes;
+      }
+    }
+    return { slots, missing: undefined };
+  }
+
+  /**
+   * Reads a slot, and makes what a commit of many tables is shown with: that takes longest, is made once, and may be made with
+   * pauses, while a view moves on all at once.
+   */
+  async #readSlot(slot: number, signal: AbortSignal | undefined): Promise<Commit | undefined> {
+    const commit = await this.#log.read(slot, signal);
+    const members = commit?.members ?? [];
+    // A small commit is left alone.
+    if (members.reduce((sum, { changes }) => sum + changes.length, 0) <= shapesAtOnce) return commit;
+    let made = 0;
+    for (const { changes } of members) {
+      for (const { schema } of changes) {
+        this.#context.shape(schema);
+        if (++made % shapesAtOnce === 0) await this.#environment.yieldToEventLoop();
+      }
+    }
+    return commit;
+  }
+
+  /**
+   * Moves the view to a Block 0 and over commits whose slots were read or won before that Block 0 was asked for. Those
+   * at or under its floor decide nothing and are left out.
+   */
+  advance(versioned: VersionedBlock0, slots: readonly LoggedCommit[]): void {
+    const { block0 } = versioned;
+    let view = this.view;
+    if (block0.generation > view.block0.generation || block0.appliedSeq > view.block0.appliedSeq) {
+      if (block0.appliedSeq > view.tail) this.jumps++;
+      view = view.rebased(block0);
+    } else if (block0.revision > view.block0.revision) view = view.withBookkeeping(block0);
+    const { tail } = this.view;
+    const news: LoggedCommit[] = [];
+    for (const logged of slots) {
+      if (logged.seq <= block0.logFloor) continue;
+      if (logged.seq === view.tail + 1 && view.isFollowedBy(logged.commit)) view = view.withCommit(logged);
+      // Also where Block 0 has applied it already.
+      if (logged.seq === tail + 1 + news.length) news.push(logged);
+    }
+    const hasMoved = view !== this.view;
+    if (!hasMoved) return;
+    this.#show(view);
+    for (const watcher of this.#watchers) watcher(news);
+    this.onView?.();
+  }
+
+  /** Tells `watcher` whenever the view moves on, until the returned function is called. */
+  watch(watcher: ViewWatcher): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+}

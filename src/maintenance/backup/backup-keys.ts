@@ -1,0 +1,232 @@
+/**
+ * The keys of backups: which ones each of them needs, and storing anew what is not encrypted with the current one. A backup
+ * shares objects with others, so one that was made before a key was replaced may need both.
+ */
+import { EncryptionKeyError } from '../../base/encryption-errors.ts';
+import type { Environment } from '../../base/env.ts';
+import { InvalidOptionError, isUnreadable } from '../../base/errors.ts';
+import { Pacer } from '../../base/pacer.ts';
+import type { Block0 } from '../../format/block0.ts';
+import {
+  backupFolder,
+  backupName,
+  blobName,
+  folders,
+  madeName,
+  parseBackupName,
+  parseMadeName,
+} from '../../format/keys.ts';
+import { BlockCache } from '../../cache/block-cache.ts';
+import { CapsuleDriver } from '../../storage/wrap/envelope-driver.ts';
+import { listAll } from '../../storage/contract/list-all.ts';
+import type { ObjectForm } from '../../storage/object-form.ts';
+import { checkProtection } from '../../storage/wrap/encryption-options.ts';
+import type { Compression, EncryptionOptions } from '../../storage/wrap/encryption-options.ts';
+import { putRepeatedly } from '../../storage/contract/put-repeatedly.ts';
+import { RetryingDriver } from '../../storage/wrap/retrying-driver.ts';
+import { ViewContext } from '../../view/view.ts';
+import { BlockReader } from '../../tree/block-source.ts';
+import { BackupClaim } from './backup-claim.ts';
+import { vouch } from './backup-voucher.ts';
+import { holdsDatabase, listBackups, readBackup } from './backup.ts';
+import type { BackupInfo } from './backup.ts';
+import { formsOf, KeyCounts } from './object-forms.ts';
+import { Reach } from '../gc/reachable-blocks.ts';
+import { rewriteObjects } from '../rewrite/rewrite.ts';
+import type { RewriteOptions, RewriteReport } from '../rewrite/rewrite.ts';
+import { blobsOf } from './state-blobs.ts';
+import { patiently, protectedPlace } from './state-copy.ts';
+import type { ProtectedPlace, StorePlace } from './state-copy.ts';
+
+/** Options of `inspectBackups()`. */
+export interface InspectBackupsOptions {
+  /** Where the backups are. */
+  readonly from: StorePlace;
+  /** The keys of the backups. Without one that a backup needs, only its `problem` is told. Default: none. */
+  readonly encryption?: EncryptionOptions;
+  /** As for `StoreDb()`: needed where the backups are compressed, if only as `'none'`. Default: nothing is. */
+  readonly compression?: Compression;
+  /** Gives the call up. */
+  readonly signal?: AbortSignal;
+}
+
+/** Options of `rewriteBackups()`. */
+export interface RewriteBackupsOptions extends RewriteOptions {
+  /** Where the backups are. */
+  readonly from: StorePlace;
+  /** All keys of the backups, and the one that they are to be encrypted with. Default: none, as for `StoreDb()`. */
+  readonly encryption?: EncryptionOptions;
+  /** How blocks are to be compressed, as for `StoreDb()`. Default: not at all. */
+  readonly compression?: Compression;
+}
+
+/** How many objects are encrypted with what. */
+export interface KeyNeeds {
+  /** How many objects need a key, by its id. */
+  readonly keys: Readonly<Record<string, number>>;
+  /** How many objects are not encrypted. */
+  readonly unencrypted: number;
+}
+
+/** A backup, as `inspectBackups()` tells it. */
+export interface InspectedBackup extends BackupInfo, KeyNeeds {
+  /** Objects that it consists of, with its manifest. */
+  readonly objects: number;
+  /** Why not all that it consists of is known: a key was not given, or something is damaged. Only its manifest is counted then. */
+  readonly problem?: string;
+}
+
+/** What `inspectBackups()` found. */
+export interface BackupsReport extends KeyNeeds {
+  /** The backups, the oldest first. */
+  readonly backups: readonly InspectedBackup[];
+  /** Objects at the place, with those that no backup refers to. `keys` and `unencrypted` count all of them. */
+  readonly objects: number;
+}
+
+/** Memory for inner nodes while blocks are looked for. */
+const cacheBytes = 32 * 1024 * 1024;
+const backupFolders = [folders.data, folders.indexes, folders.blobs, backupFolder];
+
+class Inspection {
+  readonly #environment: Environment;
+  readonly #place: ProtectedPlace;
+  readonly #signal: AbortSignal | undefined;
+  readonly #forms = new Map<string, ObjectForm>();
+  readonly #context: ViewContext;
+
+  constructor(environment: Environment, { from, encryption, compression, signal }: InspectBackupsOptions) {
+    const given = checkProtection(encryption, compression);
+    // It is to be told what is not encrypted, and nothing of it is believed.
+    const isRefusing = encryption !== undefined && given?.acceptsUnencrypted === false;
+    const protection = isRefusing ? checkProtection({ ...encryption, acceptUnencrypted: true }, compression) : given;
+    this.#environment = environment;
+    this.#place = patiently(protectedPlace(environment, from, protection), environment);
+    this.#signal = signal;
+    this.#context = new ViewContext(
+      new BlockReader(this.#place.driver, this.#place.prefix, new BlockCache(cacheBytes)),
+    );
+  }
+
+  async run(): Promise<BackupsReport> {
+    const signal = this.#signal;
+    const { driver, prefix } = this.#place;
+    const names: string[] = [];
+    for (const folder of backupFolders) {
+      for await (const { key } of listAll(driver, `${prefix}/${folder}`, signal && { signal })) {
+        const name = key.slice(prefix.length + 1);
+        if (parseMadeName(name) === undefined) names.push(name);
+      }
+    }
+    const all = new KeyCounts();
+    for await (const { name, form } of formsOf(this.#place, names, signal)) {
+      this.#forms.set(name, form);
+      all.add(form);
+    }
+    const backups: InspectedBackup[] = [];
+    for (const info of await listBackups(this.#place, signal)) backups.push(await this.#inspect(info));
+    return { backups, objects: this.#forms.size, keys: all.keys, unencrypted: all.unencrypted };
+  }
+
+  async #inspect(info: BackupInfo): Promise<InspectedBackup> {
+    const names = [backupName(info.id)];
+    let problem: string | undefined;
+    try {
+      names.push(...(await this.#namesOf(await readBackup(this.#place, info.id, this.#signal))));
+    } catch (error) {
+      const isTold = isUnreadable(error) || error instanceof EncryptionKeyError || error instanceof InvalidOptionError;
+      if (!isTold) throw error;
+      problem = error.message;
+    }
+    const counts = new KeyCounts();
+    for (const name of names) {
+      const form = this.#forms.get(name);
+      if (form !== undefined) counts.add(form);
+      else problem ??= `Object ${name} is missing.`;
+    }
+    const { keys, unencrypted } = counts;
+    return { ...info, objects: names.length, keys, unencrypted, ...(problem !== undefined && { problem }) };
+  }
+
+  async #namesOf(block0: Block0): Promise<string[]> {
+    const pacer = new Pacer(this.#environment);
+    const reach = new Reach(this.#context, pacer);
+    await reach.add(block0, this.#signal);
+    for (const { name } of block0.inlined) reach.names.delete(name);
+    const blobs = await blobsOf(this.#context, block0, pacer, this.#signal);
+    return [...reach.names.keys(), ...blobs.map(({ reference }) => blobName(reference))];
+  }
+}
+
+/** What `inspectBackups()` does. */
+export function inspect(environment: Environment, options: InspectBackupsOptions): Promise<BackupsReport> {
+  return new Inspection(environment, options).run();
+}
+
+/** Media types of the blobs of all backups, by their references: only stores of blobs that are not encrypted have them. */
+async function contentTypes(
+  environment: Environment,
+  place: ProtectedPlace,
+  backups: readonly BackupInfo[],
+  signal: AbortSignal | undefined,
+): Promise<ReadonlyMap<string, string>> {
+  const types = new Map<string, string>();
+  const context = new ViewContext(new BlockReader(place.driver, place.prefix, new BlockCache(cacheBytes)));
+  for (const { id } of backups) {
+    const blobs = await blobsOf(context, await readBackup(place, id, signal), new Pacer(environment), signal);
+    for (const { reference, record } of blobs) {
+      if (record.contentType !== undefined) types.set(reference, record.contentType);
+    }
+  }
+  return types;
+}
+
+/** What `rewriteBackups()` does. */
+export async function rewriteBackupsAt(
+  environment: Environment,
+  { from, encryption, compression, ...options }: RewriteBackupsOptions,
+): Promise<RewriteReport> {
+  const { signal, dryRun = false } = options;
+  const protection = checkProtection(encryption, compression);
+  if (protection === undefined) {
+    throw new InvalidOptionError(
+      'encryption',
+      'Backups are stored anew as the options encryption and compression say, and neither was given.',
+    );
+  }
+  const inside = new RetryingDriver(from.driver, environment);
+  const driver = new CapsuleDriver({ driver: inside, prefix: from.prefix, protection, environment });
+  const place: ProtectedPlace = { driver, prefix: from.prefix, bare: inside, protection };
+  const { prefix } = place;
+  if (await holdsDatabase(place, signal)) {
+    throw new InvalidOptionError('from', `There is a database under ${prefix}/, and not backups: use db.rewrite().`);
+  }
+  const claim = dryRun ? undefined : await BackupClaim.put(environment, place, 'backup', signal);
+  try {
+    // Tells what time it is in the store.
+    await claim?.sees('prune', signal);
+    const startedMs = claim?.storeMs;
+    const backups = await listBackups(place, signal);
+    const madeMs = new Map(backups.map(({ id, createdAt }) => [id, createdAt.getTime()]));
+    const isDecrypting = protection.current === undefined && protection.hasKeys && !dryRun;
+    const types = isDecrypting ? await contentTypes(environment, place, backups, signal) : undefined;
+    const beforeReplacing = async (name: string): Promise<void> => {
+      await claim?.check(signal);
+      const id = parseBackupName(name)?.id;
+      const made = id === undefined ? undefined : madeMs.get(id);
+      if (id === undefined || made === undefined) return;
+      // As it is: its name says everything, and no key is needed to tell the time of a backup.
+      const empty = new Uint8Array();
+      await putRepeatedly(inside, `${prefix}/${madeName(id, made)}`, empty, { if: 'any', ...(signal && { signal }) });
+    };
+    const contentTypeOf = async (blob: string): Promise<string | undefined> => types?.get(blob);
+    const context = { environment, driver, prefix, rewriteBlock0: undefined, beforeReplacing, contentTypeOf };
+    const report = await rewriteObjects(context, options);
+    const isWhole = report.failed.length === 0 && startedMs !== undefined;
+    // What was stored anew just now is looked at by the next backup, and nothing else.
+    if (isWhole) await vouch(place, startedMs, signal).catch(() => undefined);
+    return report;
+  } finally {
+    await claim?.remove();
+  }
+}

@@ -1,0 +1,210 @@
+/**
+ * Prunes backups: removes the manifests of those that are not to be kept, and then the objects that no backup refers to.
+ *
+ * Invariant: an object is deleted only after all manifests that refer to it are gone, and while no backup is under way that
+ * may count on it. So whatever is listed can be restored, whenever this ends; what it leaves behind, the next run finds.
+ */
+import type { Environment } from '../../base/env.ts';
+import { Pacer } from '../../base/pacer.ts';
+import { EncryptionKeyError } from '../../base/encryption-errors.ts';
+import { InvalidOptionError, StorageError, isUnreadable } from '../../base/errors.ts';
+import { backupFolder, backupName, blobName, folders, parseMadeName } from '../../format/keys.ts';
+import { BlockCache } from '../../cache/block-cache.ts';
+import type { ListEntry } from '../../storage/contract/driver.ts';
+import { listAll } from '../../storage/contract/list-all.ts';
+import { checkProtection } from '../../storage/wrap/encryption-options.ts';
+import type { Compression, EncryptionOptions } from '../../storage/wrap/encryption-options.ts';
+import { ViewContext } from '../../view/view.ts';
+import { BlockReader } from '../../tree/block-source.ts';
+import { holdsDatabase, listBackups, readBackup } from './backup.ts';
+import type { BackupInfo } from './backup.ts';
+import { BackupClaim } from './backup-claim.ts';
+import { keptBackups } from './backup-retention.ts';
+import type { BackupRetention } from './backup-retention.ts';
+import { Reach } from '../gc/reachable-blocks.ts';
+import { blobsOf } from './state-blobs.ts';
+import { patiently, protectedPlace } from './state-copy.ts';
+import type { StorePlace } from './state-copy.ts';
+
+/** Options of `pruneBackups()`. */
+export interface PruneOptions extends BackupRetention {
+  /** Where the backups are. */
+  readonly from: StorePlace;
+  /** Deletes nothing and writes nothing, and reports what would be deleted. Default: false. */
+  readonly dryRun?: boolean;
+  /**
+   * Objects that never belonged to a backup are of backups that were broken off, which the next backup goes on with. They are
+   * left alone for so long, in milliseconds. Default: 86,400,000 (a day).
+   */
+  readonly graceMs?: number;
+  /** The keys of the backups. Default: none, as for `StoreDb()`. */
+  readonly encryption?: EncryptionOptions;
+  /** As for `StoreDb()`: needed where the backups are compressed, if only as `'none'`. Default: nothing is. */
+  readonly compression?: Compression;
+  /** Called after objects were deleted. */
+  readonly onProgress?: (progress: PruneProgress) => void;
+  /** Gives the call up. What was deleted until then is gone; the next run goes on. */
+  readonly signal?: AbortSignal;
+}
+
+/** How far a pruning is. */
+export interface PruneProgress {
+  /** Objects that were deleted. */
+  readonly done: number;
+  /** Objects to delete. */
+  readonly total: number;
+}
+
+/** What `pruneBackups()` did, or would do. */
+export interface PruneReport {
+  /** The backups that are left, the oldest first. */
+  readonly kept: readonly BackupInfo[];
+  /** Those that are not, the oldest first. */
+  readonly removed: readonly BackupInfo[];
+  /** Objects that were deleted, manifests left out. */
+  readonly deletedObjects: number;
+  /** Their size in bytes. */
+  readonly freedBytes: number;
+  /** Whether backups were under way, so that objects were left for the next run. */
+  readonly isPostponed: boolean;
+}
+
+const dayMs = 86_400_000;
+const keysAtOnce = 1000;
+/** Memory for inner nodes while blocks are looked for. */
+const cacheBytes = 32 * 1024 * 1024;
+
+type CheckedPruneOptions = PruneOptions & { readonly graceMs: number };
+
+class Pruning {
+  readonly #environment: Environment;
+  readonly #place: StorePlace;
+  readonly #options: CheckedPruneOptions;
+  readonly #pacer: Pacer;
+
+  constructor(environment: Environment, options: CheckedPruneOptions) {
+    this.#environment = environment;
+    const protection = checkProtection(options.encryption, options.compression);
+    this.#place = patiently(protectedPlace(environment, options.from, protection), environment);
+    this.#options = options;
+    this.#pacer = new Pacer(environment);
+  }
+
+  async run(): Promise<PruneReport> {
+    const { signal, dryRun = false } = this.#options;
+    const { prefix } = this.#place;
+    if (await holdsDatabase(this.#place, signal)) {
+      throw new InvalidOptionError('from', `There is a database under ${prefix}/, and not backups.`);
+    }
+    if (dryRun) return this.#prune(undefined);
+    const claim = await BackupClaim.put(this.#environment, this.#place, 'prune', signal);
+    try {
+      return await this.#prune(claim);
+    } finally {
+      await claim.remove();
+    }
+  }
+
+  /** Without a claim nothing is deleted. */
+  async #prune(claim: BackupClaim | undefined): Promise<PruneReport> {
+    const { signal } = this.#options;
+    // First whether there are others, then what there is: a backup that has ended meanwhile is in the list.
+    const isPostponed = (await claim?.sees('backup', signal)) === true;
+    const backups = await listBackups(this.#place, signal);
+    const keptIds = keptBackups(backups, this.#options);
+    const kept = backups.filter(({ id }) => keptIds.has(id));
+    const removed = backups.filter(({ id }) => !keptIds.has(id));
+    // Before anything is deleted: what cannot be read ends this with everything as it was.
+    const garbage = isPostponed ? [] : await this.#garbage(kept, removed, claim);
+    if (claim !== undefined) {
+      await claim.check(signal);
+      await this.#delete(removed.map(({ id }) => backupName(id)));
+      await this.#delete(await this.#timesWithout(keptIds));
+      for (let at = 0; at < garbage.length; at += keysAtOnce) {
+        await claim.check(signal);
+        await this.#delete(
+          garbage.slice(at, at + keysAtOnce).map(({ key }) => key.slice(this.#place.prefix.length + 1)),
+        );
+        this.#options.onProgress?.({ done: Math.min(at + keysAtOnce, garbage.length), total: garbage.length });
+      }
+    }
+    const freedBytes = garbage.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    return { kept, removed, deletedObjects: garbage.length, freedBytes, isPostponed };
+  }
+
+  /** Names of the objects that keep when a backup was made that is not there any more. */
+  async #timesWithout(keptIds: ReadonlySet<string>): Promise<string[]> {
+    const { signal } = this.#options;
+    const { driver, prefix } = this.#place;
+    const names: string[] = [];
+    for await (const { key } of listAll(driver, `${prefix}/${backupFolder}`, signal && { signal })) {
+      const name = key.slice(prefix.length + 1);
+      const made = parseMadeName(name);
+      if (made !== undefined && !keptIds.has(made.id)) names.push(name);
+    }
+    return names;
+  }
+
+  /** Objects that only removed backups refer to, and old ones that none does. */
+  async #garbage(
+    kept: readonly BackupInfo[],
+    removed: readonly BackupInfo[],
+    claim: BackupClaim | undefined,
+  ): Promise<ListEntry[]> {
+    const { signal, graceMs } = this.#options;
+    const { driver, prefix } = this.#place;
+    const needed = await this.#namesOf(kept, claim);
+    // Only to know that they need not be spared: where they cannot be read, time tells.
+    const given = await this.#namesOf(removed, claim).catch((error: unknown) => {
+      signal?.throwIfAborted();
+      const isKeyMissing = error instanceof EncryptionKeyError;
+      if (!(isKeyMissing || isUnreadable(error) || error instanceof InvalidOptionError)) throw error;
+      return new Set<string>();
+    });
+    const unneeded: ListEntry[] = [];
+    // Without a claim, what time it is in the store follows from what was written last.
+    let nowMs = claim?.storeMs ?? Math.max(0, ...[...kept, ...removed].map(({ createdAt }) => createdAt.getTime()));
+    for (const folder of [folders.data, folders.indexes, folders.blobs]) {
+      for await (const entry of listAll(driver, `${prefix}/${folder}`, signal && { signal })) {
+        nowMs = Math.max(nowMs, entry.lastModifiedMs);
+        if (!needed.has(entry.key.slice(prefix.length + 1))) unneeded.push(entry);
+      }
+    }
+    return unneeded.filter(({ key, lastModifiedMs }) => {
+      return given.has(key.slice(prefix.length + 1)) || nowMs - lastModifiedMs >= graceMs;
+    });
+  }
+
+  async #namesOf(backups: readonly BackupInfo[], claim: BackupClaim | undefined): Promise<ReadonlySet<string>> {
+    const { signal } = this.#options;
+    const { driver, prefix } = this.#place;
+    const context = new ViewContext(new BlockReader(driver, prefix, new BlockCache(cacheBytes)));
+    const reach = new Reach(context, this.#pacer);
+    const names = new Set<string>();
+    for (const { id } of backups) {
+      await claim?.check(signal);
+      const block0 = await readBackup(this.#place, id, signal);
+      await reach.add(block0, signal);
+      for (const { reference } of await blobsOf(context, block0, this.#pacer, signal)) names.add(blobName(reference));
+    }
+    for (const name of reach.names.keys()) names.add(name);
+    return names;
+  }
+
+  /** Deletes or rejects. */
+  async #delete(names: readonly string[]): Promise<void> {
+    if (names.length === 0) return;
+    const { signal } = this.#options;
+    const { driver, prefix } = this.#place;
+    const keys = names.map((name) => `${prefix}/${name}`);
+    const { failed } = await driver.delete(keys, signal && { signal });
+    const [first] = failed;
+    if (first === undefined) return;
+    throw new StorageError(first.key, 'unknown', `The store did not delete ${first.key}: ${first.message}`);
+  }
+}
+
+/** Prunes the backups of a place. */
+export function prune(environment: Environment, options: PruneOptions): Promise<PruneReport> {
+  return new Pruning(environment, { ...options, graceMs: options.graceMs ?? dayMs }).run();
+}

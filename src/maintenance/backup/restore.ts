@@ -1,0 +1,132 @@
+/**
+ * Makes a database of its own out of a state: of a backup, or of a database that lives on. It gets a new id, so that nobody
+ * takes one for the other, and its log begins where the state was.
+ *
+ * Invariant: Block 0 is written last, and only where none is. Until then there is no database, and what was copied is not
+ * copied again by the next attempt.
+ */
+import type { Environment } from '../../base/env.ts';
+import { InvalidOptionError } from '../../base/errors.ts';
+import { newId, randomUuid } from '../../base/ids.ts';
+import { encodeBlock0 } from '../../format/block0.ts';
+import type { Block0 } from '../../format/block0.ts';
+import { block0Name, folders, probePrefix } from '../../format/keys.ts';
+import { BlockCache } from '../../cache/block-cache.ts';
+import type { StorageDriver } from '../../storage/contract/driver.ts';
+import { isSameStore } from '../../storage/wrap/envelope-driver.ts';
+import { listAll } from '../../storage/contract/list-all.ts';
+import { ViewContext } from '../../view/view.ts';
+import { BlockReader } from '../../tree/block-source.ts';
+import { checkProtection } from '../../storage/wrap/encryption-options.ts';
+import type { Compression, EncryptionOptions } from '../../storage/wrap/encryption-options.ts';
+import { listBackups, readBackup } from './backup.ts';
+import type { CopyOptions } from './backup.ts';
+import { copyState, patiently, protectedPlace } from './state-copy.ts';
+import type { CopyCounts, ProtectedPlace, StorePlace } from './state-copy.ts';
+
+/** What a restore or a clone made. */
+export interface RestoreReport extends CopyCounts {
+  /** Id of the new database. */
+  readonly databaseId: string;
+  /** Its generation, which is that of the state. */
+  readonly generation: number;
+}
+
+/** Options of `restoreBackup()`. */
+export interface RestoreOptions extends CopyOptions {
+  /** Where the backups are. */
+  readonly from: StorePlace;
+  /** Where the database is to be. Nothing may be there. */
+  readonly to: StorePlace;
+  /** Id of the backup. Default: the newest. */
+  readonly backup?: string;
+  /** The keys of the backup; the new database is encrypted with the current one. Default: none, as for `StoreDb()`. */
+  readonly encryption?: EncryptionOptions;
+  /** How the new database is compressed. Default: not at all, as for `StoreDb()`. */
+  readonly compression?: Compression;
+}
+
+/** Memory for inner nodes while blocks are looked for. */
+const cacheBytes = 32 * 1024 * 1024;
+
+/** Refuses a place where anything but what an earlier attempt left is. */
+async function checkEmpty({ driver, prefix }: StorePlace, signal: AbortSignal | undefined): Promise<void> {
+  const own = [folders.data, folders.indexes, folders.blobs, probePrefix];
+  for await (const { key } of listAll(driver, `${prefix}/`, signal && { signal })) {
+    const name = key.slice(prefix.length + 1);
+    if (own.some((folder) => name.startsWith(folder))) continue;
+    const what = name === block0Name ? 'There is a database' : `There are objects (for instance ${key})`;
+    throw new InvalidOptionError('to', `${what} under ${prefix}/: choose a prefix where nothing is.`);
+  }
+}
+
+/** The Block 0 with which the new database begins. */
+function firstBlock0(environment: Environment, state: Block0): Block0 {
+  return {
+    ...state,
+    databaseId: randomUuid(environment),
+    revision: 1,
+    nonce: newId(environment, 12),
+    // Commits of the other database are none of this one's: what they did is in the blocks.
+    logFloor: state.appliedSeq,
+    applied: [],
+    // Of earlier generations only what this one shares with them was copied.
+    collected: state.generation,
+    history: null,
+    snapshots: [],
+    migrations: state.migrations.map((migration) => ({ ...migration, users: [] })),
+    nodes: [],
+  };
+}
+
+export interface CloneSource {
+  readonly environment: Environment;
+  readonly place: StorePlace;
+  /** The driver of the place as its user gave it, by which the same store is known. */
+  readonly store: StorageDriver;
+  readonly context: ViewContext;
+  /** The state, which must be held until the clone is there. */
+  readonly block0: Block0;
+}
+
+/** Makes a database of a state at a place where nothing is. */
+export async function makeDatabase(
+  { environment, place: from, store, context, block0: state }: CloneSource,
+  target: ProtectedPlace,
+  { signal, onProgress }: CopyOptions,
+): Promise<RestoreReport> {
+  const to = patiently(target, environment);
+  await checkEmpty(to, signal);
+  const isOneStore = isSameStore(target.driver, store);
+  const { counts } = await copyState(state, { environment, from, to, isOneStore, context, signal, onProgress });
+  const block0 = firstBlock0(environment, state);
+  const key = `${to.prefix}/${block0Name}`;
+  const bytes = encodeBlock0(block0);
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const put = await to.driver.put(key, bytes, { if: 'absent', ...(signal && { signal }) });
+      if (put.status === 'written') break;
+    } catch (error) {
+      if (attempt >= 3 || signal?.aborted === true) throw error;
+      continue;
+    }
+    // Lost to somebody else, or to an attempt of this that nobody answered.
+    const found = await to.driver.get(key, signal && { signal });
+    if (found.status === 'found' && Buffer.compare(found.bytes, bytes) === 0) break;
+    throw new InvalidOptionError('to', `A database was created under ${to.prefix}/ meanwhile: choose another prefix.`);
+  }
+  return { databaseId: block0.databaseId, generation: block0.generation, ...counts };
+}
+
+/** Restores a backup to a place where nothing is. */
+export async function restoreFrom(environment: Environment, options: RestoreOptions): Promise<RestoreReport> {
+  const protection = checkProtection(options.encryption, options.compression);
+  const from = patiently(protectedPlace(environment, options.from, protection), environment);
+  const to = protectedPlace(environment, options.to, protection);
+  const { backup, signal } = options;
+  const id = backup ?? (await listBackups(from, signal)).at(-1)?.id;
+  if (id === undefined) throw new InvalidOptionError('from', `There are no backups under ${from.prefix}/.`);
+  const block0 = await readBackup(from, id, signal);
+  const context = new ViewContext(new BlockReader(from.driver, from.prefix, new BlockCache(cacheBytes)));
+  return makeDatabase({ environment, place: from, store: options.from.driver, context, block0 }, to, options);
+}

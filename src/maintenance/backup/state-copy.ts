@@ -1,0 +1,314 @@
+/**
+ * Copies everything that a state of a database consists of, apart from its Block 0, to another place: blocks and blobs. They
+ * never change, so one that is there already is not copied again, and a copy that was broken off can be gone on with.
+ *
+ * Invariant: what is copied through here was checked on the way, against the checksums that it has: damage is not spread.
+ */
+import { allEnded } from '../../base/all-ended.ts';
+import type { Environment } from '../../base/env.ts';
+import { ContentionError, CorruptionError, StorageError } from '../../base/errors.ts';
+import { Pacer } from '../../base/pacer.ts';
+import { BlobStore } from '../../blob/blob-store.ts';
+import { openBlock } from '../../format/block.ts';
+import type { Block0 } from '../../format/block0.ts';
+import { blobName, folders } from '../../format/keys.ts';
+import { protectedDriver } from '../../storage/wrap/envelope-driver.ts';
+import type { PutBody, StorageDriver } from '../../storage/contract/driver.ts';
+import { listAll } from '../../storage/contract/list-all.ts';
+import { formOf, isStoredAs, isSurelyPlain } from '../../storage/object-form.ts';
+import type { ObjectForm } from '../../storage/object-form.ts';
+import type { Protection } from '../../storage/wrap/encryption-options.ts';
+import { RetryingDriver } from '../../storage/wrap/retrying-driver.ts';
+import type { ViewContext } from '../../view/view.ts';
+import { Reach } from '../gc/reachable-blocks.ts';
+import { blobsOf } from './state-blobs.ts';
+import type { StateBlob } from './state-blobs.ts';
+
+/** Where a database or its backups are. */
+export interface StorePlace {
+  /** Keeps the objects. */
+  readonly driver: StorageDriver;
+  /** What their names begin with, without `/` at either end, as `dbPrefix`. */
+  readonly prefix: string;
+}
+
+/** A place, with what is put there compressed and encrypted as the options say. */
+export interface ProtectedPlace extends StorePlace {
+  /** The driver inside, which shows objects as they are stored. */
+  readonly bare: StorageDriver;
+  readonly protection: Protection | undefined;
+}
+
+/** The same place, with what is put there compressed and encrypted as the options say. `databaseId`: whose it is, if known. */
+export function protectedPlace(
+  environment: Environment,
+  { driver, prefix }: StorePlace,
+  protection: Protection | undefined,
+  databaseId?: string,
+): ProtectedPlace {
+  const whose = databaseId !== undefined && { databaseId };
+  const inside = protectedDriver({ driver, prefix, protection, environment, ...whose });
+  return { driver: inside, prefix, bare: driver, protection };
+}
+
+/** The same place with drivers that repeat what may be repeated. */
+export function patiently(place: ProtectedPlace, environment: Environment): ProtectedPlace {
+  const { driver, bare } = place;
+  const repeating = new RetryingDriver(driver, environment);
+  return { ...place, driver: repeating, bare: bare === driver ? repeating : new RetryingDriver(bare, environment) };
+}
+
+/** How far a copy is. */
+export interface CopyProgress {
+  /** Objects that are at the other place, copied or there before. */
+  readonly done: number;
+  /** Objects that the state consists of. */
+  readonly total: number;
+  /** Bytes that went through this process; those that a store copied by itself are not counted. */
+  readonly copiedBytes: number;
+}
+
+export interface StateCopyOptions {
+  readonly environment: Environment;
+  readonly from: StorePlace;
+  readonly to: ProtectedPlace;
+  /**
+   * Objects that were at the other place at that time of its store, or before, are known to be encrypted with the current
+   * key. How others are stored is looked at. Default: nothing is known.
+   */
+  readonly vouchedUntilMs?: number | undefined;
+  /** Whether both are in one store, so that the driver of `from` can copy to the other place where it can copy at all. */
+  readonly isOneStore: boolean;
+  /** Reads the blocks of `from`. */
+  readonly context: ViewContext;
+  readonly signal: AbortSignal | undefined;
+  readonly onProgress: ((progress: CopyProgress) => void) | undefined;
+  /** Called before each object; where it rejects, the copy does. */
+  readonly check?: () => Promise<void>;
+}
+
+/** What a copy did. */
+export interface CopyCounts {
+  /** Objects that the state consists of. */
+  readonly objects: number;
+  /** Of these, the ones that were not there yet. */
+  readonly copiedObjects: number;
+  /** Of these, the ones that were there with another key or without one, and were encrypted anew as the options say. */
+  readonly rewrittenObjects: number;
+  /** Bytes that went through this process; those that a store copied by itself are not counted. */
+  readonly copiedBytes: number;
+}
+
+/** What a copy has made, and what it has found. */
+export interface CopiedState {
+  readonly counts: CopyCounts;
+  /**
+   * Where there are keys: names of the objects that were there, are not part of the state, and that nobody vouches for.
+   */
+  readonly unknown: readonly string[];
+}
+
+/** Objects that are on their way at the same time, and from which size on a blob goes in pieces. */
+const maxCopies = 16;
+const maxWholeBytes = 4 * 1024 * 1024;
+const maxAttempts = 4;
+
+/** An object that is to be at the other place. */
+interface CopiedObject {
+  readonly name: string;
+  /** Length of its content, in bytes. */
+  readonly contentBytes: number;
+  readonly contentType?: string | undefined;
+  /** Reads it, and checks it against the checksums that it has. */
+  readonly read: () => Promise<PutBody>;
+}
+
+/** How an object is at the other place. */
+type There = 'missing' | 'right' | ObjectForm;
+
+class StateCopy {
+  readonly #options: StateCopyOptions;
+  readonly #pacer: Pacer;
+  readonly #blobs: BlobStore;
+  /** What is at the other place: names, and the lengths of what is stored. */
+  readonly #present = new Map<string, number>();
+  /** Names of those that nobody vouches for; only where there are keys. */
+  readonly #unvouched = new Set<string>();
+  /** Until the store has refused: then it refuses the next one as well. */
+  #storeCopies: boolean;
+  #total = 0;
+  #done = 0;
+  #copiedObjects = 0;
+  #rewrittenObjects = 0;
+  #copiedBytes = 0;
+
+  constructor(options: StateCopyOptions) {
+    this.#options = options;
+    this.#pacer = new Pacer(options.environment);
+    this.#storeCopies = options.isOneStore && options.from.driver.copy !== undefined;
+    this.#blobs = new BlobStore(options.from.driver, options.from.prefix);
+  }
+
+  async run(block0: Block0): Promise<CopiedState> {
+    const { context, signal } = this.#options;
+    await this.#listPresent();
+    const reach = new Reach(context, this.#pacer);
+    await reach.add(block0, signal);
+    // Roots that are a part of Block 0 are no objects.
+    for (const { name } of block0.inlined) reach.names.delete(name);
+    const blobs = await blobsOf(context, block0, this.#pacer, signal);
+    this.#total = reach.names.size + blobs.length;
+    await this.#each(reach.names, ([name, sizeBytes]) => this.#bring(this.#block(name, sizeBytes)));
+    await this.#each(blobs, (blob) => this.#bring(this.#blob(blob)));
+    const counts = {
+      objects: this.#total,
+      copiedObjects: this.#copiedObjects,
+      rewrittenObjects: this.#rewrittenObjects,
+      copiedBytes: this.#copiedBytes,
+    };
+    for (const name of reach.names.keys()) this.#unvouched.delete(name);
+    for (const { reference } of blobs) this.#unvouched.delete(blobName(reference));
+    return { counts, unknown: [...this.#unvouched] };
+  }
+
+  async #listPresent(): Promise<void> {
+    const { to, signal, vouchedUntilMs = Number.NEGATIVE_INFINITY } = this.#options;
+    const isKeyed = to.protection?.hasKeys === true;
+    for (const folder of [folders.data, folders.indexes, folders.blobs]) {
+      for await (const entry of listAll(to.driver, `${to.prefix}/${folder}`, signal && { signal })) {
+        const name = entry.key.slice(to.prefix.length + 1);
+        this.#present.set(name, entry.sizeBytes);
+        if (isKeyed && entry.lastModifiedMs > vouchedUntilMs) this.#unvouched.add(name);
+      }
+    }
+  }
+
+  /** Works on some at a time; the first failure is the failure of all, once nothing is under way any more. */
+  async #each<T>(items: Iterable<T>, copy: (item: T) => Promise<void>): Promise<void> {
+    const { signal, onProgress, check } = this.#options;
+    const left = items[Symbol.iterator]();
+    const worker = async (): Promise<void> => {
+      for (let next = left.next(); next.done !== true; next = left.next()) {
+        signal?.throwIfAborted();
+        try {
+          await check?.();
+          await copy(next.value);
+        } catch (error) {
+          left.return?.();
+          throw error;
+        }
+        this.#done++;
+        onProgress?.({ done: this.#done, total: this.#total, copiedBytes: this.#copiedBytes });
+        if (this.#pacer.due()) await this.#pacer.pause();
+      }
+    };
+    await allEnded(Array.from({ length: maxCopies }, worker));
+  }
+
+  #block(name: string, contentBytes: number): CopiedObject {
+    const { from, signal } = this.#options;
+    const read = async (): Promise<PutBody> => {
+      const found = await from.driver.get(`${from.prefix}/${name}`, signal && { signal });
+      if (found.status !== 'found') throw new CorruptionError(name, 'A block that the state refers to is missing');
+      openBlock(name, found.bytes);
+      return found.bytes;
+    };
+    return { name, contentBytes, read };
+  }
+
+  #blob({ reference, record }: StateBlob): CopiedObject {
+    const { signal } = this.#options;
+    const { sizeBytes, contentType } = record;
+    const read = async (): Promise<PutBody> => {
+      if (sizeBytes === 0) await this.#blobs.check(reference, record, signal);
+      return sizeBytes <= maxWholeBytes
+        ? this.#blobs.read(reference, record, 0, sizeBytes, signal)
+        : this.#blobs.stream(reference, record, 0, sizeBytes, signal);
+    };
+    return { name: blobName(reference), contentBytes: sizeBytes, contentType, read };
+  }
+
+  /**
+   * Sees to it that an object is at the other place, stored as what is put there is: what is there with another key, or
+   * readable by anybody, would make the copy need that key, or be readable.
+   */
+  async #bring(object: CopiedObject): Promise<void> {
+    const { signal } = this.#options;
+    for (let attempt = 1; ; attempt++) {
+      const known = attempt === 1 ? this.#known(object) : 'unsure';
+      const there = known === 'unsure' ? await this.#look(object) : known;
+      if (there === 'right') {
+        // Another process put it there, or an attempt of this one that nobody answered.
+        if (attempt > 1) this.#copiedObjects++;
+        return;
+      }
+      if (there === 'missing' && attempt === 1 && (await this.#copiedByStore(object))) return;
+      try {
+        if (await this.#put(object, there)) return;
+      } catch (error) {
+        if (!(error instanceof StorageError) || attempt >= maxAttempts || signal?.aborted === true) throw error;
+      }
+      if (attempt >= maxAttempts) {
+        throw new ContentionError(
+          `Others replaced ${object.name} again and again while it was copied. Try again later.`,
+        );
+      }
+    }
+  }
+
+  /** What the listing tells of an object. */
+  #known({ name, contentBytes }: CopiedObject): There | 'unsure' {
+    const storedBytes = this.#present.get(name);
+    if (storedBytes === undefined) return 'missing';
+    if (this.#options.to.protection?.current !== undefined)
+      return storedBytes === contentBytes || this.#unvouched.has(name) ? 'unsure' : 'right';
+    return isSurelyPlain(name, storedBytes, contentBytes) ? 'right' : 'unsure';
+  }
+
+  async #look({ name, contentBytes }: CopiedObject): Promise<There> {
+    const { to, signal } = this.#options;
+    const form = await formOf(to.bare, `${to.prefix}/${name}`, name, signal ? { signal } : {});
+    if (form === undefined) return 'missing';
+    const isPlain = to.protection?.current === undefined && isSurelyPlain(name, form.sizeBytes, contentBytes);
+    return isPlain || isStoredAs(form, to.protection) ? 'right' : form;
+  }
+
+  /** Where both places are in one store that can copy, nothing need be moved through here. */
+  async #copiedByStore({ name, contentBytes, contentType }: CopiedObject): Promise<boolean> {
+    const { from, to, signal } = this.#options;
+    if (!this.#storeCopies) return false;
+    const isBlob = name.startsWith(folders.blobs);
+    const options = {
+      ...(isBlob && { sizeBytes: contentBytes }),
+      ...(contentType !== undefined && { contentType }),
+      ...(signal && { signal }),
+    };
+    const answer = await from.driver.copy?.(`${from.prefix}/${name}`, `${to.prefix}/${name}`, options);
+    if (answer?.status === 'copied') this.#copiedObjects++;
+    else this.#storeCopies = false;
+    return answer?.status === 'copied';
+  }
+
+  /** Puts an object where nothing is, or in place of one that is stored otherwise. False if that is not there any more. */
+  async #put(
+    { name, contentBytes, contentType, read }: CopiedObject,
+    before: 'missing' | ObjectForm,
+  ): Promise<boolean> {
+    const { to, signal } = this.#options;
+    const put = await to.driver.put(`${to.prefix}/${name}`, await read(), {
+      if: before === 'missing' ? 'absent' : { etag: before.etag },
+      ...(signal && { signal }),
+      ...(contentType !== undefined && { contentType }),
+    });
+    if (put.status !== 'written') return false;
+    if (before === 'missing') this.#copiedObjects++;
+    else this.#rewrittenObjects++;
+    this.#copiedBytes += contentBytes;
+    return true;
+  }
+}
+
+/** Copies what is not there yet. When it has resolved, all that the state consists of is at the other place. */
+export function copyState(block0: Block0, options: StateCopyOptions): Promise<CopiedState> {
+  return new StateCopy(options).run(block0);
+}

@@ -1,0 +1,32 @@
+/** What the database knows of a blob, as of some state. */
+import { BlobNotFoundError } from '../base/errors.ts';
+import { blobsSchema, checkBlobRecord } from '../blob/blob-tables.ts';
+import type { BlobRecord } from '../blob/blob-tables.ts';
+import { decodeRow } from '../format/row-decode.ts';
+import { isUuid } from '../format/values.ts';
+import { Query } from '../query/query.ts';
+import { lookupBlob } from '../catalog/blob-lists.ts';
+import { TableShape } from '../schema/table-shape.ts';
+import type { View } from '../view/view.ts';
+import type { QueryHost } from '../view/query-host.ts';
+
+/** Size, content type and checksums of a blob. Rejects with `BlobNotFoundError`. */
+export async function readBlobRecord(host: QueryHost, reference: string): Promise<BlobRecord> {
+  if (!isUuid(reference)) {
+    throw new BlobNotFoundError(reference, `'${reference}' is no blob reference: those are UUIDs.`);
+  }
+  const row = await new Query<Record<string, unknown>>(host, blobsSchema.name).where('id', '=', reference).first();
+  if (row !== undefined) return checkBlobRecord(reference, row);
+  throw new BlobNotFoundError(
+    reference,
+    `There is no blob ${reference}: its row was deleted, or its field was given another value.`,
+  );
+}
+
+const shape = new TableShape(blobsSchema);
+
+/** Media type of a blob that a view lists. */
+export async function contentTypeOf(view: View, blob: string): Promise<string | undefined> {
+  const hit = await lookupBlob(view, '_blobs', blob);
+  return hit && checkBlobRecord(blob, decodeRow(shape.layout, hit.source, hit.base)).contentType;
+}

@@ -1,0 +1,142 @@
+/** What collecting garbage does to the store: lists folders, and deletes objects in batches. */
+import type { Environment } from '../../base/env.ts';
+import { sleep } from '../../base/env.ts';
+import { StorageError } from '../../base/errors.ts';
+import type { DeleteResult, ListEntry, StorageDriver } from '../../storage/contract/driver.ts';
+import { putRepeatedly } from '../../storage/contract/put-repeatedly.ts';
+
+/** Keys in one deletion. */
+const batchKeys = 1000;
+/** Attempts at deleting keys that the store reports as failed. */
+const maxAttempts = 3;
+const pauseMs = 100;
+
+/** What an object was deleted for. */
+export type GarbageKind = 'block' | 'blob' | 'staged' | 'commit' | 'root' | 'history' | 'probe';
+
+/** An object that gc deletes, or would. */
+export interface Garbage {
+  /**
+   * What it is: a block, a blob, a staged run of a large commit, a commit, the kept root of a snapshot or of history, or
+   * what is left of a probe of the store.
+   */
+  readonly kind: GarbageKind;
+  /** Name of the object, without the database's prefix. */
+  readonly name: string;
+  /** Its size in bytes. */
+  readonly sizeBytes: number;
+  /** Why nothing needs it any more. */
+  readonly reason: string;
+}
+
+export interface GarbageStoreOptions {
+  readonly driver: StorageDriver;
+  readonly prefix: string;
+  readonly environment: Environment;
+  /** Only notes what would be deleted. */
+  readonly dryRun: boolean;
+  readonly signal: AbortSignal | undefined;
+}
+
+export class GarbageStore {
+  /** What was deleted, or would be. */
+  readonly deleted: Garbage[] = [];
+  /** What the store did not delete. */
+  readonly failed: { readonly name: string; readonly message: string }[] = [];
+  readonly #options: GarbageStoreOptions;
+  #batch: Garbage[] = [];
+
+  constructor(options: GarbageStoreOptions) {
+    this.#options = options;
+  }
+
+  /** The objects of a folder, with names instead of keys. */
+  async *list(folder: string): AsyncGenerator<ListEntry & { readonly name: string }, void, undefined> {
+    const { driver, prefix, signal } = this.#options;
+    const start = prefix.length + 1;
+    for (let after: string | undefined; ; ) {
+      signal?.throwIfAborted();
+      const page = await driver.list(`${prefix}/${folder}`, { ...(signal && { signal }), ...(after && { after }) });
+      for (const entry of page.entries) yield { ...entry, name: entry.key.slice(start) };
+      after = page.entries.at(-1)?.key;
+      if (!page.more || after === undefined) return;
+    }
+  }
+
+  /** Deletes an object, sooner or later; {@link finish} says when it is done. */
+  async delete(garbage: Garbage): Promise<void> {
+    this.#batch.push(garbage);
+    if (this.#batch.length >= batchKeys) await this.finish();
+  }
+
+  /** Deletes what is left of the last batch. */
+  async finish(): Promise<void> {
+    const batch = this.#batch;
+    this.#batch = [];
+    if (batch.length === 0) return;
+    if (this.#options.dryRun) this.deleted.push(...batch);
+    else await this.#deleteNow(batch);
+  }
+
+  /** The run begins anew: what waits is found again, and so is what could not be deleted. */
+  forget(): void {
+    this.#batch = [];
+    this.failed.length = 0;
+    if (this.#options.dryRun) this.deleted.length = 0;
+  }
+
+  async #deleteNow(batch: readonly Garbage[]): Promise<void> {
+    const { prefix, environment, signal } = this.#options;
+    const byKey = new Map(batch.map((garbage) => [`${prefix}/${garbage.name}`, garbage]));
+    for (let attempt = 1; ; attempt++) {
+      const failed = await this.#deleteKeys([...byKey.keys()]);
+      const messages = new Map(failed.map(({ key, message }) => [key, message]));
+      for (const [key, garbage] of byKey) {
+        if (messages.has(key)) continue;
+        byKey.delete(key);
+        this.deleted.push(garbage);
+      }
+      if (byKey.size === 0) return;
+      if (attempt < maxAttempts) {
+        await sleep(environment, pauseMs * attempt, signal);
+        continue;
+      }
+      // The next run meets them again.
+      for (const [key, { name }] of byKey) this.failed.push({ name, message: messages.get(key) ?? '' });
+      return;
+    }
+  }
+
+  /** What could not be deleted. Where deleting is denied, that may be told of the whole request. */
+  async #deleteKeys(keys: readonly string[]): Promise<DeleteResult['failed']> {
+    const { driver, signal } = this.#options;
+    try {
+      return (await driver.delete(keys, signal && { signal })).failed;
+    } catch (error) {
+      if (!(error instanceof StorageError) || error.reason !== 'forbidden') throw error;
+      return keys.map((key) => ({ key, message: error.message }));
+    }
+  }
+
+  /**
+   * The store's own time; undefined where there is no room to ask for it. No other clock can be compared with when it says that objects were written. Only what is not
+   * going to be deleted anyway is judged by another one.
+   */
+  async now(probeName: string): Promise<number | undefined> {
+    const { driver, prefix, signal, dryRun, environment } = this.#options;
+    if (dryRun) return environment.now();
+    const key = `${prefix}/${probeName}`;
+    try {
+      await putRepeatedly(driver, key, new Uint8Array(1), { if: 'any', ...(signal && { signal }) });
+    } catch (error) {
+      // What goes whatever the time is goes first, and makes room for asking.
+      if (error instanceof StorageError && error.reason === 'full') return undefined;
+      throw error;
+    }
+    const found = await driver.get(key, signal && { signal });
+    // Where that fails, a later run finds it.
+    await driver.delete([key], signal && { signal }).catch(() => undefined);
+    // Gone already, which cannot be: then nothing is old enough.
+    return found.status === 'found' ? found.lastModifiedMs : 0;
+  }
+}

@@ -1,0 +1,264 @@
+/**
+ * Stores objects anew that are not encrypted and compressed as the options say: after a key was replaced, or when encryption
+ * is turned on or off. Every one is replaced where it is, on condition that it is still what was read. So its name and what is
+ * in it stay the same at every moment, and nobody who reads, writes, merges or collects garbage meanwhile can tell.
+ */
+import { allEnded } from '../../base/all-ended.ts';
+import { compareBytes } from '../../base/bytes.ts';
+import { checksum } from '../../base/checksum.ts';
+import { sleep } from '../../base/env.ts';
+import type { Environment } from '../../base/env.ts';
+import { EncryptionKeyError } from '../../base/encryption-errors.ts';
+import { StorageError, isUnreadable } from '../../base/errors.ts';
+import { Pacer } from '../../base/pacer.ts';
+import { Codec } from '../../format/capsule.ts';
+import { backupFolder, block0Name, folders, parseBlobName, parseMadeName } from '../../format/keys.ts';
+import { mayCompress } from '../../storage/wrap/envelope-driver.ts';
+import type { CapsuleDriver, StoredForm } from '../../storage/wrap/envelope-driver.ts';
+import type { PutBody, PutOptions } from '../../storage/contract/driver.ts';
+import { listAll } from '../../storage/contract/list-all.ts';
+
+/** How far `db.rewrite()` has come. */
+export interface RewriteProgress {
+  /** Objects that were looked at. */
+  readonly done: number;
+  /** How many there were when it began. */
+  readonly total: number;
+}
+
+/** Options of `db.rewrite()`. */
+export interface RewriteOptions {
+  /** Writes nothing, and reports which keys are needed. What would be compressed is not looked for. Default false. */
+  readonly dryRun?: boolean;
+  /** Called after every object. */
+  readonly onProgress?: (progress: RewriteProgress) => void;
+  /** Gives the call up. What was rewritten until then stays so, and the next run goes on. */
+  readonly signal?: AbortSignal;
+}
+
+/** What `db.rewrite()` did. */
+export interface RewriteReport {
+  /** Objects that were looked at. */
+  readonly objects: number;
+  /** Objects that were stored anew; in a dry run, that would be. */
+  readonly rewritten: number;
+  /** How long these were, in bytes. */
+  readonly rewrittenBytes: number;
+  /** How many objects need a key, by its id, after the run. A key that is not among them is not needed here any more. */
+  readonly keys: Readonly<Record<string, number>>;
+  /** How many objects are not encrypted, after the run. */
+  readonly unencrypted: number;
+  /** What could not be read, and stays as it is. */
+  readonly failed: readonly { readonly name: string; readonly message: string }[];
+}
+
+export interface RewriteContext {
+  readonly environment: Environment;
+  readonly driver: CapsuleDriver;
+  readonly prefix: string;
+  /** Writes Block 0 anew, unchanged, as it is written at any time. Undefined where there is none: at a place for backups. */
+  readonly rewriteBlock0: ((signal: AbortSignal | undefined) => Promise<void>) | undefined;
+  /** Called before an object is stored anew. */
+  readonly beforeReplacing?: (name: string) => Promise<void>;
+  /** Media type of a blob, if it is known: where blobs are not encrypted, the store keeps it. */
+  readonly contentTypeOf: (blob: string) => Promise<string | undefined>;
+}
+
+/** Objects that are on their way at the same time. */
+const maxWorkers = 8;
+/** Attempts at an object that others replace, or that a store does not take. */
+const maxAttempts = 6;
+/** Larger objects go in pieces. */
+const maxWholeBytes = 8 * 1024 * 1024;
+const pieceBytes = 4 * 1024 * 1024;
+/** Before an object is looked at again, in milliseconds. */
+const pauseMs = 50;
+
+const ownFolders = [...Object.values(folders), backupFolder];
+
+class Rewriting {
+  readonly #context: RewriteContext;
+  readonly #options: RewriteOptions;
+  readonly #pacer: Pacer;
+  readonly #keys = new Map<string, number>();
+  readonly #failed: { name: string; message: string }[] = [];
+  #total = 0;
+  #done = 0;
+  #rewritten = 0;
+  #rewrittenBytes = 0;
+  #unencrypted = 0;
+
+  constructor(context: RewriteContext, options: RewriteOptions) {
+    this.#context = context;
+    this.#options = options;
+    this.#pacer = new Pacer(context.environment);
+  }
+
+  async run(): Promise<RewriteReport> {
+    for await (const _ of this.#names()) this.#total++;
+    // Whatever is added meanwhile is stored as it should be, by whoever has the same options.
+    const names = this.#names();
+    const worker = async (): Promise<void> => {
+      for (let next = await names.next(); next.done !== true; next = await names.next()) {
+        if (next.value !== block0Name) await this.#visit(next.value);
+      }
+    };
+    await allEnded(Array.from({ length: maxWorkers }, worker));
+    // The last: where it is encrypted, everything is.
+    if (this.#context.rewriteBlock0 !== undefined) await this.#visit(block0Name);
+    return {
+      objects: this.#done,
+      rewritten: this.#rewritten,
+      rewrittenBytes: this.#rewrittenBytes,
+      keys: Object.fromEntries(this.#keys),
+      unencrypted: this.#unencrypted,
+      failed: this.#failed,
+    };
+  }
+
+  async *#names(): AsyncGenerator<string, void, undefined> {
+    const { driver, prefix } = this.#context;
+    const { signal } = this.#options;
+    for await (const { key } of listAll(driver, `${prefix}/`, signal && { signal })) {
+      const name = key.slice(prefix.length + 1);
+      if (parseMadeName(name) !== undefined) continue;
+      if (name === block0Name || ownFolders.some((folder) => name.startsWith(folder))) yield name;
+    }
+  }
+
+  async #visit(name: string): Promise<void> {
+    const { signal, onProgress } = this.#options;
+    signal?.throwIfAborted();
+    if (this.#pacer.due()) await this.#pacer.pause();
+    try {
+      await this.#bringOver(name);
+    } catch (error) {
+      if (!isUnreadable(error) && !(error instanceof EncryptionKeyError)) throw error;
+      this.#failed.push({ name, message: (error as Error).message });
+    }
+    this.#done++;
+    onProgress?.({ done: this.#done, total: Math.max(this.#done, this.#total) });
+  }
+
+  /** Looks at an object, and stores it anew if need be, until it is as it should be, or gone. */
+  async #bringOver(name: string): Promise<void> {
+    const { environment, driver, prefix } = this.#context;
+    const { signal, dryRun = false } = this.#options;
+    const key = `${prefix}/${name}`;
+    for (let attempt = 1; ; attempt++) {
+      const form = await driver.look(key, signal && { signal });
+      if (form === undefined) return;
+      const isDue = this.#isDue(form);
+      if (dryRun || !(isDue || (await this.#wouldPay(name, key, form)))) {
+        this.#note(form, form.header?.seal?.keyId, isDue);
+        return;
+      }
+      if (await this.#replace(name, key, form, attempt)) {
+        this.#note(form, driver.capsules.protection.current?.id, true);
+        return;
+      }
+      await sleep(environment, pauseMs * attempt, signal);
+    }
+  }
+
+  #note({ sizeBytes }: StoredForm, keyId: string | undefined, isRewritten: boolean): void {
+    if (keyId === undefined) this.#unencrypted++;
+    else this.#keys.set(keyId, (this.#keys.get(keyId) ?? 0) + 1);
+    if (!isRewritten) return;
+    this.#rewritten++;
+    this.#rewrittenBytes += sizeBytes;
+  }
+
+  #isDue({ header }: StoredForm): boolean {
+    const { current, codec } = this.#context.driver.capsules.protection;
+    if (header?.seal?.keyId !== current?.id) return true;
+    return header !== undefined && header.codec !== Codec.none && header.codec !== codec;
+  }
+
+  /** Whether an object that is not compressed should be. Block 0 is written again and again anyway. */
+  async #wouldPay(name: string, key: string, { header }: StoredForm): Promise<boolean> {
+    const { driver } = this.#context;
+    const isOpen = (header?.codec ?? Codec.none) === Codec.none && driver.capsules.protection.codec !== Codec.none;
+    if (!isOpen || !mayCompress(name) || name === block0Name) return false;
+    const { signal } = this.#options;
+    const found = await driver.get(key, signal && { signal });
+    return found.status === 'found' && driver.capsules.isWorthCompressing(found.bytes);
+  }
+
+  /** True once an object is stored anew; false if another one took its place meanwhile, or nobody knows. */
+  async #replace(name: string, key: string, form: StoredForm, attempt: number): Promise<boolean> {
+    const { driver, rewriteBlock0, beforeReplacing, contentTypeOf } = this.#context;
+    const { signal } = this.#options;
+    if (name === block0Name) {
+      await rewriteBlock0?.(signal);
+      return true;
+    }
+    await beforeReplacing?.(name);
+    const blob = parseBlobName(name);
+    // Only the store of a blob that is not encrypted keeps its media type.
+    const isPlainBlob = blob !== undefined && driver.capsules.protection.current === undefined;
+    const contentType = isPlainBlob ? await contentTypeOf(blob) : undefined;
+    const options: PutOptions = {
+      if: { etag: form.etag },
+      ...(contentType !== undefined && { contentType }),
+      ...(signal && { signal }),
+    };
+    try {
+      const body = await this.#body(name, key, form);
+      return body !== undefined && (await driver.put(key, body, options)).status === 'written';
+    } catch (error) {
+      // Whether anything was written shows when it is looked at.
+      if (!(error instanceof StorageError) || attempt >= maxAttempts || signal?.aborted === true) throw error;
+      return false;
+    }
+  }
+
+  /**
+   * The content of the object; undefined if it is another one by now. What was not encrypted is read twice: nothing else
+   * would tell damage on the way, which would be stored for good.
+   */
+  async #body(name: string, key: string, { etag, sizeBytes, header }: StoredForm): Promise<PutBody | undefined> {
+    const { driver } = this.#context;
+    const { signal } = this.#options;
+    if (sizeBytes > maxWholeBytes && !mayCompress(name)) {
+      return this.#pieces(key, etag, header?.seal === undefined ? await this.#checksum(key, etag) : undefined);
+    }
+    const found = await driver.read(key, signal && { signal });
+    if (found?.etag !== etag) return undefined;
+    if (found.isAuthentic) return found.bytes;
+    const again = await driver.read(key, signal && { signal });
+    return again?.etag === etag && compareBytes(again.bytes, found.bytes) === 0 ? found.bytes : undefined;
+  }
+
+  async #checksum(key: string, etag: string): Promise<number> {
+    let sum = 0;
+    for await (const bytes of this.#pieces(key, etag)) sum = checksum(bytes, sum);
+    return sum;
+  }
+
+  /** With `expected`, the checksum of the whole: fails before the last piece unless it is that. */
+  async *#pieces(key: string, etag: string, expected?: number): AsyncGenerator<Uint8Array, void, undefined> {
+    const { driver } = this.#context;
+    const { signal } = this.#options;
+    let sum = 0;
+    for (let start = 0, end = 1; start < end; start += pieceBytes) {
+      const range = { start, end: start + pieceBytes };
+      const found = await driver.get(key, { range, ...(signal && { signal }) });
+      if (found.status !== 'found' || found.etag !== etag) {
+        throw new StorageError(key, 'none', 'The object was replaced or deleted while it was read.');
+      }
+      end = found.sizeBytes;
+      sum = checksum(found.bytes, sum);
+      const isLast = start + pieceBytes >= end;
+      if (isLast && expected !== undefined && sum !== expected) {
+        throw new StorageError(key, 'none', 'The object was not the same when it was read again.');
+      }
+      if (found.bytes.length > 0) yield found.bytes;
+    }
+  }
+}
+
+/** What `db.rewrite()` does. */
+export function rewriteObjects(context: RewriteContext, options: RewriteOptions): Promise<RewriteReport> {
+  return new Rewriting(context, options).run();
+}

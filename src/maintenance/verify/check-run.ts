@@ -1,0 +1,157 @@
+/**
+ * One check of what is stored, whatever of it is looked at: reads past the cache that queries use, notes what it finds,
+ * lets others run, and knows which blocks it has seen.
+ */
+import type { Environment } from '../../base/env.ts';
+import { Pacer } from '../../base/pacer.ts';
+import type { Block0 } from '../../format/block0.ts';
+import { catalogueName } from '../../format/catalogue.ts';
+import { blockName } from '../../format/keys.ts';
+import type { TreePlace } from '../../format/keys.ts';
+import type { BlockRef } from '../../format/child-ref.ts';
+import type { EntryShape } from '../../format/node-entries.ts';
+import type { Node } from '../../format/node.ts';
+import { BlockCache } from '../../cache/block-cache.ts';
+import type { StorageDriver } from '../../storage/contract/driver.ts';
+import { ViewContext } from '../../view/view.ts';
+import { BlockReader } from '../../tree/block-source.ts';
+import { checkTree, defaultMaxFindings } from '../../tree/check.ts';
+import type { KnownNode, UnreadableNode } from '../../tree/check.ts';
+import type { Tree } from '../../tree/tree.ts';
+import { Findings } from './findings.ts';
+import type { Subject } from './findings.ts';
+import type { VerifyProgress } from './verify-options.ts';
+
+export interface CheckRunOptions {
+  readonly environment: Environment;
+  readonly driver: StorageDriver;
+  readonly prefix: string;
+  /** Memory for blocks, in bytes. */
+  readonly cacheBytes: number;
+  /** Whether to remember what was seen, for states that share it and for what nothing reaches. */
+  readonly remembers: boolean;
+  readonly signal: AbortSignal | undefined;
+  readonly onProgress: ((progress: VerifyProgress) => void) | undefined;
+  /** Asked once something could not be read: throws if what is checked is kept no longer, so that going on is in vain. */
+  readonly stillKept: () => Promise<void>;
+}
+
+/** A tree to be checked. */
+export interface CheckedTree {
+  /** Where its blocks are; undefined for trees in memory and in staged runs. */
+  readonly place?: TreePlace;
+  readonly leaf: EntryShape;
+  readonly tree: Tree;
+  readonly onRun?: (leaf: Node, from: number, to: number) => void | Promise<void>;
+}
+
+export interface TreeResult {
+  readonly blocks: number;
+  /** Entries in the leaves that could be read. */
+  readonly entries: number;
+  /** Whether every node could be read. */
+  readonly isWhole: boolean;
+  readonly unreadable: readonly UnreadableNode[];
+}
+
+export class CheckRun {
+  readonly options: CheckRunOptions;
+  readonly findings: Findings = new Findings();
+  readonly context: ViewContext;
+  readonly pacer: Pacer;
+  /** By name, every block that a tree refers to, also those that could not be read. */
+  readonly reached: Map<string, KnownNode> = new Map();
+  /** Whether nothing hides what else is referred to. */
+  reachedAll = true;
+  #checked = 0;
+  #total = 0;
+
+  constructor(options: CheckRunOptions) {
+    this.options = options;
+    this.pacer = new Pacer(options.environment);
+    this.context = new ViewContext(new BlockReader(options.driver, options.prefix, new BlockCache(options.cacheBytes)));
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.options.signal;
+  }
+
+  /** So much more is to be done. */
+  expect(count: number): void {
+    this.#total += count;
+  }
+
+  /** So much of it is done. */
+  done(count: number): void {
+    this.#checked += count;
+    this.options.onProgress?.({ checked: this.#checked, total: this.#total });
+  }
+
+  /** Lets others run if that is due, and ends the check if it was given up. */
+  pause(): void | Promise<void> {
+    this.signal?.throwIfAborted();
+    return this.pacer.due() ? this.pacer.pause() : undefined;
+  }
+
+  /** Takes note of the catalogue of a state that was read: something refers to it. */
+  reachCatalogue({ catalogue }: Block0): void {
+    if (catalogue === undefined || !this.options.remembers) return;
+    const name = catalogueName(catalogue.ref);
+    this.reached.set(name, { name, level: 0, count: 0 });
+  }
+
+  /** Checks a tree. With `shared`, what was seen in a tree before this one is not read again. */
+  async tree(subject: Subject, checked: CheckedTree, shared = false): Promise<TreeResult> {
+    const { place, leaf, tree, onRun } = checked;
+    const reached: KnownNode[] = [];
+    const unreadable: UnreadableNode[] = [];
+    const isKept = this.options.remembers && place !== undefined;
+    let blocks = 0;
+    let entries = 0;
+    let isDoubted = false;
+    const found = await checkTree(tree, {
+      leaf,
+      pacer: this.pacer,
+      onNode: (node) => {
+        this.signal?.throwIfAborted();
+        blocks++;
+        if (isKept) reached.push({ name: node.name, level: node.level, count: node.totalCount() });
+      },
+      onRun: async (node, from, to) => {
+        if (isDoubted) await this.options.stillKept();
+        isDoubted = false;
+        await onRun?.(node, from, to);
+        entries += to - from;
+        if (!shared && place !== undefined) this.done(to - from);
+      },
+      ...(shared && place !== undefined && { known: this.#knownOf(place) }),
+      onUnreadable: (node) => {
+        unreadable.push(node);
+        isDoubted = true;
+        if (isKept) reached.push({ name: blockName(place, node.ref), level: node.level, count: node.ref.count });
+      },
+    });
+    if (isDoubted) await this.options.stillKept();
+    for (const { name, message } of found) this.findings.add(subject, name, message);
+    const isSeen = found.length < defaultMaxFindings;
+    if (!isSeen || unreadable.some(({ level }) => level > 0)) this.reachedAll = false;
+    for (const node of reached) this.reached.set(node.name, node);
+    return { blocks, entries, isWhole: isSeen && unreadable.length === 0, unreadable };
+  }
+
+  /** Goes through the leaves of a tree that was checked before, and says nothing of the tree itself. */
+  async again({ leaf, tree, onRun }: CheckedTree): Promise<void> {
+    await checkTree(tree, { leaf, pacer: this.pacer, ...(onRun && { onRun }) });
+  }
+
+  #knownOf(place: TreePlace): (ref: BlockRef) => KnownNode | undefined {
+    const met = new Set<string>();
+    return (ref) => {
+      const name = blockName(place, ref);
+      // What one tree refers to twice is read again, and found to be out of order.
+      if (met.has(name)) return undefined;
+      met.add(name);
+      return this.reached.get(name);
+    };
+  }
+}

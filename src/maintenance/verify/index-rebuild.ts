@@ -1,0 +1,266 @@
+/**
+ * Makes indexes anew from the rows of their tables. Nothing is taken over from the old trees, so that it does not matter
+ * how they are damaged; but every row must be there, or the new index would hide that some are lost.
+ */
+import { ByteWriter, compareBytes } from '../../base/bytes.ts';
+import { CorruptionError, isUnreadable } from '../../base/errors.ts';
+import { invariant } from '../../base/invariant.ts';
+import type { Pacer } from '../../base/pacer.ts';
+import { IndexChanges } from '../../merge/index-changes.ts';
+import {
+  GrowingEdition,
+  growingEntries,
+  growingIndex,
+  growingRows,
+  keptAdded,
+  keptEdition,
+} from '../../merge/merge-table.ts';
+import type { GrowingTree, MergedAddedIndex, MergedTable, TableMergeContext } from '../../merge/merge-table.ts';
+import type { Block0 } from '../../format/block0.ts';
+import type { Node } from '../../format/node.ts';
+import type { StoredIndex } from '../../format/stored-schema.ts';
+import { BlockCache } from '../../cache/block-cache.ts';
+import type { StorageDriver } from '../../storage/contract/driver.ts';
+import type { AddedIndex } from '../../schema/added-index.ts';
+import { indexedFunctions } from '../../view/edition.ts';
+import type { IndexedFunction } from '../../view/edition.ts';
+import type { TableIndex } from '../../schema/table-shape.ts';
+import type { TableState } from '../../view/table-state.ts';
+import { View, ViewContext } from '../../view/view.ts';
+import { BlockReader } from '../../tree/block-source.ts';
+import { TreeCursor } from '../../tree/cursor.ts';
+import { Tree } from '../../tree/tree.ts';
+
+/** An index that was made anew, as `db.repair()` reports it. */
+export interface RepairedIndex {
+  /** Name of the table. */
+  readonly table: string;
+  /** Name of the index. */
+  readonly index: string;
+  /**
+   * Entries that it has now: as many as the table has rows, or rows for which its condition holds. Of an index on a function that is not registered here, and of one that
+   * is being added, none: they are made in the background.
+   */
+  readonly entries: number;
+}
+
+/** Not all rows of a table can be read. */
+export class RowsUnreadable extends Error {
+  readonly table: string;
+  /** The generation whose rows they are. */
+  readonly generation: number;
+
+  constructor(table: string, generation: number, cause: Error) {
+    super(cause.message, { cause });
+    this.table = table;
+    this.generation = generation;
+  }
+}
+
+export interface RebuildOptions {
+  readonly driver: StorageDriver;
+  readonly prefix: string;
+  /** Memory for blocks, in bytes. */
+  readonly cacheBytes: number;
+  /** Names of the indexes by their tables. */
+  readonly indexes: ReadonlyMap<string, readonly string[]>;
+  /** The functions that are registered here. */
+  readonly functions: TableMergeContext['functions'];
+  readonly signal: AbortSignal | undefined;
+}
+
+/** An index that is being made. */
+interface GrowingIndex {
+  readonly changes: IndexChanges;
+  readonly tree: GrowingTree;
+}
+
+/** What is wanted of one table. */
+interface WantedIndexes {
+  readonly table: TableState;
+  readonly indexes: readonly TableIndex[];
+  readonly functions: readonly IndexedFunction[];
+  /**
+   * Names of indexes on functions that are not registered here, and of indexes that are being added: they are given up to those
+   * who make their entries.
+   */
+  readonly given: ReadonlySet<string>;
+}
+
+export class IndexRebuild {
+  readonly #options: RebuildOptions;
+  readonly #cache: BlockCache;
+  readonly #view: View;
+  readonly repaired: RepairedIndex[] = [];
+
+  constructor(options: RebuildOptions, block0: Block0) {
+    const { driver, prefix, cacheBytes } = options;
+    this.#options = options;
+    this.#cache = new BlockCache(cacheBytes);
+    this.#view = View.ofBlock0(new ViewContext(new BlockReader(driver, prefix, this.#cache)), block0);
+  }
+
+  /** Reads all rows that are needed, and writes nothing. Throws {@link RowsUnreadable}. */
+  async survey(pacer: Pacer): Promise<void> {
+    const scratch = new ByteWriter();
+    for (const wanted of this.#wanted()) {
+      const { table, indexes } = wanted;
+      const entries = new Map<string, number>();
+      const onRow = (leaf: Node, i: number, key: Uint8Array): void => {
+        scratch.length = 0;
+        for (const index of indexes) {
+          const isInside = table.shape.writeIndexEntry(scratch, index, leaf, leaf.rowBase(i), key);
+          if (isInside) countEntry(entries, index);
+        }
+      };
+      const rows = await this.#scan(table, pacer, onRow);
+      this.#note(wanted, rows, entries);
+    }
+  }
+
+  /** Writes the new trees of indexes; the tables' own stay as they are. Throws {@link RowsUnreadable}. */
+  async build(given: TableMergeContext): Promise<readonly MergedTable[]> {
+    const merged: MergedTable[] = [];
+    for (const wanted of this.#wanted()) {
+      const { table, indexes, functions } = wanted;
+      const context = { ...given, cache: this.#cache };
+      const editions = functions.map((indexed) => new GrowingEdition(table, indexed, context, undefined));
+      const onFields = indexes.map((index): GrowingIndex => {
+        const empty = new Tree((table.indexes.get(index.name) as Tree).source, null);
+        return {
+          changes: new IndexChanges(table.shape, index, undefined, null),
+          tree: growingEntries(table, index.name, empty, context),
+        };
+      });
+      const growing: GrowingIndex[] = [...onFields, ...editions];
+      const entries = new Map<string, number>();
+      const onRow = (leaf: Node, i: number, key: Uint8Array): void => {
+        const hit = { source: leaf, base: leaf.rowBase(i) };
+        for (const { changes } of growing) {
+          const { count } = changes;
+          changes.add(undefined, hit, key);
+          if (changes.count > count) countEntry(entries, changes.index);
+        }
+      };
+      const onLeaf = async (): Promise<void> => {
+        const bytes = growing.reduce((sum, { changes }) => sum + changes.sizeBytes, 0);
+        if (bytes > context.indexBufferBytes) await apply(growing, context);
+      };
+      const rows = await this.#scan(table, context.pacer, onRow, onLeaf);
+      await apply(growing, context);
+      merged.push(withIndexes(wanted, growing, editions, context));
+      this.#note(wanted, rows, entries);
+    }
+    return merged;
+  }
+
+  #note({ table, indexes, functions, given }: WantedIndexes, rows: number, entries: ReadonlyMap<string, number>): void {
+    const note = (index: string, count: number): void => {
+      this.repaired.push({ table: table.shape.name, index, entries: count });
+    };
+    for (const { name } of indexes) note(name, entries.get(name) ?? 0);
+    for (const { index } of functions) note(index.name, rows);
+    for (const name of given) note(name, 0);
+  }
+
+  #wanted(): WantedIndexes[] {
+    return [...this.#options.indexes].map(([name, wanted]): WantedIndexes => {
+      const table = this.#view.table(name);
+      invariant(table !== undefined, `Table ${name} has an index and is not in the view`);
+      const isWanted = (index: { readonly name: string }): boolean => wanted.includes(index.name);
+      const functions = indexedFunctions(table.shape, this.#options.functions).filter(({ index }) => isWanted(index));
+      const added = table.added.map(({ stored }) => stored).filter(isWanted);
+      const given = new Set([...table.shape.functionIndexes.filter(isWanted), ...added].map((index) => index.name));
+      for (const { index } of functions) given.delete(index.name);
+      return { table, indexes: table.shape.indexes.filter(isWanted), functions, given };
+    });
+  }
+
+  /** Calls `onRow` for every row, in order, and returns how many there are. */
+  async #scan(
+    table: TableState,
+    pacer: Pacer,
+    onRow: (leaf: Node, i: number, key: Uint8Array) => void,
+    onLeaf: () => Promise<void> = async () => {},
+  ): Promise<number> {
+    const cursor = new TreeCursor(table.tree);
+    let rows = 0;
+    let last: Uint8Array | undefined;
+    try {
+      while (await cursor.next()) {
+        this.#options.signal?.throwIfAborted();
+        const { node, from, to } = cursor;
+        for (let i = from; i < to; i++) {
+          const key = node.key(i);
+          if (last !== undefined && compareBytes(last, key) >= 0) {
+            throw new CorruptionError(node.name, `Row ${i} is not above the one before it`);
+          }
+          last = key;
+          onRow(node, i, key);
+        }
+        // What lies between two rows that are found where they stand is found as well.
+        for (const i of [from, to - 1]) await checkFindable(table.tree, node, i);
+        rows += to - from;
+        await onLeaf();
+        if (pacer.due()) await pacer.pause();
+      }
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      throw new RowsUnreadable(table.shape.name, this.#view.block0.generation, error);
+    }
+    return rows;
+  }
+}
+
+async function checkFindable(tree: Tree, leaf: Node, i: number): Promise<void> {
+  const found = await tree.lookup(leaf.key(i));
+  if (found === undefined) throw new CorruptionError(leaf.name, `Row ${i} is not where the nodes above say`);
+}
+
+async function apply(growing: readonly GrowingIndex[], { pacer, uploads }: TableMergeContext): Promise<void> {
+  for (const { changes, tree } of growing) {
+    if (changes.count > 0) await tree.apply(await changes.take(pacer));
+  }
+  // The next round reads what this one has written.
+  await uploads.finish();
+}
+
+/** A table with some of its indexes replaced. Of those on functions, all editions go but what is made anew. */
+function withIndexes(
+  { table, given }: WantedIndexes,
+  growing: readonly GrowingIndex[],
+  made: readonly GrowingEdition[],
+  context: TableMergeContext,
+): MergedTable {
+  const { shape } = table;
+  const indexes = shape.indexes.map((index): [string, GrowingTree] => {
+    const grown = growing.find(({ changes }) => changes.index === index)?.tree;
+    return [index.name, grown ?? growingIndex(table, index.name, context)];
+  });
+  for (const { tree: grown } of growing) context.counters.blocksWritten += grown.writer.written;
+  const rows = growingRows(table, context);
+  const gone = new Set([...given, ...made.map(({ changes }) => changes.index.name)]);
+  const kept = table.editions.filter(({ index }) => !gone.has(index.name));
+  const editions = [
+    ...kept.map((edition) => keptEdition(table, edition, context)),
+    ...made.map((edition) => edition.merged(rows)),
+  ];
+  const isGone = ({ stored }: { readonly stored: StoredIndex }): boolean => given.has(stored.name);
+  const added = [
+    ...keptAdded(table, context).filter((index) => !isGone(index)),
+    ...table.added.filter(isGone).map((index) => begunAnew(table, index, context)),
+  ];
+  return { name: shape.name, versions: [{ shape, tree: rows, indexes: new Map(indexes), editions, added }] };
+}
+
+/** An index that is being added, without entries: whoever has a turn makes them. */
+function begunAnew(table: TableState, { stored, tree }: AddedIndex, context: TableMergeContext): MergedAddedIndex {
+  const empty = growingEntries(table, stored.name, new Tree(tree.source, null), context);
+  // Nothing that was found out about it counts any more.
+  return { stored, built: undefined, rows: 0, birth: context.birth, problem: undefined, tree: empty };
+}
+
+/** Counts an entry that the rebuilt index gets. */
+function countEntry(entries: Map<string, number>, { name }: { readonly name: string }): void {
+  entries.set(name, (entries.get(name) ?? 0) + 1);
+}

@@ -1,0 +1,147 @@
+/**
+ * The log as it lies in the store: what Block 0 has not applied, read from slot to slot, and a listing that shows what lies
+ * behind its end. A hole is damage: a commit is put into a slot only when the one before it is there.
+ */
+import type { Environment } from '../../base/env.ts';
+import { CorruptionError, isUnreadable } from '../../base/errors.ts';
+import type { Commit } from '../../format/commit.ts';
+import { folders, parseCommitName } from '../../format/keys.ts';
+import { CommitLog } from '../../log/commit-log.ts';
+import { listAll } from '../../storage/contract/list-all.ts';
+import type { StorageDriver } from '../../storage/contract/driver.ts';
+import type { View } from '../../view/view.ts';
+
+/** A commit behind a hole of the log. */
+export interface StrandedCommit {
+  /** Its place in the log. */
+  readonly slot: number;
+  /** Its id; undefined where it cannot be read. */
+  readonly commitId: string | undefined;
+  /** The node that wrote it; undefined where it cannot be read. */
+  readonly nodeId: number | undefined;
+  /** When it was written, by the clock of that node; undefined where it cannot be read. */
+  readonly at: Date | undefined;
+  /** How many rows it changes in each table. */
+  readonly rows: Readonly<Record<string, number>>;
+}
+
+/** What is wrong with the log. */
+export interface LogDamage {
+  /** The slot from which on the log cannot be followed. */
+  readonly slot: number;
+  readonly message: string;
+  /** Slots whose commits were acknowledged, and are missing or cannot be read. */
+  readonly lostSlots: readonly number[];
+  /** Commits from that slot on that are there, ascending. */
+  readonly stranded: readonly StrandedCommit[];
+}
+
+export interface CheckedLog {
+  /** The view with the commits that follow each other. */
+  readonly tail: View;
+  readonly damage: LogDamage | undefined;
+}
+
+interface LogPlace {
+  readonly environment: Environment;
+  readonly driver: StorageDriver;
+  readonly prefix: string;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Slots that hold a commit, after a slot. */
+async function slotsAfter({ driver, prefix, signal }: LogPlace, slot: number): Promise<number[]> {
+  const slots: number[] = [];
+  for await (const { key } of listAll(driver, `${prefix}/${folders.commits}`, signal && { signal })) {
+    const found = parseCommitName(key.slice(prefix.length + 1));
+    if (found !== undefined && found > slot) slots.push(found);
+  }
+  return slots;
+}
+
+/** Reads the log beyond a view of Block 0. */
+export async function checkLog(place: LogPlace, base: View): Promise<CheckedLog> {
+  const log = new CommitLog(place.environment, place.driver, place.prefix);
+  let tail = base;
+  for (;;) {
+    const read = await readOn(log, tail, place.signal);
+    ({ tail } = read);
+    const later = await slotsAfter(place, tail.tail);
+    const slot = tail.tail + 1;
+    if (later.length === 0) return { tail, damage: undefined };
+    // It may have been put since it was looked for; a listing that shows a later one need not show it.
+    if (read.problem === undefined && (await readSlot(log, slot, place.signal)).isThere) continue;
+    const last = later.at(-1) as number;
+    const message = read.problem ?? `The commit is missing, and there are later ones (up to slot ${last})`;
+    return { tail, damage: await damageOf(log, slot, later, message, place.signal) };
+  }
+}
+
+/** Reads as long as one commit follows the other. */
+async function readOn(
+  log: CommitLog,
+  from: View,
+  signal: AbortSignal | undefined,
+): Promise<{ readonly tail: View; readonly problem?: string }> {
+  for (let tail = from; ; ) {
+    try {
+      const commit = await log.read(tail.tail + 1, signal);
+      if (commit === undefined) return { tail };
+      if (!tail.isFollowedBy(commit)) {
+        const problem = `The commit follows commit ${commit.previousId}, and commit ${tail.tailId} is in the slot before it`;
+        return { tail, problem };
+      }
+      tail = tail.withCommit({ seq: tail.tail + 1, commit });
+    } catch (error) {
+      if (!(error instanceof CorruptionError)) throw error;
+      return { tail, problem: error.message };
+    }
+  }
+}
+
+async function damageOf(
+  log: CommitLog,
+  slot: number,
+  later: readonly number[],
+  message: string,
+  signal: AbortSignal | undefined,
+): Promise<LogDamage> {
+  const stranded: StrandedCommit[] = [];
+  const lostSlots: number[] = [];
+  const last = later.at(-1) as number;
+  for (let at = slot; at <= last; at++) {
+    const { commit, isThere } = await readSlot(log, at, signal);
+    if (commit === undefined) lostSlots.push(at);
+    if (isThere) stranded.push(describe(at, commit));
+  }
+  return { slot, message, lostSlots, stranded };
+}
+
+/** A commit; undefined where it is missing or cannot be read. */
+export async function readSlot(
+  log: CommitLog,
+  slot: number,
+  signal: AbortSignal | undefined,
+): Promise<{ readonly commit: Commit | undefined; readonly isThere: boolean }> {
+  try {
+    const commit = await log.read(slot, signal);
+    return { commit, isThere: commit !== undefined };
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    return { commit: undefined, isThere: true };
+  }
+}
+
+function describe(slot: number, commit: Commit | undefined): StrandedCommit {
+  const rows: Record<string, number> = {};
+  for (const { changes } of commit?.members ?? []) {
+    for (const { schema, node } of changes) rows[schema.name] = (rows[schema.name] ?? 0) + node.totalCount();
+  }
+  return {
+    slot,
+    commitId: commit?.commitId,
+    nodeId: commit?.nodeId,
+    at: commit === undefined ? undefined : new Date(commit.atMs),
+    rows,
+  };
+}

@@ -1,0 +1,127 @@
+/**
+ * Looks at every object under the prefix: whether the database refers to it, or may still come to, or garbage collection
+ * would remove it, or it is nothing of the database's at all. Shares no code with what collects garbage, so that each
+ * checks the other.
+ */
+import { isUnreadable } from '../../base/errors.ts';
+import type { Block0 } from '../../format/block0.ts';
+import {
+  block0Name,
+  parseBlobName,
+  parseBlockName,
+  parseCommitName,
+  parseHistoryName,
+  parseRootName,
+  parseStagedName,
+  probePrefix,
+  rootName,
+} from '../../format/keys.ts';
+import { listAll } from '../../storage/contract/list-all.ts';
+import { isListed } from '../../catalog/blob-lists.ts';
+import type { View } from '../../view/view.ts';
+import type { CheckRun } from './check-run.ts';
+
+/** Objects that nothing needs, and that `db.gc()` would remove. */
+export interface GarbageCount {
+  /** How many there are. */
+  readonly objects: number;
+  /** Their bytes together. */
+  readonly bytes: number;
+}
+
+export interface CensusOptions {
+  readonly run: CheckRun;
+  readonly block0: Block0;
+  readonly base: View;
+  readonly tail: View;
+  /** What the snapshots show. */
+  readonly pinned: readonly View[];
+  /** The first state of the history. */
+  readonly oldest: View | undefined;
+}
+
+/** `kept`: referred to, or it may come to be. `unsure`: damage hides whether it is. */
+type Standing = 'kept' | 'garbage' | 'unsure' | 'unknown';
+
+/** Names of unknown objects that are reported. */
+const maxUnknown = 1000;
+
+export class ObjectCensus {
+  readonly #options: CensusOptions;
+  readonly #pinnedNames: ReadonlySet<string>;
+  readonly unknownObjects: string[] = [];
+  #objects = 0;
+  #bytes = 0;
+
+  constructor(options: CensusOptions) {
+    this.#options = options;
+    this.#pinnedNames = new Set(options.block0.snapshots.map(({ id }) => rootName(id)));
+  }
+
+  get garbage(): GarbageCount {
+    return { objects: this.#objects, bytes: this.#bytes };
+  }
+
+  async take(): Promise<void> {
+    const { run } = this.#options;
+    const { driver, prefix } = run.options;
+    const start = prefix.length + 1;
+    for await (const { key, sizeBytes } of listAll(driver, `${prefix}/`, run.signal && { signal: run.signal })) {
+      const paused = run.pause();
+      if (paused !== undefined) await paused;
+      const name = key.slice(start);
+      const standing = await this.#standingOf(name);
+      if (standing === 'garbage') {
+        this.#objects++;
+        this.#bytes += sizeBytes;
+      } else if (standing === 'unknown' && this.unknownObjects.length < maxUnknown) this.unknownObjects.push(name);
+    }
+  }
+
+  async #standingOf(name: string): Promise<Standing> {
+    if (name === block0Name || name.startsWith(probePrefix)) return 'kept';
+    const { run, block0 } = this.#options;
+    const slot = parseCommitName(name);
+    // Commits over the floor may still be read.
+    if (slot !== undefined) return slot <= block0.logFloor ? 'garbage' : 'kept';
+    const birth = parseBlockName(name)?.birth;
+    if (birth !== undefined) {
+      // A merge under way, or one that was given up: the next generations show which.
+      if (birth > block0.generation || run.reached.has(name)) return 'kept';
+      return run.reachedAll ? 'garbage' : 'unsure';
+    }
+    const blob = parseBlobName(name);
+    if (blob !== undefined) return this.#blobStanding(blob);
+    const stagedFor = parseStagedName(name);
+    if (stagedFor !== undefined) return stagedFor <= block0.logFloor ? 'garbage' : 'kept';
+    return this.#rootStanding(name);
+  }
+
+  async #blobStanding(blob: string): Promise<Standing> {
+    const { run, base, tail, pinned, oldest } = this.#options;
+    try {
+      // What neither list has is being uploaded, or waits to be condemned.
+      if ((await isListed(tail, '_blobs', blob)) || !(await isListed(base, '_deleted_blobs', blob))) return 'kept';
+      for (const view of pinned) if (await isListed(view, '_blobs', blob)) return 'kept';
+      // What was deleted before the history begins is shown by no state of it.
+      if (oldest !== undefined && !(await isListed(oldest, '_deleted_blobs', blob))) return 'kept';
+      return run.reachedAll ? 'garbage' : 'unsure';
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      return 'unsure';
+    }
+  }
+
+  /** Roots of snapshots and history: kept while they are named, and while their generation can still be pinned. */
+  #rootStanding(name: string): Standing {
+    const { collected, history } = this.#options.block0;
+    const pinned = parseRootName(name)?.generation;
+    if (pinned !== undefined) {
+      const isKept = this.#pinnedNames.has(name) || pinned >= Math.min(collected, history?.floor ?? collected);
+      return isKept ? 'kept' : 'garbage';
+    }
+    const generation = parseHistoryName(name);
+    if (generation === undefined) return 'unknown';
+    return generation >= (history?.floor ?? collected) ? 'kept' : 'garbage';
+  }
+}

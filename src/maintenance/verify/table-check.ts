@@ -1,0 +1,301 @@
+/**
+ * The check of one table: its rows decode and stand under their own keys, every index holds exactly the entries that the
+ * rows imply, and what pending commits hold is whole.
+ */
+import { isPromise } from '../../base/brands.ts';
+import { ByteWriter, compareBytes } from '../../base/bytes.ts';
+import { isBehind } from '../../format/stored-bound.ts';
+import type { Bound } from '../../format/stored-bound.ts';
+import { MalformedKey } from '../../format/ordered-key.ts';
+import type { Node } from '../../format/node.ts';
+import { decodeRow } from '../../format/row-decode.ts';
+import { rowMarks } from '../../format/row-layout.ts';
+import { describeKey } from '../../format/values.ts';
+import { isUnreadable } from '../../base/errors.ts';
+import { findDuplicates } from '../../catalog/duplicate-values.ts';
+import type { QueryHost } from '../../view/query-host.ts';
+import { endOfValues, indexLeafShape } from '../../schema/table-shape.ts';
+import type { TableIndex } from '../../schema/table-shape.ts';
+import { isDeleted } from '../../view/merged-cursor.ts';
+import type { TableState } from '../../view/table-state.ts';
+import type { View } from '../../view/view.ts';
+import { defaultMaxFindings } from '../../tree/check.ts';
+import type { UnreadableNode } from '../../tree/check.ts';
+import type { Tree } from '../../tree/tree.ts';
+import type { BlobCheck } from './blob-check.ts';
+import type { CheckRun, TreeResult } from './check-run.ts';
+import { EntryDigest } from './entry-digest.ts';
+import { checkEdition } from './function-index-check.ts';
+
+/** A table as `db.verify()` found it. */
+export interface VerifiedTable {
+  /** Name of the table; `_blobs` and `_deleted_blobs` are the database's own. */
+  readonly name: string;
+  /** Rows in blocks; those of pending commits are not counted. */
+  readonly rows: number;
+  /** Blocks of the table and its indexes, roots in Block 0 included. */
+  readonly blocks: number;
+  /**
+   * Each index and how many entries it has: as many as there are rows, or rows for which its condition holds. An index on a function is there once for each
+   * version of the function that there are entries of, and may be behind the table; its entries are checked against the
+   * function where it is registered in that version.
+   */
+  readonly indexes: readonly { readonly name: string; readonly entries: number; readonly functionVersion?: number }[];
+}
+
+/** What was found about a table, apart from findings. */
+export interface TableVerdict {
+  readonly verified: VerifiedTable;
+  /** Indexes that do not hold exactly what the rows imply, or cannot be read. */
+  readonly wrongIndexes: readonly string[];
+  /** Nodes of the table's tree that could not be read. */
+  readonly unreadable: readonly UnreadableNode[];
+}
+
+export interface TableCheckOptions {
+  readonly run: CheckRun;
+  /** What is in blocks. */
+  readonly base: View;
+  /** The same with the pending commits. */
+  readonly tail: View;
+  /** Undefined: blobs are not looked at. */
+  readonly blobs: BlobCheck | undefined;
+  /** The functions that are registered here. */
+  readonly functions: QueryHost['registeredFunction'];
+}
+
+/** What rows imply of indexes: of one that is being added, as far as it has come. */
+type Implied = ReadonlyMap<TableIndex, { readonly digest: EntryDigest; readonly built: Bound }>;
+
+/** An index of a table, or one that is being added. */
+interface CheckedIndex {
+  readonly index: TableIndex;
+  readonly tree: Tree;
+  readonly built: Bound;
+}
+
+const nothingImplied: Implied = new Map();
+
+export class TableCheck {
+  readonly #options: TableCheckOptions;
+  readonly #key = new ByteWriter();
+
+  constructor(options: TableCheckOptions) {
+    this.#options = options;
+  }
+
+  /** Checks what is in blocks; of the indexes only `index`, if one is given. */
+  async check(table: TableState, index?: string): Promise<TableVerdict> {
+    const { run, base, blobs } = this.#options;
+    const { shape } = table;
+    const subject = { table: shape.name };
+    const all = [
+      ...shape.indexes.map((each) => ({ index: each, tree: table.indexes.get(each.name) as Tree, built: null })),
+      ...table.added,
+    ];
+    const wanted = all.filter((each) => index === undefined || each.index.name === index);
+    const implied = new Map(wanted.map(({ index: each, built }) => [each, { digest: new EntryDigest(), built }]));
+    const before = run.findings.list.length;
+    const rows = await run.tree(subject, {
+      place: { table: shape.name },
+      leaf: shape.leafShape,
+      tree: table.tree,
+      onRun: async (leaf, from, to) => {
+        this.#checkRows(table, leaf, from, to, implied);
+        if (blobs?.concerns(shape) !== true) return;
+        for (let i = from; i < to; i++) await blobs.checkRow(base, table, leaf, i);
+      },
+    });
+    let { blocks } = rows;
+    const indexes: { name: string; entries: number; functionVersion?: number }[] = [];
+    const wrongIndexes: string[] = [];
+    const isSound = rows.isWhole && run.findings.list.length === before;
+    for (const each of wanted) {
+      const { name } = each.index;
+      const found = await this.#checkIndex(table, each, rows, isSound ? implied.get(each.index)?.digest : undefined);
+      blocks += found.blocks;
+      if (found.isWrong) wrongIndexes.push(name);
+      indexes.push({ name, entries: each.tree.count });
+    }
+    for (const { name } of shape.functionIndexes) {
+      if (index !== undefined && name !== index) continue;
+      const editions = table.editions.filter((edition) => edition.index.name === name);
+      if (editions.length === 0) indexes.push({ name, entries: 0 });
+      for (const edition of editions) {
+        const found = await checkEdition(run, table, edition, this.#options.functions);
+        blocks += found.blocks;
+        if (found.isWrong && !wrongIndexes.includes(name)) wrongIndexes.push(name);
+        const functionVersion = edition.index.result?.version as number;
+        indexes.push({ name, entries: edition.tree.count, functionVersion });
+      }
+    }
+    const verified = { name: shape.name, rows: table.tree.count, blocks, indexes };
+    return { verified, wrongIndexes, unreadable: rows.unreadable };
+  }
+
+  /** What pending commits hold: rows that decode, in order, each under its own key. */
+  async checkLayers(table: TableState): Promise<void> {
+    const { run, tail, blobs } = this.#options;
+    const { shape, layers } = table;
+    for (const [position, layer] of layers.entries()) {
+      // A commit may say no more of a table than that it is there.
+      if (layer.node?.level === 0 && layer.node.count === 0) continue;
+      const newer = layers.slice(0, position);
+      const onRun = async (leaf: Node, from: number, to: number): Promise<void> => {
+        for (let i = from; i < to; i++) {
+          if (isDeleted(leaf, i)) continue;
+          this.#checkRow(table, leaf, i, nothingImplied);
+          if (blobs?.concerns(shape) === true && !(await this.#isReplaced(newer, leaf, i))) {
+            await blobs.checkRow(tail, table, leaf, i);
+          }
+        }
+      };
+      await run.tree({ table: shape.name }, { leaf: shape.changeShape, tree: layer, onRun });
+    }
+  }
+
+  /** Whether a newer commit holds the same row. */
+  async #isReplaced(newer: readonly Tree[], leaf: Node, i: number): Promise<boolean> {
+    const key = leaf.key(i);
+    for (const layer of newer) {
+      try {
+        if ((await layer.lookup(key)) !== undefined) return true;
+      } catch (error) {
+        // Found where that layer is checked.
+        if (!isUnreadable(error)) throw error;
+      }
+    }
+    return false;
+  }
+
+  #checkRows(table: TableState, leaf: Node, from: number, to: number, implied: Implied): void {
+    const { findings } = this.#options.run;
+    const subject = { table: table.shape.name };
+    for (let i = from; i < to; i++) {
+      if (((leaf.rows[leaf.rowBase(i)] as number) & rowMarks) !== 0) {
+        findings.add(subject, leaf.name, `Row ${i} is marked as a change, and this is a table`);
+      }
+      this.#checkRow(table, leaf, i, implied);
+    }
+  }
+
+  #checkRow({ shape }: TableState, leaf: Node, i: number, implied: Implied): void {
+    const { findings } = this.#options.run;
+    const base = leaf.rowBase(i);
+    const key = this.#key;
+    try {
+      decodeRow(shape.layout, leaf, base);
+      key.length = 0;
+      shape.writeKey(key, shape.rowKey(leaf, base));
+      if (leaf.compareKey(i, key.bytes, key.length) !== 0) {
+        findings.add({ table: shape.name }, leaf.name, `Row ${i} stands under the key of another`);
+      }
+      if (implied.size === 0) return;
+      const primaryKey = key.finish();
+      for (const [index, { digest, built }] of implied) {
+        if (isBehind(primaryKey, built)) continue;
+        key.length = 0;
+        if (shape.writeIndexEntry(key, index, leaf, base, primaryKey)) digest.add(key.bytes, key.length);
+      }
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      findings.add({ table: shape.name }, error.key, `Row ${i}: ${error.message}`);
+    }
+  }
+
+  /**
+   * Strictly ascending entries, each the one that its row implies, as many as there are rows, or as imply one where the index is
+   * of some rows: exactly those. Where rows cannot be read nothing is said of their entries. With what the rows imply all entries are compared at once: rows are looked up
+   * only to find out which entry is wrong, since they would be read again and again where memory is small.
+   */
+  async #checkIndex(
+    table: TableState,
+    checked: CheckedIndex,
+    rows: TreeResult,
+    implied: EntryDigest | undefined,
+  ): Promise<{ readonly blocks: number; readonly isWrong: boolean }> {
+    const { run } = this.#options;
+    const { findings } = run;
+    const { index, built } = checked;
+    const place = { table: table.shape.name, index: index.name };
+    const before = findings.list.length;
+    const digest = new EntryDigest();
+    const tree = { place, leaf: indexLeafShape, tree: checked.tree };
+    const checkEntries = (leaf: Node, from: number, to: number): Promise<void> =>
+      this.#checkEntries(table, checked, leaf, from, to);
+    const addEntries = (leaf: Node, from: number, to: number): Promise<void> =>
+      this.#addEntries(digest, leaf, from, to);
+    const result = await run.tree(place, { ...tree, onRun: implied === undefined ? checkEntries : addEntries });
+    if (implied !== undefined && !digest.isSame(implied)) await run.again({ ...tree, onRun: checkEntries });
+    const ofAll = rows.isWhole ? rows.entries : table.tree.count;
+    const expected = index.where === undefined && built === null ? ofAll : implied?.count;
+    if (result.isWhole && expected !== undefined && result.entries !== expected) {
+      const inside = index.where === undefined ? '' : ` for which ${index.where.text}`;
+      const soFar = built === null ? '' : ' as far as it has come';
+      const message = `The index has ${result.entries} entries, and the table ${expected} rows${inside}${soFar}`;
+      findings.add(place, `indexes/${place.table}/${place.index}`, message);
+    }
+    const isWrong = findings.list.slice(before).some((finding) => finding.index !== undefined);
+    const isSound = rows.isWhole && result.isWhole && findings.list.length === before;
+    if (index.unique && isSound && table.shape.indexes.includes(index)) await this.#checkUnique(table, index);
+    return { blocks: result.blocks, isWrong };
+  }
+
+  async #addEntries(digest: EntryDigest, leaf: Node, from: number, to: number): Promise<void> {
+    for (let i = from; i < to; i++) {
+      if ((i & 0xff) === 0) await this.#options.run.pause();
+      digest.add(leaf.key(i));
+    }
+  }
+
+  /** It is the rows that are wrong then, and a new index would be no better. */
+  async #checkUnique(table: TableState, index: TableIndex): Promise<void> {
+    const { name, version } = table.shape;
+    const { findings, pacer } = this.#options.run;
+    // A version that comes up beside the truth has its own way of dealing with that.
+    if (this.#options.base.table(name)?.shape.version !== version) return;
+    for (const { key, other, value } of await findDuplicates(table, index, pacer, defaultMaxFindings)) {
+      const rows = `rows ${describeKey(other)} and ${describeKey(key)}`;
+      findings.add(
+        { table: name },
+        `indexes/${name}/${index.name}`,
+        `The index is unique, and ${rows} both have ${value}`,
+      );
+    }
+  }
+
+  async #checkEntries(table: TableState, checked: CheckedIndex, leaf: Node, from: number, to: number): Promise<void> {
+    const { run } = this.#options;
+    const { index, built } = checked;
+    const { findings } = run;
+    const { shape, tree } = table;
+    const subject = { table: shape.name, index: index.name };
+    const implied = this.#key;
+    for (let i = from; i < to; i++) {
+      if ((i & 0xff) === 0) await run.pause();
+      const entry = leaf.key(i);
+      const add = (message: string): void => findings.add(subject, leaf.name, `Index entry ${i} ${message}`);
+      try {
+        const primaryKey = entry.subarray(endOfValues(entry, index));
+        if (isBehind(primaryKey, built)) {
+          add('is of a row whose turn has not come');
+          continue;
+        }
+        const found = tree.lookup(primaryKey);
+        const row = isPromise(found) ? await found : found;
+        if (row === undefined) {
+          add('names a row that does not exist');
+          continue;
+        }
+        implied.length = 0;
+        if (!shape.writeIndexEntry(implied, index, row.source, row.base, primaryKey)) {
+          add(`is of a row that has none: the index is of those for which ${index.where?.text}`);
+        } else if (compareBytes(implied.finish(), entry) !== 0) add('is not the one that its row implies');
+      } catch (error) {
+        if (error instanceof MalformedKey) add(`cannot be read: ${error.message}`);
+        // It is the table that is damaged.
+        else findings.addError({ table: shape.name }, error, leaf.name);
+      }
+    }
+  }
+}

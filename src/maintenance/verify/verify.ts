@@ -1,0 +1,299 @@
+/**
+ * The check of a whole database: everything is read from the store, past the cache that queries use. Trees must be
+ * sorted and balanced with right counts; every row must decode and stand under its own key; every index must hold
+ * exactly the entries that the rows imply; pending commits must be whole. A deep check reads the blobs, the states that
+ * are kept, and the list of all objects as well.
+ *
+ * Invariant: what is reported is wrong in a state that is kept. A finding that others may have caused, by collecting
+ * garbage past what was being checked, is checked again, the second time on a state that is held on to.
+ */
+import type { Environment } from '../../base/env.ts';
+import { ContentionError, ReadOnlyError, SnapshotExpiredError, StorageError } from '../../base/errors.ts';
+import { BlobStore } from '../../blob/blob-store.ts';
+import { blobsSchema } from '../../blob/blob-tables.ts';
+import { isRetained } from '../../engine/snapshot-pins.ts';
+import type { Block0 } from '../../format/block0.ts';
+import { catalogueName } from '../../format/catalogue.ts';
+import type { CatalogueRef } from '../../format/catalogue.ts';
+import { commitName, parseCommitName, parseStagedName } from '../../format/keys.ts';
+import { readCatalogue } from '../../block0/block0-reader.ts';
+import type { Block0Register } from '../../block0/block0-register.ts';
+import type { StorageDriver } from '../../storage/contract/driver.ts';
+import type { QueryHost } from '../../view/query-host.ts';
+import type { TableShape } from '../../schema/table-shape.ts';
+import { View } from '../../view/view.ts';
+import type { Finding, UnreadableNode } from '../../tree/check.ts';
+import { checkBeside } from './migration-check.ts';
+import { BlobCheck } from './blob-check.ts';
+import { CheckRun } from './check-run.ts';
+import type { HeldSnapshot } from '../snapshots/held-snapshot.ts';
+import { checkLog } from './log-check.ts';
+import type { LogDamage } from './log-check.ts';
+import { historyStates, pinnedStates } from './retained-states.ts';
+import { ObjectCensus } from './object-census.ts';
+import type { GarbageCount } from './object-census.ts';
+import { StateCheck } from './state-check.ts';
+import { TableCheck } from './table-check.ts';
+import type { VerifiedTable } from './table-check.ts';
+import type { VerifyProgress } from './verify-options.ts';
+
+/** What `db.verify()` found. */
+export interface VerifyReport {
+  /** Whether nothing is wrong. */
+  readonly ok: boolean;
+  /** What is wrong, and in which object; at most 100 findings a tree. */
+  readonly findings: readonly Finding[];
+  /** Every table, the database's own included. */
+  readonly tables: readonly VerifiedTable[];
+  /** Commits in the log that are not merged yet. */
+  readonly pendingCommits: number;
+  /** Blobs that were read whole and are as they should be. Only with `deep`. */
+  readonly blobs?: { readonly objects: number; readonly bytes: number };
+  /** States of snapshots and of history that were checked. Only with `deep`. */
+  readonly keptStates?: number;
+  /**
+   * What nothing needs any more, and `db.gc()` would remove: no damage. Blocks and blobs are left out where damage hides
+   * whether anything refers to them. Only with `deep`.
+   */
+  readonly garbage?: GarbageCount;
+  /** Names of objects under the prefix that are none of the database's, 1,000 at most: no damage. Only with `deep`. */
+  readonly unknownObjects?: readonly string[];
+}
+
+/** An index that is to be rebuilt. */
+export interface WrongIndex {
+  readonly table: string;
+  readonly index: string;
+}
+
+/** Rows that cannot be read. */
+export interface LostRows {
+  readonly shape: TableShape;
+  readonly node: UnreadableNode;
+}
+
+export interface Verified {
+  readonly report: VerifyReport;
+  readonly block0: Block0;
+  readonly wrongIndexes: readonly WrongIndex[];
+  readonly lostRows: readonly LostRows[];
+  /** What is wrong with the log. */
+  readonly log: LogDamage | undefined;
+  /** The catalogue, where its object is missing or damaged. */
+  readonly lostCatalogue: CatalogueRef | undefined;
+}
+
+export interface VerifyContext {
+  readonly environment: Environment;
+  readonly driver: StorageDriver;
+  readonly prefix: string;
+  readonly register: Block0Register;
+  /** Memory for blocks while checking, in bytes. */
+  readonly cacheBytes: number;
+  /** The functions that are registered here. */
+  readonly functions: QueryHost['registeredFunction'];
+  /** Holds on to a state. */
+  readonly hold: (block0: Block0) => Promise<HeldSnapshot>;
+}
+
+export interface VerifySettings {
+  readonly deep: boolean;
+  /** Only this table, or this index of it. */
+  readonly only?: { readonly table: string; readonly index?: string | undefined };
+  readonly onProgress?: ((progress: VerifyProgress) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Attempts where other nodes collect garbage past what is being checked. */
+const maxAttempts = 5;
+
+export async function verifyDatabase(context: VerifyContext, settings: VerifySettings): Promise<Verified> {
+  const { register } = context;
+  const { signal } = settings;
+  let held: HeldSnapshot | undefined;
+  try {
+    for (let attempt = 1; ; attempt++) {
+      const { block0 } = await register.refresh(signal);
+      if (attempt > 1) {
+        await held?.release();
+        held = await holdIfPossible(context, block0);
+      }
+      const present = async (): Promise<Block0 | undefined> => {
+        const { block0: newest } = await register.refresh(signal);
+        const isHeld = newest.snapshots.some(({ id }) => id === held?.pin.id);
+        return isHeld || isRetained(newest, block0.generation) ? newest : undefined;
+      };
+      const verified = await verifiedWhileKept(context, settings, block0, present);
+      if (verified?.report.findings.length === 0) return verified;
+      const newest = verified && (await present());
+      if (verified !== undefined && newest !== undefined) return withoutPassed(verified, newest);
+      if (attempt < maxAttempts) continue;
+      throw new ContentionError(
+        'Garbage was collected past what was being checked, again and again. Check while no db.gc() runs.',
+      );
+    }
+  } finally {
+    await held?.release();
+  }
+}
+
+/** Garbage was collected past what is being checked. */
+class Passed extends Error {}
+
+/** Undefined if what was checked is found to be kept no longer. `present`: the newest Block 0, if it still keeps that. */
+async function verifiedWhileKept(
+  context: VerifyContext,
+  settings: VerifySettings,
+  block0: Block0,
+  present: () => Promise<Block0 | undefined>,
+): Promise<Verified | undefined> {
+  const stillKept = async (): Promise<void> => {
+    if ((await present()) === undefined) throw new Passed();
+  };
+  try {
+    return await new Verification(context, settings, block0, stillKept).run();
+  } catch (error) {
+    if (error instanceof Passed) return undefined;
+    throw error;
+  }
+}
+
+/** A state that cannot be held on to may still be there to the end of the check. */
+async function holdIfPossible({ hold }: VerifyContext, block0: Block0): Promise<HeldSnapshot | undefined> {
+  try {
+    return await hold(block0);
+  } catch (error) {
+    const mayGoOn =
+      error instanceof SnapshotExpiredError ||
+      error instanceof ContentionError ||
+      error instanceof StorageError ||
+      error instanceof ReadOnlyError;
+    if (!mayGoOn) throw error;
+    return undefined;
+  }
+}
+
+/** Leaves out what was found in states that are kept no longer, and in commits that were merged meanwhile. */
+function withoutPassed(verified: Verified, present: Block0): Verified {
+  const findings = verified.report.findings.filter(({ name, generation, snapshot }) => {
+    if (snapshot !== undefined) return present.snapshots.some(({ id }) => id === snapshot);
+    if (generation !== undefined) return present.history !== null && generation >= present.history.floor;
+    const slot = parseCommitName(name) ?? parseStagedName(name.replace(/\+.*/, ''));
+    return slot === undefined || slot > present.appliedSeq;
+  });
+  const log = verified.log !== undefined && verified.log.slot > present.appliedSeq ? verified.log : undefined;
+  return { ...verified, log, report: { ...verified.report, ok: findings.length === 0, findings } };
+}
+
+/** One check, from one Block 0. */
+class Verification {
+  readonly #functions: VerifyContext['functions'];
+  readonly #settings: VerifySettings;
+  readonly #block0: Block0;
+  readonly #run: CheckRun;
+  readonly #blobs: BlobCheck | undefined;
+
+  constructor(context: VerifyContext, settings: VerifySettings, block0: Block0, stillKept: () => Promise<void>) {
+    const { environment, driver, prefix, cacheBytes, functions } = context;
+    this.#functions = functions;
+    const { deep, only, signal, onProgress } = settings;
+    this.#settings = settings;
+    this.#block0 = block0;
+    const remembers = deep && only === undefined;
+    this.#run = new CheckRun({ environment, driver, prefix, cacheBytes, remembers, signal, onProgress, stillKept });
+    this.#blobs = deep ? new BlobCheck(this.#run, new BlobStore(driver, prefix)) : undefined;
+  }
+
+  async run(): Promise<Verified> {
+    const base = this.#openBlock0();
+    if (base !== undefined) return this.#check(base);
+    const { list: findings } = this.#run.findings;
+    const report = { ok: false, findings, tables: [], pendingCommits: 0 };
+    return { report, block0: this.#block0, wrongIndexes: [], lostRows: [], log: undefined, lostCatalogue: undefined };
+  }
+
+  /** What is in blocks; undefined if a root in Block 0 is damaged, so that the database cannot be opened. */
+  #openBlock0(): View | undefined {
+    try {
+      return View.ofBlock0(this.#run.context, this.#block0);
+    } catch (error) {
+      this.#run.findings.addError({}, error, '');
+      return undefined;
+    }
+  }
+
+  /** This instance holds what the catalogue says; whoever opens the database has to read it. */
+  async #checkCatalogue(): Promise<CatalogueRef | undefined> {
+    const { findings, options, signal } = this.#run;
+    const { catalogue } = this.#block0;
+    if (catalogue === undefined) return undefined;
+    try {
+      await readCatalogue(options.driver, options.prefix, catalogue.ref, signal && { signal });
+      return undefined;
+    } catch (error) {
+      findings.addError({}, error, catalogueName(catalogue.ref));
+      return catalogue.ref;
+    }
+  }
+
+  async #check(base: View): Promise<Verified> {
+    const run = this.#run;
+    const { only } = this.#settings;
+    const lostCatalogue = await this.#checkCatalogue();
+    const { tail, damage: log } = await checkLog(run.options, base);
+    if (log !== undefined) run.findings.add({}, commitName(log.slot), log.message);
+    const check = new TableCheck({ run, base, tail, blobs: this.#blobs, functions: this.#functions });
+    const tables: VerifiedTable[] = [];
+    const wrongIndexes: WrongIndex[] = [];
+    const lostRows: LostRows[] = [];
+    const wanted = [...tail.tables.values()].filter(({ shape }) => only === undefined || only.table === shape.name);
+    for (const { tree, shape, indexes, editions, added } of wanted) {
+      run.expect([...indexes.values()].reduce((sum, { count }) => sum + count, tree.count));
+      for (const edition of [...editions, ...added]) run.expect(edition.tree.count);
+      if (shape.name === blobsSchema.name) this.#blobs?.expect(tree.count);
+    }
+    for (const table of wanted) {
+      const { name } = table.shape;
+      const { verified, wrongIndexes: wrong, unreadable } = await check.check(table, only?.index);
+      tables.push(verified);
+      for (const index of wrong) wrongIndexes.push({ table: name, index });
+      for (const node of unreadable) lostRows.push({ shape: table.shape, node });
+      await check.checkLayers(table);
+      if (only === undefined)
+        await checkBeside({ run, base, tail, blobs: undefined, functions: this.#functions }, name);
+    }
+    const deep = this.#blobs && only === undefined ? await this.#checkDeep(this.#blobs, base, tail) : {};
+    await this.#blobs?.finish();
+    const { list: findings } = run.findings;
+    const { length: pendingCommits } = tail.pending;
+    const report = { ok: findings.length === 0, findings, tables, pendingCommits, ...deep };
+    return { report, block0: this.#block0, wrongIndexes, lostRows, log, lostCatalogue };
+  }
+
+  /** States that are kept, and every object. */
+  async #checkDeep(blobs: BlobCheck, base: View, tail: View): Promise<Partial<VerifyReport>> {
+    const run = this.#run;
+    const block0 = this.#block0;
+    const states = new StateCheck(run, blobs, base);
+    const pinned: View[] = [];
+    let oldest: View | undefined;
+    let keptStates = 0;
+    // Its tables may have versions beside the truth, and bases of migrations.
+    await states.checkTrees({}, block0);
+    await states.check([...pinnedStates(block0), ...historyStates(block0)], ({ snapshot }, kept) => {
+      keptStates++;
+      const view = (): View => View.ofBlock0(run.context, kept);
+      if (snapshot !== undefined) pinned.push(view());
+      else oldest ??= view();
+    });
+    await blobs.finish();
+    const census = new ObjectCensus({ run, block0, base, tail, pinned, oldest });
+    await census.take();
+    return {
+      blobs: { ...blobs.counts },
+      keptStates,
+      garbage: census.garbage,
+      unknownObjects: census.unknownObjects,
+    };
+  }
+}

@@ -1,0 +1,153 @@
+/** What a merge changes in one index: entries that come and go, collected in any order and applied in key order. */
+import type { Pacer } from '../base/pacer.ts';
+import { compareRanges } from '../base/bytes.ts';
+import { CorruptionError } from '../base/errors.ts';
+import type { ByteWriter } from '../base/bytes.ts';
+import { KeyList } from '../format/key-list.ts';
+import type { RowSource } from '../format/row-layout.ts';
+import { isBehind } from '../format/stored-bound.ts';
+import type { Bound } from '../format/stored-bound.ts';
+import type { TableIndex, TableShape } from '../schema/table-shape.ts';
+import type { RowHit } from '../tree/tree.ts';
+import type { KeyChanges } from '../format/node-entries.ts';
+import type { ChangeStream, RowRun } from '../tree/write.ts';
+
+/** Appends the index entry of a row. `isRemoval`: it is the one that goes. */
+export type EntryWriter = (
+  writer: ByteWriter,
+  source: RowSource,
+  base: number,
+  primaryKey: Uint8Array,
+  isRemoval: boolean,
+) => void;
+
+export class IndexChanges {
+  readonly index: TableIndex;
+  readonly #shape: TableShape;
+  /** Undefined: of an index on fields. */
+  readonly #write: EntryWriter | undefined;
+  /** Rows behind it have no entries yet, and get none; null: all have theirs. */
+  readonly #built: Bound;
+  #keys = new KeyList();
+  #removals: number[] = [];
+  #scratch = new Uint8Array(64);
+
+  /** `write`: for an index that is not on fields. `built`: the last key whose row has its entry; null: all have. */
+  constructor(shape: TableShape, index: TableIndex, write: EntryWriter | undefined, built: Bound) {
+    this.#shape = shape;
+    this.index = index;
+    this.#write = write;
+    this.#built = built;
+  }
+
+  /** Adds the entry of a row whose primary key is the first `length` bytes of `key`. Less than 0: it has none. */
+  #add(source: RowSource, base: number, key: Uint8Array, length: number, isRemoval: boolean): number {
+    const { writer } = this.#keys;
+    if (this.#write !== undefined) this.#write(writer, source, base, key.subarray(0, length), isRemoval);
+    else if (!this.#shape.writeIndexEntry(writer, this.index, source, base, key, length)) return -1;
+    const at = this.#keys.end();
+    this.#removals[at] = isRemoval ? 1 : 0;
+    return at;
+  }
+
+  get count(): number {
+    return this.#keys.count;
+  }
+
+  get sizeBytes(): number {
+    return this.#keys.sizeBytes + this.#keys.count * 8;
+  }
+
+  /** Takes in that a row's old entry goes and its new one comes; nothing if both are the same. */
+  add(old: RowHit | undefined, next: RowHit | undefined, primaryKey: Uint8Array): void {
+    if (isBehind(primaryKey, this.#built)) return;
+    const keys = this.#keys;
+    const before = old === undefined ? -1 : this.#add(old.source, old.base, primaryKey, primaryKey.length, true);
+    if (next === undefined) return;
+    const at = this.#add(next.source, next.base, primaryKey, primaryKey.length, false);
+    if (before >= 0 && at >= 0 && keys.compare(at, before) === 0) keys.rewind(before);
+  }
+
+  /** Takes in the entries of rows that are new. */
+  addRun({ node, from, to }: RowRun): void {
+    for (let i = from; i < to; i++) {
+      const length = node.keyLength(i);
+      if (this.#scratch.length < length) this.#scratch = new Uint8Array(length * 2);
+      node.copyKey(i, this.#scratch, 0);
+      if (this.#built !== null && isBehind(this.#scratch.subarray(0, length), this.#built)) continue;
+      this.#add(node, node.rowBase(i), this.#scratch, length, false);
+    }
+  }
+
+  /** The changes in key order; the list is empty afterwards. */
+  async take(pacer: Pacer): Promise<ChangeStream> {
+    const keys = this.#keys;
+    const removals = this.#removals;
+    this.#keys = new KeyList();
+    this.#removals = [];
+    const order = await keys.sorted(pacer);
+    const sorted = await keys.inOrder(order, pacer);
+    const removed = new Uint8Array(order.length);
+    for (let i = 0; i < removed.length; i++) removed[i] = removals[order[i] as number] as number;
+    return new SortedKeys(sorted, removed, `indexes/${this.#shape.name}/${this.index.name}`);
+  }
+}
+
+class SortedKeys implements ChangeStream, KeyChanges {
+  readonly keys: KeyList;
+  readonly #removals: Uint8Array;
+  readonly #index: string;
+  #at = 0;
+  readonly source = undefined;
+  readonly base = 0;
+
+  constructor(keys: KeyList, removals: Uint8Array, index: string) {
+    this.keys = keys;
+    this.#removals = removals;
+    this.#index = index;
+  }
+
+  get keyed(): KeyChanges {
+    return this;
+  }
+
+  get position(): number {
+    return this.#at;
+  }
+
+  get done(): boolean {
+    return this.#at >= this.keys.count;
+  }
+
+  get key(): Uint8Array {
+    return this.keys.bytes;
+  }
+
+  get keyStart(): number {
+    return this.keys.start(this.#at);
+  }
+
+  get keyEnd(): number {
+    return this.keys.endOf(this.#at);
+  }
+
+  get remove(): boolean {
+    return this.#removals[this.#at] === 1;
+  }
+
+  mayChange(from: Uint8Array, to: Uint8Array): boolean {
+    const { keys } = this;
+    const at = keys.lowerBound(from, this.#at);
+    return at < keys.count && compareRanges(keys.bytes, keys.start(at), keys.endOf(at), to, 0, to.length) <= 0;
+  }
+
+  /**
+   * Every entry names its row's primary key, and a row changes once in a merge: equal keys follow each other only where
+   * a tree or a commit holds a row twice.
+   */
+  advance(): void {
+    const at = ++this.#at;
+    if (this.done || this.keys.compare(at - 1, at) !== 0) return;
+    throw new CorruptionError(this.#index, 'An index entry changes twice in one merge: a row is there twice');
+  }
+}

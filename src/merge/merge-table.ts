@@ -1,0 +1,409 @@
+/**
+ * The part of a merge that is about one table: its rows, and the entries of its indexes that follow from them; while a
+ * migration is under way, the same for the version beside the truth, and the base that its rows go with.
+ */
+import type { Environment } from '../base/env.ts';
+import { invariant } from '../base/invariant.ts';
+import type { Pacer } from '../base/pacer.ts';
+import type { NodeEntries, EntryShape } from '../format/node-entries.ts';
+import type { TreePlace } from '../format/keys.ts';
+import type { StoredMigration } from '../format/stored-migration.ts';
+import type { BlockCache } from '../cache/block-cache.ts';
+import { BesideRows } from '../view/pending-version.ts';
+import type { AddedIndex } from '../schema/added-index.ts';
+import { indexedFunctions, isSameIndex, isWhole } from '../view/edition.ts';
+import type { Edition, IndexedFunction } from '../view/edition.ts';
+import { FunctionEntries } from '../catalog/function-entries.ts';
+import type { RegisteredFunction } from '../schema/function-call.ts';
+import { indexLeafShape } from '../schema/table-shape.ts';
+import type { FunctionResult, TableShape } from '../schema/table-shape.ts';
+import type { TableState } from '../view/table-state.ts';
+import type { Beside, View } from '../view/view.ts';
+import { BlockWriter } from '../tree/block-writer.ts';
+import type { Uploads } from '../tree/block-writer.ts';
+import { isSameTree, Tree } from '../tree/tree.ts';
+import type { RowHit } from '../tree/tree.ts';
+import { applyChanges } from '../tree/write.ts';
+import type { ChangeObserver, ChangeStream, NewRoot, RowRun, RunObserver, WriteOptions } from '../tree/write.ts';
+import { IndexChanges } from './index-changes.ts';
+import { LayerChanges } from './layer-changes.ts';
+import type { MergeCounters } from './merge-counters.ts';
+
+export interface TableMergeContext {
+  readonly environment: Environment;
+  readonly cache: BlockCache;
+  readonly uploads: Uploads;
+  readonly birth: number;
+  readonly pacer: Pacer;
+  readonly counters: MergeCounters;
+  readonly blockSizeBytes: number;
+  readonly indexBufferBytes: number;
+  /** The functions that are registered here. */
+  readonly functions: (name: string) => RegisteredFunction | undefined;
+}
+
+/** A tree after a merge; a new root is not stored yet. */
+export interface MergedTree {
+  readonly place: TreePlace;
+  readonly writer: BlockWriter;
+  readonly root: NewRoot;
+}
+
+/** A version of a table with new trees. */
+export interface MergedVersion {
+  readonly shape: TableShape;
+  readonly tree: MergedTree;
+  readonly indexes: ReadonlyMap<string, MergedTree>;
+  /** Those that stay, and new ones. */
+  readonly editions: readonly MergedEdition[];
+  /** Indexes that are being added, those that have just begun included. */
+  readonly added: readonly MergedAddedIndex[];
+}
+
+/** An index that is being added, after a merge. */
+export interface MergedAddedIndex extends Pick<AddedIndex, 'stored' | 'built' | 'rows' | 'birth' | 'problem'> {
+  readonly tree: MergedTree;
+}
+
+/** An edition after a merge. */
+export interface MergedEdition extends Pick<Edition, 'index' | 'built' | 'failed' | 'behindFrom'> {
+  readonly tree: MergedTree;
+  readonly base: MergedTree;
+}
+
+/** What becomes of a table. Whatever is not said here stays as it is. */
+export interface MergedTable {
+  readonly name: string;
+  readonly versions: readonly MergedVersion[];
+  /** Versions that go. */
+  readonly dropped?: readonly number[];
+  /** The base of its migration. */
+  readonly base?: MergedTree;
+  /** Its migration, but for the base, from what it is then; undefined: there is none any more. */
+  readonly migration?: (present: StoredMigration | undefined) => StoredMigration | undefined;
+}
+
+/** A tree that changes are applied to, perhaps in several rounds. */
+export class GrowingTree {
+  readonly place: TreePlace;
+  readonly writer: BlockWriter;
+  readonly #context: TableMergeContext;
+  readonly #leaf: EntryShape;
+  #tree: Tree;
+  root: NewRoot;
+
+  constructor(context: TableMergeContext, place: TreePlace, leaf: EntryShape, tree: Tree) {
+    this.#context = context;
+    this.place = place;
+    this.#leaf = leaf;
+    this.#tree = tree;
+    this.writer = new BlockWriter(context.uploads, context.cache, context.environment, place, context.birth);
+    this.root = tree.ref === null ? { kind: 'empty' } : { kind: 'stored', ref: tree.ref, level: tree.ref.level };
+  }
+
+  /** Applies another round. The root of the round before, if it was new, is stored first: it is the base of this one. */
+  async apply(changes: ChangeStream, observe?: ChangeObserver, observeRun?: RunObserver): Promise<void> {
+    if (changes.done) return;
+    if (this.root.kind === 'new') await this.#storeRoot(this.root.entries);
+    const { pacer, counters, blockSizeBytes } = this.#context;
+    const options: WriteOptions = {
+      sink: this.writer,
+      leaf: this.#leaf,
+      blockSizeBytes,
+      pacer,
+      counters,
+      ...(observe === undefined ? {} : { observe }),
+      ...(observeRun === undefined ? {} : { observeRun }),
+    };
+    this.root = await applyChanges(this.#tree, changes, options);
+    if (this.root.kind === 'empty') this.#tree = new Tree(this.#tree.source, null);
+    else if (this.root.kind === 'stored') {
+      this.#tree = new Tree(this.#tree.source, { ...this.root.ref, level: this.root.level });
+    }
+  }
+
+  async #storeRoot(entries: NodeEntries): Promise<void> {
+    const stored = await this.writer.put(entries, 0, entries.count);
+    // What follows may read the blocks of this round back, where the cache has not kept them.
+    await this.#context.uploads.finish();
+    this.#tree = new Tree(this.#tree.source, { ...stored, level: entries.shape.level });
+  }
+}
+
+/** Merges what pending commits changed in a table into its trees. */
+export async function mergeTable(view: View, name: string, context: TableMergeContext): Promise<MergedTable> {
+  const table = view.table(name);
+  invariant(table !== undefined, `Table ${name} was changed by a commit but is not in the view`);
+  const truth = await mergeVersion(table, context);
+  const beside = view.beside(name);
+  const changed = await BesideRows.in(view, name);
+  if (beside === undefined || changed === undefined) return { name, versions: [truth] };
+  const { rows, base } = changed;
+  const [from, to] = [table.shape.version, rows.shape.version];
+  const nothing = { base: null, built: '', users: [], problems: [] };
+  const started: StoredMigration = { table: name, from, to, phase: 'beside', ...nothing, birth: context.birth };
+  return {
+    name,
+    versions: [truth, await mergeVersion(rows, context)],
+    // Where the same was done to the same, they go on sharing all blocks.
+    base: isInStep(view, beside, table) ? truth.tree : await mergeBase(base, context),
+    migration: (present) => present ?? started,
+  };
+}
+
+/** Whether the base goes the way of the truth: it is the same now, and every change is of both versions. */
+function isInStep(view: View, { base }: Beside, { shape, tree }: TableState): boolean {
+  return isSameTree(base.tree, tree) && view.changesOf(shape.name).every(({ twin }) => twin !== undefined);
+}
+
+/** The rows of a table, or of a base, to be changed or kept. */
+export function growingRows(
+  { shape, tree }: Pick<TableState, 'shape' | 'tree'>,
+  context: TableMergeContext,
+): GrowingTree {
+  return new GrowingTree(context, { table: shape.name }, shape.leafShape, tree);
+}
+
+/** The entries of an index of a table, to be changed or kept. */
+export function growingEntries(
+  { shape }: TableState,
+  index: string,
+  tree: Tree,
+  context: TableMergeContext,
+): GrowingTree {
+  return new GrowingTree(context, { table: shape.name, index }, indexLeafShape, tree);
+}
+
+/** The same for one on fields. */
+export function growingIndex(table: TableState, index: string, context: TableMergeContext): GrowingTree {
+  return growingEntries(table, index, table.indexes.get(index) as Tree, context);
+}
+
+/** The same for a base, which has no indexes. */
+export async function mergeBase(
+  base: TableState,
+  context: TableMergeContext,
+  changes?: ChangeStream,
+): Promise<MergedTree> {
+  const tree = growingRows(base, context);
+  await tree.apply(changes ?? (await LayerChanges.of(base)));
+  context.counters.blocksWritten += tree.writer.written;
+  return tree;
+}
+
+/** Merges the layers of a state into its trees, or other changes in their place. */
+export async function mergeVersion(
+  table: TableState,
+  context: TableMergeContext,
+  given?: ChangeStream,
+): Promise<MergedVersion> {
+  const { shape } = table;
+  const rows = growingRows(table, context);
+  const indexes = shape.indexes.map((index) => {
+    return { changes: new IndexChanges(shape, index, undefined, null), tree: growingIndex(table, index.name, context) };
+  });
+  const editions = growingEditions(table, context);
+  // Whoever merges does it: what is known of these indexes is in Block 0, and not only where they are defined.
+  const added = table.added.map((index) => ({
+    index,
+    changes: new IndexChanges(shape, index.index, undefined, index.built),
+    tree: growingAdded(table, index, context),
+  }));
+  const growing = [...indexes, ...editions, ...added];
+  const changes = new IndexedChanges(given ?? (await LayerChanges.of(table)), growing, context);
+  await rows.apply(
+    changes,
+    (old, change) => changes.observe(old, change),
+    (run) => changes.observeRun(run),
+  );
+  await changes.applyIndexes();
+  for (const tree of [rows, ...growing.map((index) => index.tree)])
+    context.counters.blocksWritten += tree.writer.written;
+  return {
+    shape,
+    tree: rows,
+    indexes: new Map(indexes.map(({ changes: { index }, tree }) => [index.name, tree])),
+    editions: [...leftBehind(table, rows, editions, context), ...editions.map((edition) => edition.merged(rows))],
+    added: added.map(({ index, tree }) => mergedAdded(index, tree)),
+  };
+}
+
+/** The entries of an index that is being added, to be changed or kept. */
+export function growingAdded(table: TableState, { index, tree }: AddedIndex, context: TableMergeContext): GrowingTree {
+  return growingEntries(table, index.name, tree, context);
+}
+
+function mergedAdded({ stored, built, rows, birth, problem }: AddedIndex, tree: MergedTree): MergedAddedIndex {
+  return { stored, built, rows, birth, problem, tree };
+}
+
+/** The indexes that are being added to a table, as they are. */
+export function keptAdded(table: TableState, context: TableMergeContext): MergedAddedIndex[] {
+  return table.added.map((index) => mergedAdded(index, growingAdded(table, index, context)));
+}
+
+/** So many generations in which a table went ahead of an edition, and it is given up. */
+const patience = 256;
+
+/** The editions that grow with their table: this node has the function in that version, and they are of all its rows. */
+function growingEditions(table: TableState, context: TableMergeContext): GrowingEdition[] {
+  return indexedFunctions(table.shape, context.functions).flatMap((indexed) => {
+    const stored = table.editions.find(({ index }) => isSameIndex(index, indexed.index));
+    // Of no rows, it is there without having been made.
+    const isThere = stored === undefined ? table.tree.ref === null : isWhole(stored);
+    return isThere ? [new GrowingEdition(table, indexed, context, stored)] : [];
+  });
+}
+
+/** The others stay as they are: whoever has the function can tell by the base what has changed since. */
+function leftBehind(
+  table: TableState,
+  rows: GrowingTree,
+  growing: readonly GrowingEdition[],
+  context: TableMergeContext,
+): MergedEdition[] {
+  const { root } = rows;
+  const isMoved =
+    root.kind === 'stored' ? root.ref.id !== table.tree.ref?.id : root.kind !== 'empty' || table.tree.ref !== null;
+  return table.editions.flatMap((edition) => {
+    if (growing.some(({ changes }) => isSameIndex(changes.index, edition.index))) return [];
+    const behindFrom = isMoved ? (edition.behindFrom ?? context.birth) : edition.behindFrom;
+    if (behindFrom !== null && context.birth - behindFrom >= patience) return [];
+    return [{ ...keptEdition(table, edition, context), behindFrom }];
+  });
+}
+
+/** An edition as it is. */
+export function keptEdition(table: TableState, edition: Edition, context: TableMergeContext): MergedEdition {
+  const { index, built, failed, behindFrom, tree, base } = edition;
+  return {
+    index,
+    built,
+    failed,
+    behindFrom,
+    tree: growingEntries(table, index.name, tree, context),
+    base: growingRows({ shape: table.shape, tree: base }, context),
+  };
+}
+
+/** An edition that changes with rows of its table. */
+export class GrowingEdition {
+  readonly changes: IndexChanges;
+  readonly tree: GrowingTree;
+  readonly #entries: FunctionEntries;
+  readonly #failedBefore: number;
+
+  /** `stored`: what it begins with; undefined: with nothing. */
+  constructor(table: TableState, indexed: IndexedFunction, context: TableMergeContext, stored: Edition | undefined) {
+    const { shape, blanks } = table;
+    const { index, registered } = indexed;
+    const { typeId } = index.result as FunctionResult;
+    const entries = new FunctionEntries(shape, typeId, registered);
+    this.#entries = entries;
+    this.#failedBefore = stored?.failed ?? 0;
+    this.changes = new IndexChanges(shape, index, (...entry) => entries.write(...entry), null);
+    const blank = blanks.get(index.name) as Tree;
+    this.tree = growingEntries(table, index.name, stored?.tree ?? blank, context);
+  }
+
+  /** Rows on which the function fails. */
+  get failed(): number {
+    // Less than none only where the function is not pure; then it is as good as any number that is not 0.
+    return Math.abs(this.#failedBefore + this.#entries.failed);
+  }
+
+  /** The edition with the entries of all rows of a tree. */
+  merged(base: MergedTree): MergedEdition {
+    const { changes, tree, failed } = this;
+    return { index: changes.index, tree, base, built: null, failed, behindFrom: null };
+  }
+}
+
+interface GrowingIndex {
+  readonly changes: IndexChanges;
+  readonly tree: GrowingTree;
+}
+
+/** The changes of the rows, which sends index changes on their way whenever they take up enough memory. */
+class IndexedChanges implements ChangeStream {
+  readonly #rows: ChangeStream;
+  readonly #indexes: readonly GrowingIndex[];
+  readonly #context: TableMergeContext;
+
+  constructor(rows: ChangeStream, indexes: readonly GrowingIndex[], context: TableMergeContext) {
+    this.#rows = rows;
+    this.#indexes = indexes;
+    this.#context = context;
+  }
+
+  get done(): boolean {
+    return this.#rows.done;
+  }
+
+  get key(): Uint8Array {
+    return this.#rows.key;
+  }
+
+  get keyStart(): number {
+    return this.#rows.keyStart;
+  }
+
+  get keyEnd(): number {
+    return this.#rows.keyEnd;
+  }
+
+  get remove(): boolean {
+    return this.#rows.remove;
+  }
+
+  get source(): ChangeStream['source'] {
+    return this.#rows.source;
+  }
+
+  get base(): number {
+    return this.#rows.base;
+  }
+
+  observe(old: RowHit | undefined, change: ChangeStream): void {
+    if (this.#indexes.length === 0) return;
+    const primaryKey = change.key.subarray(change.keyStart, change.keyEnd);
+    const next =
+      change.remove || change.source === undefined ? undefined : { source: change.source, base: change.base };
+    for (const { changes } of this.#indexes) changes.add(old, next, primaryKey);
+  }
+
+  observeRun(run: RowRun): void {
+    for (const { changes } of this.#indexes) changes.addRun(run);
+  }
+
+  run(limit: Uint8Array | undefined): RowRun | undefined {
+    return this.#rows.run?.(limit);
+  }
+
+  mayChange(from: Uint8Array, to: Uint8Array): boolean {
+    return this.#rows.mayChange?.(from, to) === true;
+  }
+
+  advance(): void | Promise<void> {
+    return this.#isFull ? this.applyIndexes().then(() => this.#rows.advance()) : this.#rows.advance();
+  }
+
+  advanceRun(count: number): void | Promise<void> {
+    return this.#isFull
+      ? this.applyIndexes().then(() => this.#rows.advanceRun?.(count))
+      : this.#rows.advanceRun?.(count);
+  }
+
+  get #isFull(): boolean {
+    let bytes = 0;
+    for (const { changes } of this.#indexes) bytes += changes.sizeBytes;
+    return bytes > this.#context.indexBufferBytes;
+  }
+
+  /** Applies what has been collected for the indexes. */
+  async applyIndexes(): Promise<void> {
+    for (const { changes, tree } of this.#indexes) {
+      if (changes.count > 0) await tree.apply(await changes.take(this.#context.pacer));
+    }
+  }
+}

@@ -1,0 +1,215 @@
+/**
+ * Merges commits into blocks: reads a view of Block 0 (generation G) and the commits after it, writes the blocks of new
+ * trees with birth G + 1, and replaces Block 0 if it is still the one that was read (docs/protocol.md, "Merge").
+ *
+ * Invariants:
+ * - Every block that is written is of birth G + 1 and referred to only by the Block 0 that follows generation G.
+ * - If another generation came in between, the work is dropped: blocks are never carried over, and never deleted.
+ */
+import type { Environment } from '../base/env.ts';
+import type { Logger } from '../base/logger.ts';
+import { Pacer } from '../base/pacer.ts';
+import type { AppliedCommit, Block0 } from '../format/block0.ts';
+import { changeableOf } from '../block0/block0-register.ts';
+import type { VersionedBlock0 } from '../block0/block0-reader.ts';
+import type { Block0Change, Block0Register } from '../block0/block0-register.ts';
+import type { BlockCache } from '../cache/block-cache.ts';
+import type { LoggedCommit, View } from '../view/view.ts';
+import type { StorageDriver } from '../storage/contract/driver.ts';
+import type { StoreClock } from '../storage/contract/store-clock.ts';
+import { putRepeatedly } from '../storage/contract/put-repeatedly.ts';
+import { encodeBlock0 } from '../format/block0.ts';
+import { historyName } from '../format/keys.ts';
+import { BlockGone } from '../tree/block-source.ts';
+import { Uploads } from '../tree/block-writer.ts';
+import type { Follower } from '../log/log-follower.ts';
+import { inlineRoots } from './inlined-roots.ts';
+import type { InlinedRoots } from './inlined-roots.ts';
+import type { MergeCounters } from './merge-counters.ts';
+import { mergeTime } from './merge-time.ts';
+import { mergeTable } from './merge-table.ts';
+import { withNodes } from '../block0/node-identity.ts';
+import type { NodeList } from '../block0/node-identity.ts';
+import type { MergedTable, TableMergeContext } from './merge-table.ts';
+
+/** Block 0 names this many of the commits that were applied last. */
+export const appliedListLength = 128;
+/** Attempts at replacing a Block 0 in which only bookkeeping changes. */
+const maxReplacements = 16;
+
+export interface MergerOptions {
+  readonly environment: Environment;
+  readonly driver: StorageDriver;
+  readonly prefix: string;
+  readonly register: Block0Register;
+  readonly follower: Follower;
+  readonly cache: BlockCache;
+  readonly logger: Logger;
+  readonly clock: StoreClock;
+  /** The nodes that share write authority once this one has merged, by those that did before. */
+  readonly members: (present: Block0) => NodeList;
+  readonly blockSizeBytes: number;
+  /** Memory that the changes of an index may take before they are applied, in bytes. */
+  readonly indexBufferBytes: number;
+  /** The functions that are registered here. */
+  readonly functions: TableMergeContext['functions'];
+}
+
+/** New trees of some tables, written with what the context says. */
+export type TreeBuild = (block0: Block0, context: TableMergeContext) => Promise<readonly MergedTable[]>;
+
+export class Merger {
+  readonly #options: MergerOptions;
+  #running: Promise<boolean> | undefined;
+  /** Whether what is running is no merge. */
+  #isRebuilding = false;
+  readonly counters: MergeCounters = { merges: 0, lostMerges: 0, blocksWritten: 0, splits: 0, joins: 0, rootSplits: 0 };
+
+  constructor(options: MergerOptions) {
+    this.#options = options;
+  }
+
+  /** Merges what the present view has pending. False if another node was faster, or its outcome cannot be told. */
+  merge(): Promise<boolean> {
+    // It applies no commit, and what becomes of it concerns nobody but its caller.
+    if (this.#isRebuilding) return this.idle().then(() => this.merge());
+    this.#running ??= this.#merge().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  /** Resolves once no merge is under way, whatever came of it. */
+  async idle(): Promise<void> {
+    await this.#running?.catch(() => undefined);
+  }
+
+  /**
+   * Replaces trees by others that hold the same rows, in a generation of its own: no commit is applied by it. This node
+   * merges nothing meanwhile. False as for {@link merge}: then `build` must begin anew, on what it is given then.
+   * `rests`: most of the time is left to others.
+   */
+  async rebuild(build: TreeBuild, rests = false): Promise<boolean> {
+    while (this.#running !== undefined) await this.idle();
+    this.#isRebuilding = true;
+    const rebuilding = this.#write([], build, rests).finally(() => {
+      this.#isRebuilding = false;
+      this.#running = undefined;
+    });
+    this.#running = rebuilding;
+    return rebuilding;
+  }
+
+  async #merge(): Promise<boolean> {
+    const { follower, environment, logger } = this.#options;
+    const { view } = follower;
+    if (view.pending.length === 0) return true;
+    const startedMs = environment.monotonicMs();
+    const done = await this.#write(view.pending, (_, context) => mergeTables(view, context));
+    if (done) {
+      this.counters.merges++;
+      const milliseconds = Math.round(environment.monotonicMs() - startedMs);
+      logger.debug(`Merged ${view.pending.length} commits in ${milliseconds} ms`, { appliedSeq: view.tail });
+    }
+    return done;
+  }
+
+  /** Replaces Block 0 by one with new trees, in which `applied` are applied: the commits that follow the present one's. */
+  async #write(applied: readonly LoggedCommit[], build: TreeBuild, rests = false): Promise<boolean> {
+    const { follower, environment, register } = this.#options;
+    const { block0 } = follower.view;
+    if (register.current.block0.generation !== block0.generation) {
+      // Somebody merged just now; this view has not caught up.
+      await follower.refresh();
+      return false;
+    }
+    const uploads = new Uploads(this.#options);
+    const birth = block0.generation + 1;
+    const pacer = new Pacer(environment, rests);
+    const context = { ...this.#options, uploads, birth, pacer, counters: this.counters };
+    const done = await this.#unlessOvertaken(block0, async () => {
+      const written = await build(block0, context);
+      const roots = await inlineRoots(block0, written, birth, uploads, this.#options);
+      await uploads.finish();
+      return this.#replace(block0, applied, roots);
+    });
+    if (done) {
+      // The register holds what was just written, or something newer: nothing has to be read for it.
+      follower.advance(register.current, []);
+    } else {
+      this.counters.lostMerges++;
+      await follower.refresh();
+    }
+    return done;
+  }
+
+  /** False where a block that the work reads was collected, since another node has merged meanwhile: the work is lost. */
+  async #unlessOvertaken({ generation }: Block0, work: () => Promise<boolean>): Promise<boolean> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof BlockGone)) throw error;
+      const { block0: present } = await this.#options.register.refresh();
+      if (present.generation === generation) throw error;
+      return false;
+    }
+  }
+
+  async #replace(
+    { generation }: Block0,
+    applied: readonly LoggedCommit[],
+    { tables, inlined, catalogue, migrationsAfter }: InlinedRoots,
+  ): Promise<boolean> {
+    const { register, members } = this.#options;
+    const added = applied.map(
+      ({ seq, commit, givenUp }): AppliedCommit => ({ seq, id: commit.commitId, ...(givenUp && { givenUp }) }),
+    );
+    for (let attempt = 0; attempt < maxReplacements; attempt++) {
+      const present: VersionedBlock0 = register.current;
+      if (present.block0.generation !== generation) return false;
+      const { block0 } = present;
+      await this.#keep(block0);
+      const change: Block0Change = {
+        ...changeableOf(block0),
+        generation: generation + 1,
+        ...(await mergeTime(block0, this.#options)),
+        appliedSeq: added.at(-1)?.seq ?? block0.appliedSeq,
+        applied: [...block0.applied, ...added].slice(-appliedListLength),
+        tables,
+        inlined,
+        ...(catalogue && { catalogue }),
+        migrations: migrationsAfter(block0.migrations),
+      };
+      if (await register.replace(present, withNodes(change, members(block0)))) return true;
+    }
+    return false;
+  }
+
+  /**
+   * Stores a Block 0 as history, before it is replaced: so no generation is ever missing. Whichever node does it last, it
+   * is the same state, and the store's time of it is when the state ended.
+   */
+  async #keep(block0: Block0): Promise<void> {
+    if (block0.history === null) return;
+    const { driver, prefix } = this.#options;
+    const bytes = encodeBlock0({ ...block0, snapshots: [] });
+    await putRepeatedly(driver, `${prefix}/${historyName(block0.generation)}`, bytes, { if: 'any' });
+  }
+}
+
+async function mergeTables(view: View, context: TableMergeContext): Promise<MergedTable[]> {
+  const merged: MergedTable[] = [];
+  for (const name of changedTables(view)) {
+    if (context.pacer.due()) await context.pacer.pause();
+    merged.push(await mergeTable(view, name, context));
+  }
+  return merged;
+}
+
+function changedTables(view: View): Set<string> {
+  const names = new Set<string>();
+  for (const { commit } of view.pending) {
+    for (const member of commit.members) for (const change of member.changes) names.add(change.schema.name);
+  }
+  return names;
+}

@@ -1,0 +1,233 @@
+/** Clauses: conditions joined by `or`, `and` and `not`, as they are written, and what they are compiled to. */
+import { InvalidOperatorError, InvalidQueryError } from '../../base/errors.ts';
+import { atOnce, itemsInStep } from '../../base/steps.ts';
+import type { Steps } from '../../base/steps.ts';
+import { describeValue } from '../../format/values.ts';
+import { AnyCondition } from './any-condition.ts';
+import { isOperator, operators } from './comparison.ts';
+import { joiningEqualities } from './equal-branches.ts';
+import { captureValue, compileCondition, compilingCondition, noRow } from './condition.ts';
+import type { CompileOptions, Condition, WrittenCondition } from './condition.ts';
+import type { ComparedName, ComparedValue, FieldNames, OperatorOf } from './compared-types.ts';
+
+export type WrittenClause =
+  | { readonly kind: 'condition'; readonly condition: WrittenCondition }
+  | { readonly kind: 'and' | 'or'; readonly clauses: readonly WrittenClause[] }
+  | { readonly kind: 'not'; readonly clause: WrittenClause };
+
+/** A condition, or clauses joined by `or`, `and` or `not`: what the function returns that `where()` is given. */
+export class Clause {
+  /** @internal */
+  readonly written: WrittenClause;
+  /** @internal How many clauses are in each other, itself included. */
+  readonly depth: number;
+  /** @internal Of all its conditions: see {@link weightOf}. */
+  readonly weight: number;
+
+  /** @internal Made by {@link Clauses}. */
+  constructor(written: WrittenClause, depth: number, weight: number) {
+    this.written = written;
+    this.depth = depth;
+    this.weight = weight;
+  }
+}
+
+/** Beyond that the stack would not do for those who go through clauses, and long before that nobody wrote them by hand. */
+const maxDepth = 100;
+/** A clause that is put into others again and again may come to any number of conditions without being large itself. */
+const maxWeight = 10_000_000;
+
+/**
+ * What the function that `where()` is given makes its clause with, up to 100 in each other, with up to 10,000,000 conditions and
+ * values in all. `R`: the table's rows.
+ */
+export interface Clauses<R extends object> {
+  /** A condition, as `where(field, operator, value)` takes it. */
+  is<const F extends FieldNames<R>, O extends OperatorOf<R, F>>(
+    this: void,
+    field: ComparedName<R, F, O>,
+    operator: O,
+    value: ComparedValue<R, F, O>,
+  ): Clause;
+  /** Matches rows that all clauses match; every row if there are none. */
+  and(this: void, ...clauses: readonly Clause[]): Clause;
+  /** Matches rows that at least one clause matches; no row if there are none. */
+  or(this: void, ...clauses: readonly Clause[]): Clause;
+  /** Matches just the rows that the clause does not match: `not(is('age', '>', 5))` matches those whose age is null too. */
+  not(this: void, clause: Clause): Clause;
+}
+
+/** A condition as it is written. Throws where its field is no name or its operator none that there is. */
+export function writtenCondition(field: unknown, operator: unknown, value: unknown): WrittenCondition {
+  if (typeof field !== 'string') {
+    throw new InvalidQueryError(
+      `where() takes the name of a field, or a function that makes a clause, not ${describeValue(field)}.`,
+    );
+  }
+  if (!isOperator(operator)) {
+    const message = `Unknown operator ${describeValue(operator)} for '${field}': it is one of ${operators.join(', ')}.`;
+    throw new InvalidOperatorError(operator, message);
+  }
+  return { name: field, operator, value, captured: captureValue(value) };
+}
+
+/** A condition on several fields together, as clauses on each of them: `=` takes an array of values, `IN` one of such arrays. */
+export function writtenTuples(fields: readonly unknown[], operator: unknown, value: unknown): Clause {
+  const names = fields.map(String).join(', ');
+  if (fields.length === 0)
+    throw new InvalidQueryError('where() was given an array of no fields: it takes the names of some.');
+  const twice = fields.find((field, i) => fields.indexOf(field) < i);
+  if (twice !== undefined) {
+    throw new InvalidQueryError(`where([${names}]) names ${describeValue(twice)} twice.`);
+  }
+  if (operator !== '=' && operator !== 'IN') {
+    const known = isOperator(operator) ? '' : 'Unknown operator: ';
+    const message = `${known}[${names}] are compared together by '=' and 'IN', and not by ${describeValue(operator)}: add a condition for each field.`;
+    throw new InvalidOperatorError(operator, message);
+  }
+  const equal = (tuple: unknown): Clause => {
+    if (Array.isArray(tuple) && tuple.length === fields.length) {
+      return clauses.and(...fields.map((field, i) => tupleCondition(field, tuple[i])));
+    }
+    const found = Array.isArray(tuple) ? `an array of ${tuple.length}` : describeValue(tuple);
+    throw new InvalidQueryError(
+      `where([${names}]) takes arrays of ${fields.length} values, one for each field, not ${found}.`,
+    );
+  };
+  if (operator === '=') return equal(value);
+  if (Array.isArray(value)) return clauses.or(...Array.from(value as readonly unknown[], equal));
+  throw new InvalidQueryError(
+    `where([${names}], 'IN') takes an array of arrays, each with a value for each field, not ${describeValue(value)}.`,
+  );
+}
+
+function tupleCondition(field: unknown, value: unknown): Clause {
+  const condition = writtenCondition(field, '=', value);
+  return new Clause({ kind: 'condition', condition }, 1, weightOf(condition));
+}
+
+function madeClause(what: string, clause: unknown): Clause {
+  if (clause instanceof Clause) return clause;
+  throw new InvalidQueryError(
+    `${what} takes clauses made with is(), and(), or() and not(), not ${describeValue(clause)}.`,
+  );
+}
+
+function joined(
+  kind: 'and' | 'or' | 'not',
+  parts: readonly unknown[],
+  write: (parts: readonly WrittenClause[]) => WrittenClause,
+): Clause {
+  const made = parts.map((part) => madeClause(`${kind}()`, part));
+  const depth = made.reduce((deepest, part) => Math.max(deepest, part.depth), 0) + 1;
+  if (depth > maxDepth) throw new InvalidQueryError(`Clauses can be in each other up to ${maxDepth} deep, not deeper.`);
+  const weight = made.reduce((sum, part) => sum + part.weight, 0);
+  if (weight > maxWeight) {
+    throw new InvalidQueryError(
+      `A clause can have up to ${maxWeight} conditions and values, not more: ${kind}() would make one of ${weight}.`,
+    );
+  }
+  return new Clause(write(made.map(({ written }) => written)), depth, weight);
+}
+
+const clauses: Clauses<Record<string, unknown>> = {
+  is: (field: unknown, operator: unknown, value: unknown) => {
+    if (Array.isArray(field)) return writtenTuples(field, operator, value);
+    const condition = writtenCondition(field, operator, value);
+    return new Clause({ kind: 'condition', condition }, 1, weightOf(condition));
+  },
+  and: (...parts) => joined('and', parts, (written) => ({ kind: 'and', clauses: written })),
+  or: (...parts) => joined('or', parts, (written) => ({ kind: 'or', clauses: written })),
+  not: (part) => joined('not', [part], ([clause]) => ({ kind: 'not', clause: clause as WrittenClause })),
+};
+
+/** What a function makes of {@link Clauses}. */
+export function writtenClause<R extends object>(build: (clauses: Clauses<R>) => Clause): Clause {
+  return madeClause('The function that where() is given makes a clause: it', build(clauses));
+}
+
+/** How many values a condition has: what it takes to compile it. */
+export function weightOf({ operator, captured }: WrittenCondition): number {
+  return operator === 'IN' && Array.isArray(captured) ? Math.max(1, captured.length) : 1;
+}
+
+/** The conditions of a clause, one by one. */
+export function* conditionsIn(clause: WrittenClause): Generator<WrittenCondition, void, undefined> {
+  switch (clause.kind) {
+    case 'condition':
+      yield clause.condition;
+      return;
+    case 'not':
+      yield* conditionsIn(clause.clause);
+      return;
+    case 'and':
+    case 'or':
+      for (const each of clause.clauses) yield* conditionsIn(each);
+  }
+}
+
+/** Whether a clause has a condition of a kind. */
+export function hasCondition(clause: WrittenClause, isMeant: (condition: WrittenCondition) => boolean): boolean {
+  switch (clause.kind) {
+    case 'condition':
+      return isMeant(clause.condition);
+    case 'not':
+      return hasCondition(clause.clause, isMeant);
+    case 'and':
+    case 'or':
+      return clause.clauses.some((each) => hasCondition(each, isMeant));
+  }
+}
+
+/** Compiles a clause, or the opposite of it, to conditions of which all must hold. */
+export function compileClause(options: CompileOptions, clause: WrittenClause): Condition[] {
+  // Most are one condition.
+  return clause.kind === 'condition'
+    ? compileCondition(options, clause.condition)
+    : atOnce(compilingClause(options, clause));
+}
+
+/** The same in steps. */
+export function* compilingClause(options: CompileOptions, clause: WrittenClause, negated = false): Steps<Condition[]> {
+  switch (clause.kind) {
+    case 'condition': {
+      const conditions = yield* compilingCondition(options, clause.condition, negated);
+      return negated
+        ? yield* anyOf(
+            options,
+            conditions.map((condition) => [condition]),
+          )
+        : conditions;
+    }
+    case 'not':
+      return yield* compilingClause(options, clause.clause, !negated);
+    case 'and':
+    case 'or': {
+      const branches: Condition[][] = [];
+      for (const each of clause.clauses) {
+        branches.push(yield* compilingClause(options, each, negated));
+        if (branches.length % itemsInStep === 0) yield;
+      }
+      // Not all of them means that one of them does not: what joins them turns into the other one.
+      return (clause.kind === 'and') === negated ? yield* anyOf(options, branches) : branches.flat();
+    }
+  }
+}
+
+/** Conditions that hold where all of one branch do. */
+function* anyOf({ shape }: CompileOptions, branches: readonly (readonly Condition[])[]): Steps<Condition[]> {
+  const possible: (readonly Condition[])[] = [];
+  let seen = 0;
+  let always = false;
+  for (const branch of branches) {
+    if (++seen % itemsInStep === 0) yield;
+    if (branch.some(({ isImpossible }) => isImpossible)) continue;
+    const open = branch.filter(({ isEmpty }) => !isEmpty);
+    always ||= open.length === 0;
+    possible.push(open);
+  }
+  if (possible.length === 0) return [noRow];
+  if (always) return [];
+  const joint = yield* joiningEqualities(possible, shape.keyFields);
+  return joint.length === 1 ? [...(joint[0] as readonly Condition[])] : [new AnyCondition(joint)];
+}

@@ -1,0 +1,171 @@
+/** The types of what a query is made of, as they follow from the type of its table's rows. */
+import type { Hint, Near } from '../../base/near-names.ts';
+import type { Operator } from './comparison.ts';
+
+/** The name of a field, with the known ones suggested. Any other name is that of a registered function. */
+export type FieldName<R> = (keyof R & string) | (string & Record<never, never>);
+
+/** What a condition is on: a field, or several together. */
+export type FieldNames<R> = FieldName<R> | readonly string[];
+
+// The types below ask `[F] extends [keyof R]` and not `F extends keyof R`, hide what is wrong behind `keyof`, and hold it and the
+// values back from inference by `NoInfer`. Otherwise the compiler works through all fields of a table for a call that names one,
+// which takes it six times as long. `test/features/types/compile-budget.slow.test.ts` has the bounds.
+
+/**
+ * A name in a condition, or what is wrong with it. What is no field may be a registered function, of which the compiler knows
+ * nothing, where it is compared by `=`; but not if it is that of a field but for one letter. Any text where the type of the rows,
+ * or the name, is not known.
+ */
+export type ComparedName<R, F, O> = string extends F
+  ? F
+  : [F] extends [keyof R]
+    ? F
+    : [F] extends [readonly unknown[]]
+      ? NoInfer<ComparedNames<R, F>>
+      : NoInfer<keyof Told<F, UnknownInCondition<R, F, O>>>;
+
+/** An object whose only key is what is said of a name; nothing is worked out before the name is known. */
+type Told<F, Message> = [F] extends [string] ? { readonly [M in Message & string]: never } : never;
+
+type UnknownInCondition<R, F, O> = [Operator] extends [O]
+  ? // No operator is written yet: an editor asks for names.
+    NoField<R, F> | (keyof R & string)
+  : UnknownByOperator<R, F, O>;
+
+type UnknownByOperator<R, F, O> = [F] extends [`${infer _A}${infer _B}${infer C}`]
+  ? [O] extends ['=']
+    ? C extends ''
+      ? F
+      : [Near<F, keyof R & string>] extends [never]
+        ? F
+        : NoField<R, F>
+    : NoField<R, F>
+  : [O] extends ['=']
+    ? F
+    : NoField<R, F>;
+
+/** What is said of names that are none of fields; of none at all, the names that there are, which an editor then offers. */
+type NoField<R, F> =
+  Exclude<F, keyof R> extends infer N extends string
+    ? N extends ''
+      ? keyof R & string
+      : `There is no field '${N}'${Hint<N, keyof R & string>}`
+    : never;
+
+/** The name of a field that has an order, or what is wrong with it. Any text where the name is not known. */
+export type OrderedName<R, F> = string extends F
+  ? F
+  : [F] extends [keyof R]
+    ? unknown extends R[F]
+      ? F
+      : IsJson<R[F]> extends true
+        ? NoInfer<keyof Told<F, Exclude<F, JsonIn<R, F>> | Unordered<JsonIn<R, F>>>>
+        : F
+    : NoInfer<keyof Told<F, Extract<F, keyof R> | NoField<R, F>>>;
+
+type Unordered<F> = F extends string ? `Field '${F}' is of type json, which has no order` : never;
+
+/** Those of some fields that are JSON. */
+type JsonIn<R, F> = F extends keyof R ? (IsJson<R[F]> extends true ? F : never) : never;
+
+/** The name of a field, or what is wrong with it. Any text where the name is not known. */
+export type KnownName<R, F> = string extends F ? F : [F] extends [keyof R] ? F : NoInfer<keyof Told<F, NoField<R, F>>>;
+
+/** The name of a field of numbers, or what is wrong with it. Any text where the name is not known. */
+export type NumericName<R, F> = string extends F
+  ? F
+  : [F] extends [keyof R]
+    ? unknown extends R[F]
+      ? F
+      : [R[F]] extends [number | bigint | null]
+        ? F
+        : NoInfer<keyof Told<F, NotNumeric<F>>>
+    : NoInfer<keyof Told<F, Extract<F, keyof R> | NoField<R, F>>>;
+
+type NotNumeric<F> = F extends string ? `Field '${F}' does not hold numbers` : never;
+
+/** Whether a field is JSON, typed or not. */
+type IsJson<V> = [Extract<V, bigint | Date | Uint8Array>] extends [never]
+  ? [V] extends [string | number | boolean | null | undefined]
+    ? false
+    : true
+  : false;
+
+/** What a value is compared with: numbers and bigints with each other, bytes of any kind with each other. */
+type Comparable<V> = V extends number | bigint
+  ? number | bigint
+  : V extends Uint8Array
+    ? Uint8Array
+    : V extends null | undefined
+      ? never
+      : V;
+
+type OperatorOfValue<V> = unknown extends V
+  ? Operator
+  : IsJson<V> extends true
+    ? '=' | '!='
+    : [Extract<V, string | Uint8Array>] extends [never]
+      ? Exclude<Operator, 'PREFIX'>
+      : Operator;
+
+/**
+ * The operators that a field takes: `PREFIX` only text and bytes, JSON only `=` and `!=`. Any operator where the type of the rows
+ * is not known, and where the rows have no such field: {@link ComparedName} says what is wrong then.
+ */
+export type OperatorOf<R, F> = string extends F
+  ? Operator
+  : [F] extends [keyof R]
+    ? OperatorOfValue<R[F]>
+    : [F] extends [readonly unknown[]]
+      ? '=' | 'IN'
+      : Operator;
+
+type ComparedWith<C, O> = O extends 'IN'
+  ? readonly (C | null)[]
+  : O extends 'BETWEEN'
+    ? readonly [low: C | null, high: C | null]
+    : C | null;
+
+/** What a field is compared with by an operator; anything where the type of the rows is not known. */
+export type ComparedValue<R, F, O> = NoInfer<
+  string extends F
+    ? unknown
+    : [F] extends [keyof R]
+      ? unknown extends R[F]
+        ? unknown
+        : IsJson<R[F]> extends true
+          ? null
+          : ComparedWith<Comparable<R[F]>, O>
+      : ComparedTuple<R, F, O>
+>;
+
+/** Names of fields that a condition is on together, or what is wrong with them. */
+type ComparedNames<R, F> = {
+  readonly [I in keyof F]: string extends F[I] ? F[I] : F[I] extends keyof R ? F[I] : NoField<R, F[I]>;
+};
+
+/** What several fields are compared with together: a value for each by `=`, some of such arrays by `IN`. */
+type ComparedTuple<R, F, O> = F extends readonly unknown[]
+  ? O extends 'IN'
+    ? readonly TupleOf<R, F>[]
+    : TupleOf<R, F>
+  : unknown;
+
+type TupleOf<R, F> = { readonly [I in keyof F]: ComparedValue<R, F[I], '='> };
+
+/** Fields whose values are numbers or bigints; all of them where the type of the rows is not known. */
+export type NumericField<R> = {
+  [F in keyof R & string]: unknown extends R[F] ? F : NonNullable<R[F]> extends number | bigint ? F : never;
+}[keyof R & string];
+
+/** Fields whose values have an order: all but JSON. */
+export type OrderedField<R> = {
+  [F in keyof R & string]: unknown extends R[F] ? F : IsJson<R[F]> extends true ? never : F;
+}[keyof R & string];
+
+/** Some fields of rows. It is conditional so that editors show what it comes to. */
+export type Selected<R, F extends keyof R> = R extends unknown ? { [N in F]: R[N] } : never;
+
+/** What rows have in a field; anything where the rows or the name are not known. */
+export type ValueIn<R, F> = F extends keyof R ? R[F] : unknown;

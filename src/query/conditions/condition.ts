@@ -1,0 +1,278 @@
+/** Conditions of a query, as they are written and as they are compiled for a version of a table. */
+import { nearestName } from '../../base/known-names.ts';
+import { isBytes, isDate } from '../../base/brands.ts';
+import { InvalidOperatorError, InvalidQueryError } from '../../base/errors.ts';
+import { atOnce, itemsInStep, mapped } from '../../base/steps.ts';
+import type { Steps } from '../../base/steps.ts';
+import type { LayoutField } from '../../format/row-layout.ts';
+import { Types } from '../../format/types.ts';
+import { describeValue } from '../../format/values.ts';
+import type { RegisteredFunction } from '../../schema/function-call.ts';
+import type { FunctionResult, TableShape } from '../../schema/table-shape.ts';
+import { compareField, comparingWithList, oppositeOf } from './comparison.ts';
+import type { Comparison, Operator } from './comparison.ts';
+import { FunctionSelector } from './function-selector.ts';
+import { ComplementSelector } from './boolean-selectors.ts';
+import { accessingList, keyAccess, rangingOver } from './key-ranges.ts';
+import type { KeyAccess } from './key-ranges.ts';
+import { asNumber, IntervalSelector, NumberListSelector } from './number-selector.ts';
+import { PrefixSelector } from './prefix-selector.ts';
+import { Filter, NullSelector, selectAll, selectNothing } from './selector.ts';
+import type { Selector } from './selector.ts';
+import { signEqual, signsOf } from './sign-selector.ts';
+import { headOf, textBytes, TextSelector } from './text-selector.ts';
+import { BigintSelector, UuidSelector, uuidWords, wordsOf } from './integer-selector.ts';
+
+/** A condition as `where` was given it. */
+export interface WrittenCondition {
+  /** Of a field or of a registered function. */
+  readonly name: string;
+  readonly operator: Operator;
+  /** As it was given: a function's result is compared with this very value. */
+  readonly value: unknown;
+  /** As it was at the call, so that changing an array, a Buffer or a Date afterwards changes nothing. */
+  readonly captured: unknown;
+}
+
+/** A condition on a field, of one version of the table. */
+export interface FieldCondition {
+  readonly field: LayoutField;
+  readonly comparison: Comparison;
+}
+
+/** A compiled condition. What it is of, if not of one field, only its selector knows. */
+export class Condition {
+  /** The fields and functions that it tests. */
+  readonly names: readonly string[];
+  readonly on: FieldCondition | undefined;
+  /** The fields that its selector reads; undefined: it needs the whole row. */
+  readonly reads: readonly LayoutField[] | undefined;
+  /** How many conditions it is made of. */
+  readonly size: number = 1;
+  #selector: Selector | undefined;
+  /** Of a list of values: planning asks again and again. */
+  #listed: KeyAccess | undefined;
+
+  constructor(
+    names: readonly string[],
+    on: FieldCondition | undefined,
+    selector?: Selector,
+    reads: readonly LayoutField[] | undefined = on && [on.field],
+  ) {
+    this.names = names;
+    this.on = on;
+    this.reads = reads;
+    this.#selector = selector;
+  }
+
+  /** Made when it is needed: an access by key often does without. */
+  get selector(): Selector {
+    this.#selector ??= this.on === undefined ? selectAll : compileSelector(this.on.field, this.on.comparison);
+    return this.#selector;
+  }
+
+  /** Whether it is plain that no row matches. */
+  get isImpossible(): boolean {
+    return this.on === undefined ? this.#selector === selectNothing : this.on.comparison.kind === 'none';
+  }
+
+  /** Whether it is plain that every row matches. */
+  get isEmpty(): boolean {
+    return this.on?.comparison.kind === 'all';
+  }
+
+  /** Whether its comparison has very many values, or it is made of others. */
+  get isLong(): boolean {
+    const comparison = this.on?.comparison;
+    return comparison === undefined || (comparison.kind === 'in' && comparison.values.length > itemsInStep);
+  }
+
+  /** Works out in steps what planning and testing rows take most time for. */
+  *preparing(_fields: PreparedFields): Steps<void> {
+    if (this.on?.comparison.kind !== 'in') {
+      void this.selector;
+      return;
+    }
+    const { field, comparison } = this.on;
+    this.#listed ??= yield* accessingList(field.typeId, comparison);
+    if (this.#listed.kind === 'values') yield* rangingOver(this.#listed.components);
+    this.#selector ??= yield* selectingList(field, comparison);
+  }
+
+  /** The keys of a tree, which begin with a field's value, that rows which match can have; undefined: any. */
+  keysBy(field: LayoutField, _tree: 'table' | 'index'): KeyAccess | undefined {
+    if (this.on?.field !== field) return undefined;
+    const { comparison } = this.on;
+    if (comparison.kind !== 'in') return keyAccess(field.typeId, comparison);
+    this.#listed ??= keyAccess(field.typeId, comparison) as KeyAccess;
+    return this.#listed;
+  }
+
+  /** The same for an index on a function. */
+  keysByResult(result: FunctionResult): KeyAccess | undefined {
+    return this.#selector instanceof FunctionSelector ? this.#selector.keysBy(result) : undefined;
+  }
+}
+
+/** The fields that accesses by keys can begin with: that of the table's own tree, and those of indexes. */
+export interface PreparedFields {
+  readonly table: readonly LayoutField[];
+  readonly index: readonly LayoutField[];
+}
+
+/** What no row matches. */
+export const noRow: Condition = new Condition([], undefined, selectNothing);
+
+/** The rows for which all conditions hold. */
+export function filterOf(conditions: readonly Condition[]): Filter {
+  return new Filter(conditions.map(({ selector }) => selector));
+}
+
+/** The fields and functions that conditions test, each once. */
+export function namesIn(conditions: readonly Condition[]): string[] {
+  if (conditions.length === 1) return [...(conditions[0] as Condition).names];
+  const all = new Set<string>();
+  for (const { names } of conditions) for (const name of names) all.add(name);
+  return [...all];
+}
+
+/** A copy of a compared value that the caller cannot change any more. */
+export function captureValue(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (isDate(value)) return new Date(value.getTime());
+  if (isBytes(value)) return Uint8Array.from(value);
+  if (!Array.isArray(value)) return value;
+  const copy: unknown[] = [];
+  // By index, so that a hole counts as undefined.
+  for (let i = 0; i < value.length; i++) {
+    const item: unknown = value[i];
+    copy.push(typeof item !== 'object' || Array.isArray(item) ? item : captureValue(item));
+  }
+  return copy;
+}
+
+/** The selector of a comparison. */
+export function compileSelector(field: LayoutField, comparison: Comparison): Selector {
+  switch (comparison.kind) {
+    case 'all':
+      return selectAll;
+    case 'none':
+      return selectNothing;
+    case 'null':
+      return new NullSelector(field, true);
+    case 'not null':
+      return new NullSelector(field, false);
+    case 'prefix':
+      return new PrefixSelector(field, comparison.value);
+    case 'in':
+      return atOnce(selectingList(field, comparison));
+    case 'value':
+      break;
+  }
+  const { operator, value, orNull } = comparison;
+  const values = [value];
+  const accepted = signsOf(operator);
+  switch (field.typeId) {
+    case Types.varchar:
+    case Types.bytes:
+    case Types.json:
+      return new TextSelector(field, values.map(textBytes), accepted, orNull);
+    case Types.uint64:
+    case Types.int64:
+      return new BigintSelector(field, 1, accepted, orNull, atOnce(wordsOf(values as readonly bigint[])));
+    case Types.uuid:
+    case Types.blob:
+      return new UuidSelector(field, 1, accepted, orNull, atOnce(uuidWords(values as readonly string[])));
+    default:
+      return new IntervalSelector(field, operator, value, orNull);
+  }
+}
+
+/** The selector of a list of values, which takes a while to be made of a long one. */
+function* selectingList(
+  field: LayoutField,
+  { values, orNull }: Extract<Comparison, { readonly kind: 'in' }>,
+): Steps<Selector> {
+  switch (field.typeId) {
+    case Types.varchar:
+    case Types.bytes:
+    case Types.json: {
+      const texts = yield* mapped(values, textBytes);
+      return new TextSelector(field, texts, signEqual, orNull, Float64Array.from(yield* mapped(texts, headOf)));
+    }
+    case Types.uint64:
+    case Types.int64:
+      return new BigintSelector(field, values.length, signEqual, orNull, yield* wordsOf(values as readonly bigint[]));
+    case Types.uuid:
+    case Types.blob:
+      return new UuidSelector(field, values.length, signEqual, orNull, yield* uuidWords(values as readonly string[]));
+    default:
+      return new NumberListSelector(field, Float64Array.from(yield* mapped(values, asNumber)), orNull);
+  }
+}
+
+/** A field of a table. Throws `InvalidQueryError` if the table has none of that name. */
+export function requireField(shape: TableShape, name: string, what: string): LayoutField {
+  const field = shape.layout.field(name);
+  if (field !== undefined) return field;
+  const known = shape.layout.declared.map((declared) => declared.name);
+  const meant = typeof (name as unknown) === 'string' ? nearestName(name, known) : undefined;
+  throw new InvalidQueryError(
+    `${what}: table '${shape.name}' has no field ${describeValue(name)}, and no function of that name is registered` +
+      `${meant === undefined ? '.' : `: did you mean '${meant}'?`} Its fields are ${known.join(', ')}.`,
+  );
+}
+
+/** Throws `InvalidOperatorError` unless the operator is `=`, the only one that functions take. */
+export function checkFunctionOperator(name: string, operator: Operator): void {
+  if (operator === '=') return;
+  const message = `'${name}' is a registered function, which takes no operator but '=': not ${describeValue(operator)}.`;
+  throw new InvalidOperatorError(operator, message);
+}
+
+/** Where conditions are compiled. */
+export interface CompileOptions {
+  readonly shape: TableShape;
+  /** A registered function wins over a field of the same name. */
+  readonly registered: (name: string) => RegisteredFunction | undefined;
+}
+
+/** The same in steps, which a list of values may take. */
+export function* compilingCondition(
+  options: CompileOptions,
+  condition: WrittenCondition,
+  negated: boolean,
+): Steps<Condition[]> {
+  const { shape, registered } = options;
+  const { name, operator, captured } = condition;
+  if (operator !== 'IN' || registered(name) !== undefined) return compileCondition(options, condition, negated);
+  const field = requireField(shape, name, 'where');
+  const comparison = yield* comparingWithList(shape.name, field, captured);
+  if (!negated) return [new Condition([name], { field, comparison })];
+  const opposite = oppositeOf(comparison);
+  if (opposite !== undefined) return [new Condition([name], { field, comparison: opposite })];
+  const selector =
+    comparison.kind === 'in' ? yield* selectingList(field, comparison) : compileSelector(field, comparison);
+  return [new Condition([name], undefined, new ComplementSelector(selector), [field])];
+}
+
+/** Compiles a condition to some of which all must hold, or the opposite of it to some of which one must. */
+export function compileCondition(
+  { shape, registered }: CompileOptions,
+  { name, operator, value, captured }: WrittenCondition,
+  negated = false,
+): Condition[] {
+  const found = registered(name);
+  if (found !== undefined) {
+    checkFunctionOperator(name, operator);
+    const selector = new FunctionSelector(shape, found, value);
+    return [new Condition([name], undefined, negated ? new ComplementSelector(selector) : selector)];
+  }
+  const field = requireField(shape, name, 'where');
+  return compareField(shape.name, field, operator, captured).map((comparison) => {
+    if (!negated) return new Condition([name], { field, comparison });
+    const opposite = oppositeOf(comparison);
+    if (opposite !== undefined) return new Condition([name], { field, comparison: opposite });
+    return new Condition([name], undefined, new ComplementSelector(compileSelector(field, comparison)), [field]);
+  });
+}

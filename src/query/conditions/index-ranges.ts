@@ -1,0 +1,143 @@
+/**
+ * What conditions on the fields of an index make of it: ranges of its entries. Values of the first fields and a range of
+ * the next one give a range of entries each; what conditions ask of the fields behind that is left to be tested on rows.
+ */
+import { concatBytes, prefixEnd } from '../../base/bytes.ts';
+import type { LayoutField } from '../../format/row-layout.ts';
+import type { KeyRange } from '../../tree/cursor.ts';
+import type { Condition } from './condition.ts';
+import { rangesOver } from './key-ranges.ts';
+import type { KeyAccess } from './key-ranges.ts';
+import { withKey } from './row-order.ts';
+import type { OrderField } from './row-order.ts';
+
+/** What the conditions on one field give for an access by keys. */
+export interface FieldAccess {
+  /** Undefined if the conditions contradict each other. */
+  readonly keys: KeyAccess | undefined;
+  readonly covered: readonly Condition[];
+}
+
+/** The part of an index that conditions leave. */
+export interface IndexRanges {
+  /** Ascending, and apart from each other. */
+  readonly ranges: readonly KeyRange[];
+  readonly covered: readonly Condition[];
+  /** How many of the index's first fields conditions were found for that narrow it down. */
+  readonly used: number;
+  /** Whether all entries in the ranges are of one value in every field. */
+  readonly oneValue: boolean;
+  /** Whether all entries of a range are of one value in the first field. */
+  readonly ofValues: boolean;
+}
+
+/** So many ranges may come of several lists of values; the last of the lists is otherwise left to be tested on rows. */
+const maxRanges = 1024;
+/** Behind a longer list of values, a single value of the next field is left to be tested as well. */
+const maxJoined = 32_768;
+
+const noBytes = new Uint8Array(0);
+
+/** The bounds of a range of one field behind certain values of the fields before it. */
+function rangeBehind(values: Uint8Array, { from, to }: KeyRange): KeyRange {
+  return {
+    from: from === undefined ? values : concatBytes(values, from),
+    to: to === undefined ? prefixEnd(values) : concatBytes(values, to),
+  };
+}
+
+/** What conditions make of keys: values of the first fields, and behind each of them ranges of the next one. */
+export interface KeyParts {
+  /** The bytes that keys begin with, ascending: of as many fields as have values, none for no bytes. */
+  readonly values: readonly Uint8Array[];
+  /** How many fields have values. */
+  readonly valued: number;
+  /** Of the field behind those. Undefined: any. */
+  readonly ranges: readonly KeyRange[] | undefined;
+  readonly covered: readonly Condition[];
+}
+
+/** Goes by what is known of each field of keys. Undefined if the conditions contradict each other. */
+export function keyParts(byField: readonly (FieldAccess | undefined)[]): KeyParts | undefined {
+  for (const access of byField) if (access !== undefined && access.keys === undefined) return undefined;
+  let values: readonly Uint8Array[] = [noBytes];
+  let valued = 0;
+  let covered: readonly Condition[] = [];
+  for (const access of byField) {
+    const keys = access?.keys;
+    if (access === undefined || keys === undefined) break;
+    if (keys.kind === 'ranges') {
+      if (valued > 0 && values.length * keys.ranges.length > maxRanges) break;
+      return { values, valued, ranges: keys.ranges, covered: [...covered, ...access.covered] };
+    }
+    const { components } = keys;
+    if (components.length > 1 && valued > 0 && values.length * components.length > maxRanges) break;
+    if (valued > 0 && values.length > maxJoined) break;
+    values =
+      valued === 0
+        ? components
+        : values.flatMap((before) => components.map((component) => concatBytes(before, component)));
+    covered = valued === 0 ? access.covered : [...covered, ...access.covered];
+    valued++;
+  }
+  return { values, valued, ranges: undefined, covered };
+}
+
+/** The ranges of keys that parts come to: ascending, and apart from each other. */
+export function rangesOf({ values, valued, ranges }: KeyParts): readonly KeyRange[] {
+  if (ranges === undefined) return valued === 0 ? [{}] : rangesOver(values);
+  return valued === 0 ? ranges : values.flatMap((before) => ranges.map((range) => rangeBehind(before, range)));
+}
+
+/** Goes by what is known of each field of the index. Undefined if the conditions contradict each other. */
+export function indexRanges(byField: readonly (FieldAccess | undefined)[]): IndexRanges | undefined {
+  const parts = keyParts(byField);
+  if (parts === undefined) return undefined;
+  const ranges = rangesOf(parts);
+  const { valued, covered } = parts;
+  const used = parts.ranges === undefined ? valued : valued + 1;
+  const oneValue = valued === byField.length && ranges.length === 1;
+  return { ranges, covered, used, oneValue, ofValues: valued > 0 };
+}
+
+/** Which way rows come by primary key; undefined if they come in another order. */
+export type KeyDirection = 'ascending' | 'descending' | undefined;
+
+/** The direction in which rows come by primary key as an order asks for. `keyFields`: those that no condition fixes. */
+export function keyDirectionOf(order: readonly OrderField[], keyFields: readonly LayoutField[]): KeyDirection {
+  // Without any order, rows come by ascending primary key.
+  if (order.length === 0) return 'ascending';
+  const all = withKey(keyFields, order);
+  const descending = all[0]?.descending === true;
+  const isTheirs = keyFields.every((field, i) => all[i]?.field === field && all[i]?.descending === descending);
+  if (!isTheirs) return undefined;
+  return descending && keyFields.length > 0 ? 'descending' : 'ascending';
+}
+
+/**
+ * Whether entries of an index that differ in certain of its fields, in this order, come as an order by fields asks for:
+ * its direction then, and undefined if they do not. Entries that agree in all of the fields come by ascending primary key.
+ * `keyFields`: those of the primary key that no condition fixes.
+ */
+export function directionOf(
+  order: readonly OrderField[],
+  fields: readonly LayoutField[],
+  keyFields: readonly LayoutField[],
+): KeyDirection {
+  // An order that says no more leaves the rest to the primary key.
+  const all = withKey(keyFields, order);
+  const left = new Set(keyFields);
+  const descending = fields.length > 0 && all[0]?.descending === true;
+  const direction = descending ? 'descending' : 'ascending';
+  for (const [i, field] of fields.entries()) {
+    const by = all[i];
+    if (by?.field !== field || by.descending !== descending) return undefined;
+    // Nothing ties any more.
+    if (left.delete(field) && left.size === 0) return direction;
+  }
+  const rest = [...left].every((field, i) => {
+    const by = all[fields.length + i];
+    return by?.field === field && !by.descending;
+  });
+  return rest ? direction : undefined;
+}

@@ -1,0 +1,262 @@
+/**
+ * Conditions on a field as ranges of keys: of primary keys, or of index entries, which begin with the indexed value.
+ * The bytes of a value's key component are a prefix of no other's, so that the keys that begin with them are exactly
+ * those of the value.
+ */
+import { ByteWriter, compareBytes, prefixEnd } from '../../base/bytes.ts';
+import { isTruncatedComponent, writeKeyComponent } from '../../format/ordered-key.ts';
+import { atOnce, itemsInStep, mapped, sorted } from '../../base/steps.ts';
+import type { Steps } from '../../base/steps.ts';
+import type { TypeId } from '../../format/types.ts';
+import type { KeyRange } from '../../tree/cursor.ts';
+import type { Comparison, FieldValue } from './comparison.ts';
+
+/**
+ * What a condition makes of an access by key: certain values, by their key components, ascending and different, or
+ * ranges, ascending and apart. `exact`: it selects just what the condition asks for, which then need not be tested again.
+ */
+export type KeyAccess =
+  | { readonly kind: 'values'; readonly components: readonly Uint8Array[]; readonly exact: boolean }
+  | { readonly kind: 'ranges'; readonly ranges: readonly KeyRange[]; readonly exact: boolean };
+
+/** The first bytes of keys with null, and with any value. */
+const nullKey: Uint8Array = Uint8Array.of(0);
+const valueKeys: Uint8Array = Uint8Array.of(1);
+
+const scratch = new ByteWriter(64);
+
+/** The key component of a value, or of as much of it as keys hold. */
+export function componentOf(typeId: TypeId, value: FieldValue): Uint8Array {
+  scratch.length = 0;
+  writeKeyComponent(scratch, typeId, value);
+  return scratch.finish();
+}
+
+/** The keys that begin with a component. */
+export function rangeOfComponent(component: Uint8Array): KeyRange {
+  return { from: component, to: prefixEnd(component) };
+}
+
+function isTruncated(component: Uint8Array, typeId: TypeId): boolean {
+  return isTruncatedComponent(component, component.length, typeId);
+}
+
+/** The keys that a condition selects; undefined if it does not help to find them. */
+export function keyAccess(typeId: TypeId, comparison: Comparison): KeyAccess | undefined {
+  switch (comparison.kind) {
+    case 'null':
+      return { kind: 'values', components: [nullKey], exact: true };
+    case 'not null':
+      return { kind: 'ranges', ranges: [{ from: valueKeys }], exact: true };
+    case 'none':
+    case 'all':
+      return undefined;
+    case 'prefix':
+      return ofPrefix(typeId, comparison.value);
+    case 'value': {
+      const { operator, value, orNull } = comparison;
+      if (operator === '!=') return undefined;
+      return operator === '=' ? ofValue(typeId, value) : ofOperator(typeId, operator, value, orNull);
+    }
+    case 'in':
+      return atOnce(accessingList(typeId, comparison));
+  }
+}
+
+/** The keys that a list of values selects. */
+export function* accessingList(
+  typeId: TypeId,
+  { values, orNull }: Extract<Comparison, { readonly kind: 'in' }>,
+): Steps<KeyAccess> {
+  let exact = true;
+  const components = yield* mapped(values, (value) => {
+    const component = componentOf(typeId, value);
+    if (isTruncated(component, typeId)) exact = false;
+    return component;
+  });
+  if (orNull) components.unshift(nullKey);
+  return { kind: 'values', components: exact ? components : yield* withoutRepeats(components), exact };
+}
+
+function ofValue(typeId: TypeId, value: FieldValue): KeyAccess {
+  const component = componentOf(typeId, value);
+  return { kind: 'values', components: [component], exact: !isTruncated(component, typeId) };
+}
+
+function ofOperator(typeId: TypeId, operator: '<' | '<=' | '>' | '>=', value: FieldValue, orNull: boolean): KeyAccess {
+  const component = componentOf(typeId, value);
+  const truncated = isTruncated(component, typeId);
+  const exact = !truncated;
+  const withNull = (range: KeyRange): KeyAccess => {
+    return { kind: 'ranges', ranges: orNull ? [{ from: nullKey, to: valueKeys }, range] : [range], exact };
+  };
+  const from = orNull ? nullKey : valueKeys;
+  // Values that are held in part are equal there without being equal: such a bound is included, and tested on the row.
+  switch (operator) {
+    case '<':
+      return { kind: 'ranges', ranges: [{ from, to: truncated ? prefixEnd(component) : component }], exact };
+    case '<=':
+      return { kind: 'ranges', ranges: [{ from, to: prefixEnd(component) }], exact };
+    case '>':
+      return withNull({ from: truncated ? component : prefixEnd(component) });
+    case '>=':
+      return withNull({ from: component });
+  }
+}
+
+/** The component of a value that begins with others' values begins with theirs, but for the two bytes at their end. */
+function ofPrefix(typeId: TypeId, value: string | Uint8Array): KeyAccess {
+  const component = componentOf(typeId, value);
+  const exact = !isTruncated(component, typeId);
+  const range = rangeOfComponent(exact ? component.subarray(0, component.length - 2) : component);
+  return { kind: 'ranges', ranges: [range], exact };
+}
+
+/** Long values that begin alike have one component. */
+function* withoutRepeats(components: readonly Uint8Array[]): Steps<Uint8Array[]> {
+  const different: Uint8Array[] = [];
+  for (let i = 0; i < components.length; i++) {
+    if ((i + 1) % itemsInStep === 0) yield;
+    const component = components[i] as Uint8Array;
+    if (i === 0 || compareBytes(components[i - 1] as Uint8Array, component) !== 0) different.push(component);
+  }
+  return different;
+}
+
+/** The ranges of long lists of components: planning asks again and again. */
+const rangesOfLists = new WeakMap<readonly Uint8Array[], readonly KeyRange[]>();
+
+/** The keys that begin with one of some components. */
+export function* rangingOver(components: readonly Uint8Array[]): Steps<readonly KeyRange[]> {
+  if (components.length <= itemsInStep) return components.map(rangeOfComponent);
+  let ranges = rangesOfLists.get(components);
+  if (ranges === undefined) {
+    ranges = yield* mapped(components, rangeOfComponent);
+    rangesOfLists.set(components, ranges);
+  }
+  return ranges;
+}
+
+/** The same at once. */
+export function rangesOver(components: readonly Uint8Array[]): readonly KeyRange[] {
+  return atOnce(rangingOver(components));
+}
+
+/** The ranges of an access by key. */
+function* rangingBy(keys: KeyAccess): Steps<readonly KeyRange[]> {
+  return keys.kind === 'ranges' ? keys.ranges : yield* rangingOver(keys.components);
+}
+
+/** Ranges or components of two lists that are compared with each other without a pause. */
+const mostCompared = 65_536;
+
+/** Whether two lists are so short that what is in both may be looked for at once. */
+export function areFew(a: readonly unknown[], b: readonly unknown[]): boolean {
+  return a.length + b.length <= mostCompared;
+}
+
+/** What both of two accesses select; of very long ones what the shorter one does. */
+export function* intersecting(a: KeyAccess, b: KeyAccess): Steps<KeyAccess> {
+  const left = yield* rangingBy(a);
+  const right = yield* rangingBy(b);
+  if (!areFew(left, right)) return { ...(left.length < right.length ? a : b), exact: false };
+  return { kind: 'ranges', ranges: intersectAll(left, right), exact: a.exact && b.exact };
+}
+
+/** The keys that lie in both ranges; undefined if there can be none. */
+function intersectRanges(a: KeyRange, b: KeyRange): KeyRange | undefined {
+  const from = a.from !== undefined && (b.from === undefined || compareBytes(a.from, b.from) > 0) ? a.from : b.from;
+  const to = a.to !== undefined && (b.to === undefined || compareBytes(a.to, b.to) < 0) ? a.to : b.to;
+  if (from !== undefined && to !== undefined && compareBytes(from, to) >= 0) return undefined;
+  return { from, to };
+}
+
+/** Whether a range ends behind another one. */
+function endsAfter(a: KeyRange, b: KeyRange): boolean {
+  return b.to !== undefined && (a.to === undefined || compareBytes(a.to, b.to) > 0);
+}
+
+/** The keys that lie in a range of either list; both ascending and apart, as is what comes out. */
+export function intersectAll(a: readonly KeyRange[], b: readonly KeyRange[]): KeyRange[] {
+  const both: KeyRange[] = [];
+  for (let i = 0, j = 0; i < a.length && j < b.length; ) {
+    const [left, right] = [a[i] as KeyRange, b[j] as KeyRange];
+    const range = intersectRanges(left, right);
+    if (range !== undefined) both.push(range);
+    if (endsAfter(left, right)) j++;
+    else i++;
+  }
+  return both;
+}
+
+/** The components that are in both lists; both ascending, as is what comes out. */
+export function commonComponents(a: readonly Uint8Array[], b: readonly Uint8Array[]): Uint8Array[] {
+  const both: Uint8Array[] = [];
+  for (let i = 0, j = 0; i < a.length && j < b.length; ) {
+    const order = compareBytes(a[i] as Uint8Array, b[j] as Uint8Array);
+    if (order === 0) both.push(a[i] as Uint8Array);
+    if (order <= 0) i++;
+    if (order >= 0) j++;
+  }
+  return both;
+}
+
+/** The components with which keys in one of the ranges can begin. */
+export function componentsIn(components: readonly Uint8Array[], ranges: readonly KeyRange[]): Uint8Array[] {
+  let next = 0;
+  return components.filter((component) => {
+    // Both ascend: what ends before this one is of no use to the next ones either.
+    for (; next < ranges.length; next++) {
+      const { to } = ranges[next] as KeyRange;
+      if (to === undefined || compareBytes(to, component) > 0) break;
+    }
+    const range = ranges[next];
+    return range !== undefined && intersectRanges(rangeOfComponent(component), range) !== undefined;
+  });
+}
+
+function compareStarts({ from: a }: KeyRange, { from: b }: KeyRange): number {
+  if (a === undefined || b === undefined) return a === b ? 0 : a === undefined ? -1 : 1;
+  return compareBytes(a, b);
+}
+
+/** The keys that lie in any of the ranges, as ranges that are ascending and apart. */
+function* uniteRanges(ranges: readonly KeyRange[]): Steps<KeyRange[]> {
+  const united: KeyRange[] = [];
+  let seen = 0;
+  for (const range of yield* sorted(ranges, compareStarts)) {
+    if (++seen % itemsInStep === 0) yield;
+    const last = united[united.length - 1];
+    const apart = last?.to !== undefined && range.from !== undefined && compareBytes(last.to, range.from) < 0;
+    if (last === undefined || apart) united.push(range);
+    else if (endsAfter(range, last)) united[united.length - 1] = { from: last.from, to: range.to };
+  }
+  return united;
+}
+
+/** What several accesses select together. */
+export function* uniting(all: readonly KeyAccess[]): Steps<KeyAccess> {
+  const exact = all.every((keys) => keys.exact);
+  if (all.every(({ kind }) => kind === 'values')) {
+    const components = yield* joined(all, (keys) => (keys.kind === 'values' ? keys.components : []));
+    return { kind: 'values', components: yield* withoutRepeats(yield* sorted(components, compareBytes)), exact };
+  }
+  const lists: (readonly KeyRange[])[] = [];
+  for (const keys of all) {
+    lists.push(yield* rangingBy(keys));
+    if (lists.length % itemsInStep === 0) yield;
+  }
+  return { kind: 'ranges', ranges: yield* uniteRanges(yield* joined(lists, (list) => list)), exact };
+}
+
+/** What several lists hold, one after the other. */
+function* joined<T, U>(lists: readonly T[], itemsOf: (list: T) => readonly U[]): Steps<U[]> {
+  const all: U[] = [];
+  for (const list of lists) {
+    for (const item of itemsOf(list)) {
+      all.push(item);
+      if (all.length % itemsInStep === 0) yield;
+    }
+  }
+  return all;
+}

@@ -1,0 +1,142 @@
+/**
+ * Selectors: compiled conditions. They work on encoded rows, many at a time, and on selection vectors: lists of row
+ * positions of which those that match are kept. Nothing is decoded, allocated or called per row.
+ */
+import type { LayoutField, RowSource } from '../../format/row-layout.ts';
+
+/** Most rows that are selected from at a time: as many as the scratch space of selectors has room for. */
+export const maxPicks = 1024;
+
+/** Cost from which on a selector counts as slow: it decodes whole rows and runs foreign code. */
+export const slowCost = 1000;
+
+/** Rows times the cost of each that are tested in one step at most: some milliseconds. */
+const costOfStep = 2_000_000;
+
+export interface Selector {
+  /** About what it costs per row, to try cheap ones first. */
+  readonly cost: number;
+  /**
+   * Keeps those of the first `count` of `picks` whose rows match, in their order, at its beginning, and returns how
+   * many they are. Pick `p` means the row at `first + p * stride`.
+   */
+  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number;
+  /**
+   * The same for the rows `from` to `to`, one after the other: those that match are put into `picks`, ascending. Where a
+   * scan begins, it is faster than to list all rows first.
+   */
+  selectRun?(run: Run, picks: Int32Array): number;
+}
+
+/** Consecutive rows: row `p` begins at `first + p * stride`. */
+export interface Run {
+  readonly source: RowSource;
+  readonly first: number;
+  readonly stride: number;
+  readonly from: number;
+  /** Exclusive. */
+  readonly to: number;
+}
+
+/** Puts the positions of all rows of a run into `picks`. */
+export function pickAll({ from, to }: Run, picks: Int32Array): number {
+  for (let p = from, k = 0; p < to; p++, k++) picks[k] = p;
+  return to - from;
+}
+
+/** Rows in which a field is null, or is not. */
+export class NullSelector implements Selector {
+  readonly cost = 1;
+  readonly #field: LayoutField;
+  readonly #wanted: number;
+
+  constructor(field: LayoutField, wantsNull: boolean) {
+    this.#field = field;
+    this.#wanted = wantsNull ? field.nullMask : 0;
+  }
+
+  select({ rows }: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
+    const { nullByte, nullMask } = this.#field;
+    const wanted = this.#wanted;
+    const at = first + nullByte;
+    let kept = 0;
+    for (let k = 0; k < count; k++) {
+      const pick = picks[k] as number;
+      picks[kept] = pick;
+      if (((rows[at + pick * stride] as number) & nullMask) === wanted) kept++;
+    }
+    return kept;
+  }
+}
+
+/** Every row. */
+export const selectAll: Selector = { cost: 0, select: (_source, _first, _stride, _picks, count) => count };
+
+/** No row at all. */
+export const selectNothing: Selector = { cost: 0, select: () => 0 };
+
+/** A selection vector of one row. Whatever is selected from it, it holds a zero. */
+const onlyPick: Int32Array = new Int32Array(1);
+
+/** Conditions that must all hold, cheap ones first, and perhaps a bound that tightens while a query runs. */
+export class Filter {
+  readonly #selectors: readonly Selector[];
+  /** About what it costs per row, if all of them are asked. */
+  readonly cost: number;
+  /** What a row must also satisfy to be among the first ones, as far as is known by now. */
+  bound: Selector | undefined = undefined;
+
+  constructor(selectors: readonly Selector[]) {
+    this.#selectors = selectors.length < 2 ? selectors : selectors.toSorted((a, b) => a.cost - b.cost);
+    let sum = 0;
+    for (const { cost } of selectors) sum += cost;
+    this.cost = sum;
+  }
+
+  /** How many rows may be tested without a pause: `most`, unless there are thousands of conditions. At least one. */
+  rowsAtOnce(most: number): number {
+    return this.cost * most <= costOfStep ? most : Math.max(1, Math.floor(costOfStep / this.cost));
+  }
+
+  get empty(): boolean {
+    return this.#selectors.length === 0;
+  }
+
+  /** Whether every row takes so long that as few as possible should be looked at. */
+  get slow(): boolean {
+    return this.#selectors.some(({ cost }) => cost >= slowCost);
+  }
+
+  select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
+    let kept = count;
+    if (this.bound !== undefined) kept = this.bound.select(source, first, stride, picks, kept);
+    for (let i = 0; i < this.#selectors.length && kept > 0; i++) {
+      kept = (this.#selectors[i] as Selector).select(source, first, stride, picks, kept);
+    }
+    return kept;
+  }
+
+  /** The same for consecutive rows: those that match are put into `picks`, which has room for all. */
+  selectRun(run: Run, picks: Int32Array): number {
+    const { source, first, stride } = run;
+    const selectors = this.#selectors;
+    let next = 0;
+    const begin = this.bound ?? selectors[next++];
+    let kept: number;
+    if (begin?.selectRun !== undefined) kept = begin.selectRun(run, picks);
+    else {
+      kept = pickAll(run, picks);
+      if (begin !== undefined) kept = begin.select(source, first, stride, picks, kept);
+    }
+    for (; next < selectors.length && kept > 0; next++) {
+      kept = (selectors[next] as Selector).select(source, first, stride, picks, kept);
+    }
+    return kept;
+  }
+
+  /** Whether the one row at `base` matches. */
+  matches(source: RowSource, base: number): boolean {
+    if (this.#selectors.length === 0 && this.bound === undefined) return true;
+    return this.select(source, base, 0, onlyPick, 1) === 1;
+  }
+}

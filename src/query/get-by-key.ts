@@ -1,0 +1,64 @@
+/** `db.get()`: the row with a primary key, without a promise more than is handed out where its block is in memory. */
+import { isPromise } from '../base/brands.ts';
+import { ByteWriter } from '../base/bytes.ts';
+import { normalizeKey } from '../schema/primary-key.ts';
+import { FieldProblem } from '../format/row-encode.ts';
+import type { QueryHost } from '../view/query-host.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import type { TableState } from '../view/table-state.ts';
+import { BlockGone } from '../tree/block-source.ts';
+import type { RowHit } from '../tree/tree.ts';
+import { Query } from './query.ts';
+import type { Row } from './operators/executor.ts';
+import { workAhead } from './speculative-run.ts';
+
+export class RowGetter {
+  readonly #host: QueryHost;
+  readonly #key = new ByteWriter(64);
+
+  constructor(host: QueryHost) {
+    this.#host = host;
+  }
+
+  /** May throw what it would reject with. */
+  get(table: string, primaryKey: unknown): Promise<Row | undefined> {
+    const state = this.#host.tableState(table);
+    if (!isPromise(state)) return this.#getIn(state, primaryKey);
+    const early = this.#host.earlyState?.(table);
+    const get = (from: TableState): Promise<Row | undefined> => this.#getIn(from, primaryKey);
+    return early === undefined ? state.then(get) : workAhead(early, state, get);
+  }
+
+  #getIn(state: TableState, primaryKey: unknown): Promise<Row | undefined> {
+    const { shape } = state;
+    const key = this.#key;
+    key.length = 0;
+    try {
+      shape.writeKey(key, normalizeKey(shape, primaryKey));
+    } catch (error) {
+      if (!(error instanceof FieldProblem)) throw error;
+      // A value that no key can have: a query tells one that is only out of range from one of another kind.
+      return new Query(this.#host, shape.name).where(shape.keyNames as string, '=', primaryKey).first();
+    }
+    const found = state.lookup(key.bytes, key.length);
+    if (isPromise(found)) return this.#getSlowly(state, found, key.finish());
+    return Promise.resolve(decodeHit(shape, found));
+  }
+
+  async #getSlowly(state: TableState, first: Promise<RowHit | undefined>, key: Uint8Array): Promise<Row | undefined> {
+    let found = first;
+    for (let present = state; ; ) {
+      try {
+        return decodeHit(present.shape, await found);
+      } catch (error) {
+        if (!(error instanceof BlockGone) || !(await this.#host.viewMovedOn(present))) throw error;
+        present = await this.#host.tableState(present.shape.name);
+        found = Promise.resolve(present.lookup(key));
+      }
+    }
+  }
+}
+
+function decodeHit(shape: TableShape, hit: RowHit | undefined): Row | undefined {
+  return hit === undefined ? undefined : shape.decoder.decode(hit.source, hit.base);
+}

@@ -1,0 +1,125 @@
+/** Reads entries of an index: the primary key that each names, and a row with the fields that it holds. */
+import { CorruptionError } from '../../base/errors.ts';
+import { copyComponent } from '../../format/key-to-row.ts';
+import type { Node } from '../../format/node.ts';
+import { isTruncatedComponent, MalformedKey, skipKeyComponent } from '../../format/ordered-key.ts';
+import { RowArena } from '../../format/row-arena.ts';
+import type { LayoutField } from '../../format/row-layout.ts';
+import { widthOf } from '../../format/types.ts';
+import { isTextField } from '../../schema/table-shape.ts';
+import type { TableIndex, TableShape } from '../../schema/table-shape.ts';
+
+/** First bytes of a component that stands for null, and for a value. */
+const nullTag = 0;
+const valueTag = 1;
+
+/** Rows that are made of entries. */
+export class EntryRows extends RowArena {
+  count = 0;
+
+  /** Takes back all rows, and makes room for so many bytes of others. */
+  begin(bytes: number): void {
+    this.rewind(0, 0);
+    this.count = 0;
+    this.writer.ensure(bytes);
+    this.writer.bytes.fill(0, 0, bytes);
+  }
+}
+
+export class EntryReader {
+  readonly #stride: number;
+  /** The first bytes of a row in which the needed fields have values, and no others. */
+  readonly #bitmap: Uint8Array;
+  /** Fields of an entry, in its order, those of the primary key last. */
+  readonly #fields: readonly LayoutField[];
+  /** Which field the primary key comes behind. */
+  readonly #keyAt: number;
+  /** Bytes of the component of each field that has a value; 0 where they differ. */
+  readonly #widths: readonly number[];
+  /** Which of them rows are made with. */
+  readonly #needed: readonly boolean[];
+  /** Where the component of each field ends in {@link key}. */
+  readonly #ends: number[];
+  /** The key of the entry, and beyond {@link length} anything. Replaced where it is too short. */
+  key: Uint8Array = new Uint8Array(256);
+  length = 0;
+
+  /** `needed`: fields that rows made of entries are to have. */
+  constructor({ layout, keyFields }: TableShape, index: TableIndex, needed: ReadonlySet<LayoutField>) {
+    this.#stride = layout.stride;
+    this.#fields = [...index.fields, ...keyFields];
+    this.#keyAt = index.fields.length - 1;
+    this.#widths = this.#fields.map((field) => (isTextField(field) ? 0 : 1 + widthOf(field.typeId)));
+    this.#needed = this.#fields.map((field) => needed.has(field));
+    this.#ends = this.#fields.map(() => 0);
+    this.#bitmap = layout.nullRow.slice(0, layout.bitmapBytes);
+    for (const { nullByte, nullMask } of needed) this.#setNull(this.#bitmap, nullByte, nullMask, false);
+  }
+
+  #setNull(rows: Uint8Array, at: number, mask: number, isNull: boolean): void {
+    rows[at] = isNull ? (rows[at] as number) | mask : (rows[at] as number) & ~mask;
+  }
+
+  /** Where the primary key begins in {@link key}. */
+  get primaryKeyStart(): number {
+    return this.#ends[this.#keyAt] as number;
+  }
+
+  /** The primary key; a copy. */
+  get primaryKey(): Uint8Array {
+    return this.key.slice(this.primaryKeyStart, this.length);
+  }
+
+  /** Reads entry `i` of a leaf. Throws `CorruptionError` if it is none. */
+  read(node: Node, i: number): void {
+    const length = node.keyLength(i);
+    if (length > this.key.length) this.key = new Uint8Array(length * 2);
+    const { key } = this;
+    node.copyKey(i, key, 0);
+    this.length = length;
+    const ends = this.#ends;
+    let end = 0;
+    for (let f = 0; f < ends.length; f++) {
+      const width = this.#widths[f] as number;
+      if (width > 0 && key[end] === valueTag) end += width;
+      else end = this.#skip(node, f, end);
+      ends[f] = end;
+    }
+    if (end !== length) throw new CorruptionError(node.name, 'An index entry does not end with a primary key');
+  }
+
+  #skip(node: Node, f: number, start: number): number {
+    try {
+      return skipKeyComponent(this.key, start, (this.#fields[f] as LayoutField).typeId);
+    } catch (error) {
+      if (!(error instanceof MalformedKey)) throw error;
+      throw new CorruptionError(node.name, `An index entry is malformed: ${error.message}`, { cause: error });
+    }
+  }
+
+  /**
+   * Appends a row with what the entry holds of the needed fields; the others are null in it. False if it does not hold one
+   * of them whole: then the row is not to be used.
+   */
+  appendRow(rows: EntryRows): boolean {
+    const { writer } = rows;
+    const { bytes, view, length: base } = writer;
+    writer.length += this.#stride;
+    rows.count++;
+    const bitmap = this.#bitmap;
+    for (let i = 0; i < bitmap.length; i++) bytes[base + i] = bitmap[i] as number;
+    const { key } = this;
+    let start = 0;
+    for (let f = 0; f < this.#ends.length; f++) {
+      const end = this.#ends[f] as number;
+      if (this.#needed[f] === true) {
+        const { typeId, offset, nullByte, nullMask } = this.#fields[f] as LayoutField;
+        if (key[start] === nullTag) this.#setNull(bytes, base + nullByte, nullMask, true);
+        else if (isTruncatedComponent(key, end, typeId)) return false;
+        else copyComponent(key, start, end, typeId, bytes, view, base + offset, rows.heapWriter);
+      }
+      start = end;
+    }
+    return true;
+  }
+}

@@ -1,0 +1,216 @@
+/** What it takes to put rows in order: all of a stream, and those with long values, which an index does not tell apart. */
+import { isPromise } from '../../base/brands.ts';
+import { ByteWriter, compareBytes, compareRanges } from '../../base/bytes.ts';
+import type { Pacer } from '../../base/pacer.ts';
+import { isNull } from '../../format/row-decode.ts';
+import type { RowSource } from '../../format/row-layout.ts';
+import { maxKeyBytes } from '../../format/values.ts';
+import { isTextField, writeFieldComponent } from '../../schema/table-shape.ts';
+import { Scratch } from '../../cache/query-memory.ts';
+import type { ReadMemory } from '../../cache/query-memory.ts';
+import type { RowHit } from '../../tree/tree.ts';
+import type { Collector } from './sort-and-top-n.ts';
+import { HitList } from './row-batch.ts';
+import type { HitStream } from './row-batch.ts';
+import { valueLength } from '../conditions/row-order.ts';
+import type { OrderField, RowOrder } from '../conditions/row-order.ts';
+
+/** Adds all rows of a stream to a collector. */
+export async function collect<T>(
+  stream: HitStream,
+  collector: Collector<T>,
+  pacer: Pacer,
+  onBound?: (collector: Collector<T>) => void,
+): Promise<T[]> {
+  const hits = new HitList();
+  for (;;) {
+    let more = stream.next(hits);
+    if (isPromise(more)) more = await more;
+    if (!more) return collector.finish(pacer);
+    for (let i = 0; i < hits.count; i++) collector.add(hits.sources[i] as RowSource, hits.bases[i] as number);
+    hits.clear();
+    onBound?.(collector);
+    if (pacer.due()) await pacer.pause();
+  }
+}
+
+interface KeyedHit extends RowHit {
+  readonly key: Uint8Array;
+}
+
+export interface LongValueOptions {
+  readonly order: RowOrder;
+  /** How many rows are wanted of the stream, at most. */
+  readonly needed: number;
+  /** Whether whoever holds a row keeps its block in memory: not where it waits to be merged, and is there anyway. */
+  readonly holdsBlocks: boolean;
+  readonly memory: ReadMemory;
+  /** Called between reads. Throws if the rows are of no use any more. */
+  readonly breathe: () => void | Promise<void>;
+}
+
+/** What a row takes beside its key and its block. */
+const listBytes = 120;
+/** More rows than are wanted, and so many again, are sorted out at once. */
+const leastSurplus = 16;
+
+/** Rows whose keys in an index are the same as far as that tells: held until all are there, or the first of them. */
+class AlikeRows {
+  readonly #order: RowOrder;
+  readonly #scratch: Scratch;
+  readonly #holdsBlocks: boolean;
+  /** How many are of use. */
+  readonly #wanted: number;
+  #rows: KeyedHit[] = [];
+  readonly #blocks = new Set<RowSource>();
+  #bytes = 0;
+  #counted = 0;
+
+  constructor({ order, holdsBlocks }: LongValueOptions, scratch: Scratch, wanted: number) {
+    this.#order = order;
+    this.#holdsBlocks = holdsBlocks;
+    this.#scratch = scratch;
+    this.#wanted = wanted;
+  }
+
+  /** Throws `MemoryBudgetError` where there is no room for it. */
+  add(source: RowSource, base: number): void {
+    this.#hold({ source, base, key: this.#order.key(source, base) });
+    if (this.#rows.length >= this.#wanted * 2 + leastSurplus) this.#cut();
+    this.#scratch.add(this.#bytes - this.#counted);
+    this.#counted = this.#bytes;
+  }
+
+  #hold(row: KeyedHit): void {
+    const { source, key } = row;
+    this.#rows.push(row);
+    this.#bytes += key.length + listBytes;
+    if (!this.#holdsBlocks || this.#blocks.has(source)) return;
+    this.#blocks.add(source);
+    this.#bytes += source.rows.length + source.heap.length;
+  }
+
+  /** Leaves the first ones, and no blocks but theirs. */
+  #cut(): void {
+    const first = this.sorted().slice(0, this.#wanted);
+    this.#rows = [];
+    this.#blocks.clear();
+    this.#bytes = 0;
+    for (const row of first) this.#hold(row);
+  }
+
+  sorted(): readonly KeyedHit[] {
+    return this.#rows.toSorted((a, b) => compareBytes(a.key, b.key));
+  }
+}
+
+/**
+ * Puts values in order of which an index holds only the first bytes: rows whose values begin alike come from the index
+ * one after the other, by what follows that value in its keys. All others pass through.
+ */
+export class LongValueStream implements HitStream {
+  readonly #stream: HitStream;
+  readonly #options: LongValueOptions;
+  readonly #own = new HitList();
+  readonly #writer = new ByteWriter(256);
+  /** Rows with long values that begin alike. */
+  #group: AlikeRows | undefined;
+  /** What keys hold of all of them, up to the first long value. */
+  #held: Uint8Array | undefined;
+  /** Rows that are wanted of those that were not handed on yet. */
+  #left: number;
+  #ended = false;
+
+  constructor(stream: HitStream, options: LongValueOptions) {
+    this.#stream = stream;
+    this.#options = options;
+    this.#left = options.needed;
+  }
+
+  /** Throws `MemoryBudgetError` where rows begin alike and there is no room for them. */
+  next(hits: HitList): boolean | Promise<boolean> {
+    if (this.#ended) return false;
+    this.#own.wanted = hits.wanted;
+    const more = this.#stream.next(this.#own);
+    return isPromise(more) ? more.then((moved) => this.#pass(moved, hits)) : this.#pass(more, hits);
+  }
+
+  #pass(more: boolean, hits: HitList): true | Promise<true> {
+    const own = this.#own;
+    this.#ended = !more;
+    for (let i = 0; i < own.count; i++) {
+      const source = own.sources[i] as RowSource;
+      const base = own.bases[i] as number;
+      if (this.#firstLong(source, base) >= 0) return this.#sort(i, hits);
+      this.#hand(source, base, hits);
+    }
+    own.clear();
+    return true;
+  }
+
+  /** The rows from one on, until none is held that another one may come before. */
+  async #sort(from: number, hits: HitList): Promise<true> {
+    const own = this.#own;
+    const { memory, breathe } = this.#options;
+    const scratch = new Scratch(memory);
+    try {
+      for (let i = from; ; i = 0) {
+        for (; i < own.count; i++) this.#sortIn(own.sources[i] as RowSource, own.bases[i] as number, scratch, hits);
+        own.clear();
+        if (this.#ended) this.#endGroup(hits, scratch);
+        if (this.#group === undefined) return true;
+        await breathe();
+        // How long it goes on is not known.
+        own.wanted *= 2;
+        this.#ended = !(await this.#stream.next(own));
+      }
+    } finally {
+      scratch.release();
+    }
+  }
+
+  /** Position of the first field in the order whose value is not held whole by a key; -1 if there is none. */
+  #firstLong(source: RowSource, base: number): number {
+    const { fields } = this.#options.order;
+    for (let i = 0; i < fields.length; i++) {
+      const { field } = fields[i] as OrderField;
+      if (!isTextField(field) || isNull(source, base, field)) continue;
+      if (valueLength(source, base, field) > maxKeyBytes) return i;
+    }
+    return -1;
+  }
+
+  #sortIn(source: RowSource, base: number, scratch: Scratch, hits: HitList): void {
+    const long = this.#firstLong(source, base);
+    if (long < 0) {
+      this.#endGroup(hits, scratch);
+      this.#hand(source, base, hits);
+      return;
+    }
+    const { fields } = this.#options.order;
+    const writer = this.#writer;
+    writer.length = 0;
+    for (let i = 0; i <= long; i++) writeFieldComponent(writer, source, base, (fields[i] as OrderField).field);
+    const held = this.#held;
+    if (held === undefined || compareRanges(held, 0, held.length, writer.bytes, 0, writer.length) !== 0) {
+      this.#endGroup(hits, scratch);
+      this.#held = writer.finish();
+    }
+    this.#group ??= new AlikeRows(this.#options, scratch, Math.max(1, this.#left));
+    this.#group.add(source, base);
+  }
+
+  #endGroup(hits: HitList, scratch: Scratch): void {
+    if (this.#group === undefined) return;
+    for (const { source, base } of this.#group.sorted()) this.#hand(source, base, hits);
+    // From here on they are the caller's.
+    scratch.release();
+    this.#group = undefined;
+    this.#held = undefined;
+  }
+
+  #hand(source: RowSource, base: number, hits: HitList): void {
+    hits.add(source, base);
+    this.#left--;
+  }
+}

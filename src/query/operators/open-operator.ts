@@ -1,0 +1,164 @@
+/** From an access of a plan to the stream of its rows, unmerged commits included. */
+import type { Pacer } from '../../base/pacer.ts';
+import { haveEntries } from '../../view/layer-entries.ts';
+import { isTextField } from '../../schema/table-shape.ts';
+import type { TableState } from '../../view/table-state.ts';
+import { CursorSequence } from '../../tree/cursor-sequence.ts';
+import type { RunCursor } from '../../tree/cursor.ts';
+import type { RowHit, Tree } from '../../tree/tree.ts';
+import { AllRows, TopRows } from './sort-and-top-n.ts';
+import type { Keep } from './sort-and-top-n.ts';
+import { filterOf } from '../conditions/condition.ts';
+import type { EntryUse } from '../planner/covering-index.ts';
+import { EntryStream } from './index-only-scan.ts';
+import { ConcatenatedStream } from './row-batch.ts';
+import type { HitStream } from './row-batch.ts';
+import { indexCursor } from './index-cursor.ts';
+import { IndexStream } from './index-lookup.ts';
+import { IntersectionStream } from './intersection.ts';
+import type { KeyProbe } from './key-probe.ts';
+import { KeyStream } from './lookups.ts';
+import { JoinedStreams } from './union.ts';
+import { LayerStream } from './pending-rows.ts';
+import { MergedStream, PreparedStream } from './merge-sorted.ts';
+import { collect, LongValueStream } from './long-value-sort.ts';
+import { residualOf } from '../planner/access-paths.ts';
+import type { CompiledQuery, IndexAccess, IntersectionAccess, Plan, TableAccess } from '../planner/access-paths.ts';
+import type { QueryWork } from './work-counters.ts';
+import { RowOrder } from '../conditions/row-order.ts';
+import type { Filter } from '../conditions/selector.ts';
+import { SortedLookups } from './sorted-lookups.ts';
+import { TableStream } from './table-scan.ts';
+import { estimateTree } from '../planner/tree-statistics.ts';
+
+/** What it takes to open the access of a plan. */
+export interface OpenOptions {
+  readonly state: TableState;
+  readonly query: CompiledQuery;
+  readonly plan: Plan;
+  /** The conditions that the access leaves to be tested. */
+  readonly filter: Filter;
+  /** How many rows are wanted. */
+  readonly needed: number;
+  readonly pacer: Pacer;
+  /** Lets the event loop run if it is time to. Throws if the query was given up. */
+  readonly breathe: () => void | Promise<void>;
+  readonly work: QueryWork;
+}
+
+/** The rows that match, in the order of the plan if it says that its access has it. */
+export function openAccess(options: OpenOptions): HitStream {
+  const { state, plan, filter, work } = options;
+  const { access } = plan;
+  switch (access.kind) {
+    case 'nothing':
+      return new ConcatenatedStream([]);
+    case 'keys':
+      return new KeyStream(state, access.keys, filter, work);
+    case 'table':
+      return openTable(options, access);
+    case 'index':
+    case 'intersection':
+      return openIndex(options, access);
+    case 'union':
+      return new JoinedStreams(
+        access.parts.map((part) => {
+          return openAccess({
+            ...options,
+            ...part,
+            filter: filterOf(part.plan.residual),
+            needed: Number.POSITIVE_INFINITY,
+          });
+        }),
+      );
+  }
+}
+
+/** A table's rows in some ranges. */
+export function openTable(
+  { state, filter, work, breathe }: Pick<OpenOptions, 'state' | 'filter' | 'work' | 'breathe'>,
+  { ranges, descending }: TableAccess,
+): TableStream {
+  const scan = (i: number): RunCursor => state.scan(ranges[descending ? ranges.length - 1 - i : i], descending);
+  const cursor =
+    ranges.length === 1 ? scan(0) : new CursorSequence(ranges.length, scan, state.tree.source.memory, breathe);
+  return new TableStream(state.shape.layout, cursor, descending, filter, work);
+}
+
+/** More ranges are not looked for in each layer: its rows are tested instead. */
+const mostLayerRanges = 1024;
+
+/** Where more of a table is in memory, its rows are found as fast in any order. */
+const mostlyAtHand = 0.9;
+
+/** The rows of an index's entries, unless unmerged commits have changed them. `use`: what entries are good for. */
+function openEntries(
+  { state, query, plan, needed, pacer, breathe, work }: OpenOptions,
+  access: IndexAccess,
+  filter: Filter,
+  use?: EntryUse,
+  probes: readonly KeyProbe[] = [],
+): HitStream {
+  const cursor = indexCursor(state.treeOf(access.index) as Tree, access, breathe);
+  if (use === undefined && probes.length === 0) {
+    // Where rows are not sorted afterwards, it may be over soon.
+    const mayStop = plan.ordered || (query.unordered === true && Number.isFinite(needed));
+    return access.oneValue || mayStop || estimateTree(state.tree).atHand > mostlyAtHand
+      ? new IndexStream(state, access, cursor, filter, work)
+      : new SortedLookups({ state, access, cursor, filter, work, pacer, breathe });
+  }
+  return new EntryStream({ state, access, cursor, filter, work, use, probes });
+}
+
+function openIntersection(options: OpenOptions, access: IntersectionAccess): HitStream {
+  const { state, query, plan, filter, breathe, work } = options;
+  const { first, firstCovers } = access;
+  const open = (probes: readonly KeyProbe[]): HitStream => openEntries(options, first, filter, plan.use, probes);
+  const openFirst = (): HitStream => openEntries(options, first, filterOf(residualOf(query, firstCovers)));
+  return new IntersectionStream({ state, access, breathe, work, open, openFirst });
+}
+
+function openIndex(options: OpenOptions, access: IndexAccess | IntersectionAccess): HitStream {
+  const { state, plan, filter } = options;
+  let stream =
+    access.kind === 'index' ? openEntries(options, access, filter, plan.use) : openIntersection(options, access);
+  const changes = changedRows(options, access.kind === 'index' ? access : access.first);
+  if (!plan.ordered) return changes === undefined ? stream : new ConcatenatedStream([...changes.streams, stream]);
+  // The fields that the order asks for are those that tell the entries apart: the others are the same in all of them.
+  const long = plan.order.some(({ field }) => isTextField(field) && !state.shape.keyFields.includes(field));
+  if (!long && changes === undefined) return stream;
+  const order = new RowOrder(state.shape, plan.order);
+  const { needed, breathe } = options;
+  const sorted = { order, needed, holdsBlocks: true, memory: state.tree.source.memory, breathe };
+  if (long) stream = new LongValueStream(stream, sorted);
+  if (changes === undefined) return stream;
+  const { streams, isOrdered } = changes;
+  if (!isOrdered) return new MergedStream(stream, [sortedStream(streams, order, options)], order);
+  const others = long ? streams.map((one) => new LongValueStream(one, { ...sorted, holdsBlocks: false })) : streams;
+  return new MergedStream(stream, others, order);
+}
+
+/**
+ * The rows that match of commits that are not merged yet, of which the index knows nothing: they are tested for everything.
+ * Undefined if there are no such commits. `isOrdered`: each stream comes in the order of the access.
+ */
+function changedRows(
+  { state, query, work, pacer }: OpenOptions,
+  access: IndexAccess,
+): { readonly streams: readonly HitStream[]; readonly isOrdered: boolean } | undefined {
+  const { layers } = state;
+  if (layers.length === 0) return undefined;
+  const filter = filterOf(query.conditions);
+  if (access.ranges.length <= mostLayerRanges && haveEntries(state, access.index)) {
+    const streams = layers.map((_, position) => new LayerStream({ state, position, access, filter, work, pacer }));
+    return { streams, isOrdered: true };
+  }
+  return { streams: [new TableStream(state.shape.layout, state.scanLayers(), false, filter, work)], isOrdered: false };
+}
+
+/** The first rows of some streams, as many as can be of use, in order. */
+function sortedStream(streams: readonly HitStream[], order: RowOrder, { needed, pacer }: OpenOptions): HitStream {
+  const keep: Keep<RowHit> = (source, base) => ({ source, base });
+  const collector = Number.isFinite(needed) ? new TopRows(order, needed, keep) : new AllRows(order, keep);
+  return new PreparedStream(() => collect(new ConcatenatedStream(streams), collector, pacer));
+}

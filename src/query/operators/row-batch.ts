@@ -1,0 +1,55 @@
+/** Rows that were found, as places of their bytes, and streams of them. */
+import { isPromise } from '../../base/brands.ts';
+import type { RowSource } from '../../format/row-layout.ts';
+
+/** A list that is filled and emptied over and over. */
+export class HitList {
+  readonly sources: RowSource[] = [];
+  readonly bases: number[] = [];
+  /** How many more rows are of use to whoever asks. */
+  wanted: number;
+
+  constructor(wanted: number = Number.POSITIVE_INFINITY) {
+    this.wanted = wanted;
+  }
+
+  get count(): number {
+    return this.bases.length;
+  }
+
+  add(source: RowSource, base: number): void {
+    this.sources.push(source);
+    this.bases.push(base);
+  }
+
+  clear(): void {
+    this.sources.length = 0;
+    this.bases.length = 0;
+  }
+}
+
+export interface HitStream {
+  /** Adds some rows, perhaps none; false once there are no more. Without a promise where all is in memory. */
+  next(hits: HitList): boolean | Promise<boolean>;
+}
+
+/** One stream after the other. */
+export class ConcatenatedStream implements HitStream {
+  readonly #streams: HitStream[];
+
+  constructor(streams: readonly HitStream[]) {
+    this.#streams = [...streams];
+  }
+
+  next(hits: HitList): boolean | Promise<boolean> {
+    const stream = this.#streams[0];
+    if (stream === undefined) return false;
+    const more = stream.next(hits);
+    return isPromise(more) ? more.then((moved) => this.#after(moved)) : this.#after(more);
+  }
+
+  #after(more: boolean): boolean {
+    if (!more) this.#streams.shift();
+    return this.#streams.length > 0;
+  }
+}

@@ -1,0 +1,201 @@
+/** Rows that come in any order and are wanted in a certain one: all of them, or only the first few. */
+import { ByteWriter, compareRanges } from '../../base/bytes.ts';
+import type { Pacer } from '../../base/pacer.ts';
+import { KeyList } from '../../format/key-list.ts';
+import type { RowSource } from '../../format/row-layout.ts';
+import { compileSelector } from '../conditions/condition.ts';
+import { KeySlabs } from './key-slabs.ts';
+import type { HeldKey } from './key-slabs.ts';
+import type { RowOrder } from '../conditions/row-order.ts';
+import type { Selector } from '../conditions/selector.ts';
+
+/** Makes of a row what is to be kept of it. */
+export type Keep<T> = (source: RowSource, base: number) => T;
+
+/** Bytes that what is kept of a row takes. */
+export type SizeOf = (source: RowSource) => number;
+
+/** A row that is kept undecoded. */
+const hitBytes = 64;
+const sizeOfHit: SizeOf = () => hitBytes;
+/** What a row takes in the lists beside its key and what is kept of it. */
+const listBytes = 40;
+/** The same in the heap. */
+const entryBytes = 96;
+
+export interface Collector<T> {
+  add(source: RowSource, base: number): void;
+  /** Selects rows that can still be among those wanted; undefined while all can. Changes as rows are added. */
+  readonly bound: Selector | undefined;
+  /** Memory that it takes, as an estimate. */
+  readonly sizeBytes: number;
+  /** What was kept, in order. */
+  finish(pacer: Pacer): Promise<T[]>;
+}
+
+/** Keeps every row. */
+export class AllRows<T> implements Collector<T> {
+  readonly #order: RowOrder;
+  readonly #keep: Keep<T>;
+  readonly #sizeOf: SizeOf;
+  readonly #keys = new KeyList();
+  readonly #kept: T[] = [];
+  #keptBytes = 0;
+  readonly bound = undefined;
+
+  constructor(order: RowOrder, keep: Keep<T>, sizeOf: SizeOf = sizeOfHit) {
+    this.#order = order;
+    this.#keep = keep;
+    this.#sizeOf = sizeOf;
+  }
+
+  get sizeBytes(): number {
+    // The list of keys is copied as it grows.
+    return this.#keptBytes + this.#keys.sizeBytes * 2;
+  }
+
+  add(source: RowSource, base: number): void {
+    this.#order.write(this.#keys.writer, source, base);
+    this.#keys.end();
+    this.#kept.push(this.#keep(source, base));
+    this.#keptBytes += this.#sizeOf(source) + listBytes;
+  }
+
+  async finish(pacer: Pacer): Promise<T[]> {
+    const order = await this.#keys.sorted(pacer);
+    return Array.from(order, (i) => this.#kept[i] as T);
+  }
+}
+
+/** A row in the heap. Its memory is used again for the one that takes its place. */
+interface Entry<T> {
+  readonly key: HeldKey;
+  kept: T;
+}
+
+/** Keys that were cut short are the same as far as they are held: which of their rows comes first is not known. */
+export class CutKeysTie extends Error {}
+
+/** Keeps the first rows in a heap whose root is the last of them: what comes behind the root is not wanted. */
+export class TopRows<T> implements Collector<T> {
+  readonly #order: RowOrder;
+  readonly #count: number;
+  readonly #keep: Keep<T>;
+  readonly #sizeOf: SizeOf;
+  readonly #mostKeyBytes: number;
+  readonly #heap: Entry<T>[] = [];
+  readonly #slabs = new KeySlabs();
+  /** Of what is kept of the rows that were added first: those that take their places count as much. */
+  #keptBytes = 0;
+  readonly #scratch = new ByteWriter(256);
+  #bound: Selector | undefined;
+  /** Whether the root is another row than the one that the bound was made of. */
+  #hasNewRoot = true;
+
+  /**
+   * `count`: how many rows are wanted, at least one. `mostKeyBytes`: so much of each key is held. If that does not tell
+   * two rows apart which have to be, `add` and `finish` throw {@link CutKeysTie}.
+   */
+  constructor(
+    order: RowOrder,
+    count: number,
+    keep: Keep<T>,
+    sizeOf: SizeOf = sizeOfHit,
+    mostKeyBytes: number = Number.POSITIVE_INFINITY,
+  ) {
+    this.#order = order;
+    this.#count = count;
+    this.#keep = keep;
+    this.#sizeOf = sizeOf;
+    this.#mostKeyBytes = mostKeyBytes;
+  }
+
+  get sizeBytes(): number {
+    return this.#keptBytes + this.#slabs.sizeBytes;
+  }
+
+  add(source: RowSource, base: number): void {
+    const scratch = this.#scratch;
+    scratch.length = 0;
+    this.#order.write(scratch, source, base);
+    scratch.length = Math.min(scratch.length, this.#mostKeyBytes);
+    const heap = this.#heap;
+    if (heap.length < this.#count) {
+      const key = this.#slabs.none;
+      this.#slabs.put(key, scratch);
+      heap.push({ key, kept: this.#keep(source, base) });
+      this.#keptBytes += this.#sizeOf(source) + entryBytes;
+      this.#siftUp(heap.length - 1);
+      return;
+    }
+    const last = heap[0] as Entry<T>;
+    const { bytes, start, end } = last.key;
+    if (this.#checked(compareRanges(scratch.bytes, 0, scratch.length, bytes, start, end), scratch.length) >= 0) return;
+    this.#slabs.put(last.key, scratch);
+    last.kept = this.#keep(source, base);
+    this.#hasNewRoot = true;
+    this.#siftDown();
+  }
+
+  #compare({ key: a }: Entry<T>, { key: b }: Entry<T>): number {
+    return this.#checked(compareRanges(a.bytes, a.start, a.end, b.bytes, b.start, b.end), a.end - a.start);
+  }
+
+  /**
+   * How two keys of which one has `length` bytes compare. Whoever finds no tie in the heap knows that none of those below
+   * an entry ties with it: each was compared with it, or with one between them.
+   */
+  #checked(difference: number, length: number): number {
+    if (difference === 0 && length === this.#mostKeyBytes) throw new CutKeysTie();
+    return difference;
+  }
+
+  #siftUp(from: number): void {
+    const heap = this.#heap;
+    const entry = heap[from] as Entry<T>;
+    let at = from;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (this.#compare(heap[parent] as Entry<T>, entry) >= 0) break;
+      heap[at] = heap[parent] as Entry<T>;
+      at = parent;
+    }
+    heap[at] = entry;
+  }
+
+  #siftDown(): void {
+    const heap = this.#heap;
+    const entry = heap[0] as Entry<T>;
+    let at = 0;
+    for (;;) {
+      let child = at * 2 + 1;
+      if (child >= heap.length) break;
+      const right = child + 1;
+      if (right < heap.length && this.#compare(heap[right] as Entry<T>, heap[child] as Entry<T>) > 0) child = right;
+      if (this.#compare(heap[child] as Entry<T>, entry) <= 0) break;
+      heap[at] = heap[child] as Entry<T>;
+      at = child;
+    }
+    heap[at] = entry;
+  }
+
+  get bound(): Selector | undefined {
+    const last = this.#heap[0];
+    if (this.#heap.length < this.#count || last === undefined) return undefined;
+    if (this.#hasNewRoot) {
+      this.#hasNewRoot = false;
+      this.#bound = this.#selectUpTo(last.key);
+    }
+    return this.#bound;
+  }
+
+  /** Rows whose first field says that they come before the one with a key, or may tie with it. */
+  #selectUpTo({ bytes, start, end }: HeldKey): Selector | undefined {
+    const comparison = this.#order.leadUpTo(bytes.subarray(start, end));
+    return comparison && compileSelector(this.#order.lead.field, comparison);
+  }
+
+  async finish(): Promise<T[]> {
+    return this.#heap.toSorted((a, b) => this.#compare(a, b)).map(({ kept }) => kept);
+  }
+}

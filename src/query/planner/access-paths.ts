@@ -1,0 +1,478 @@
+/** How a query can come by its rows: the accesses that there are. Operators know nothing of planning but the plan. */
+import type { LayoutField } from '../../format/row-layout.ts';
+import { isUsable } from '../../view/edition.ts';
+import type { TableIndex, TableShape } from '../../schema/table-shape.ts';
+import type { TableState } from '../../view/table-state.ts';
+import type { KeyRange } from '../../tree/cursor.ts';
+import type { Condition } from '../conditions/condition.ts';
+import { AnyCondition, opposedTo } from '../conditions/any-condition.ts';
+import { entryUseOf, mayHoldAll } from './covering-index.ts';
+import { insideOf } from '../conditions/inside.ts';
+import type { EntryUse, TakenFields } from './covering-index.ts';
+import { directionOf, indexRanges, keyDirectionOf, keyParts, rangesOf } from '../conditions/index-ranges.ts';
+import type { FieldAccess, KeyDirection } from '../conditions/index-ranges.ts';
+import { areFew, commonComponents, componentsIn, intersectAll } from '../conditions/key-ranges.ts';
+import type { KeyAccess } from '../conditions/key-ranges.ts';
+import { PositionCondition } from '../conditions/keyset-position.ts';
+import type { OrderField } from '../conditions/row-order.ts';
+import { TupleCondition } from '../conditions/tuple-condition.ts';
+
+/** A compiled query. */
+export interface CompiledQuery {
+  readonly conditions: readonly Condition[];
+  /** As asked for; the primary key, ascending, decides between rows that tie. */
+  readonly order: readonly OrderField[];
+  readonly limit: number | undefined;
+  readonly offset: number;
+  /** Whether only the number of rows is wanted. */
+  readonly counts?: boolean;
+  /** Whether it makes no difference in which order rows come. */
+  readonly unordered?: boolean;
+  /** Rows that may be held to be sorted where an access has their order: any number unless told, a few, or none. */
+  readonly sorts?: 'few' | 'none' | undefined;
+  /** Undefined: whole rows. */
+  readonly takes?: TakenFields | undefined;
+  /**
+   * The conditions whose branches may each have an access of its own. Undefined: all of them. A part of a union splits only
+   * what its own branch says: if it split the conditions beside that as well, the plans would multiply with each of them.
+   */
+  readonly splits?: readonly Condition[] | undefined;
+}
+
+/** The table's tree, or ranges of it. */
+export interface TableAccess {
+  readonly kind: 'table';
+  /** Ascending and apart, also where the access descends. */
+  readonly ranges: readonly KeyRange[];
+  readonly descending: boolean;
+}
+
+/** Entries of an index. */
+export interface IndexAccess {
+  readonly kind: 'index';
+  readonly index: TableIndex;
+  /** Whether all entries are of one value in each field; they are then read by primary key, in the direction given. */
+  readonly oneValue: boolean;
+  /** Whether all entries of a range are of one value in the first field. */
+  readonly ofValues: boolean;
+  /** Ascending, also where the access descends. */
+  readonly ranges: readonly KeyRange[];
+  readonly descending: boolean;
+}
+
+/** Rows that several indexes have entries for. */
+export interface IntersectionAccess {
+  readonly kind: 'intersection';
+  /** The one that is gone through: rows come in its order. */
+  readonly first: IndexAccess;
+  readonly others: readonly IndexAccess[];
+  /** Conditions that the first one fulfils by itself. */
+  readonly firstCovers: readonly Condition[];
+}
+
+/** Several accesses, no row in more than one of them: each leaves out what the earlier ones have. */
+export interface UnionAccess {
+  readonly kind: 'union';
+  readonly parts: readonly { readonly query: CompiledQuery; readonly plan: Plan }[];
+}
+
+/** Where rows come from. `keys`: single rows, by primary key. */
+export type Access =
+  | { readonly kind: 'nothing' }
+  | { readonly kind: 'keys'; readonly keys: readonly Uint8Array[] }
+  | TableAccess
+  | IndexAccess
+  | IntersectionAccess
+  | UnionAccess;
+
+/** A way to come by all rows that match. */
+export interface Candidate {
+  readonly access: Access;
+  /** Conditions that the access fulfils by itself. */
+  readonly covered: readonly Condition[];
+  /** Whether its rows come in the order that is asked for. */
+  readonly ordered: boolean;
+  /** What the entries of its index are good for; undefined: they only say where rows are. */
+  readonly use?: EntryUse | undefined;
+}
+
+/** What a plan that reads nothing forgoes each time that it is used. */
+export interface Forgone {
+  /** Counts one more use. True once it has come to what the reads of another plan cost. */
+  use(): boolean;
+}
+
+export interface Plan extends Candidate {
+  /** The order asked for, without the fields that decide nothing. */
+  readonly order: readonly OrderField[];
+  /** Conditions that rows must still be tested for. */
+  readonly residual: readonly Condition[];
+  /** What is forgone each time that the plan is used, for it reads nothing. */
+  readonly forgone?: Forgone | undefined;
+}
+
+/** More branches than that are tested row by row: each part of a union tests for all earlier ones. */
+const maxParts = 32;
+/** So many parts of unions are planned at most for one query, of the conditions that have the fewest branches. */
+const maxPlannedParts = 64;
+/** Conditions of all these parts together, at most: each part has those of the whole query, and those of the parts before it. */
+const maxPlannedConditions = 200_000;
+const noBytes = new Uint8Array(0);
+/** Conditions that an access by key is made of; rows are tested for the others. */
+const mostHelpful = 1024;
+
+/** The fields that have one value, or null, in all rows that match. */
+function fixedFields({ conditions }: CompiledQuery): Set<LayoutField> {
+  const fixed = new Set<LayoutField>();
+  for (const { on } of conditions) {
+    if (on === undefined) continue;
+    const { comparison } = on;
+    if (comparison.kind === 'null' || (comparison.kind === 'value' && comparison.operator === '=')) fixed.add(on.field);
+  }
+  return fixed;
+}
+
+/** The order without the fields that decide nothing: those that a condition fixes, and all behind the primary key. */
+export function effectiveOrder({ keyFields }: TableShape, query: CompiledQuery): readonly OrderField[] {
+  const { order } = query;
+  if (order.length === 0) return order;
+  const fixed = fixedFields(query);
+  const effective: OrderField[] = [];
+  for (const by of order) {
+    if (fixed.has(by.field)) continue;
+    effective.push(by);
+    fixed.add(by.field);
+    if (keyFields.includes(by.field) && keyFields.every((field) => fixed.has(field))) break;
+  }
+  return effective;
+}
+
+/** The direction in which the rows that a query asks for come by primary key; undefined if they come in another order. */
+export function keyOrderOf(shape: TableShape, query: CompiledQuery): KeyDirection {
+  const fixed = fixedFields(query);
+  return keyDirectionOf(effectiveOrder(shape, query), openOf(shape.keyFields, fixed));
+}
+
+/** The fields that no condition fixes. */
+function openOf(fields: readonly LayoutField[], fixed: ReadonlySet<LayoutField>): readonly LayoutField[] {
+  return fixed.size === 0 ? fields : fields.filter((field) => !fixed.has(field));
+}
+
+/** The best that the conditions give for an access by a field's keys; undefined if they give nothing. */
+function accessByField(
+  field: LayoutField,
+  tree: 'table' | 'index',
+  conditions: readonly Condition[],
+): FieldAccess | undefined {
+  return accessBy((condition) => condition.keysBy(field, tree), conditions);
+}
+
+/**
+ * The same by each of the fields that keys are made of. Tuples of the first of them are one access together: what is known of those
+ * fields besides is tested.
+ */
+function accessesBy(
+  fields: readonly LayoutField[],
+  tree: 'table' | 'index',
+  conditions: readonly Condition[],
+): (FieldAccess | undefined)[] {
+  // Most have one field: then there is nothing to be put together.
+  if (fields.length === 1) return [accessByField(fields[0] as LayoutField, tree, conditions)];
+  const tuples = tuplesOf(fields, conditions);
+  const singly = fields.slice(tuples?.fields.length ?? 0).map((field) => accessByField(field, tree, conditions));
+  if (tuples === undefined) return singly;
+  const keys = tuples.keysOver(fields.slice(0, tuples.fields.length));
+  return [{ keys, covered: keys.exact ? [tuples] : [] }, ...singly];
+}
+
+function tuplesOf(fields: readonly LayoutField[], conditions: readonly Condition[]): TupleCondition | undefined {
+  return conditions.find(
+    (condition): condition is TupleCondition =>
+      condition instanceof TupleCondition && condition.isOf(fields.slice(0, condition.fields.length)),
+  );
+}
+
+/** The place that rows are to be behind; undefined where there is none. */
+function positionIn(conditions: readonly Condition[]): PositionCondition | undefined {
+  return conditions.find((condition) => condition instanceof PositionCondition);
+}
+
+/** The same by whatever the keys begin with. */
+function accessBy(
+  keysOf: (condition: Condition) => KeyAccess | undefined,
+  conditions: readonly Condition[],
+): FieldAccess | undefined {
+  let components: readonly Uint8Array[] | undefined;
+  let ranges: readonly KeyRange[] | undefined;
+  let covered: Condition[] = [];
+  let coveredByRanges: Condition[] = [];
+  let left = mostHelpful;
+  for (const condition of conditions) {
+    const keys = keysOf(condition);
+    if (keys === undefined) continue;
+    if (left-- === 0) break;
+    if (keys.kind === 'values') {
+      if (components === undefined || areFew(components, keys.components)) {
+        components = components === undefined ? keys.components : commonComponents(components, keys.components);
+      } else if (keys.components.length < components.length) {
+        ({ components } = keys);
+        covered = [];
+      } else continue;
+      if (keys.exact) covered.push(condition);
+    } else {
+      if (ranges === undefined || areFew(ranges, keys.ranges)) {
+        ranges = ranges === undefined ? keys.ranges : intersectAll(ranges, keys.ranges);
+      } else if (keys.ranges.length < ranges.length) {
+        ({ ranges } = keys);
+        coveredByRanges = [];
+      } else continue;
+      if (keys.exact) coveredByRanges.push(condition);
+    }
+  }
+  // Whether all of it is exact does not matter here: what is not covered is tested.
+  if (components === undefined) {
+    if (ranges === undefined) return undefined;
+    if (ranges.length === 0) return { keys: undefined, covered: [] };
+    return { keys: { kind: 'ranges', ranges, exact: false }, covered: coveredByRanges };
+  }
+  const within = ranges === undefined || !areFew(components, ranges) ? components : componentsIn(components, ranges);
+  if (within.length === 0) return { keys: undefined, covered: [] };
+  return { keys: { kind: 'values', components: within, exact: false }, covered };
+}
+
+/** Plans what is a part of another query. */
+export type PartPlanner = (state: TableState, query: CompiledQuery) => Plan;
+
+function isWholeTable(access: Access): boolean {
+  return access.kind === 'table' && access.ranges.some(({ from, to }) => from === undefined && to === undefined);
+}
+
+class Planner {
+  readonly #state: TableState;
+  readonly #query: CompiledQuery;
+  readonly #order: readonly OrderField[];
+  readonly #fixed: ReadonlySet<LayoutField>;
+  readonly #keyFields: readonly LayoutField[];
+  readonly #keyDirection: KeyDirection;
+  readonly #planPart: PartPlanner;
+  readonly candidates: Candidate[] = [];
+
+  constructor(state: TableState, query: CompiledQuery, order: readonly OrderField[], planPart: PartPlanner) {
+    this.#planPart = planPart;
+    this.#state = state;
+    this.#query = query;
+    this.#order = order;
+    this.#fixed = fixedFields(query);
+    this.#keyFields = openOf(state.shape.keyFields, this.#fixed);
+    this.#keyDirection = keyDirectionOf(order, this.#keyFields);
+    this.#addKeys();
+    // Nothing is better than the row itself.
+    if (isBest(this.candidates[0] as Candidate)) return;
+    this.#addUnions();
+    for (const index of state.shape.indexes) {
+      // A version of the table that is still being built up may not have all of its indexes yet.
+      if (state.indexes.has(index.name)) this.#addIndex(index);
+    }
+    for (const edition of state.editions) if (isUsable(edition)) this.#addIndex(edition.index);
+  }
+
+  #add(access: Access, ordered: boolean, covered: readonly Condition[] = [], use?: EntryUse): void {
+    this.candidates.push({ access, ordered, covered, use });
+  }
+
+  #addKeys(): void {
+    const { keyFields } = this.#state.shape;
+    const { conditions } = this.#query;
+    const accesses = accessesBy(keyFields, 'table', conditions);
+    const parts = keyParts(accesses);
+    if (parts === undefined) {
+      this.#add({ kind: 'nothing' }, true);
+      return;
+    }
+    const ordered = this.#keyDirection !== undefined;
+    const descending = this.#keyDirection === 'descending';
+    const position = positionIn(conditions);
+    const behind = position?.keysWithin(noBytes);
+    const { values, covered } = parts;
+    if (parts.valued === accesses.length) {
+      // What is not covered is tested.
+      const within = behind === undefined ? values : componentsIn(values, [behind]);
+      const list = descending ? within.toReversed() : within;
+      if (list.length === 0) this.#add({ kind: 'nothing' }, true);
+      else this.#add({ kind: 'keys', keys: list }, ordered || list.length === 1, covered);
+      return;
+    }
+    const all = rangesOf(parts);
+    if (behind === undefined) this.#add({ kind: 'table', ranges: all, descending }, ordered, covered);
+    else {
+      const ranges = intersectAll(all, [behind]);
+      if (ranges.length === 0) this.#add({ kind: 'nothing' }, true);
+      else this.#add({ kind: 'table', ranges, descending }, ordered, [...covered, position as Condition]);
+    }
+  }
+
+  /** Where every branch of a condition has an access of its own, all of them together are one. */
+  #addUnions(): void {
+    for (const condition of splitConditions(this.#query)) {
+      const parts = this.#partsOf(condition);
+      if (parts !== undefined) this.#add({ kind: 'union', parts }, false, this.#query.conditions);
+    }
+  }
+
+  /** Plans each branch of a condition; undefined if one reads the whole table: it might as well look for all the others. */
+  #partsOf(condition: AnyCondition): UnionAccess['parts'] | undefined {
+    const { branches } = condition;
+    const others = this.#query.conditions.filter((other) => other !== condition);
+    const takes = this.#takenFromParts();
+    const parts: UnionAccess['parts'][number][] = [];
+    for (const [i, branch] of branches.entries()) {
+      const earlier = i === 0 ? [] : [opposedTo(branches.slice(0, i))];
+      const conditions = [...branch, ...others, ...earlier];
+      const splits = branch;
+      const query: CompiledQuery = {
+        conditions,
+        order: [],
+        limit: undefined,
+        offset: 0,
+        unordered: true,
+        takes,
+        splits,
+      };
+      const plan = this.#planPart(this.#state, query);
+      if (isWholeTable(plan.access)) return undefined;
+      parts.push({ query, plan });
+    }
+    return parts;
+  }
+
+  /** What is taken of the rows of a part: also what they are sorted by. */
+  #takenFromParts(): TakenFields | undefined {
+    const { takes } = this.#query;
+    return takes && { ...takes, fields: [...takes.fields, ...this.#order.map(({ field }) => field)] };
+  }
+
+  #useOf(index: TableIndex, covered: readonly Condition[]): EntryUse | undefined {
+    return entryUseOf(this.#state, this.#query.takes, index, residualOf(this.#query, covered), this.#order);
+  }
+
+  #addIndex(index: TableIndex): void {
+    const { limit, conditions: asked, counts } = this.#query;
+    // A place in an order by one field and the primary key is none in an index that has further fields between them.
+    const conditions =
+      index.fields.length === 1 || !asked.some((condition) => condition instanceof PositionCondition)
+        ? asked
+        : asked.filter((condition) => !(condition instanceof PositionCondition));
+    const { result } = index;
+    const accesses =
+      result === undefined
+        ? accessesBy(index.fields, 'index', conditions)
+        : [accessBy((condition) => condition.keysByResult(result), conditions)];
+    const found = indexRanges(accesses);
+    if (found === undefined) {
+      this.#add({ kind: 'nothing' }, true);
+      return;
+    }
+    const inside = index.where === undefined ? [] : insideOf(index.where, this.#query.conditions);
+    // A row that matches may have no entry.
+    if (inside === undefined) return;
+    const { used, oneValue, ofValues } = found;
+    const direction = oneValue ? this.#keyDirection : this.#directionOf(index);
+    const ordered = direction !== undefined;
+    const descending = direction === 'descending';
+    if (used === 0) {
+      // Nothing is ever ordered by what a function returns.
+      if (result !== undefined) return;
+      // Reading all of an index pays where it is in order and few rows are wanted, or where it is read instead of the table.
+      const isShort = ordered && (limit !== undefined || this.#query.sorts !== undefined);
+      // One on some rows is all that there is of them.
+      const isPaying = isShort || index.where !== undefined;
+      if (!isPaying && !mayHoldAll(this.#state.shape, this.#query.takes, index)) return;
+      const use = this.#useOf(index, inside);
+      const isInstead = use?.only === true && (counts !== true || asked.length > 0);
+      if (!isInstead && !isPaying) return;
+      this.#add({ kind: 'index', index, oneValue, ofValues, ranges: found.ranges, descending }, ordered, inside, use);
+      return;
+    }
+    const position = positionIn(this.#query.conditions);
+    // Rows of one value come by primary key, and so may begin behind one.
+    const behind = oneValue ? position?.keysWithin((found.ranges[0] as KeyRange).from as Uint8Array) : undefined;
+    const ranges = behind === undefined ? found.ranges : intersectAll(found.ranges, [behind]);
+    const byKeys = behind === undefined ? found.covered : [...found.covered, position as Condition];
+    const covered = inside.length === 0 ? byKeys : [...new Set([...byKeys, ...inside])];
+    const access: Access = { kind: 'index', index, oneValue, ofValues, ranges, descending };
+    this.#add(ranges.length === 0 ? { kind: 'nothing' } : access, ordered, covered, this.#useOf(index, covered));
+  }
+
+  /** The direction in which the index gives the order that is asked for, by the fields that no condition fixes. */
+  #directionOf(index: TableIndex): 'ascending' | 'descending' | undefined {
+    return directionOf(this.#order, openOf(index.fields, this.#fixed), this.#keyFields);
+  }
+}
+
+/** The conditions of a query whose branches are planned one by one: those with the fewest, as far as that may go. */
+function splitConditions({ conditions, splits = conditions }: CompiledQuery): AnyCondition[] {
+  const all = splits.filter((condition): condition is AnyCondition => condition instanceof AnyCondition);
+  if (all.length === 0) return all;
+  const size = conditions.reduce((sum, condition) => sum + condition.size, 0);
+  let left = Math.min(maxPlannedParts, Math.floor(maxPlannedConditions / Math.max(1, size)));
+  const chosen = new Set<AnyCondition>();
+  for (const condition of all.toSorted((a, b) => a.branches.length - b.branches.length)) {
+    const count = condition.branches.length;
+    if (count > maxParts || count > left) break;
+    left -= count;
+    chosen.add(condition);
+  }
+  return all.filter((condition) => chosen.has(condition));
+}
+
+/** The accesses that a query could use. There is always one. `order` is the effective one. */
+export function candidatesFor(
+  state: TableState,
+  query: CompiledQuery,
+  order: readonly OrderField[],
+  planPart: PartPlanner,
+): Candidate[] {
+  const impossible = query.conditions.some(({ isImpossible }) => isImpossible);
+  if (impossible || query.limit === 0) {
+    return [{ access: { kind: 'nothing' }, covered: [], ordered: true }];
+  }
+  return new Planner(state, query, order, planPart).candidates;
+}
+
+/** Whether nothing can be better: no rows at all, or the one row by its key. */
+export function isBest({ access }: Candidate): boolean {
+  return access.kind === 'nothing' || (access.kind === 'keys' && access.keys.length === 1);
+}
+
+/** The conditions that rows of an access must still be tested for. */
+export function residualOf({ conditions }: CompiledQuery, covered: readonly Condition[]): readonly Condition[] {
+  if (conditions.length <= fewConditions) return uncovered(conditions, covered);
+  let known = residuals.get(conditions);
+  if (known === undefined) {
+    known = new WeakMap();
+    residuals.set(conditions, known);
+  }
+  let residual = known.get(covered);
+  if (residual === undefined) {
+    residual = uncovered(conditions, covered);
+    known.set(covered, residual);
+  }
+  return residual;
+}
+
+/** What is left of more conditions is remembered for as long as planning asks again and again. */
+const fewConditions = 64;
+/** Among more, a condition is looked up by a set. */
+const fewCovered = 8;
+const residuals = new WeakMap<readonly Condition[], WeakMap<readonly Condition[], readonly Condition[]>>();
+
+function uncovered(conditions: readonly Condition[], covered: readonly Condition[]): readonly Condition[] {
+  if (covered.length <= fewCovered) return conditions.filter((one) => !one.isEmpty && !covered.includes(one));
+  const isCovered = new Set(covered);
+  return conditions.filter((condition) => !condition.isEmpty && !isCovered.has(condition));
+}
+
+/** Whether the entries of both come by primary key, so that nothing needs to be held to tell which are in both. */
+export function isMerged(first: IndexAccess, other: IndexAccess): boolean {
+  return first.oneValue && other.oneValue;
+}

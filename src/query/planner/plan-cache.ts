@@ -1,0 +1,140 @@
+/**
+ * Plans of queries that were asked before, word for word, on the same state of their table: applications ask the same few
+ * queries over and over. A plan holds for as long as the same blocks are in memory, which is what it was chosen by.
+ */
+import { isPromise } from '../../base/brands.ts';
+import { Pacer } from '../../base/pacer.ts';
+import { withPauses } from '../../base/steps.ts';
+import type { QueryHost } from '../../view/query-host.ts';
+import type { TableShape } from '../../schema/table-shape.ts';
+import type { TableState } from '../../view/table-state.ts';
+import type { CompiledQuery, Plan } from './access-paths.ts';
+import { planQuery } from './planner.ts';
+import { areHeavy, compileQuery, preparing } from './query-spec.ts';
+import type { WrittenQuery } from './query-spec.ts';
+
+export interface PlannedQuery {
+  readonly query: CompiledQuery;
+  readonly plan: Plan;
+}
+
+interface KnownPlan extends PlannedQuery {
+  /** Of the cache, when the plan was made. */
+  readonly turnover: number;
+}
+
+/** Plans that are remembered of a state. When there are more, all of them are forgotten. */
+const mostPlans = 64;
+/** Longer values are not worth being compared. */
+const longestText = 256;
+
+const plansOf = new WeakMap<TableState, Map<string, KnownPlan>>();
+
+/**
+ * Plans a query on a state of its table: at once, unless something must be read to choose well, or it has very many conditions.
+ * `signal`: gives up.
+ */
+export function plannedQuery(
+  host: QueryHost,
+  state: TableState,
+  written: WrittenQuery,
+  signal?: AbortSignal,
+): PlannedQuery | Promise<PlannedQuery> {
+  if (areHeavy(written.wheres)) return plannedSlowly(host, state, written, signal);
+  const words = wordsOf(host, written);
+  if (words === undefined) return newlyPlanned(host, state, written);
+  const { turnover } = state.tree.source.counters;
+  let plans = plansOf.get(state);
+  const known = plans?.get(words);
+  if (known?.turnover === turnover && known.plan.forgone?.use() !== true) return known;
+  const planned = newlyPlanned(host, state, written);
+  if (isPromise(planned)) return planned;
+  if (plans === undefined) {
+    plans = new Map();
+    plansOf.set(state, plans);
+  } else if (known === undefined && plans.size >= mostPlans) plans.clear();
+  plans.set(words, { query: planned.query, plan: planned.plan, turnover });
+  return planned;
+}
+
+/** The same without a look at what is known. */
+function newlyPlanned(host: QueryHost, state: TableState, written: WrittenQuery): PlannedQuery | Promise<PlannedQuery> {
+  const query = compileQuery(host, state.shape, written);
+  const plan = planQuery(state, query);
+  return isPromise(plan) ? plan.then((chosen) => ({ query, plan: chosen })) : { query, plan };
+}
+
+/** Compiles a query, with pauses where it has very many conditions or values. */
+export function compiledQuery(
+  host: QueryHost,
+  shape: TableShape,
+  written: WrittenQuery,
+  signal?: AbortSignal,
+): CompiledQuery | Promise<CompiledQuery> {
+  return areHeavy(written.wheres) ? compiledSlowly(host, shape, written, signal) : compileQuery(host, shape, written);
+}
+
+async function compiledSlowly(
+  host: QueryHost,
+  shape: TableShape,
+  written: WrittenQuery,
+  signal: AbortSignal | undefined,
+): Promise<CompiledQuery> {
+  const pacer = new Pacer(host.environment);
+  const pause = (): void | Promise<void> => {
+    signal?.throwIfAborted();
+    return pacer.due() ? pacer.pause() : undefined;
+  };
+  const conditions = await withPauses(preparing(host, shape, written.wheres), pause);
+  // What is left to be done is done in one go.
+  await pacer.pause();
+  signal?.throwIfAborted();
+  return compileQuery(host, shape, written, conditions);
+}
+
+async function plannedSlowly(
+  host: QueryHost,
+  state: TableState,
+  written: WrittenQuery,
+  signal: AbortSignal | undefined,
+): Promise<PlannedQuery> {
+  const query = await compiledSlowly(host, state.shape, written, signal);
+  const plan = await planQuery(state, query);
+  await host.environment.yieldToEventLoop();
+  signal?.throwIfAborted();
+  return { query, plan };
+}
+
+/** What tells a query from every other; undefined for one that is not simple, or calls functions. */
+function wordsOf(host: QueryHost, written: WrittenQuery): string | undefined {
+  const { wheres, orders, fields, limit, offset, counts, folds, unordered, sorts, more } = written;
+  if (folds !== undefined || more !== undefined) return undefined;
+  let words = `${limit} ${offset} ${counts} ${unordered} ${sorts}`;
+  for (const { written: clause } of wheres) {
+    if (clause.kind !== 'condition') return undefined;
+    const { name, operator, captured } = clause.condition;
+    const value = wordOf(captured);
+    if (value === undefined || host.registeredFunction(name) !== undefined) return undefined;
+    words += ` where ${name.length}:${name} ${operator} ${value}`;
+  }
+  for (const { name, direction } of orders) words += ` by ${name.length}:${name} ${direction}`;
+  if (fields === undefined) return words;
+  words += ' select';
+  for (const name of fields) words += ` ${name.length}:${name}`;
+  return words;
+}
+
+/** Lengths come before texts, so that no text can be taken for more than one. */
+function wordOf(value: unknown): string | undefined {
+  switch (typeof value) {
+    case 'string':
+      return value.length > longestText ? undefined : `s${value.length}:${value}`;
+    case 'number':
+      return Object.is(value, -0) ? 'n-0' : `n${value}`;
+    case 'bigint':
+    case 'boolean':
+      return `${typeof value} ${value}`;
+    default:
+      return value === null ? 'null' : undefined;
+  }
+}

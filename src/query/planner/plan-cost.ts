@@ -1,0 +1,312 @@
+/**
+ * What a way to come by the rows of a query would cost: entries and rows to be looked at, blocks to be read, and all of it as
+ * one number. Worked out from what is in memory; planning reads nothing.
+ */
+import { haveEntries } from '../../view/layer-entries.ts';
+import type { TableState } from '../../view/table-state.ts';
+import { estimateAccess, leavesOf, noOthers } from './cardinality.ts';
+import type { AccessEstimate } from './cardinality.ts';
+import { filterOf } from '../conditions/condition.ts';
+import type { Condition } from '../conditions/condition.ts';
+import { mockRun } from './sampling.ts';
+import { residualOf } from './access-paths.ts';
+import type { Access, Candidate, CompiledQuery, UnionAccess } from './access-paths.ts';
+import { skippable } from './offset-counting.ts';
+import { stopPosition } from './scan-depth.ts';
+import { estimateTree } from './tree-statistics.ts';
+import type { TreeEstimate } from './tree-statistics.ts';
+import { cost } from './cost-constants.ts';
+
+/** Part of the rows that is taken to match a condition of which nothing is known. */
+const usualSelectivity = 0.25;
+/** Matching rows may lie together at the far end: so many times more may have to be looked at before enough are found. */
+const misfortune = 4;
+
+/** What a candidate would cost. */
+export interface CostEstimate {
+  /** Rows that match, of all that the access gives. */
+  readonly matches: number;
+  /** Entries of an index that are read. */
+  readonly entries: number;
+  /** Rows that are looked at. */
+  readonly rows: number;
+  /** Rows of unmerged commits that are looked at beside those. */
+  readonly overlaid: number;
+  /** Blocks that are used, and those that must be read: of indexes and of the table. */
+  readonly indexBlocks: number;
+  readonly indexReads: number;
+  readonly tableBlocks: number;
+  readonly tableReads: number;
+  /** Size of a block, in bytes. */
+  readonly blockBytes: number;
+  /** All of it as one number, in microseconds of this machine or a like one. */
+  readonly cost: number;
+}
+
+const notEstimated: CostEstimate = {
+  matches: 0,
+  entries: 0,
+  rows: 0,
+  overlaid: 0,
+  indexBlocks: 0,
+  indexReads: 0,
+  tableBlocks: 0,
+  tableReads: 0,
+  blockBytes: 0,
+  cost: 0,
+};
+
+export interface Estimated {
+  readonly candidate: Candidate;
+  readonly access: AccessEstimate;
+  estimate: CostEstimate;
+}
+
+/** The part of a cost that is reading what is not in memory. */
+export function costOfReads({ indexReads, tableReads }: CostEstimate): number {
+  return (indexReads + tableReads) * cost.read;
+}
+
+/** Whether rows come by one access. */
+function isSingle({ candidate: { access } }: Estimated): boolean {
+  return access.kind !== 'union' && access.kind !== 'intersection';
+}
+
+/** Whether the table is read from its first row on, in ascending order. */
+function isFullScan({ access, ordered }: Candidate): boolean {
+  return ordered && access.kind === 'table' && !access.descending && access.ranges[0]?.from === undefined;
+}
+
+/** The plans of one query, to be compared. */
+export class PlanCosts {
+  readonly #state: TableState;
+  readonly #query: CompiledQuery;
+  readonly #table: TreeEstimate;
+  readonly #overlaid: number;
+  /** The part of the table that a scan goes through until it has enough rows, if that is known. */
+  #stop: number | undefined;
+
+  constructor(state: TableState, query: CompiledQuery) {
+    this.#state = state;
+    this.#query = query;
+    this.#table = estimateTree(state.tree);
+    this.#overlaid = state.layerRows;
+  }
+
+  /** Candidates with what their accesses give. */
+  open(candidates: readonly Candidate[]): Estimated[] {
+    return candidates.map((candidate) => {
+      const access = estimateAccess(this.#state, candidate.access);
+      return { candidate, access, estimate: notEstimated };
+    });
+  }
+
+  /** Finds out how far a scan has to go for as many rows as are wanted, if there is one and an index tells. */
+  locateStop(all: readonly Estimated[]): void {
+    const { limit, offset } = this.#query;
+    if (limit === undefined || this.#overlaid > 0 || !all.some(({ candidate }) => isFullScan(candidate))) return;
+    for (const { candidate } of all) {
+      const { access, covered } = candidate;
+      if (access.kind !== 'index' || !access.oneValue || residualOf(this.#query, covered).length > 0) continue;
+      this.#stop = stopPosition(this.#state, access, limit + offset);
+      return;
+    }
+  }
+
+  /** The access that gives the fewest entries. */
+  #fewest(all: readonly Estimated[]): Estimated {
+    // What is found by several accesses is not sampled.
+    const single = all.filter(isSingle);
+    return (single.length === 0 ? all : single).reduce((best, one) =>
+      one.access.entries < best.access.entries ? one : best,
+    );
+  }
+
+  /** Rows that match, where an access gives just them; undefined where rows must be tested to know. */
+  countedMatches(all: readonly Estimated[]): number | undefined {
+    let fewest: Estimated | undefined;
+    for (const one of all) {
+      if (fewest !== undefined && fewest.access.entries <= one.access.entries) continue;
+      if (isSingle(one) && residualOf(this.#query, one.candidate.covered).length === 0) fewest = one;
+    }
+    return fewest?.access.entries;
+  }
+
+  /**
+   * Rows that match: counted by the access that gives the fewest, and of those the part that matches in a sample. At least
+   * a little more than nothing.
+   */
+  matches(all: readonly Estimated[]): number {
+    const fewest = this.#fewest(all);
+    const { candidate, access } = fewest;
+    const residual = residualOf(this.#query, candidate.covered);
+    const { tested, matched } = mockRun(this.#state, candidate.access, filterOf(residual));
+    const guessed = residual.reduce((part, condition) => part * this.#selectivity(condition, all), 1);
+    // Of few rows, the sample says little.
+    return (access.entries * (matched + guessed)) / (tested + 1);
+  }
+
+  /** What the rows take that a query holds that sorts so many, in bytes. */
+  heldBytes(matches: number): number {
+    const { limit, offset } = this.#query;
+    const { leaves, leafBytes, entries } = this.#table;
+    const held = limit === undefined ? matches : Math.min(matches, limit + offset);
+    return (held * leaves * leafBytes) / Math.max(1, entries);
+  }
+
+  /** Which part of all rows matches a condition: as a tree says that has it by itself, if one has. */
+  #selectivity(condition: Condition, all: readonly Estimated[]): number {
+    const counted = all.find(({ candidate: { covered }, access: { exact, joint } }) => {
+      return exact && joint === undefined && covered.length === 1 && covered[0] === condition;
+    });
+    return counted === undefined ? usualSelectivity : Math.min(1, counted.access.entries / this.#table.entries);
+  }
+
+  /** Whether the tree itself says how many entries a range has. */
+  #isCounted({ access, covered }: Candidate): boolean {
+    if (residualOf(this.#query, covered).length > 0) return false;
+    return access.kind === 'table' || (access.kind === 'index' && this.#overlaid === 0);
+  }
+
+  /** Only the blocks at both ends of a range are used. */
+  #countEstimate(
+    { indexLeaves, indexMissing, leaves, missing, ranges }: AccessEstimate,
+    matches: number,
+  ): CostEstimate {
+    const all = indexLeaves > 0 ? indexLeaves : leaves;
+    const blocks = Math.min(2 * ranges, all);
+    const reads = all === 0 ? 0 : (blocks * (indexLeaves > 0 ? indexMissing : missing)) / all;
+    const time = reads * cost.read + blocks * cost.leaf + this.#overlaid * cost.lookup;
+    const ofIndex = indexLeaves > 0;
+    return {
+      matches,
+      entries: 0,
+      rows: 0,
+      overlaid: 0,
+      indexBlocks: ofIndex ? blocks : 0,
+      indexReads: ofIndex ? reads : 0,
+      tableBlocks: ofIndex ? 0 : blocks,
+      tableReads: ofIndex ? 0 : reads,
+      blockBytes: this.#table.leafBytes,
+      cost: time,
+    };
+  }
+
+  /** All parts are gone through to their ends, and what they give is sorted. */
+  #unionEstimate({ parts }: UnionAccess, matches: number): CostEstimate {
+    const sum = {
+      matches,
+      entries: 0,
+      rows: 0,
+      overlaid: 0,
+      indexBlocks: 0,
+      indexReads: 0,
+      tableBlocks: 0,
+      tableReads: 0,
+      blockBytes: this.#table.leafBytes,
+      cost: matches * cost.pass,
+    };
+    for (const { query, plan } of parts) {
+      const costs = new PlanCosts(this.#state, query);
+      const access = estimateAccess(this.#state, plan.access);
+      const part = costs.estimate(plan, access, access.entries);
+      sum.entries += part.entries;
+      sum.rows += part.rows;
+      sum.overlaid += part.overlaid;
+      sum.indexBlocks += part.indexBlocks;
+      sum.indexReads += part.indexReads;
+      sum.tableBlocks += part.tableBlocks;
+      sum.tableReads += part.tableReads;
+      sum.cost += part.cost;
+    }
+    return sum;
+  }
+
+  /** The part of the entries, or keys, whose rows are looked at. */
+  #lookedUp({ use }: Candidate, tests: readonly unknown[], entries: number, matches: number): number {
+    if (use === undefined) return 1;
+    if (use.only) return 0;
+    return Math.min(1, matches / Math.max(1, entries)) ** (use.tests.length / tests.length);
+  }
+
+  /** Rows of unmerged commits that an access looks at which goes through so many entries. */
+  #overlaidBy(access: Access, entries: number): number {
+    if (!this.#hasEntries(access)) return this.#overlaid;
+    const part = Math.min(1, entries / Math.max(1, this.#table.entries));
+    // The first one of each layer, mostly, to know where it belongs.
+    return Math.max(this.#overlaid * part, Math.min(this.#overlaid, this.#state.layers.length));
+  }
+
+  #overlaidCost(access: Access, overlaid: number): number {
+    if (!this.#hasEntries(access)) return overlaid * cost.overlaid;
+    return overlaid * cost.layerEntry + this.#state.layers.length * cost.layer;
+  }
+
+  #hasEntries(access: Access): boolean {
+    const by = access.kind === 'intersection' ? access.first : access;
+    return by.kind === 'index' && haveEntries(this.#state, by.index);
+  }
+
+  /** What a candidate costs if so many rows match in all. */
+  estimate(candidate: Candidate, access: AccessEstimate, matches: number): CostEstimate {
+    const { limit } = this.#query;
+    // Those that are skipped by counting cost next to nothing.
+    const offset = skippable(this.#state, this.#query, candidate) === undefined ? this.#query.offset : 0;
+    const needed = limit === undefined ? Number.POSITIVE_INFINITY : limit + offset;
+    const stops = (candidate.ordered || this.#query.counts === true) && needed < matches;
+    if (this.#query.counts === true && this.#isCounted(candidate)) return this.#countEstimate(access, matches);
+    const expected = stops ? needed / Math.max(matches, needed) : 1;
+    if (candidate.access.kind === 'union') return this.#unionEstimate(candidate.access, matches);
+    const tests = residualOf(this.#query, candidate.covered);
+    const { joint } = access;
+    const isSure = tests.length === 0 && joint === undefined;
+    const guessed = isSure ? expected : (expected + Math.min(1, expected * misfortune)) / 2;
+    const part = (stops && isFullScan(candidate) ? this.#stop : undefined) ?? guessed;
+    const others = joint?.others ?? noOthers;
+    const entries = access.entries * part + others.entries;
+    const indexed = candidate.access.kind === 'index' || joint !== undefined;
+    const found =
+      joint === undefined ? access.entries : tests.length === 0 ? matches : Math.max(joint.entries, matches);
+    const rows = found * part * this.#lookedUp(candidate, tests, found, matches);
+    // The first leaf is there in any case.
+    const gone = Math.max(Math.min(1, access.indexLeaves), access.indexLeaves * part);
+    const indexLeaves = gone + others.leaves;
+    const goneReads = access.indexLeaves === 0 ? 0 : (access.indexMissing / access.indexLeaves) * gone;
+    const indexReads = goneReads + others.missing;
+    // Rows that come by primary key lie in the first leaves, all others anywhere, and so do the few that entries leave.
+    const byKey = candidate.access.kind === 'index' && candidate.access.oneValue;
+    const first = Math.max(Math.min(1, access.leaves), access.leaves * part);
+    const anywhere = indexed ? leavesOf(rows, this.#table.leaves) : first;
+    const leaves = byKey ? (candidate.use === undefined ? first : Math.min(first, anywhere)) : anywhere;
+    const tableReads = access.leaves === 0 ? 0 : (access.missing / access.leaves) * leaves;
+    const reads = tableReads + indexReads;
+    let time = reads * cost.read + (leaves + indexLeaves + access.ranges) * cost.leaf;
+    if (candidate.access.kind !== 'table') time += rows * (byKey ? cost.nearLookup : cost.lookup);
+    const { use } = candidate;
+    const tested = use?.only === true ? found * part : rows;
+    for (const { selector } of tests) time += tested * (selector.cost >= 1000 ? cost.slowTest : cost.test);
+    if (tests.length === 0) time += tested * cost.test;
+    if (use !== undefined || joint !== undefined) time += (entries - others.entries) * cost.entry;
+    if (candidate.access.kind === 'intersection') {
+      time += others.entries * cost.key + access.entries * part * cost.probe * candidate.access.others.length;
+    }
+    const overlaid = indexed ? this.#overlaidBy(candidate.access, access.entries * part) : 0;
+    if (indexed) time += this.#overlaidCost(candidate.access, overlaid);
+    if (!candidate.ordered && this.#query.unordered !== true) {
+      const sorted = Math.min(matches, needed);
+      time += matches * cost.pass + sorted * Math.log2(sorted + 1) * cost.sort;
+    }
+    return {
+      matches,
+      entries: indexed ? entries : 0,
+      rows,
+      overlaid,
+      indexBlocks: indexLeaves,
+      indexReads,
+      tableBlocks: leaves,
+      tableReads,
+      blockBytes: this.#table.leafBytes,
+      cost: time,
+    };
+  }
+}

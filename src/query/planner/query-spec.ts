@@ -1,0 +1,185 @@
+/** A query as it was written, and what it is compiled to for a version of its table. */
+import { InvalidQueryError } from '../../base/errors.ts';
+import { itemsInStep } from '../../base/steps.ts';
+import type { Steps } from '../../base/steps.ts';
+import type { LayoutField } from '../../format/row-layout.ts';
+import { Types } from '../../format/types.ts';
+import type { QueryHost } from '../../view/query-host.ts';
+import type { TableShape } from '../../schema/table-shape.ts';
+import { compileClause, compilingClause, conditionsIn, hasCondition, weightOf } from '../conditions/clause.ts';
+import type { WrittenClause } from '../conditions/clause.ts';
+import { plainValue } from '../conditions/comparison.ts';
+import { checkFunctionOperator, requireField } from '../conditions/condition.ts';
+import type { CompileOptions, Condition, WrittenCondition } from '../conditions/condition.ts';
+import type { TakenFields } from './covering-index.ts';
+import type { CompiledQuery } from './access-paths.ts';
+import type { OrderField } from '../conditions/row-order.ts';
+
+/** Ascending or descending. */
+export type Direction = 'asc' | 'desc';
+
+export interface WrittenOrder {
+  readonly name: string;
+  readonly direction: Direction;
+}
+
+/** A clause, and what it was compiled to last, if no function is in it. */
+export interface Where {
+  readonly written: WrittenClause;
+  /** Of its conditions: see {@link weightOf}. */
+  readonly weight: number;
+  compiled: { readonly shape: TableShape; readonly conditions: readonly Condition[] } | undefined;
+}
+
+/** What a query is made of at the moment when it is run: calling the builder again does not change it. */
+export interface WrittenQuery {
+  readonly wheres: readonly Where[];
+  readonly orders: readonly WrittenOrder[];
+  readonly fields: readonly string[] | undefined;
+  readonly limit: number | undefined;
+  readonly offset: number;
+  /** Whether only the number of rows is wanted. */
+  readonly counts?: boolean;
+  /** Names of the fields whose values are folded, where rows are not returned. */
+  readonly folds?: readonly string[];
+  /** Whether it makes no difference in which order rows come. */
+  readonly unordered?: boolean;
+  /** Rows that may be held to be sorted where an access has their order: those of a loop are taken one by one. */
+  readonly sorts?: CompiledQuery['sorts'];
+  /** Conditions that follow from the call that runs the query. */
+  readonly more?: (shape: TableShape, query: CompiledQuery) => readonly Condition[];
+}
+
+/** A field that rows can be ordered by. Throws `InvalidQueryError` if it is none. */
+export function requireOrderField(shape: TableShape, name: string, what = 'orderBy'): LayoutField {
+  const field = requireField(shape, name, what);
+  if (field.typeId !== Types.json) return field;
+  throw new InvalidQueryError(
+    `${what}: field '${name}' of table '${shape.name}' is JSON, which has no order: store what to sort by in a field of its own.`,
+  );
+}
+
+/** What clauses are compiled with, for a version of their table. */
+export function compileOptions(host: QueryHost, shape: TableShape): CompileOptions {
+  return { shape, registered: (name) => host.registeredFunction(name) };
+}
+
+/** Conditions and values that are compiled, and planned, without a pause. */
+const mostAtOnce = 1024;
+
+/** Whether a clause has so many conditions and values that compiling it would keep others waiting. */
+export function isHeavy({ weight }: Where): boolean {
+  return weight > mostAtOnce;
+}
+
+/** Whether clauses have so many conditions and values together. */
+export function areHeavy(wheres: readonly Where[]): boolean {
+  let weight = 0;
+  for (const where of wheres) weight += where.weight;
+  return weight > mostAtOnce;
+}
+
+/** Compiles a query for a version of its table. `conditions`: those of its clauses, where they are compiled already. */
+export function compileQuery(
+  host: QueryHost,
+  shape: TableShape,
+  written: WrittenQuery,
+  conditions: readonly Condition[] = compileWheres(host, shape, written.wheres),
+): CompiledQuery {
+  const asked: CompiledQuery = {
+    conditions,
+    order: written.orders.map(({ name, direction }): OrderField => {
+      return { field: requireOrderField(shape, name), descending: direction === 'desc' };
+    }),
+    limit: written.limit,
+    offset: written.offset,
+    counts: written.counts === true,
+    unordered: written.counts === true || written.unordered === true,
+    sorts: written.sorts,
+    takes: takenFields(shape, written),
+  };
+  const more = written.more?.(shape, asked) ?? [];
+  return more.length === 0 ? asked : { ...asked, conditions: [...asked.conditions, ...more] };
+}
+
+/** Names that are none of a field are left for those to refuse who take its values. */
+function takenFields({ layout }: TableShape, { counts, folds, fields }: WrittenQuery): TakenFields | undefined {
+  const names = counts === true ? [] : (folds ?? fields);
+  if (names === undefined) return undefined;
+  const taken = names.map((name) => layout.field(name)).filter((field) => field !== undefined);
+  return { fields: taken, signs: counts !== true && folds === undefined };
+}
+
+/** Whether a condition is plainly right, for it compares a field with a value that the field can hold. */
+export function isPlain(host: QueryHost, shape: TableShape, { name, operator, captured }: WrittenCondition): boolean {
+  if (operator === 'IN' || operator === 'BETWEEN' || operator === 'PREFIX') return false;
+  const field = shape.layout.field(name);
+  if (field === undefined || host.registeredFunction(name) !== undefined) return false;
+  return plainValue(field.typeId, captured) !== undefined;
+}
+
+function compileWheres(host: QueryHost, shape: TableShape, wheres: readonly Where[]): readonly Condition[] {
+  const [first] = wheres;
+  // Those of a single clause are taken as they are, without a copy.
+  if (first !== undefined && wheres.length === 1) return compileWhere(host, shape, first);
+  return wheres.flatMap((where) => compileWhere(host, shape, where));
+}
+
+/** The conditions of a clause, for a version of its table. Throws where it cannot be compiled. */
+export function compileWhere(host: QueryHost, shape: TableShape, where: Where): readonly Condition[] {
+  const { written, compiled } = where;
+  if (usesFunctions(host, written)) return compileClause(compileOptions(host, shape), written);
+  // Plans are found by the fields of the very shape, and are kept for others who ask.
+  if (compiled?.shape === shape) return compiled.conditions;
+  const conditions = compileClause(compileOptions(host, shape), written);
+  where.compiled = { shape, conditions };
+  return conditions;
+}
+
+/** Compiles clauses in steps, and works out what planning takes most time for. */
+export function* preparing(host: QueryHost, shape: TableShape, wheres: readonly Where[]): Steps<Condition[]> {
+  const all: Condition[] = [];
+  for (const where of wheres) {
+    const { written, compiled } = where;
+    let conditions = compiled?.shape === shape ? compiled.conditions : undefined;
+    if (conditions === undefined || usesFunctions(host, written)) {
+      conditions = yield* compilingClause(compileOptions(host, shape), written);
+      if (!usesFunctions(host, written)) where.compiled = { shape, conditions };
+    }
+    for (const condition of conditions) all.push(condition);
+    yield;
+  }
+  const fields = {
+    table: shape.keyFields,
+    index: [...new Set(shape.indexes.flatMap((index) => index.fields))],
+  };
+  for (const [i, condition] of all.entries()) {
+    yield* condition.preparing(fields);
+    if ((i + 1) % itemsInStep === 0) yield;
+  }
+  return all;
+}
+
+/**
+ * Looks at the first conditions and values of a clause that has very many, so that most mistakes are told at once: the others are
+ * looked at when the query is run.
+ */
+export function checkBeginning(host: QueryHost, shape: TableShape | undefined, written: WrittenClause): void {
+  let left = mostAtOnce;
+  for (const condition of conditionsIn(written)) {
+    if (host.registeredFunction(condition.name) !== undefined) {
+      checkFunctionOperator(condition.name, condition.operator);
+    } else if (shape !== undefined) {
+      const { operator, captured } = condition;
+      const isLong = operator === 'IN' && Array.isArray(captured) && captured.length > left;
+      const beginning = isLong ? { ...condition, captured: captured.slice(0, left) as unknown[] } : condition;
+      compileClause(compileOptions(host, shape), { kind: 'condition', condition: beginning });
+    }
+    left -= weightOf(condition);
+    if (left <= 0) return;
+  }
+}
+
+function usesFunctions(host: QueryHost, written: WrittenClause): boolean {
+  return hasCondition(written, ({ name }) => host.registeredFunction(name) !== undefined);
+}

@@ -1,0 +1,144 @@
+/**
+ * A mock execution: what part of the rows that an access gives would match, from a reservoir sample of those that are in
+ * memory. Nothing is read. The same state of memory gives the same sample.
+ */
+import type { Node } from '../../format/node.ts';
+import type { TableState } from '../../view/table-state.ts';
+import type { KeyRange } from '../../tree/cursor.ts';
+import type { RowHit, Tree } from '../../tree/tree.ts';
+import { endOfValue } from '../../schema/table-shape.ts';
+import type { Access, IndexAccess, TableAccess } from './access-paths.ts';
+import type { Filter } from '../conditions/selector.ts';
+
+/** Leaves that a sample is taken from, and rows of each. */
+const sampledLeaves = 8;
+const rowsOfLeaf = 32;
+/** The same where every row must be looked up. */
+const entriesOfLeaf = 8;
+/** Children that are tried until one is in memory. */
+const maxTries = 4;
+/** Rows of a leaf times what testing each costs, at most. */
+const costOfLeaf = 500_000;
+
+/** What a sample has shown. */
+export interface MockRun {
+  /** Rows that were tested. */
+  readonly tested: number;
+  /** Those of them that match. */
+  readonly matched: number;
+}
+
+/** Numbers below 1 that look random and are the same each time. */
+class Sequence {
+  #state = 0x9e3779b9;
+
+  below(count: number): number {
+    let x = this.#state;
+    x ^= x << 13;
+    x ^= x >>> 17;
+    x ^= x << 5;
+    this.#state = x;
+    return (x >>> 0) % count;
+  }
+}
+
+interface Part {
+  readonly leaf: Node;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Some leaf of a range that is in memory, and what of it lies in the range. */
+function someLeaf(tree: Tree, { from, to }: KeyRange, sequence: Sequence): Part | undefined {
+  if (tree.ref === null) return undefined;
+  let node = tree.glanceRoot();
+  let low = from;
+  let high = to;
+  while (node !== undefined && node.level > 0) {
+    const inner: Node = node;
+    const first = low === undefined ? 0 : inner.childFor(low);
+    const last = high === undefined ? inner.count - 1 : inner.childFor(high);
+    let child = first;
+    let below: Node | undefined;
+    for (let tries = 0; tries < maxTries && below === undefined; tries++) {
+      child = first + sequence.below(Math.max(1, last - first + 1));
+      below = tree.source.glanceChild(inner, child);
+    }
+    if (child !== first) low = undefined;
+    if (child !== last) high = undefined;
+    node = below;
+  }
+  if (node === undefined || node.broken !== undefined) return undefined;
+  const begin = low === undefined ? 0 : node.lowerBound(low);
+  const end = high === undefined ? node.count : node.lowerBound(high);
+  return end <= begin ? undefined : { leaf: node, from: begin, to: end };
+}
+
+/** A row of a tree if all blocks on the way to it are in memory. */
+function glanceRow(tree: Tree, key: Uint8Array): RowHit | undefined {
+  const leaf = tree.glanceLeaf(key);
+  const at = leaf?.find(key) ?? -1;
+  return leaf === undefined || at < 0 ? undefined : { source: leaf, base: leaf.rowBase(at) };
+}
+
+class Sampler {
+  readonly #sequence = new Sequence();
+  readonly #filter: Filter;
+  readonly #picks = new Int32Array(rowsOfLeaf);
+  /** Rows of each leaf that may be tested: fewer, or none, where there are very many conditions. */
+  readonly #mostRows: number;
+  tested = 0;
+  matched = 0;
+
+  constructor(filter: Filter) {
+    this.#filter = filter;
+    this.#mostRows = Math.min(rowsOfLeaf, Math.floor(costOfLeaf / Math.max(1, filter.cost)));
+  }
+
+  /** Rows that are not merged yet, and rows that they replace, have the chances of any other. */
+  sampleTable({ tree: stored, layers }: TableState, { ranges }: TableAccess): void {
+    const trees = [stored, ...layers].filter(({ ref }) => ref !== null);
+    const total = trees.reduce((sum, { count }) => sum + count, 0);
+    if (total === 0) return;
+    for (let i = 0; i < sampledLeaves; i++) {
+      let at = this.#sequence.below(total);
+      const tree = trees.find(({ count }) => (at -= count) < 0) as Tree;
+      const range = ranges[this.#sequence.below(ranges.length)] as KeyRange;
+      const part = someLeaf(tree, range, this.#sequence);
+      if (part !== undefined) this.#testRows(part);
+    }
+  }
+
+  #testRows({ leaf, from, to }: Part): void {
+    const step = Math.max(1, Math.floor((to - from) / rowsOfLeaf));
+    let count = 0;
+    for (let i = from; i < to && count < this.#mostRows; i += step) this.#picks[count++] = i;
+    this.tested += count;
+    this.matched += this.#filter.select(leaf, leaf.rowsStart, leaf.stride, this.#picks, count);
+  }
+
+  sampleIndex(state: TableState, { index, ranges }: IndexAccess): void {
+    const tree = state.treeOf(index) as Tree;
+    for (let i = 0; i < sampledLeaves; i++) {
+      const range = ranges[this.#sequence.below(ranges.length)] as KeyRange;
+      const part = someLeaf(tree, range, this.#sequence);
+      if (part === undefined) continue;
+      for (let k = 0; k < Math.min(entriesOfLeaf, this.#mostRows, part.to - part.from); k++) {
+        const key = part.leaf.key(part.from + this.#sequence.below(part.to - part.from));
+        const end = endOfValue(part.leaf, key, key.length, index);
+        const row = glanceRow(state.tree, key.subarray(end));
+        if (row === undefined) continue;
+        this.tested++;
+        if (this.#filter.matches(row.source, row.base)) this.matched++;
+      }
+    }
+  }
+}
+
+/** Tries the conditions on some of the rows that an access gives. */
+export function mockRun(state: TableState, access: Access, filter: Filter): MockRun {
+  const sampler = new Sampler(filter);
+  if (access.kind === 'table') sampler.sampleTable(state, access);
+  else if (access.kind === 'index') sampler.sampleIndex(state, access);
+  return sampler;
+}

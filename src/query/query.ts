@@ -1,0 +1,429 @@
+/** The query builder: what `db.query(table)` returns. */
+import { InvalidQueryError } from '../base/errors.ts';
+import { withOwnSignal } from '../base/signals.ts';
+import { describeValue } from '../format/values.ts';
+import type { Overlay, QueryHost } from '../view/query-host.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import { compileAggregate, writtenAggregates } from './aggregate.ts';
+import type { AggregateRow, Aggregates, CheckedAggregates, SumOf, WrittenAggregate } from './aggregate.ts';
+import { checkedBudget } from './budget.ts';
+import type { BudgetLimits } from './budget.ts';
+import { conditionsIn, weightOf, writtenClause, writtenCondition, writtenTuples } from './conditions/clause.ts';
+import type { Clause, Clauses } from './conditions/clause.ts';
+import type {
+  ComparedName,
+  ComparedValue,
+  FieldName,
+  FieldNames,
+  NumericName,
+  OperatorOf,
+  OrderedName,
+  Selected,
+  ValueIn,
+} from './conditions/compared-types.ts';
+import { checkFunctionOperator, requireField } from './conditions/condition.ts';
+import type { CompileOptions, WrittenCondition } from './conditions/condition.ts';
+import { countRows } from './count.ts';
+import type { Execution, Row } from './operators/executor.ts';
+import { explainQuery, explainRun } from './explain.ts';
+import type { Explanation } from './explain.ts';
+import { extremeOf, isQuick, resultOf, writtenExtreme, writtenSingly } from './min-max.ts';
+import { Fold } from './aggregate-rows.ts';
+import { Groups } from './groups.ts';
+import { Bookmarks, checkedSize, keptPage } from './page.ts';
+import type { Page, PageOptions } from './page.ts';
+import { effectiveOrder, keyOrderOf } from './planner/access-paths.ts';
+import type { CompiledQuery } from './planner/access-paths.ts';
+import { compiledQuery } from './planner/plan-cache.ts';
+import { QueryRun } from './query-run.ts';
+import { rowByKey } from './point-query.ts';
+import { RowIterator } from './row-iterator.ts';
+import { orAborted, runOnState } from './run-on-state.ts';
+import type { QueryOptions } from './run-on-state.ts';
+import { checkBeginning, compileWhere, isHeavy, isPlain, requireOrderField } from './planner/query-spec.ts';
+import type { Direction, Where, WrittenOrder, WrittenQuery } from './planner/query-spec.ts';
+
+/** Options of `query.explain()`. */
+export interface ExplainOptions extends QueryOptions {
+  /** Whether to run the query, to tell what it takes. Default false. */
+  readonly run?: boolean;
+}
+
+/** By which a call without options is known. */
+const noOptions: QueryOptions = {};
+
+function checkCount(what: string, count: unknown): number {
+  if (Number.isSafeInteger(count) && (count as number) >= 0) return count as number;
+  throw new InvalidQueryError(`${what}() takes an integer of at least 0, not ${describeValue(count)}.`);
+}
+
+function whereOfCondition(condition: WrittenCondition): Where {
+  return { written: { kind: 'condition', condition }, weight: weightOf(condition), compiled: undefined };
+}
+
+function whereOfClause({ written, weight }: Clause): Where {
+  return { written, weight, compiled: undefined };
+}
+
+/** What a query asks for. */
+interface Asked {
+  readonly wheres: readonly Where[];
+  readonly orders: readonly WrittenOrder[];
+  readonly fields: readonly string[] | undefined;
+  readonly overlay: Overlay | undefined;
+  readonly limit: number | undefined;
+  readonly offset: number;
+  readonly budget: BudgetLimits | undefined;
+}
+
+const everything: Asked = {
+  wheres: [],
+  orders: [],
+  fields: undefined,
+  overlay: undefined,
+  limit: undefined,
+  offset: 0,
+  budget: undefined,
+};
+
+/**
+ * A query on one table. It never changes: every call but those that run it returns a new query, so that one can be kept,
+ * shared and extended in several ways. Conditions are ANDed; without `orderBy`, rows come by ascending primary key. A query
+ * can be run any number of times. `R`: what it returns; `Table`: the table's rows, of which conditions and orders are.
+ */
+export class Query<out R extends object = Row, out Table extends object = R> implements AsyncIterable<R> {
+  readonly #host: QueryHost;
+  readonly #table: string;
+  readonly #asked: Asked;
+
+  /** @internal Use `db.query(table)`. */
+  constructor(host: QueryHost, table: string, asked: Asked = everything) {
+    this.#host = host;
+    this.#table = table;
+    this.#asked = asked;
+  }
+
+  /**
+   * Returns whether it is what the query reads: a database instance, a snapshot or a transaction.
+   *
+   * @hidden For batches.
+   */
+  reads(source: object): boolean {
+    return this.#host.source === source;
+  }
+
+  /**
+   * Runs the query with the writes of a batch laid over what is stored, for the rows' primary keys only: an index has them, so that
+   * rows need not be read.
+   *
+   * @hidden For batches, which go on while the database is being stopped.
+   */
+  keysUnder(batch: Overlay, host: QueryHost, keyNames: readonly string[]): Promise<object[]> {
+    const asked = { ...this.#asked, fields: keyNames };
+    return new Query(host, this.#table, asked).overlay(batch).execute();
+  }
+
+  /** Name of the table. */
+  get table(): string {
+    return this.#table;
+  }
+
+  /**
+   * Adds a condition: on a field, or on a registered function, whose result must then equal the value. `IN` takes an
+   * array, of which an empty one matches nothing; `BETWEEN` takes `[low, high]`, both included; `PREFIX` what a text or
+   * bytes begin with. `= null` and `!= null` test for null; null never matches any other operator, but that `!=` with a
+   * value matches null, and `IN` null where the array has it. With a function only `=` is allowed. On several fields together,
+   * `['tenant', 'slug']`, `=` takes an array of their values, and `IN` an array of such arrays. The value is copied.
+   * Throws `InvalidQueryError` for an unknown field or a value of another kind, and `InvalidOperatorError` for an operator
+   * that the field does not take; where the table is not registered yet, running the query rejects with them. Of more than 1,024
+   * conditions and values, the first ones are looked at: the others are when the query is run.
+   */
+  where<const F extends FieldNames<Table>, O extends OperatorOf<Table, F>>(
+    field: ComparedName<Table, F, O>,
+    operator: O,
+    value: ComparedValue<Table, F, O>,
+  ): Query<R, Table>;
+  /**
+   * Adds a clause: conditions joined by `or`, `and` and `not`, as in
+   * `where(({ is, or }) => or(is('year', '<', 1800), is('author', '=', 'Austen')))`. The function is called at once.
+   */
+  where(build: (clauses: Clauses<Table>) => Clause): Query<R, Table>;
+  where(field: unknown, operator?: unknown, value?: unknown): Query<R, Table> {
+    const shape = this.#host.shapeOf(this.#table);
+    const where =
+      typeof field === 'function'
+        ? whereOfClause(writtenClause(field as (clauses: Clauses<Table>) => Clause))
+        : Array.isArray(field)
+          ? whereOfClause(writtenTuples(field, operator, value))
+          : whereOfCondition(writtenCondition(field, operator, value));
+    const { written } = where;
+    if (isHeavy(where)) checkBeginning(this.#host, shape, written);
+    // What is plainly right is compiled when it is needed: that of a single row is not.
+    else if (written.kind !== 'condition' || shape === undefined || !isPlain(this.#host, shape, written.condition)) {
+      for (const condition of conditionsIn(written)) {
+        if (this.#host.registeredFunction(condition.name) === undefined) continue;
+        checkFunctionOperator(condition.name, condition.operator);
+      }
+      if (shape !== undefined) compileWhere(this.#host, shape, where);
+    }
+    const { wheres } = this.#asked;
+    return this.#with({ ...this.#asked, wheres: wheres.length === 0 ? [where] : [...wheres, where] });
+  }
+
+  /**
+   * Lays the unflushed writes of a batch over what is stored. Only one batch: a second call replaces the first. Throws
+   * `InvalidQueryError` for anything but a batch that this database instance made.
+   */
+  overlay(batch: Overlay): Query<R, Table> {
+    const given = batch as Partial<Overlay> | null | undefined;
+    if (typeof given?.overlayOn !== 'function' || typeof given.isOf !== 'function') {
+      throw new InvalidQueryError(`overlay() takes a batch of this database, not ${describeValue(batch)}.`);
+    }
+    if (!batch.isOf(this.#host.owner)) {
+      throw new InvalidQueryError(
+        `overlay() on table '${this.#table}' was given a batch of another database instance. Use one that the ` +
+          'instance of the query made.',
+      );
+    }
+    return this.#with({ ...this.#asked, overlay: batch });
+  }
+
+  /**
+   * Sorts the rows; a second call sorts those that tie in the first. At last, ascending primary keys decide. Null comes
+   * first, or last if descending. Throws `InvalidQueryError` for an unknown or json field.
+   */
+  orderBy<const F extends FieldName<Table>>(
+    field: OrderedName<Table, F>,
+    direction: Direction = 'asc',
+  ): Query<R, Table> {
+    if (direction !== 'asc' && direction !== 'desc') {
+      throw new InvalidQueryError(`orderBy() takes 'asc' or 'desc', not ${describeValue(direction)}.`);
+    }
+    const shape = this.#host.shapeOf(this.#table);
+    if (shape !== undefined) requireOrderField(shape, field as string);
+    return this.#with({ ...this.#asked, orders: [...this.#asked.orders, { name: field as string, direction }] });
+  }
+
+  /** Returns at most so many rows: an integer of at least 0. A second call replaces the first. */
+  limit(count: number): Query<R, Table> {
+    return this.#with({ ...this.#asked, limit: checkCount('limit', count) });
+  }
+
+  /** Skips so many rows: an integer of at least 0. A second call replaces the first. */
+  offset(count: number): Query<R, Table> {
+    return this.#with({ ...this.#asked, offset: checkCount('offset', count) });
+  }
+
+  /**
+   * Limits what each run of the query may use, where nothing else does: if it needs more, it rejects with
+   * `BudgetExceededError`. A second call replaces the first. Throws `InvalidQueryError` if a limit is not a number of at
+   * least 0.
+   */
+  budget(budget: BudgetLimits): Query<R, Table> {
+    return this.#with({ ...this.#asked, budget: checkedBudget(budget) });
+  }
+
+  /** Returns rows with these fields only. Conditions and order may use the others all the same. */
+  select<const F extends keyof R & string>(...fields: readonly F[]): Query<Selected<R, F>, Table> {
+    if (fields.length === 0)
+      throw new InvalidQueryError('select() takes the names of the fields that rows should have.');
+    const shape = this.#host.shapeOf(this.#table);
+    if (shape !== undefined) for (const field of fields) requireField(shape, field, 'select');
+    return new Query<Selected<R, F>, Table>(this.#host, this.#table, { ...this.#asked, fields: [...new Set(fields)] });
+  }
+
+  /** Runs the query: the matching rows, as fresh plain objects. */
+  execute(options: QueryOptions = noOptions): Promise<R[]> {
+    const written = this.#written();
+    const rows = (execution: Execution): R[] | Promise<R[]> => execution.rows() as R[] | Promise<R[]>;
+    const run = this.#run();
+    if (this.#asked.budget !== undefined || this.#host.queried !== undefined || options !== noOptions) {
+      return run.one(written, options, rows);
+    }
+    return runOnState(run, (state, _, ends) => {
+      return (
+        (rowByKey(this.#host, state, written) as R[] | Promise<R[]> | undefined) ??
+        run.onState(state, written, ends, rows)
+      );
+    });
+  }
+
+  /** The first matching row; undefined if there is none. */
+  async first(options: QueryOptions = {}): Promise<R | undefined> {
+    const written = { ...this.#written(), limit: Math.min(1, this.#asked.limit ?? 1) };
+    const rows = await this.#run().one(written, options, (execution) => execution.rows());
+    return rows[0] as R | undefined;
+  }
+
+  /** How many rows the query returns, limit and offset applied. */
+  count(options: QueryOptions = {}): Promise<number> {
+    const written = { ...this.#written(), orders: [], counts: true };
+    return this.#run().one(written, options, countRows);
+  }
+
+  /**
+   * A page of the rows, and the bookmark to go on from. Pages that follow one another show every row once that is there
+   * all the time and keeps its place in the order, whatever is inserted, deleted and changed between them. In place of
+   * `limit()` and `offset()`, with which it rejects with `InvalidQueryError`. Rejects with `BookmarkError` if the bookmark
+   * is damaged, or is of another query or version of the table.
+   */
+  async page(options: PageOptions): Promise<Page<R>> {
+    const size = checkedSize(options, this.#asked.limit, this.#asked.offset);
+    const { after, signal } = withOwnSignal('query.page()', options, ['size', 'after', 'signal']);
+    const registered: CompileOptions['registered'] = (name) => this.#host.registeredFunction(name);
+    const clauses = this.#asked.wheres.map(({ written }) => written);
+    const bookmarksOf = (shape: TableShape, query: CompiledQuery): Bookmarks => {
+      const { databaseId } = this.#host;
+      const order = effectiveOrder(shape, query);
+      return new Bookmarks({ databaseId, shape, clauses, registered, order, keyDirection: keyOrderOf(shape, query) });
+    };
+    const more: WrittenQuery['more'] = (shape, query) =>
+      after === undefined ? [] : [bookmarksOf(shape, query).decode(after)];
+    const written: WrittenQuery = { ...this.#written(), limit: size + 1, more };
+    return this.#run().one(written, signal === undefined ? {} : { signal }, async (execution) => {
+      const { state, query } = execution;
+      return (await keptPage(execution, size, bookmarksOf(state.shape, query))) as Page<unknown> as Page<R>;
+    });
+  }
+
+  /** The least value of a field that is not null; null if there is none. From the end of an index, where it has one. */
+  min<const F extends FieldName<R>, V = ValueIn<R, F>>(
+    field: OrderedName<R, F>,
+    options: QueryOptions = {},
+  ): Promise<V | null> {
+    return this.#extreme('min', field as string, options) as Promise<V | null>;
+  }
+
+  /** The greatest value of a field; null if there is none. From the end of an index, where it has one. */
+  max<const F extends FieldName<R>, V = ValueIn<R, F>>(
+    field: OrderedName<R, F>,
+    options: QueryOptions = {},
+  ): Promise<V | null> {
+    return this.#extreme('max', field as string, options) as Promise<V | null>;
+  }
+
+  /** The sum of a field's values that are not null: exact for bigints, else rounded once. Null if there are none. */
+  async sum<const F extends FieldName<R>, S = SumOf<ValueIn<R, F>>>(
+    field: NumericName<R, F>,
+    options: QueryOptions = {},
+  ): Promise<S> {
+    const [row] = await this.#fold([], [{ name: 'sum', kind: 'sum', field: field as string }], options);
+    return row?.['sum'] as S;
+  }
+
+  /** The mean of a field's values that are not null; null if there are none. */
+  async avg<const F extends FieldName<R>>(
+    field: NumericName<R, F>,
+    options: QueryOptions = {},
+  ): Promise<number | null> {
+    const [row] = await this.#fold([], [{ name: 'avg', kind: 'avg', field: field as string }], options);
+    return row?.['avg'] as number | null;
+  }
+
+  /**
+   * Several aggregates of the rows that the query returns, in one go, as in
+   * `aggregate({ books: 'count', cheapest: { min: 'price' } })`: an object with these names.
+   */
+  async aggregate<const A extends Aggregates<R> & CheckedAggregates<R, A>, T = AggregateRow<R, A>>(
+    aggregates: A,
+    options: QueryOptions = {},
+  ): Promise<T> {
+    const [row] = await this.#fold([], writtenAggregates(aggregates), options);
+    return row as T;
+  }
+
+  /** Groups the rows that the query returns by the values of fields, for `aggregate()`. */
+  groupBy<const G extends FieldName<R>>(...fields: readonly OrderedName<R, G>[]): Groups<R, G & keyof R> {
+    if (fields.length === 0) throw new InvalidQueryError('groupBy() takes the names of the fields to group by.');
+    const names = [...new Set(fields as readonly string[])];
+    const shape = this.#host.shapeOf(this.#table);
+    if (shape !== undefined) for (const name of names) requireOrderField(shape, name, 'groupBy');
+    return new Groups((aggregates, options) => this.#fold(names, aggregates, options));
+  }
+
+  /** The rows one by one; where their order comes from an index or the primary key, only a few are held at a time. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<R> {
+    const written = this.#written();
+    const run = this.#run(false);
+    const iterator = new RowIterator(run, (state, sorts) => run.execution(state, { ...written, sorts }), run.meter);
+    return iterator as AsyncIterableIterator<unknown> as AsyncIterableIterator<R>;
+  }
+
+  /**
+   * How the query would be run now, and what that is likely to take, without reading anything. With `run: true` it is run,
+   * and what it did take is told beside that.
+   */
+  async explain(options: ExplainOptions = {}): Promise<Explanation> {
+    const written = this.#written();
+    const { prices, environment } = this.#host;
+    const { signal } = withOwnSignal('query.explain()', options, ['run', 'signal']);
+    const running = runOnState(
+      { host: this.#host, table: this.#table, overlay: this.#asked.overlay },
+      async (state) => {
+        const query = await compiledQuery(this.#host, state.shape, written, signal);
+        const explained =
+          options.run === true
+            ? explainRun(state, query, prices, { environment, signal })
+            : explainQuery(state, query, prices);
+        return explained;
+      },
+    );
+    return orAborted(running, this.#table, signal);
+  }
+
+  /** The first value in the order of a field, which an index or the primary key may have. */
+  async #extreme(kind: 'min' | 'max', name: string, options: QueryOptions): Promise<unknown> {
+    const written = this.#written();
+    if (written.limit !== undefined || written.offset > 0) {
+      const [row] = await this.#fold([], [{ name: kind, kind, field: name }], options);
+      return row?.[kind];
+    }
+    const extreme = writtenExtreme(written, kind, name);
+    return this.#run().one(extreme, options, (execution) => extremeOf(execution, name));
+  }
+
+  #fold(groupedBy: readonly string[], aggregates: readonly WrittenAggregate[], options: QueryOptions): Promise<Row[]> {
+    const taken = aggregates.find(({ name }) => groupedBy.includes(name));
+    if (taken !== undefined) {
+      const message = `aggregate(): '${taken.name}' is the name of a field that the rows are grouped by: choose another.`;
+      return Promise.reject(new InvalidQueryError(message));
+    }
+    const written = this.#written();
+    const isWhole = written.limit === undefined && written.offset === 0;
+    const folds = [...groupedBy, ...aggregates.flatMap(({ field }) => field ?? [])];
+    const order = isWhole ? { orders: [], unordered: true } : {};
+    const folded: WrittenQuery = { ...written, ...order, folds };
+    const fold = (execution: Execution): Promise<Row[]> => {
+      const { shape } = execution.state;
+      return new Fold(execution, {
+        groupedBy: groupedBy.map((name) => requireOrderField(shape, name, 'groupBy')),
+        aggregates: aggregates.map((aggregate) => compileAggregate(shape, aggregate)),
+      }).rows();
+    };
+    const shape = isWhole && groupedBy.length === 0 ? this.#host.shapeOf(this.#table) : undefined;
+    const singly = shape && writtenSingly(shape, written, aggregates);
+    if (shape === undefined || singly === undefined) return this.#run().one(folded, options, fold);
+    for (const aggregate of aggregates) compileAggregate(shape, aggregate);
+    return this.#run().several(singly, options, isQuick, async (executions, otherwise) => {
+      if (executions === undefined) return fold(await otherwise(folded));
+      const results = executions.map((execution, i) => resultOf(execution, aggregates[i] as WrittenAggregate));
+      const values = await Promise.all(results);
+      return [Object.fromEntries(aggregates.map(({ name }, i) => [name, values[i]]))];
+    });
+  }
+
+  #with(asked: Asked): Query<R, Table> {
+    return new Query<R, Table>(this.#host, this.#table, asked);
+  }
+
+  /** A run of it. `ahead`: see {@link QueryRun}. */
+  #run(ahead = true): QueryRun {
+    const { overlay, budget } = this.#asked;
+    return new QueryRun(this.#host, this.#table, overlay, budget, ahead);
+  }
+
+  #written(): WrittenQuery {
+    const { wheres, orders, fields, limit, offset } = this.#asked;
+    return { wheres, orders, fields, limit, offset };
+  }
+}

@@ -1,0 +1,110 @@
+/** Runs work on the present state of a table, and again on a newer one if its blocks were taken away meanwhile. */
+import { isPromise } from '../base/brands.ts';
+import { AbortedError, SnapshotExpiredError } from '../base/errors.ts';
+import { anySignal } from '../base/signals.ts';
+import { untilAborted } from '../base/until-aborted.ts';
+import type { Overlay, QueryHost, ReadThrough } from '../view/query-host.ts';
+import type { TableState } from '../view/table-state.ts';
+import { BlockGone } from '../tree/block-source.ts';
+import { workAhead } from './speculative-run.ts';
+
+/** Queries that are overtaken so often in a row give up: they take longer than blocks are kept. */
+const maxAttempts = 8;
+
+/** Options of the calls that run a query. */
+export interface QueryOptions {
+  /** Gives the query up: it rejects with `AbortedError`. */
+  readonly signal?: AbortSignal;
+}
+
+export interface RunOptions {
+  readonly host: QueryHost;
+  readonly table: string;
+  readonly overlay: Overlay | undefined;
+  /** What laying it over a state takes is read through this. */
+  readonly through?: ReadThrough | undefined;
+  /** Whether the work may begin on a state that may turn out not to be the present one, and be done again. */
+  readonly ahead?: boolean;
+}
+
+/** A signal that is aborted as soon as one of two is. */
+export function eitherOf(one: AbortSignal | undefined, other: AbortSignal | undefined): AbortSignal | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return anySignal(one, other);
+}
+
+/** Rejects as soon as the signal is aborted, whatever the promise still waits for: a store that does not answer. */
+export function orAborted<T>(running: Promise<T>, table: string, signal: AbortSignal | undefined): Promise<T> {
+  return signal === undefined ? running : orGivenUp(running, table, signal);
+}
+
+async function orGivenUp<T>(running: Promise<T>, table: string, signal: AbortSignal): Promise<T> {
+  try {
+    return await untilAborted(running, signal);
+  } catch (error) {
+    if (!signal.aborted || error !== signal.reason) throw error;
+    const message = `The query on table '${table}' was given up because its signal was aborted.`;
+    throw new AbortedError(message, { cause: error });
+  }
+}
+
+/** `ends` is aborted when what is done on this state is no longer wanted. */
+type Work<T> = (state: TableState, stored: TableState, ends?: AbortSignal) => T | Promise<T>;
+
+/** A first attempt that did not end at once. */
+interface Attempt<T> {
+  /** Undefined where there was none to be had: then it says why. */
+  readonly stored: TableState | Promise<TableState> | undefined;
+  readonly result: Promise<T> | undefined;
+  readonly failure: { readonly error: unknown } | undefined;
+}
+
+/** Only one promise is made where the state and the work give none. */
+export function runOnState<T>(options: RunOptions, work: Work<T>): Promise<T> {
+  const { host, table, overlay, ahead } = options;
+  let stored: TableState | Promise<TableState> | undefined;
+  let result: Promise<T> | undefined;
+  let failure: Attempt<T>['failure'];
+  try {
+    stored = host.tableState(table);
+    if (overlay === undefined && !isPromise(stored)) {
+      const done = work(stored, stored);
+      if (!isPromise(done)) return Promise.resolve(done);
+      result = done;
+    } else if (ahead === true && overlay === undefined && isPromise(stored)) {
+      const early = host.earlyState?.(table);
+      if (early !== undefined) {
+        result = workAhead(early, stored, (state, ends) => work(state, state, ends));
+        // Where there is no present state, that is what is told.
+        result.catch(() => undefined);
+      }
+    }
+  } catch (error) {
+    failure = { error };
+  }
+  return runUntilKept(options, work, { stored, result, failure });
+}
+
+async function runUntilKept<T>(
+  { host, table, overlay, through }: RunOptions,
+  work: Work<T>,
+  { stored: begun, result, failure }: Attempt<T>,
+): Promise<T> {
+  if (begun === undefined) throw failure?.error;
+  for (let attempt = 1; ; attempt++) {
+    const stored = await (attempt === 1 ? begun : host.tableState(table));
+    try {
+      if (attempt === 1 && failure !== undefined) throw failure.error;
+      if (attempt === 1 && result !== undefined) return await result;
+      const state = overlay === undefined ? stored : await overlay.overlayOn(stored, through);
+      return await work(state, stored);
+    } catch (error) {
+      if (!(error instanceof BlockGone) || !(await host.viewMovedOn(stored))) throw error;
+      if (attempt < maxAttempts) continue;
+      const message =
+        `The query on table '${table}' was overtaken by garbage collection ${maxAttempts} times in a row. ` +
+        'Run it again, or make it shorter with conditions or a limit.';
+      throw new SnapshotExpiredError(message, { cause: error });
+    }
+  }
+}

@@ -1,0 +1,369 @@
+/**
+ * What checks of a store are made of: requests under keys that nobody else uses, repeated where they fail.
+ *
+ * Requests fail on safe stores too, and may land late, so a failure proves nothing. What proves something is an answer
+ * or a state that no order of the requests explains on a store that keeps the rules:
+ * - a put is told that it was made although its condition cannot have held;
+ * - a read shows what such a put wrote, or something older than what was acknowledged before the read began.
+ * For this every put has bytes of its own. They are random, so that damage on the way never turns one into another.
+ */
+import { isError } from '../../base/brands.ts';
+import { encodeUtf8, toHex } from '../../base/bytes.ts';
+import { Deadline } from '../../base/deadline.ts';
+import { sleep } from '../../base/env.ts';
+import type { Environment } from '../../base/env.ts';
+import { StorageError } from '../../base/errors.ts';
+import { ownSignal } from '../../base/signals.ts';
+import { untilAborted } from '../../base/until-aborted.ts';
+import { newId } from '../../base/ids.ts';
+import { probePrefix } from '../../format/keys.ts';
+import type { Certification, CheckName, LatencyFigures, PermissionStatus } from './certification.ts';
+import type { FoundObject, GetOptions, ListPage, PutCondition, PutResult, StorageDriver } from '../contract/driver.ts';
+
+/** A rule was broken, beyond doubt. */
+export class Violation extends Error {
+  readonly check: CheckName;
+  constructor(check: CheckName, message: string) {
+    super(message);
+    this.check = check;
+  }
+}
+
+/** It could not be told, since requests failed: forbidden, out of time, or too often. */
+export class Unsettled extends Error {}
+
+/** The bytes of one put. */
+export interface Probe {
+  readonly bytes: Uint8Array;
+  /** Why these bytes must never be read: the rule that then is broken, and how. */
+  readonly intruder?: { readonly check: CheckName; readonly finding: string };
+}
+
+/** An object that was read, and whose bytes are those of a probe. */
+export interface FoundProbe {
+  readonly status: 'found';
+  readonly probe: Probe;
+  readonly etag: string;
+  readonly lastModifiedMs: number;
+}
+
+export type ReadProbe = FoundProbe | { readonly status: 'missing' } | { readonly status: 'unchanged' };
+
+/** Never `any`: a store may be set to refuse what has no condition, since StoreDb writes nothing without. */
+export type ProbeCondition = Exclude<PutCondition, 'any'>;
+
+/** How a put is made. */
+export interface PutManner {
+  /** As a stream of two chunks. */
+  readonly streamed?: boolean;
+  /** Together with others, so that the time that it takes tells nothing. */
+  readonly raced?: boolean;
+}
+
+type Permission = keyof Certification['permissions'];
+type LatencyKind = keyof Certification['latency'];
+
+export interface ProberOptions {
+  readonly driver: StorageDriver;
+  readonly environment: Environment;
+  readonly prefix: string;
+  /** Ends all checks. */
+  readonly signal: AbortSignal;
+}
+
+/** Size of every probe in bytes. */
+export const probeBytes = 96;
+const maxAttempts = 6;
+/** Probes are tiny: what takes longer than this will not come, or comes while the next attempt is made. */
+const requestTimeoutMs = 5000;
+const cleanUpTimeoutMs = 5000;
+const firstPauseMs = 100;
+const longestPauseMs = 2000;
+/** Damage on the way is never the same so often in a row. */
+const timesNotByChance = 3;
+
+export class Prober {
+  readonly environment: Environment;
+  readonly permissions: Record<Permission, PermissionStatus> = {
+    read: 'unknown',
+    write: 'unknown',
+    list: 'unknown',
+    delete: 'unknown',
+  };
+  /** Requests so far. */
+  requests = 0;
+  readonly #driver: StorageDriver;
+  readonly #signal: AbortSignal;
+  readonly #folder: string;
+  readonly #probes = new Map<string, Probe>();
+  /** Keys that may exist. */
+  readonly #keys = new Set<string>();
+  /** Keys with a put of unknown outcome: it may land after they were deleted. */
+  readonly #doubtful = new Set<string>();
+  readonly #latenciesMs: Record<LatencyKind, number[]> = { read: [], create: [], replace: [] };
+
+  constructor({ driver, environment, prefix, signal }: ProberOptions) {
+    this.environment = environment;
+    this.#driver = driver;
+    this.#signal = ownSignal(signal);
+    this.#folder = `${prefix}/${probePrefix}${newId(environment, 12)}/`;
+  }
+
+  /** A key that only this run uses. */
+  key(name: string): string {
+    return this.#folder + name;
+  }
+
+  /** Bytes for one put. With `check` and `finding`: for one that must not be made. */
+  probe(check?: CheckName, finding = ''): Probe {
+    const text = `store-db tries out this store; it may be deleted ${newId(this.environment, 16)}`;
+    const bytes = encodeUtf8(text.padEnd(probeBytes, '.'));
+    const probe: Probe = check === undefined ? { bytes } : { bytes, intruder: { check, finding } };
+    this.#probes.set(toHex(bytes), probe);
+    return probe;
+  }
+
+  /** The time that requests of a kind took. */
+  latency(kind: LatencyKind): LatencyFigures | undefined {
+    const sorted = this.#latenciesMs[kind].toSorted((a, b) => a - b);
+    const [medianMs, maxMs] = [sorted[sorted.length >>> 1], sorted.at(-1)];
+    return medianMs === undefined || maxMs === undefined ? undefined : { medianMs, maxMs };
+  }
+
+  /** Waits, longer with every attempt, and at least `leastMs`. */
+  async pause(attempt: number, leastMs = 0): Promise<void> {
+    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** (attempt - 1)) * (0.5 + this.environment.random());
+    try {
+      await sleep(this.environment, leastMs + pauseMs, this.#signal);
+    } catch {
+      this.#checkTime();
+    }
+  }
+
+  /** Repeats a step until it gives something. What fails is tried again, a bounded number of times. */
+  async repeat<T>(what: string, step: (attempt: number) => Promise<T | undefined>): Promise<T> {
+    let failure: unknown;
+    for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+      if (attempt > 1) await this.pause(attempt - 1);
+      try {
+        const result = await step(attempt);
+        if (result !== undefined) return result;
+      } catch (error) {
+        if (error instanceof Violation || error instanceof Unsettled) throw error;
+        failure = error;
+      }
+    }
+    const why = isError(failure) ? `: ${failure.message}` : '.';
+    throw new Unsettled(`${what} did not work in ${maxAttempts} attempts${why}`, { cause: failure });
+  }
+
+  /** Sends one put. */
+  async put(key: string, probe: Probe, condition: ProbeCondition, manner: PutManner = {}): Promise<PutResult> {
+    this.#keys.add(key);
+    const body = manner.streamed === true ? inTwoChunks(probe.bytes) : probe.bytes;
+    const isTimed = manner.raced !== true && manner.streamed !== true;
+    const kind = condition === 'absent' ? 'create' : 'replace';
+    try {
+      return await this.#send('write', isTimed ? kind : undefined, (signal) =>
+        this.#driver.put(key, body, { if: condition, signal }),
+      );
+    } catch (error) {
+      this.#doubtful.add(key);
+      throw error;
+    }
+  }
+
+  /** Puts where the condition holds. Returns the ETag. */
+  async write(key: string, probe: Probe, condition: ProbeCondition, manner?: PutManner): Promise<string> {
+    let refusals = 0;
+    return this.repeat(`Writing ${key}`, async (attempt) => {
+      if (attempt > 1) {
+        // An attempt that nobody heard of, or that was called lost, may have been made.
+        const stored = await this.read(key);
+        if (stored.status === 'found' && stored.probe === probe) return stored.etag;
+      }
+      const result = await this.put(key, probe, condition, manner);
+      if (result.status === 'written') return result.etag;
+      if (++refusals < maxAttempts) return undefined;
+      throw new Violation(
+        'condition that holds',
+        `A put was refused ${refusals} times although its condition held (${describeCondition(condition)}).`,
+      );
+    });
+  }
+
+  /** Puts where the condition does not hold: being made is the intruder's violation. */
+  async refused(key: string, intruder: Probe, condition: ProbeCondition, manner?: PutManner): Promise<void> {
+    await this.repeat(`Writing ${key}`, async () => {
+      const result = await this.put(key, intruder, condition, manner);
+      if (result.status === 'written') throw violationOf(intruder);
+      return true;
+    });
+  }
+
+  /** Reads an object and recognises its bytes. */
+  async read(key: string, options: GetOptions = {}): Promise<ReadProbe> {
+    const strange = new StrangeBytes('reads', 'A read gave bytes that nobody had written.');
+    return this.repeat(`Reading ${key}`, async () => {
+      const result = await this.#get(key, options);
+      if (result.status !== 'found') return result;
+      const probe = this.#probes.get(toHex(result.bytes));
+      if (probe === undefined) return strange.seen(result);
+      const { etag, lastModifiedMs } = result;
+      return { status: 'found', probe, etag, lastModifiedMs };
+    });
+  }
+
+  /** Reads a part of an object that is there, and that `accepts` must find right. */
+  async readRange(
+    key: string,
+    range: { readonly start: number; readonly end: number },
+    accepts: (found: FoundObject) => boolean,
+  ): Promise<void> {
+    const strange = new StrangeBytes(
+      'ranges',
+      'A read of a part of an object gave other bytes than those of that part.',
+    );
+    await this.repeat(`Reading ${key}`, async () => {
+      const result = await this.#get(key, { range });
+      if (result.status !== 'found') throw new Violation('reads', notFound);
+      return accepts(result) ? true : strange.seen(result);
+    });
+  }
+
+  #get(key: string, options: GetOptions): ReturnType<StorageDriver['get']> {
+    return this.#send('read', 'read', (signal) => this.#driver.get(key, { ...options, signal }));
+  }
+
+  /** Reads an object that must be there, with exactly these bytes and this ETag. */
+  async holds(key: string, probe: Probe, etag: string): Promise<FoundProbe> {
+    return expectFound(await this.read(key), probe, etag);
+  }
+
+  async list(prefix: string, limit: number, after: string | undefined): Promise<ListPage> {
+    return this.repeat(`Listing ${prefix}`, () =>
+      this.#send('list', undefined, (signal) =>
+        this.#driver.list(prefix, { limit, signal, ...(after === undefined ? {} : { after }) }),
+      ),
+    );
+  }
+
+  /** Deletes all probes. Returns what could not be deleted, and which keys are gone for certain. */
+  async deleteAll(): Promise<{ readonly gone: ReadonlySet<string>; readonly failure: string | undefined }> {
+    const gone = new Set<string>();
+    let failure: string | undefined;
+    await this.repeat('Deleting the probes', async (attempt) => {
+      const keys = [...this.#keys].filter((key) => !gone.has(key));
+      const { failed } = await this.#send('delete', undefined, (signal) => this.#driver.delete(keys, { signal }));
+      const left = new Set(failed.map(({ key }) => key));
+      for (const key of keys) if (!left.has(key)) gone.add(key);
+      failure = failed[0]?.message;
+      // Some stores answer such a request, and deny every key in it.
+      const isDenied = left.size === keys.length && /denied|forbidden/i.test(failure ?? '');
+      if (isDenied) this.permissions.delete = 'forbidden';
+      return left.size === 0 || isDenied || attempt >= maxAttempts ? true : undefined;
+    });
+    for (const key of this.#doubtful) gone.delete(key);
+    for (const key of gone) this.#keys.delete(key);
+    return { gone, failure };
+  }
+
+  /** Deletes what is left, as far as the store lets it; also when the time is up. */
+  async cleanUp(): Promise<void> {
+    if (this.#keys.size === 0 || this.permissions.delete === 'forbidden') return;
+    const deadline = new Deadline(this.environment, 'Cleaning up', cleanUpTimeoutMs);
+    this.requests++;
+    try {
+      await untilAborted(this.#driver.delete([...this.#keys], { signal: deadline.signal }), deadline.signal);
+    } catch {
+      // They are small, and opening a database takes no notice of them.
+    } finally {
+      deadline.clear();
+    }
+  }
+
+  #checkTime(): void {
+    if (!this.#signal.aborted) return;
+    const reason = this.#signal.reason as Error;
+    throw new Unsettled(reason.message, { cause: reason });
+  }
+
+  /** One request under a deadline; a driver that ignores the signal is not waited for. */
+  async #send<T>(
+    permission: Permission,
+    timed: LatencyKind | undefined,
+    request: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    this.#checkTime();
+    const deadline = new Deadline(this.environment, 'A request', requestTimeoutMs, this.#signal);
+    const startedMs = this.environment.monotonicMs();
+    this.requests++;
+    try {
+      const result = await untilAborted(request(deadline.signal), deadline.signal);
+      if (timed !== undefined) this.#latenciesMs[timed].push(this.environment.monotonicMs() - startedMs);
+      this.requests += ((result as { readonly requests?: number }).requests ?? 1) - 1;
+      this.permissions[permission] = 'ok';
+      return result;
+    } catch (error) {
+      this.#checkTime();
+      if (!(error instanceof StorageError) || error.reason !== 'forbidden') throw error;
+      // One that was allowed once is allowed: this one is about something else, such as keys that are missing.
+      if (this.permissions[permission] === 'unknown') this.permissions[permission] = 'forbidden';
+      throw new Unsettled(error.message, { cause: error });
+    } finally {
+      deadline.clear();
+    }
+  }
+}
+
+const notFound = 'A read of an object that had been written found nothing.';
+
+/** Checks what was read against what was written last. */
+export function expectFound(stored: ReadProbe, probe: Probe, etag: string): FoundProbe {
+  if (stored.status === 'missing') throw new Violation('reads', notFound);
+  if (stored.status === 'unchanged') {
+    throw new Violation('reads', 'A conditional read called an object unchanged that had been replaced.');
+  }
+  if (stored.probe.intruder !== undefined) throw violationOf(stored.probe);
+  if (stored.probe !== probe) {
+    throw new Violation('reads', 'A read showed an older version of an object than the one written last.');
+  }
+  if (stored.etag === etag) return stored;
+  throw new Violation('ETags', 'A read answered with another ETag than the put of that very version.');
+}
+
+function violationOf({ intruder }: Probe): Violation {
+  return new Violation(intruder?.check ?? 'reads', intruder?.finding ?? 'A put was made that had to be refused.');
+}
+
+function describeCondition(condition: ProbeCondition): string {
+  return condition === 'absent' ? 'there was no object' : 'the ETag was that of the object';
+}
+
+async function* inTwoChunks(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
+  const middle = bytes.length >>> 1;
+  yield await Promise.resolve(bytes.subarray(0, middle));
+  yield bytes.subarray(middle);
+}
+
+/** Tells damage on the way, which differs every time, from a store that gives the same wrong bytes again and again. */
+class StrangeBytes {
+  readonly #check: CheckName;
+  readonly #finding: string;
+  #last = '';
+  #times = 0;
+
+  constructor(check: CheckName, finding: string) {
+    this.#check = check;
+    this.#finding = finding;
+  }
+
+  /** Undefined: ask again. */
+  seen({ bytes }: FoundObject): undefined {
+    const text = toHex(bytes);
+    this.#times = text === this.#last ? this.#times + 1 : 1;
+    this.#last = text;
+    if (this.#times >= timesNotByChance) throw new Violation(this.#check, this.#finding);
+    return undefined;
+  }
+}

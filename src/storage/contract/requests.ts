@@ -1,0 +1,93 @@
+/** What every driver checks and computes alike: keys, ranges, page limits, aborts and bodies. */
+import { isBytes } from '../../base/brands.ts';
+import { flawOf } from '../../base/signals.ts';
+import type { GetOptions, ListOptions, PutBody } from './driver.ts';
+import { StorageError, type RequestOutcome } from '../../base/errors.ts';
+
+/** Longest key, in UTF-8 bytes. */
+export const MAX_KEY_BYTES = 1024;
+/**
+ * Most bytes of an object that is read without a range, in bytes: twice the largest row. StoreDb writes nothing larger that it
+ * reads as a whole, so that whatever is larger is not read into memory.
+ */
+export const MAX_WHOLE_BYTES: number = 512 * 1024 * 1024;
+/** Most entries in one page of a listing. */
+export const MAX_PAGE_ENTRIES = 1000;
+
+function checkText(what: string, text: string): void {
+  if (typeof text !== 'string') throw new StorageError(String(text), 'none', `A ${what} is a string.`);
+  // A lone surrogate has no UTF-8 bytes: it would be stored as U+FFFD, and two keys would become one.
+  if (!text.isWellFormed()) throw new StorageError(text, 'none', `The ${what} holds half of a surrogate pair.`);
+}
+
+/** Rejects what is no key: an empty one, one that is too long, one that has no UTF-8 form. */
+export function checkKey(key: string): void {
+  checkText('key', key);
+  if (key === '') throw new StorageError(key, 'none', 'A key has at least one character.');
+  if (key.length * 3 > MAX_KEY_BYTES && Buffer.byteLength(key) > MAX_KEY_BYTES) {
+    throw new StorageError(key, 'none', `The key is longer than ${MAX_KEY_BYTES} bytes of UTF-8: use a shorter one.`);
+  }
+}
+
+/** Checks the arguments of a listing and returns the page's limit. */
+export function checkList(prefix: string, options: ListOptions | undefined): number {
+  checkText('prefix', prefix);
+  if (options?.after !== undefined) checkText('key to list after', options.after);
+  const limit = options?.limit ?? MAX_PAGE_ENTRIES;
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE_ENTRIES) {
+    throw new StorageError(prefix, 'none', `The limit of a page is 1 to ${MAX_PAGE_ENTRIES}, not ${String(limit)}.`);
+  }
+  return limit;
+}
+
+/** Rejects a request that was given up. `outcome` is `none` as long as nothing was sent or written. */
+export function checkNotAborted(key: string, signal: AbortSignal | undefined, outcome: RequestOutcome = 'none'): void {
+  const flaw = signal === undefined ? undefined : flawOf(signal);
+  if (flaw !== undefined)
+    throw new StorageError(key, 'none', `The signal of the request is ${flaw}; it must be an AbortSignal.`);
+  if (signal?.aborted !== true) return;
+  throw new StorageError(key, outcome, 'The request was given up: its signal was aborted.', { cause: signal.reason });
+}
+
+/** Rejects reading as a whole what is too large for that. */
+export function checkWholeBytes(key: string, sizeBytes: number): void {
+  if (sizeBytes <= MAX_WHOLE_BYTES) return;
+  throw new StorageError(
+    key,
+    'none',
+    `The object ${key} has ${sizeBytes} bytes or more, and no more than ${MAX_WHOLE_BYTES} are read at once: it is nothing ` +
+      'that StoreDb wrote. Restore it from a backup; what is so large otherwise is read by ranges.',
+  );
+}
+
+/** The part of an object of `sizeBytes` that a range asks for: offsets, end exclusive, within the object. */
+export function clipRange(
+  key: string,
+  range: GetOptions['range'],
+  sizeBytes: number,
+): { readonly start: number; readonly end: number } {
+  if (range === undefined) return { start: 0, end: sizeBytes };
+  const { start, end } = range;
+  if (!Number.isSafeInteger(start) || !Number.isSafeInteger(end) || start < 0 || end < start) {
+    throw new StorageError(key, 'none', `A range is two offsets, 0 <= start <= end, not ${start} to ${end}.`);
+  }
+  return { start: Math.min(start, sizeBytes), end: Math.min(end, sizeBytes) };
+}
+
+/** The chunks of a body, with failures of the stream itself reported as requests without effect. */
+export async function* readBody(key: string, body: PutBody, signal?: AbortSignal): AsyncGenerator<Uint8Array, void> {
+  if (isBytes(body)) {
+    yield body;
+    return;
+  }
+  try {
+    for await (const chunk of body) {
+      checkNotAborted(key, signal);
+      if (!isBytes(chunk)) throw new TypeError('A body stream yields Uint8Array chunks.');
+      yield chunk;
+    }
+  } catch (error) {
+    if (error instanceof StorageError) throw error;
+    throw new StorageError(key, 'none', 'The stream of the body failed, so nothing was written.', { cause: error });
+  }
+}

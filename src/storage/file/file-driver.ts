@@ -1,0 +1,407 @@
+/**
+ * A store in a folder of a local file system, safe for any number of processes on one machine, for kill -9 at any
+ * moment and for loss of power. There are no locks, so a process that was stopped holds up nobody. How and why it
+ * works: docs/drivers.md.
+ */
+import path from 'node:path';
+import { isBytes } from '../../base/brands.ts';
+import type {
+  CopyResult,
+  DeleteResult,
+  GetOptions,
+  GetResult,
+  ListOptions,
+  ListPage,
+  PutBody,
+  PutCondition,
+  PutOptions,
+  PutResult,
+  RequestOptions,
+  StorageDriver,
+} from '../contract/driver.ts';
+import { realEnvironment, type Environment } from '../../base/env.ts';
+import { InvalidOptionError, StorageError } from '../../base/errors.ts';
+import { isFull, toStorageError } from './file-errors.ts';
+import { FileListing } from './file-listing.ts';
+import { placeOf } from './file-names.ts';
+import type { FileContext } from './file-context.ts';
+import { FileVersions, linkFinal, type AppendResult, type Attempt, type SeenVersion } from './file-versions.ts';
+import type { FileSystem } from './file-system.ts';
+import { leadsNowhere, Folders, type Durability } from './folders.ts';
+import { NodeFileSystem } from './node-file-system.ts';
+import { checkKey, checkList, checkNotAborted, checkWholeBytes, clipRange } from '../contract/requests.ts';
+import { damaged, StoredFile, TRAILER_BYTES } from './stored-file.ts';
+import { WriteLanes } from './write-throttle.ts';
+import { TemporaryFiles, type TemporaryFile } from './temporary-files.ts';
+
+/** Options of `FileDriver`. */
+export interface FileDriverOptions {
+  /** The folder. It is made with the first write; relative paths are resolved when the driver is constructed. */
+  readonly path: string;
+  /**
+   * With `'fsync'`, what was written survives a loss of power. With `'none'` it survives the end of the process, but not
+   * that of the machine: for tests and for data that can be made again. Default `'fsync'`.
+   */
+  readonly durability?: Durability;
+  /** Clock, timers and randomness. Default: the runtime's own. */
+  readonly environment?: Environment;
+  /** @internal Operations on files; tests replace them. */
+  readonly fileSystem?: FileSystem;
+  /** @internal Old versions of a replaced object that are kept. */
+  readonly keptVersions?: number;
+}
+
+/** How often a write of bytes starts again because its temporary file was removed under it. */
+const MAX_REWRITES = 3;
+/** Objects found under two names are synced once per process; so many are remembered. */
+const MAX_REMEMBERED = 4096;
+const KEPT_VERSIONS = 8;
+
+/** Keeps every object as a file under one folder. Content types are not kept. */
+export class FileDriver implements StorageDriver {
+  readonly name = 'file';
+  readonly #root: string;
+  readonly #context: FileContext;
+  readonly #lanes: WriteLanes;
+  /** Writes of others, by folder and ETag, that this process made durable before it showed them. */
+  readonly #durable = new Map<string, true>();
+  /** By key, the version seen last. To have any is for ever: the plain file need not be looked at. */
+  readonly #versioned = new Map<string, SeenVersion>();
+  /** Whether the folder was found to be there. */
+  #isRootKnown = false;
+
+  /** Takes the path of a folder, or options. Nothing is touched yet. Throws `InvalidOptionError`. */
+  constructor(options: string | FileDriverOptions) {
+    const given: FileDriverOptions = typeof options === 'string' ? { path: options } : options;
+    if (typeof given?.path !== 'string' || given.path === '') {
+      throw new InvalidOptionError('path', 'FileDriver needs the path of a folder: new FileDriver("./data").');
+    }
+    const durability = given.durability ?? 'fsync';
+    if (durability !== 'fsync' && durability !== 'none') {
+      throw new InvalidOptionError('durability', `durability is 'fsync' or 'none', not ${String(durability)}.`);
+    }
+    const environment = given.environment ?? realEnvironment;
+    const system = given.fileSystem ?? new NodeFileSystem(environment);
+    const folders = new Folders(system, durability);
+    const temporaries = new TemporaryFiles(system, environment, folders, durability);
+    this.#lanes = new WriteLanes(environment);
+    this.#root = path.join(path.resolve(given.path), path.sep);
+    const keptVersions = given.keptVersions ?? KEPT_VERSIONS;
+    this.#context = { system, environment, folders, temporaries, keptVersions, lastListed: {} };
+  }
+
+  async get(key: string, options?: GetOptions): Promise<GetResult> {
+    checkKey(key);
+    checkNotAborted(key, options?.signal);
+    clipRange(key, options?.range, 0);
+    try {
+      const versions = this.#versionsOf(key);
+      const seen = this.#versioned.get(key);
+      const isSeen = seen !== undefined && seen.etag === options?.ifNoneMatch;
+      if (isSeen && (await versions.isNewest(seen))) return { status: 'unchanged' };
+      const whole = options?.range === undefined && options?.ifNoneMatch === undefined;
+      const file = await this.#open(versions, whole);
+      if (file === undefined) {
+        await this.#checkRoot();
+        return { status: 'missing' };
+      }
+      try {
+        const { etag, sizeBytes, lastModifiedMs } = file;
+        if (options?.ifNoneMatch === etag) return { status: 'unchanged' };
+        if (options?.range === undefined) checkWholeBytes(key, sizeBytes);
+        const { start, end } = clipRange(key, options?.range, sizeBytes);
+        return { status: 'found', bytes: await file.read(start, end), etag, sizeBytes, lastModifiedMs };
+      } finally {
+        await file.close();
+      }
+    } catch (error) {
+      throw toStorageError(error, key, 'none', 'read');
+    }
+  }
+
+  /** Rejects where the folder is a link to one that is not there: nobody can tell what is in it. */
+  async #checkRoot(): Promise<void> {
+    if (this.#isRootKnown) return;
+    const { system } = this.#context;
+    const root = this.#root.slice(0, -1);
+    if ((await system.status(root)) === undefined) {
+      if ((await system.leadsNowhere?.(root)) === true) throw leadsNowhere(root);
+      return;
+    }
+    this.#isRootKnown = true;
+  }
+
+  put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+    return this.#lanes.write(options.background === true, () => this.#put(key, body, options), options.signal);
+  }
+
+  async #put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+    checkKey(key);
+    checkNotAborted(key, options.signal);
+    const attempt: Attempt = { signal: options.signal, mayBeVisible: false };
+    try {
+      const versions = this.#versionsOf(key);
+      // A race that is lost already costs two looks, and not a write.
+      if (!(await this.#mayHold(versions, options.if))) return { status: 'lost' };
+      for (let rewrites = 0; ; rewrites++) {
+        const { signal, background } = options;
+        const content = { kind: 'object', key, body, signal, background } as const;
+        let temporary: TemporaryFile;
+        try {
+          temporary = await this.#context.temporaries.write(versions.parent, content);
+        } catch (error) {
+          // The versions before the newest one are a reserve: what is replaced can be written also on a full disk.
+          if (!isFull(error) || !isBytes(body) || rewrites >= MAX_REWRITES) throw error;
+          if (typeof options.if === 'string' || !(await versions.makeRoom(body.length + TRAILER_BYTES))) throw error;
+          continue;
+        }
+        const result = await this.#publish(versions, temporary, options, attempt);
+        if (result === 'written') return { status: 'written', etag: temporary.etag };
+        if (result === 'lost') return { status: 'lost' };
+        this.#context.folders.forget();
+        if (rewrites >= MAX_REWRITES || !isBytes(body)) break;
+      }
+      throw new StorageError(key, 'none', 'The file was removed while it was being written. Try again.');
+    } catch (error) {
+      throw toStorageError(error, key, attempt.mayBeVisible ? 'unknown' : 'none', 'write');
+    }
+  }
+
+  async delete(keys: readonly string[], options?: RequestOptions): Promise<DeleteResult> {
+    for (const key of keys) checkKey(key);
+    checkNotAborted(keys[0] ?? '', options?.signal);
+    const failed: { key: string; message: string }[] = [];
+    const removedFrom = new Map<string, string[]>();
+    const fail = (key: string, error: unknown): void => {
+      failed.push({ key, message: toStorageError(error, key, 'unknown', 'delete').message });
+    };
+    for (const key of keys) {
+      checkNotAborted(key, options?.signal, 'unknown');
+      try {
+        const folder = await this.#deleteOne(this.#versionsOf(key));
+        if (folder === undefined) continue;
+        const others = removedFrom.get(folder);
+        if (others === undefined) removedFrom.set(folder, [key]);
+        else others.push(key);
+      } catch (error) {
+        fail(key, error);
+      }
+    }
+    for (const [folder, removed] of removedFrom) {
+      try {
+        await this.#context.folders.sync(folder);
+      } catch (error) {
+        for (const key of removed) fail(key, error);
+      }
+    }
+    return { failed };
+  }
+
+  async list(prefix: string, options?: ListOptions): Promise<ListPage> {
+    const limit = checkList(prefix, options);
+    checkNotAborted(prefix, options?.signal);
+    const listing = new FileListing(this.#context, this.#root, (key) => this.#open(this.#versionsOf(key), false));
+    try {
+      const page = await listing.page(prefix, options?.after, limit);
+      if (page.entries.length === 0) await this.#checkRoot();
+      return page;
+    } catch (error) {
+      throw toStorageError(error, prefix, 'none', 'list');
+    }
+  }
+
+  /** Copies the file, without its bytes being read where the file system can. Objects that were replaced are refused. */
+  async copy(from: string, to: string, options?: RequestOptions): Promise<CopyResult> {
+    checkKey(from);
+    checkKey(to);
+    checkNotAborted(to, options?.signal);
+    const attempt: Attempt = { signal: options?.signal, mayBeVisible: false };
+    try {
+      const source = this.#versionsOf(from);
+      const target = this.#versionsOf(to);
+      const file = await this.#open(source, false);
+      await file?.close();
+      if (file === undefined || this.#versioned.has(from)) return { status: 'refused' };
+      const temporary = await this.#context.temporaries.copy(target.parent, source.plainPath);
+      if (temporary === undefined) return { status: 'refused' };
+      // Still no versions: then the plain file was the object while it was copied.
+      if ((await source.settle()) > 0) {
+        await this.#context.temporaries.discard(temporary.path);
+        return { status: 'refused' };
+      }
+      const result = await this.#publish(target, temporary, { if: 'absent' }, attempt);
+      return { status: result === 'swept' ? 'refused' : 'copied' };
+    } catch (error) {
+      throw toStorageError(error, to, attempt.mayBeVisible ? 'unknown' : 'none', 'write');
+    }
+  }
+
+  #versionsOf(key: string): FileVersions {
+    const { folder, name } = placeOf(key);
+    return new FileVersions(this.#context, key, this.#root + folder, name);
+  }
+
+  /**
+   * Opens what the object is now. The order matters: first the plain file is opened, then there are found to be no
+   * versions. Versions never cease to exist, so there were none when the file was opened.
+   */
+  async #open(versions: FileVersions, whole: boolean): Promise<StoredFile | undefined> {
+    const { key, plainPath } = versions;
+    if (!this.#versioned.has(key)) {
+      const plain = await StoredFile.open(this.#context.system, plainPath, key, whole);
+      if (await this.#isPlain(versions, plain)) return plain;
+    }
+    const newest = await versions.openNewest(whole);
+    if (newest === undefined) {
+      if (!this.#versioned.delete(key)) throw damaged(key, versions.folder);
+      // Someone removed the folder from outside.
+      return await this.#open(versions, whole);
+    }
+    const { number, file } = newest;
+    const { etag, sizeBytes, lastModifiedMs } = file;
+    try {
+      if (file.linkCount > 1) await this.#makeDurable(versions.folder, file);
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+    remember(this.#versioned, key, { number, etag, sizeBytes, lastModifiedMs });
+    if (file.kind === 'object') return file;
+    await file.close();
+    return undefined;
+  }
+
+  /** Whether the plain file, just opened, is all there is; closes it if not. */
+  async #isPlain(versions: FileVersions, plain: StoredFile | undefined): Promise<boolean> {
+    try {
+      if ((await versions.settle()) === 0) {
+        if (plain !== undefined && plain.kind !== 'object') throw damaged(versions.key, versions.plainPath);
+        if (plain !== undefined && plain.linkCount > 1) await this.#makeDurable(versions.parent, plain);
+        return true;
+      }
+    } catch (error) {
+      await plain?.close();
+      throw error;
+    }
+    await plain?.close();
+    return false;
+  }
+
+  /** A writer removes its temporary name once its write is durable. Until then readers see to it themselves. */
+  async #makeDurable(folder: string, file: StoredFile): Promise<void> {
+    const name = folder + file.etag;
+    if (this.#durable.has(name)) return;
+    await this.#context.folders.sync(folder);
+    remember(this.#durable, name, true);
+  }
+
+  async #mayHold(versions: FileVersions, condition: PutCondition): Promise<boolean> {
+    if (condition === 'any') return true;
+    const current = await this.#open(versions, false);
+    await current?.close();
+    return condition === 'absent' ? current === undefined : current?.etag === condition.etag;
+  }
+
+  /** Gives a finished file its final name. Its temporary name stays only where the outcome is not known. */
+  async #publish(
+    versions: FileVersions,
+    temporary: TemporaryFile,
+    options: PutOptions,
+    attempt: Attempt,
+  ): Promise<AppendResult> {
+    const { if: condition } = options;
+    let result: AppendResult | 'again' = 'again';
+    try {
+      while (result === 'again') {
+        result =
+          typeof condition === 'object'
+            ? await this.#replace(versions, temporary, options, attempt)
+            : await this.#create(versions, temporary, condition, attempt);
+      }
+      return result;
+    } finally {
+      if (!attempt.mayBeVisible) await this.#context.temporaries.discard(temporary.path, options);
+    }
+  }
+
+  async #replace(
+    versions: FileVersions,
+    temporary: TemporaryFile,
+    { if: condition, purge = false }: PutOptions,
+    attempt: Attempt,
+  ): Promise<AppendResult> {
+    return (await versions.begin(attempt)) ? await versions.append(temporary, condition, attempt, purge) : 'lost';
+  }
+
+  async #create(
+    versions: FileVersions,
+    temporary: TemporaryFile,
+    condition: 'absent' | 'any',
+    attempt: Attempt,
+  ): Promise<AppendResult | 'again'> {
+    const { system, folders } = this.#context;
+    const linked = await linkFinal(system, versions.key, temporary.path, versions.plainPath, attempt);
+    if (linked === 'missing') return 'swept';
+    const isVersioned = (await versions.settle()) > 0;
+    if (linked === 'linked') {
+      if (isVersioned) await this.#checkFirstVersion(versions, temporary);
+      await folders.sync(versions.parent);
+      attempt.mayBeVisible = false;
+      return 'written';
+    }
+    if (isVersioned) return await versions.append(temporary, condition, attempt);
+    if (condition === 'absent') {
+      // What the race was lost to is durable before anyone is told.
+      await folders.sync(versions.parent);
+      return 'lost';
+    }
+    const begun = await versions.begin(attempt);
+    return begun ? await versions.append(temporary, condition, attempt) : 'again';
+  }
+
+  /**
+   * Someone made versions while the plain file was linked. Either they began with it, and all is well, or they were
+   * there before, and the file must not stay. Where the first version is gone, there is no telling.
+   */
+  async #checkFirstVersion(versions: FileVersions, temporary: TemporaryFile): Promise<void> {
+    const first = await versions.openFirst();
+    await first?.close();
+    if (first?.etag === temporary.etag) return;
+    await versions.markPlainFile();
+    throw new StorageError(
+      versions.key,
+      'unknown',
+      'Others replaced or deleted the object while it was created. Read it to see what became of the write.',
+    );
+  }
+
+  /** Deletes one object. Returns the folder that must be synced for it, even if someone else removed the file. */
+  async #deleteOne(versions: FileVersions): Promise<string | undefined> {
+    const { system, temporaries } = this.#context;
+    for (let rewrites = 0; rewrites <= MAX_REWRITES; rewrites++) {
+      if ((await versions.settle()) === 0) {
+        const removed = await system.remove(versions.plainPath);
+        if ((await versions.settle()) === 0) {
+          return removed || (await system.status(versions.parent)) !== undefined ? versions.parent : undefined;
+        }
+      }
+      const current = await this.#open(versions, false);
+      await current?.close();
+      if (current === undefined) return undefined;
+      const content = { kind: 'deleted', key: versions.key, body: new Uint8Array() } as const;
+      const tombstone = await temporaries.write(versions.parent, content);
+      const attempt: Attempt = { mayBeVisible: false };
+      try {
+        if ((await versions.append(tombstone, 'present', attempt)) !== 'swept') return undefined;
+      } finally {
+        if (!attempt.mayBeVisible) await temporaries.discard(tombstone.path);
+      }
+    }
+    throw new StorageError(versions.key, 'none', 'The folder was removed again and again. Try again.');
+  }
+}
+
+function remember<Value>(map: Map<string, Value>, name: string, value: Value): void {
+  if (map.size >= MAX_REMEMBERED && !map.has(name)) map.clear();
+  map.set(name, value);
+}

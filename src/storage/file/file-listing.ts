@@ -1,0 +1,121 @@
+/**
+ * Listing the keys of a `FileDriver`: a walk over the folders that can hold keys of the page, in the order of keys.
+ *
+ * The names of a folder are sorted as the keys they stand for, so that whole folders can be passed over. Every name
+ * stands for one key or for all keys with one beginning, and none of these beginnings is that of another.
+ */
+import type { ListEntry, ListPage } from '../contract/driver.ts';
+import { compareStrings } from '../../base/order.ts';
+import { folderOfPrefix, fromByteString, parseName, TEMPORARY_MARK, toByteString } from './file-names.ts';
+import type { FileContext, ListedItem } from './file-context.ts';
+import { TRAILER_BYTES, type StoredFile } from './stored-file.ts';
+
+/** Folders with more names are remembered from one page to the next. */
+const LARGE_FOLDER_NAMES = 2000;
+/** A folder that changed so recently may change again without another time of change: clocks have ticks. */
+const TICK_MS = 2000;
+
+/** One page. Made for one call. */
+export class FileListing {
+  readonly #context: FileContext;
+  readonly #root: string;
+  readonly #openObject: (key: string) => Promise<StoredFile | undefined>;
+  readonly #entries: ListEntry[] = [];
+  #prefix = '';
+  #after: string | undefined;
+  #wanted = 0;
+
+  constructor(context: FileContext, root: string, openObject: (key: string) => Promise<StoredFile | undefined>) {
+    this.#context = context;
+    this.#root = root;
+    this.#openObject = openObject;
+  }
+
+  async page(prefix: string, after: string | undefined, limit: number): Promise<ListPage> {
+    this.#prefix = toByteString(prefix);
+    this.#after = after === undefined ? undefined : toByteString(after);
+    // One more than the page holds tells whether more follow.
+    this.#wanted = limit + 1;
+    const start = folderOfPrefix(prefix);
+    await this.#visit(this.#root + start.folder, start.bytes);
+    const more = this.#entries.length > limit;
+    if (!more) delete this.#context.lastListed.folder;
+    return { entries: more ? this.#entries.slice(0, limit) : this.#entries, more };
+  }
+
+  get #isFull(): boolean {
+    return this.#entries.length >= this.#wanted;
+  }
+
+  /** Adds what the folder holds; all its keys begin with `beginning`. */
+  async #visit(folder: string, beginning: string): Promise<void> {
+    const items = (await this.#items(folder, beginning)).filter((item) => this.#concerns(item));
+    let settled = false;
+    for (let i = 0; i < items.length && !this.#isFull; i++) {
+      const item = items[i] as ListedItem;
+      if (item.kind === 'folder' || item.kind === 'continued') {
+        await this.#visit(`${folder}${item.name}/`, item.bytes);
+        continue;
+      }
+      // An object with versions has two names here.
+      const isVersioned = item.kind === 'versions' || items[i + 1]?.bytes === item.bytes;
+      if (items[i + 1]?.bytes === item.bytes) i++;
+      const isUnsettled = await this.#add(item, folder, isVersioned);
+      if (!isUnsettled || settled) continue;
+      // A write whose author may not have made it durable yet: nobody is told of it before it is.
+      await this.#context.folders.sync(folder);
+      settled = true;
+    }
+  }
+
+  /** Everything in the folder, in the order of keys. */
+  async #items(folder: string, beginning: string): Promise<readonly ListedItem[]> {
+    const { system, environment, temporaries, lastListed } = this.#context;
+    const nowMs = environment.now();
+    const changedNs = await system.folderChangedNs(folder);
+    const last = lastListed.folder;
+    // Sorting a large folder takes far longer than a page of it, so the pages after the first do without.
+    if (last?.path === folder && last.changedNs === changedNs && this.#after?.startsWith(beginning)) return last.items;
+    const items: ListedItem[] = [];
+    const unfinished: string[] = [];
+    for (const name of (await system.readFolder(folder)) ?? []) {
+      const parsed = parseName(name);
+      if (parsed !== undefined) items.push({ kind: parsed.kind, bytes: beginning + parsed.bytes, name });
+      else if (name.startsWith(TEMPORARY_MARK)) unfinished.push(name);
+    }
+    items.sort((a, b) => compareStrings(a.bytes, b.bytes));
+    if (unfinished.length > 0) await temporaries.sweep(folder, unfinished);
+    const isQuiet = changedNs !== undefined && Number(changedNs / 1_000_000n) < nowMs - TICK_MS;
+    if (items.length > LARGE_FOLDER_NAMES && isQuiet) lastListed.folder = { path: folder, changedNs, items };
+    return items;
+  }
+
+  /** Whether keys of the page can be behind this name. */
+  #concerns(item: ListedItem): boolean {
+    const { bytes } = item;
+    const after = this.#after;
+    if (item.kind === 'object' || item.kind === 'versions') {
+      return bytes.startsWith(this.#prefix) && (after === undefined || compareStrings(bytes, after) > 0);
+    }
+    if (!bytes.startsWith(this.#prefix) && !this.#prefix.startsWith(bytes)) return false;
+    return after === undefined || compareStrings(bytes, after) > 0 || after.startsWith(bytes);
+  }
+
+  /** Adds the object if it (still) exists. True if its write may not be durable yet. */
+  async #add(item: ListedItem, folder: string, isVersioned: boolean): Promise<boolean> {
+    const key = fromByteString(item.bytes);
+    if (key === undefined) return false;
+    const status = isVersioned ? undefined : await this.#context.system.status(folder + item.name);
+    // A file of the trailer's size is an empty object, or the mark of one that was replaced a moment ago.
+    if (status !== undefined && status.sizeBytes > TRAILER_BYTES) {
+      const { lastModifiedMs } = status;
+      this.#entries.push({ key, sizeBytes: status.sizeBytes - TRAILER_BYTES, lastModifiedMs });
+      return status.linkCount > 1;
+    }
+    const file = await this.#openObject(key);
+    if (file === undefined) return false;
+    await file.close();
+    this.#entries.push({ key, sizeBytes: file.sizeBytes, lastModifiedMs: file.lastModifiedMs });
+    return false;
+  }
+}

@@ -1,0 +1,341 @@
+/**
+ * Compare-and-swap on files without locks: the versions of one object, as files `1`, `2`, `3`, … in a folder.
+ *
+ * An object that was only ever created is one file (the *plain* file). The first replacement moves it to a folder of
+ * versions; from then on, and for ever, the version with the highest number is what the object is, and the plain file
+ * only a mark that nobody reads. To write version N+1 is to `link` a finished file to that name: of all that try, one succeeds.
+ *
+ * Old versions are removed, so a writer that slept since it saw version N could find the name N+1 free again. It is
+ * stopped by its *token*: a second name, in the folder of the versions, of the file that it wants to link, and the
+ * name that it links from. Two rules keep this safe without any clock or lock:
+ *
+ * - A writer makes its token before it looks which version is the highest.
+ * - Whoever removes versions has first seen a higher one (H), then removes every token that a listing begun after
+ *   that shows, and only then the versions below H, in ascending order.
+ *
+ * So a writer whose view is older than H has lost its token by the time a name below H comes free, and its link
+ * fails; a writer that made its token later sees H. The proof at full length is in docs/drivers.md.
+ */
+import type { PutCondition } from '../contract/driver.ts';
+import { sleep } from '../../base/env.ts';
+import { StorageError } from '../../base/errors.ts';
+import { isRefusal } from './file-errors.ts';
+import { TEMPORARY_MARK, VERSIONS_MARK } from './file-names.ts';
+import { errorCode, type FileSystem } from './file-system.ts';
+import type { FileContext } from './file-context.ts';
+import { checkNotAborted } from '../contract/requests.ts';
+import { damaged, StoredFile, TRAILER_BYTES } from './stored-file.ts';
+import type { TemporaryFile } from './temporary-files.ts';
+
+/** How far a write has come, for the error that it may end with. */
+export interface Attempt {
+  /** Gives the write up, as long as nobody can see it. */
+  readonly signal?: AbortSignal | undefined;
+  /** Whether others may see what it wrote. */
+  mayBeVisible: boolean;
+}
+
+/** `swept`: the temporary file is gone, nothing was written. */
+export type AppendResult = 'written' | 'lost' | 'swept';
+
+interface Scan {
+  /** Number of the newest version; 0 if there are none. */
+  readonly top: number;
+  readonly versions: readonly number[];
+  readonly tokens: readonly string[];
+}
+
+/** A version that was the newest one when this process opened it, and durable when it was shown. */
+export interface SeenVersion {
+  readonly number: number;
+  readonly etag: string;
+  readonly sizeBytes: number;
+  readonly lastModifiedMs: number;
+}
+
+const NO_VERSIONS: Scan = { top: 0, versions: [], tokens: [] };
+/** A file that says that versions were removed: a folder that seems to have none was read at a bad moment. */
+const CLEANED = 'cleaned';
+const VERSION = /^[1-9][0-9]{0,14}$/;
+/** Old versions are also removed when they hold so much. */
+const KEPT_BYTES = 1024 * 1024;
+const MAX_ATTEMPTS = 10_000;
+
+/** Links in one step, keeping track of whether the result may be visible if the call fails. */
+export async function linkFinal(
+  system: FileSystem,
+  key: string,
+  from: string,
+  to: string,
+  attempt: Attempt,
+): Promise<'linked' | 'exists' | 'missing'> {
+  // Whoever asked may have been told long ago that it was given up.
+  checkNotAborted(key, attempt.signal);
+  attempt.mayBeVisible = true;
+  try {
+    const result = await system.link(from, to);
+    attempt.mayBeVisible = result === 'linked';
+    return result;
+  } catch (error) {
+    attempt.mayBeVisible = !isRefusal(error);
+    throw error;
+  }
+}
+
+/** The versions of one object. Paths of folders end with a slash. */
+export class FileVersions {
+  readonly key: string;
+  /** The file of an object that was never replaced. */
+  readonly plainPath: string;
+  /** The folder of the plain file. */
+  readonly parent: string;
+  readonly folder: string;
+  readonly #context: FileContext;
+
+  constructor(context: FileContext, key: string, parent: string, name: string) {
+    this.#context = context;
+    this.key = key;
+    this.parent = parent;
+    this.plainPath = parent + name;
+    this.folder = `${parent}${name}${VERSIONS_MARK}/`;
+  }
+
+  /**
+   * Number of the newest version, or 0. After a 0 no version can come from what the plain file was before the call:
+   * tokens made from it are removed. (Without that, a paused writer could bring back a deleted object.)
+   */
+  async settle(): Promise<number> {
+    const scan = await this.#scan();
+    if (scan.top > 0 || scan.tokens.length === 0) return scan.top;
+    await this.#removeTokens(scan.tokens);
+    return (await this.#scan()).top;
+  }
+
+  /** Opens the newest version, which may be one that says `deleted`. Undefined if there are no versions. */
+  async openNewest(whole: boolean): Promise<{ readonly number: number; readonly file: StoredFile } | undefined> {
+    for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
+      const { top } = await this.#scan();
+      if (top === 0) return undefined;
+      const file = await this.#open(top, whole);
+      if (file !== undefined) return { number: top, file };
+    }
+    throw this.#restless();
+  }
+
+  /**
+   * Whether a version is still the newest, by two looks instead of a listing. In this order: versions are removed in
+   * ascending order, so if this one exists, its successor was not removed before, and was not there because nobody had
+   * made it. Size and time are compared because the folder may have been restored from outside.
+   */
+  async isNewest({ number, sizeBytes, lastModifiedMs }: SeenVersion): Promise<boolean> {
+    const { system } = this.#context;
+    if ((await system.status(`${this.folder}${number + 1}`)) !== undefined) return false;
+    const status = await system.status(`${this.folder}${number}`);
+    return status?.sizeBytes === sizeBytes + TRAILER_BYTES && status.lastModifiedMs === lastModifiedMs;
+  }
+
+  /** Opens the first version, if it was not removed yet. */
+  openFirst(): Promise<StoredFile | undefined> {
+    return this.#open(1, false);
+  }
+
+  /**
+   * Makes the plain file version 1, unless there are versions already. False if there is neither.
+   * The plain file may be deleted and made again at any time; the token decides which of its lives becomes a version.
+   */
+  async begin({ signal }: Attempt): Promise<boolean> {
+    const { system, folders, temporaries } = this.#context;
+    for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
+      checkNotAborted(this.key, signal);
+      if ((await this.#scan()).top > 0) return true;
+      await folders.ensure(this.folder.slice(0, -1));
+      const token = temporaries.newPath(this.folder);
+      if ((await system.link(this.plainPath, token)) === 'missing') {
+        if ((await system.status(this.plainPath)) === undefined) return (await this.settle()) > 0;
+        folders.forget();
+        continue;
+      }
+      try {
+        if ((await this.#scan()).top > 0) return true;
+        const linked = await system.link(token, `${this.folder}1`);
+        if (linked === 'missing') await this.#pause(attempts, signal);
+        else return true;
+      } finally {
+        await folders.sync(this.folder);
+        await temporaries.discard(token);
+      }
+    }
+    throw this.#restless();
+  }
+
+  /**
+   * Makes a finished temporary file the next version if `condition` holds of the newest (`present`: there is an
+   * object). There are versions already. What a race was lost to is durable before anyone is told. `purge`: the versions
+   * before it go at once.
+   */
+  async append(
+    temporary: TemporaryFile,
+    condition: PutCondition | 'present',
+    attempt: Attempt,
+    purge = false,
+  ): Promise<AppendResult> {
+    const { system, temporaries } = this.#context;
+    for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
+      checkNotAborted(this.key, attempt.signal);
+      // First the token, then the look: see the head of this file.
+      const token = temporaries.newPath(this.folder);
+      if ((await system.link(temporary.path, token)) !== 'linked') return 'swept';
+      try {
+        const scan = await this.#scan();
+        // Someone removed the folder from outside.
+        if (scan.top === 0) return 'swept';
+        const newest = await this.#open(scan.top, false);
+        if (newest === undefined) continue;
+        await newest.close();
+        if (!holds(condition, newest)) {
+          if (newest.linkCount > 1) await this.#context.folders.sync(this.folder);
+          return 'lost';
+        }
+        if (scan.top === 1) await this.markPlainFile();
+        const linked = await linkFinal(system, this.key, token, `${this.folder}${scan.top + 1}`, attempt);
+        if (linked === 'linked') {
+          await this.#context.folders.sync(this.folder);
+          attempt.mayBeVisible = false;
+          await this.#cleanIfDue(scan, newest.sizeBytes, purge);
+          return 'written';
+        }
+        // ETags are never used twice: one that was replaced is lost for good.
+        if (linked === 'exists' && typeof condition === 'object') {
+          await this.#context.folders.sync(this.folder);
+          return 'lost';
+        }
+      } finally {
+        await temporaries.discard(token);
+      }
+      await this.#pause(attempts, attempt.signal);
+    }
+    throw this.#restless();
+  }
+
+  /**
+   * Puts the mark in the plain file's place. Nobody looks at that file any more: the mark frees its bytes, keeps the
+   * name taken, and keeps the object in listings that began before there were versions.
+   */
+  async markPlainFile(): Promise<void> {
+    const { system, folders, temporaries } = this.#context;
+    // Version 1 is the same file: it must be durable under that name before it loses this one.
+    await folders.sync(this.folder);
+    for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
+      const present = await StoredFile.open(system, this.plainPath, this.key, false);
+      await present?.close();
+      if (present?.kind === 'moved') return;
+      const mark = await temporaries.write(this.parent, { kind: 'moved', key: this.key, body: new Uint8Array() });
+      if (await system.rename(mark.path, this.plainPath)) return;
+    }
+    throw this.#restless();
+  }
+
+  /** After a version was written and synced. `before` is what there was when it was written. */
+  async #cleanIfDue(before: Scan, replacedBytes: number, purge: boolean): Promise<void> {
+    const old = before.versions.length;
+    if (!purge && old < this.#context.keptVersions && old * replacedBytes < KEPT_BYTES) return;
+    try {
+      await this.#clean(before.top + 1);
+    } catch {
+      // The write is done; whoever writes next cleans.
+    }
+  }
+
+  /** Makes room for so many bytes: removes the oldest versions, but not the newest one. False if there are none. */
+  async makeRoom(bytes: number): Promise<boolean> {
+    const { system, folders } = this.#context;
+    const { top, versions } = await this.#scan();
+    let before = versions[0] ?? top;
+    let freed = 0;
+    for (const version of versions) {
+      if (version === top || freed > bytes) break;
+      const status = await system.status(`${this.folder}${version}`);
+      freed += status?.sizeBytes ?? 0;
+      before = version + 1;
+    }
+    if (freed === 0) return false;
+    // Somebody else may have written the newest just now.
+    await folders.sync(this.folder);
+    await this.#clean(before);
+    return true;
+  }
+
+  /** Removes the versions before one that is durable, or is followed by one that is. */
+  async #clean(own: number): Promise<void> {
+    const { system } = this.#context;
+    const notice = this.folder + CLEANED;
+    if ((await system.status(notice)) === undefined) {
+      try {
+        await (await system.create(notice))?.close();
+      } catch (error) {
+        if (errorCode(error) !== 'EEXIST') throw error;
+      }
+    }
+    const { versions, tokens } = await this.#scan();
+    await this.#removeTokens(tokens);
+    for (const version of versions) if (version < own) await system.remove(`${this.folder}${version}`);
+  }
+
+  async #removeTokens(tokens: readonly string[]): Promise<void> {
+    for (const token of tokens) await this.#context.system.remove(this.folder + token);
+  }
+
+  #open(version: number, whole: boolean): Promise<StoredFile | undefined> {
+    return StoredFile.open(this.#context.system, `${this.folder}${version}`, this.key, whole);
+  }
+
+  async #scan(): Promise<Scan> {
+    const { system } = this.#context;
+    for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
+      if ((await system.status(this.folder)) === undefined) return NO_VERSIONS;
+      const names = await system.readFolder(this.folder, { few: true });
+      if (names === undefined) return NO_VERSIONS;
+      const versions: number[] = [];
+      const tokens: string[] = [];
+      for (const name of names) {
+        if (VERSION.test(name)) versions.push(Number(name));
+        else if (name.startsWith(TEMPORARY_MARK)) tokens.push(name);
+      }
+      versions.sort((a, b) => a - b);
+      const top = versions.at(-1) ?? 0;
+      if (!(await this.#isOutdated(top))) return { top, versions, tokens };
+    }
+    throw damaged(this.key, this.folder);
+  }
+
+  /**
+   * A listing is no snapshot: what was the newest when it began may have been replaced and removed meanwhile, a token
+   * may have become a version and have been removed. The newest version is the one that has no successor and still
+   * exists (whoever opens it finds out).
+   */
+  async #isOutdated(top: number): Promise<boolean> {
+    const { system } = this.#context;
+    if ((await system.status(`${this.folder}${top + 1}`)) !== undefined) return true;
+    // In this order: the notice is there before a first version is removed.
+    return top === 0 && (await system.status(this.folder + CLEANED)) !== undefined;
+  }
+
+  /** Others are faster: waits a little, longer after many attempts. */
+  async #pause(attempts: number, signal: AbortSignal | undefined): Promise<void> {
+    if (attempts < 2 || signal?.aborted === true) return;
+    const { environment } = this.#context;
+    await sleep(environment, environment.random() * Math.min(attempts, 20));
+  }
+
+  #restless(): StorageError {
+    return new StorageError(this.key, 'none', 'Other processes change this object without a pause. Try again later.');
+  }
+}
+
+function holds(condition: PutCondition | 'present', newest: StoredFile): boolean {
+  const present = newest.kind === 'object';
+  if (condition === 'any') return true;
+  if (condition === 'absent') return !present;
+  if (condition === 'present') return present;
+  return present && newest.etag === condition.etag;
+}

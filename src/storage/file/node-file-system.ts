@@ -1,0 +1,290 @@
+/**
+ * {@link FileSystem} by the runtime's own calls.
+ *
+ * A small operation on a local file system takes 2 to 10 µs, a trip to the runtime's thread pool and back 30 to 50 µs.
+ * So small operations are made at once, on the calling thread, and only those that wait for the disk (syncs, large
+ * reads and writes, folders of unknown size) go to the pool. Two things keep that polite: every few operations the
+ * event loop gets a turn, and as soon as an operation turns out slow (a busy or a remote disk) the next few hundred
+ * all go to the pool. Making and removing names waits for the journal of the file system where much is being synced, so
+ * those of the background are always made in the pool.
+ */
+import fs from 'node:fs';
+import { promisify } from 'node:util';
+import type { Environment } from '../../base/env.ts';
+import { errorCode } from './file-system.ts';
+import type { FileStatus, FileSystem, FileWork, ReadableFile, WritableFile } from './file-system.ts';
+
+const openFile = promisify(fs.open);
+const closeFile = promisify(fs.close);
+const readStatus = promisify(fs.fstat);
+const readFile = promisify(fs.read);
+const writeFile = promisify(fs.write);
+const syncFile = promisify(fs.fsync);
+const truncateFile = promisify(fs.ftruncate);
+
+/** An operation that took this long waited for the disk. */
+const SLOW_MS = 4;
+/** So many operations go to the pool after a slow one. */
+const POOLED_AFTER_SLOW = 256;
+/** The event loop gets a turn after so many operations made at once. */
+const OPERATIONS_PER_TURN = 32;
+/** Larger reads and writes go to the pool. */
+const SMALL_BYTES = 64 * 1024;
+
+/** Opening a pipe must not wait for somebody who writes into it. On regular files this has no effect. */
+const openToRead = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
+const openFolder = openToRead | (fs.constants.O_DIRECTORY ?? 0);
+
+/** Refuses whatever is no file in place of one: reading a pipe or a device may never end, or have effects. */
+function checkIsFile(stats: fs.Stats, path: string): void {
+  if (stats.isFile()) return;
+  const code = stats.isDirectory() ? 'EISDIR' : 'EFTYPE';
+  throw Object.assign(new Error(`${code}: this is no regular file, '${path}'`), { code });
+}
+
+function toStatus(stats: fs.Stats): FileStatus {
+  return { sizeBytes: stats.size, lastModifiedMs: Math.floor(stats.mtimeMs), linkCount: stats.nlink };
+}
+
+/** Resolves to `value` where the operation failed with one of `codes`. */
+async function unless<T>(operation: Promise<T>, codes: Readonly<Record<string, T>>): Promise<T> {
+  try {
+    return await operation;
+  } catch (error) {
+    const code = errorCode(error);
+    if (code !== undefined && Object.hasOwn(codes, code)) return codes[code] as T;
+    throw error;
+  }
+}
+
+/** Decides for each operation whether to make it at once or in the pool. */
+class Pace {
+  readonly #environment: Environment;
+  #pooled = 0;
+  #sinceTurn = 0;
+
+  constructor(environment: Environment) {
+    this.#environment = environment;
+  }
+
+  /** `background`: certainly in the pool. */
+  async run<T>(atOnce: () => T, inPool: () => Promise<T>, background = false): Promise<T> {
+    if (background) return inPool();
+    if (this.#pooled > 0) {
+      this.#pooled--;
+      return await inPool();
+    }
+    if (++this.#sinceTurn >= OPERATIONS_PER_TURN) {
+      this.#sinceTurn = 0;
+      await this.#environment.yieldToEventLoop();
+    }
+    const startedMs = this.#environment.monotonicMs();
+    try {
+      return atOnce();
+    } finally {
+      if (this.#environment.monotonicMs() - startedMs > SLOW_MS) this.#pooled = POOLED_AFTER_SLOW;
+    }
+  }
+}
+
+class OpenFile implements ReadableFile, WritableFile {
+  readonly #descriptor: number;
+  readonly #path: string;
+  readonly #pace: Pace;
+
+  constructor(descriptor: number, path: string, pace: Pace) {
+    this.#descriptor = descriptor;
+    this.#path = path;
+    this.#pace = pace;
+  }
+
+  async status(): Promise<FileStatus> {
+    const descriptor = this.#descriptor;
+    const stats = await this.#pace.run(
+      () => fs.fstatSync(descriptor),
+      () => readStatus(descriptor),
+    );
+    checkIsFile(stats, this.#path);
+    return toStatus(stats);
+  }
+
+  async read(into: Uint8Array, position: number): Promise<number> {
+    const descriptor = this.#descriptor;
+    let done = 0;
+    while (done < into.length) {
+      const [at, rest] = [done, into.length - done];
+      const inPool = async (): Promise<number> => (await readFile(descriptor, into, at, rest, position + at)).bytesRead;
+      const count =
+        rest > SMALL_BYTES
+          ? await inPool()
+          : await this.#pace.run(() => fs.readSync(descriptor, into, at, rest, position + at), inPool);
+      if (count === 0) break;
+      done += count;
+    }
+    return done;
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    const descriptor = this.#descriptor;
+    let done = 0;
+    while (done < bytes.length) {
+      const [at, rest] = [done, bytes.length - done];
+      const inPool = async (): Promise<number> => (await writeFile(descriptor, bytes, at, rest)).bytesWritten;
+      done +=
+        rest > SMALL_BYTES
+          ? await inPool()
+          : await this.#pace.run(() => fs.writeSync(descriptor, bytes, at, rest), inPool);
+    }
+  }
+
+  sync(): Promise<void> {
+    return syncFile(this.#descriptor);
+  }
+
+  close(): Promise<void> {
+    const descriptor = this.#descriptor;
+    return this.#pace.run(
+      () => fs.closeSync(descriptor),
+      () => closeFile(descriptor),
+    );
+  }
+}
+
+/** The file system of this machine. */
+export class NodeFileSystem implements FileSystem {
+  readonly #pace: Pace;
+
+  constructor(environment: Environment) {
+    this.#pace = new Pace(environment);
+  }
+
+  open(path: string): Promise<ReadableFile | undefined> {
+    return this.#open(path, openToRead);
+  }
+
+  create(path: string, { background = false }: FileWork = {}): Promise<WritableFile | undefined> {
+    return this.#open(path, 'wx', background);
+  }
+
+  #open(path: string, flags: number | 'wx', background = false): Promise<OpenFile | undefined> {
+    const opened = this.#pace.run<number | undefined>(
+      () => {
+        // Where an object is to be created, mostly nothing is there. Asking first costs less than an exception.
+        if (flags === openToRead) {
+          const stats = fs.statSync(path, { throwIfNoEntry: false });
+          if (stats === undefined) return undefined;
+          checkIsFile(stats, path);
+        }
+        return fs.openSync(path, flags);
+      },
+      () => openFile(path, flags),
+      background,
+    );
+    return unless<OpenFile | undefined>(
+      opened.then((descriptor) => (descriptor === undefined ? undefined : new OpenFile(descriptor, path, this.#pace))),
+      { ENOENT: undefined },
+    );
+  }
+
+  async copy(from: string, to: string, withoutLastBytes: number): Promise<WritableFile | undefined> {
+    const { COPYFILE_EXCL, COPYFILE_FICLONE } = fs.constants;
+    const copied = fs.promises.copyFile(from, to, COPYFILE_EXCL | COPYFILE_FICLONE).then(() => true);
+    if (!(await unless(copied, { ENOENT: false }))) return undefined;
+    const descriptor = await openFile(to, 'a');
+    const file = new OpenFile(descriptor, to, this.#pace);
+    try {
+      const { sizeBytes } = await file.status();
+      await truncateFile(descriptor, Math.max(0, sizeBytes - withoutLastBytes));
+      return file;
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  }
+
+  async status(path: string): Promise<FileStatus | undefined> {
+    const stats = await this.#pace.run(
+      () => fs.statSync(path, { throwIfNoEntry: false }),
+      () => unless<fs.Stats | undefined>(fs.promises.stat(path), { ENOENT: undefined }),
+    );
+    return stats === undefined ? undefined : toStatus(stats);
+  }
+
+  async leadsNowhere(path: string): Promise<boolean> {
+    const link = await unless<fs.Stats | undefined>(fs.promises.lstat(path), { ENOENT: undefined });
+    return link?.isSymbolicLink() === true && (await this.status(path)) === undefined;
+  }
+
+  readFolder(path: string, options?: { readonly few?: boolean }): Promise<string[] | undefined> {
+    const inPool = (): Promise<string[]> => fs.promises.readdir(path);
+    const names = options?.few === true ? this.#pace.run(() => fs.readdirSync(path), inPool) : inPool();
+    return unless<string[] | undefined>(names, { ENOENT: undefined });
+  }
+
+  async folderChangedNs(path: string): Promise<bigint | undefined> {
+    const stats = await this.#pace.run(
+      () => fs.statSync(path, { bigint: true, throwIfNoEntry: false }),
+      () => unless<fs.BigIntStats | undefined>(fs.promises.stat(path, { bigint: true }), { ENOENT: undefined }),
+    );
+    return stats?.mtimeNs;
+  }
+
+  createFolder(path: string): Promise<'created' | 'exists' | 'missing'> {
+    const created = this.#pace.run(
+      () => fs.mkdirSync(path),
+      () => fs.promises.mkdir(path),
+    );
+    return unless<'created' | 'exists' | 'missing'>(
+      created.then(() => 'created'),
+      { EEXIST: 'exists', ENOENT: 'missing' },
+    );
+  }
+
+  link(from: string, to: string): Promise<'linked' | 'exists' | 'missing'> {
+    const linked = this.#pace.run(
+      () => fs.linkSync(from, to),
+      () => fs.promises.link(from, to),
+    );
+    return unless<'linked' | 'exists' | 'missing'>(
+      linked.then(() => 'linked'),
+      { EEXIST: 'exists', ENOENT: 'missing' },
+    );
+  }
+
+  rename(from: string, to: string): Promise<boolean> {
+    const renamed = this.#pace.run(
+      () => fs.renameSync(from, to),
+      () => fs.promises.rename(from, to),
+    );
+    return unless(
+      renamed.then(() => true),
+      { ENOENT: false },
+    );
+  }
+
+  remove(path: string, { background = false }: FileWork = {}): Promise<boolean> {
+    const removed = this.#pace.run(
+      () => fs.unlinkSync(path),
+      () => fs.promises.unlink(path),
+      background,
+    );
+    return unless(
+      removed.then(() => true),
+      { ENOENT: false },
+    );
+  }
+
+  async syncFolder(path: string): Promise<void> {
+    // Windows has no such call; its file systems keep the order of such changes themselves.
+    if (process.platform === 'win32') return;
+    const descriptor = await this.#pace.run(
+      () => fs.openSync(path, openFolder),
+      () => openFile(path, openFolder),
+    );
+    try {
+      await syncFile(descriptor);
+    } finally {
+      fs.closeSync(descriptor);
+    }
+  }
+}

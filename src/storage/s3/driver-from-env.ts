@@ -1,0 +1,38 @@
+/** The driver that the process's environment variables ask for. */
+import { InvalidOptionError } from '../../base/errors.ts';
+import type { StorageDriver } from '../contract/driver.ts';
+import { ObjectStoreDriver } from './object-store-driver.ts';
+import type { ObjectStoreDriverOptions } from './object-store-options.ts';
+
+function variable(name: string): string | undefined {
+  const value = process.env[name];
+  return value === '' ? undefined : value;
+}
+
+function flag(name: string): boolean | undefined {
+  const value = variable(name);
+  if (value === undefined) return undefined;
+  if (value === '1' || value === 'true') return true;
+  if (value === '0' || value === 'false') return false;
+  throw new InvalidOptionError(name, `The variable ${name} is '${value}'; it must be 1 or 0.`);
+}
+
+/** A driver for a bucket: what `options` leave open the variables decide. */
+export function bucketDriver(bucket: string, options: Omit<ObjectStoreDriverOptions, 'bucket'> = {}): StorageDriver {
+  const endpoint = variable('STOREDB_ENDPOINT');
+  const region = variable('STOREDB_REGION');
+  const forcePathStyle = flag('STOREDB_FORCE_PATH_STYLE');
+  return new ObjectStoreDriver({
+    bucket,
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(region === undefined ? {} : { region }),
+    ...(forcePathStyle === undefined ? {} : { forcePathStyle }),
+    ...options,
+  });
+}
+
+/** The driver for `STOREDB_BUCKET`; undefined where it is not set. */
+export function driverFromProcess(): StorageDriver | undefined {
+  const bucket = variable('STOREDB_BUCKET');
+  return bucket === undefined ? undefined : bucketDriver(bucket);
+}

@@ -1,0 +1,124 @@
+/** Deletes objects a thousand at a time, or one by one where a store cannot take many or a key does not fit in XML. */
+import { createHash } from 'node:crypto';
+import { isBytes } from '../../base/brands.ts';
+import { StorageError } from '../../base/errors.ts';
+import type { DeleteResult } from '../contract/driver.ts';
+import type { OpenClient } from './object-store-client.ts';
+import type { ObjectStoreRequests, RequestTally } from './object-store-requests.ts';
+
+/** Most keys in one request. */
+const maxKeys = 1000;
+/** Requests at a time where keys are deleted one by one. */
+const singlesAtOnce = 16;
+
+interface Failure {
+  readonly key: string;
+  readonly message: string;
+}
+
+/** Whether a key can be written in XML 1.0, which has no characters for most control codes. */
+function fitsInXml(key: string): boolean {
+  for (let at = 0; at < key.length; at++) {
+    const unit = key.charCodeAt(at);
+    if (unit < 0x20 || unit === 0x7f || unit === 0xfffe || unit === 0xffff) return false;
+  }
+  return true;
+}
+
+export class ObjectDeletion {
+  readonly #requests: ObjectStoreRequests;
+  readonly #bucket: string;
+  /** The store was found to refuse requests that name many keys. */
+  #takesOne = false;
+
+  constructor(requests: ObjectStoreRequests, bucket: string) {
+    this.#requests = requests;
+    this.#bucket = bucket;
+  }
+
+  /** For reports. */
+  get manner(): string {
+    return this.#takesOne ? 'one by one' : 'many at once';
+  }
+
+  async delete(keys: readonly string[], signal: AbortSignal | undefined): Promise<DeleteResult> {
+    // That there is no client is no word of the store about many keys at once.
+    await this.#requests.open();
+    const tally: RequestTally = { requests: 0 };
+    const failed: Failure[] = [];
+    const singles = keys.length === 1 ? [...keys] : keys.filter((key) => !fitsInXml(key));
+    const many = keys.length === 1 ? [] : keys.filter(fitsInXml);
+    for (let at = 0; at < many.length; at += maxKeys) {
+      const chunk = many.slice(at, at + maxKeys);
+      if (this.#takesOne || !(await this.#deleteMany(chunk, signal, tally, failed))) singles.push(...chunk);
+    }
+    for (let at = 0; at < singles.length; at += singlesAtOnce) {
+      const chunk = singles.slice(at, at + singlesAtOnce);
+      const results = await Promise.allSettled(chunk.map((key) => this.#deleteOne(key, signal, tally)));
+      for (const [i, result] of results.entries()) {
+        if (result.status === 'fulfilled') continue;
+        const reason: unknown = result.reason;
+        // One key alone is what the call was about.
+        if (!(reason instanceof StorageError) || reason.outcome !== 'none' || keys.length === 1) throw reason;
+        failed.push({ key: chunk[i] as string, message: reason.message });
+      }
+    }
+    return tally.requests === 1 ? { failed } : { failed, requests: tally.requests };
+  }
+
+  async #deleteOne(key: string, signal: AbortSignal | undefined, tally: RequestTally): Promise<void> {
+    const request = { operation: 'DeleteObject', bucket: this.#bucket, key };
+    await this.#requests.send(request, { signal, tally }, ({ s3, client }, inner) =>
+      client.send(new s3.DeleteObjectCommand({ Bucket: this.#bucket, Key: key }), { abortSignal: inner }),
+    );
+  }
+
+  /** False if the store does not take such requests. */
+  async #deleteMany(
+    keys: readonly string[],
+    signal: AbortSignal | undefined,
+    tally: RequestTally,
+    failed: Failure[],
+  ): Promise<boolean> {
+    const request = { operation: 'DeleteObjects', bucket: this.#bucket, key: keys[0] ?? '' };
+    try {
+      const result = await this.#requests.send(request, { signal, tally }, ({ s3, client }, inner) =>
+        client.send(manyCommand(s3, this.#bucket, keys), { abortSignal: inner }),
+      );
+      for (const { Key, Code, Message } of result.Errors ?? []) {
+        failed.push({ key: Key ?? '', message: [Code, Message].filter((part) => part !== undefined).join(': ') });
+      }
+      return true;
+    } catch (error) {
+      const isRefused = error instanceof StorageError && error.outcome === 'none' && error.reason === undefined;
+      if (!isRefused || isBucketMissing(error)) throw error;
+      this.#takesOne = true;
+      return false;
+    }
+  }
+}
+
+function isBucketMissing(error: StorageError): boolean {
+  return (error.cause as { name?: string } | undefined)?.name === 'NoSuchBucket';
+}
+
+function manyCommand(
+  s3: OpenClient['s3'],
+  bucket: string,
+  keys: readonly string[],
+): InstanceType<OpenClient['s3']['DeleteObjectsCommand']> {
+  const Objects = keys.map((Key) => ({ Key }));
+  const command = new s3.DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } });
+  // The SDK sends a newer checksum only, and older stores insist on this one.
+  command.middlewareStack.add(
+    (next) => (args) => {
+      const { body, headers } = args.request as { body?: unknown; headers: Record<string, string> };
+      if (typeof body === 'string' || isBytes(body)) {
+        headers['content-md5'] = createHash('md5').update(body).digest('base64');
+      }
+      return next(args);
+    },
+    { name: 'contentMd5', step: 'build', priority: 'low' },
+  );
+  return command;
+}

@@ -1,0 +1,265 @@
+/**
+ * A bucket of an object store that speaks S3: Amazon S3, Ceph, R2, MinIO and others that honour conditional writes.
+ *
+ * Invariants: a conditional put is sent once, and what it was answered decides nothing but itself. Only an answer that
+ * says so certainly is `lost` or has the outcome `none`; everything else is `unknown`.
+ */
+import type { PutObjectCommandInput } from '@aws-sdk/client-s3';
+import { isBytes } from '../../base/brands.ts';
+import { fakedByMs } from '../../base/env.ts';
+import { StorageError } from '../../base/errors.ts';
+import { newId } from '../../base/ids.ts';
+import type {
+  CopyResult,
+  DeleteResult,
+  GetOptions,
+  GetResult,
+  ListOptions,
+  ListPage,
+  ObjectCopyOptions,
+  PresignOptions,
+  PutBody,
+  PutOptions,
+  PutResult,
+  RemoveUploadsOptions,
+  RequestOptions,
+  StorageDriver,
+} from '../contract/driver.ts';
+import { EtagForm } from './etag-form.ts';
+import { copyObject, isCopyRefusal } from './object-store-copy.ts';
+import { ObjectDeletion } from './object-store-delete.ts';
+import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
+import { environmentEndpoint } from './object-store-client.ts';
+import { readObject, statObject } from './object-store-get.ts';
+import { sendFinal, uploadMark } from './object-store-final.ts';
+import { listObjects } from './object-store-list.ts';
+import { checkDriverOptions } from './object-store-options.ts';
+import type { CheckedDriverOptions, ObjectStoreDriverOptions } from './object-store-options.ts';
+import { removeUploads } from './abandoned-uploads.ts';
+import { ObjectStoreRequests } from './object-store-requests.ts';
+import type { RequestTally } from './object-store-requests.ts';
+import { uploadStream } from './object-store-upload.ts';
+import { checkKey, checkList, checkNotAborted, clipRange, readBody } from '../contract/requests.ts';
+
+/** Attempts at a part of an upload, which may be repeated. */
+const partAttempts = 4;
+
+type Answer = PutResult['status'];
+
+/** Keeps objects in a bucket. Loads the AWS SDK when the first request is made. */
+export class ObjectStoreDriver implements StorageDriver {
+  readonly name = 'object-store';
+  readonly identity?: string;
+  readonly #options: CheckedDriverOptions;
+  readonly #requests: ObjectStoreRequests;
+  readonly #deletion: ObjectDeletion;
+  readonly #etags = new EtagForm();
+  /** What the store answers where an object to replace is missing. */
+  #missingAnswer: string | undefined;
+
+  /** Makes a driver for a bucket that exists. Throws `InvalidOptionError`; nothing is requested yet. */
+  constructor(options: ObjectStoreDriverOptions) {
+    const checked = checkDriverOptions(options);
+    this.#options = checked;
+    this.#requests = new ObjectStoreRequests(checked, checked.environment);
+    this.#deletion = new ObjectDeletion(this.#requests, checked.bucket);
+    const { client, endpoint, bucket } = checked;
+    // Where a client of the caller's own leads, only it knows.
+    if (client === undefined) this.identity = `${shownEndpoint(endpoint ?? environmentEndpoint() ?? 's3')} ${bucket}`;
+  }
+
+  async get(key: string, options: GetOptions = {}): Promise<GetResult> {
+    checkKey(key);
+    if (options.range !== undefined) clipRange(key, options.range, 0);
+    checkNotAborted(key, options.signal);
+    return readObject(this.#requests, this.#options.bucket, key, options);
+  }
+
+  async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+    checkKey(key);
+    checkNotAborted(key, options.signal);
+    if (!isBytes(body)) return this.#putStream(key, body, options);
+    const condition = options.if;
+    if (typeof condition === 'string') return this.#putBytes(key, body, options, undefined);
+    const { etag } = condition;
+    const first = await this.#putBytes(key, body, options, this.#etags.write(etag));
+    if (first.status === 'written' && !this.#etags.isKnown) this.#etags.accepted('given');
+    if (first.status === 'written' || this.#etags.isKnown) return first;
+    return this.#putInOtherForm(key, body, options, etag);
+  }
+
+  /**
+   * A store that has not accepted any ETag yet refused one. It may be the form that it does not like: if the object still
+   * has the very ETag that it must have, the other form is tried.
+   */
+  async #putInOtherForm(key: string, body: Uint8Array, options: PutOptions, etag: string): Promise<PutResult> {
+    const found = await statObject(this.#requests, this.#options.bucket, key, options.signal);
+    if (found === undefined) this.#missingAnswer ??= '412';
+    if (found?.etag !== etag) return { status: 'lost', requests: 2 };
+    const second = await this.#putBytes(key, body, options, this.#etags.writeOther(etag));
+    if (second.status === 'written') this.#etags.accepted('other');
+    return { ...second, requests: 3 };
+  }
+
+  /** One conditional put of bytes, sent once. `ifMatch` is the ETag in the form to send. */
+  async #putBytes(key: string, body: Uint8Array, options: PutOptions, ifMatch: string | undefined): Promise<PutResult> {
+    const input = this.#input(key, options, ifMatch);
+    const request = { operation: 'PutObject', bucket: this.#options.bucket, key };
+    const isAnswer = (error: unknown): boolean => answerOf(error, ifMatch !== undefined) !== undefined;
+    const tally: RequestTally = { requests: 0 };
+    try {
+      const { signal } = options;
+      const { ETag } = await this.#requests.send(
+        request,
+        { signal, sizeBytes: body.length, tally, isAnswer },
+        ({ s3, single }, inner) =>
+          single.send(new s3.PutObjectCommand({ ...input, Body: body, ContentLength: body.length }), {
+            abortSignal: inner,
+          }),
+      );
+      if (ETag === undefined) throw new StorageError(key, 'unknown', `The store answered ${key} without an ETag.`);
+      return { status: 'written', etag: ETag, ...(tally.requests > 1 ? tally : {}) };
+    } catch (error) {
+      if (error instanceof StorageError) throw error;
+      if (statusOf(error) === 404) this.#missingAnswer = '404';
+      return { status: 'lost', ...(tally.requests > 1 ? tally : {}) };
+    }
+  }
+
+  #input(key: string, options: PutOptions, ifMatch: string | undefined): Omit<PutObjectCommandInput, 'Body'> {
+    return {
+      Bucket: this.#options.bucket,
+      Key: key,
+      ...this.#options.encryption,
+      ...(options.contentType === undefined ? {} : { ContentType: options.contentType }),
+      ...(options.if === 'absent' ? { IfNoneMatch: '*' } : {}),
+      ...(ifMatch === undefined ? {} : { IfMatch: ifMatch }),
+    };
+  }
+
+  async #putStream(key: string, body: AsyncIterable<Uint8Array>, options: PutOptions): Promise<PutResult> {
+    const { bucket } = this.#options;
+    const { signal } = options;
+    const tally: RequestTally = { requests: 0 };
+    const condition = typeof options.if === 'string' ? undefined : this.#etags.write(options.if.etag);
+    const isAnswer = (error: unknown): boolean => answerOf(error, condition !== undefined) !== undefined;
+    const { client, single } = await this.#requests.open();
+    const { Upload } = await this.#requests.load(() => import('@aws-sdk/lib-storage'));
+    const mark = newId(this.#options.environment, 16);
+    const sendOnce = (command: object, attempts: number, inner?: AbortSignal): Promise<unknown> => {
+      const operation = command.constructor.name.replace(/Command$/, '');
+      return this.#requests.send(
+        { operation, bucket, key },
+        { signal: inner, attempts, tally, isAnswer },
+        (_, abortSignal) => single.send(command as Parameters<typeof single.send>[0], { abortSignal }),
+      );
+    };
+    const send = (command: object, isRepeatable: boolean, inner?: AbortSignal): Promise<unknown> => {
+      if (isRepeatable) return sendOnce(command, partAttempts, inner);
+      const firstSentMs = this.#options.environment.monotonicMs();
+      return sendFinal({
+        send: () => sendOnce(command, 1, inner),
+        look: async () => {
+          const stat = await statObject(this.#requests, bucket, key, inner, { attempts: partAttempts, tally });
+          return stat?.mark === mark ? { ETag: stat.etag } : undefined;
+        },
+        isAnswer,
+        isWorthAnother: (error, tried) => this.#requests.isWorthAnother(error, firstSentMs, tried, inner),
+      });
+    };
+    try {
+      const chunks = readBody(key, body, signal);
+      const input = { ...this.#input(key, options, condition), Metadata: { [uploadMark]: mark } };
+      const etag = await uploadStream({ Upload, client, send, input, chunks, signal });
+      return { status: 'written', etag, requests: tally.requests };
+    } catch (error) {
+      if (isAnswer(error)) return { status: 'lost', requests: tally.requests };
+      if (error instanceof StorageError) throw error;
+      checkNotAborted(key, signal, tally.requests === 0 ? 'none' : 'unknown');
+      throw new StorageError(key, 'unknown', `Uploading ${key} failed: ${(error as Error).message}`, { cause: error });
+    }
+  }
+
+  async delete(keys: readonly string[], options: RequestOptions = {}): Promise<DeleteResult> {
+    keys.forEach(checkKey);
+    checkNotAborted(keys[0] ?? '', options.signal);
+    return keys.length === 0 ? { failed: [] } : this.#deletion.delete(keys, options.signal);
+  }
+
+  async list(prefix: string, options: ListOptions = {}): Promise<ListPage> {
+    const limit = checkList(prefix, options);
+    checkNotAborted(prefix, options.signal);
+    return listObjects(this.#requests, this.#options.bucket, prefix, { ...options, limit });
+  }
+
+  async copy(from: string, to: string, options: ObjectCopyOptions = {}): Promise<CopyResult> {
+    checkKey(from);
+    checkKey(to);
+    checkNotAborted(to, options.signal);
+    const tally: RequestTally = { requests: 0 };
+    try {
+      await copyObject({ ...this.#options, requests: this.#requests, from, to, options, tally });
+      return { status: 'copied', ...(tally.requests > 1 ? tally : {}) };
+    } catch (error) {
+      if (!isCopyRefusal(error)) throw error;
+      return { status: 'refused', ...(tally.requests > 1 ? tally : {}) };
+    }
+  }
+
+  removeUploads(prefix: string, options: RemoveUploadsOptions): Promise<number> {
+    return removeUploads(this.#requests, this.#options.bucket, prefix, options);
+  }
+
+  /** A signed URL. It works as long as the credentials that signed it do, at most for the time asked for. */
+  async presign(key: string, { expiresInSeconds, contentType, contentDisposition }: PresignOptions): Promise<string> {
+    checkKey(key);
+    const { s3, client } = await this.#requests.open();
+    const { getSignedUrl } = await this.#requests.load(() => import('@aws-sdk/s3-request-presigner'));
+    const command = new s3.GetObjectCommand({
+      Bucket: this.#options.bucket,
+      Key: key,
+      ...(contentType !== undefined && { ResponseContentType: contentType }),
+      ...(contentDisposition !== undefined && { ResponseContentDisposition: contentDisposition }),
+    });
+    // By the store's clock, as far as its answers have told it.
+    const signingDate = new Date(this.#options.environment.now() + client.config.systemClockOffset - fakedByMs());
+    try {
+      return await getSignedUrl(client, command, { expiresIn: expiresInSeconds, signingDate });
+    } catch (error) {
+      throw toStorageError({ operation: 'GetObject', bucket: this.#options.bucket, key }, error);
+    }
+  }
+
+  /** By the date of its last answer. */
+  storeTimeMs(): number | undefined {
+    return this.#requests.timeMs;
+  }
+
+  describe(): Readonly<Record<string, string>> {
+    const { bucket, endpoint } = this.#options;
+    return {
+      bucket,
+      ...(endpoint === undefined ? {} : { endpoint: shownEndpoint(endpoint) }),
+      ...(this.#requests.server === undefined ? {} : { server: this.#requests.server }),
+      'ETags in If-Match': this.#etags.toString(),
+      ...(this.#missingAnswer === undefined ? {} : { 'If-Match on a missing key': this.#missingAnswer }),
+      deletion: this.#deletion.manner,
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.#requests.close();
+  }
+}
+
+/** Without what a gateway may have for a key in its query. */
+function shownEndpoint(endpoint: string): string {
+  return endpoint.replace(/[?#].*$/s, '');
+}
+
+/** What an error says about the condition of a put; undefined where it says nothing. */
+function answerOf(error: unknown, hadEtag: boolean): Answer | undefined {
+  if (statusOf(error) === 412) return 'lost';
+  // Amazon's answer where the object to replace is missing.
+  return hadEtag && statusOf(error) === 404 && codeOf(error) === 'NoSuchKey' ? 'lost' : undefined;
+}

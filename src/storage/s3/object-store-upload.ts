@@ -1,0 +1,98 @@
+/**
+ * Uploads streams: one put up to the size of a part, a multipart upload above it. Memory is bounded by the parts that
+ * are on their way at once; an upload that fails, or is given up, leaves no parts behind.
+ */
+import { Readable } from 'node:stream';
+import type { PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
+import type { Upload as UploadOfSdk } from '@aws-sdk/lib-storage';
+import { StorageError } from '../../base/errors.ts';
+import { newAbortController } from '../../base/signals.ts';
+import { untilAborted } from '../../base/until-aborted.ts';
+
+/** Size of a part, and of the largest body that is sent in one request, in bytes. */
+const partBytes = 8 * 1024 * 1024;
+/** Parts on their way at the same time. */
+const partsAtOnce = 3;
+
+/** Sends one command of the SDK. `isRepeatable`: it does the same when it is carried out twice. */
+export type SendCommand = (command: object, isRepeatable: boolean, signal?: AbortSignal) => Promise<unknown>;
+
+/** Commands that may be carried out twice: parts have numbers, and an upload that nobody completes is nothing yet. */
+const repeatable = new Set(['CreateMultipartUploadCommand', 'UploadPartCommand', 'AbortMultipartUploadCommand']);
+
+export interface StreamUpload {
+  /** The class of the SDK, which is loaded by whoever uploads. */
+  readonly Upload: typeof UploadOfSdk;
+  /** Whose configuration the upload reads; requests go through `send`. */
+  readonly client: S3Client;
+  readonly send: SendCommand;
+  readonly input: Omit<PutObjectCommandInput, 'Body'>;
+  readonly chunks: AsyncIterable<Uint8Array>;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Chunks as copies, since their owner may use their memory again; ends as soon as the signal is aborted. */
+async function* copies(
+  chunks: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer, void, undefined> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  let isDone = false;
+  try {
+    for (;;) {
+      const next = await untilAborted(iterator.next(), signal);
+      if (next.done === true) {
+        isDone = true;
+        return;
+      }
+      yield Buffer.from(next.value);
+    }
+  } finally {
+    // Not waited for: a source that is stuck would hold up whoever gave it up.
+    if (!isDone) iterator.return?.().catch(() => undefined);
+  }
+}
+
+/** Uploads a stream; resolves with the new ETag. Rejects once nothing of it is left, as far as the store lets it. */
+export async function uploadStream({ Upload, client, send, input, chunks, signal }: StreamUpload): Promise<string> {
+  const stopped = newAbortController();
+  const stop = (reason: unknown): void => stopped.abort(reason);
+  const onAbort = (): void => stop(signal?.reason);
+  if (signal?.aborted === true) onAbort();
+  else signal?.addEventListener('abort', onAbort, { once: true });
+  let failure: unknown;
+
+  const sendUnlessStopped = async (command: object): Promise<unknown> => {
+    const { name } = command.constructor;
+    // Cleaning up comes last, when everything else has stopped.
+    if (name === 'AbortMultipartUploadCommand') return send(command, true);
+    stopped.signal.throwIfAborted();
+    try {
+      // An upload whose name nobody waited for could not be aborted.
+      const inner = name === 'CreateMultipartUploadCommand' ? undefined : stopped.signal;
+      return await send(command, repeatable.has(name), inner);
+    } catch (error) {
+      // The parts beside it are of no use any more, nor is the rest of the stream.
+      failure ??= error;
+      stop(error);
+      throw error;
+    }
+  };
+  const body = Readable.from(copies(chunks, stopped.signal), { objectMode: false });
+  const upload = new Upload({
+    client: Object.create(client, { send: { value: sendUnlessStopped } }) as S3Client,
+    params: { ...input, Body: body },
+    partSize: partBytes,
+    queueSize: partsAtOnce,
+  });
+  try {
+    const { ETag } = await upload.done();
+    if (ETag === undefined) throw new StorageError(input.Key ?? '', 'unknown', 'The store answered without an ETag.');
+    return ETag;
+  } catch (error) {
+    throw failure ?? error;
+  } finally {
+    signal?.removeEventListener('abort', onAbort);
+    body.destroy();
+  }
+}

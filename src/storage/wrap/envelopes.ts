@@ -1,0 +1,287 @@
+/** Puts whole objects, and streams of them, into capsules, and takes them out again. It knows of keys, and of no store. */
+import { createHash } from 'node:crypto';
+import { compareBytes } from '../../base/bytes.ts';
+import { EncryptionKeyError, NotEncryptedError } from '../../base/encryption-errors.ts';
+import type { Environment } from '../../base/env.ts';
+import { CorruptionError } from '../../base/errors.ts';
+import { newBytes } from '../../base/ids.ts';
+import { Pacer } from '../../base/pacer.ts';
+import {
+  Codec,
+  databaseTagBytes,
+  decodeCapsuleHeader,
+  encodeCapsuleHeader,
+  isCapsule,
+  maxCompressedContentBytes,
+  plainHeaderBytes,
+  saltBytes,
+} from '../../format/capsule.ts';
+import type { CapsuleHeader } from '../../format/capsule.ts';
+import {
+  CapsuleCipher,
+  chunkBytes,
+  chunkCount,
+  chunkStart,
+  decryptedBytes,
+  encryptedBytes,
+  tagBytes,
+} from '../../format/capsule-cipher.ts';
+import { decodeFrame, encodeFrame, frameBytes, prepareToExpand } from '../../format/compression.ts';
+import { block0Name } from '../../format/keys.ts';
+import type { NamedKey, Protection } from './encryption-options.ts';
+
+/** Of a stream, so much is handed on at a time. */
+const pieceChunks = 16;
+/** Compressed is kept what is at most so long, as a share of what it was: less would not pay for expanding it. */
+const worthwhile = 0.9;
+
+/** Where there is no database yet. */
+const noDatabase = new Uint8Array(databaseTagBytes);
+
+/** What the header says of a database: enough to tell it from another one. */
+export function databaseTag(databaseId: string): Uint8Array {
+  return new Uint8Array(createHash('sha256').update(databaseId).digest().subarray(0, databaseTagBytes));
+}
+
+/** A capsule that has been opened. */
+export interface OpenedCapsule {
+  readonly content: Uint8Array;
+  /** Undefined where it is none. */
+  readonly header: CapsuleHeader | undefined;
+}
+
+export class Capsules {
+  readonly protection: Protection;
+  readonly #environment: Environment;
+  readonly #pacer: Pacer;
+
+  constructor(protection: Protection, environment: Environment) {
+    this.protection = protection;
+    this.#environment = environment;
+    this.#pacer = new Pacer(environment);
+  }
+
+  /** What to store for content: itself, where it is neither compressed nor encrypted. */
+  async pack(
+    name: string,
+    content: Uint8Array,
+    mayCompress: boolean,
+    database: Uint8Array = noDatabase,
+  ): Promise<Uint8Array> {
+    const compressed = mayCompress ? await this.#compress(content) : undefined;
+    const { current } = this.protection;
+    const codec = compressed === undefined ? Codec.none : this.protection.codec;
+    const contentBytes = compressed === undefined ? 0 : content.length;
+    if (current !== undefined) {
+      return this.#encrypt(
+        name,
+        compressed ?? content,
+        this.#newHeader(name, current, database, codec, contentBytes),
+        current,
+      );
+    }
+    if (compressed === undefined) return content;
+    const header = encodeCapsuleHeader(name, { codec, contentBytes, seal: undefined });
+    return joined([header, compressed]);
+  }
+
+  #newHeader(
+    name: string,
+    { id, check }: NamedKey,
+    database: Uint8Array,
+    codec: Codec,
+    contentBytes: number,
+  ): CapsuleHeader {
+    // Not random numbers alone: a process that was cloned while it ran draws the same as its twin.
+    const salt = newBytes(this.#environment, saltBytes);
+    const header = { codec, contentBytes, seal: { keyId: id, keyCheck: check, database, salt } };
+    return { ...header, bytes: encodeCapsuleHeader(name, header) };
+  }
+
+  /** Whether content is stored compressed. */
+  async isWorthCompressing(content: Uint8Array): Promise<boolean> {
+    return (await this.#compress(content)) !== undefined;
+  }
+
+  async #compress(content: Uint8Array): Promise<Uint8Array | undefined> {
+    const { codec } = this.protection;
+    if (codec === Codec.none || content.length > maxCompressedContentBytes) return undefined;
+    const frames: Uint8Array[] = [];
+    let length = plainHeaderBytes;
+    for (let at = 0; at < content.length; at += frameBytes) {
+      if (this.#pacer.due()) await this.#pacer.pause();
+      const frame = encodeFrame(codec, content.subarray(at, at + frameBytes));
+      length += frame.length;
+      if (length > content.length * worthwhile) return undefined;
+      frames.push(frame);
+    }
+    return content.length === 0 ? undefined : joined(frames);
+  }
+
+  async #encrypt(name: string, content: Uint8Array, header: CapsuleHeader, key: NamedKey): Promise<Uint8Array> {
+    const cipher = cipherOf(name, header, key);
+    const chunks = chunkCount(content.length);
+    const object = new Uint8Array(encryptedBytes(content.length));
+    object.set(header.bytes);
+    for (let chunk = 0, at = header.bytes.length; chunk < chunks; chunk++) {
+      if (chunk % pieceChunks === pieceChunks - 1 && this.#pacer.due()) await this.#pacer.pause();
+      const start = chunk * chunkBytes;
+      at = cipher.encrypt(chunk, chunk === chunks - 1, content.subarray(start, start + chunkBytes), object, at);
+    }
+    return object;
+  }
+
+  /** The same of a stream, which is not compressed. Only where there is a current key. */
+  async *packStream(
+    name: string,
+    content: AsyncIterable<Uint8Array>,
+    key: NamedKey,
+    database: Uint8Array = noDatabase,
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    const header = this.#newHeader(name, key, database, Codec.none, 0);
+    const cipher = cipherOf(name, header, key);
+    yield header.bytes;
+    // One byte more than the chunks of a piece: which chunk is the last shows when nothing follows it.
+    const waiting = new Uint8Array(pieceChunks * chunkBytes);
+    let filled = 0;
+    let chunk = 0;
+    const encrypted = (isEnd: boolean): Uint8Array => {
+      const chunks = chunkCount(filled);
+      const piece = new Uint8Array(filled + chunks * tagBytes);
+      for (let i = 0, at = 0; i < chunks; i++) {
+        const part = waiting.subarray(i * chunkBytes, Math.min(filled, (i + 1) * chunkBytes));
+        at = cipher.encrypt(chunk++, isEnd && i === chunks - 1, part, piece, at);
+      }
+      filled = 0;
+      return piece;
+    };
+    for await (const bytes of content) {
+      for (let at = 0; at < bytes.length; ) {
+        if (filled === waiting.length) yield encrypted(false);
+        const end = Math.min(bytes.length, at + waiting.length - filled);
+        waiting.set(bytes.subarray(at, end), filled);
+        filled += end - at;
+        at = end;
+      }
+      if (this.#pacer.due()) await this.#pacer.pause();
+    }
+    yield encrypted(true);
+  }
+
+  /** The header of an object, of which the beginning was read; undefined where it is no capsule, if that may be. */
+  header(name: string, beginning: Uint8Array): CapsuleHeader | undefined {
+    if (isCapsule(beginning)) {
+      const header = decodeCapsuleHeader(name, beginning);
+      if (header.seal !== undefined) return header;
+      this.#acceptUnencrypted(name);
+      return header;
+    }
+    this.#acceptUnencrypted(name);
+    return undefined;
+  }
+
+  #acceptUnencrypted(name: string): void {
+    if (this.protection.acceptsUnencrypted) return;
+    if (name === block0Name) throw new NotEncryptedError(name);
+    throw new CorruptionError(
+      name,
+      'The object is not encrypted, and the database is. If it is being moved over, set acceptUnencrypted',
+    );
+  }
+
+  /** The cipher of an object that was stored. Throws `EncryptionKeyError`. */
+  cipher(name: string, header: CapsuleHeader): CapsuleCipher {
+    const { seal } = header;
+    if (seal === undefined) throw new CorruptionError(name, 'The object is not encrypted');
+    const key = this.protection.key(seal.keyId);
+    if (key === undefined) {
+      const known = this.protection.keyIds;
+      const which = known.length === 0 ? 'no keys were given' : `the keys that were given are ${known.join(', ')}`;
+      throw new EncryptionKeyError(name, seal.keyId, `The object is encrypted with key '${seal.keyId}', and ${which}`);
+    }
+    if (compareBytes(key.check, seal.keyCheck) !== 0) {
+      throw new EncryptionKeyError(
+        name,
+        seal.keyId,
+        `The object is encrypted with another key '${seal.keyId}' than the one that was given under that id`,
+      );
+    }
+    return cipherOf(name, header, key);
+  }
+
+  /** The content of a whole object. Throws `CorruptionError`, `EncryptionKeyError` and `UnknownFormatError`. */
+  async unpack(name: string, object: Uint8Array): Promise<OpenedCapsule> {
+    const header = this.header(name, object);
+    if (header === undefined) return { content: object, header };
+    const body =
+      header.seal === undefined ? object.subarray(header.bytes.length) : await this.#decrypt(name, object, header);
+    const content = header.codec === Codec.none ? body : await this.#expand(name, body, header);
+    return { content, header };
+  }
+
+  async #decrypt(name: string, object: Uint8Array, header: CapsuleHeader): Promise<Uint8Array> {
+    const contentBytes = decryptedBytes(object.length);
+    if (contentBytes === undefined) throw unauthentic(name);
+    return this.decryptChunks(name, this.cipher(name, header), object.subarray(chunkStart(0)), {
+      first: 0,
+      contentBytes,
+    });
+  }
+
+  /** The content of chunks that stand one after another. `contentBytes`: of the whole object. */
+  async decryptChunks(
+    name: string,
+    cipher: CapsuleCipher,
+    stored: Uint8Array,
+    { first, contentBytes }: { readonly first: number; readonly contentBytes: number },
+  ): Promise<Uint8Array> {
+    const last = chunkCount(contentBytes) - 1;
+    const stride = chunkBytes + tagBytes;
+    const count = Math.ceil(stored.length / stride);
+    const contents: Uint8Array[] = [];
+    for (let i = 0; i < count; i++) {
+      if (i % pieceChunks === pieceChunks - 1 && this.#pacer.due()) await this.#pacer.pause();
+      const content = cipher.decrypt(first + i, first + i === last, stored.subarray(i * stride, (i + 1) * stride));
+      if (content === undefined) throw unauthentic(name);
+      contents.push(content);
+    }
+    // Mostly there is one, which need not be copied.
+    return contents.length === 1 ? (contents[0] as Uint8Array) : joined(contents);
+  }
+
+  async #expand(name: string, body: Uint8Array, { codec, contentBytes }: CapsuleHeader): Promise<Uint8Array> {
+    const frames = Math.ceil(contentBytes / frameBytes);
+    // Every frame takes up bytes: what is allocated is bounded by what is there.
+    if (body.length < frames * 5) throw new CorruptionError(name, 'A compressed object ends too early');
+    await prepareToExpand(codec);
+    const content = new Uint8Array(contentBytes);
+    let at = 0;
+    for (let start = 0; start < contentBytes; start += frameBytes) {
+      if (this.#pacer.due()) await this.#pacer.pause();
+      at = decodeFrame(name, codec, body, at, content.subarray(start, start + frameBytes));
+    }
+    if (at !== body.length) throw new CorruptionError(name, 'A compressed object goes on behind its end');
+    return content;
+  }
+}
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
+
+function cipherOf(name: string, { bytes, seal }: CapsuleHeader, { key }: NamedKey): CapsuleCipher {
+  return new CapsuleCipher(key, name, bytes, seal?.salt as Uint8Array);
+}
+
+function unauthentic(name: string): CorruptionError {
+  return new CorruptionError(
+    name,
+    'The object is not what was encrypted under this name with its key: it is damaged, or somebody without the key changed it',
+  );
+}

@@ -1,0 +1,281 @@
+/** A driver around another one that counts what passes through: for tests, for statistics and for metrics hooks. */
+import { isBytes } from '../../base/brands.ts';
+import type {
+  CopyResult,
+  DeleteResult,
+  GetOptions,
+  GetResult,
+  ListOptions,
+  ListPage,
+  ObjectCopyOptions,
+  PresignOptions,
+  PutBody,
+  PutOptions,
+  PutResult,
+  RemoveUploadsOptions,
+  RequestOptions,
+  StorageDriver,
+} from '../contract/driver.ts';
+import { realEnvironment, type Environment } from '../../base/env.ts';
+
+/** How many requests of each kind there were, and what they moved. */
+export interface RequestCounts {
+  /** Reads that returned bytes. */
+  get: number;
+  /** Reads that were answered `unchanged`. */
+  getUnchanged: number;
+  /** Reads of a key that does not exist. */
+  getMissing: number;
+  /** Writes that were made. */
+  put: number;
+  /** Writes whose condition did not hold. */
+  putLost: number;
+  /** Delete requests, whatever number of keys they named. */
+  delete: number;
+  /** Keys named by delete requests. */
+  deletedKeys: number;
+  /** Copies that were made within the store. */
+  copy: number;
+  /** List requests: pages. */
+  list: number;
+  /** URLs that were made. */
+  presign: number;
+  /** Requests that failed, of any kind. They are in none of the counts above. */
+  errors: number;
+  /** Reads among those that failed. */
+  getErrors: number;
+  /** Writes among those that failed. */
+  putErrors: number;
+  /** Copies among those that failed, or were refused. */
+  copyErrors: number;
+  /** Delete requests among those that failed. */
+  deleteErrors: number;
+  /** List requests among those that failed. */
+  listErrors: number;
+  /** Requests that writes took beyond one each, as the driver tells: parts of an upload, further attempts. */
+  extraPuts: number;
+  /** Requests that copies took beyond one each, as the driver tells: parts, further attempts. */
+  extraCopies: number;
+  /** Requests that deletions took beyond one each, as the driver tells. */
+  extraDeletes: number;
+  /** Bytes of content that were read. */
+  bytesRead: number;
+  /** Bytes of content that were written. */
+  bytesWritten: number;
+}
+
+/** One finished request, as told to a hook. */
+export interface ObservedRequest {
+  /** The call. */
+  readonly kind: 'get' | 'put' | 'copy' | 'delete' | 'list' | 'presign';
+  /** The key; for `list` the prefix, for `delete` the first key, for `copy` that of the copy. */
+  readonly key: string;
+  /** How it ended. */
+  readonly status: 'found' | 'missing' | 'unchanged' | 'written' | 'lost' | 'refused' | 'done' | 'error';
+  /** Bytes of content read or written; 0 for everything else. */
+  readonly bytes: number;
+  /** How long it took, in milliseconds. */
+  readonly durationMs: number;
+  /** What it was rejected with. */
+  readonly error?: unknown;
+}
+
+/** Options of `ObservedDriver`. */
+export interface ObservedDriverOptions {
+  /** Clock for durations. Default: the runtime's own. */
+  readonly environment?: Environment;
+  /** Called after every request. It should not throw: what it throws rejects the request. */
+  readonly onRequest?: (request: ObservedRequest) => void;
+}
+
+type Outcome = Pick<ObservedRequest, 'status' | 'bytes'>;
+
+function zero(): RequestCounts {
+  return {
+    get: 0,
+    getUnchanged: 0,
+    getMissing: 0,
+    put: 0,
+    putLost: 0,
+    delete: 0,
+    deletedKeys: 0,
+    copy: 0,
+    list: 0,
+    presign: 0,
+    errors: 0,
+    getErrors: 0,
+    putErrors: 0,
+    copyErrors: 0,
+    deleteErrors: 0,
+    listErrors: 0,
+    extraPuts: 0,
+    extraCopies: 0,
+    extraDeletes: 0,
+    bytesRead: 0,
+    bytesWritten: 0,
+  };
+}
+
+/** Passes every request on to `inner` and counts it. */
+export class ObservedDriver implements StorageDriver {
+  readonly name: string;
+  readonly certified?: true;
+  readonly identity?: string;
+  readonly storeTimeMs?: () => number | undefined;
+  readonly describe?: () => Readonly<Record<string, string>>;
+  readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
+  readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
+  readonly copy?: (from: string, to: string, options?: ObjectCopyOptions) => Promise<CopyResult>;
+  readonly #inner: StorageDriver;
+  readonly #environment: Environment;
+  readonly #onRequest: ((request: ObservedRequest) => void) | undefined;
+  #counts = zero();
+
+  /** Puts itself around `inner`. */
+  constructor(inner: StorageDriver, options: ObservedDriverOptions = {}) {
+    this.#inner = inner;
+    this.name = inner.name;
+    this.#environment = options.environment ?? realEnvironment;
+    this.#onRequest = options.onRequest;
+    // Only there if the driver inside has it: callers ask by looking.
+    if (inner.certified === true) this.certified = true;
+    if (inner.identity !== undefined) this.identity = inner.identity;
+    if (inner.removeUploads !== undefined) this.removeUploads = inner.removeUploads.bind(inner);
+    if (inner.storeTimeMs !== undefined) this.storeTimeMs = inner.storeTimeMs.bind(inner);
+    if (inner.describe !== undefined) this.describe = inner.describe.bind(inner);
+    if (inner.presign !== undefined) {
+      this.presign = (key, presignOptions) => this.#presign(key, presignOptions);
+    }
+    const copy = inner.copy?.bind(inner);
+    if (copy !== undefined) {
+      this.copy = (from, to, copyOptions) =>
+        this.#observe(
+          'copy',
+          to,
+          () => copy(from, to, copyOptions),
+          ({ status, requests = 1 }) => {
+            this.#counts.extraCopies += requests - 1;
+            this.#counts[status === 'copied' ? 'copy' : 'copyErrors']++;
+            return { status: status === 'copied' ? 'done' : 'refused', bytes: 0 };
+          },
+        );
+    }
+  }
+
+  /** A copy of the counts since construction or the last {@link reset}. */
+  snapshot(): Readonly<RequestCounts> {
+    return { ...this.#counts };
+  }
+
+  /** Sets every count to zero. */
+  reset(): void {
+    this.#counts = zero();
+  }
+
+  get(key: string, options?: GetOptions): Promise<GetResult> {
+    return this.#observe(
+      'get',
+      key,
+      () => this.#inner.get(key, options),
+      (result) => {
+        if (result.status === 'found') this.#counts.get++;
+        else if (result.status === 'missing') this.#counts.getMissing++;
+        else this.#counts.getUnchanged++;
+        const bytes = result.status === 'found' ? result.bytes.length : 0;
+        this.#counts.bytesRead += bytes;
+        return { status: result.status, bytes };
+      },
+    );
+  }
+
+  put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+    let streamed = 0;
+    async function* countChunks(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+      for await (const chunk of stream) {
+        streamed += chunk.length;
+        yield chunk;
+      }
+    }
+    const counted = isBytes(body) ? body : countChunks(body);
+    return this.#observe(
+      'put',
+      key,
+      () => this.#inner.put(key, counted, options),
+      (result) => {
+        this.#counts.extraPuts += (result.requests ?? 1) - 1;
+        if (result.status === 'lost') {
+          this.#counts.putLost++;
+          return { status: 'lost', bytes: 0 };
+        }
+        const bytes = isBytes(body) ? body.length : streamed;
+        this.#counts.put++;
+        this.#counts.bytesWritten += bytes;
+        return { status: 'written', bytes };
+      },
+    );
+  }
+
+  delete(keys: readonly string[], options?: RequestOptions): Promise<DeleteResult> {
+    return this.#observe(
+      'delete',
+      keys[0] ?? '',
+      () => this.#inner.delete(keys, options),
+      (result) => {
+        this.#counts.extraDeletes += (result.requests ?? 1) - 1;
+        this.#counts.delete++;
+        this.#counts.deletedKeys += keys.length;
+        return { status: 'done', bytes: 0 };
+      },
+    );
+  }
+
+  list(prefix: string, options?: ListOptions): Promise<ListPage> {
+    return this.#observe(
+      'list',
+      prefix,
+      () => this.#inner.list(prefix, options),
+      () => {
+        this.#counts.list++;
+        return { status: 'done', bytes: 0 };
+      },
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.#inner.close?.();
+  }
+
+  #presign(key: string, options: PresignOptions): Promise<string> {
+    return this.#observe(
+      'presign',
+      key,
+      async () => (await this.#inner.presign?.(key, options)) as string,
+      () => {
+        this.#counts.presign++;
+        return { status: 'done', bytes: 0 };
+      },
+    );
+  }
+
+  async #observe<T>(
+    kind: ObservedRequest['kind'],
+    key: string,
+    request: () => Promise<T>,
+    count: (result: T) => Outcome,
+  ): Promise<T> {
+    const startedMs = this.#environment.monotonicMs();
+    let result: T;
+    try {
+      result = await request();
+    } catch (error) {
+      this.#counts.errors++;
+      if (kind !== 'presign') this.#counts[`${kind}Errors`]++;
+      const durationMs = this.#environment.monotonicMs() - startedMs;
+      this.#onRequest?.({ kind, key, status: 'error', bytes: 0, durationMs, error });
+      throw error;
+    }
+    const outcome = count(result);
+    this.#onRequest?.({ kind, key, ...outcome, durationMs: this.#environment.monotonicMs() - startedMs });
+    return result;
+  }
+}

@@ -1,0 +1,137 @@
+/** Runs a transaction: attempt after attempt, each on a newer view, until one of them is committed. */
+import { sleep } from '../base/env.ts';
+import { InvalidOptionError, TransactionConflictError } from '../base/errors.ts';
+import { withOwnSignal } from '../base/signals.ts';
+import { abortedError } from '../base/until-aborted.ts';
+import { Batch } from '../batch/batch.ts';
+import type { TransactionCounters } from '../maintenance/transaction-counters.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { EngineHost } from '../instance/engine-host.ts';
+import { describeValue } from '../format/values.ts';
+import type { Instance } from '../instance/instance.ts';
+import { Transaction } from './transaction.ts';
+import { TransactionHost, what } from './transaction-host.ts';
+
+/** Options of `db.transaction()`. */
+export interface TransactionOptions {
+  /** After how many attempts it rejects with `TransactionConflictError`: an integer from 1 to 1,000. Default 16. */
+  readonly maxAttempts?: number;
+  /**
+   * Whether the transaction begins with everything that was committed before the call, for two reads more. Default true. With
+   * false it begins with what this instance knows, at most two intervals old: what it reads is still checked before its writes are
+   * committed, but nobody checks what it throws, or returns without a write.
+   */
+  readonly fresh?: boolean;
+  /**
+   * Gives the transaction up: it rejects with `AbortedError`, or with `CommitOutcomeUnknownError` if it had begun to
+   * commit. The function is not interrupted, but can read and write nothing any more.
+   */
+  readonly signal?: AbortSignal;
+}
+
+/** What is done within a transaction. Called once for each attempt. */
+export type TransactionFunction<T> = (tx: Transaction) => Promise<T> | T;
+
+const defaultMaxAttempts = 16;
+const firstPauseMs = 20;
+const longestPauseMs = 2000;
+
+function checkArguments(run: unknown, { maxAttempts = defaultMaxAttempts, fresh }: TransactionOptions): number {
+  if (typeof run !== 'function') {
+    throw new InvalidOptionError('run', `${what} takes a function (tx) => value, not ${describeValue(run)}.`);
+  }
+  if (fresh !== undefined && typeof fresh !== 'boolean') {
+    throw new InvalidOptionError('fresh', `Option fresh is ${describeValue(fresh)}; it must be true or false.`);
+  }
+  if (Number.isInteger(maxAttempts) && maxAttempts >= 1 && maxAttempts <= 1000) return maxAttempts;
+  throw new InvalidOptionError(
+    'maxAttempts',
+    `Option maxAttempts is ${describeValue(maxAttempts)}; it must be an integer from 1 to 1,000.`,
+  );
+}
+
+/** Runs `run` in a transaction; see `db.transaction()`. */
+export async function runTransaction<T>(
+  instance: Instance,
+  run: TransactionFunction<T>,
+  given: TransactionOptions,
+): Promise<T> {
+  const options = withOwnSignal(what, given, ['maxAttempts', 'fresh', 'signal']);
+  const maxAttempts = checkArguments(run, options);
+  const { transactions } = instance;
+  try {
+    const host = instance.admit(what);
+    const committed = attemptUntilCommitted(host, run, { ...options, maxAttempts }, transactions);
+    host.waitFor(committed);
+    return await committed;
+  } catch (error) {
+    transactions.failed++;
+    throw error;
+  }
+}
+
+async function attemptUntilCommitted<T>(
+  instance: EngineHost,
+  run: TransactionFunction<T>,
+  options: TransactionOptions & { readonly maxAttempts: number },
+  transactions: TransactionCounters,
+): Promise<T> {
+  const { engine, environment } = instance;
+  const { maxAttempts } = options;
+  for (let attempt = 1; ; attempt++) {
+    instance.admit(what);
+    await freshen(engine, attempt > 1 || options.fresh !== false, options.signal);
+    const host = new TransactionHost(instance, attempt);
+    try {
+      const value = await makeAttempt(engine, host, run, options.signal);
+      transactions.committed++;
+      return value;
+    } catch (error) {
+      if (host.conflict === undefined) throw error;
+      transactions.conflicts++;
+      if (attempt >= maxAttempts) throw givenUp(attempt, host.conflict);
+    } finally {
+      host.end();
+    }
+    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(attempt - 1, 20));
+    const signal = engine.untilClosed(options.signal);
+    const jitteredMs = pauseMs * (0.5 + environment.random());
+    await engine.withSignal(what, options.signal, () => sleep(environment, jitteredMs, signal));
+  }
+}
+
+/** What the attempt is to see: everything that was committed before it, or what is known, if that is not too old. */
+async function freshen(engine: Engine, always: boolean, signal: AbortSignal | undefined): Promise<void> {
+  engine.asked();
+  if (always) await engine.withDeadline(what, signal, (deadline) => engine.refresh(deadline.signal));
+  else if (engine.isStale) await engine.withDeadline(what, signal, (deadline) => engine.freshen(deadline.signal));
+  if (signal?.aborted === true) throw abortedError(what, signal.reason);
+}
+
+async function makeAttempt<T>(
+  engine: Engine,
+  host: TransactionHost,
+  run: TransactionFunction<T>,
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  const batch = new Batch(host);
+  const tx = new Transaction(host, batch);
+  let value: T;
+  try {
+    // Also what it throws at once is its failure.
+    value = await engine.withSignal(what, signal, async () => run(tx));
+  } finally {
+    tx.end();
+  }
+  // Rejects with the conflict if there was one already, even if the function went on as if nothing were the matter.
+  await batch.flush(signal === undefined ? {} : { signal });
+  return value;
+}
+
+function givenUp(attempts: number, conflict: TransactionConflictError): TransactionConflictError {
+  const message =
+    `The transaction was given up after ${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}, since others changed ` +
+    'what it had read before each could be committed. Nothing of it was applied: try it again, read less in it, or let ' +
+    'one instance write what all of them change.';
+  return new TransactionConflictError(attempts, message, { cause: conflict });
+}

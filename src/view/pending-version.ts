@@ -1,0 +1,150 @@
+/**
+ * What is stored of a version beside the truth, with pending commits on top. Nothing here makes rows of one version from
+ * those of another: it takes no code of the application, so that every node can merge.
+ *
+ * Invariant: for every key in `rows`, `base` holds the row of the truth that it goes with. A key that the truth has lost
+ * since is in neither, unless keys of the two versions are of different types.
+ *
+ * A field in which the older version has written since is another one in `base` than in the truth, also where it was written
+ * back: what was written later counts, and not what differs in the end.
+ */
+import { NodeEntries } from '../format/node-entries.ts';
+import type { Node } from '../format/node.ts';
+import { RowArena } from '../format/row-arena.ts';
+import { sameField } from '../format/row-equality.ts';
+import { appendNullRow, copyField, copyRow } from '../format/row-encode.ts';
+import { rowDeletedFlag } from '../format/row-layout.ts';
+import type { RowLayout } from '../format/row-layout.ts';
+import { widthOf } from '../format/types.ts';
+import type { TableChange } from '../format/commit.ts';
+import { TreeCursor } from '../tree/cursor.ts';
+import { isSameTree, treeOfNode } from '../tree/tree.ts';
+import type { RowHit, Tree } from '../tree/tree.ts';
+import { isDeleted } from './merged-cursor.ts';
+import type { MemberChange } from './member-changes.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import { TableState } from './table-state.ts';
+import type { Beside, View } from './view.ts';
+
+/** Opens a change as a layer over a state. */
+type OpenLayer = (change: TableChange, shape: TableShape) => Tree;
+
+export class BesideRows {
+  /** Rows of the version beside the truth, perhaps not all. */
+  readonly rows: TableState;
+  /** Rows of the truth that they go with. */
+  readonly base: TableState;
+
+  /** The truth itself, after the same commits. */
+  readonly #truth: TableState;
+
+  private constructor(rows: TableState, base: TableState, truth: TableState) {
+    this.rows = rows;
+    this.base = base;
+    this.#truth = truth;
+  }
+
+  /** What the blocks hold. `truth`: the table, whose pending changes do not count. */
+  static stored({ rows, base }: Beside, truth: TableState): BesideRows {
+    return new BesideRows(rows, base, new TableState(truth.shape, truth.tree, truth.indexes));
+  }
+
+  /** What a view shows; undefined where a table has no version beside its truth. */
+  static async in(view: View, table: string): Promise<BesideRows | undefined> {
+    const beside = view.beside(table);
+    const truth = view.table(table);
+    if (beside === undefined || truth === undefined) return undefined;
+    let rows = BesideRows.stored(beside, truth);
+    for (const change of view.changesOf(table)) rows = await rows.with(change, (...given) => view.layer(...given));
+    return rows;
+  }
+
+  /** Whether nothing is stored of the version. */
+  get isEmpty(): boolean {
+    return this.rows.tree.ref === null && this.rows.layers.length === 0;
+  }
+
+  /** The same after another change. */
+  async with({ truth, twin }: MemberChange, layer: OpenLayer): Promise<BesideRows> {
+    const { rows } = this;
+    const written = layer(truth, this.base.shape);
+    const after = this.#truth.withLayer(written);
+    if (twin !== undefined) {
+      return new BesideRows(rows.withLayer(layer(twin, rows.shape)), this.base.withLayer(written), after);
+    }
+    if (this.isEmpty) return new BesideRows(rows, this.base, after);
+    const base = await this.#withTouched(written);
+    if (!rows.shape.hasKeysOf(base.shape)) return new BesideRows(rows, base, after);
+    const deleted = await deletedKeys(written);
+    if (deleted.length === 0) return new BesideRows(rows, base, after);
+    const marks = (shape: TableShape): Tree => treeOfNode(deletionsOf(shape, deleted));
+    return new BesideRows(rows.withLayer(marks(rows.shape)), base.withLayer(marks(base.shape)), after);
+  }
+
+  /** The base, different from the truth in every field that a change of that alone has written. */
+  async #withTouched(written: Tree): Promise<TableState> {
+    const { base } = this;
+    const { layout, changeShape } = base.shape;
+    const arena = new RowArena('memory/touched');
+    const entries = new NodeEntries(changeShape);
+    // Where both are one tree, only rows that pending commits have changed can have been written back.
+    const isSame = isSameTree(base.tree, this.#truth.tree);
+    const cursor = new TreeCursor(written);
+    while (await cursor.next()) {
+      const { node } = cursor;
+      for (let i = cursor.from; i < cursor.to; i++) {
+        if (isDeleted(node, i)) continue;
+        const key = node.key(i);
+        if (isSame && !base.mayBeOverlaid(key) && !this.#truth.mayBeOverlaid(key)) continue;
+        const [then, before] = [await base.lookup(key), await this.#truth.lookup(key)];
+        if (then === undefined || before === undefined) continue;
+        const at = addTouched(layout, then, before, { source: node, base: node.rowBase(i) }, arena);
+        if (at !== undefined) entries.addRow(key, 0, key.length, arena, at);
+      }
+    }
+    return entries.count === 0 ? base : base.withLayer(treeOfNode(entries.toNode('memory/touched')));
+  }
+}
+
+/**
+ * Adds the row of the base that goes with a row of the truth once that was written over `before`: where a field has come back to
+ * what it was `then`, it takes the value in between. Undefined: it stays.
+ */
+function addTouched(
+  layout: RowLayout,
+  then: RowHit,
+  before: RowHit,
+  after: RowHit,
+  arena: RowArena,
+): number | undefined {
+  let at: number | undefined;
+  for (const field of layout.fields) {
+    if (!sameField(layout, field, then, after) || sameField(layout, field, before, after)) continue;
+    const { writer, heapWriter } = arena;
+    at ??= copyRow(layout, then.source, then.base, writer, heapWriter);
+    copyField(field, widthOf(field.typeId), before.source, before.base, writer, at, heapWriter);
+  }
+  return at;
+}
+
+async function deletedKeys(layer: Tree): Promise<Uint8Array[]> {
+  const cursor = new TreeCursor(layer);
+  const keys: Uint8Array[] = [];
+  while (await cursor.next()) {
+    for (let i = cursor.from; i < cursor.to; i++) if (isDeleted(cursor.node, i)) keys.push(cursor.node.key(i));
+  }
+  return keys;
+}
+
+/** Name of nodes that only memory holds. */
+const memoryName = 'memory/deleted';
+
+/** A change that deletes rows. */
+function deletionsOf({ changeShape, layout }: TableShape, keys: readonly Uint8Array[]): Node {
+  const rows = new RowArena(memoryName);
+  const base = appendNullRow(layout, rows.writer);
+  rows.rows[base] = (rows.rows[base] as number) | rowDeletedFlag;
+  const entries = new NodeEntries(changeShape);
+  for (const key of keys) entries.addRow(key, 0, key.length, rows, base);
+  return entries.toNode(memoryName);
+}

@@ -1,0 +1,179 @@
+/**
+ * One table as one view sees it: the trees of Block 0 and, on top, what commits that are not merged yet have changed
+ * (the committed cache). Immutable: a new commit gives a new state.
+ */
+import { isPromise } from '../base/brands.ts';
+import { rowDeletedFlag } from '../format/row-layout.ts';
+import type { KeyRange, RunCursor } from '../tree/cursor.ts';
+import { openCursor } from '../tree/split-tree.ts';
+import type { RowHit, Tree } from '../tree/tree.ts';
+import { onTop, together } from './layer-compaction.ts';
+import { KeyFilter } from './key-filter.ts';
+import { MergedCursor } from './merged-cursor.ts';
+import type { AddedIndex } from '../schema/added-index.ts';
+import { isSameIndex, isUsable } from './edition.ts';
+import type { Edition } from './edition.ts';
+import type { TableIndex, TableShape } from '../schema/table-shape.ts';
+import { UnbrokenCursor } from './checked-cursor.ts';
+
+function visible(hit: RowHit): RowHit | undefined {
+  return ((hit.source.rows[hit.base] as number) & rowDeletedFlag) !== 0 ? undefined : hit;
+}
+
+/** So many layers may lie loose on top of the others: looking into a few more takes less than joining them. */
+const mostLoose = 16;
+
+export class TableState {
+  readonly shape: TableShape;
+  readonly tree: Tree;
+  readonly indexes: ReadonlyMap<string, Tree>;
+  /** Newest first. Rows in them may be marked as deleted. */
+  readonly layers: readonly Tree[];
+  /** What is stored of the indexes on functions. */
+  readonly editions: readonly Edition[];
+  /** Trees of no entries in the places of these indexes, by their names. */
+  readonly blanks: ReadonlyMap<string, Tree>;
+  /** Indexes that are being added: queries do not use them. */
+  readonly added: readonly AddedIndex[];
+  /** How many of the newest layers were put on loosely. */
+  readonly #loose: number;
+  /** Of the layers, where all of them were put on a state without any, one by one. */
+  readonly #filter: KeyFilter | undefined;
+
+  constructor(
+    shape: TableShape,
+    tree: Tree,
+    indexes: ReadonlyMap<string, Tree>,
+    layers: readonly Tree[] = [],
+    editions: readonly Edition[] = [],
+    blanks: ReadonlyMap<string, Tree> = new Map(),
+    added: readonly AddedIndex[] = [],
+    loose = 0,
+    filter?: KeyFilter,
+  ) {
+    this.shape = shape;
+    this.tree = tree;
+    this.indexes = indexes;
+    this.layers = layers;
+    this.editions = editions;
+    this.blanks = blanks;
+    this.added = added;
+    this.#loose = loose;
+    this.#filter = filter;
+  }
+
+  /** The entries of an index, if it has them for all rows in the tree. */
+  treeOf(index: TableIndex): Tree | undefined {
+    if (index.result === undefined) return this.indexes.get(index.name);
+    return this.editions.find((edition) => isSameIndex(edition.index, index) && isUsable(edition))?.tree;
+  }
+
+  /** The state with one more layer on top. */
+  withLayer(layer: Tree): TableState {
+    return this.withLayers([layer]);
+  }
+
+  /** The state with more layers on top, the newest last. */
+  withLayers(added: readonly Tree[]): TableState {
+    let { layers } = this;
+    for (const layer of together(this.shape, added)) layers = onTop(this.shape, layer, layers);
+    return this.#withAll(layers, 0, added);
+  }
+
+  /** The same for a state that is looked at a few times and then forgotten: it is not made to be read fast. */
+  withLooseLayer(layer: Tree): TableState {
+    if (this.#loose < mostLoose) return this.#withAll([layer, ...this.layers], this.#loose + 1, [layer]);
+    const loose = [...this.layers.slice(0, this.#loose).toReversed(), layer];
+    return this.#withAll(this.layers.slice(this.#loose), 0, []).withLayers(loose);
+  }
+
+  /** The state with other layers, of which those in `added` are not in this one. */
+  #withAll(layers: readonly Tree[], loose: number, added: readonly Tree[]): TableState {
+    const isFiltered = this.layers.length === 0 || this.#filter !== undefined;
+    const filter = isFiltered ? KeyFilter.with(this.#filter, added, layers) : undefined;
+    const { shape, tree, indexes, editions, blanks, added: more } = this;
+    return new TableState(shape, tree, indexes, layers, editions, blanks, more, loose, filter);
+  }
+
+  /** Rows of commits that are not merged yet: one that several have changed counts for each. */
+  get layerRows(): number {
+    return this.layers.reduce((sum, { count }) => sum + count, 0);
+  }
+
+  /** Whether a commit that is not merged yet may have changed the row with a key: false is certain, and quickly told. */
+  mayBeOverlaid(key: Uint8Array, length: number = key.length): boolean {
+    return this.layers.length > 0 && this.#filter?.mayHave(key, length) !== false;
+  }
+
+  /**
+   * The row with a key: at once if it can be had from memory, else a promise. The key's bytes may be reused as soon as
+   * the call returns.
+   */
+  lookup(key: Uint8Array, length: number = key.length): RowHit | undefined | Promise<RowHit | undefined> {
+    const { layers } = this;
+    if (!this.mayBeOverlaid(key, length)) return this.tree.lookup(key, length);
+    for (let i = 0; i < layers.length; i++) {
+      const hit = (layers[i] as Tree).lookup(key, length);
+      if (isPromise(hit)) return this.#lookupFrom(hit, i, key.slice(0, length));
+      if (hit !== undefined) return visible(hit);
+    }
+    return this.tree.lookup(key, length);
+  }
+
+  async #lookupFrom(first: Promise<RowHit | undefined>, layer: number, key: Uint8Array): Promise<RowHit | undefined> {
+    let hit = await first;
+    for (let i = layer + 1; hit === undefined && i < this.layers.length; i++) {
+      hit = await (this.layers[i] as Tree).lookup(key);
+    }
+    return hit === undefined ? this.tree.lookup(key) : visible(hit);
+  }
+
+  /**
+   * Whether there is certainly no row with a key from `first` to `last`, both included, nor a mark of one that was deleted,
+   * for all that is in memory. False where that is not known.
+   */
+  holdsNone(first: Uint8Array, last: Uint8Array): boolean {
+    return this.layers.every((layer) => layer.holdsNone(first, last)) && this.tree.holdsNone(first, last);
+  }
+
+  /** Whether a commit that is not merged yet has changed the row with this key. */
+  isOverlaid(key: Uint8Array): boolean | Promise<boolean> {
+    if (!this.mayBeOverlaid(key)) return false;
+    for (let i = 0; i < this.layers.length; i++) {
+      const hit = (this.layers[i] as Tree).lookup(key);
+      if (isPromise(hit)) return this.#isOverlaidFrom(hit, i, key);
+      if (hit !== undefined) return true;
+    }
+    return false;
+  }
+
+  async #isOverlaidFrom(first: Promise<RowHit | undefined>, layer: number, key: Uint8Array): Promise<boolean> {
+    if ((await first) !== undefined) return true;
+    for (let i = layer + 1; i < this.layers.length; i++) {
+      if ((await (this.layers[i] as Tree).lookup(key)) !== undefined) return true;
+    }
+    return false;
+  }
+
+  /** The rows with keys in a range, in key order. */
+  scan(range: KeyRange = {}, descending = false): RunCursor {
+    const bottom = openCursor(this.tree, range, descending);
+    const cursor =
+      this.layers.length === 0 ? bottom : new MergedCursor(this.#layerCursors(range, descending), bottom, descending);
+    return this.#mayBreak || this.tree.mayBreak ? new UnbrokenCursor(cursor) : cursor;
+  }
+
+  /** Only what unmerged commits have changed; with the rows that they deleted if `showDeleted`. */
+  scanLayers(range: KeyRange = {}, showDeleted = false): RunCursor {
+    const cursor = new MergedCursor(this.#layerCursors(range, false), undefined, false, showDeleted);
+    return this.#mayBreak ? new UnbrokenCursor(cursor) : cursor;
+  }
+
+  get #mayBreak(): boolean {
+    return this.layers.some((layer) => layer.mayBreak);
+  }
+
+  #layerCursors(range: KeyRange, descending: boolean): RunCursor[] {
+    return this.layers.map((layer) => openCursor(layer, range, descending));
+  }
+}

@@ -1,0 +1,486 @@
+/**
+ * A view: one Block 0 and the confirmed commits after its `appliedSeq`, taken together. A query holds one view from
+ * start to end and sees nothing else. Views are immutable; reading on gives a new one.
+ */
+import { CorruptionError } from '../base/errors.ts';
+import { invariant } from '../base/invariant.ts';
+import { blockName, commitName, stagedName } from '../format/keys.ts';
+import type { TreePlace } from '../format/keys.ts';
+import type { Block0 } from '../format/block0.ts';
+import type { StoredTableVersion } from '../format/stored-table.ts';
+import type { StoredRoot } from '../format/stored-root.ts';
+import { follows } from '../format/commit.ts';
+import type { Commit, CommitMember, TableChange } from '../format/commit.ts';
+import type { EntryShape } from '../format/node-entries.ts';
+import { openNode } from '../format/node.ts';
+import type { Node } from '../format/node.ts';
+import { decodeBound } from '../format/stored-bound.ts';
+import type { StoredAddedIndex } from '../format/stored-added-index.ts';
+import type { StoredEdition } from '../format/stored-edition.ts';
+import type { StoredMigration } from '../format/stored-migration.ts';
+import { canonicalSchema } from '../format/stored-schema.ts';
+import type { StoredSchema } from '../format/stored-schema.ts';
+import type { BlockCache } from '../cache/block-cache.ts';
+import type { BlockReader } from '../tree/block-source.ts';
+import { checkLeaf } from '../tree/leaf-shape.ts';
+import { isSameTree, Tree, treeOfNode } from '../tree/tree.ts';
+import type { AddedIndex } from '../schema/added-index.ts';
+import type { Edition } from './edition.ts';
+import { changesByTable } from './member-changes.ts';
+import type { MemberChange, VersionedChanges } from './member-changes.ts';
+import { mostLayers } from './layer-compaction.ts';
+import { versionsOf } from '../schema/stored-versions.ts';
+import { indexLeafShape, shapeOf, tableIndex } from '../schema/table-shape.ts';
+import type { TableShape } from '../schema/table-shape.ts';
+import { TableState } from './table-state.ts';
+
+/** A confirmed commit and its slot. */
+export interface LoggedCommit {
+  readonly seq: number;
+  readonly commit: Commit;
+  /** Whether it stands for a slot that a repair of the log gives up: a commit of nothing. */
+  readonly givenUp?: true;
+}
+
+/** A tree and where its blocks are. */
+export interface PlacedTree {
+  readonly place: TreePlace;
+  /** What its leaves are. */
+  readonly leaf: EntryShape;
+  readonly tree: Tree;
+  /** Whether it is of an index that has not the entries of all rows: not yet, or because its condition does not hold for all. */
+  readonly isPartial?: boolean;
+}
+
+/**
+ * A version of a table beside the one that is the truth, as Block 0 holds it; or as it begins, where only commits know of
+ * it yet.
+ */
+export interface Beside {
+  /** Undefined: Block 0 does not know of it yet. */
+  readonly migration: StoredMigration | undefined;
+  /** The rows that are stored of the version, perhaps not all, without those of pending commits. */
+  readonly rows: TableState;
+  /** The rows of the truth that they go with, likewise. */
+  readonly base: TableState;
+}
+
+/** What views of one database share: where blocks come from, and shapes that were worked out already. */
+export class ViewContext {
+  readonly reader: BlockReader;
+  readonly #shapes = new Map<string, TableShape>();
+  /** The same by schemas that were seen. */
+  readonly #shapesOf = new WeakMap<StoredSchema, TableShape>();
+  /** Of the versions of tables in Block 0s that were seen. */
+  readonly #states = new WeakMap<StoredTableVersion, TableState>();
+
+  constructor(reader: BlockReader) {
+    this.reader = reader;
+  }
+
+  shape(schema: StoredSchema): TableShape {
+    let shape = this.#shapesOf.get(schema);
+    if (shape === undefined) {
+      shape = this.#shapeOf(schema);
+      this.#shapesOf.set(schema, shape);
+    }
+    return shape;
+  }
+
+  #shapeOf(schema: StoredSchema): TableShape {
+    const canonical = canonicalSchema(schema);
+    const { code, codeBack } = schema;
+    const key = code === undefined ? canonical : `${canonical} ${JSON.stringify([code, codeBack ?? null])}`;
+    let shape = this.#shapes.get(key);
+    if (shape === undefined) {
+      shape = shapeOf(schema);
+      this.#shapes.set(key, shape);
+    }
+    return shape;
+  }
+
+  emptyTable(schema: StoredSchema): TableState {
+    return this.#state(this.shape(schema), () => null, new Map());
+  }
+
+  #state(
+    shape: TableShape,
+    rootOf: (index: string | undefined) => StoredRoot,
+    inlined: ReadonlyMap<string, Node>,
+    editions: readonly StoredEdition[] = [],
+    added: readonly StoredAddedIndex[] = [],
+  ): TableState {
+    const table = shape.name;
+    const indexes = shape.indexes.map(({ name }): [string, Tree] => {
+      return [name, this.#tree({ table, index: name }, rootOf(name), indexLeafShape, inlined)];
+    });
+    const rows = this.#tree({ table }, rootOf(undefined), shape.leafShape, inlined);
+    const stored = editions.map((edition) => this.#edition(shape, edition, rows, inlined));
+    const blanks = shape.functionIndexes.map(({ name }): [string, Tree] => {
+      return [name, this.#tree({ table, index: name }, null, indexLeafShape, inlined)];
+    });
+    const more = added.map((index) => this.#addedIndex(shape, index, inlined));
+    return new TableState(shape, rows, new Map(indexes), [], stored, new Map(blanks), more);
+  }
+
+  #addedIndex({ name, layout }: TableShape, added: StoredAddedIndex, inlined: ReadonlyMap<string, Node>): AddedIndex {
+    const { index, root, built, rows, birth, problem } = added;
+    return {
+      stored: index,
+      index: tableIndex(layout, index),
+      tree: this.#tree({ table: name, index: index.name }, root, indexLeafShape, inlined),
+      built: decodeBound(built),
+      rows,
+      birth,
+      problem,
+    };
+  }
+
+  /** The tree of an index that has no entries. */
+  emptyIndex(table: string, index: string): Tree {
+    return this.#tree({ table, index }, null, indexLeafShape, new Map());
+  }
+
+  #edition(shape: TableShape, stored: StoredEdition, rows: Tree, inlined: ReadonlyMap<string, Node>): Edition {
+    const { index: name, version, built, failed, behindFrom } = stored;
+    const { name: table, functionIndexes, leafShape } = shape;
+    const on = functionIndexes.find((index) => index.name === name);
+    invariant(on !== undefined, `Table ${table} has an edition of ${name}, which is none of its indexes`);
+    const base = this.#tree({ table }, stored.base, leafShape, inlined);
+    return {
+      index: { name, fields: [], unique: false, result: { name: on.function, typeId: on.typeId, version } },
+      tree: this.#tree({ table, index: name }, stored.root, indexLeafShape, inlined),
+      base,
+      isCurrent: isSameTree(base, rows),
+      built: decodeBound(built),
+      failed,
+      behindFrom,
+    };
+  }
+
+  #tree(place: TreePlace, root: StoredRoot, leaf: EntryShape, inlined: ReadonlyMap<string, Node>): Tree {
+    const node = root === null ? undefined : inlined.get(blockName(place, root));
+    if (node !== undefined && node.level !== root?.level) {
+      throw new CorruptionError(node.name, 'A root in Block 0 is not of the level that Block 0 says');
+    }
+    if (node !== undefined) checkLeaf(node, leaf);
+    return new Tree(this.reader.tree(place, leaf), root, node);
+  }
+
+  /** The rows of one version of a table that Block 0 holds. Worked out once for each, since most tables stay as they are. */
+  storedVersion(version: StoredTableVersion, inlined: ReadonlyMap<string, Node>): TableState {
+    let state = this.#states.get(version);
+    if (state === undefined) {
+      state = this.#storedState(version, inlined);
+      this.#states.set(version, state);
+    }
+    return state;
+  }
+
+  #storedState(
+    { schema, root, indexes, editions, added }: StoredTableVersion,
+    inlined: ReadonlyMap<string, Node>,
+  ): TableState {
+    const roots = new Map(indexes.map(({ name, root: indexRoot }) => [name, indexRoot]));
+    const rootOf = (index: string | undefined): StoredRoot => {
+      return index === undefined ? root : (roots.get(index) ?? null);
+    };
+    return this.#state(this.shape(schema), rootOf, inlined, editions, added);
+  }
+
+  /** The version that a migration brings up. `shape`: of the truth. */
+  storedBeside(
+    version: StoredTableVersion,
+    migration: StoredMigration,
+    shape: TableShape,
+    inlined: ReadonlyMap<string, Node>,
+  ): Beside {
+    const base = this.#tree({ table: shape.name }, migration.base, shape.leafShape, inlined);
+    return { migration, rows: this.storedVersion(version, inlined), base: new TableState(shape, base, new Map()) };
+  }
+
+  /** A version that nobody has stored anything of yet, beside the truth as it is in the blocks. */
+  newBeside(schema: StoredSchema, { shape, tree }: TableState): Beside {
+    return { migration: undefined, rows: this.emptyTable(schema), base: new TableState(shape, tree, new Map()) };
+  }
+
+  /**
+   * Every tree that a Block 0 refers to, of every version of every table, and bases. An index follows the tree whose rows
+   * it is of.
+   */
+  trees(block0: Block0): PlacedTree[] {
+    const inlined = inlinedNodes(block0);
+    const bases = block0.tables.flatMap((stored): PlacedTree[] => {
+      const { truth, migration } = versionsOf(block0, stored);
+      if (migration === undefined) return [];
+      const place = { table: stored.name };
+      const { leafShape: leaf } = this.shape(truth.schema);
+      return [{ place, leaf, tree: this.#tree(place, migration.base, leaf, inlined) }];
+    });
+    const rows = block0.tables.flatMap(({ name: table, versions }) =>
+      versions.flatMap(({ schema, root, indexes, editions = [], added = [] }): PlacedTree[] => {
+        const { leafShape } = this.shape(schema);
+        const isOfSome = (name: string): boolean =>
+          schema.indexes.some((index) => index.name === name && index.where !== undefined);
+        const place = { table };
+        const leaves = { place, leaf: leafShape, tree: this.#tree(place, root, leafShape, inlined) };
+        const ofEditions = editions.flatMap(({ index, root: entries, base, built }): PlacedTree[] => {
+          const entriesPlace = { table, index };
+          return [
+            { place, leaf: leafShape, tree: this.#tree(place, base, leafShape, inlined) },
+            {
+              place: entriesPlace,
+              leaf: indexLeafShape,
+              tree: this.#tree(entriesPlace, entries, indexLeafShape, inlined),
+              isPartial: built !== null,
+            },
+          ];
+        });
+        return [
+          ...ofEditions,
+          leaves,
+          ...indexes.map(({ name, root: indexRoot }): PlacedTree => {
+            const indexPlace = { table, index: name };
+            const tree = this.#tree(indexPlace, indexRoot, indexLeafShape, inlined);
+            return { place: indexPlace, leaf: indexLeafShape, tree, isPartial: isOfSome(name) };
+          }),
+          ...added.map(({ index, root: entries }): PlacedTree => {
+            const indexPlace = { table, index: index.name };
+            const tree = this.#tree(indexPlace, entries, indexLeafShape, inlined);
+            return { place: indexPlace, leaf: indexLeafShape, tree, isPartial: true };
+          }),
+        ];
+      }),
+    );
+    return [...bases, ...rows];
+  }
+
+  /** What a commit changed in a table, to be read as the table's rows are. */
+  layer({ node, staged }: TableChange, { changeShape }: TableShape): Tree {
+    checkLeaf(node, changeShape);
+    return treeOfNode(
+      node,
+      staged === undefined ? undefined : this.reader.staged(staged.runs, stagedName, changeShape),
+    );
+  }
+}
+
+/** The roots that a Block 0 holds itself. Throws `CorruptionError` for a damaged one. */
+function inlinedNodes(block0: Block0): Map<string, Node> {
+  return new Map(
+    block0.inlined.map(({ name, block }) => [name, openNode(name, new Uint8Array(Buffer.from(block, 'base64')))]),
+  );
+}
+
+/** What a view shows, apart from its Block 0. */
+interface Shown {
+  readonly tables: ReadonlyMap<string, TableState>;
+  readonly besides: ReadonlyMap<string, Beside>;
+  /** Bytes of the rows that pending commits hold of versions beside the truth. */
+  readonly twinBytes: number;
+}
+
+export class View {
+  readonly block0: Block0;
+  /** Last slot whose commit the view shows. */
+  readonly tail: number;
+  /** Commits after `block0.appliedSeq` up to `tail`, ascending. */
+  readonly pending: readonly LoggedCommit[];
+  /** What follows them and is not committed yet. */
+  readonly #uncommitted: readonly CommitMember[];
+  /** Bytes that the pending commits hold in memory. */
+  readonly pendingBytes: number;
+  /** Whether they are slow to read from: one has staged runs, or a table has many layers. */
+  readonly isSlow: boolean;
+  readonly #context: ViewContext;
+  readonly #shown: Shown;
+  readonly #changes = new Map<string, readonly MemberChange[]>();
+  #byTable: ReadonlyMap<string, readonly VersionedChanges[]> | undefined;
+
+  private constructor(
+    context: ViewContext,
+    block0: Block0,
+    tail: number,
+    pending: readonly LoggedCommit[],
+    shown: Shown,
+    uncommitted: readonly CommitMember[] = [],
+  ) {
+    this.#context = context;
+    this.block0 = block0;
+    this.tail = tail;
+    this.pending = pending;
+    this.#shown = shown;
+    this.#uncommitted = uncommitted;
+    let bytes = shown.twinBytes;
+    let slow = false;
+    for (const table of shown.tables.values()) {
+      for (const layer of table.layers) {
+        bytes += layer.node?.memoryBytes ?? 0;
+        slow ||= (layer.node?.level ?? 0) > 0;
+      }
+      slow ||= table.layers.length > mostLayers;
+    }
+    this.pendingBytes = bytes;
+    this.isSlow = slow;
+  }
+
+  /** Whether rows of pending commits are read from the store: such commits have staged runs. */
+  get readsLog(): boolean {
+    return this.pending.some(({ commit }) =>
+      commit.members.some(({ changes }) => changes.some(({ staged }) => staged !== undefined)),
+    );
+  }
+
+  /** The state that Block 0 describes. Throws `CorruptionError` if one of its inlined roots is damaged. */
+  static ofBlock0(context: ViewContext, block0: Block0): View {
+    const inlined = inlinedNodes(block0);
+    const tables = new Map<string, TableState>();
+    const besides = new Map<string, Beside>();
+    for (const table of block0.tables) {
+      const { truth, beside, migration } = versionsOf(block0, table);
+      const state = context.storedVersion(truth, inlined);
+      tables.set(table.name, state);
+      if (beside === undefined || migration === undefined) continue;
+      besides.set(table.name, context.storedBeside(beside, migration, state.shape, inlined));
+    }
+    return new View(context, block0, block0.appliedSeq, [], { tables, besides, twinBytes: 0 });
+  }
+
+  /** The view with a newer Block 0 that differs in nothing but its bookkeeping (same generation). */
+  withBookkeeping(block0: Block0): View {
+    const { tables, twinBytes } = this.#shown;
+    const besides = new Map(this.#shown.besides);
+    for (const migration of block0.migrations) {
+      const beside = besides.get(migration.table);
+      if (beside?.migration !== undefined) besides.set(migration.table, { ...beside, migration });
+    }
+    return new View(this.#context, block0, this.tail, this.pending, { tables, besides, twinBytes });
+  }
+
+  /** Id of the commit at the tail; undefined where nobody knows it, as after a restore. */
+  get tailId(): string | undefined {
+    return this.pending.at(-1)?.commit.commitId ?? this.block0.applied.at(-1)?.id;
+  }
+
+  /** Whether a commit was written on top of this view's tail, as far as both are known. */
+  isFollowedBy(commit: Commit): boolean {
+    return follows(commit, this.tailId);
+  }
+
+  /** The view with the commit of the next slot. */
+  withCommit(logged: LoggedCommit): View {
+    if (logged.seq !== this.tail + 1) throw new RangeError(`commit ${logged.seq} does not follow ${this.tail}`);
+    if (logged.commit.databaseId !== this.block0.databaseId) {
+      throw new CorruptionError(commitName(logged.seq), 'The commit belongs to another database');
+    }
+    const shown = this.#apply(logged.commit.members, (table, layers) => table.withLayers(layers));
+    return new View(this.#context, this.block0, logged.seq, [...this.pending, logged], shown);
+  }
+
+  /** The view as it would be after a member that is not committed yet: for validating what follows it. */
+  withMember(member: CommitMember): View {
+    const shown = this.#apply([member], (table, layers) =>
+      layers.reduce((over, layer) => over.withLooseLayer(layer), table),
+    );
+    return new View(this.#context, this.block0, this.tail, this.pending, shown, [...this.#uncommitted, member]);
+  }
+
+  /** What is shown after some members. `over` puts layers on a table, the newest last. */
+  #apply(members: readonly CommitMember[], over: (table: TableState, layers: readonly Tree[]) => TableState): Shown {
+    const tables = new Map(this.#shown.tables);
+    const besides = new Map(this.#shown.besides);
+    let { twinBytes } = this.#shown;
+    const added = new Map<string, Tree[]>();
+    for (const member of members) {
+      for (const [name, changes] of changesByTable(member)) {
+        const stored = tables.get(name);
+        const { truth, twin } = changes.ofVersion(stored?.shape.version);
+        const table = stored ?? this.#context.emptyTable(truth.schema);
+        const layer = this.#context.layer(truth, table.shape);
+        const others = added.get(name);
+        if (others === undefined) added.set(name, [layer]);
+        else others.push(layer);
+        tables.set(name, table);
+        if (twin === undefined) continue;
+        if (!besides.has(name)) besides.set(name, this.#context.newBeside(twin.schema, table));
+        twinBytes += twin.node.sizeBytes;
+      }
+    }
+    for (const [name, layers] of added) tables.set(name, over(tables.get(name) as TableState, layers));
+    return { tables, besides, twinBytes };
+  }
+
+  /** The tables by name, each in the version that is the truth. */
+  get tables(): ReadonlyMap<string, TableState> {
+    return this.#shown.tables;
+  }
+
+  /** A table in the version that is the truth. */
+  table(name: string): TableState | undefined {
+    return this.#shown.tables.get(name);
+  }
+
+  /** The version of a table beside the truth; undefined if there is none. */
+  beside(name: string): Beside | undefined {
+    return this.#shown.besides.get(name);
+  }
+
+  /**
+   * What the pending commits, and what follows them, changed in a table, in order. Rows of a version that is beside the
+   * truth no more are left out: only the truth's go on counting.
+   */
+  changesOf(name: string): readonly MemberChange[] {
+    let changes = this.#changes.get(name);
+    if (changes === undefined) {
+      changes = this.#readChanges(name);
+      this.#changes.set(name, changes);
+    }
+    return changes;
+  }
+
+  #readChanges(name: string): MemberChange[] {
+    const truthVersion = this.table(name)?.shape.version;
+    const besideVersion = this.beside(name)?.rows.shape.version;
+    this.#byTable ??= this.#membersByTable();
+    return (this.#byTable.get(name) ?? []).map((changes) => {
+      const change = changes.ofVersion(truthVersion);
+      return change.twin?.schema.version === besideVersion ? change : { truth: change.truth, twin: undefined };
+    });
+  }
+
+  #membersByTable(): Map<string, VersionedChanges[]> {
+    const byTable = new Map<string, VersionedChanges[]>();
+    const add = (member: CommitMember): void => {
+      for (const [name, changes] of changesByTable(member)) {
+        const known = byTable.get(name);
+        if (known === undefined) byTable.set(name, [changes]);
+        else known.push(changes);
+      }
+    };
+    for (const { commit } of this.pending) commit.members.forEach(add);
+    this.#uncommitted.forEach(add);
+    return byTable;
+  }
+
+  /** The blocks that are in memory. */
+  get cache(): BlockCache {
+    return this.#context.reader.cache;
+  }
+
+  /** A change as a layer over a state of its own version. Throws `CorruptionError` where it is of another one. */
+  layer(change: TableChange, shape: TableShape): Tree {
+    return this.#context.layer(change, shape);
+  }
+
+  /** A table as it is before its first commit. */
+  emptyTable(schema: StoredSchema): TableState {
+    return this.#context.emptyTable(schema);
+  }
+
+  /** The view that another Block 0 gives, with those of this one's commits that it has not applied. */
+  rebased(block0: Block0): View {
+    let view = View.ofBlock0(this.#context, block0);
+    for (const logged of this.pending) if (logged.seq === view.tail + 1) view = view.withCommit(logged);
+    return view;
+  }
+}
