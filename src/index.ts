@@ -3,7 +3,12 @@ import { realEnvironment } from './base/env.ts';
 import { namingAborts } from './base/until-aborted.ts';
 import { inspect, rewriteBackupsAt } from './maintenance/backup/backup-keys.ts';
 import type { BackupsReport, InspectBackupsOptions, RewriteBackupsOptions } from './maintenance/backup/backup-keys.ts';
-import { checkInspectBackups, checkPrune, checkRestore, checkRewriteBackups } from './maintenance/backup/copy-options.ts';
+import {
+  checkInspectBackups,
+  checkPrune,
+  checkRestore,
+  checkRewriteBackups,
+} from './maintenance/backup/copy-options.ts';
 import { prune } from './maintenance/backup/prune.ts';
 import type { PruneOptions, PruneReport } from './maintenance/backup/prune.ts';
 import { restoreFrom } from './maintenance/backup/restore.ts';
@@ -173,7 +178,13 @@ export type { QueryOptions } from './query/run-on-state.ts';
 export type { Aggregate, AggregateRow, Aggregates, SumOf } from './query/aggregate.ts';
 export type { BudgetLimits } from './query/budget.ts';
 export type { Clause, Clauses } from './query/conditions/clause.ts';
-export type { ComparedValue, FieldName, NumericField, OperatorOf, OrderedField } from './query/conditions/compared-types.ts';
+export type {
+  ComparedValue,
+  FieldName,
+  NumericField,
+  OperatorOf,
+  OrderedField,
+} from './query/conditions/compared-types.ts';
 export type { Groups } from './query/groups.ts';
 export type { Page, PageOptions } from './query/page.ts';
 export type { IndexStatus } from './migration/index-status.ts';

@@ -36,8 +36,16 @@ const list = [
     [opening, 'const created = await register.open('],
     (a, b) => `${nodeName(a)}: looks again, and ${['finds no Block 0', 'finds Block 0', 'refuses'][b]}`,
   ],
-  ['try out', ['src/storage/certify/certify.ts', 'certifyStore'], (a) => `${nodeName(a)}: puts something to try the store out`],
-  ['end trying', ['src/storage/certify/certify.ts', 'certifyStore'], (a) => `${nodeName(a)}: removes what it has tried with`],
+  [
+    'try out',
+    ['src/storage/certify/certify.ts', 'certifyStore'],
+    (a) => `${nodeName(a)}: puts something to try the store out`,
+  ],
+  [
+    'end trying',
+    ['src/storage/certify/certify.ts', 'certifyStore'],
+    (a) => `${nodeName(a)}: removes what it has tried with`,
+  ],
   [
     'create',
     [register, 'async create('],

@@ -28,7 +28,13 @@ import { BlobValue } from '../blob/blob-value.ts';
 import type { BlobData, BlobOptions } from '../blob/blob-value.ts';
 import { describeValue } from '../format/values.ts';
 import type { ChangeFeed, ChangesOptions } from '../instance/change-feed.ts';
-import { checkCommit, checkStartOptions, checkPosition, checkSnapshotOptions, isTime } from '../instance/call-options.ts';
+import {
+  checkCommit,
+  checkStartOptions,
+  checkPosition,
+  checkSnapshotOptions,
+  isTime,
+} from '../instance/call-options.ts';
 import type { CallOptions, RefreshOptions, SnapshotOptions, StartOptions } from '../instance/call-options.ts';
 import type { CommitRef } from '../log/commit-outcome.ts';
 import type { TriggerOperation } from '../schema/trigger.ts';

@@ -4,14 +4,7 @@
  * with what Block 0 says, so that any node that has the function in that version can take the next step.
  */
 import { compareBytes, keyAfter } from '../base/bytes.ts';
-import {
-  GrowingEdition,
-  growingIndex,
-  growingRows,
-  keptAdded,
-  keptEdition,
-  mergeBase,
-} from '../merge/merge-table.ts';
+import { GrowingEdition, growingIndex, growingRows, keptAdded, keptEdition, mergeBase } from '../merge/merge-table.ts';
 import type { MergedEdition, MergedTable, TableMergeContext } from '../merge/merge-table.ts';
 import type { Bound } from '../format/stored-bound.ts';
 import { isSameIndex, isWhole } from '../view/edition.ts';

@@ -25,5 +25,10 @@ export { FileDriver, type FileDriverOptions } from './file/file-driver.ts';
 export { ObjectStoreDriver } from './s3/object-store-driver.ts';
 export type { ObjectStoreDriverOptions, ServerSideEncryption } from './s3/object-store-options.ts';
 export { MemoryDriver, type MemoryDriverOptions } from './memory-driver.ts';
-export { ObservedDriver, type ObservedDriverOptions, type ObservedRequest, type RequestCounts } from './wrap/observed-driver.ts';
+export {
+  ObservedDriver,
+  type ObservedDriverOptions,
+  type ObservedRequest,
+  type RequestCounts,
+} from './wrap/observed-driver.ts';
 export { StorageError, type RequestOutcome } from '../base/errors.ts';

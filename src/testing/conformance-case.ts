@@ -2,7 +2,14 @@
 import { realEnvironment, type Environment } from '../base/env.ts';
 import { encodeUtf8, toHex } from '../base/bytes.ts';
 import { StorageError } from '../base/errors.ts';
-import type { FoundObject, GetOptions, ListEntry, PutBody, PutCondition, StorageDriver } from '../storage/contract/driver.ts';
+import type {
+  FoundObject,
+  GetOptions,
+  ListEntry,
+  PutBody,
+  PutCondition,
+  StorageDriver,
+} from '../storage/contract/driver.ts';
 
 /** A rule of the contract that the driver broke. */
 export class ConformanceError extends Error {

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { commitName } from '../../../src/format/keys.ts';
 import { range, prefix } from '../gc/cluster.ts';
 import type { ClusterNode } from '../gc/cluster.ts';
-import { DamagedCluster } from '../care/damaged-cluster.ts';
+import { DamagedCluster } from '../maintenance/damaged-cluster.ts';
 import { before } from './scripted-driver.ts';
 
 let cluster: DamagedCluster;

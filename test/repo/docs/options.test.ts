@@ -6,7 +6,8 @@ const root = new URL('../../../', import.meta.url);
 const read = (file: string): Promise<string> => readFile(new URL(file, root), 'utf8');
 
 it('lists the options of StoreDb(), each once, and no other', async () => {
-  const declared = /export interface StoreDbOptions \{(.*?)\n\}/s.exec(await read('src/instance/options.ts'))?.[1] ?? '';
+  const declared =
+    /export interface StoreDbOptions \{(.*?)\n\}/s.exec(await read('src/instance/options.ts'))?.[1] ?? '';
   const options = Array.from(declared.matchAll(/^ {2}readonly (\w+)\??:/gm), ([, name]) => name);
   expect(options.length).toBeGreaterThan(15);
   const section = (await read('docs/guide.md')).split('\n## Options\n')[1]?.split('\n## ')[0] ?? '';

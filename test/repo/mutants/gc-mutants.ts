@@ -57,7 +57,9 @@ export const gcMutants: readonly Mutant[] = [
   },
   {
     name: 'gc: a loop that asks for no row holds on to nothing',
-    edits: [{ file: 'src/maintenance/snapshots/snapshot-holder.ts', find: 'else void keeper.holdIfDue();', replace: '' }],
+    edits: [
+      { file: 'src/maintenance/snapshots/snapshot-holder.ts', find: 'else void keeper.holdIfDue();', replace: '' },
+    ],
     tests: ['test/features/snapshots/long-loops.slow.test.ts'],
   },
   {
@@ -65,7 +67,7 @@ export const gcMutants: readonly Mutant[] = [
     edits: [
       { file: gc, find: 'if (this.#doubted === undefined || ageMs === 0) return true;', replace: 'return true;' },
     ],
-    tests: ['test/features/care/clocks.test.ts'],
+    tests: ['test/features/maintenance/clocks.test.ts'],
   },
   {
     name: 'gc: no birth rule',

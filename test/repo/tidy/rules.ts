@@ -3,6 +3,7 @@
  * tidy.test.ts applies them to the repository, and to small trees that each break one.
  */
 import { ambientUses } from './ambient-use.ts';
+import { folders } from './folders.ts';
 import { realmUses } from './realm-use.ts';
 import { childOf, countLines, isTest, lineAt, stringOf, walk } from './source-tree.ts';
 import type { Module, SyntaxNode, Tree } from './source-tree.ts';
@@ -15,44 +16,6 @@ export interface Finding {
 
 type Rule = (tree: Tree) => Finding[];
 
-/** A layer's rooms may import the layers before it; neighbours may import each other too. */
-interface Layer {
-  readonly rooms: readonly string[];
-  readonly neighbours?: true;
-}
-
-/** From the ground up. A room is a folder of src/ or a file directly in it. */
-const layers: readonly Layer[] = [
-  { rooms: ['base'] },
-  { rooms: ['format'] },
-  { rooms: ['storage'] },
-  { rooms: ['memory'] },
-  { rooms: ['root', 'log', 'tree', 'blob'], neighbours: true },
-  { rooms: ['table', 'cluster'], neighbours: true },
-  { rooms: ['migration'] },
-  { rooms: ['batch', 'query'], neighbours: true },
-  { rooms: ['care'] },
-  {
-    rooms: [
-      'options.ts',
-      'call-options.ts',
-      'changes.ts',
-      'trigger-api.ts',
-      'maintenance.ts',
-      'engine-host.ts',
-      'instance.ts',
-      'snapshot.ts',
-      'transaction',
-      'database.ts',
-      'create.ts',
-      'for-each-database.ts',
-      'index.ts',
-    ],
-    neighbours: true,
-  },
-  { rooms: ['cli', 'testing'] },
-];
-
 const environmentFile = 'src/base/env.ts';
 const limits = { sourceLines: 700, supportLines: 1000, functionLines: 80 };
 const vagueNames = new Set(['util', 'utils', 'common', 'helper', 'helpers', 'misc']);
@@ -61,12 +24,19 @@ function sourcesOf(tree: Tree): Module[] {
   return [...tree.modules.values()].filter((module) => module.kind === 'source');
 }
 
+/** The first folder below `src/`, or the file that lies there. */
 function roomOf(path: string): string {
   return path.split('/')[1] as string;
 }
 
-function levelOf(room: string): number {
-  return layers.findIndex((layer) => layer.rooms.includes(room));
+/** The folder below `src/`, such as `query/planner`; a file that lies directly there is its own. */
+function folderOf(path: string): string {
+  const [, ...within] = path.split('/');
+  return within.length === 1 ? (within[0] as string) : within.slice(0, -1).join('/');
+}
+
+function levelOf(folder: string): number {
+  return folders.findIndex(({ path }) => path === folder);
 }
 
 function at(module: Module, node: SyntaxNode, message: string): Finding {
@@ -88,24 +58,32 @@ function perNode(
   return findings;
 }
 
-function mayImport(from: string, to: string): boolean {
-  const [fromLevel, toLevel] = [levelOf(from), levelOf(to)];
-  return from === to || toLevel < fromLevel || (toLevel === fromLevel && layers[toLevel]?.neighbours === true);
-}
-
 const importDirection: Rule = (tree) =>
   sourcesOf(tree).flatMap(({ path, imports }) => {
-    const room = roomOf(path);
-    if (levelOf(room) === -1) return [{ path, line: 1, message: `src/${room} is no room of the house` }];
+    const folder = folderOf(path);
+    const level = levelOf(folder);
+    if (level === -1) return [{ path, line: 1, message: `src/${folder} is not in the list of folders` }];
     return imports.flatMap(({ specifier, target, line }) => {
-      const otherRoom = target?.startsWith('src/') === true ? roomOf(target) : undefined;
-      if (otherRoom !== undefined && isTest(target as string)) return [{ path, line, message: `imports a test` }];
-      if (otherRoom !== undefined && mayImport(room, otherRoom)) return [];
-      // Packages and the runtime's modules come from below; anything else is outside the house.
-      if (otherRoom === undefined && !specifier.startsWith('.') && !specifier.startsWith('store-db')) return [];
-      return [{ path, line, message: `${room} must not import ${specifier}: imports only point down` }];
+      const other = target?.startsWith('src/') === true ? folderOf(target) : undefined;
+      if (other !== undefined && isTest(target as string)) return [{ path, line, message: `imports a test` }];
+      if (other !== undefined && (other === folder || levelOf(other) < level)) return [];
+      // Packages and the runtime's modules come from below; anything else is outside of src/.
+      if (other === undefined && !specifier.startsWith('.') && !specifier.startsWith('store-db')) return [];
+      return [{ path, line, message: `${folder} must not import ${specifier}: imports only point down` }];
     });
   });
+
+/** A folder is more than one file, or it only hides that file. */
+const folderSizes: Rule = (tree) => {
+  const sizes = new Map<string, string[]>();
+  for (const { path } of sourcesOf(tree)) {
+    const folder = folderOf(path);
+    if (!folder.endsWith('.ts')) sizes.set(folder, [...(sizes.get(folder) ?? []), path]);
+  }
+  return [...sizes.values()]
+    .filter(({ length }) => length === 1)
+    .map(([path]) => ({ path: path as string, line: 1, message: 'is the only file of its folder' }));
+};
 
 const resolvedImports: Rule = (tree) =>
   [...tree.modules.values()].flatMap(({ path, imports }) =>
@@ -325,6 +303,7 @@ function forbiddenText(pattern: RegExp, message: string): Rule {
 /** By name, as the tests refer to them. */
 export const rules = {
   importDirection,
+  folderSizes,
   resolvedImports,
   importCycles,
   fileLength,

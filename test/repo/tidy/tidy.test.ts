@@ -4,6 +4,7 @@
  */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { folders, foldersTable, tableEnd, tableStart } from './folders.ts';
 import { describeFinding, rules } from './rules.ts';
 import type { RuleName } from './rules.ts';
 import { readTree, treeOf } from './source-tree.ts';
@@ -42,8 +43,8 @@ const broken: Record<RuleName, readonly (readonly [what: string, files: Files, f
     ],
     [
       'only for a type',
-      { 'src/log/a.ts': `type B = import('../table/b.ts').B;`, 'src/table/b.ts': '' },
-      'src/log/a.ts:1 log must not import ../table/b.ts',
+      { 'src/log/a.ts': `type B = import('../merge/b.ts').B;`, 'src/merge/b.ts': '' },
+      'src/log/a.ts:1 log must not import ../merge/b.ts',
     ],
     [
       'at run time',
@@ -52,16 +53,21 @@ const broken: Record<RuleName, readonly (readonly [what: string, files: Files, f
     ],
     [
       'in passing it on',
-      { 'src/care/a.ts': `export { b } from '../database.ts';`, 'src/api/database.ts': '' },
-      'src/care/a.ts:1 care must not import ../database.ts',
+      { 'src/maintenance/a.ts': `export { b } from '../api/database.ts';`, 'src/api/database.ts': '' },
+      'src/maintenance/a.ts:1 maintenance must not import ../api/database.ts',
     ],
     [
-      'the command line and the test kit import each other',
-      { 'src/cli/a.ts': `import '../testing/b.ts';`, 'src/testing/b.ts': '' },
-      'src/cli/a.ts:1 cli must not import ../testing/b.ts',
+      'a folder imports the one that it lies in',
+      { 'src/query/planner/a.ts': `import '../b.ts';`, 'src/query/b.ts': '' },
+      'src/query/planner/a.ts:1 query/planner must not import ../b.ts',
     ],
-    ['a folder is no room', { 'src/attic/a.ts': '' }, 'src/attic/a.ts:1 src/attic is no room'],
-    ['a file is no room', { 'src/attic.ts': '' }, 'src/attic.ts:1 src/attic.ts is no room'],
+    [
+      'a folder imports one beside it that imports it',
+      { 'src/query/planner/a.ts': `import '../operators/b.ts';`, 'src/query/operators/b.ts': '' },
+      'src/query/planner/a.ts:1 query/planner must not import ../operators/b.ts',
+    ],
+    ['a folder is not in the list', { 'src/attic/a.ts': '' }, 'src/attic/a.ts:1 src/attic is not in the list'],
+    ['a file lies in no folder', { 'src/attic.ts': '' }, 'src/attic.ts:1 src/attic.ts is not in the list'],
     [
       'a source imports its test',
       { 'src/base/a.ts': `import './a.test.ts';`, 'src/base/a.test.ts': '' },
@@ -78,6 +84,7 @@ const broken: Record<RuleName, readonly (readonly [what: string, files: Files, f
       'src/base/a.ts:1 base must not import store-db/lib/storage',
     ],
   ],
+  folderSizes: [['a folder has one file', { 'src/base/a.ts': '' }, 'src/base/a.ts:1 is the only file of its folder']],
   resolvedImports: [
     ['a file is missing', { 'src/base/a.ts': `import './b.ts';` }, 'src/base/a.ts:1 ./b.ts leads to no file'],
     ['the ending is missing', { 'test/a.ts': `import './b';`, 'test/b.ts': '' }, 'test/a.ts:1 ./b leads to no file'],
@@ -173,15 +180,19 @@ const broken: Record<RuleName, readonly (readonly [what: string, files: Files, f
     ['a renaming', { 'src/base/a.ts': 'const a = 1;\nexport { a as default };' }, 'src/base/a.ts:2 a default export'],
   ],
   wildcardExports: [
-    ['of values', { 'src/index.ts': `export * from './options.ts';`, 'src/instance/options.ts': '' }, 'src/index.ts:1 export *'],
+    [
+      'of values',
+      { 'src/index.ts': `export * from './options.ts';`, 'src/instance/options.ts': '' },
+      'src/index.ts:1 export *',
+    ],
     ['of types', { 'src/index.ts': `export type * from './options.ts';` }, 'src/index.ts:1 export *'],
   ],
   barrels: [
     ['passes names on', { 'src/base/a.ts': `export { b } from './b.ts';` }, 'src/base/a.ts:1 only published entries'],
     [
       'imports what is for users',
-      { 'src/api/database.ts': `import './index.ts';`, 'src/index.ts': '' },
-      'src/api/database.ts:1 ./index.ts gathers names',
+      { 'src/api/database.ts': `import '../index.ts';`, 'src/index.ts': '' },
+      'src/api/database.ts:1 ../index.ts gathers names',
     ],
   ],
   castsToAny: [
@@ -249,10 +260,19 @@ const broken: Record<RuleName, readonly (readonly [what: string, files: Files, f
 
 /** A tree that comes close to breaking each rule and breaks none. */
 const tidy: Files = {
-  'src/index.ts': `export { open as default } from './database.ts';\nexport type { Options } from './options.ts';`,
-  'src/api/database.ts': `import { append } from './log/append.ts';\nimport type { Options } from './options.ts';`,
+  'src/index.ts': `export { open as default } from './api/database.ts';\nexport type { Options } from './instance/options.ts';`,
+  'src/api/database.ts': `import { append } from '../log/append.ts';\nimport type { Options } from '../instance/options.ts';\nimport './create.ts';`,
+  'src/api/create.ts': `import '../instance/instance.ts';`,
   'src/instance/options.ts': lines(700),
-  'src/log/append.ts': `import { read } from '../tree/read.ts';\nimport { createHash } from 'node:crypto';`,
+  'src/instance/instance.ts': `import './options.ts';\nimport '../query/query.ts';`,
+  'src/query/query.ts': `import './planner/planner.ts';\nimport './run.ts';`,
+  'src/query/run.ts': `import './operators/scan.ts';`,
+  'src/query/planner/planner.ts': `import './cost.ts';`,
+  'src/query/planner/cost.ts': '',
+  'src/query/operators/scan.ts': `import '../planner/cost.ts';\nimport './sort.ts';`,
+  'src/query/operators/sort.ts': '',
+  'src/log/append.ts': `import { read } from '../tree/read.ts';\nimport { createHash } from 'node:crypto';\nimport './follow.ts';`,
+  'src/log/follow.ts': '',
   'src/tree/read.ts': `
     import { sleep } from '../base/env.ts';
     const worker = new URL('./check-worker.ts', import.meta.url);
@@ -262,10 +282,13 @@ const tidy: Files = {
     function long() {\n${lines(78)}}`,
   'src/tree/check-worker.ts': '',
   'src/tree/read.test.ts': `import { virtual } from '../testing/virtual.ts';\nit.skipIf(true)('a', () => Date.now());`,
-  'src/testing/virtual.ts': `import { open } from '../index.ts';`,
-  'src/base/env.ts': 'export const now = () => Date.now();\nsetTimeout(now, 1);',
+  'src/testing/virtual.ts': `import { open } from '../index.ts';\nimport './random.ts';`,
+  'src/testing/random.ts': '',
+  'src/base/env.ts': `import './order.ts';\nexport const now = () => Date.now();\nsetTimeout(now, 1);`,
+  'src/base/order.ts': '',
   'src/base/order.test.ts': lines(1000),
-  'src/cli/main.ts': `import open from '../index.ts';\nDate.now();`,
+  'src/cli/main.ts': `import open from '../index.ts';\nimport './program.ts';\nDate.now();`,
+  'src/cli/program.ts': '',
   'package.json': '{ "exports": { ".": "./dist/index.js" }, "bin": { "a": "dist/cli/main.js" } }',
   ...lock({
     '': { dependencies: { a: '1' } },
@@ -291,6 +314,22 @@ describe('the rules', () => {
       });
     });
   }
+});
+
+describe('the folders', () => {
+  it('are shown in ARCHITECTURE.md', () => {
+    const text = repository.texts.get('ARCHITECTURE.md') as string;
+    const shown = text.slice(text.indexOf(tableStart) + tableStart.length, text.indexOf(tableEnd)).trim();
+    expect(shown, 'npm run docs:folders writes the table').toBe(foldersTable());
+  });
+
+  it('are all there', () => {
+    const known = new Set([...repository.modules.keys()].map((path) => path.replace(/^src\//, '')));
+    const missing = folders.filter(
+      ({ path }) => ![...known].some((name) => name === path || name.startsWith(`${path}/`)),
+    );
+    expect(missing).toEqual([]);
+  });
 });
 
 describe('this repository', () => {

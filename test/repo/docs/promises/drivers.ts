@@ -34,7 +34,7 @@ export const drivers: PagePromises = {
     'src/testing/conformance-writes.ts: the ETag of a deleted object does not match the next one of that key',
   ],
   "A flush that finds no room fails with a `StorageError` whose `reason` is `'full'`, and has written nothing.": [
-    'test/features/care/full-disk.slow.test.ts: frees it',
+    'test/features/maintenance/full-disk.slow.test.ts: frees it',
   ],
   "`missing` is for the store's own word that there is no such object and for nothing else:": [
     'test/servers/s3/client-not-loaded.test.ts: rejects every call with a StorageError that says what to do',
@@ -58,7 +58,7 @@ export const drivers: PagePromises = {
     'test/servers/s3/copies.slow.test.ts: is copied part by part, with its type',
   ],
   'Then wrong clocks of nodes show nowhere.': [
-    'test/features/care/clocks.test.ts: on a bucket begin at the times of the bucket',
+    'test/features/maintenance/clocks.test.ts: on a bucket begin at the times of the bucket',
   ],
   'Only objects that never change are copied': [
     'test/servers/s3/copies.slow.test.ts: downloads neither leaves nor blobs',
@@ -162,8 +162,8 @@ export const drivers: PagePromises = {
     'test/repo/docs/policies.slow.test.ts: let garbage collection delete everything but Block 0, and writers nothing but probes',
   ],
   'So Block 0 can be written when nothing else can, and `db.gc()`, which begins with that, frees the disk': [
-    'test/features/care/full-disk.slow.test.ts: frees it',
-    'test/features/care/full-disk.slow.test.ts: frees a real one',
+    'test/features/maintenance/full-disk.slow.test.ts: frees it',
+    'test/features/maintenance/full-disk.slow.test.ts: frees a real one',
   ],
   'Temporary files are swept by a listing of their folder when they are older than an hour.': [
     'src/storage/file/file-driver.test.ts: sweeps what crashed writers left, once it is old',

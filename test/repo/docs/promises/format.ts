@@ -66,7 +66,7 @@ export const format: PagePromises = {
     'test/features/migrations/renames.test.ts: keeps releases out that know of no other names',
   ],
   'Block 0 holds all tables while their JSON is at most 64 KiB.': [
-    'test/features/care/catalogue.slow.test.ts: is written once there are many tables, and again once many have changed',
+    'test/features/maintenance/catalogue.slow.test.ts: is written once there are many tables, and again once many have changed',
   ],
   'Damage is a `CorruptionError`, and what a later version wrote is an `UnknownFormatError`. A changed bit anywhere is noticed by the checksum.':
     [

@@ -238,8 +238,8 @@ const reading: PagePromises = {
     'test/features/snapshots/long-loops.slow.test.ts: of another instance outlives gc(), also while it works on one row',
   ],
   'nothing goes for its age, neither commits and uploads nor snapshots and history, and the log says so': [
-    'test/features/care/clocks.test.ts: by %i days, on a folder, trims nothing, condemns nothing, and says why',
-    'test/features/care/clocks.test.ts: deletes no history, ends no snapshot, and says why',
+    'test/features/maintenance/clocks.test.ts: by %i days, on a folder, trims nothing, condemns nothing, and says why',
+    'test/features/maintenance/clocks.test.ts: deletes no history, ends no snapshot, and says why',
   ],
   'such a loop ends with `SnapshotExpiredError`, and never gives a wrong row.': [
     'test/features/snapshots/long-loops.slow.test.ts: whose state was collected before it could hold on to it says so, and gives no wrong row',

@@ -177,10 +177,10 @@ const merging: PagePromises = {
     'test/features/protocol/block0.test.ts: is recognised as its own by its nonce, and made once',
   ],
   'So a catalogue is what a block is': [
-    'test/features/care/catalogue.slow.test.ts: is collected once no state needs it, and not before',
+    'test/features/maintenance/catalogue.slow.test.ts: is collected once no state needs it, and not before',
   ],
   'An instance that runs knows what the catalogue held.': [
-    'test/features/care/catalogue.slow.test.ts: that is missing is an error that names it, and verify() of who has it in memory says so',
+    'test/features/maintenance/catalogue.slow.test.ts: that is missing is an error that names it, and verify() of who has it in memory says so',
   ],
   'it looks again, like one that fails the condition. A flush that meets such a block is validated on the newer state.':
     [
@@ -188,7 +188,7 @@ const merging: PagePromises = {
       'test/features/gc/blocks.test.ts: flushes on what is newer: %s',
     ],
   "one write of Block 0 that changes the index's root and leaves `appliedSeq` as it is.": [
-    'test/features/care/repair.slow.test.ts: that keeps merges from going on is made anew without them, and they go on',
+    'test/features/maintenance/repair.slow.test.ts: that keeps merges from going on is made anew without them, and they go on',
   ],
   'Why nothing is applied twice': [
     'test/features/protocol/block0.test.ts: that landed late, after the node had looked, is still applied once',
@@ -330,12 +330,12 @@ const keeping: PagePromises = {
     'test/features/protocol/block0.test.ts: keeps the state that it replaces, where it is history only since then',
   ],
   'the next generation begins at the right time again, and `setBack` notes it.': [
-    "test/features/care/clocks.test.ts: on the machine's own clock are right again after the next one",
+    "test/features/maintenance/clocks.test.ts: on the machine's own clock are right again after the next one",
   ],
   'and then ends neither snapshots nor history, trims no log, condemns no upload, and says so. It believes it once the clock has said so for a day (`doubtedMs`), or is told to (`trustClock`).':
     [
-      'test/features/care/clocks.test.ts: deletes no history, ends no snapshot, and says why',
-      'test/features/care/clocks.test.ts: on a folder is believed once',
+      'test/features/maintenance/clocks.test.ts: deletes no history, ends no snapshot, and says why',
+      'test/features/maintenance/clocks.test.ts: on a folder is believed once',
     ],
   'It may run anywhere, at any moment, several times at once, and stop anywhere.': [
     'test/features/gc/blocks.test.ts: by several nodes deletes each object once, and nothing else',
