@@ -40,7 +40,7 @@ describe('names of files', () => {
     expect(pathOf('a/b.c/d-e_f')).toBe('a@/b.c@/d-e_f');
     expect(pathOf('Ab c')).toBe('%41b%20c');
     expect(pathOf('a//b/')).toBe('a@/%@/b@/%');
-    expect(pathOf('../..')).toBe('%2e%2e@/%2e');
+    expect(pathOf('../.')).toBe('%2e%2e@/%2e');
     expect(pathOf('con/nul.txt/com1x')).toBe('%63on@/%6eul.txt@/com1x');
     expect(pathOf('é')).toBe('%c3%a9');
     expect(pathOf('x'.repeat(165))).toBe(`${'x'.repeat(80)}=/${'x'.repeat(80)}=/xxxxx`);
