@@ -1,5 +1,5 @@
 /**
- * Runs the example projects of docs/testing-applications.md, which test themselves with vitest, with Jest and with node:test, on
+ * Runs the example projects of docs/guide/testing.md, which test themselves with vitest, with Jest and with node:test, on
  * the package as it is installed: each by its own runner, as a user would.
  *
  *   check-projects.ts <folder in which the package is installed> [another node binary to run them with]...

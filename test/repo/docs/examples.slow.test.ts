@@ -3,9 +3,12 @@
  * compile, and print exactly what stands behind `// -> ` in it. Each program runs in a folder of its own, so that
  * `./data` in an example is an empty folder; `store-db` stands for the sources. The environment leads those that want a
  * bucket to one of the test server.
+ *
+ * Most pages of the guide start from `library.ts`, of which a copy lies beside each program. They leave out that its database is
+ * stopped at the end, so that is added to their programs.
  */
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
@@ -13,9 +16,30 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startS3Server } from '../../servers/s3-server/server.ts';
 import type { S3Server } from '../../servers/s3-server/server.ts';
 import { programOf } from './code-blocks.ts';
+import type { Program } from './code-blocks.ts';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
-const pages = ['README.md', 'docs/guide.md', 'docs/backups.md', 'docs/errors.md', 'docs/encryption.md'];
+const library = path.join(root, 'examples/library/library.ts');
+
+async function programOfPage(page: string): Promise<Program> {
+  const { source, output } = programOf(await readFile(path.join(root, page), 'utf8'));
+  const stops = !source.includes("from './library.ts';") || source.includes('await db.stop();');
+  return { source: stops ? source : `${source}\nawait db.stop();\n`, output };
+}
+
+/** Pages of the guide that have a program. */
+async function pagesOfGuide(): Promise<string[]> {
+  const names = await readdir(path.join(root, 'docs/guide'));
+  const found: string[] = [];
+  for (const name of names.toSorted()) {
+    const { source } = await programOfPage(`docs/guide/${name}`);
+    // The programs of that page are projects of their own, which projects.test.ts compares.
+    if (source.trim() !== '' && name !== 'testing.md') found.push(`docs/guide/${name}`);
+  }
+  return found;
+}
+
+const pages = [...(await pagesOfGuide()), 'README.md', 'docs/backups.md', 'docs/errors.md', 'docs/encryption.md'];
 const pagesOnABucket = ['docs/object-stores.md'];
 const bucket = 'my-bucket';
 
@@ -25,7 +49,7 @@ let server: S3Server;
 
 /** Where the program of a page is, and the folder that it runs in. */
 function programFile(page: string): string {
-  return path.join(folder, path.basename(page, '.md').toLowerCase(), 'program.ts');
+  return path.join(folder, page.replaceAll('/', '-').replace('.md', '').toLowerCase(), 'program.ts');
 }
 
 /** What a user would have set. */
@@ -44,7 +68,7 @@ function bucketVariables(): NodeJS.ProcessEnv {
 
 /** Runs the program of a page, and compares what it prints. */
 async function check(page: string, variables: NodeJS.ProcessEnv): Promise<void> {
-  const { source, output } = programOf(await readFile(path.join(root, page), 'utf8'));
+  const { source, output } = await programOfPage(page);
   expect(source.trim()).not.toBe('');
   const file = programFile(page);
   const loader = pathToFileURL(path.join(root, 'node_modules/tsx/dist/loader.mjs')).href;
@@ -71,7 +95,8 @@ beforeAll(async () => {
   for (const page of [...pages, ...pagesOnABucket]) {
     const file = programFile(page);
     await mkdir(path.dirname(file));
-    await writeFile(file, programOf(await readFile(path.join(root, page), 'utf8')).source);
+    await copyFile(library, path.join(path.dirname(file), 'library.ts'));
+    await writeFile(file, (await programOfPage(page)).source);
   }
 });
 
@@ -81,6 +106,10 @@ afterAll(async () => {
 });
 
 describe('the examples of the documentation', () => {
+  it('are on most pages of the guide', () => {
+    expect(pages.filter((page) => page.startsWith('docs/guide/')).length).toBeGreaterThan(15);
+  });
+
   it('compile', async () => {
     const compiler = path.join(root, 'node_modules/typescript/bin/tsc');
     const { stdout } = await run(process.execPath, [compiler, '-p', folder]).catch((error: unknown) => {

@@ -34,9 +34,9 @@ async function brokenLinks(page: string): Promise<string[]> {
   return broken;
 }
 
-const docs = await readdir(path.join(root, 'docs'));
+const docs = await readdir(path.join(root, 'docs'), { recursive: true });
 const fixed = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'examples/notes-service/README.md'];
-const pages = [...fixed, ...docs.map((name) => `docs/${name}`)];
+const pages = [...fixed, ...docs.map((name) => `docs/${name.replaceAll('\\', '/')}`)];
 
 it.each(pages.filter((name) => name.endsWith('.md')))('%s links to what exists', async (page) => {
   expect(await brokenLinks(path.join(root, page))).toEqual([]);

@@ -10,7 +10,7 @@ it('lists the options of StoreDb(), each once, and no other', async () => {
     /export interface StoreDbOptions \{(.*?)\n\}/s.exec(await read('src/instance/options.ts'))?.[1] ?? '';
   const options = Array.from(declared.matchAll(/^ {2}readonly (\w+)\??:/gm), ([, name]) => name);
   expect(options.length).toBeGreaterThan(15);
-  const section = (await read('docs/guide.md')).split('\n## Options\n')[1]?.split('\n## ')[0] ?? '';
+  const section = (await read('docs/guide/options.md')).split('\n## ')[0] ?? '';
   const listed = Array.from(section.matchAll(/^\| `(\w+)` \|/gm), ([, name]) => name);
   expect(listed).toHaveLength(options.length);
   expect(new Set(listed)).toEqual(new Set(options));

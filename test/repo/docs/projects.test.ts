@@ -1,11 +1,11 @@
-/** The programs of docs/testing-applications.md are the files of test/repo/projects, which scripts/check-projects.ts runs. */
+/** The programs of docs/guide/testing.md are the files of test/repo/projects, which scripts/check-projects.ts runs. */
 import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 
 const read = (file: string): Promise<string> => readFile(new URL(`../../../${file}`, import.meta.url), 'utf8');
 
 it('shows the files of the projects, word for word', async () => {
-  const page = await read('docs/testing-applications.md');
+  const page = await read('docs/guide/testing.md');
   const blocks = Array.from(page.matchAll(/^```(?:ts|js)\n(.*?)^```$/gms), ([, block = '']) => block);
   const files = ['vitest/notes.ts', 'vitest/notes.test.ts', 'jest/notes.cjs', 'jest/notes.test.cjs'];
   files.push('node-test/notes.test.mjs');

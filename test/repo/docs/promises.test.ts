@@ -7,6 +7,12 @@ const root = new URL('../../../', import.meta.url);
 const read = (file: string): Promise<string> => readFile(new URL(file, root), 'utf8');
 const onOneLine = (text: string): string => text.replaceAll(/\s+/g, ' ');
 
+/** Pages of a folder, from the root. */
+async function pagesIn(folder: string): Promise<string[]> {
+  const names = await readdir(new URL(folder, root));
+  return names.filter((name) => name.endsWith('.md')).map((name) => `${folder}${name}`);
+}
+
 /** The bold words with which the promises of a list begin, below a heading. */
 async function leadsOf(page: string, heading: string): Promise<string[]> {
   const section = (await read(page)).split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? '';
@@ -35,6 +41,10 @@ const promises = Object.entries(pages).flatMap(([page, sentences]) =>
 );
 
 describe('every promise', () => {
+  it('is looked for on every page of the guide', async () => {
+    expect(Object.keys(pages)).toEqual(expect.arrayContaining(await pagesIn('docs/guide/')));
+  });
+
   it.each(promises)('$page: $sentence', async ({ page, sentence, tests }) => {
     const isThere = onOneLine(await read(page)).includes(onOneLine(sentence));
     expect([page, sentence, isThere]).toEqual([page, sentence, true]);
@@ -87,8 +97,8 @@ describe('what is said to be no promise', () => {
 
 describe('what was true once', () => {
   it.each(stale)('is on no page any more: %s', async (sentence) => {
-    const names = (await readdir(new URL('docs/', root))).filter((name) => name.endsWith('.md'));
-    for (const page of ['README.md', 'SECURITY.md', ...names.map((name) => `docs/${name}`)]) {
+    const names = [...(await pagesIn('docs/')), ...(await pagesIn('docs/guide/'))];
+    for (const page of ['README.md', 'SECURITY.md', ...names]) {
       expect([page, onOneLine(await read(page)).includes(sentence)]).toEqual([page, false]);
     }
   });

@@ -11,12 +11,10 @@ import { encryption } from './promises/encryption.ts';
 import { errors } from './promises/errors.ts';
 import { format } from './promises/format.ts';
 import { guide } from './promises/guide.ts';
-import { guideCare } from './promises/guide-care.ts';
 import { objectStores } from './promises/object-stores.ts';
 import type { PagePromises } from './promises/page-promises.ts';
 import { protocol } from './promises/protocol.ts';
 import { readme } from './promises/readme.ts';
-import { running } from './promises/running.ts';
 import { security } from './promises/security.ts';
 
 export const pages: Readonly<Record<string, PagePromises>> = {
@@ -29,10 +27,10 @@ export const pages: Readonly<Record<string, PagePromises>> = {
   'docs/encryption.md': encryption,
   'docs/errors.md': errors,
   'docs/format.md': format,
-  'docs/guide.md': { ...guide, ...guideCare },
+  'docs/guide.md': {},
+  ...guide,
   'docs/object-stores.md': objectStores,
   'docs/protocol.md': protocol,
-  'docs/running.md': running,
 };
 
 /** Sentences that sound like promises and are none, by their beginnings: advice, and what is said of others. */

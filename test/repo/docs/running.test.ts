@@ -1,4 +1,4 @@
-/** docs/running.md shows the files of examples/notes-service/deploy, and these say what the example and the package understand. */
+/** The guide shows the files of examples/notes-service/deploy, and these say what the example and the package understand. */
 import { readdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
@@ -11,7 +11,8 @@ import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 const root = new URL('../../../', import.meta.url);
 const deploy = 'examples/notes-service/deploy/';
 const read = (file: string): Promise<string> => readFile(new URL(file, root), 'utf8');
-const page = await read('docs/running.md');
+const pages = ['production', 'platforms', 'operations', 'tenants'].map((name) => read(`docs/guide/${name}.md`));
+const page = (await Promise.all(pages)).join('\n');
 
 type Variables = Readonly<Record<string, string>>;
 

@@ -1,5 +1,5 @@
 /**
- * A rolling deploy with a migration, as docs/running.md says it, and back, under load: two releases of the example service, in
+ * A rolling deploy with a migration, as docs/guide/production.md says it, and back, under load: two releases of the example service, in
  * processes of their own, on one folder.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

@@ -70,7 +70,7 @@ export const objectStores: PagePromises = {
   'There is no permission to delete anything else': [
     'test/repo/docs/policies.slow.test.ts: let garbage collection delete everything but Block 0, and writers nothing but probes',
   ],
-  "Instances with `role: 'replica'` ([guide](guide.md#replicas)) need no more than this.": [
+  "Instances with `role: 'replica'` ([guide](guide/instances.md#replicas)) need no more than this.": [
     'test/repo/docs/policies.slow.test.ts: allow replicas all that they do, which is to read',
   ],
   'it reports that writing is forbidden, and that nothing is to be done.': [

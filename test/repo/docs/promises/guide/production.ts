@@ -1,6 +1,6 @@
-import type { PagePromises } from './page-promises.ts';
+import type { PagePromises } from '../page-promises.ts';
 
-export const running: PagePromises = {
+export const production: PagePromises = {
   'the samples are files of its folder `deploy`, word for word.': [
     'test/repo/docs/running.test.ts: shows every file of the folder, word for word',
   ],

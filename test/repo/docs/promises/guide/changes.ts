@@ -1,0 +1,44 @@
+import type { PagePromises } from '../page-promises.ts';
+
+export const changes: PagePromises = {
+  '`after: 0` begins at the beginning; without `after` it begins at `db.position`.': [
+    'test/features/changes/changes.test.ts: by default are those that the instance does not show yet',
+    'test/features/changes/changes.test.ts: are where it is taken up again, wherever that is',
+  ],
+  'Each commit is given once, in order.': [
+    'test/features/changes/changes.test.ts: are where it is taken up again, wherever that is: no commit twice, and none left out',
+    'test/features/changes/following.slow.test.ts: tells every commit once and in order: seed %i',
+  ],
+  'Changes of a commit come flush by flush, table by table and in the order of keys.': [
+    'test/features/changes/changes.test.ts: says what, where, when and by whom, row by row in the order of keys',
+    'test/features/changes/changes.test.ts: is one for several flushes that share it, one after the other',
+  ],
+  'Each is told once: in the version that you have registered if the commit holds that, else in the older one.': [
+    'test/features/migrations/onlookers.test.ts: tells each change once, in the version of the reader where the commit holds that',
+  ],
+  'The loop ends with `break`, with `{ signal }` (`AbortedError`) and when the instance is stopped (`NotStartedError`).':
+    [
+      'test/features/changes/changes.test.ts: by break, or return(), leaves nothing behind, also while a commit is waited for',
+      'test/features/changes/changes.test.ts: comes with the signal',
+      'test/features/changes/changes.test.ts: comes when the instance is stopped, which leaves no timer',
+    ],
+  'While the store cannot be reached it waits.': [
+    'test/features/changes/changes.test.ts: comes where the credentials do not allow to read, and not where the store fails for a while',
+  ],
+  'Slow readers hold nothing in memory: what is merged meanwhile is read from the log again, a read a commit.': [
+    'test/features/changes/following.slow.test.ts: is nothing while its reader is busy: it holds nothing back, and reads again',
+    'test/features/changes/following.slow.test.ts: is not held in memory: its rows are read as they are asked for',
+  ],
+  'What the instance itself commits, and what it has just caught up with, costs nothing more. A loop that waits looks at the store once an interval, whatever `polling` says.':
+    [
+      'test/features/changes/following.slow.test.ts: is nothing for what the instance itself commits',
+      'test/features/changes/following.slow.test.ts: shows others’ commits within an interval, polling %s',
+    ],
+  'A position before that is a `ChangesExpiredError`.': [
+    'test/features/changes/changes.test.ts: that the log begins after are gone, and the error says what to do',
+    'test/features/changes/changes.test.ts: are those of a retention that gc is given',
+  ],
+  'One that nobody can have been given yet is an `InvalidOptionError`': [
+    'test/features/changes/changes.test.ts: ahead of the instance are looked for, and refused where nobody has them',
+  ],
+};

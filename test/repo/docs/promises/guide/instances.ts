@@ -1,0 +1,86 @@
+import type { PagePromises } from '../page-promises.ts';
+
+export const instances: PagePromises = {
+  'up to 256, each with a `nodeId` of its own.': ['test/features/interface/options.test.ts: %s: %s'],
+  'That costs no request that an instance with a number would not make. Two instances never get the same id that way.':
+    [
+      'test/features/protocol/auto-nodes.test.ts: takes no request more than a configured id',
+      'test/features/protocol/auto-nodes.test.ts: gives each of many that start at once an id of its own',
+    ],
+  'It keeps the id while it runs, and `stop()` gives it back.': [
+    'test/features/protocol/auto-nodes.test.ts: keeps its id while it runs, whether or not anything happens',
+    'test/features/protocol/auto-nodes.test.ts: gives the id back when it is stopped, and the next one takes it',
+  ],
+  'The id of an instance that died is free again half an hour after its last sign of life. An instance that polls at the interval gives one every ten minutes, which is a write; one on demand gives one with each merge.':
+    [
+      'test/features/protocol/auto-nodes.test.ts: takes the id of one that died, once that has given no sign for half an hour',
+      'test/features/protocol/auto-nodes.test.ts: writes Block 0 six times an hour at most while nothing happens',
+    ],
+  'A number that the options give is not taken by others, and an instance that had taken it gives way.': [
+    'test/features/protocol/auto-nodes.test.ts: gives way to an instance whose options name the id',
+  ],
+  "Where all 256 are taken, `start()` rejects with `NoFreeNodeIdError`. The option `nodes` needs numbers, and is refused beside `'auto'`.":
+    [
+      'test/features/protocol/auto-nodes.test.ts: does not start where all ids are taken, and says so',
+      "test/features/interface/options.test.ts: refuses a list of nodes beside nodeId 'auto'",
+    ],
+  'It shows what was committed up to an interval ago': [
+    'test/features/replicas/staleness.test.ts: is at most an interval where it is looked at in each',
+  ],
+  '`db.position` only goes up.': [
+    'test/features/replicas/replica.test.ts: shows states in their order, each of them whole',
+  ],
+  'by mistake or while one replaces the other, are safe.': [
+    'test/features/protocol/block0.test.ts: happens at random between nodes, even of one nodeId, and loses nothing',
+  ],
+  'A node that starts is registered in the database with its first turn, and shares write authority from then on.': [
+    'test/features/protocol/rotation.slow.test.ts: are registered with their first turns',
+  ],
+  'One that is stopped leaves the list. One that dies leaves it after some turns; until then the node after it takes its turns, so that at most one of them keeps commits waiting.':
+    [
+      'test/features/protocol/rotation.slow.test.ts: leaves the list, and its turns go round the others',
+      'test/features/protocol/rotation.slow.test.ts: keeps commits waiting for one slot, once; after that the next node takes its turns',
+      'test/features/protocol/rotation.slow.test.ts: is struck off the list in the end, and enters it again when it comes back',
+    ],
+  'if they are wrong, some merges are made in vain.': [
+    'test/features/protocol/rotation.slow.test.ts: cost lost merges, and no commit',
+  ],
+  'A node that is not in it reads and writes as always, and leaves merging to the others.': [
+    'test/features/protocol/rotation.slow.test.ts: says who shares authority, whoever is registered',
+    'test/features/interface/lifecycle.slow.test.ts: a node whose turn it never is merges nothing',
+  ],
+  'flushes fail with `BackpressureError` once an eighth of `maxMemoryBytes` has been passed twice over, and nothing that was flushed before is lost.':
+    [
+      'test/features/protocol/backlog.slow.test.ts: refuses flushes once there is no room, loses nothing, and takes them again when there is',
+    ],
+  'works off what has piled up in steps, within its memory': [
+    'test/features/protocol/backlog.slow.test.ts: is worked off step by step when the database is opened',
+  ],
+  "An instance with `role: 'replica'` follows the database and never writes to the store.": [
+    'test/features/replicas/replica.test.ts: refuses all that writes before anything is asked of the store, and keeps the batch',
+    'test/features/replicas/replica.test.ts: never merges, however much is pending, and shows it all',
+    'test/repo/docs/policies.slow.test.ts: allow replicas all that they do, which is to read',
+  ],
+  'a replica takes no turns at merging and is on no list.': [
+    'test/features/replicas/replica.test.ts: leaves no trace in Block 0, and two may share an id, also with a writer',
+  ],
+  'reject with `ReadOnlyError` before anything is sent.': [
+    'test/features/replicas/replica.test.ts: refuses all that writes before anything is asked of the store, and keeps the batch',
+  ],
+  '`refresh({ atLeast })` with a position only where it must: so a client that wrote elsewhere reads its own writes.': [
+    'test/features/replicas/replica.test.ts: bring a replica up to what a writer wrote',
+  ],
+  "With `polling: 'onDemand'` it asks the store for nothing until somebody asks it.": [
+    'test/features/replicas/replica.test.ts: is nothing on demand, until a query finds the view too old',
+  ],
+  'It creates no database: without one `start()` rejects with `NotADatabaseError`.': [
+    'test/features/replicas/replica.test.ts: creates no database, and says who does',
+  ],
+  'a loop that takes longer than the blocks that it reads are kept ends with `SnapshotExpiredError`.': [
+    'test/features/replicas/replica.test.ts: holds on to nothing, and ends if what it reads is collected',
+  ],
+  'calls that catch up reject with `BackpressureError` until then.': [
+    'test/features/replicas/replica.test.ts: says so, merges nothing, and goes on once somebody else has merged',
+  ],
+  '`history` and `gcInterval` are refused.': ['test/features/replicas/replica.test.ts: are checked'],
+};

@@ -1,0 +1,66 @@
+import type { PagePromises } from '../page-promises.ts';
+
+export const repair: PagePromises = {
+  '`findings` names each damaged object and what is wrong with it': [
+    'test/features/maintenance/verify-deep.slow.test.ts: of a leaf that does not match its checksum',
+    'test/features/maintenance/verify-deep.slow.test.ts: of a block that is missing',
+  ],
+  "What only earlier states show has a `generation`, and the id of the `snapshot` if it is one's.": [
+    'test/features/maintenance/verify-deep.slow.test.ts: are named by what only they show',
+    'test/features/maintenance/verify-deep.slow.test.ts: are told apart: history has a generation',
+  ],
+  'Indexes of the table stay as they are: new ones would hide that rows are lost': [
+    'test/features/maintenance/repair.slow.test.ts: are rows: an index is not made anew from the rest, and what is lost is told',
+  ],
+  'The process that repairs merges nothing until it is done.': [
+    'test/features/maintenance/repair.slow.test.ts: is not overtaken by its own node',
+  ],
+  '`dryRun` writes nothing and reports the same.': [
+    'test/features/maintenance/repair.slow.test.ts: is reported, and left alone, by a dry run',
+  ],
+  'commits that are not merged, and that none is missing between them': [
+    'test/features/protocol/holes.test.ts: is found by verify(), which lists the log',
+    'test/features/maintenance/verify-deep.slow.test.ts: of a leaf that does not match its checksum',
+  ],
+  'Also every blob against its size and checksums, and its row against the list of blobs; all states that snapshots and history keep':
+    [
+      'test/features/maintenance/verify-deep.slow.test.ts: that are missing, cut off, grown, changed or swapped are named, and whose they are',
+      'test/features/maintenance/verify-deep.slow.test.ts: are read, each block once',
+    ],
+  'It reads past the cache, and each block once': [
+    'test/features/requests/small-budgets.slow.test.ts: reads each block once, however many indexes are compared with their rows',
+  ],
+  "Nor are `unknownObjects`: objects under the prefix that are none of the database's. Nothing ever deletes them.": [
+    'test/features/maintenance/verify-deep.slow.test.ts: that nothing refers to are counted as garbage, and those of nobody are named; neither is a finding',
+    'test/features/gc/run.slow.test.ts: leaves alone what it does not know',
+  ],
+  '`verify()` writes nothing, unless garbage is collected past what it reads.': [
+    'test/features/maintenance/verify-deep.slow.test.ts: holds on to the state when it checks again',
+  ],
+  'It is made anew from the rows of its table': [
+    'test/features/maintenance/repair.slow.test.ts: is made anew where %s',
+  ],
+  '`unrepairable` tells which rows are lost, and whether a snapshot or an earlier state still shows them.': [
+    'test/features/maintenance/repair.slow.test.ts: are rows: an index is not made anew from the rest, and what is lost is told',
+    'test/features/maintenance/repair.slow.test.ts: are rows that an earlier state still has: it is named',
+  ],
+  "`repair({ log: 'stop' })` gives up what is behind the hole, `repair({ log: 'skip' })` keeps it and goes on without what is lost; neither is done unasked":
+    [
+      'test/features/protocol/holes.test.ts: says what is lost and what lies behind it, and does nothing by itself',
+      'test/features/protocol/holes.test.ts: goes on with log: %s, for all instances',
+    ],
+  'No row, blob or snapshot is ever changed, except that `log` decides about commits.': [
+    'test/features/maintenance/repair.slow.test.ts: are rows: an index is not made anew from the rest, and what is lost is told',
+    'test/features/maintenance/repair.slow.test.ts: stays as it was in states that are kept',
+  ],
+  'after twenty of them it rejects with `ContentionError`, and nothing has changed.': [
+    'test/features/maintenance/repair.slow.test.ts: gives up where others merge before every attempt, and has changed nothing',
+  ],
+  '`start()` rejects with `CorruptionError` where it meets one, and so does every call that needs what is behind it.': [
+    'test/features/protocol/holes.test.ts: finds a hole where it reads more than one slot at a time, names it, and says what to do',
+    'test/features/protocol/holes.test.ts: and every call after it, on demand, where start() does not wait for the look',
+  ],
+  'If a damaged index keeps pending commits from being merged, they are merged after the repair.': [
+    'test/features/maintenance/repair.slow.test.ts: that keeps merges from going on is made anew without them, and they go on',
+  ],
+};

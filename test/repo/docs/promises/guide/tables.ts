@@ -1,0 +1,76 @@
+import type { PagePromises } from '../page-promises.ts';
+
+export const tables: PagePromises = {
+  'Register a table before you use it, before or after `start()`.': [
+    'test/features/interface/schemas.test.ts: works before and after start(), and returns nothing',
+    'test/features/interface/schemas.test.ts: is an error with exactly this message, wherever it is used',
+  ],
+  "wherever you pass `books` instead of `'books'`, rows are typed.": [
+    'test/features/types/queries.test.ts: are checked where this file is compiled',
+  ],
+  'Every field may be null, except the primary key.': [
+    'test/features/values/refusals.slow.test.ts: also refused: %s',
+    'src/format/row.slow.test.ts: hold nulls as such, and leave their bytes zero',
+  ],
+  'A field that is left out is stored as null, or as its `default`.': [
+    'test/features/values/defaults.test.ts: stands in for what is left out or undefined; null stays null',
+  ],
+  'for a new id that sorts by time: the ids that a process makes are in the order in which it makes them.': [
+    'test/features/values/defaults.test.ts: gives a new id to every row, by the time of its insertion',
+    'src/base/ids.test.ts: are in the order in which they were made, %s ms apart',
+  ],
+  'Only inserts and upserts use it, and only where the field is left out: null is stored as null.': [
+    'test/features/values/defaults.test.ts: is not put in by an update',
+    'test/features/values/defaults.test.ts: stands in for what is left out or undefined; null stays null',
+  ],
+  'A key is an array of the values, in the order of `primaryKey`': [
+    'test/features/compound-keys/writes.test.ts: resolve to the key, which rows are looked up by',
+    'test/features/compound-keys/writes.test.ts: are refused with the key in the error',
+  ],
+  'the rows of a tenant are read as one range, without an index.': [
+    'test/features/compound-keys/queries.slow.test.ts: read its first fields as a range, and all of them as one row',
+  ],
+  'those that the key begins with are looked up.': [
+    'test/features/compound-keys/queries.slow.test.ts: look up tuples, also written as clauses',
+  ],
+  'Their texts and bytes take up to 1,024 bytes together.': [
+    'test/features/compound-keys/writes.test.ts: are refused at the call where the key is not one',
+  ],
+  'It limits nothing: longer values are stored in full.': [
+    'test/features/values/refusals.slow.test.ts: is read back as it was: %s',
+  ],
+  'The fields and the key of a version never change.': [
+    'test/features/interface/schemas.test.ts: refuses the same version with another definition: %s',
+    'test/features/values/names.slow.test.ts: can be registered again as it is, but not with another definition',
+  ],
+  'properties that are `undefined` are left out': [
+    'test/features/values/queries.slow.test.ts: is left out, as JSON.stringify() does',
+  ],
+  "`'now'` is the time of the call by the clock of the process.": [
+    'test/features/migrations/field-rules.test.ts: is given the time of its insert, by the clock of the process, and keeps it',
+  ],
+  'an insert or upsert that leaves the field null is refused with `EncodeError`, and so is an update that sets it to null.':
+    ['test/features/migrations/field-rules.test.ts: %s is refused, and nothing of its batch is written'],
+  'Its type is without `null`.': [
+    'test/features/types/field-rules.test.ts: are refused at run time what the compiler refuses',
+  ],
+  'Any other is refused with `EncodeError`.': [
+    'test/features/migrations/field-rules.test.ts: %s is refused, and nothing of its batch is written',
+  ],
+  'A row that has neither stops the migration, and so does one with a value that `oneOf` no longer lists': [
+    'test/features/migrations/field-rules.test.ts: stops the migration with %s, and leaves the old version in force',
+  ],
+  'Otherwise the write is refused with `EncodeError`.': [
+    'test/features/migrations/field-rules.test.ts: is refused to be null while the old version is in force',
+    'test/features/migrations/field-rules.test.ts: has the default of the old version there',
+  ],
+  'A value that does not fit its type is refused with `EncodeError`, and never bent to fit. So is a field that the schema does not have.':
+    [
+      'test/features/values/refusals.slow.test.ts: is refused by %s',
+      'test/features/values/refusals.slow.test.ts: also refused: %s',
+    ],
+  '`json` and `blob` fields can be neither primary key nor index.': [
+    'test/features/interface/schemas.test.ts: refuses %s',
+    'src/format/ordered-key.test.ts: cannot be made of json and blobs',
+  ],
+};

@@ -1,0 +1,68 @@
+import type { PagePromises } from '../page-promises.ts';
+
+export const writing: PagePromises = {
+  'committed together by `flush()`: all of them, or none.': [
+    'test/features/batches/flush.test.ts: writes all of several tables, once; the batch is empty then',
+    'test/features/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
+  ],
+  'If its key exists, the flush is rejected with `DuplicateKeyError`': [
+    'test/features/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
+  ],
+  'If there is none, `RowNotFoundError`': [
+    'test/features/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
+  ],
+  'Adds the row, or replaces it as a whole': [
+    'test/features/batches/flush.test.ts: upsert replaces the whole row, and reads what an insert does',
+  ],
+  'Removes the row. If there is none, nothing happens': [
+    'test/properties/model/database.slow.test.ts: does what the model does',
+  ],
+  'Removes every row that the query finds now, in the database and in the batch. Resolves to how many': [
+    "test/features/batches/sub-batches.test.ts: deletes what the query finds, the batch's own writes included",
+  ],
+  'Each call takes the document as it is at that moment, so you may change the object afterwards.': [
+    'test/features/batches/flush.test.ts: takes what was there at the call of insert, update and upsert',
+  ],
+  'The promise that it returns rejects if the document is refused. If you do not await it, the error rejects the next `flush()`.':
+    [
+      'test/features/batches/flush.test.ts: rejects its own promise and exactly one flush, which keeps the rest',
+      'test/features/batches/flush.test.ts: is never an unhandled rejection, whatever the caller awaits',
+    ],
+  "When `flush()` resolves, the batch is durable and visible to this instance's queries. The batch is empty then, and can be used again.":
+    [
+      'test/features/batches/flush.test.ts: writes all of several tables, once; the batch is empty then',
+      'test/simulation/crash/database-kill.slow.test.ts: holds what was acknowledged, and nothing torn, however often',
+    ],
+  'If `flush()` rejects, the batch keeps its operations, and nothing was written.': [
+    'test/features/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
+    'test/features/protocol/commit.test.ts: of the first put is plain: nothing was applied and the batch keeps its operations',
+  ],
+  'Its `flush()` moves them into its parent, which commits them with its own. A sub-batch that is not flushed takes no part.':
+    [
+      'test/features/batches/sub-batches.test.ts: moves its operations into its parent when it is flushed, to any depth',
+      'test/features/batches/sub-batches.test.ts: that was not flushed takes no part, and can be flushed after its parent was',
+    ],
+  '`deleteWhere()` takes a query of the same instance, and refuses one of another database, a snapshot or a transaction.':
+    [
+      'test/features/batches/foreign.test.ts: refuses a query of another database, though a table of that name is here',
+      'test/features/batches/foreign.test.ts: refuses a query of a snapshot: its rows may have changed since',
+      'test/features/batches/foreign.test.ts: refuses a query of a transaction, under way or over',
+    ],
+  'A row that another process commits later is neither deleted nor updated, even if it matches.': [
+    'test/features/batches/sub-batches.test.ts: deletes no row that others have committed since',
+  ],
+  'Two processes that update different fields of one row both keep their change. If they change the same field, the later commit wins.':
+    [
+      'test/features/protocol/commit.test.ts: resolves an update again on what the winner changed: both keep their change',
+      'test/features/protocol/commit.test.ts: lets the later of two updates of the same field win',
+    ],
+  'a flush costs two requests, however many rows it has, beside the reads of blocks that it has to look into': [
+    'test/features/requests/requests.slow.test.ts: flushing a row takes one put and one conditional read',
+    'test/features/requests/requests.slow.test.ts: flushing an update of a row whose leaf is not cached reads that leaf besides',
+    'test/features/batches/large-batch.slow.test.ts: is one commit: in the overlay, after the flush, merged, reopened and verified',
+  ],
+  'A batch may have a million rows.': [
+    'test/features/batches/large-batch.slow.test.ts: is one commit: in the overlay, after the flush, merged, reopened and verified',
+    'test/features/requests/cold-open.slow.test.ts: is opened and counted with two',
+  ],
+};
