@@ -26,7 +26,7 @@ import { BlobReference } from '../blob/blob-reference.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import { BlobValue } from '../blob/blob-value.ts';
 import type { BlobData, BlobOptions } from '../blob/blob-value.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import type { ChangeFeed, ChangesOptions } from '../instance/change-feed.ts';
 import {
   checkCommit,

@@ -3,7 +3,7 @@ import type { Environment } from '../base/env.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { createDatabase } from './create.ts';
 import type { Database } from './database.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import { MemoryBudget } from '../cache/memory-budget.ts';
 import { checkOptions } from '../instance/options.ts';
 import type { StoreDbOptions } from '../instance/options.ts';

@@ -8,7 +8,7 @@
 import { BatchStateError, CommitOutcomeUnknownError, TriggerDepthError } from '../base/errors.ts';
 import type { Environment } from '../base/env.ts';
 import { withOwnSignal } from '../base/signals.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import type {
   ConditionOf,
   DocumentOf,

@@ -1,7 +1,7 @@
 /** Options of the calls that add changes to a batch, and how they are read. */
 import { EncodeError, InvalidOptionError } from '../base/errors.ts';
 import { checkNames } from '../base/known-names.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import { Operation } from './operations.ts';
 
 /** Options of `Batch.upsert()`. */

@@ -11,7 +11,7 @@ import { sameRow } from '../format/row-equality.ts';
 import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
 import { widthOf } from '../format/types.ts';
-import { describeKey } from '../format/values.ts';
+import { describeKey } from '../base/describe-value.ts';
 import { addTo } from './increments.ts';
 import { conditionFailed, failingField } from './row-condition.ts';
 import type { TableState } from '../view/table-state.ts';

@@ -9,7 +9,7 @@ import type { LayoutField } from '../format/row-layout.ts';
 import type { RowArena } from '../format/row-arena.ts';
 import { bigintBounds, integerBounds, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import { describeKey, describeValue } from '../format/values.ts';
+import { describeKey, describeValue } from '../base/describe-value.ts';
 import { breach } from '../schema/field-rules.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 

@@ -6,7 +6,7 @@ import { appendNullRow, FieldProblem, noFieldText, writeField } from '../format/
 import { sameField } from '../format/row-equality.ts';
 import type { LayoutField, RowLayout, RowSource } from '../format/row-layout.ts';
 import { isKeyType, typeName } from '../format/types.ts';
-import { describeKey, describeValue } from '../format/values.ts';
+import { describeKey, describeValue } from '../base/describe-value.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 
 /** A row and where it begins in its source. */

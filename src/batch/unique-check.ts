@@ -17,7 +17,7 @@ import type { Node } from '../format/node.ts';
 import { skipKeyComponent, writeHeldComponent } from '../format/ordered-key.ts';
 import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
-import { describeKey, describeValue } from '../format/values.ts';
+import { describeKey, describeValue } from '../base/describe-value.ts';
 import { mostLookups } from '../query/operators/lookups.ts';
 import type { AddedIndex } from '../schema/added-index.ts';
 import { entryAt, valuesOfLayer } from '../view/layer-values.ts';

@@ -4,7 +4,7 @@ import { BlobNotFoundError, InvalidOptionError } from '../base/errors.ts';
 import { checkNames } from '../base/known-names.ts';
 import { withOwnSignal } from '../base/signals.ts';
 import { namedAbort, namingAborts, untilAborted } from '../base/until-aborted.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import type { BlobRecord } from './blob-tables.ts';
 import type { BlobStore } from './blob-store.ts';
 import { downloadHeaders } from './download-options.ts';

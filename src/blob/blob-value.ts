@@ -2,7 +2,7 @@
 import { isBytes } from '../base/brands.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { checkNames } from '../base/known-names.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import { whileLive } from './live-stream.ts';
 import type { StreamLimits } from './live-stream.ts';
 

@@ -1,6 +1,6 @@
 /** How a browser takes a blob that it downloads by link. */
 import { InvalidOptionError } from '../base/errors.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import type { DownloadHeaders } from '../storage/contract/driver.ts';
 import { checkContentType } from './blob-value.ts';
 

@@ -1,6 +1,6 @@
 /** A budget of memory as users make it, to be given to several instances. */
 import { InvalidOptionError } from '../base/errors.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import { defaultBlockBytes } from './block-queues.ts';
 import { SharedMemory } from './shared-memory.ts';
 

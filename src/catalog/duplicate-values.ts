@@ -6,7 +6,7 @@ import { ByteWriter, compareBytes, compareRanges } from '../base/bytes.ts';
 import { hashOf } from '../base/hash.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { isTruncatedComponent, skipKeyComponent } from '../format/ordered-key.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
 import { valuesIn, writeWholeValues } from '../schema/table-shape.ts';

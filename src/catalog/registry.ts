@@ -4,7 +4,7 @@ import { systemSchemas } from '../blob/blob-tables.ts';
 import type { Logger } from '../base/logger.ts';
 import { canonicalRows } from '../format/stored-schema.ts';
 import type { MigrationCode, StoredSchema } from '../format/stored-schema.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import type { RegisteredFunction } from '../schema/function-call.ts';
 import { checkedIndexesSchema } from './checked-indexes.ts';
 import { retiredVersionsSchema } from './retired-versions.ts';

@@ -6,7 +6,8 @@ import { CorruptionError } from '../base/errors.ts';
 import { inlineBytes, nonAsciiFlag } from './row-layout.ts';
 import type { LayoutField, RowLayout, RowSource } from './row-layout.ts';
 import { Types } from './types.ts';
-import { describeValue, maxValueBytes, normalizeValue, ValueProblem, writeUuid } from './values.ts';
+import { describeValue } from '../base/describe-value.ts';
+import { maxValueBytes, normalizeValue, ValueProblem, writeUuid } from './values.ts';
 
 /** A document's field cannot be encoded; whoever knows the table turns it into an `EncodeError`. */
 export class FieldProblem extends Error {

@@ -7,7 +7,8 @@ import { decodeRow } from './row-decode.ts';
 import { RowLayout } from './row-layout.ts';
 import { Types } from './types.ts';
 import type { TypeId } from './types.ts';
-import { describeValue, normalizeValue, ValueProblem, writeUuid } from './values.ts';
+import { describeValue } from '../base/describe-value.ts';
+import { normalizeValue, ValueProblem, writeUuid } from './values.ts';
 
 class Point {
   x = 1;

@@ -5,7 +5,8 @@ import { checkNames } from '../base/known-names.ts';
 import { withOwnSignal } from '../base/signals.ts';
 import type { CommitRef } from '../log/commit-outcome.ts';
 import type { ExpectedState } from '../engine/open-database.ts';
-import { describeValue, isUuid } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
+import { isUuid } from '../format/values.ts';
 
 /** Options of calls that reach the store. */
 export interface CallOptions {

@@ -10,7 +10,7 @@ import type { Polling } from '../coordination/polling.ts';
 import { roles } from '../coordination/role.ts';
 import type { Role } from '../coordination/role.ts';
 import { sharedPrefix } from '../format/keys.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import type { CacheDriver } from '../storage/contract/cache-driver.ts';
 import { sharedMemoryOf } from '../cache/memory-budget.ts';
 import type { MemoryBudget } from '../cache/memory-budget.ts';

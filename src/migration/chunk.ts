@@ -11,7 +11,7 @@ import type { MergedTable, TableMergeContext } from '../merge/merge-table.ts';
 import { decodeBound, encodeBound } from '../format/stored-bound.ts';
 import type { Bound } from '../format/stored-bound.ts';
 import type { MigrationPhase, MigrationProblem, StoredMigration } from '../format/stored-migration.ts';
-import { describeKey } from '../format/values.ts';
+import { describeKey } from '../base/describe-value.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { View } from '../view/view.ts';
 import { TreeCursor } from '../tree/cursor.ts';

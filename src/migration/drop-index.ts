@@ -6,7 +6,7 @@ import { didYouMean } from '../base/known-names.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Engine } from '../engine/engine.ts';
 import { isSystemTable } from '../format/stored-schema.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import type { Registry } from '../catalog/registry.ts';
 import { View } from '../view/view.ts';
 import { droppedIndex } from './added-chunk.ts';

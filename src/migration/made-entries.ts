@@ -8,7 +8,7 @@ import { NodeEntries } from '../format/node-entries.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
 import { rowMarks } from '../format/row-layout.ts';
-import { describeKey } from '../format/values.ts';
+import { describeKey } from '../base/describe-value.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { PlainRows } from './plain-rows.ts';
 import { RowNotMigrated } from './row-translation.ts';

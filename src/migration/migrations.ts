@@ -16,7 +16,7 @@ import { commitBlockName } from '../format/commit.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
 import type { MigrationPhase, MigrationProblem, MigrationTarget, StoredMigration } from '../format/stored-migration.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import { changeableOf } from '../block0/block0-register.ts';
 import { refuseOtherDefinition } from '../catalog/registry.ts';
 import type { Registry } from '../catalog/registry.ts';

@@ -9,7 +9,7 @@ import { decodeRow } from '../format/row-decode.ts';
 import { FieldProblem } from '../format/row-encode.ts';
 import { rowDeletedFlag, rowUpdatedFlag } from '../format/row-layout.ts';
 import type { RowSource } from '../format/row-layout.ts';
-import { describeKey } from '../format/values.ts';
+import { describeKey } from '../base/describe-value.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { RowHit } from '../tree/tree.ts';
 import type { ChangeStream } from '../tree/write.ts';

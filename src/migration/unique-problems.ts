@@ -1,7 +1,7 @@
 /** What stands in the way of a version with unique indexes: rows that agree where it wants no two to. */
 import type { Pacer } from '../base/pacer.ts';
 import type { MigrationProblem } from '../format/stored-migration.ts';
-import { describeKey } from '../format/values.ts';
+import { describeKey } from '../base/describe-value.ts';
 import { findDuplicates } from '../catalog/duplicate-values.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';

@@ -9,7 +9,7 @@ import type { Logger } from '../base/logger.ts';
 import { Pacer } from '../base/pacer.ts';
 import type { MergedTable, TableMergeContext } from '../merge/merge-table.ts';
 import type { Engine } from '../engine/engine.ts';
-import { describeKey } from '../format/values.ts';
+import { describeKey } from '../base/describe-value.ts';
 import { isComplete } from '../schema/added-index.ts';
 import type { AddedIndex } from '../schema/added-index.ts';
 import { checkingOf, isChecked } from '../catalog/checked-indexes.ts';

@@ -5,7 +5,8 @@
 import { compareBytes } from '../base/bytes.ts';
 import { bigintBounds, integerBounds, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import { describeValue, isUuid, normalizeValue, ValueProblem } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
+import { isUuid, normalizeValue, ValueProblem } from '../format/values.ts';
 
 function isInteger(typeId: TypeId): boolean {
   return integerBounds(typeId) !== undefined || bigintBounds(typeId) !== undefined;

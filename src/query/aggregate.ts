@@ -5,7 +5,7 @@ import type { OrderedValue } from '../base/order.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { bigintBounds, integerBounds, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { KnownName, NumericName, OrderedName } from './conditions/compared-types.ts';
 import { requireField } from './conditions/condition.ts';

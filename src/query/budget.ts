@@ -4,7 +4,7 @@ import { InvalidQueryError } from '../base/errors.ts';
 import { BudgetExceededError } from '../base/query-errors.ts';
 import { newAbortController } from '../base/signals.ts';
 import { untilAborted } from '../base/until-aborted.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import type { TableState } from '../view/table-state.ts';
 import { namesIn } from './conditions/condition.ts';
 import { meteredState } from './metered-tree.ts';

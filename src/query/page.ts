@@ -6,7 +6,7 @@ import { InvalidQueryError } from '../base/errors.ts';
 import { BookmarkError } from '../base/query-errors.ts';
 import { MalformedKey } from '../format/ordered-key.ts';
 import { canonicalRows } from '../format/stored-schema.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import type { RegisteredFunction } from '../schema/function-call.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { WrittenClause } from './conditions/clause.ts';

@@ -1,7 +1,7 @@
 /** The query builder: what `db.query(table)` returns. */
 import { InvalidQueryError } from '../base/errors.ts';
 import { withOwnSignal } from '../base/signals.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import type { Overlay, QueryHost } from '../view/query-host.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { compileAggregate, writtenAggregates } from './aggregate.ts';

@@ -5,7 +5,8 @@ import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import type { StoredField } from '../format/stored-schema.ts';
 import { bigintBounds, integerBounds, typeName, Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import { describeValue, normalizeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
+import { normalizeValue } from '../format/values.ts';
 
 /** Most values that a field may be one of: each is in the schema, which every commit to the table carries. */
 const mostValues = 1000;

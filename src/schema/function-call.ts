@@ -3,7 +3,7 @@ import { isError, isThenable } from '../base/brands.ts';
 import { FunctionError } from '../base/errors.ts';
 import { decodeRow } from '../format/row-decode.ts';
 import type { RowSource } from '../format/row-layout.ts';
-import { describeKey } from '../format/values.ts';
+import { describeKey } from '../base/describe-value.ts';
 import type { TableShape } from './table-shape.ts';
 
 /** A function registered for use in `where`. */

@@ -9,7 +9,8 @@ import type { LayoutField, RowSource } from '../format/row-layout.ts';
 import type { StoredConstant, StoredField, StoredIndexCondition } from '../format/stored-schema.ts';
 import { isKeyType, typeName } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
-import { describeValue, normalizeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
+import { normalizeValue } from '../format/values.ts';
 import { constantValue, storedConstant } from './stored-constant.ts';
 
 /** A value that the condition of an index may ask for. */

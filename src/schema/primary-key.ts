@@ -4,7 +4,8 @@ import type { OrderedValue } from '../base/order.ts';
 import { FieldProblem } from '../format/row-encode.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import { Types } from '../format/types.ts';
-import { describeKey, describeValue, maxKeyBytes, normalizeValue, ValueProblem } from '../format/values.ts';
+import { describeKey, describeValue } from '../base/describe-value.ts';
+import { maxKeyBytes, normalizeValue, ValueProblem } from '../format/values.ts';
 import { isTextField } from './table-shape.ts';
 import type { KeyValue, TableShape } from './table-shape.ts';
 

@@ -21,7 +21,8 @@ import type {
 } from '../format/stored-schema.ts';
 import { isKeyType, isTypeId, typeName, Types } from '../format/types.ts';
 import type { JsonValue, TypeId } from '../format/types.ts';
-import { describeValue, normalizeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
+import { normalizeValue } from '../format/values.ts';
 import { readRules } from './field-rules.ts';
 import { readConditions } from './index-condition.ts';
 import type { MigrateFunction } from './migrate-function.ts';

@@ -7,7 +7,7 @@ import { isPromise } from '../base/brands.ts';
 import type { Pacer } from '../base/pacer.ts';
 import { compareBytes } from '../base/bytes.ts';
 import type { Node } from '../format/node.ts';
-import { describeKey } from '../format/values.ts';
+import { describeKey } from '../base/describe-value.ts';
 import type { VersionedChanges } from '../view/member-changes.ts';
 import { isDeleted } from '../view/merged-cursor.ts';
 import type { QueryRead } from '../view/query-host.ts';

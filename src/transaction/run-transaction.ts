@@ -7,7 +7,7 @@ import { Batch } from '../batch/batch.ts';
 import type { TransactionCounters } from '../maintenance/transaction-counters.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { EngineHost } from '../instance/engine-host.ts';
-import { describeValue } from '../format/values.ts';
+import { describeValue } from '../base/describe-value.ts';
 import type { Instance } from '../instance/instance.ts';
 import { Transaction } from './transaction.ts';
 import { TransactionHost, what } from './transaction-host.ts';

@@ -1,6 +1,6 @@
 /** Which backups are kept and which are not. */
 import { InvalidOptionError } from '../../base/errors.ts';
-import { describeValue } from '../../format/values.ts';
+import { describeValue } from '../../base/describe-value.ts';
 import type { BackupInfo } from './backup.ts';
 
 /** Rules for what is kept: a backup that any of them keeps. The newest is always kept. */

@@ -2,7 +2,7 @@
 import { encodeUtf8 } from '../../base/bytes.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
 import { withOwnSignal } from '../../base/signals.ts';
-import { describeValue } from '../../format/values.ts';
+import { describeValue } from '../../base/describe-value.ts';
 import { checkRetention } from './backup-retention.ts';
 import type { InspectBackupsOptions, RewriteBackupsOptions } from './backup-keys.ts';
 import { checkKind } from '../rewrite/option-checks.ts';

@@ -1,7 +1,7 @@
 /** The options of `db.gc()`, checked. */
 import { InvalidOptionError } from '../../base/errors.ts';
 import { withOwnSignal } from '../../base/signals.ts';
-import { describeValue } from '../../format/values.ts';
+import { describeValue } from '../../base/describe-value.ts';
 
 /** Options of `db.gc()`. */
 export interface GcOptions {

@@ -1,6 +1,6 @@
 /** Checks that options of several calls need. */
 import { InvalidOptionError } from '../../base/errors.ts';
-import { describeValue } from '../../format/values.ts';
+import { describeValue } from '../../base/describe-value.ts';
 
 const kinds = { boolean: 'true or false', function: 'a function', string: 'a name', object: 'an AbortSignal' } as const;
 

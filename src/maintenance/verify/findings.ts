@@ -2,7 +2,7 @@
 import { isUnreadable } from '../../base/errors.ts';
 import { toHex } from '../../base/bytes.ts';
 import { MalformedKey } from '../../format/ordered-key.ts';
-import { describeValue } from '../../format/values.ts';
+import { describeValue } from '../../base/describe-value.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
 import { defaultMaxFindings } from '../../tree/check.ts';
 import type { Finding } from '../../tree/check.ts';

@@ -10,7 +10,7 @@ import { MalformedKey } from '../../format/ordered-key.ts';
 import type { Node } from '../../format/node.ts';
 import { decodeRow } from '../../format/row-decode.ts';
 import { rowMarks } from '../../format/row-layout.ts';
-import { describeKey } from '../../format/values.ts';
+import { describeKey } from '../../base/describe-value.ts';
 import { isUnreadable } from '../../base/errors.ts';
 import { findDuplicates } from '../../catalog/duplicate-values.ts';
 import type { QueryHost } from '../../view/query-host.ts';

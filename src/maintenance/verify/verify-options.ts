@@ -1,6 +1,6 @@
 /** The options of `db.verify()` and `db.repair()`, checked. */
 import { InvalidOptionError } from '../../base/errors.ts';
-import { describeValue } from '../../format/values.ts';
+import { describeValue } from '../../base/describe-value.ts';
 import { withOwnSignal } from '../../base/signals.ts';
 import { checkKind } from '../rewrite/option-checks.ts';
 

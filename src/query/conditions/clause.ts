@@ -2,7 +2,7 @@
 import { InvalidOperatorError, InvalidQueryError } from '../../base/errors.ts';
 import { atOnce, itemsInStep } from '../../base/steps.ts';
 import type { Steps } from '../../base/steps.ts';
-import { describeValue } from '../../format/values.ts';
+import { describeValue } from '../../base/describe-value.ts';
 import { AnyCondition } from './any-condition.ts';
 import { isOperator, operators } from './comparison.ts';
 import { joiningEqualities } from './equal-branches.ts';

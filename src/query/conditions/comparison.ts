@@ -11,7 +11,8 @@ import type { Steps } from '../../base/steps.ts';
 import type { FieldShape } from '../../format/row-layout.ts';
 import { bigintBounds, integerBounds, isIntegerOf, typeName, Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
-import { describeValue, isUuid, normalizeValue, ValueProblem } from '../../format/values.ts';
+import { describeValue } from '../../base/describe-value.ts';
+import { isUuid, normalizeValue, ValueProblem } from '../../format/values.ts';
 
 /** The operators that `where` takes. */
 export const operators = ['=', '!=', '>', '>=', '<', '<=', 'IN', 'BETWEEN', 'PREFIX'] as const;

@@ -6,7 +6,7 @@ import { atOnce, itemsInStep, mapped } from '../../base/steps.ts';
 import type { Steps } from '../../base/steps.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
 import { Types } from '../../format/types.ts';
-import { describeValue } from '../../format/values.ts';
+import { describeValue } from '../../base/describe-value.ts';
 import type { RegisteredFunction } from '../../schema/function-call.ts';
 import type { FunctionResult, TableShape } from '../../schema/table-shape.ts';
 import { compareField, comparingWithList, oppositeOf } from './comparison.ts';

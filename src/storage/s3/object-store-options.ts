@@ -3,7 +3,7 @@ import type { PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
 import { realEnvironment, type Environment } from '../../base/env.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
 import { checkNames } from '../../base/known-names.ts';
-import { describeValue } from '../../format/values.ts';
+import { describeValue } from '../../base/describe-value.ts';
 
 /** How the store should encrypt what it keeps. */
 export type ServerSideEncryption =
