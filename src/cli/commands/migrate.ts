@@ -3,75 +3,116 @@ import { fieldChanges } from '../../migration/field-changes.ts';
 import { describeUsers } from '../../migration/migration-status.ts';
 import type { MigrationStatus } from '../../migration/migration-status.ts';
 import { readSchema } from '../../schema/schema.ts';
+import type { SchemaDefinition } from '../../schema/schema.ts';
 import { comingDefinition } from '../../catalog/stored-definition.ts';
 import { command, databasePositional, tablePositional } from '../database/command.ts';
 import type { Command, Session } from '../database/command.ts';
 import { confirmed, yesOption } from '../database/confirmation.ts';
+import { doToEvery, everyOptions } from '../database/every-database.ts';
+import type { Each } from '../database/every-database.ts';
 import { ExitCode, UsageError } from '../terminal/exit-code.ts';
 import { formatCount } from '../terminal/figures.ts';
 import { readBlock0 } from '../database/open-database.ts';
-import type { OpenDatabase } from '../database/open-database.ts';
+import type { OpenDatabase, Place } from '../database/open-database.ts';
 import { Progress } from '../terminal/progress.ts';
 import { readSchemaFile } from '../values/schema-text.ts';
 import { printFacts } from '../terminal/text-table.ts';
+import { tellChanges } from '../database/told-changes.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
-const pollMs = 250;
+const [firstPollMs, lastPollMs] = [20, 250];
 /** Where others do the work, and none of them is seen to do it for so long, nobody does. */
-const idlePolls = 60;
+const idleMs = 15_000;
 
-interface FinishFlags {
-  readonly yes: boolean;
+const wayBack = 'It can be cancelled until --finish retires the old version.';
+
+/** What was asked for. */
+interface Asked {
+  readonly table: string;
+  readonly schema: SchemaDefinition | undefined;
+  readonly cancel: boolean;
+  readonly finishes: boolean;
   readonly force: boolean;
+  readonly yes: boolean;
 }
+
+interface Migrated {
+  readonly status: MigrationStatus;
+  readonly exitCode: ExitCode;
+}
+
+/** One database, and what is asked of it. */
+interface Task {
+  readonly session: Session;
+  readonly opened: OpenDatabase;
+  readonly asked: Asked;
+  /** Where it is one of many. */
+  readonly each: Each | undefined;
+}
+
+const versionsOf = ({ from, to }: MigrationStatus): string => {
+  return to === null ? String(from ?? 'none') : `${from ?? 'none'} to ${to}`;
+};
+
+const rowsOf = ({ to, rowsDone, rowsTotal }: MigrationStatus): string => {
+  return to === null ? formatCount(rowsTotal) : `${formatCount(rowsDone)} of ${formatCount(rowsTotal)}`;
+};
 
 function print(terminal: Terminal, status: MigrationStatus): void {
   if (terminal.json) {
     terminal.printJson(status);
     return;
   }
-  const { state, from, to, rowsDone, rowsTotal, blockers } = status;
   printFacts(terminal, [
-    ['state', state],
-    ['version', to === null ? String(from ?? 'none') : `${from ?? 'none'} to ${to}`],
-    ['rows', to === null ? formatCount(rowsTotal) : `${formatCount(rowsDone)} of ${formatCount(rowsTotal)}`],
-    ...blockers.map((blocker) => ['in the way', blocker] as const),
+    ['state', status.state],
+    ['version', versionsOf(status)],
+    ['rows', rowsOf(status)],
+    ...status.blockers.map((blocker) => ['in the way', blocker] as const),
   ]);
+}
+
+/** The same in a line. */
+function lineOf(status: MigrationStatus): string {
+  const { state, blockers } = status;
+  const first = state === 'blocked' && blockers[0] !== undefined ? `: ${blockers[0]}` : '';
+  const rest = first !== '' && blockers.length > 1 ? ` (and ${formatCount(blockers.length - 1)} more)` : '';
+  const parts = [...(state === 'none' ? [] : [state]), `version ${versionsOf(status)}`, `rows ${rowsOf(status)}`];
+  return `${parts.join(', ')}${first}${rest}`;
 }
 
 const isUnderWay = ({ state }: MigrationStatus): boolean => state === 'building' || state === 'beside';
 
-/** Waits until the work is done, or cannot be. `patience`: how often it may stand still. */
+/** Waits until the work is done, or cannot be. `patienceMs`: for how long it may stand still. */
 async function untilDone(
-  { terminal, signal }: Session,
-  { db }: OpenDatabase,
-  table: string,
-  patience = Number.POSITIVE_INFINITY,
+  { session: { terminal, signal }, opened: { db }, asked: { table }, each }: Task,
+  patienceMs = Number.POSITIVE_INFINITY,
 ): Promise<MigrationStatus> {
-  using progress = new Progress(terminal, { what: `migrating ${table}`, total: 0 });
+  using progress = new Progress(terminal, { what: `migrating ${table}`, total: 0, hidden: each !== undefined });
   let last = -1;
-  for (let still = 0; ; still++) {
+  let stillMs = 0;
+  for (let pollMs = firstPollMs; ; pollMs = Math.min(2 * pollMs, lastPollMs)) {
     const status = await db.migrationStatus(table, { signal });
-    if (status.rowsDone !== last) still = 0;
-    if (!isUnderWay(status) || still >= patience) return status;
+    if (status.rowsDone !== last) stillMs = 0;
+    if (!isUnderWay(status) || stillMs >= patienceMs) return status;
     last = status.rowsDone;
     progress.set(status.rowsDone, status.rowsTotal);
     await wait(pollMs, undefined, { signal });
+    stillMs += pollMs;
   }
 }
 
+/** A line for people, which names the database where there are many. */
+function tell({ session, each }: Task, line: string): void {
+  session.terminal.tell(each === undefined ? line : `${each.name}: ${line}`);
+}
+
 /** Brings a migration under way to where the old version can go. Undefined: it is not to. Throws `UsageError`. */
-async function carryOn(
-  session: Session,
-  opened: OpenDatabase,
-  status: MigrationStatus,
-  yes: boolean,
-): Promise<MigrationStatus | undefined> {
-  const { terminal, signal } = session;
+async function carryOn(task: Task, status: MigrationStatus): Promise<MigrationStatus | undefined> {
+  const { session, opened, asked } = task;
   const { db, place } = opened;
   const { table, state, rowsDone, rowsTotal } = status;
   const [from, to] = [status.from as number, status.to as number];
-  const { tables } = await readBlock0(place, signal);
+  const { tables } = await readBlock0(place, session.signal);
   const definition = comingDefinition(tables, { table, from, to });
   if (definition === undefined && state === 'beside') {
     throw new UsageError(
@@ -82,39 +123,115 @@ async function carryOn(
   const question =
     `Make the rest of version ${to} of ${table}, of which ${formatCount(rowsDone)} of ${formatCount(rowsTotal)} rows are there? ` +
     `Then version ${from} can be retired.`;
-  if (!(await confirmed(session, question, yes))) return undefined;
+  if (!(await confirmed(session, question, asked.yes))) return undefined;
   if (definition === undefined) {
-    terminal.tell(
-      `Waiting for instances of the application: version ${to} of ${table} is made by its migrate function.`,
-    );
-    return untilDone(session, opened, table, idlePolls);
+    tell(task, `Waiting for instances of the application: version ${to} of ${table} is made by its migrate function.`);
+    return untilDone(task, idleMs);
   }
   db.registerSchema(definition);
   // Where somebody has asked for it already, this only sets this process to work.
   await db.setTargetSchemaVersion(table, to);
-  return untilDone(session, opened, table);
+  return untilDone(task);
 }
 
 /** Has the old version go, once all rows are there and everybody who may use it was shown. */
-async function finish(session: Session, opened: OpenDatabase, table: string, options: FinishFlags): Promise<ExitCode> {
-  const { terminal, signal } = session;
+async function finish(task: Task): Promise<ExitCode> {
+  const { session, opened, asked } = task;
   const { db } = opened;
+  const { table, yes, force } = asked;
+  const { signal } = session;
   let status: MigrationStatus | undefined = await db.migrationStatus(table, { signal });
-  if (isUnderWay(status)) status = await carryOn(session, opened, status, options.yes);
+  if (isUnderWay(status)) status = await carryOn(task, status);
   if (status === undefined) return ExitCode.interrupted;
   const { state, from, users } = status;
   if (state === 'none') return ExitCode.done;
   // What stands in the way is in the status, which is printed.
   if (state !== 'switched') return ExitCode.found;
-  for (const line of describeUsers(users)) terminal.tell(line);
+  for (const line of describeUsers(users)) tell(task, line);
   const who = users.length === 0 ? 'No instance is known to use it' : `${formatCount(users.length)} may still use it`;
   const question =
     `Retire version ${from} of ${table}? ${who}; replicas, and instances that have not looked at the store since the ` +
     'migration began, are not known. Whatever uses it is refused from then on, and there is no way back.';
-  if (!(await confirmed(session, question, options.yes))) return ExitCode.interrupted;
+  if (!(await confirmed(session, question, yes))) return ExitCode.interrupted;
   // Who was asked has seen them.
-  await db.finishMigration(table, { signal, force: options.force || !options.yes });
+  await db.finishMigration(table, { signal, force: force || !yes });
   return ExitCode.done;
+}
+
+/** Brings the table to the version of a schema. Undefined: it is not to be. */
+async function bring(task: Task, schema: SchemaDefinition): Promise<MigrationStatus | undefined> {
+  const { session, opened, asked } = task;
+  const { table, yes } = asked;
+  const stored = opened.table(table);
+  // Refuses what does not go with the stored version.
+  opened.db.registerSchema(schema);
+  const { lines, loses } = fieldChanges(readSchema(stored), readSchema(schema));
+  // With --yes, the log names what is lost.
+  if (!yes) for (const line of lines) session.terminal.tell(line);
+  const how = loses ? ' as said above, with no migrate function' : '';
+  const question = `Bring ${table} to version ${schema.version}${how}? ${wayBack}`;
+  if (!(await confirmed(session, question, yes))) return undefined;
+  await opened.db.setTargetSchemaVersion(table, schema.version);
+  return untilDone(task);
+}
+
+/** Does what was asked in one database. Undefined: somebody said no. */
+async function migrateOne(session: Session, place: Place, asked: Asked, each?: Each): Promise<Migrated | undefined> {
+  const { table, schema, cancel, finishes, yes } = asked;
+  const { signal } = session;
+  const role = schema === undefined && !cancel && !finishes ? 'replica' : 'writer';
+  await using opened = await session.openAt(place, role, {
+    ...(finishes && { finishing: table }),
+    ...(each && { memory: each.memory }),
+  });
+  const task: Task = { session, opened, asked, each };
+  const { db } = opened;
+  // Throws where it is not there.
+  opened.table(table);
+  if (schema !== undefined) {
+    const status = await bring(task, schema);
+    return status && { status, exitCode: status.state === 'blocked' ? ExitCode.found : ExitCode.done };
+  }
+  if (cancel) {
+    if (!(await confirmed(session, `Go back to the old version of ${table}?`, yes))) return undefined;
+    await db.cancelMigration(table, { signal });
+  }
+  const exitCode = finishes ? await finish(task) : ExitCode.done;
+  if (exitCode === ExitCode.interrupted) return undefined;
+  return { status: await db.migrationStatus(table, { signal }), exitCode };
+}
+
+/** What is asked where all databases are meant; undefined where nothing is changed. */
+function questionOf({ table, schema, cancel, finishes, force }: Asked): ((databases: string) => string) | undefined {
+  if (schema !== undefined) {
+    const what = `Bring ${table} to version ${schema.version}, with no migrate function, in`;
+    return (databases) => `${what} ${databases}? ${wayBack}`;
+  }
+  if (cancel) return (databases) => `Go back to the old version of ${table} in ${databases}?`;
+  if (!finishes) return undefined;
+  const stays = force ? 'What' : 'It stays where an instance is known to use it; else what';
+  return (databases) =>
+    `Make what is left of the new version of ${table} in ${databases}, and retire the old one? ${stays} uses it is refused ` +
+    'from then on, and there is no way back.';
+}
+
+/** Does what was asked in every database of a store, or of a folder in it. */
+function migrateAll(session: Session, url: string, asked: Asked, concurrency: number): Promise<ExitCode> {
+  const { schema, yes } = asked;
+  const question = questionOf(asked);
+  return doToEvery(session, url, {
+    what: `migrating ${asked.table}`,
+    concurrency,
+    yes,
+    ...(question && { question }),
+    ...(schema && { prepare: (places) => tellChanges(session, places, schema) }),
+    run: async (each) => {
+      // Who was asked has said yes for all of them.
+      const { status, exitCode } = (await migrateOne(session, each.place, { ...asked, yes: true }, each)) as Migrated;
+      return { result: status, isFailure: exitCode !== ExitCode.done };
+    },
+    print: ({ name }, status) => session.terminal.print(`${name}: ${lineOf(status)}`),
+  });
 }
 
 /** `migrate`: brings a table to another version of its schema. */
@@ -131,6 +248,7 @@ export const migrate: Command = command({
       describe: 'Make what is left of the new version, and retire the old one, after showing who may still use it',
     },
     force: { type: 'boolean', default: false, describe: 'With --finish and --yes: also while instances may use it' },
+    ...everyOptions,
     ...yesOption,
   },
   examples: [
@@ -139,44 +257,22 @@ export const migrate: Command = command({
       'migrate file:./data cities --finish',
       'a migration under way ends, the old version goes, and what still uses it is refused',
     ],
+    ['migrate s3://bucket/tenants notes --to notes-v2.json --all --yes', 'the table notes of all tenants'],
   ],
-  run: async (session, { database, table, to, cancel, finish: finishes, force, yes }) => {
-    const { terminal, signal } = session;
-    const asked = Object.entries({ to: to !== undefined, cancel, finish: finishes }).filter(([, is]) => is);
-    if (asked.length > 1) {
-      throw new UsageError(`${asked.map(([name]) => `--${name}`).join(' and ')} ask for different things: say one.`);
+  run: async (session, { database, table, to, cancel, finish: finishes, all, concurrency, force, yes }) => {
+    const wanted = Object.entries({ to: to !== undefined, cancel, finish: finishes }).filter(([, is]) => is);
+    if (wanted.length > 1) {
+      throw new UsageError(`${wanted.map(([name]) => `--${name}`).join(' and ')} ask for different things: say one.`);
     }
     const schema = to === undefined ? undefined : await readSchemaFile(to);
     if (schema !== undefined && schema.name !== table) {
       throw new UsageError(`The schema in ${to as string} is of table ${schema.name}, not of ${table}.`);
     }
-    await using opened = await session.open(
-      database,
-      schema === undefined && !cancel && !finishes ? 'replica' : 'writer',
-      finishes ? { finishing: table } : {},
-    );
-    const stored = opened.table(table);
-    if (cancel) {
-      if (!(await confirmed(session, `Go back to the old version of ${table}?`, yes))) return ExitCode.interrupted;
-      await opened.db.cancelMigration(table, { signal });
-    }
-    const finished = finishes ? await finish(session, opened, table, { yes, force }) : ExitCode.done;
-    if (finished === ExitCode.interrupted) return finished;
-    if (schema === undefined) {
-      print(terminal, await opened.db.migrationStatus(table, { signal }));
-      return finished;
-    }
-    // Refuses what does not go with the stored version.
-    opened.db.registerSchema(schema);
-    const { lines, loses } = fieldChanges(readSchema(stored), readSchema(schema));
-    // With --yes, the log names what is lost.
-    if (!yes) for (const line of lines) terminal.tell(line);
-    const how = loses ? ' as said above, with no migrate function' : '';
-    const question = `Bring ${table} to version ${schema.version}${how}? It can be cancelled until --finish retires the old version.`;
-    if (!(await confirmed(session, question, yes))) return ExitCode.interrupted;
-    await opened.db.setTargetSchemaVersion(table, schema.version);
-    const status = await untilDone(session, opened, table);
-    print(terminal, status);
-    return status.state === 'blocked' ? ExitCode.found : ExitCode.done;
+    const asked: Asked = { table, schema, cancel, finishes, force, yes };
+    if (all) return migrateAll(session, database, asked, concurrency);
+    const migrated = await migrateOne(session, await session.place(database), asked);
+    if (migrated === undefined) return ExitCode.interrupted;
+    print(session.terminal, migrated.status);
+    return migrated.exitCode;
   },
 });

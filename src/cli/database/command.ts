@@ -113,7 +113,7 @@ export class Session {
   openAt(
     place: Place,
     role: OpenOptions['role'],
-    more: Pick<OpenOptions, 'create' | 'damaged' | 'onRequest'> = {},
+    more: Pick<OpenOptions, 'create' | 'damaged' | 'finishing' | 'memory' | 'onRequest'> = {},
   ): Promise<OpenDatabase> {
     const { terminal, signal } = this;
     const { node: nodeId, 'log-level': logLevel } = this.#arguments;

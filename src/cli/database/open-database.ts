@@ -7,6 +7,7 @@ import { realEnvironment } from '../../base/env.ts';
 import type { Logger, LogLevel } from '../../base/logger.ts';
 import type { Block0 } from '../../format/block0.ts';
 import type { StorePlace } from '../../maintenance/backup/state-copy.ts';
+import type { MemoryBudget } from '../../cache/memory-budget.ts';
 import { Block0Reader } from '../../block0/block0-reader.ts';
 import { protectedDriver } from '../../storage/wrap/envelope-driver.ts';
 import type { GetResult, StorageDriver } from '../../storage/contract/driver.ts';
@@ -106,6 +107,8 @@ export interface OpenOptions {
   readonly damaged?: boolean;
   /** A table whose migration is to be finished: where that has functions of the application, it is not registered. */
   readonly finishing?: string;
+  /** Shared with other databases. Default: memory of its own. */
+  readonly memory?: MemoryBudget;
   /** Called after every request to the store. */
   readonly onRequest?: () => void;
 }
@@ -147,12 +150,13 @@ export class OpenDatabase implements AsyncDisposable {
 
 /** Opens it and registers what is stored. */
 export async function openDatabase(place: Place, options: OpenOptions): Promise<OpenDatabase> {
-  const { role, nodeId, logLevel, terminal, signal, create = false, damaged = false, finishing, onRequest } = options;
+  const { role, nodeId, logLevel, terminal, signal, create = false, damaged = false, finishing } = options;
+  const { memory, onRequest } = options;
   if (!create) await readBlock0(place, signal);
   const { driver, prefix: dbPrefix, storage } = place;
   const logger = loggerTo(terminal);
   const common = { ...storage, dbPrefix, nodeId, role, driver, logLevel, logger, polling: 'onDemand' } as const;
-  const db = createDatabase({ ...common, ...(onRequest && { onRequest }) }, realEnvironment);
+  const db = createDatabase({ ...common, ...(memory && { memory }), ...(onRequest && { onRequest }) }, realEnvironment);
   try {
     await db.start();
     const tables = await db.tables({ signal }).catch((error: unknown) => {

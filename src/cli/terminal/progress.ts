@@ -17,12 +17,14 @@ export interface ProgressOptions {
 }
 
 export class Progress implements Disposable {
+  readonly #terminal: Terminal;
   readonly #bar: SingleBar | undefined;
 
   constructor(
     terminal: Terminal,
     { what: named, total, unit = '', hidden = false, format = formatCount }: ProgressOptions,
   ) {
+    this.#terminal = terminal;
     if (hidden || !terminal.showsProgress) return;
     // The bar takes braces for places, and the rest as it is.
     const what = printable(named).replaceAll(/[{}]/g, '');
@@ -50,6 +52,12 @@ export class Progress implements Disposable {
   set(done: number, total?: number): void {
     if (total !== undefined) this.#bar?.setTotal(total);
     this.#bar?.update(done);
+  }
+
+  /** Writes lines to the same terminal: the bar makes room for them, and is there again with the next {@link set}. */
+  behind(write: () => void): void {
+    if (this.#bar !== undefined) this.#terminal.messages.write('\r\u001b[2K');
+    write();
   }
 
   [Symbol.dispose](): void {

@@ -67,7 +67,7 @@ describe('tend', () => {
     const url = (prefix: string): string => `file:${folder.file('db')}#${prefix}`;
     const all = ['tend', url('tenants'), '--all'];
     expect(await run(all)).toMatchObject({ status: 2, messages: expect.stringContaining('say --yes') as unknown });
-    const tended = await run([...all, '--yes', '--json']);
+    const tended = await run([...all, '--yes', '--json', '--concurrency', '1']);
     expect(tended.status).toBe(1);
     expect(tended.messages).toContain('1 of 3 databases failed.');
     expect(jsonLines(tended.output)).toMatchObject([

@@ -66,6 +66,20 @@ export const cli: PagePromises = {
     'test/features/cli/commands.slow.test.ts: makes the rest of a version that %s, and retires the old one',
     'test/features/cli/commands.slow.test.ts: asks for the application where its function makes the rows',
   ],
+  'under the prefix that the URL names, `--concurrency` of them at a time': [
+    'test/features/cli/upkeep.slow.test.ts: tends every database of a folder with --all, goes on where one fails, and says which',
+    'test/features/cli/upkeep.slow.test.ts: finds more databases with --all than a search by itself looks for',
+  ],
+  'Where one fails, has no such table, or is blocked by its rows, the others are migrated all the same, and the exit status is 1.':
+    [
+      'test/features/cli/migrate-all.slow.test.ts: migrates every database of a folder, goes on where one fails, and says which',
+    ],
+  'says what becomes of the fields, each thing once with the number of databases, and asks one question for all.': [
+    'test/features/cli/migrate-all.slow.test.ts: says what becomes of the fields, each thing once, before it asks one question for all',
+  ],
+  'With `--finish`, an old version that an instance is known to use stays, and counts as a failure': [
+    'test/features/cli/migrate-all.slow.test.ts: tells how far all are, goes back, and retires the old version where no instance is known to use it',
+  ],
   'asks first; `--yes` answers.': [
     'test/features/cli/removal.slow.test.ts: moves a database to another prefix, after it was told to',
     'test/features/cli/upkeep.slow.test.ts: merges what waits and deletes garbage, after it was told to',

@@ -1,0 +1,119 @@
+/** Does the same with every database of a store, or of a folder in it: `tend --all`, `migrate --all`. */
+import { messageOf } from '../../base/brands.ts';
+import { messageText } from '../../base/message-text.ts';
+import { MemoryBudget } from '../../cache/memory-budget.ts';
+import { ObservedDriver } from '../../storage/wrap/observed-driver.ts';
+import type { Session } from './command.ts';
+import { confirmed } from './confirmation.ts';
+import { locate } from './database-url.ts';
+import { ExitCode, UsageError } from '../terminal/exit-code.ts';
+import { plural } from '../terminal/figures.ts';
+import { findDatabases } from './find-databases.ts';
+import { describePlace } from './open-database.ts';
+import type { Place } from './open-database.ts';
+import { Progress } from '../terminal/progress.ts';
+
+const mebibyte = 1024 * 1024;
+const mostAtOnce = 256;
+
+export const everyOptions = {
+  all: { type: 'boolean', default: false, describe: 'Every database in the store, or under the prefix of the URL' },
+  concurrency: { type: 'number', default: 8, describe: 'With --all: how many databases are open at the same time' },
+} as const;
+
+/** One of the databases. */
+export interface Each {
+  readonly place: Place;
+  /** As people write it. */
+  readonly name: string;
+  /** What all of them share. */
+  readonly memory: MemoryBudget;
+}
+
+/** What to do with each. */
+export interface EachTask<T> {
+  /** For the progress: `migrating notes`. */
+  readonly what: string;
+  /** How many are open at the same time. */
+  readonly concurrency: number;
+  /** What is asked before anything is done, of `3 databases in s3://bucket/tenants`. Absent: nothing is changed, and nobody is asked. */
+  readonly question?: (databases: string) => string;
+  /** Answers the question. */
+  readonly yes: boolean;
+  /** Tells people more before they are asked. Not called where `yes` answers. */
+  readonly prepare?: (places: readonly Place[]) => Promise<void>;
+  readonly run: (each: Each) => Promise<{ readonly result: T; readonly isFailure: boolean }>;
+  /** Prints a result for people. As JSON it is printed as it is, with the name of the database. */
+  readonly print: (each: Each, result: T) => void;
+}
+
+/** A driver that many databases share: the one that is stopped first does not close it under the others. */
+class SharedDriver extends ObservedDriver {
+  override async close(): Promise<void> {
+    // Whoever made the one inside does.
+  }
+}
+
+interface Found extends AsyncDisposable {
+  /** Where they are, as people write it. */
+  readonly where: string;
+  readonly places: readonly Place[];
+}
+
+/** The databases that the URL means. Throws `UsageError` where there are none. */
+async function placesOf(session: Session, url: string): Promise<Found> {
+  const { driver: own, store, storeId, prefix: under } = locate(url);
+  const { prefixes } = await findDatabases(own, session.signal, { under, patient: true });
+  const where = under === undefined ? store : describePlace({ store, prefix: under });
+  if (prefixes.length === 0) throw new UsageError(`There is no database in ${where}.`);
+  const driver = new SharedDriver(own);
+  const { storage } = session;
+  const places = prefixes.map((prefix): Place => ({ driver, store, storeId, prefix, storage }));
+  return { where, places, [Symbol.asyncDispose]: async () => own.close?.() };
+}
+
+/**
+ * Runs the task on some databases at a time until it was run on all. Where it fails with one, it is run on the others all the same,
+ * and the exit status is 1. Results are printed as they come. Throws `UsageError` where there is no database.
+ */
+export async function doToEvery<T extends object>(session: Session, url: string, task: EachTask<T>): Promise<ExitCode> {
+  const { terminal, signal } = session;
+  const { what, concurrency, yes } = task;
+  if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > mostAtOnce) {
+    throw new UsageError(`--concurrency is ${concurrency}; it must be an integer from 1 to ${mostAtOnce}.`);
+  }
+  await using found = await placesOf(session, url);
+  const { where, places } = found;
+  if (!yes) await task.prepare?.(places);
+  const question = task.question?.(`${plural(places.length, 'database')} in ${where}`);
+  if (question !== undefined && !(await confirmed(session, question, yes))) return ExitCode.interrupted;
+  const memory = new MemoryBudget(100 * mebibyte);
+  let [next, done, failed] = [0, 0, 0];
+  using progress = new Progress(terminal, { what, total: places.length });
+  const visit = async (each: Each): Promise<() => void> => {
+    const { name } = each;
+    try {
+      const { result, isFailure } = await task.run(each);
+      if (isFailure) failed++;
+      return () => (terminal.json ? terminal.printJson({ database: name, ...result }) : task.print(each, result));
+    } catch (error) {
+      failed++;
+      const message = messageText(messageOf(error));
+      return () =>
+        terminal.json ? terminal.printJson({ database: name, error: message }) : terminal.tell(`${name}: ${message}`);
+    }
+  };
+  const worker = async (): Promise<void> => {
+    for (let place = places[next++]; place !== undefined; place = places[next++]) {
+      const print = await visit({ place, name: describePlace(place), memory });
+      // Those that were stopped on the way have not failed.
+      if (signal.aborted) return;
+      progress.behind(print);
+      progress.set(++done);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(concurrency, places.length) }, worker));
+  signal.throwIfAborted();
+  if (failed > 0) progress.behind(() => terminal.tell(`${failed} of ${plural(places.length, 'database')} failed.`));
+  return failed > 0 ? ExitCode.found : ExitCode.done;
+}
