@@ -7,16 +7,16 @@
  * - After that nothing reads or writes through this host any more.
  */
 import { withinDeadline } from '../base/deadline.ts';
-import type { Deadline, SignalPool } from '../base/deadline.ts';
+import type { SignalPool } from '../base/deadline.ts';
 import type { Environment } from '../base/env.ts';
 import { DeadlineExceededError, InvalidOptionError, NotStartedError, ReadOnlyError } from '../base/errors.ts';
 import { newAbortController } from '../base/signals.ts';
-import { namingAborts, untilAborted } from '../base/until-aborted.ts';
+import { untilAborted } from '../base/until-aborted.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Batch, BatchHost, FlushOptions } from '../batch/batch.ts';
-import { BlobUploads } from '../batch/blob-uploads.ts';
+import { Flush } from '../batch/flush.ts';
+import type { CommitGuard, FlushContext } from '../batch/flush.ts';
 import type { OperationSet } from '../batch/operation-set.ts';
-import { prepareMember } from '../batch/prepare.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { HeldSnapshot } from '../maintenance/snapshots/held-snapshot.ts';
 import type { HeldSnapshots } from '../maintenance/snapshots/held-snapshots.ts';
@@ -24,14 +24,12 @@ import { StateKeepers } from '../maintenance/snapshots/snapshot-holder.ts';
 import type { Engine, PinnedView } from '../engine/engine.ts';
 import type { CommitRef } from '../log/commit-outcome.ts';
 import { StaleReads } from '../engine/stale-reads.ts';
-import type { CommitMember } from '../format/commit.ts';
 import type { Bridge } from '../migration/bridge.ts';
 import type { CheckedOptions } from './options.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { PriceTable } from '../storage/prices.ts';
 import type { QueryHost, StateKeeper } from '../view/query-host.ts';
 import type { Registry } from '../catalog/registry.ts';
-import { refuseRetired } from '../catalog/retired-versions.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 import type { View } from '../view/view.ts';
@@ -41,13 +39,6 @@ import { TriggerApi } from './trigger-api.ts';
 const loopPinMs = 600_000;
 /** How long `stop()` waits for flushes and transactions before they are refused, in milliseconds. */
 export const stopTimeoutMs = 60_000;
-
-/** What else a commit is subject to, and the call that it is for. */
-export interface CommitGuard {
-  readonly what: string;
-  /** Rejects if the commit must not follow the state that a view shows, whose last changes are those of `earlier`. */
-  validate(view: View, earlier: readonly CommitMember[]): Promise<void>;
-}
 
 /** What the host has of its instance. */
 export interface EngineHostParts {
@@ -78,6 +69,7 @@ export class EngineHost implements BatchHost, QueryHost {
   readonly #ending = newAbortController();
   readonly #staleReads: StaleReads;
   readonly #keepers: StateKeepers;
+  readonly #flushing: FlushContext;
   #hasEnded = false;
 
   constructor(engine: Engine, parts: EngineHostParts) {
@@ -97,6 +89,10 @@ export class EngineHost implements BatchHost, QueryHost {
     this.registry = parts.registry;
     this.blobs = parts.blobs;
     this.#parts = parts;
+    const { bridge, blobs, driver, maxCommitBytes, signals } = parts;
+    const { blockSizeBytes, dbPrefix: prefix } = options;
+    const place = { driver, prefix, blockSizeBytes, maxCommitBytes };
+    this.#flushing = { environment, engine, bridge, blobs, ...place, signals, ending: this.#ending.signal };
   }
 
   get source(): object {
@@ -225,50 +221,9 @@ export class EngineHost implements BatchHost, QueryHost {
     const { engine } = this.admit(what);
     if (this.#parts.options.role === 'replica') throw new ReadOnlyError(what);
     engine.register.checkNotReplaced();
+    const flush = new Flush(this.#flushing, { what, operations, signal: options.signal, check, guard });
     // Also while its blobs are uploaded: what an engine acknowledges once the next one runs, that one would not show.
-    await engine.whileRunning(this.#commit(what, operations, options, check, guard));
-  }
-
-  async #commit(
-    what: string,
-    operations: OperationSet,
-    options: FlushOptions,
-    check: () => void,
-    guard: CommitGuard | undefined,
-  ): Promise<void> {
-    const { engine, environment } = this;
-    const { driver, maxCommitBytes, signals } = this.#parts;
-    const { blockSizeBytes, dbPrefix: prefix } = this.#parts.options;
-    const prepareOptions = { environment, driver, prefix, blockSizeBytes, maxCommitBytes };
-    const lists = operations.lists;
-    const refuseRetiredIn = async (view: View): Promise<void> => {
-      for (const { shape } of lists) await refuseRetired(view, shape);
-    };
-    // Also before blobs are uploaded, as far as it is known by now.
-    if (operations.blobs.size > 0) await refuseRetiredIn(engine.view);
-    // Before the commit that refers to them.
-    const uploads = new BlobUploads(operations, this.blobs, {
-      environment,
-      signal: options.signal,
-      ending: this.#ending.signal,
-    });
-    await namingAborts(what, options.signal, () => uploads.upload(engine.view.tail));
-    const commit = ({ signal }: Deadline): Promise<void> =>
-      engine.append({
-        signal,
-        sizeBytes: lists.reduce((bytes, { sizeBytes }) => bytes + sizeBytes, 0),
-        prepare: async (view, earlier) => {
-          check();
-          await guard?.validate(view, earlier);
-          if (operations.blobs.size > 0) await uploads.check(view);
-          await refuseRetiredIn(view);
-          return prepareMember(lists, operations.blobs, ({ shape }) => this.bridge.writableTable(view, shape.name), {
-            ...prepareOptions,
-            slot: view.tail + 1,
-          });
-        },
-      });
-    await engine.withDeadline(what, options.signal, commit, signals);
+    await engine.whileRunning(flush.run());
   }
 
   async resolveCommit(commit: CommitRef, options: FlushOptions, what: string = 'batch.flush()'): Promise<boolean> {
