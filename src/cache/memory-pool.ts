@@ -37,8 +37,6 @@ export interface SplitPoolOptions {
   readonly blockBytes: number;
   /** What the instance shares with others. */
   readonly shared?: SharedMemory | undefined;
-  /** Merges the commits that wait, where the instance can. Must not reject. */
-  readonly merge?: (() => Promise<unknown>) | undefined;
 }
 
 /** Part of a shared budget that one instance may take for work that is not counted. */
@@ -57,17 +55,22 @@ export class SplitPool implements ReadMemory {
   readonly #isShared: boolean;
   readonly #account: Account;
 
-  constructor({ maxBytes, blockBytes, shared, merge }: SplitPoolOptions) {
+  constructor({ maxBytes, blockBytes, shared }: SplitPoolOptions) {
     this.#maxBytes = maxBytes;
     this.blockBytes = blockBytes;
     this.#isShared = shared !== undefined;
     this.#memory = shared ?? new SharedMemory(maxBytes, blockBytes);
     this.workBytes = shared === undefined ? maxBytes : Math.min(maxBytes, shared.maxBytes * workShare);
     this.aheadBytes = aheadRoom(maxBytes);
-    this.#account = this.#memory.join(merge);
+    this.#account = this.#memory.join();
     // Whoever may take all of it is bound by what all take.
     const bound = maxBytes < this.#memory.maxBytes ? () => this.#ownCacheLimitBytes : Infinity;
     this.cache = new BlockCache(bound, blockBytes, undefined, this.#memory.queues);
+  }
+
+  /** Says what merges the commits that wait, where the instance can: it is called when they take too much. Must not reject. */
+  mergeWith(merge: () => Promise<unknown>): void {
+    this.#account.mergeWith(merge);
   }
 
   get #ownCacheLimitBytes(): number {

@@ -165,7 +165,8 @@ describe('SharedMemory', () => {
         await Promise.resolve();
         if (works) waiting.get(name)?.setCommitted(0);
       };
-      const pool = new SplitPool({ maxBytes, blockBytes, shared, merge });
+      const pool = new SplitPool({ maxBytes, blockBytes, shared });
+      pool.mergeWith(merge);
       waiting.set(name, pool);
       return pool;
     };

@@ -43,8 +43,7 @@ export function aheadRoom(maxBytes: number): number {
 /** What one instance takes of a budget. */
 export class Account {
   readonly #memory: SharedMemory;
-  /** Merges the commits that wait in the instance, as far as it can. Must not reject. */
-  readonly #merge: (() => Promise<unknown>) | undefined;
+  #merge: (() => Promise<unknown>) | undefined;
   #committedBytes = 0;
   #scratchBytes = 0;
   #aheadBytes = 0;
@@ -53,8 +52,15 @@ export class Account {
   #isStuck = false;
 
   /** Made by {@link SharedMemory.join}. */
-  constructor(memory: SharedMemory, merge: (() => Promise<unknown>) | undefined) {
+  constructor(memory: SharedMemory) {
     this.#memory = memory;
+  }
+
+  /**
+   * Says what merges the commits that wait in the instance, where it can: it is called once those of all instances take too much
+   * and this one has the most of them. It must not reject.
+   */
+  mergeWith(merge: () => Promise<unknown>): void {
     this.#merge = merge;
   }
 
@@ -147,12 +153,9 @@ export class SharedMemory {
     return cacheRoom(this.maxBytes, this.#committedBytes + this.#scratchBytes);
   }
 
-  /**
-   * An instance begins to draw from it. `merge` merges the commits that wait in it, where it can: it is called once those
-   * of all instances take too much and this one has the most of them. It must not reject.
-   */
-  join(merge?: () => Promise<unknown>): Account {
-    const account = new Account(this, merge);
+  /** An instance begins to draw from it. */
+  join(): Account {
+    const account = new Account(this);
     this.#accounts.add(account);
     return account;
   }

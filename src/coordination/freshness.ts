@@ -5,10 +5,12 @@
  *
  * Freshness never rests on turns: whatever needs a fresh view asks for it here.
  */
+import { withinDeadline } from '../base/deadline.ts';
 import type { Deadline } from '../base/deadline.ts';
 import type { Environment } from '../base/env.ts';
 import { untilAborted } from '../base/until-aborted.ts';
 import type { Backlog } from './backlog.ts';
+import type { LogEvents } from '../log/log-events.ts';
 import type { Follower } from '../log/log-follower.ts';
 import type { Polling } from './polling.ts';
 
@@ -22,16 +24,11 @@ export interface FreshnessOptions {
   readonly polling: Polling;
   readonly follower: Follower;
   readonly backlog: Backlog;
-  /** Runs a call under the usual deadline. */
-  readonly withDeadline: <T>(
-    what: string,
-    signal: AbortSignal | undefined,
-    call: (deadline: Deadline) => Promise<T>,
-  ) => Promise<T>;
+  readonly events: LogEvents;
+  /** How long opening, and the look at the log after it, may take, in milliseconds. */
+  readonly timeoutMs: number;
   /** Aborted when the engine is closed. */
   readonly stopping: AbortSignal;
-  /** Told that a look that went on behind the start has ended. */
-  readonly onLooked: () => void;
 }
 
 export class Freshness {
@@ -48,10 +45,10 @@ export class Freshness {
 
   /** Opens the view by `read`, and looks at the log: with polling `onDemand`, only begins to. */
   async open(read: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    const { environment, polling, withDeadline } = this.#options;
+    const { environment, polling } = this.#options;
     const what = 'db.start()';
     this.#openedMs = environment.monotonicMs();
-    const complete = await withDeadline(what, undefined, async ({ signal }) => {
+    const complete = await this.#withDeadline(what, undefined, async ({ signal }) => {
       await read(signal);
       return polling === 'onDemand' ? undefined : this.#readOn(signal);
     });
@@ -61,6 +58,21 @@ export class Freshness {
     this.#look.catch(() => undefined);
   }
 
+  #withDeadline<T>(
+    what: string,
+    signal: AbortSignal | undefined,
+    call: (deadline: Deadline) => Promise<T>,
+  ): Promise<T> {
+    const { environment, timeoutMs } = this.#options;
+    return withinDeadline(environment, what, timeoutMs, signal, call);
+  }
+
+  /** Tells that somebody has looked. */
+  #tell(): void {
+    const { events, follower } = this.#options;
+    events.looked.emit(follower.view);
+  }
+
   /** Resolves once no look goes on behind the start, however it has ended. Rejects if the engine is closed. */
   async looked(): Promise<void> {
     await this.idle();
@@ -68,11 +80,11 @@ export class Freshness {
   }
 
   async #lookBehind(): Promise<void> {
-    const { withDeadline, stopping, onLooked } = this.#options;
+    const { stopping } = this.#options;
     const what = 'The look at the log after db.start()';
-    const complete = await withDeadline(what, stopping, ({ signal }) => this.#readOn(signal));
+    const complete = await this.#withDeadline(what, stopping, ({ signal }) => this.#readOn(signal));
     await this.#workOff(what, complete);
-    onLooked();
+    this.#tell();
   }
 
   /** Milliseconds since the view was known to be the newest; infinite before the log was looked at. */
@@ -102,7 +114,12 @@ export class Freshness {
   }
 
   /** Catches up with everything that was committed before the call. */
-  async catchUp(signal: AbortSignal | undefined): Promise<void> {
+  async catchUp(signal?: AbortSignal): Promise<void> {
+    await this.#catchUp(signal);
+    this.#tell();
+  }
+
+  async #catchUp(signal: AbortSignal | undefined): Promise<void> {
     const startedMs = this.#options.environment.monotonicMs();
     await this.#options.backlog.catchUp(signal);
     this.note(startedMs);
@@ -127,8 +144,8 @@ export class Freshness {
 
   /** Ends a first look. What has piled up for long is worked off step by step, each of them in time. */
   async #workOff(what: string, complete: boolean): Promise<void> {
-    const { backlog, withDeadline, stopping } = this.#options;
-    for (let done = complete; !done; ) done = await withDeadline(what, stopping, ({ signal }) => backlog.step(signal));
+    const { backlog, stopping } = this.#options;
+    while (!complete) complete = await this.#withDeadline(what, stopping, ({ signal }) => backlog.step(signal));
     this.note(this.#openedMs);
   }
 
@@ -139,7 +156,7 @@ export class Freshness {
   async freshen(signal: AbortSignal | undefined): Promise<boolean> {
     if (this.#look !== undefined) await untilAborted(this.looked(), signal);
     if (!this.isStale) return false;
-    await this.catchUp(signal);
+    await this.#catchUp(signal);
     return true;
   }
 

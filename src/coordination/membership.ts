@@ -12,8 +12,10 @@ import type { StoredMigration } from '../format/stored-migration.ts';
 import type { StoreClock } from '../storage/contract/store-clock.ts';
 import { changeableOf } from '../block0/block0-register.ts';
 import type { Block0Change, Block0Register } from '../block0/block0-register.ts';
+import type { MergeMembers } from '../merge/merger.ts';
 import { withNodes } from '../block0/node-identity.ts';
 import type { NodeIdentity, NodeList } from '../block0/node-identity.ts';
+import type { Rotation } from './rotation.ts';
 import { isListed, isOld, withoutUser, withUser } from './version-users.ts';
 import type { Speaker } from './version-users.ts';
 
@@ -23,12 +25,13 @@ export interface MembershipOptions {
   readonly logger: Logger;
   readonly node: NodeIdentity;
   readonly clock: StoreClock;
+  readonly rotation: Rotation;
   readonly intervalMs: number;
   /** Aborted when the instance is stopped. */
   readonly stopping: AbortSignal;
 }
 
-export class Membership {
+export class Membership implements MergeMembers {
   readonly #options: MembershipOptions;
   /** Whether a put that enters a list was given up: it may still land. */
   #mayJoin = false;
@@ -58,6 +61,11 @@ export class Membership {
   entering(present: Block0, remaining: readonly number[] = present.nodes): NodeList {
     const { node, clock } = this.#options;
     return node.entering(present, remaining, clock.now());
+  }
+
+  /** The list once this node has merged: with it, and without those that let their turns pass. */
+  afterMerge(present: Block0): NodeList {
+    return this.entering(present, this.#options.rotation.members(present.nodes));
   }
 
   /** Enters the list, with one attempt: if others come first, the next turn is time enough. */

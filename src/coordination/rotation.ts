@@ -31,6 +31,10 @@ export class Rotation {
   #watched: WatchedTurn | undefined;
   /** Turns in a row in which nobody merged, though commits waited; it stays while others than their takers do it. */
   #missed = 0;
+  /** The nodes that share authority, as they were last asked for; undefined while nobody has asked. */
+  sharing: readonly number[] | undefined;
+  /** Whether this node was not among them: it waits for no turn to merge until somebody uses it. */
+  isExcluded = false;
 
   constructor(intervalMs: number, node: NodeId) {
     this.#intervalMs = intervalMs;
@@ -92,6 +96,21 @@ export class Rotation {
     const turn = slotAt(nowMs, this.#intervalMs) % sorted.length;
     const distance = (place - turn + sorted.length) % sorted.length;
     return distance % Math.ceil(sorted.length / 2 ** (this.#missed - turnsUntilRescue + 1)) === 0;
+  }
+
+  /** Who shares authority, for all that is known without asking. */
+  presumed({ nodes }: Block0): number[] {
+    return [...(this.sharing ?? nodes), this.#node.id];
+  }
+
+  /** Whether others share authority, for all that is known without asking. */
+  hasOthers(block0: Block0): boolean {
+    return this.presumed(block0).some((other) => other !== this.#node.id);
+  }
+
+  /** Whether it is this node's turn to merge, for all that is known without asking. */
+  isOwnTurn(nowMs: number, block0: Block0): boolean {
+    return !this.isExcluded && this.isOwn(nowMs, this.presumed(block0));
   }
 
   /** Milliseconds until the first slot of this node, one of `sharing`, that begins later than `waitMs` from now. */

@@ -4,44 +4,26 @@
  * never a commit.
  */
 import type { Environment, Timer } from '../base/env.ts';
+import type { Follower } from '../log/log-follower.ts';
+import type { PendingRoom } from '../log/pending-room.ts';
 import type { View } from '../view/view.ts';
 import { MergeWait } from '../merge/merge-policy.ts';
 import type { MergePolicy } from '../merge/merge-policy.ts';
+import type { Merger } from '../merge/merger.ts';
 import type { NodeId } from '../block0/node-identity.ts';
+import type { FailureReports } from './failure-reports.ts';
+import type { Freshness } from './freshness.ts';
+import type { Membership } from './membership.ts';
 import { PollingPace } from './polling.ts';
 import type { Polling } from './polling.ts';
 import type { Role } from './role.ts';
-import { Rotation } from './rotation.ts';
+import type { Rotation } from './rotation.ts';
 
 const turnName = 'A turn of the write-forward loop';
 
-/** What turns need of the engine. */
-export interface TurnHost {
-  readonly view: View;
-  /** Milliseconds since the view was known to be the newest. */
-  readonly viewAgeMs: number;
-  /** Whether so much is pending that it is merged whatever the policy says. */
-  readonly hasTooMuchPending: boolean;
-  /** Catches up with the store. */
-  catchUp(): Promise<void>;
-  /** Catches up if the next slot shows that there is something new: cheaper, and good enough while nobody asks. */
-  peek(): Promise<void>;
-  merge(): Promise<unknown>;
-  /** Whether Block 0 lists this node. */
-  readonly isRegistered: boolean;
-  /** Has Block 0 list it. */
-  join(): Promise<void>;
-  /** Whether this node has taken its id itself, and has given no sign for long. */
-  readonly mustRenew: boolean;
-  /** Gives one. */
-  renew(): Promise<void>;
-  report(what: string, error: unknown): void;
-  worked(what: string): void;
-}
-
-export interface TurnOptions {
+/** When an instance takes turns, as its user says. */
+export interface TurnSettings {
   readonly environment: Environment;
-  readonly node: NodeId;
   readonly intervalMs: number;
   readonly polling: Polling;
   /** A replica only looks. */
@@ -51,19 +33,24 @@ export interface TurnOptions {
   readonly nodes: () => readonly number[] | undefined | Promise<readonly number[] | undefined>;
 }
 
+export interface TurnOptions extends TurnSettings {
+  readonly node: NodeId;
+  readonly follower: Follower;
+  readonly freshness: Freshness;
+  readonly room: PendingRoom;
+  readonly merger: Merger;
+  readonly membership: Membership;
+  readonly rotation: Rotation;
+  readonly failures: FailureReports;
+}
+
 /** A slot that was trimmed shows nothing new, so that a view must not live from peeking alone. */
 const longestPeekingMs = 600_000;
 
 export class Turns {
-  readonly #host: TurnHost;
   readonly #options: TurnOptions;
   readonly #pace: PollingPace;
   readonly #wait: MergeWait;
-  readonly rotation: Rotation;
-  /** The nodes that shared authority when they were last asked for. */
-  #sharing: readonly number[] | undefined;
-  /** Whether this node was not among them: it waits for no turn to merge until somebody uses it. */
-  #excluded = false;
   /** Whether anything was read since the last look: only then is a view worth what it costs to keep it new. */
   #read = false;
   #timer: Timer | undefined;
@@ -72,17 +59,15 @@ export class Turns {
   #turn: Promise<void> | undefined;
   #running = false;
 
-  constructor(host: TurnHost, options: TurnOptions) {
-    this.#host = host;
+  constructor(options: TurnOptions) {
     this.#options = options;
     this.#pace = new PollingPace(options.polling, options.intervalMs);
     this.#wait = new MergeWait(options.mergePolicy);
-    this.rotation = new Rotation(options.intervalMs, options.node);
   }
 
   start(): void {
     this.#running = true;
-    this.viewChanged();
+    this.viewChanged(this.#options.follower.view);
   }
 
   /** Sets no timer any more. */
@@ -98,24 +83,23 @@ export class Turns {
 
   /** Somebody uses the instance: it is worth keeping up to date. `reads`: not only to commit. */
   asked(reads = true): void {
-    this.#excluded = false;
+    this.#options.rotation.isExcluded = false;
     this.#read ||= reads;
-    if (this.#pace.asked()) this.#schedule();
+    if (this.#pace.asked()) this.#schedule(this.#options.follower.view);
   }
 
   /** The view has moved on, or was found to be the newest: there may be something to merge, or nothing any more. */
-  viewChanged(): void {
-    const { view } = this.#host;
+  viewChanged(view: View): void {
     this.#wait.note(view.tail, view.block0.appliedSeq, this.#options.environment.monotonicMs());
-    this.#schedule();
+    this.#schedule(view);
   }
 
   /** Sets the timer for the next turn. One that fires earlier is left alone: it sets the next one itself. */
-  #schedule(): void {
+  #schedule(view: View): void {
     if (!this.#running || this.#turn !== undefined || (this.#timer !== undefined && this.#pace.isSteady)) return;
     const { environment } = this.#options;
     const nowMs = environment.monotonicMs();
-    const untilMergeMs = this.#pace.isSteady ? undefined : this.#untilMerge(nowMs);
+    const untilMergeMs = this.#pace.isSteady ? undefined : this.#untilMerge(view, nowMs);
     const untilMs = this.#pace.untilTurn(environment.now(), untilMergeMs);
     if (untilMs !== undefined && this.#timer !== undefined && this.#timerMs <= nowMs + untilMs + 1) return;
     this.#cancel();
@@ -126,7 +110,7 @@ export class Turns {
       this.#turn = this.#take().finally(() => {
         this.#turn = undefined;
         this.#pace.turned();
-        this.viewChanged();
+        this.viewChanged(this.#options.follower.view);
       });
     }, untilMs);
   }
@@ -137,42 +121,29 @@ export class Turns {
   }
 
   /** Milliseconds until the slot in which this node is to merge what is pending; undefined if nothing is. */
-  #untilMerge(nowMs: number): number | undefined {
-    const waitMs = this.#excluded ? undefined : this.#untilDue(nowMs);
+  #untilMerge(view: View, nowMs: number): number | undefined {
+    const { environment, rotation } = this.#options;
+    const waitMs = rotation.isExcluded ? undefined : this.#untilDue(view, nowMs);
     if (waitMs === undefined) return undefined;
-    return this.rotation.untilOwn(this.#options.environment.now(), waitMs, this.#presumed);
+    return rotation.untilOwn(environment.now(), waitMs, rotation.presumed(view.block0));
   }
 
-  /** Whether it is this node's turn, for all that is known without asking. */
-  get isOwnTurn(): boolean {
-    const { environment, role } = this.#options;
-    return role === 'writer' && !this.#excluded && this.rotation.isOwn(environment.now(), this.#presumed);
-  }
-
-  /** Who shares authority, for all that is known without asking. */
-  get #presumed(): number[] {
-    return [...(this.#sharing ?? this.#host.view.block0.nodes), this.#options.node.id];
-  }
-
-  #untilDue(nowMs: number): number | undefined {
-    if (this.#options.role === 'replica') return undefined;
-    const { view, hasTooMuchPending } = this.#host;
-    return hasTooMuchPending ? 0 : this.#wait.untilDue(view.pending.length, nowMs, !this.#hasOthers);
-  }
-
-  /** Whether others share authority, for all that is known without asking. */
-  get #hasOthers(): boolean {
-    return this.#presumed.some((other) => other !== this.#options.node.id);
+  #untilDue(view: View, nowMs: number): number | undefined {
+    const { role, room, rotation } = this.#options;
+    if (role === 'replica') return undefined;
+    if (room.isLarge(view)) return 0;
+    return this.#wait.untilDue(view.pending.length, nowMs, !rotation.hasOthers(view.block0));
   }
 
   async #look(): Promise<void> {
-    const { viewAgeMs } = this.#host;
+    const { freshness, follower, environment, intervalMs } = this.#options;
+    const { viewAgeMs } = freshness;
     // What a flush or a query has looked at a moment ago need not be looked at again.
-    if (viewAgeMs <= this.#options.intervalMs / 2) return;
-    const isDue = this.#untilDue(this.#options.environment.monotonicMs()) === 0;
+    if (viewAgeMs <= intervalMs / 2) return;
+    const isDue = this.#untilDue(follower.view, environment.monotonicMs()) === 0;
     this.#read = false;
-    if (this.#pace.isBackedOff && !isDue && viewAgeMs < longestPeekingMs) await this.#host.peek();
-    else await this.#host.catchUp();
+    if (this.#pace.isBackedOff && !isDue && viewAgeMs < longestPeekingMs) await freshness.peek();
+    else await freshness.catchUp();
   }
 
   /**
@@ -181,50 +152,53 @@ export class Turns {
    * merge costs more than a look: it can only replace the Block 0 that it began with.
    */
   get #isAlone(): boolean {
-    const { node, environment, polling } = this.#options;
-    if (this.#hasOthers || this.#untilDue(environment.monotonicMs()) !== 0) return false;
+    const { node, environment, polling, follower, rotation } = this.#options;
+    const { view } = follower;
+    if (rotation.hasOthers(view.block0) || this.#untilDue(view, environment.monotonicMs()) !== 0) return false;
     if (polling === 'interval' || (polling === 'adaptive' && this.#read)) return false;
-    return this.#host.view.pending.at(-1)?.commit.nodeId === node.id;
+    return view.pending.at(-1)?.commit.nodeId === node.id;
   }
 
   /** One turn. */
   async #take(): Promise<void> {
+    const { failures } = this.#options;
     try {
       await this.#takeSteps();
-      this.#host.worked(turnName);
+      failures.worked(turnName);
     } catch (error) {
-      this.#host.report(turnName, error);
+      failures.report(turnName, error);
     }
   }
 
   async #takeSteps(): Promise<void> {
-    const startedMs = this.#options.environment.now();
+    const { environment, role, membership } = this.#options;
+    const startedMs = environment.now();
     const isAlone = this.#isAlone;
     if (!isAlone) await this.#look();
-    if (this.#options.role === 'replica') return;
+    if (role === 'replica') return;
     if (await this.#mergeInTurn(startedMs)) return;
     if (isAlone) await this.#look();
-    if (!this.#host.isRegistered) await this.#host.join();
-    else if (this.#host.mustRenew && !this.#pace.isBackedOff) await this.#host.renew();
+    if (!membership.isRegistered) await membership.join();
+    else if (membership.mustRenew && !this.#pace.isBackedOff) await membership.renew();
   }
 
   /** Merges if something is due and it is this node's turn. */
   async #mergeInTurn(startedMs: number): Promise<boolean> {
-    const { environment, node, nodes } = this.#options;
-    const { view } = this.#host;
+    const { environment, node, nodes, follower, rotation, merger } = this.#options;
+    const { view } = follower;
     this.#wait.note(view.tail, view.block0.appliedSeq, environment.monotonicMs());
-    const isDue = this.#untilDue(environment.monotonicMs()) === 0;
-    if (isDue) this.#sharing = (await nodes()) ?? [...view.block0.nodes, node.id];
-    const sharing = this.#sharing ?? [node.id];
+    const isDue = this.#untilDue(view, environment.monotonicMs()) === 0;
+    if (isDue) rotation.sharing = (await nodes()) ?? [...view.block0.nodes, node.id];
+    const sharing = rotation.sharing ?? [node.id];
     // Those that look less often let turns pass as a matter of course, and do not see each turn pass either.
-    if (this.#pace.isSteady) this.rotation.note(startedMs, view.block0, view.tail, isDue, sharing);
+    if (this.#pace.isSteady) rotation.note(startedMs, view.block0, view.tail, isDue, sharing);
     if (!isDue) return false;
-    this.#excluded = !sharing.includes(node.id);
+    rotation.isExcluded = !sharing.includes(node.id);
     // With a slow store the turn may end in another slot: were only that one asked for, it could be the wrong one always.
-    const isOwn = (atMs: number): boolean => this.rotation.isOwn(atMs, sharing);
+    const isOwn = (atMs: number): boolean => rotation.isOwn(atMs, sharing);
     if (!isOwn(startedMs) && !isOwn(environment.now())) return false;
     const mergedFromMs = environment.monotonicMs();
-    await this.#host.merge();
+    await merger.merge();
     const nowMs = environment.monotonicMs();
     this.#wait.merged(nowMs - mergedFromMs, nowMs);
     return true;

@@ -26,10 +26,9 @@ export interface BlockMemory {
   readonly reader: BlockReader;
 }
 
-/** `merge` merges the commits that wait, where the instance can. Must not reject. */
-export function makeBlockMemory(options: BlockMemoryOptions, merge: (() => Promise<unknown>) | undefined): BlockMemory {
+export function makeBlockMemory(options: BlockMemoryOptions): BlockMemory {
   const { environment, driver, prefix, logger, maxMemoryBytes: maxBytes, memory: shared, cacheDriver } = options;
-  const pool = new SplitPool({ maxBytes, blockBytes: options.cacheBlockSize, shared, merge });
+  const pool = new SplitPool({ maxBytes, blockBytes: options.cacheBlockSize, shared });
   const second = cacheDriver && new SecondCache({ driver: cacheDriver, environment, logger });
   return { pool, second, reader: new BlockReader(driver, prefix, pool.cache, { second, memory: pool }) };
 }

@@ -9,15 +9,12 @@ import { anySignal, newAbortController } from '../base/signals.ts';
 import { namingAborts, untilAborted } from '../base/until-aborted.ts';
 import {
   ContentionError,
-  CorruptionError,
   DeadlineExceededError,
   NotStartedError,
-  ReadOnlyError,
   SnapshotExpiredError,
   StorageError,
 } from '../base/errors.ts';
 import type { Block0, StoredSnapshot } from '../format/block0.ts';
-import { FailureLog } from '../base/failure-log.ts';
 import { CommitLog } from '../log/commit-log.ts';
 import type { SecondCache } from '../cache/external-cache.ts';
 import type { OwnWrites } from '../storage/contract/own-writes.ts';
@@ -30,6 +27,8 @@ import { View, ViewContext } from '../view/view.ts';
 import { LogWriter } from '../log/log-writer.ts';
 import { History } from './history.ts';
 import type { FlushRequest } from '../log/log-writer.ts';
+import { LogEvents } from '../log/log-events.ts';
+import { PendingRoom } from '../log/pending-room.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { Undecided } from '../log/commit-outcome.ts';
 import { Follower } from '../log/log-follower.ts';
@@ -39,15 +38,17 @@ import { Pins } from './snapshot-pins.ts';
 import { openOrCreate } from './open-database.ts';
 import type { ExpectedState } from './open-database.ts';
 import { Backlog } from '../coordination/backlog.ts';
+import { FailureReports } from '../coordination/failure-reports.ts';
 import { makeBlockMemory } from './block-memory.ts';
 import type { BlockMemoryOptions } from './block-memory.ts';
 import { Leftovers } from '../merge/leftovers.ts';
 import { Membership } from '../coordination/membership.ts';
 import { NodeIdentity } from '../block0/node-identity.ts';
 import { Turns } from '../coordination/turns.ts';
-import type { TurnHost, TurnOptions } from '../coordination/turns.ts';
+import { Rotation } from '../coordination/rotation.ts';
+import type { TurnSettings } from '../coordination/turns.ts';
 
-export interface EngineOptions extends Omit<TurnOptions, 'node'>, BlockMemoryOptions {
+export interface EngineOptions extends TurnSettings, BlockMemoryOptions {
   /** `'auto'`: one that is free. */
   readonly nodeId: number | 'auto';
   /** The driver as its user gave it. */
@@ -76,7 +77,7 @@ export interface PinnedView {
   readonly view: View;
 }
 
-export class Engine implements TurnHost {
+export class Engine {
   readonly #options: EngineOptions;
   readonly pool: SplitPool;
   readonly node: NodeIdentity;
@@ -88,6 +89,8 @@ export class Engine implements TurnHost {
   readonly history: History;
   readonly context: ViewContext;
   readonly clock: StoreClock;
+  readonly events: LogEvents = new LogEvents();
+  readonly failures: FailureReports;
   readonly #second: SecondCache | undefined;
   readonly #writer: LogWriter;
   readonly #backlog: Backlog;
@@ -95,86 +98,58 @@ export class Engine implements TurnHost {
   readonly #freshness: Freshness;
   readonly #turns: Turns;
   readonly #leftovers: Leftovers;
-  readonly #failures: FailureLog;
   readonly #stopping = newAbortController();
   /** What else is under way. */
   readonly #work = new Set<Promise<unknown>>();
 
+  /** Each part is made of those before it; what tells a later one of something does so by an event. */
   constructor(options: EngineOptions) {
-    const { environment, driver, prefix, logger, nodeId, maxMemoryBytes, blockSizeBytes, role } = options;
+    const { environment, driver, prefix, logger, nodeId, maxMemoryBytes, intervalMs, role } = options;
+    const { events, stopping } = this;
     this.#options = options;
-    this.#failures = new FailureLog(logger, environment);
-    this.node = new NodeIdentity(nodeId, environment);
-    const { pool, second, reader } = makeBlockMemory(
-      options,
-      role === 'writer' ? () => this.#mergeQuietly() : undefined,
-    );
+    const { pool, second, reader } = makeBlockMemory(options);
     this.pool = pool;
     this.#second = second;
     const leftovers = new Leftovers(options);
     this.#leftovers = leftovers;
-    this.register = new Block0Register(driver, prefix, environment, logger, this.node, {
+    const node = new NodeIdentity(nodeId, environment);
+    this.node = node;
+    const register = new Block0Register(driver, prefix, environment, logger, node, {
       writes: options.writes,
       gone: (databaseId) => leftovers.removeAll(databaseId),
       another: (databaseId) => leftovers.removeCommits(databaseId),
     });
-    this.log = new CommitLog(environment, driver, prefix);
+    this.register = register;
+    const log = new CommitLog(environment, driver, prefix);
+    this.log = log;
     this.context = new ViewContext(reader);
-    this.follower = new Follower(environment, this.register, this.log, this.context, {
-      roomFor: (view) => this.#backlog.roomBytes(view),
-      onPending: (bytes) => pool.setCommitted(bytes),
-    });
-    this.#backlog = new Backlog({
-      environment,
-      maxMemoryBytes,
-      mostBytes: () => pool.waitingRoomBytes,
-      view: () => this.view,
-      merge: () => this.merge(),
-      readOn: (signal) => this.follower.refresh(signal),
-      isOwnTurn: () => this.#turns.isOwnTurn,
-    });
-    const { intervalMs, polling } = options;
-    this.clock = new StoreClock(driver, environment, logger);
-    const parts = {
-      environment,
-      driver,
-      prefix,
-      register: this.register,
-      follower: this.follower,
-      logger,
-      node: this.node,
-      clock: this.clock,
-    };
-    this.#freshness = new Freshness({
-      ...parts,
-      intervalMs,
-      polling,
-      backlog: this.#backlog,
-      stopping: this.stopping,
-      withDeadline: (what, signal, call) => withinDeadline(environment, what, operationTimeoutMs, signal, call),
-      onLooked: () => this.#turns.viewChanged(),
-    });
-    this.#writer = new LogWriter({
-      ...parts,
-      log: this.log,
-      undecided: options.undecided,
-      settleTimeoutMs,
-      freshen: () => (this.isStale ? this.#freshness.freshen(undefined) : undefined),
-      catchUp: (signal) => this.catchUp(signal),
-      makeRoom: () => this.#backlog.makeRoom(),
-    });
+    const room = new PendingRoom(pool, maxMemoryBytes);
+    const follower = new Follower(environment, register, log, this.context, room, events);
+    this.follower = follower;
+    const clock = new StoreClock(driver, environment, logger);
+    this.clock = clock;
+    const parts = { ...options, node, register, log, follower, clock, room, events, stopping };
     this.pins = new Pins(parts);
     this.history = new History(parts);
-    this.merger = new Merger({
-      ...parts,
-      members: (present) => this.#membership.entering(present, this.#turns.rotation.members(present.nodes)),
-      cache: pool.cache,
-      blockSizeBytes,
-      functions: options.functions,
-      indexBufferBytes: Math.floor(pool.workBytes / 12),
-    });
-    this.#turns = new Turns(this, { ...options, node: this.node });
-    this.#membership = new Membership({ ...parts, intervalMs, stopping: this.stopping });
+    const failures = new FailureReports(environment, logger, register, events);
+    this.failures = failures;
+    const rotation = new Rotation(intervalMs, node);
+    const membership = new Membership({ ...parts, rotation });
+    this.#membership = membership;
+    const indexBufferBytes = Math.floor(pool.workBytes / 12);
+    const isReplica = role === 'replica';
+    const merger = new Merger({ ...parts, isReplica, membership, cache: pool.cache, indexBufferBytes });
+    this.merger = merger;
+    const backlog = new Backlog({ ...parts, merger, rotation, failures });
+    this.#backlog = backlog;
+    const freshness = new Freshness({ ...parts, backlog, timeoutMs: operationTimeoutMs });
+    this.#freshness = freshness;
+    this.#writer = new LogWriter({ ...parts, freshness, backlog, settleTimeoutMs });
+    const turns = new Turns({ ...parts, freshness, merger, membership, rotation, failures });
+    this.#turns = turns;
+    events.looked.on((view) => turns.viewChanged(view));
+    events.replaced.on(() => turns.stop());
+    if (!isReplica) pool.mergeWith(() => backlog.mergeOutOfTurn());
   }
 
   /** Aborted when the engine is closed. */
@@ -277,7 +252,7 @@ export class Engine implements TurnHost {
   async freshen(signal?: AbortSignal): Promise<void> {
     this.asked();
     await this.#freshness.freshen(signal);
-    this.#turns.viewChanged();
+    this.events.looked.emit(this.view);
   }
 
   /** A query begins. */
@@ -301,33 +276,12 @@ export class Engine implements TurnHost {
   }
 
   /** The same for an instance that nobody uses at the moment. */
-  async catchUp(signal?: AbortSignal): Promise<void> {
-    await this.#freshness.catchUp(signal);
-    this.#turns.viewChanged();
-  }
-
-  peek(): Promise<void> {
-    return this.#freshness.peek();
-  }
-
-  get hasTooMuchPending(): boolean {
-    return this.#backlog.isLarge;
+  catchUp(signal?: AbortSignal): Promise<void> {
+    return this.#freshness.catchUp(signal);
   }
 
   get isRegistered(): boolean {
     return this.#membership.isRegistered;
-  }
-
-  join(): Promise<void> {
-    return this.#membership.join();
-  }
-
-  get mustRenew(): boolean {
-    return this.#membership.mustRenew;
-  }
-
-  renew(): Promise<void> {
-    return this.#membership.renew();
   }
 
   /** Whether Block 0 is to be told which versions this instance uses: of a table, null where it uses none. */
@@ -350,16 +304,16 @@ export class Engine implements TurnHost {
       // A slot that was won was the last one at that moment.
       this.#freshness.note(startedMs);
     } finally {
-      this.#turns.viewChanged();
+      this.events.looked.emit(this.view);
     }
-    if (this.hasTooMuchPending) void this.#mergeQuietly();
+    this.#backlog.mergeIfLarge();
   }
 
   async resolveCommit(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
     try {
       return await this.#writer.resolve(commitId, slot, signal);
     } finally {
-      this.#turns.viewChanged();
+      this.events.looked.emit(this.view);
     }
   }
 
@@ -415,7 +369,7 @@ export class Engine implements TurnHost {
     for (let lost = 0, failed = 0; this.view.block0.appliedSeq < target; ) {
       signal?.throwIfAborted();
       try {
-        if (await this.merge()) continue;
+        if (await this.merger.merge()) continue;
         lost++;
       } catch (error) {
         if (!(error instanceof StorageError) || error.reason === 'forbidden' || ++failed >= maxFailedMerges)
@@ -455,39 +409,6 @@ export class Engine implements TurnHost {
     await this.merger.idle();
     const versioned = await this.register.refresh();
     this.follower.accept(versioned, await slots(versioned.block0));
-    return this.merge();
-  }
-
-  async #mergeQuietly(): Promise<void> {
-    try {
-      await this.merge();
-      this.worked('Merging');
-    } catch (error) {
-      this.report('Merging', error);
-    }
-  }
-
-  /** Merges what the present view has pending, and tells whether it did. */
-  async merge(): Promise<boolean> {
-    if (this.#options.role === 'replica') throw new ReadOnlyError('Merging');
-    try {
-      return await this.merger.merge();
-    } finally {
-      this.#turns.viewChanged();
-    }
-  }
-
-  report(what: string, error: unknown): void {
-    const { message } = error as Error;
-    // What was replaced stays so until the database is opened again.
-    if (this.register.isReplaced) {
-      this.#turns.stop();
-      this.#options.logger.error(message, { error });
-    } else this.#failures.failed(what, error, error instanceof CorruptionError ? 'error' : 'warn');
-  }
-
-  /** What had been reported may be well again. */
-  worked(what: string): void {
-    this.#failures.worked(what);
+    return this.merger.merge();
   }
 }

@@ -62,11 +62,11 @@ export class LogFeed {
       if (next !== undefined) return next;
       try {
         await this.#step();
-        engine.worked('Following the log');
+        engine.failures.worked('Following the log');
       } catch (error) {
         this.#signal.throwIfAborted();
         if (!mayPass(error)) throw error;
-        engine.report('Following the log', error);
+        engine.failures.report('Following the log', error);
         await sleep(this.#options.environment, this.#options.intervalMs, this.#signal);
       }
     }
@@ -142,7 +142,7 @@ export class LogFeed {
     const woken = newAbortController();
     const wake = (): void => woken.abort();
     this.#signal.addEventListener('abort', wake, { once: true });
-    const ignore = engine.follower.watch((news) => {
+    const ignore = engine.events.committed.on((news) => {
       if (this.#ready.length === 0) this.#ready = this.#following(news);
       if (this.#ready.length > 0 || engine.view.tail > this.#at) wake();
     });

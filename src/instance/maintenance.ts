@@ -87,11 +87,11 @@ export class Maintenance {
     const indexes = new IndexDaemon(work);
     this.#editions = editions;
     this.#indexes = indexes;
-    engine.follower.onView = () => {
+    engine.events.moved.on(() => {
       daemon.viewChanged();
       editions.viewChanged();
       indexes.viewChanged();
-    };
+    });
     daemon.viewChanged();
     editions.viewChanged();
     indexes.viewChanged();

@@ -18,6 +18,8 @@ import { follows } from '../format/commit.ts';
 import type { Commit } from '../format/commit.ts';
 import { commitName } from '../format/keys.ts';
 import type { CommitLog } from './commit-log.ts';
+import type { LogEvents } from './log-events.ts';
+import type { PendingRoom } from './pending-room.ts';
 
 /** Most slots that are read at the same time while catching up. */
 const maxReadAhead = 16;
@@ -47,14 +49,6 @@ const waysOn =
   'Nothing is shown or written until somebody decides: db.verify() tells what there is, and db.repair({ log }) goes on with or ' +
   "without what comes behind it (open with polling 'onDemand' for that, or use the command store-db repair).";
 
-/** Memory for the commits of a view. */
-export interface FollowerMemory {
-  /** Bytes of commits that may be read on top of a view; 0: none until some are merged. */
-  roomFor(view: View): number;
-  /** Told what the commits of the newest view hold in memory. Must not throw. */
-  onPending(bytes: number): void;
-}
-
 /** Bytes that a commit takes in memory. */
 export function sizeOf({ members }: Commit): number {
   let bytes = 0;
@@ -62,24 +56,16 @@ export function sizeOf({ members }: Commit): number {
   return bytes;
 }
 
-/**
- * Is told that the view has moved: of the commits after its old tail, in order and without a gap, as far as they were read
- * and confirmed. The view may have gone past them already, over slots that were not read. Must not throw.
- */
-export type ViewWatcher = (news: readonly LoggedCommit[]) => void;
-
 export class Follower {
   readonly #environment: Environment;
   readonly #register: Block0Register;
   readonly #log: CommitLog;
   readonly #context: ViewContext;
-  readonly #memory: FollowerMemory;
+  readonly #room: PendingRoom;
+  readonly #events: LogEvents;
   #view: View | undefined;
   #running: Promise<boolean> | undefined;
   #queued: Promise<boolean> | undefined;
-  readonly #watchers = new Set<ViewWatcher>();
-  /** Told that there is another view. Must not throw. */
-  onView: (() => void) | undefined;
   /** Damage of the log behind the tail, until the view has moved past it. */
   #damage: { readonly slot: number; readonly error: CorruptionError } | undefined;
   /** How often the tail moved over slots that were not read, because Block 0 had applied them already. */
@@ -90,13 +76,15 @@ export class Follower {
     register: Block0Register,
     log: CommitLog,
     context: ViewContext,
-    memory: FollowerMemory,
+    room: PendingRoom,
+    events: LogEvents,
   ) {
     this.#environment = environment;
     this.#register = register;
     this.#log = log;
     this.#context = context;
-    this.#memory = memory;
+    this.#room = room;
+    this.#events = events;
   }
 
   /** The newest view. */
@@ -107,7 +95,7 @@ export class Follower {
 
   #show(view: View): void {
     this.#view = view;
-    this.#memory.onPending(view.pendingBytes);
+    this.#room.take(view);
   }
 
   /** Begins with a Block 0 that was just read. What is in the log beyond it is for {@link readOn}. */
@@ -166,7 +154,7 @@ export class Follower {
     for (let most = firstRound; ; most *= 2) {
       if (!(await this.#confirm(await this.#readSlots(sparingly, most, signal), signal))) return true;
       // What others have merged in the meantime has made room.
-      if (this.#memory.roomFor(this.view) === 0) return false;
+      if (this.#room.bytesFor(this.view) === 0) return false;
     }
   }
 
@@ -224,7 +212,7 @@ export class Follower {
     let view = View.ofBlock0(this.#context, versioned.block0);
     for (const logged of slots) view = view.withCommit(logged);
     this.#show(view);
-    this.onView?.();
+    this.#events.moved.emit(view);
   }
 
   /**
@@ -238,7 +226,7 @@ export class Follower {
   ): Promise<ReadSlots> {
     const slots: LoggedCommit[] = [];
     let next = this.view.tail + 1;
-    let room = this.#memory.roomFor(this.view);
+    let room = this.#room.bytesFor(this.view);
     let largest = 1;
     let { tailId } = this.view;
     for (let ahead = 1; slots.length < most && room > 0; ahead = Math.min(aheadOf(ahead, slots.length), maxReadAhead)) {
@@ -308,13 +296,7 @@ export class Follower {
     const hasMoved = view !== this.view;
     if (!hasMoved) return;
     this.#show(view);
-    for (const watcher of this.#watchers) watcher(news);
-    this.onView?.();
-  }
-
-  /** Tells `watcher` whenever the view moves on, until the returned function is called. */
-  watch(watcher: ViewWatcher): () => void {
-    this.#watchers.add(watcher);
-    return () => this.#watchers.delete(watcher);
+    this.#events.committed.emit(news);
+    this.#events.moved.emit(view);
   }
 }

@@ -62,18 +62,30 @@ interface PreparedGroup {
   readonly contradicted: readonly Contradicted[];
 }
 
+/** What keeps the view fresh. */
+export interface ViewFreshness {
+  /** Whether the view is so old that a put on it would only be lost. */
+  readonly isStale: boolean;
+  /** Freshens a view that is. True if it then shows all that was committed before the call. */
+  freshen(signal: AbortSignal | undefined): Promise<boolean>;
+  /** Catches up with everything that was committed before the call. */
+  catchUp(signal?: AbortSignal): Promise<void>;
+}
+
+/** What keeps room for commits. */
+export interface FlushRoom {
+  /** Waits where too much is pending. Rejects with `BackpressureError` if it stays so. */
+  makeRoom(): Promise<void>;
+}
+
 export interface LogWriterOptions {
   readonly environment: Environment;
   readonly register: Block0Register;
   readonly follower: Follower;
   readonly log: CommitLog;
   readonly node: NodeId;
-  /** Freshens a view so old that a put would only be lost. True if it then shows all that was committed before the call. */
-  readonly freshen: () => Promise<boolean> | undefined;
-  /** Refreshes the view. */
-  readonly catchUp: (signal?: AbortSignal) => Promise<void>;
-  /** Waits where too much is pending; rejects with `BackpressureError` if it stays so. */
-  readonly makeRoom: () => Promise<void>;
+  readonly freshness: ViewFreshness;
+  readonly backlog: FlushRoom;
   /** By commit id. Outlives this writer, so that what is undecided when an instance is stopped is settled after its start. */
   readonly undecided: Map<string, Undecided>;
   /** How long an undecided commit is settled before its flushes are told that it is unknown, in milliseconds. */
@@ -157,7 +169,7 @@ export class LogWriter {
     try {
       fate = this.#decided.get(refKey({ commitId, slot })) ?? (await this.#settleAgain(commitId, slot, signal));
       // Who is told that it was applied must see it.
-      if (fate === 'applied' && this.#options.follower.view.tail < slot) await this.#options.catchUp(signal);
+      if (fate === 'applied' && this.#options.follower.view.tail < slot) await this.#options.freshness.catchUp(signal);
     } catch (error) {
       // Whatever went wrong while asking is no answer: the old commit may still be applied.
       throw outcomeUnknown({ commitId, slot, databaseId }, error);
@@ -214,11 +226,10 @@ export class LogWriter {
   }
 
   async #commitGroup(group: readonly Waiting[]): Promise<void> {
-    const { follower, environment, freshen, makeRoom } = this.#options;
+    const { follower, environment, freshness, backlog } = this.#options;
     follower.checkWhole();
-    await makeRoom();
-    const freshening = freshen();
-    if (freshening !== undefined) await this.#refreshFor(group, freshening);
+    await backlog.makeRoom();
+    if (freshness.isStale) await this.#refreshFor(group, freshness.freshen(undefined));
     // Where others write all the time, a look is cheaper than a put that comes too late.
     else if (this.#cameLate) this.#cameLate = await follower.peek();
     for (const race = new SlotRace(); ; ) {
@@ -299,12 +310,15 @@ export class LogWriter {
 
   /** Whether garbage was collected past a view, so that a block it shows is gone and not lost. Catches up. */
   async #isOvertaken({ block0 }: View): Promise<boolean> {
-    await this.#options.catchUp();
+    await this.#options.freshness.catchUp();
     return this.#options.follower.view.block0.generation > block0.generation;
   }
 
   /** After this, what is found holds on a tail that was refreshed after all of these were called. */
-  async #refreshFor(group: readonly Waiting[], refresh: Promise<unknown> = this.#options.catchUp()): Promise<void> {
+  async #refreshFor(
+    group: readonly Waiting[],
+    refresh: Promise<unknown> = this.#options.freshness.catchUp(),
+  ): Promise<void> {
     if ((await refresh) !== false) for (const waiting of group) waiting.refreshed = true;
   }
 
@@ -373,7 +387,7 @@ export class LogWriter {
    * first put of all can be definite: after any other, an earlier one may have landed, or may yet.
    */
   async #settleOnce(undecided: Undecided, first: boolean, signal?: AbortSignal): Promise<Fate | undefined> {
-    const { log, register, follower, catchUp } = this.#options;
+    const { log, register, follower, freshness } = this.#options;
     const { slot, commit, bytes } = undecided;
     let written = false;
     try {
@@ -388,7 +402,7 @@ export class LogWriter {
     const versioned = await register.refresh(signal);
     if (versioned.block0.logFloor >= slot) {
       const fate = deadSlotFate(versioned.block0, slot, commit.commitId);
-      await catchUp(signal);
+      await freshness.catchUp(signal);
       return fate;
     }
     if (stored === undefined) return undefined;

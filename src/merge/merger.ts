@@ -7,6 +7,7 @@
  * - If another generation came in between, the work is dropped: blocks are never carried over, and never deleted.
  */
 import type { Environment } from '../base/env.ts';
+import { ReadOnlyError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import { Pacer } from '../base/pacer.ts';
 import type { AppliedCommit, Block0 } from '../format/block0.ts';
@@ -22,6 +23,7 @@ import { encodeBlock0 } from '../format/block0.ts';
 import { historyName } from '../format/keys.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import { Uploads } from '../tree/block-writer.ts';
+import type { LogEvents } from '../log/log-events.ts';
 import type { Follower } from '../log/log-follower.ts';
 import { inlineRoots } from './inlined-roots.ts';
 import type { InlinedRoots } from './inlined-roots.ts';
@@ -46,13 +48,21 @@ export interface MergerOptions {
   readonly cache: BlockCache;
   readonly logger: Logger;
   readonly clock: StoreClock;
-  /** The nodes that share write authority once this one has merged, by those that did before. */
-  readonly members: (present: Block0) => NodeList;
+  /** Whether this instance may write: if not, it does not merge. */
+  readonly isReplica: boolean;
+  readonly membership: MergeMembers;
+  readonly events: LogEvents;
   readonly blockSizeBytes: number;
   /** Memory that the changes of an index may take before they are applied, in bytes. */
   readonly indexBufferBytes: number;
   /** The functions that are registered here. */
   readonly functions: TableMergeContext['functions'];
+}
+
+/** The nodes that take turns. */
+export interface MergeMembers {
+  /** Those that share write authority once this one has merged, by those that did before. */
+  afterMerge(present: Block0): NodeList;
 }
 
 /** New trees of some tables, written with what the context says. */
@@ -69,10 +79,24 @@ export class Merger {
     this.#options = options;
   }
 
-  /** Merges what the present view has pending. False if another node was faster, or its outcome cannot be told. */
-  merge(): Promise<boolean> {
+  /**
+   * Merges what the present view has pending. False if another node was faster, or its outcome cannot be told. Rejects with
+   * `ReadOnlyError` on a replica.
+   */
+  async merge(): Promise<boolean> {
+    const { isReplica, events, follower } = this.#options;
+    if (isReplica) throw new ReadOnlyError('Merging');
+    try {
+      return await this.#shared();
+    } finally {
+      events.looked.emit(follower.view);
+    }
+  }
+
+  /** The merge that is under way, or else a new one. */
+  #shared(): Promise<boolean> {
     // It applies no commit, and what becomes of it concerns nobody but its caller.
-    if (this.#isRebuilding) return this.idle().then(() => this.merge());
+    if (this.#isRebuilding) return this.idle().then(() => this.#shared());
     this.#running ??= this.#merge().finally(() => {
       this.#running = undefined;
     });
@@ -160,7 +184,7 @@ export class Merger {
     applied: readonly LoggedCommit[],
     { tables, inlined, catalogue, migrationsAfter }: InlinedRoots,
   ): Promise<boolean> {
-    const { register, members } = this.#options;
+    const { register, membership } = this.#options;
     const added = applied.map(
       ({ seq, commit, givenUp }): AppliedCommit => ({ seq, id: commit.commitId, ...(givenUp && { givenUp }) }),
     );
@@ -180,7 +204,7 @@ export class Merger {
         ...(catalogue && { catalogue }),
         migrations: migrationsAfter(block0.migrations),
       };
-      if (await register.replace(present, withNodes(change, members(block0)))) return true;
+      if (await register.replace(present, withNodes(change, membership.afterMerge(block0)))) return true;
     }
     return false;
   }

@@ -136,9 +136,9 @@ export class ChunkWork {
     try {
       if (engine.viewAgeMs > intervalMs / 2) await engine.catchUp(engine.stopping);
       await this.#task.work();
-      engine.worked(this.#task.name);
+      engine.failures.worked(this.#task.name);
     } catch (error) {
-      if (!this.isStopped) engine.report(this.#task.name, error);
+      if (!this.isStopped) engine.failures.report(this.#task.name, error);
     }
   }
 

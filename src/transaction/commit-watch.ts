@@ -2,8 +2,8 @@
  * The commits by which the view moves on while a transaction runs. The view itself forgets a commit once it is merged;
  * whoever validates what was read must see it all the same.
  */
+import type { LogEvents } from '../log/log-events.ts';
 import { sizeOf } from '../log/log-follower.ts';
-import type { Follower } from '../log/log-follower.ts';
 import type { LoggedCommit } from '../view/view.ts';
 
 /**
@@ -19,8 +19,8 @@ export class CommitWatch {
   /** Ends the watch. */
   readonly stop: () => void;
 
-  constructor(follower: Follower) {
-    this.stop = follower.watch((news) => news.forEach((logged) => this.#note(logged)));
+  constructor(events: LogEvents) {
+    this.stop = events.committed.on((news) => news.forEach((logged) => this.#note(logged)));
   }
 
   #note(logged: LoggedCommit): void {

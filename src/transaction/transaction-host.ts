@@ -53,7 +53,7 @@ export class TransactionHost implements BatchHost, QueryHost {
     this.#engine = engine;
     this.#attempt = attempt;
     this.#view = engine.view;
-    this.#watch = new CommitWatch(engine.follower);
+    this.#watch = new CommitWatch(engine.events);
     this.#validatedTail = this.#view.tail;
   }
 

@@ -1,7 +1,7 @@
 /** How a transaction is run: what it sees, how often it is tried, and how it ends. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { CommitOutcomeUnknownError, TransactionConflictError } from '../../../src/base/errors.ts';
-import { Follower } from '../../../src/log/log-follower.ts';
+import { Emitter } from '../../../src/base/emitter.ts';
 import type { Transaction } from '../../../src/transaction/transaction.ts';
 import { caught, Nodes, people, quietIntervalMs } from '../protocol/nodes.ts';
 import type { TestNode } from '../protocol/nodes.ts';
@@ -523,10 +523,10 @@ describe('a transaction that has ended', () => {
 
   it('follows the log no longer', async () => {
     let watching = 0;
-    const watch = Reflect.get(Follower.prototype, 'watch');
-    const spy = vi.spyOn(Follower.prototype, 'watch').mockImplementation(function (this: Follower, watcher) {
+    const on = Reflect.get(Emitter.prototype, 'on');
+    const spy = vi.spyOn(Emitter.prototype, 'on').mockImplementation(function (this: Emitter<unknown>, listener) {
       watching++;
-      const stop = watch.call(this, watcher);
+      const stop = on.call(this, listener);
       return () => {
         watching--;
         stop();

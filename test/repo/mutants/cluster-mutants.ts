@@ -51,7 +51,7 @@ export const clusterMutants: readonly Mutant[] = [
   },
   {
     name: 'backlog: no bound',
-    edits: [{ file: backlog, find: 'return this.roomBytes(this.#options.view()) === 0;', replace: 'return false;' }],
+    edits: [{ file: backlog, find: 'return room.bytesFor(follower.view) === 0;', replace: 'return false;' }],
     tests: ['test/features/protocol/backlog.slow.test.ts'],
   },
 ];
