@@ -10,6 +10,7 @@ import type { BlockSource } from '../tree/block-source.ts';
 import { SharedLoads } from '../tree/shared-loads.ts';
 import { SplitTree } from '../tree/split-tree.ts';
 import { Tree } from '../tree/tree.ts';
+import type { TreeIdentity } from '../tree/tree.ts';
 
 /** Counts blocks. */
 export interface BlockMeter {
@@ -99,7 +100,7 @@ class MeteredTree extends Tree {
     this.#source = source;
   }
 
-  override get identity(): number | undefined {
+  override get identity(): TreeIdentity | undefined {
     return this.#tree.identity;
   }
 

@@ -4,7 +4,7 @@
  */
 import type { Node } from '../format/node.ts';
 import { mostChildren } from './tree.ts';
-import type { Tree } from './tree.ts';
+import type { Tree, TreeIdentity } from './tree.ts';
 
 /** Rows that are searched by way of a leaf before it is worth the memory to remember where they are. */
 const worthwhileSearches = 64;
@@ -15,15 +15,13 @@ const entryBytes = Uint32Array.BYTES_PER_ELEMENT + Uint16Array.BYTES_PER_ELEMENT
 
 export class RowPlaces {
   readonly #leaf: Node;
-  /** Of the tree that the places are in. Only its number is held: the tree itself may go. */
-  #tree: number | undefined;
+  /** Of the tree that the places are in. The tree itself is not held: it may go. */
+  #tree: TreeIdentity | undefined;
   #searches = 0;
   /** For each entry the way to the leaf that its row is in. */
   #paths: Uint32Array | undefined;
   /** And the row's number in that leaf, from 1 on; 0: not known. */
   #rows: Uint16Array | undefined;
-  /** Where the row begins that {@link find} found last. */
-  base = 0;
 
   private constructor(leaf: Node) {
     this.#leaf = leaf;
@@ -45,16 +43,17 @@ export class RowPlaces {
     return places;
   }
 
-  /** The leaf with the row of entry `i`, which begins at {@link base}, if that is known and the leaf is in memory. */
-  find(tree: Tree, i: number): Node | undefined {
+  /** The leaf with the row of entry `i`, which is its row {@link rowOf}, if that is known and the leaf is in memory. */
+  leafOf(tree: Tree, i: number): Node | undefined {
     // A query on another tree may have come in between, even in one turn: a registered function can begin one.
     if (this.#rows === undefined || this.#tree !== tree.identity) return undefined;
-    const row = this.#rows[i] as number;
-    if (row === 0) return undefined;
-    const leaf = tree.leafAt((this.#paths as Uint32Array)[i] as number);
-    if (leaf === undefined) return undefined;
-    this.base = leaf.rowBase(row - 1);
-    return leaf;
+    if (this.#rows[i] === 0) return undefined;
+    return tree.leafAt((this.#paths as Uint32Array)[i] as number);
+  }
+
+  /** The number of the row of entry `i` in its leaf, where {@link leafOf} has just found that leaf. */
+  rowOf(i: number): number {
+    return ((this.#rows as Uint16Array)[i] as number) - 1;
   }
 
   /** Remembers that the row of entry `i` is row `row` of the leaf at the end of a path in a tree. */

@@ -16,11 +16,24 @@ export interface RowHit {
   readonly base: number;
 }
 
+/**
+ * Where a look-up leaves the way that it went. Whoever looks up owns it: a tree is shared, and keeps nothing of those who
+ * read it.
+ */
+export interface LookupPath {
+  /**
+   * The way to the leaf in which the last look-up that was answered at once ended: the child in each node on it, from the
+   * root down, as the digits of a number to the base {@link mostChildren}. Infinite where it cannot be told.
+   */
+  path: number;
+}
+
 /** Children of a node of which a path can be told: 16 bits for each level, and no more than two of them. */
 export const mostChildren = 0x1_0000;
 const mostPathLevels = 2;
 
-let treesMade = 0;
+/** Stands for a tree where it is remembered, without keeping it in memory. */
+export type TreeIdentity = object;
 
 /** No tree is deeper: with two children a node, this would be more rows than there are atoms at hand. */
 const maxLevel = 40;
@@ -32,13 +45,7 @@ export class Tree {
   /** The root itself where it is in memory for good (inlined in Block 0, or part of a commit). */
   readonly node: Node | undefined;
 
-  /**
-   * The way to the leaf in which the last look-up that was answered at once ended: the child in each node on it, from the
-   * root down, as the digits of a number to the base {@link mostChildren}. Good until the next look-up; infinite where it
-   * cannot be told.
-   */
-  path = 0;
-  readonly #identity: number = ++treesMade;
+  readonly #identity: TreeIdentity = {};
   #slot: CacheSlot | undefined;
 
   constructor(source: BlockSource, ref: (BlockRef & { readonly level: number }) | null, node?: Node) {
@@ -47,8 +54,8 @@ export class Tree {
     this.node = node;
   }
 
-  /** A number that no other tree has, for whoever remembers paths in it; undefined where it has none to be remembered. */
-  get identity(): number | undefined {
+  /** For those who remember paths in the tree; undefined where it has none to be remembered. No other tree has the same. */
+  get identity(): TreeIdentity | undefined {
     return (this.ref?.level ?? 0) > mostPathLevels ? undefined : this.#identity;
   }
 
@@ -105,9 +112,14 @@ export class Tree {
 
   /**
    * The row with a key: at once if every block on the way is in memory, else a promise of it. The key's bytes may be
-   * reused as soon as the call returns. Throws, or rejects, if the row could not be made.
+   * reused as soon as the call returns. `way` is told the path of a look-up that is answered at once. Throws, or rejects,
+   * if the row could not be made.
    */
-  lookup(key: Uint8Array, length: number = key.length): RowHit | undefined | Promise<RowHit | undefined> {
+  lookup(
+    key: Uint8Array,
+    length: number = key.length,
+    way?: LookupPath,
+  ): RowHit | undefined | Promise<RowHit | undefined> {
     if (this.ref === null) return undefined;
     let node = this.peekRoot();
     if (node === undefined) return this.#lookupFromRoot(key.slice(0, length));
@@ -119,11 +131,11 @@ export class Tree {
       path = i < mostChildren ? path * mostChildren + i : Number.POSITIVE_INFINITY;
       node = child;
     }
-    this.path = path;
+    if (way !== undefined) way.path = path;
     return hitAt(node, node.find(key, length));
   }
 
-  /** The leaf at the end of a {@link path} of at most two levels, if all nodes on it are in memory. */
+  /** The leaf at the end of a {@link LookupPath} of at most two levels, if all nodes on it are in memory. */
   leafAt(path: number): Node | undefined {
     let node = this.peekRoot();
     if (node?.level === 2) node = this.source.peekChild(node, path >>> 16);

@@ -7,7 +7,7 @@ import type { TableState } from '../../view/table-state.ts';
 import type { RunCursor } from '../../tree/cursor.ts';
 import { RowPlaces } from '../../tree/row-places.ts';
 import { SplitTree } from '../../tree/split-tree.ts';
-import type { RowHit } from '../../tree/tree.ts';
+import type { LookupPath, RowHit } from '../../tree/tree.ts';
 import { missingRow } from './entry-row.ts';
 import type { HitList, HitStream } from './row-batch.ts';
 import { endOfValue } from '../../schema/table-shape.ts';
@@ -39,6 +39,7 @@ export class IndexStream implements HitStream {
   readonly #keepsLeaf: boolean;
   #leaf: Node | undefined;
   #leafPath = 0;
+  readonly #way: LookupPath = { path: 0 };
   #from = 0;
   #to = 0;
   #ended = false;
@@ -118,9 +119,9 @@ export class IndexStream implements HitStream {
           continue;
         }
       }
-      const leaf = places?.find(tree, i);
+      const leaf = places?.leafOf(tree, i);
       if (leaf !== undefined) {
-        lookups.addRow(leaf, (places as RowPlaces).base);
+        lookups.addRow(leaf, leaf.rowBase((places as RowPlaces).rowOf(i)));
         continue;
       }
       // Reading it may replace the array that it is read into.
@@ -156,17 +157,17 @@ export class IndexStream implements HitStream {
         return { source: near, base: near.rowBase(at) };
       }
     }
-    const found = tree.lookup(key, length);
+    const found = tree.lookup(key, length, this.#way);
     if (isPromise(found)) {
       return found.then((hit) => hit ?? this.#missing(name));
     }
     if (found === undefined) return this.#missing(name);
     const { source, base } = found;
     if (!(source instanceof Node)) return found;
-    if (source.broken === undefined) places?.note(tree, i, tree.path, source.numberOf(base));
+    if (source.broken === undefined) places?.note(tree, i, this.#way.path, source.numberOf(base));
     if (this.#keepsLeaf) {
       this.#leaf = source;
-      this.#leafPath = tree.path;
+      this.#leafPath = this.#way.path;
     }
     return found;
   }

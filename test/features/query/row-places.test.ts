@@ -1,5 +1,6 @@
 /** Leaves of an index remember where rows are: what they remember must never show another row, and counts as memory. */
 import { describe, expect, it } from 'vitest';
+import { ByteWriter } from '../../../src/base/bytes.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { Query } from '../../../src/query/query.ts';
 import { RowPlaces } from '../../../src/tree/row-places.ts';
@@ -169,16 +170,35 @@ describe('places of rows', () => {
     expect(others).toHaveLength(2);
   });
 
+  it('are kept by whoever looks up: a tree is the same for all who read it', async () => {
+    const players = new Players();
+    await players.write(ids(0, count).map((id) => player(id)));
+    await players.table.merge();
+    await players.check();
+    const { tree, shape } = players.table.state;
+    Object.freeze(tree);
+    const [first, last] = [0, count - 1].map((id) => {
+      const key = new ByteWriter();
+      shape.writeKey(key, id);
+      const way = { path: Infinity };
+      return { way, hit: tree.lookup(key.finish(), undefined, way) };
+    });
+    expect(first?.way.path).toBe(0);
+    expect(last?.way.path).toBeGreaterThan(0);
+    for (const found of [first, last]) expect(found?.hit).toMatchObject({ source: tree.leafAt(found?.way.path ?? 0) });
+  });
+
   it('are not told of children that a path has no room for', () => {
     const leaves = [5, 65_535, 65_541].map((i) => [i, { level: 0, find: () => 0, rowBase: () => 0 }] as const);
     const source = { counters: { hits: 0 }, peekChild: (_: unknown, i: number) => new Map(leaves).get(i) };
     const pathTo = (child: number): number => {
       const root = { level: 1, childFor: () => child };
       const tree = new Tree(source as never, { level: 1 } as never, root as never);
-      expect(tree.lookup(new Uint8Array(1))).toMatchObject({ source: new Map(leaves).get(child) });
-      const again = tree.leafAt(tree.path);
-      expect(again === new Map(leaves).get(child)).toBe(tree.path !== Infinity);
-      return tree.path;
+      const way = { path: 0 };
+      expect(tree.lookup(new Uint8Array(1), 1, way)).toMatchObject({ source: new Map(leaves).get(child) });
+      const again = tree.leafAt(way.path);
+      expect(again === new Map(leaves).get(child)).toBe(way.path !== Infinity);
+      return way.path;
     };
     expect([pathTo(5), pathTo(65_535), pathTo(65_541)]).toStrictEqual([5, 65_535, Infinity]);
     const deep = new Tree(source as never, { level: 3 } as never);
