@@ -22,15 +22,17 @@ import type {
 import type { Overlay, QueryHost, ReadThrough } from '../view/query-host.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
+import { firesFor } from '../schema/trigger.ts';
 import type { RegisteredTrigger, TriggerOperation } from '../schema/trigger.ts';
 import { captureDocument, CapturedMutation } from './mutation.ts';
 import type { DescribedMutation } from './mutation.ts';
 import type { NewBlob } from './new-blob.ts';
 import { Operation } from './operations.ts';
+import type { TableOperations } from './operations.ts';
 import { OperationSet } from './operation-set.ts';
 import { checkKeyless, conditionOf, updatedFields, upsertKind } from './change-options.ts';
 import type { UpsertOptions } from './change-options.ts';
-import { TriggerReads } from './trigger-reads.ts';
+import { triggerEnded, TriggerReads } from './trigger-reads.ts';
 
 /** A table: its name, or its schema definition, which lets TypeScript check the rows. */
 export type TableRef = string | SchemaDefinition;
@@ -168,13 +170,6 @@ interface UnderWay {
   readonly flush: Promise<void>;
   /** Error of the first call of an ended trigger whose mutation it writes. */
   tooLate: Error | undefined;
-}
-
-function triggerEnded(table: string): BatchStateError {
-  return new BatchStateError(
-    `A trigger on table '${table}' has ended, and this call through its batch or dbApi came after that. Nothing was ` +
-      'added: await in the trigger all that it begins (the function that forEach() is given is awaited by nobody).',
-  );
 }
 
 const done: Promise<void> = Promise.resolve();
@@ -374,6 +369,18 @@ export class Batch implements Overlay {
    */
   isOf(owner: object): boolean {
     return this.#host.owner === owner;
+  }
+
+  /**
+   * The operations on a table, for adding many rows without a promise for each; undefined where one would have to be waited for.
+   *
+   * @internal For imports.
+   */
+  operationsOn(table: string): TableOperations | undefined {
+    const host = this.#host.admit('A batch');
+    const shape = host.writableShape(table);
+    const mayWait = this.#waiting !== undefined || shape.blobFields.length > 0 || host.triggers(table).length > 0;
+    return mayWait ? undefined : this.#operations.list(shape);
   }
 
   /** A batch whose `flush()` adds its operations to this one. If it is not flushed, it takes no part. */
@@ -689,8 +696,4 @@ export class Batch implements Overlay {
     this.#undecided = undefined;
     if (!applied) this.#restore(operations);
   }
-}
-
-function firesFor(trigger: RegisteredTrigger, operation: TriggerOperation): boolean {
-  return trigger.operation === '*' || trigger.operation === operation;
 }

@@ -2,7 +2,7 @@
  * The operations that a batch holds for one table, encoded as they come: what a document holds is captured by the call
  * and checked by it, so that nothing can fail later for a bad value.
  */
-import { ByteWriter } from '../base/bytes.ts';
+import { ByteWriter, compareRanges } from '../base/bytes.ts';
 import type { Environment } from '../base/env.ts';
 import { EncodeError } from '../base/errors.ts';
 import { timeOrderedUuid } from '../base/ids.ts';
@@ -151,6 +151,16 @@ export class TableOperations {
     } finally {
       this.#rewind(rows, heap, named);
     }
+  }
+
+  /** The last operation on the row with a primary key; -1 if there is none. */
+  lastOn(primaryKey: unknown): number {
+    const writer = new ByteWriter();
+    this.shape.writeKey(writer, normalizeKey(this.shape, primaryKey));
+    const { keys } = this;
+    let i = this.count - 1;
+    while (i >= 0 && compareRanges(keys.bytes, keys.start(i), keys.endOf(i), writer.bytes, 0, writer.length) !== 0) i--;
+    return i;
   }
 
   /** Adds an increment: numbers by field. Throws `EncodeError`, and then nothing was added. */

@@ -2,6 +2,7 @@
  * Reads that triggers are going to wait for. They are fired one after the other, for each may change what the next one is
  * shown; the rows that they are shown are stored somewhere meanwhile, and are read while earlier ones have their turn.
  */
+import { BatchStateError } from '../base/errors.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
 
@@ -66,4 +67,12 @@ export class TriggerReads {
       memory.endAhead(blockBytes);
     }
   }
+}
+
+/** The error of a call through what a trigger was given, after it has ended. */
+export function triggerEnded(table: string): BatchStateError {
+  return new BatchStateError(
+    `A trigger on table '${table}' has ended, and this call through its batch or dbApi came after that. Nothing was ` +
+      'added: await in the trigger all that it begins (the function that forEach() is given is awaited by nobody).',
+  );
 }

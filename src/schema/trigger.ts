@@ -13,3 +13,8 @@ export interface RegisteredTrigger {
     before: Record<string, unknown> | undefined,
   ) => unknown;
 }
+
+/** Whether a trigger fires for an operation. */
+export function firesFor(trigger: RegisteredTrigger, operation: TriggerOperation): boolean {
+  return trigger.operation === '*' || trigger.operation === operation;
+}

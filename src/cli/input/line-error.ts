@@ -1,4 +1,5 @@
 /** What is wrong with a file that is read, and where. */
+import { StoreDbError } from '../../base/errors.ts';
 import { messageText } from '../../base/message-text.ts';
 
 /** A row may be as large, and no more. */
@@ -23,4 +24,9 @@ export class LineError extends Error {
 export function describePosition(file: string, { line, column }: Pick<LineError, 'line' | 'column'>): string {
   const parts = [file, ...(line === 0 ? [] : [`line ${line}`]), ...(column === undefined ? [] : [`column ${column}`])];
   return parts.join(', ');
+}
+
+/** That a value does not fit its field is the problem of its line. */
+export function asLineError(error: unknown, line: number): unknown {
+  return error instanceof StoreDbError && error.code === 'ENCODE' ? new LineError(line, error.message) : error;
 }

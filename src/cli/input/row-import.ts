@@ -3,7 +3,6 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { realEnvironment } from '../../base/env.ts';
-import { StoreDbError } from '../../base/errors.ts';
 import { UniqueIndexError } from '../../base/unique-index-error.ts';
 import type { Batch } from '../../batch/batch.ts';
 import { Operation, TableOperations } from '../../batch/operations.ts';
@@ -16,10 +15,12 @@ import type { Session } from '../database/command.ts';
 import { formatBytes } from '../terminal/figures.ts';
 import { Progress } from '../terminal/progress.ts';
 import { blobFieldsOf } from './columns.ts';
+import { DirectRows, flushPatiently } from './direct-rows.ts';
+import type { Position } from './direct-rows.ts';
 import { rowsOf } from './file-rows.ts';
 import type { InputFile } from './input-files.ts';
 import { LikelySet, RowKeys, toldKey, uniqueKeysOf } from './key-check.ts';
-import { LineError } from './line-error.ts';
+import { asLineError, LineError } from './line-error.ts';
 import type { Rejects } from './rejects.ts';
 import { StoredUniques } from './stored-uniques.ts';
 import type { ReadOptions, RowRecord } from './row-reader.ts';
@@ -42,11 +43,6 @@ export interface ImportOptions {
   /** In the first file. */
   readonly fromLine: number;
   readonly blobs: string | undefined;
-}
-
-export interface Position {
-  readonly file: InputFile;
-  readonly line: number;
 }
 
 /** How far an import is: everything up to a line is in the database, and nothing after it. */
@@ -79,11 +75,6 @@ interface Placed {
   readonly row: Record<string, unknown>;
   /** As the file has it. */
   readonly source: Pick<RowRecord, 'text'>;
-}
-
-/** That a value does not fit its field is the problem of its line. */
-function asLineError(error: unknown, line: number): unknown {
-  return error instanceof StoreDbError && error.code === 'ENCODE' ? new LineError(line, error.message) : error;
 }
 
 /** How many keys are looked up at once. */
@@ -185,9 +176,47 @@ export class RowImport {
 
   /** Rejects with {@link ImportStopped}. */
   async run(): Promise<Imported> {
-    const { session, rowsPerFlush, mode, onBadRow } = this.#options;
+    const { mode, onBadRow } = this.#options;
     const isLookedUp = mode === 'skip-existing' || (onBadRow === 'skip' && mode !== 'upsert');
     const isTriedOut = onBadRow === 'skip' || isLookedUp;
+    if (!isTriedOut && this.#blobFields.length === 0) {
+      const rows = DirectRows.on(this.#options.db, this.#options.schema.name, Operation[this.#operation]);
+      if (rows !== undefined) return this.#runDirectly(rows);
+    }
+    return this.#runPlaced(isLookedUp, isTriedOut);
+  }
+
+  /** Where every good row is taken as it is. */
+  async #runDirectly(rows: DirectRows): Promise<Imported> {
+    const { session, rowsPerFlush } = this.#options;
+    let done = nothingDone;
+    const flush = async (): Promise<void> => {
+      const { count } = rows;
+      const last = await rows.flush((file) => (this.#file = file));
+      done = { ...done, rows: done.rows + count, last: last ?? done.last };
+    };
+    using progress = this.#progress('importing');
+    try {
+      for await (const { file, records } of this.#blocks(progress)) {
+        for (const record of records) {
+          rows.add(file, record);
+          if (rows.count < rowsPerFlush) continue;
+          // Between flushes, so that what is done is known.
+          session.signal.throwIfAborted();
+          await flush();
+        }
+        session.signal.throwIfAborted();
+      }
+      await flush();
+      return done;
+    } catch (error) {
+      throw new ImportStopped(done, this.#file, error);
+    }
+  }
+
+  /** Where rows are looked up or tried out before, or have blobs. */
+  async #runPlaced(isLookedUp: boolean, isTriedOut: boolean): Promise<Imported> {
+    const { session, rowsPerFlush, mode, onBadRow } = this.#options;
     let done = nothingDone;
     let rows: Placed[] = [];
     const flush = async (): Promise<void> => {
@@ -429,16 +458,5 @@ export class RowImport {
       this.#file = placed.file;
       return { placed, message: (error as Error).message, isUniqueIndex: error instanceof UniqueIndexError };
     }
-  }
-}
-
-/** Where more commits wait than there is memory for, they are merged first. */
-async function flushPatiently(db: Database, batch: Batch): Promise<void> {
-  try {
-    await batch.flush();
-  } catch (error) {
-    if (!(error instanceof StoreDbError) || error.code !== 'BACKPRESSURE') throw error;
-    await db.checkpoint();
-    await batch.flush();
   }
 }
