@@ -114,7 +114,7 @@ export async function* bytesOf(
   onRead: (bytes: number) => void,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const decompressor = file === undefined ? undefined : decompressorOf(file);
-  const stored: Readable = file === undefined ? input : createReadStream(file, { highWaterMark: 256 * 1024 });
+  const stored: Readable = file === undefined ? input : createReadStream(file, { highWaterMark: 64 * 1024 });
   let read = 0;
   stored.on('data', (chunk: Uint8Array) => onRead((read += chunk.length)));
   // Whoever iterates decides when there is more.
