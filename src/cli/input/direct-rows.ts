@@ -2,7 +2,7 @@
 import { StoreDbError } from '../../base/errors.ts';
 import type { Batch } from '../../batch/batch.ts';
 import type { Operation, TableOperations } from '../../batch/operations.ts';
-import type { Database } from '../../database.ts';
+import type { Database } from '../../api/database.ts';
 import type { InputFile } from './input-files.ts';
 import { asLineError, LineError } from './line-error.ts';
 import type { RowRecord } from './row-reader.ts';
