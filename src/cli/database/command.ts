@@ -105,7 +105,7 @@ export class Session {
   async open(
     url: string,
     role: OpenOptions['role'],
-    more: Pick<OpenOptions, 'damaged' | 'finishing'> = {},
+    more: Pick<OpenOptions, 'damaged' | 'finishing' | 'unregistered'> = {},
   ): Promise<OpenDatabase> {
     return this.openAt(await this.place(url), role, more);
   }
@@ -113,7 +113,7 @@ export class Session {
   openAt(
     place: Place,
     role: OpenOptions['role'],
-    more: Pick<OpenOptions, 'create' | 'damaged' | 'finishing' | 'memory' | 'onRequest'> = {},
+    more: Pick<OpenOptions, 'create' | 'damaged' | 'finishing' | 'unregistered' | 'memory' | 'onRequest'> = {},
   ): Promise<OpenDatabase> {
     const { terminal, signal } = this;
     const { node: nodeId, 'log-level': logLevel } = this.#arguments;

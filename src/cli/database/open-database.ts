@@ -107,6 +107,8 @@ export interface OpenOptions {
   readonly damaged?: boolean;
   /** A table whose migration is to be finished: where that has functions of the application, it is not registered. */
   readonly finishing?: string;
+  /** A table that is left unregistered: an index of a table that is registered would be added again. */
+  readonly unregistered?: string;
   /** Shared with other databases. Default: memory of its own. */
   readonly memory?: MemoryBudget;
   /** Called after every request to the store. */
@@ -123,7 +125,7 @@ function loggerTo(terminal: Terminal): Logger {
 export class OpenDatabase implements AsyncDisposable {
   readonly place: Place;
   readonly db: Database;
-  /** The tables that are stored; they are registered. */
+  /** The tables that are stored; they are registered, but for those that the options leave out. */
   readonly tables: readonly SchemaDefinition[];
 
   constructor(place: Place, db: Database, tables: readonly SchemaDefinition[]) {
@@ -151,7 +153,7 @@ export class OpenDatabase implements AsyncDisposable {
 /** Opens it and registers what is stored. */
 export async function openDatabase(place: Place, options: OpenOptions): Promise<OpenDatabase> {
   const { role, nodeId, logLevel, terminal, signal, create = false, damaged = false, finishing } = options;
-  const { memory, onRequest } = options;
+  const { unregistered, memory, onRequest } = options;
   if (!create) await readBlock0(place, signal);
   const { driver, prefix: dbPrefix, storage } = place;
   const logger = loggerTo(terminal);
@@ -166,7 +168,7 @@ export async function openDatabase(place: Place, options: OpenOptions): Promise<
     for (const table of tables) {
       const { to } = table.name === finishing ? await db.migrationStatus(finishing, { signal }) : { to: null };
       // Registered in the old version, this process would be one that uses it.
-      if (to === null || to === table.version) db.registerSchema(table);
+      if (table.name !== unregistered && (to === null || to === table.version)) db.registerSchema(table);
     }
     return new OpenDatabase(place, db, tables);
   } catch (error) {

@@ -14,7 +14,7 @@ export const cli: PagePromises = {
     'test/features/cli/outputs.slow.test.ts: goes into a named pipe once somebody reads it',
     'test/features/cli/outputs.slow.test.ts: goes to a device, and tells one that is full',
   ],
-  'Commands that write (`import`, `clear`, `gc`, `tend`, `repair`, `migrate`, `rename`, `rewrite`, `snapshots release`, and those that take a snapshot: `export`, `backup` and `clone`) are a node like any other while they run':
+  'Commands that write (`import`, `indexes` with `--drop`, `clear`, `gc`, `tend`, `repair`, `migrate`, `rename`, `rewrite`, `snapshots release`, and those that take a snapshot: `export`, `backup` and `clone`) are a node like any other while they run':
     ['test/repo/docs/options.test.ts: names the commands that are a node while they run'],
   'It needs no schemas: those that are stored are used.': [
     'test/features/cli/commands.slow.test.ts: tables: versions, rows, fields and indexes',
@@ -80,7 +80,14 @@ export const cli: PagePromises = {
   'With `--finish`, an old version that an instance is known to use stays, and counts as a failure': [
     'test/features/cli/migrate-all.slow.test.ts: tells how far all are, goes back, and retires the old version where no instance is known to use it',
   ],
+  'This drops an index for all processes, without a new version of the table': [
+    'test/features/cli/indexes.slow.test.ts: drops an index after it was told to, and nothing else',
+  ],
+  'Processes whose definition of the table has the index add it again': [
+    'test/features/cli/indexes.slow.test.ts: tells that a definition that has it adds it again, and so it is',
+  ],
   'asks first; `--yes` answers.': [
+    'test/features/cli/indexes.slow.test.ts: drops an index after it was told to, and nothing else',
     'test/features/cli/removal.slow.test.ts: moves a database to another prefix, after it was told to',
     'test/features/cli/upkeep.slow.test.ts: merges what waits and deletes garbage, after it was told to',
     'test/features/cli/upkeep.slow.test.ts: ends a snapshot by its id, after it was told to',
