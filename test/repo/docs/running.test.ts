@@ -11,7 +11,9 @@ import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
 const root = new URL('../../../', import.meta.url);
 const deploy = 'examples/notes-service/deploy/';
 const read = (file: string): Promise<string> => readFile(new URL(file, root), 'utf8');
-const pages = ['production', 'platforms', 'operations', 'tenants'].map((name) => read(`docs/guide/${name}.md`));
+const pages = ['production', 'platforms', 'operations', 'tenants', 'troubleshooting'].map((name) =>
+  read(`docs/guide/${name}.md`),
+);
 const page = (await Promise.all(pages)).join('\n');
 
 type Variables = Readonly<Record<string, string>>;

@@ -20,6 +20,7 @@ import { tables } from './guide/tables.ts';
 import { tenants } from './guide/tenants.ts';
 import { transactions } from './guide/transactions.ts';
 import { triggers } from './guide/triggers.ts';
+import { troubleshooting } from './guide/troubleshooting.ts';
 import { writing } from './guide/writing.ts';
 import type { PagePromises } from './page-promises.ts';
 
@@ -48,4 +49,5 @@ export const guide: Readonly<Record<string, PagePromises>> = {
   'docs/guide/repair.md': repair,
   'docs/guide/testing.md': {},
   'docs/guide/options.md': options,
+  'docs/guide/troubleshooting.md': troubleshooting,
 };
