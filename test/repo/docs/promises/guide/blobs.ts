@@ -1,10 +1,10 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const blobs: PagePromises = {
-  'It can be read only once: if it fails, `clear()` the batch': [
+  'A stream can be read only once: if it fails, `clear()` the batch': [
     'test/features/blobs/uploads.test.ts: is never taken for a shorter one: the batch is refused until the row has another value',
   ],
-  'A stream is read by the flush, and never held in memory as a whole.': [
+  'The flush reads the stream, and never holds all of it in memory.': [
     'test/features/blobs/uploads.test.ts: is not read before the flush, and not at all if the batch is cleared',
     'test/features/blobs/gibibyte.slow.test.ts: 1 GiB is streamed into a folder and back in less than 100 MB',
     'test/servers/s3/requests.slow.test.ts: hold a few parts in memory, not all',
@@ -12,14 +12,14 @@ export const blobs: PagePromises = {
   '`start` and `end` are offsets in bytes. `end` is not included. Negative offsets count from the end': [
     'test/features/blobs/blobs.slow.test.ts: is what Buffer.subarray gives, as a buffer and as a stream',
   ],
-  'Only the part that you ask for is fetched, in chunks of 64 KiB, and every chunk is checked against its checksum.': [
+  'A read fetches only the part that you ask for, in chunks of 64 KiB, and checks every chunk against its checksum.': [
     'test/features/blobs/blobs.slow.test.ts: fetches the chunks that it touches, and nothing else',
     'test/features/blobs/blobs.slow.test.ts: in one chunk hurts that chunk only: %s',
   ],
-  'A browser saves what it would run otherwise, such as HTML and SVG;': [
+  'With this link a browser saves HTML and SVG to disk instead of running them.': [
     'test/servers/s3/blobs.slow.test.ts: are downloaded as %s, %s',
   ],
-  'On a folder or in memory there is no such thing, and it rejects with `NotSupportedError`.': [
+  'On a folder or in memory there are no links, and the call rejects with `NotSupportedError`.': [
     'test/features/blobs/blobs.slow.test.ts: is not supported by %s',
   ],
   'The reference of another row or field is refused with `BlobReferenceError`': [
@@ -29,7 +29,7 @@ export const blobs: PagePromises = {
     'test/features/blobs/blobs.slow.test.ts: list what was replaced, set to null, or went with its row, in every way in which that happens',
     'test/features/blobs/blobs.slow.test.ts: that is unknown is BlobNotFoundError, for every method',
   ],
-  'Two system tables say which blobs there are. You can query them, and not write to them.': [
+  'Two system tables list the blobs. You can query them, but not write to them.': [
     'test/features/blobs/blobs.slow.test.ts: name the owner, the size and the content type, and can be read like any other',
     'test/features/batches/flush.test.ts: may not write to system tables',
   ],

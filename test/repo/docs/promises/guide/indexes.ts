@@ -1,32 +1,33 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const indexes: PagePromises = {
-  'A definition whose index is another one in the table is refused with `InvalidSchemaError`.': [
+  'A definition with an index that has the name of another index of the table is refused with `InvalidSchemaError`.': [
     'test/features/added-indexes/adding.test.ts: refuses an index that is another one in the table',
   ],
-  'Any node that writes makes the entries, in its turns and some rows at a time, also one that has not registered the index.':
-    ['test/features/added-indexes/midway.test.ts: is kept by gc, and by a copy, which goes on with it'],
+  'Any node that writes builds the index, a few rows at each of its turns, even if it has not registered the index.': [
+    'test/features/added-indexes/midway.test.ts: is kept by gc, and by a copy, which goes on with it',
+  ],
   '**A unique index holds once it is `ready`, and not before.**': [
     'test/features/added-indexes/unique.test.ts: is added in the background, and holds for all nodes then',
     'test/properties/random/added-unique-indexes.slow.test.ts: have no two rows agree where one holds (seed %i)',
   ],
-  'Put the rows right, and call `db.dropIndex(table, index)`: then it is begun anew.': [
+  'Correct the rows, and call `db.dropIndex(table, index)`: then it is built again.': [
     'test/features/added-indexes/unique.test.ts: fails where rows agree, and says which; once they are put right, it is begun anew',
   ],
-  'The definition that is registered must not have it any more': [
+  'First register a definition without the index': [
     'test/features/added-indexes/unique.test.ts: drops an index that the definition has no more, of every kind',
   ],
   'A process whose definition has the index adds it again.': [
     'test/features/added-indexes/unique.test.ts: is undone by a process whose definition has the index',
   ],
-  'Queries do without the index until all rows have their entries.': [
+  'Queries do not use the index until all rows have their entries.': [
     'test/features/added-indexes/midway.test.ts: is told of, and is not used',
     'test/properties/random/added-indexes.test.ts: give right rows, and no findings (seed %i)',
   ],
-  'A definition that has fewer indexes than the table takes none away': [
+  'A definition with fewer indexes than the table does not drop any': [
     'test/features/added-indexes/adding.test.ts: does it at start() too, and nodes with the old definition use them as well',
   ],
-  'While a migration of the table is under way, indexes wait for its end, and none can be dropped.': [
+  'While a migration of the table is under way, new indexes wait for its end, and none can be dropped.': [
     'test/features/added-indexes/unique.test.ts: refuses what there is not, and a table that is migrated',
     'test/features/added-indexes/adding.test.ts: a migration of the table comes first',
     'test/features/added-indexes/adding.test.ts: a version that comes up beside the table keeps its definition',
@@ -40,51 +41,51 @@ export const indexes: PagePromises = {
   'Several `IN` lists make a range for each combination, up to 1,024.': [
     'test/features/query/compound-indexes.test.ts: takes lists of values as several ranges',
   ],
-  "`orderBy('country')` alone is none: members of one country then come by primary key.": [
+  "It does not serve `orderBy('country')` alone, since members of one country then come by primary key.": [
     'test/features/query/compound-indexes.test.ts: does not serve %s',
   ],
-  'Of each value longer than 1,024 bytes it holds the beginning; the rest is compared on rows.': [
+  'If a value is longer than 1,024 bytes, the index holds its beginning, and the rest is compared on rows.': [
     'test/features/query/compound-indexes.test.ts: tests values on the rows of which it holds only the beginning',
   ],
-  'A flush after which two would is rejected with `UniqueIndexError`, and nothing of it is written.': [
+  'A flush that would break this is rejected with `UniqueIndexError`, and nothing of it is written.': [
     'test/features/unique/flushes.test.ts: is refused, whatever writes it, and nothing is written',
   ],
-  'of several that write the same value at the same time, one succeeds.': [
+  'if several write the same value at the same time, one succeeds.': [
     'test/properties/histories/unique-indexes.slow.test.ts: leave a value to exactly one of those who ask for it at once',
   ],
-  'What counts is what comes of the whole batch': [
+  'Only the result of the whole batch counts': [
     'test/features/unique/flushes.test.ts: may be swapped, handed on and taken over in one batch',
   ],
-  'Null agrees with nothing, not even with null': [
+  'Rows with null in any of the fields are exempt: there can be any number of them.': [
     'test/features/unique/flushes.test.ts: may be null as often as one likes',
   ],
   'Values are compared whole, however long they are.': [
     'test/features/unique/flushes.test.ts: is compared whole, however little of it the index holds',
   ],
-  'Values that an `update()` leaves as they are cost nothing.': [
+  'Values that an `update()` does not change cost nothing.': [
     'test/features/unique/flushes.test.ts: that leaves its values as they are looks for none of them',
   ],
   'Queries give the same rows with the index and without it.': [
     'test/properties/random/function-indexes.test.ts: give right rows, and no findings (seed %i)',
   ],
-  '`verify()` finds such entries, and `repair()` makes the index anew.': [
+  '`verify()` finds such entries, and `repair()` rebuilds the index.': [
     'test/features/function-indexes/care.test.ts: find entries that the function does not make, and make the index anew',
   ],
-  'A function that is registered without a version has no part in the index.': [
+  'A function that is registered without a version does not use the index.': [
     'test/features/function-indexes/editions.test.ts: has no part in the index, which is said once',
   ],
-  'Up to four versions are kept; what no node has kept up for 256 merges is given up.': [
+  'Up to four versions are kept. Entries of a version that no node has maintained for 256 merges are dropped.': [
     'test/features/function-indexes/editions.test.ts: waits where as many versions are in use',
     'test/features/function-indexes/editions.test.ts: has the old edition go once nobody has kept it up for 256 merges',
   ],
-  'A node without the function, or with another version, can write, read and merge everything. It leaves the index as it is.':
+  'A node without the function, or with another version, can write, read and merge everything. It does not maintain the index, so queries scan until a node with the function has caught the index up.':
     [
       'test/features/function-indexes/editions.test.ts: merges, and leaves the index as it is, which is out of date then, and not used',
     ],
-  'A replica uses the index, and makes nothing.': [
+  'A replica uses the index, and does not build it.': [
     'test/features/function-indexes/queries.test.ts: reads what a snapshot shows, and a replica too',
   ],
-  'Results of other types, or out of its range, are found all the same, by calling the function for those rows.': [
+  'Results of other types, or out of range, are still found, by calling the function for those rows.': [
     'test/features/function-indexes/queries.test.ts: of type %i is found as === has it, or found by looking',
   ],
   'If the function throws for any row, or returns a promise, the index is not used, and queries reject with `FunctionError` when they come to that row.':

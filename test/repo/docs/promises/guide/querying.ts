@@ -1,15 +1,15 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const querying: PagePromises = {
-  'those in the order of an index are, and those in the order of the primary key where there are few rows to skip for each that waits.':
+  'rows in the order of an index are then read, and rows in the order of the primary key only if few rows are skipped for each row that waits.':
     ['test/features/query/skip.slow.test.ts: skips rows of the table although some of them wait to be merged'],
-  '`{ count: field }` those where a field is not null.': [
+  '`{ count: field }` counts rows in which the field is not null.': [
     'test/features/query/aggregates.slow.test.ts: skip null, and are null where nothing is left',
   ],
   'It resolves to `undefined` if there is none.': [
     'test/features/query/row-by-key.test.ts: gives the row if it is there, in the blocks or in a commit, and if no commit has deleted it',
   ],
-  'is the key of no row, so that an application may pass on what it was given; a value of another kind is an `InvalidQueryError`.':
+  'is treated as the key of no row, so an application may pass on its input. A value of another kind, such as a text for an integer, is an `InvalidQueryError`.':
     [
       'test/features/values/queries.slow.test.ts: is the key of no row, wherever one row is asked for',
       'src/query/conditions/comparison.test.ts: is named, with the field and what is taken',
@@ -17,17 +17,17 @@ export const querying: PagePromises = {
   'Several conditions must all hold.': [
     'test/features/values/queries.slow.test.ts: ANDs conditions, also two on one field',
   ],
-  'Rows come in the order of the primary key, unless `orderBy` says otherwise. A second `orderBy` decides among equals, and the primary key among what is still equal.':
+  'Rows come in the order of the primary key, unless `orderBy` says otherwise. A second `orderBy` orders rows that are equal in the first, and the primary key orders rows that are still equal.':
     [
       'test/features/values/queries.slow.test.ts: of two fields sorts by the second what ties in the first, and ties by primary key',
     ],
   'the thousandth page costs as much as the first.': [
     'test/features/query/skip.slow.test.ts: costs as much as the first page does',
   ],
-  '`execute()` resolves to an array of plain objects, which are yours to change.': [
+  '`execute()` resolves to an array of plain objects. You may change them.': [
     'test/features/values/queries.slow.test.ts: are fresh plain objects, whatever is done to them',
   ],
-  'A query never changes.': [
+  'A query object never changes.': [
     'test/features/query/builder.test.ts: a query never changes: what is made of it is another one, whatever call made it',
   ],
   '`first()` gives the first row or `undefined`.': [
@@ -37,37 +37,38 @@ export const querying: PagePromises = {
     'test/features/memory/read-ahead.slow.test.ts: has a loop take rows in the order of an index where there is no room to sort them',
     'test/features/memory/read-ahead.slow.test.ts: holds no more than the budget has room for',
   ],
-  'All of them are of one state of the database.': [
+  '`for await` reads rows one by one, all from one state of the database.': [
     'test/features/query/builder.test.ts: sees one state from its first row to its last',
   ],
-  'holds on to that state as a snapshot does, which takes two writes.': [
+  'pins that state as a snapshot does, which takes two writes.': [
     'test/features/snapshots/long-loops.slow.test.ts: pins what it reads once it has taken ten seconds, and not before',
     'test/features/snapshots/long-loops.slow.test.ts: holds on to a state that a merge has replaced, without waiting for ten seconds',
   ],
-  'has all loops hold on before it deletes anything, and one of another node waits for loops': [
-    'test/features/snapshots/long-loops.slow.test.ts: outlives gc() of its own instance at once, where %s meanwhile',
-    'test/features/snapshots/long-loops.slow.test.ts: of another instance outlives gc(), also while it works on one row',
-  ],
-  'a `signal` that is no `AbortSignal` is an `InvalidOptionError` before anything happens.': [
+  'has all loops pin their states before it deletes anything, and `gc()` of another node [waits for loops](garbage.md).':
+    [
+      'test/features/snapshots/long-loops.slow.test.ts: outlives gc() of its own instance at once, where %s meanwhile',
+      'test/features/snapshots/long-loops.slow.test.ts: of another instance outlives gc(), also while it works on one row',
+    ],
+  'a `signal` of another type is an `InvalidOptionError` before anything happens.': [
     'test/features/values/signals.slow.test.ts: may not be %s',
   ],
-  '`not(...)` matches just the rows that do not match what is in it.': [
+  '`not(...)` matches exactly the rows that the clause in it does not match.': [
     'test/features/query/clauses.test.ts: are null-safe: not() matches just what its clause does not',
   ],
-  '`or()` of nothing matches no row, and `and()` of nothing every row.': [
+  '`or()` without arguments matches no row, and `and()` without arguments matches every row.': [
     'test/features/query/clauses.test.ts: match every row, or none, where they are empty',
   ],
   '`BETWEEN`, `PREFIX` and an `or` on one field read ranges of its index.': [
     'test/features/query/clauses.test.ts: BETWEEN and PREFIX are ranges of an index or of the primary key',
     'test/features/query/clauses.test.ts: an OR on one field is several ranges, in order',
   ],
-  'An `or` on several fields reads several indexes, if each of its branches has one, and no row twice.': [
+  'An `or` on several fields reads several indexes, if each of its branches has one, and returns no row twice.': [
     'test/features/query/clauses.test.ts: an OR on several fields is a union without duplicates, if each branch has a range',
   ],
-  'Whatever is inserted and deleted between two pages, no row that stays is shown twice or left out.': [
+  'So inserts and deletes between two pages do not make other rows appear twice or disappear.': [
     'test/features/query/pages.slow.test.ts: by %o %o repeat and skip no row that stays, whatever comes and goes',
   ],
-  'a page is found at once, however far behind it is.': [
+  'a page is found at once, however far down it is.': [
     'test/features/query/pages.slow.test.ts: begin where they should, without reading what lies before',
   ],
   'with other conditions, another order, another version of the table or another database, `page()` rejects with `BookmarkError`.':
@@ -75,41 +76,41 @@ export const querying: PagePromises = {
       'test/features/query/pages.slow.test.ts: refuse bookmarks of another query, another version, and damaged ones',
       'test/features/batches/foreign.test.ts: refuses a bookmark of another database, and takes one of another instance on the same',
     ],
-  'Where none is left, the result is null, and a count 0.': [
+  'If no value is left, the result is null, and a count is 0.': [
     'test/features/query/aggregates.slow.test.ts: skip null, and are null where nothing is left',
   ],
   'In `groupBy()`, null is a value like any other.': [
     'test/features/query/aggregates.slow.test.ts: come in the order of their fields, null first',
   ],
-  'Sums of 64-bit integers are bigints and exact. Other sums are rounded once, at the end, so that the order in which rows are read makes no difference.':
+  'Sums of 64-bit integers are exact bigints. Other sums are rounded once, at the end, so the order in which rows are read makes no difference.':
     [
       'test/features/query/aggregates.slow.test.ts: are exact for bigints',
       'src/query/exact-sum.test.ts: is the number next to the exact one, in whatever order',
     ],
-  'Without conditions, `min()` and `max()` of an indexed field or of the primary key read its end, and no more.': [
+  'Without conditions, `min()` and `max()` of an indexed field or of the primary key read only the end of the index.': [
     'test/features/query/aggregates.slow.test.ts: come from the ends of indexes and of the primary key, with a few requests',
     'test/features/query/aggregates.slow.test.ts: come from there together as well, of one state, unless one of them needs every row',
   ],
-  'Where the query has `limit()` or `offset()`, its aggregates are of the rows that it would return.': [
+  'If the query has `limit()` or `offset()`, its aggregates cover only the rows that it would return.': [
     'test/features/query/aggregates.slow.test.ts: are of the rows that the query returns',
   ],
-  'must fit in `maxMemoryBytes`, or the query rejects with `MemoryBudgetError`.': [
+  'They must fit in `maxMemoryBytes`, or the query rejects with `MemoryBudgetError`.': [
     'test/features/query/aggregates.slow.test.ts: are bounded by memory',
   ],
-  'A query that needs more rejects with `BudgetExceededError`: `limit` names what there is not enough of': [
+  'A query that needs more rejects with `BudgetExceededError`. Its `limit` names the limit that was reached': [
     'test/features/query/budget.slow.test.ts: of requests ends a scan before the next one, and says what would help',
     'test/features/query/budget.slow.test.ts: of bytes is held exactly',
   ],
-  'Blocks count that the query needs and that are not in memory, also if another query is reading them anyway; with `overlay()`, those of rows that updates are laid over as well.':
+  'Every block that is not in memory counts, even if another query is already reading it. With `overlay()`, so do the blocks of rows that the batch updates.':
     [
       'test/features/query/budget.slow.test.ts: is each query its own, also where several run at once',
       'test/features/memory/read-ahead.slow.test.ts: counts in a budget what it takes to overlay a batch, as what the query reads itself',
     ],
-  '`ms` is the time from the call on, also where the store does not answer.': [
+  '`ms` is the time since the call, also while the store does not answer.': [
     'test/features/query/budget.slow.test.ts: of time ends a query that the store does not answer',
     'test/features/query/budget.slow.test.ts: of time ends work in memory as well',
   ],
-  'null comes first, then values by size. Strings compare by code point': [
+  'Strings compare by code point, and bytes byte by byte.': [
     'test/features/values/order.slow.test.ts: of %s: plain, indexed and as primary key',
     'src/base/order.test.ts: orders by code point, not by UTF-16 code unit',
   ],
@@ -117,7 +118,7 @@ export const querying: PagePromises = {
     'src/query/conditions/comparison.test.ts: with null tests for null, or matches nothing',
     'test/features/values/queries.slow.test.ts: finds what the rules say, in every stage, with an index and without',
   ],
-  'A text that is no UUID equals no `uuid`, and has no place in their order.': [
+  'A text that is not a UUID equals no `uuid`, and has no place in their order.': [
     'src/query/conditions/comparison.test.ts: a text that is no UUID equals no %s, and has no place among them',
   ],
   '`json` fields have no order: they can only be compared with null.': [
@@ -131,7 +132,7 @@ export const querying: PagePromises = {
   'It hides a field of the same name.': [
     'test/features/values/functions.test.ts: wins over a field of its name, and whoever registers the second of them is warned',
   ],
-  "those of a sub-batch together with its parent's.": [
+  'The overlay of a sub-batch includes the writes of its parent.': [
     'test/features/batches/sub-batches.test.ts: shows batch and sub-batch in every kind of query',
   ],
 };

@@ -15,11 +15,11 @@ export const tables: PagePromises = {
   'A field that is left out is stored as null, or as its `default`.': [
     'test/features/values/defaults.test.ts: stands in for what is left out or undefined; null stays null',
   ],
-  'for a new id that sorts by time: the ids that a process makes are in the order in which it makes them.': [
+  'These ids sort by time: the ids of one process are in the order in which the process made them.': [
     'test/features/values/defaults.test.ts: gives a new id to every row, by the time of its insertion',
     'src/base/ids.test.ts: are in the order in which they were made, %s ms apart',
   ],
-  'Only inserts and upserts use it, and only where the field is left out: null is stored as null.': [
+  'Only inserts and upserts use the default, and only for a field that is left out: null is stored as null.': [
     'test/features/values/defaults.test.ts: is not put in by an update',
     'test/features/values/defaults.test.ts: stands in for what is left out or undefined; null stays null',
   ],
@@ -30,13 +30,13 @@ export const tables: PagePromises = {
   'the rows of a tenant are read as one range, without an index.': [
     'test/features/compound-keys/queries.slow.test.ts: read its first fields as a range, and all of them as one row',
   ],
-  'those that the key begins with are looked up.': [
+  'fields at the beginning of the key are looked up, and the others are tested.': [
     'test/features/compound-keys/queries.slow.test.ts: look up tuples, also written as clauses',
   ],
-  'Their texts and bytes take up to 1,024 bytes together.': [
+  'The texts and bytes of a key may take up to 1,024 bytes together.': [
     'test/features/compound-keys/writes.test.ts: are refused at the call where the key is not one',
   ],
-  'It limits nothing: longer values are stored in full.': [
+  'It is not a limit: longer values are stored in full.': [
     'test/features/values/refusals.slow.test.ts: is read back as it was: %s',
   ],
   'The fields and the key of a version never change.': [
@@ -46,25 +46,25 @@ export const tables: PagePromises = {
   'properties that are `undefined` are left out': [
     'test/features/values/queries.slow.test.ts: is left out, as JSON.stringify() does',
   ],
-  "`'now'` is the time of the call by the clock of the process.": [
+  "On a `timestamp` field it may be `'now'`, the time of the call by the clock of the process.": [
     'test/features/migrations/field-rules.test.ts: is given the time of its insert, by the clock of the process, and keeps it',
   ],
   'an insert or upsert that leaves the field null is refused with `EncodeError`, and so is an update that sets it to null.':
     ['test/features/migrations/field-rules.test.ts: %s is refused, and nothing of its batch is written'],
-  'Its type is without `null`.': [
+  "The field's type in TypeScript does not include `null`.": [
     'test/features/types/field-rules.test.ts: are refused at run time what the compiler refuses',
   ],
-  'Any other is refused with `EncodeError`.': [
+  'Any other value is refused with `EncodeError`.': [
     'test/features/migrations/field-rules.test.ts: %s is refused, and nothing of its batch is written',
   ],
-  'A row that has neither stops the migration, and so does one with a value that `oneOf` no longer lists': [
+  'A row that gets no value stops the migration, and so does a row with a value that `oneOf` no longer lists.': [
     'test/features/migrations/field-rules.test.ts: stops the migration with %s, and leaves the old version in force',
   ],
   'Otherwise the write is refused with `EncodeError`.': [
     'test/features/migrations/field-rules.test.ts: is refused to be null while the old version is in force',
     'test/features/migrations/field-rules.test.ts: has the default of the old version there',
   ],
-  'A value that does not fit its type is refused with `EncodeError`, and never bent to fit. So is a field that the schema does not have.':
+  'A value that does not fit its type is refused with `EncodeError`. It is never converted to fit. A field that the schema does not have is refused too.':
     [
       'test/features/values/refusals.slow.test.ts: is refused by %s',
       'test/features/values/refusals.slow.test.ts: also refused: %s',

@@ -10,20 +10,20 @@ export const transactions: PagePromises = {
     'test/features/transactions/attempts.test.ts: is one state from beginning to end',
     'test/features/transactions/attempts.test.ts: is its own writes, and nobody else does',
   ],
-  'Triggers fire, and what they read and write belongs to the transaction too.': [
+  'Triggers fire, and their reads and writes belong to the transaction too.': [
     'test/features/transactions/triggers-and-blobs.test.ts: fire, and what they add is committed as well',
     'test/features/transactions/triggers-and-blobs.test.ts: make what they read part of what the transaction has read',
   ],
-  'its writes are committed at once, if nothing that it read has changed. Whatever a query could have found counts as read':
+  "its writes are committed at once, if nothing that it read has changed. Every row that matches a query's conditions counts as read, also a row that is inserted later.":
     [
       'test/features/transactions/serializable.test.ts: loses no update',
       'test/features/transactions/serializable.test.ts: lets no two write after reading what the other one writes',
       'test/features/transactions/serializable.test.ts: lets no row appear in what was counted by %s',
     ],
-  'Rows that its conditions exclude do not count.': [
+  'Rows that the conditions exclude do not count as read.': [
     'test/features/transactions/predicates.test.ts: a change makes no other attempt',
   ],
-  'two transactions that update different fields of it, unread, both keep their change.': [
+  'two transactions that update different fields of a row, without reading it, both keep their change.': [
     'test/features/transactions/serializable.test.ts: of a row that is only updated leaves both changes',
   ],
   'After 16 attempts (`maxAttempts`) the transaction rejects with `TransactionConflictError`.': [
@@ -33,10 +33,10 @@ export const transactions: PagePromises = {
   'If the function throws, nothing is written, and the transaction rejects with its error.': [
     'test/features/transactions/attempts.test.ts: of the function are passed on, and nothing is written',
   ],
-  'Await whatever reads or writes through `tx`: after the function has returned, it rejects with `BatchStateError`.': [
+  'After the function has returned, a call on `tx` rejects with `BatchStateError`.': [
     'test/features/transactions/attempts.test.ts: takes no more writes and reads',
   ],
-  'A transaction costs the requests of a flush and two reads; one that only reads costs the two reads and cannot conflict.':
+  'A transaction costs the requests of a flush and two reads. A transaction that only reads costs two reads, and cannot conflict.':
     [
       'test/features/transactions/attempts.test.ts: of a transaction that nobody disturbs are two reads, and those of a flush',
       'test/features/transactions/attempts.test.ts: of one that only reads are two, or none',

@@ -1,7 +1,7 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const triggers: PagePromises = {
-  'What it adds is committed together with the mutation.': [
+  'Its own writes are committed together with that mutation.': [
     'test/features/triggers/triggers.test.ts: is committed with it: a flush that is rejected writes neither',
   ],
   'The row: as it will be stored; for an update, the whole row after it; for a delete, the row as it was, or only its primary key where no such row is known':
@@ -19,19 +19,18 @@ export const triggers: PagePromises = {
   'An upsert is one of the first two': [
     'test/features/triggers/triggers.test.ts: of an upsert comes as that of an insert or of an update, whichever it is',
   ],
-  'A trigger that throws refuses the mutation. Nothing of it is in the batch then, and the next `flush()` rejects as well.':
+  'A trigger that throws refuses the mutation. The batch then contains nothing of it, and the next `flush()` rejects as well.':
     ['test/features/triggers/failures.test.ts: fails the mutation and one flush, and leaves nothing of it'],
   'Triggers run in the order in which they were registered.': [
     'test/features/triggers/triggers.test.ts: fires for its operation, and * for all, in the order of registration',
   ],
-  'What a trigger adds fires triggers too, up to 32 deep. Deeper is a `TriggerDepthError`.': [
-    'test/features/triggers/triggers.test.ts: may be 32 levels deep, not more (through sub-batches: %s)',
-  ],
+  'The writes of a trigger fire triggers too, up to 32 levels deep. Beyond that, the write rejects with `TriggerDepthError`.':
+    ['test/features/triggers/triggers.test.ts: may be 32 levels deep, not more (through sub-batches: %s)'],
   'rejects with `BatchStateError`, and so does the flush that the trigger is part of.': [
     'test/features/triggers/ended.test.ts: is refused, and fails the flush that the trigger is part of',
     'test/features/triggers/ended.test.ts: is refused aloud once that is committed or dropped',
   ],
-  'A trigger runs once for a mutation: not again when a sub-batch is moved into its parent, or when a flush is repeated.':
+  'A trigger runs once for each mutation. It does not run again when a sub-batch is moved into its parent, or when a flush is repeated.':
     [
       'test/features/triggers/triggers.test.ts: does not fire again when a sub-batch is flushed into its parent',
       'test/features/triggers/triggers.test.ts: fires when the mutation is added, not when it is flushed',

@@ -23,7 +23,7 @@ export const writing: PagePromises = {
   'Each call takes the document as it is at that moment, so you may change the object afterwards.': [
     'test/features/batches/flush.test.ts: takes what was there at the call of insert, update and upsert',
   ],
-  'The promise that it returns rejects if the document is refused. If you do not await it, the error rejects the next `flush()`.':
+  'It returns a promise, which rejects if the document is refused. If you do not await the promise, the error rejects the next `flush()`.':
     [
       'test/features/batches/flush.test.ts: rejects its own promise and exactly one flush, which keeps the rest',
       'test/features/batches/flush.test.ts: is never an unhandled rejection, whatever the caller awaits',
@@ -37,26 +37,25 @@ export const writing: PagePromises = {
     'test/features/batches/flush.test.ts: rejects a duplicate and a missing row as a whole',
     'test/features/protocol/commit.test.ts: of the first put is plain: nothing was applied and the batch keeps its operations',
   ],
-  'Its `flush()` moves them into its parent, which commits them with its own. A sub-batch that is not flushed takes no part.':
+  'Its `flush()` moves them into its parent, which commits them together with its other operations. A sub-batch that is not flushed has no effect':
     [
       'test/features/batches/sub-batches.test.ts: moves its operations into its parent when it is flushed, to any depth',
       'test/features/batches/sub-batches.test.ts: that was not flushed takes no part, and can be flushed after its parent was',
     ],
-  '`deleteWhere()` takes a query of the same instance, and refuses one of another database, a snapshot or a transaction.':
-    [
-      'test/features/batches/foreign.test.ts: refuses a query of another database, though a table of that name is here',
-      'test/features/batches/foreign.test.ts: refuses a query of a snapshot: its rows may have changed since',
-      'test/features/batches/foreign.test.ts: refuses a query of a transaction, under way or over',
-    ],
+  'The query must be of the same instance: a query of another database, a snapshot or a transaction is refused.': [
+    'test/features/batches/foreign.test.ts: refuses a query of another database, though a table of that name is here',
+    'test/features/batches/foreign.test.ts: refuses a query of a snapshot: its rows may have changed since',
+    'test/features/batches/foreign.test.ts: refuses a query of a transaction, under way or over',
+  ],
   'A row that another process commits later is neither deleted nor updated, even if it matches.': [
     'test/features/batches/sub-batches.test.ts: deletes no row that others have committed since',
   ],
-  'Two processes that update different fields of one row both keep their change. If they change the same field, the later commit wins.':
+  'If two processes update different fields of one row, both changes are kept. If they change the same field, the later commit wins.':
     [
       'test/features/protocol/commit.test.ts: resolves an update again on what the winner changed: both keep their change',
       'test/features/protocol/commit.test.ts: lets the later of two updates of the same field win',
     ],
-  'a flush costs two requests, however many rows it has, beside the reads of blocks that it has to look into': [
+  'A flush costs two requests, however many rows it has, and the reads of blocks that it has to look into.': [
     'test/features/requests/requests.slow.test.ts: flushing a row takes one put and one conditional read',
     'test/features/requests/requests.slow.test.ts: flushing an update of a row whose leaf is not cached reads that leaf besides',
     'test/features/batches/large-batch.slow.test.ts: is one commit: in the overlay, after the flush, merged, reopened and verified',
@@ -64,5 +63,8 @@ export const writing: PagePromises = {
   'A batch may have a million rows.': [
     'test/features/batches/large-batch.slow.test.ts: is one commit: in the overlay, after the flush, merged, reopened and verified',
     'test/features/requests/cold-open.slow.test.ts: is opened and counted with two',
+  ],
+  'the flush rejects with `EncodeError`, and nothing is written.': [
+    'test/features/batches/increments.test.ts: is refused by the flush where the sum of %o and %o does not fit',
   ],
 };
