@@ -13,9 +13,10 @@ export const changes: PagePromises = {
     'test/features/changes/changes.test.ts: says what, where, when and by whom, row by row in the order of keys',
     'test/features/changes/changes.test.ts: is one for several flushes that share it, one after the other',
   ],
-  'Each is told once: in the version that you have registered if the commit holds that, else in the older one.': [
-    'test/features/migrations/onlookers.test.ts: tells each change once, in the version of the reader where the commit holds that',
-  ],
+  'You get each change once: in the version that you have registered if the commit holds it, otherwise in the older one.':
+    [
+      'test/features/migrations/onlookers.test.ts: tells each change once, in the version of the reader where the commit holds that',
+    ],
   'The loop ends with `break`, with `{ signal }` (`AbortedError`) and when the instance is stopped (`NotStartedError`).':
     [
       'test/features/changes/changes.test.ts: by break, or return(), leaves nothing behind, also while a commit is waited for',
@@ -25,20 +26,21 @@ export const changes: PagePromises = {
   'While the store cannot be reached it waits.': [
     'test/features/changes/changes.test.ts: comes where the credentials do not allow to read, and not where the store fails for a while',
   ],
-  'Slow readers hold nothing in memory: what is merged meanwhile is read from the log again, a read a commit.': [
-    'test/features/changes/following.slow.test.ts: is nothing while its reader is busy: it holds nothing back, and reads again',
-    'test/features/changes/following.slow.test.ts: is not held in memory: its rows are read as they are asked for',
-  ],
-  'What the instance itself commits, and what it has just caught up with, costs nothing more. A loop that waits looks at the store once an interval, whatever `polling` says.':
+  'Slow readers hold nothing in memory: commits that are merged meanwhile are read from the log again, with one read per commit.':
+    [
+      'test/features/changes/following.slow.test.ts: is nothing while its reader is busy: it holds nothing back, and reads again',
+      'test/features/changes/following.slow.test.ts: is not held in memory: its rows are read as they are asked for',
+    ],
+  'Commits of the instance itself, and commits that it has just caught up with, cost nothing more. A loop that waits looks at the store once an interval, whatever `polling` says.':
     [
       'test/features/changes/following.slow.test.ts: is nothing for what the instance itself commits',
       'test/features/changes/following.slow.test.ts: shows others’ commits within an interval, polling %s',
     ],
-  'A position before that is a `ChangesExpiredError`.': [
+  'An older position is a `ChangesExpiredError`.': [
     'test/features/changes/changes.test.ts: that the log begins after are gone, and the error says what to do',
     'test/features/changes/changes.test.ts: are those of a retention that gc is given',
   ],
-  'One that nobody can have been given yet is an `InvalidOptionError`': [
+  'A position beyond the end of the log is an `InvalidOptionError`.': [
     'test/features/changes/changes.test.ts: ahead of the instance are looked for, and refused where nobody has them',
   ],
 };

@@ -1,7 +1,7 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const consistency: PagePromises = {
-  'A query sees one state of the database from start to end, whatever is written meanwhile.': [
+  'A query sees one state of the database from start to end, even if others write at the same time.': [
     'test/features/query/builder.test.ts: sees one state from its first row to its last',
   ],
   'An instance sees its own flushes at once.': [
@@ -14,7 +14,7 @@ export const consistency: PagePromises = {
   '`db.refresh()` catches up with everything that was committed anywhere before the call.': [
     'test/features/protocol/reading.test.ts: sees what was committed before it was called, although one is under way',
   ],
-  'If the store cannot be reached then, the query rejects rather than show old rows, unless option `maxStaleWaitMs` says how long it waits at most before it shows them.':
+  'If it cannot reach the store, the query rejects, and does not show old rows. With the option `maxStaleWaitMs` the query waits for that time, and then shows old rows.':
     [
       'test/features/protocol/stale-reads.test.ts: with 0 does not wait at all, and without the option as long as it takes',
       'test/features/protocol/stale-reads.test.ts: shows what there is after the time of the option, and the next ones at once',
@@ -28,11 +28,11 @@ export const consistency: PagePromises = {
     'test/features/protocol/turns.slow.test.ts: asks for nothing and has no timer while nothing is pending',
     'test/features/protocol/turns.slow.test.ts: has a timer until what it flushed is merged, and none after that',
   ],
-  'where the view is older than two intervals, the query refreshes first, for two small reads': [
+  'if the view is older than two intervals, the query refreshes first, which takes two small reads.': [
     'test/features/requests/requests.slow.test.ts: refreshing takes two small reads',
     'test/features/protocol/turns.slow.test.ts: a query shows what was committed two intervals ago',
   ],
-  "And whatever was committed before `start()` is shown in any case: with `'onDemand'` only the first call waits until the log has been looked at":
+  "A query after `start()` shows everything that was committed before `start()`. With `'onDemand'`, the first call reads the log, not `start()`":
     [
       'test/features/protocol/look-behind.slow.test.ts: shows what is in the log: %s',
       'test/features/protocol/look-behind.slow.test.ts: that fails is told by the call that waits for it, and the next call looks again: %s',
@@ -42,20 +42,21 @@ export const consistency: PagePromises = {
       'test/features/protocol/turns.slow.test.ts: waits for so many commits',
       'test/features/protocol/turns.slow.test.ts: merges when one has waited long enough (%s)',
     ],
-  'Queries show commits that wait like any others, and they are just as durable.': [
+  'Unmerged commits are just as durable, and queries show them.': [
     'test/features/query/pending-commits.test.ts: every plan gives the rows by %s',
     'test/features/requests/requests.slow.test.ts: reading what is flushed but not merged takes nothing',
   ],
-  'or two dozen large ones of a table, they are merged at once, by whoever commits.': [
+  'or about 24 large commits to one table, the next instance to commit merges them at once.': [
     'test/features/protocol/backlog.slow.test.ts: merges out of turn as soon as there is much',
     'test/features/protocol/turns.slow.test.ts: does not hold up two dozen large commits of a table, which are slow to read from',
     'test/features/protocol/backlog.slow.test.ts: holds a bounded number of commits, however small they are',
   ],
-  'it also rests after each merge, three times as long as that took and a minute at most': [
-    'src/merge/merge-policy.test.ts: rests after a merge that took long while it is alone, and not once there are others',
-    'src/merge/merge-policy.test.ts: rests for a minute at most',
-  ],
-  'An instance on demand has no timer while nothing is pending, so that a script which forgets to stop it may end.': [
+  'An instance that merges alone rests after each merge, three times as long as the merge took, but not more than a minute.':
+    [
+      'src/merge/merge-policy.test.ts: rests after a merge that took long while it is alone, and not once there are others',
+      'src/merge/merge-policy.test.ts: rests for a minute at most',
+    ],
+  "With `'onDemand'` there is no timer while nothing is pending, so a script that forgets to call `stop()` can end.": [
     'test/features/protocol/turns.slow.test.ts: asks for nothing and has no timer while nothing is pending',
   ],
 };

@@ -1,7 +1,7 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const handlingErrors: PagePromises = {
-  'in any process and also on a replica.': [
+  'It works in any process and also on a replica.': [
     'test/features/protocol/resolve.test.ts: is told by another process, by a replica, and by the one that wrote it; and is shown then',
   ],
   'Every error is a `StoreDbError` with a stable `code`.': [
@@ -14,7 +14,7 @@ export const handlingErrors: PagePromises = {
   'With the `databaseId`, another database refuses to answer': [
     'test/features/protocol/resolve.test.ts: to another database is refused: "it was not applied" would have it written twice',
   ],
-  '`true`: it was applied, and this instance shows it. `false`: it was not, and never will be.': [
+  '`false`: it was not applied, and never will be.': [
     'test/features/protocol/resolve.test.ts: is told by another process, by a replica, and by the one that wrote it; and is shown then',
     'test/features/protocol/resolve.test.ts: is "no" once another has the slot: before and after that is merged and trimmed',
   ],
@@ -22,11 +22,11 @@ export const handlingErrors: PagePromises = {
     'test/features/protocol/resolve.test.ts: is not "no" while its slot is free: it may still land',
     'test/features/protocol/resolve.test.ts: is no answer where the store gives none',
   ],
-  'only the last 128 commits that were merged can still be told': [
+  'only the last 128 merged commits can still be resolved; the outcome of older ones is lost.': [
     'test/features/protocol/resolve.test.ts: is told after it was merged and trimmed, as long as Block 0 lists it',
     'test/features/gc/log.test.ts: stays unknown where the list does not reach back: applied %s',
   ],
-  'take `{ signal }`, and give up when it is aborted. With the store out of reach they end with an error; they do not hang.':
+  'take `{ signal }`, and give up when it is aborted. If the store cannot be reached, they end with an error; they do not hang.':
     [
       'test/features/values/signals.slow.test.ts: %s says that it was given up',
       'test/features/protocol/deadlines.test.ts: fails flush() within its deadline, as unknown, since its put may have landed',

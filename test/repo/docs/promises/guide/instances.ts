@@ -2,24 +2,23 @@ import type { PagePromises } from '../page-promises.ts';
 
 export const instances: PagePromises = {
   'up to 256, each with a `nodeId` of its own.': ['test/features/interface/options.test.ts: %s: %s'],
-  'That costs no request that an instance with a number would not make. Two instances never get the same id that way.':
-    [
-      'test/features/protocol/auto-nodes.test.ts: takes no request more than a configured id',
-      'test/features/protocol/auto-nodes.test.ts: gives each of many that start at once an id of its own',
-    ],
-  'It keeps the id while it runs, and `stop()` gives it back.': [
+  'This takes no additional request. Two instances never get the same id that way.': [
+    'test/features/protocol/auto-nodes.test.ts: takes no request more than a configured id',
+    'test/features/protocol/auto-nodes.test.ts: gives each of many that start at once an id of its own',
+  ],
+  'It keeps the id while it runs, and `stop()` frees it.': [
     'test/features/protocol/auto-nodes.test.ts: keeps its id while it runs, whether or not anything happens',
     'test/features/protocol/auto-nodes.test.ts: gives the id back when it is stopped, and the next one takes it',
   ],
-  'The id of an instance that died is free again half an hour after its last sign of life. An instance that polls at the interval gives one every ten minutes, which is a write; one on demand gives one with each merge.':
+  "The id of an instance that died is free half an hour after its last sign of life. With polling `'interval'` an instance gives a sign of life every ten minutes, which is a write; with `'onDemand'` it gives one with each merge.":
     [
       'test/features/protocol/auto-nodes.test.ts: takes the id of one that died, once that has given no sign for half an hour',
       'test/features/protocol/auto-nodes.test.ts: writes Block 0 six times an hour at most while nothing happens',
     ],
-  'A number that the options give is not taken by others, and an instance that had taken it gives way.': [
+  'A fixed number is not taken by others, and an instance that had taken it before gives it up.': [
     'test/features/protocol/auto-nodes.test.ts: gives way to an instance whose options name the id',
   ],
-  "Where all 256 are taken, `start()` rejects with `NoFreeNodeIdError`. The option `nodes` needs numbers, and is refused beside `'auto'`.":
+  "If all 256 ids are taken, `start()` rejects with `NoFreeNodeIdError`. The option `nodes` needs numbers, and is refused together with `'auto'`.":
     [
       'test/features/protocol/auto-nodes.test.ts: does not start where all ids are taken, and says so',
       "test/features/interface/options.test.ts: refuses a list of nodes beside nodeId 'auto'",
@@ -33,27 +32,27 @@ export const instances: PagePromises = {
   'by mistake or while one replaces the other, are safe.': [
     'test/features/protocol/block0.test.ts: happens at random between nodes, even of one nodeId, and loses nothing',
   ],
-  'A node that starts is registered in the database with its first turn, and shares write authority from then on.': [
+  'A node registers in the database with its first turn, and shares write authority from then on.': [
     'test/features/protocol/rotation.slow.test.ts: are registered with their first turns',
   ],
-  'One that is stopped leaves the list. One that dies leaves it after some turns; until then the node after it takes its turns, so that at most one of them keeps commits waiting.':
+  'A node that is stopped leaves the list. A node that dies is removed after some turns. Until then the next node takes its turns, so that commits wait for at most one turn.':
     [
       'test/features/protocol/rotation.slow.test.ts: leaves the list, and its turns go round the others',
       'test/features/protocol/rotation.slow.test.ts: keeps commits waiting for one slot, once; after that the next node takes its turns',
       'test/features/protocol/rotation.slow.test.ts: is struck off the list in the end, and enters it again when it comes back',
     ],
-  'if they are wrong, some merges are made in vain.': [
+  'If they are wrong, some merges are wasted.': [
     'test/features/protocol/rotation.slow.test.ts: cost lost merges, and no commit',
   ],
-  'A node that is not in it reads and writes as always, and leaves merging to the others.': [
+  'A node that is not in the list reads and writes as usual, and leaves merging to the others.': [
     'test/features/protocol/rotation.slow.test.ts: says who shares authority, whoever is registered',
     'test/features/interface/lifecycle.slow.test.ts: a node whose turn it never is merges nothing',
   ],
-  'flushes fail with `BackpressureError` once an eighth of `maxMemoryBytes` has been passed twice over, and nothing that was flushed before is lost.':
+  'flushes fail with `BackpressureError` once unmerged commits take more than a quarter of `maxMemoryBytes`. Nothing that was flushed before is lost.':
     [
       'test/features/protocol/backlog.slow.test.ts: refuses flushes once there is no room, loses nothing, and takes them again when there is',
     ],
-  'works off what has piled up in steps, within its memory': [
+  'merges the backlog in steps, within its memory, before `start()` resolves.': [
     'test/features/protocol/backlog.slow.test.ts: is worked off step by step when the database is opened',
   ],
   "An instance with `role: 'replica'` follows the database and never writes to the store.": [
@@ -61,25 +60,24 @@ export const instances: PagePromises = {
     'test/features/replicas/replica.test.ts: never merges, however much is pending, and shows it all',
     'test/repo/docs/policies.slow.test.ts: allow replicas all that they do, which is to read',
   ],
-  'a replica takes no turns at merging and is on no list.': [
+  'a replica takes no turns at merging and is not registered.': [
     'test/features/replicas/replica.test.ts: leaves no trace in Block 0, and two may share an id, also with a writer',
   ],
   'reject with `ReadOnlyError` before anything is sent.': [
     'test/features/replicas/replica.test.ts: refuses all that writes before anything is asked of the store, and keeps the batch',
   ],
-  '`refresh({ atLeast })` with a position only where it must: so a client that wrote elsewhere reads its own writes.': [
-    'test/features/replicas/replica.test.ts: bring a replica up to what a writer wrote',
-  ],
-  "With `polling: 'onDemand'` it asks the store for nothing until somebody asks it.": [
+  '`refresh({ atLeast })` catches up only if it has not reached that position, so a client that wrote elsewhere can read its own writes.':
+    ['test/features/replicas/replica.test.ts: bring a replica up to what a writer wrote'],
+  "With `polling: 'onDemand'` it makes no requests while it is not used.": [
     'test/features/replicas/replica.test.ts: is nothing on demand, until a query finds the view too old',
   ],
-  'It creates no database: without one `start()` rejects with `NotADatabaseError`.': [
+  'It does not create a database: if there is none, `start()` rejects with `NotADatabaseError`.': [
     'test/features/replicas/replica.test.ts: creates no database, and says who does',
   ],
-  'a loop that takes longer than the blocks that it reads are kept ends with `SnapshotExpiredError`.': [
+  'If a merge and a `gc()` remove the blocks that a loop reads, the loop ends with `SnapshotExpiredError`.': [
     'test/features/replicas/replica.test.ts: holds on to nothing, and ends if what it reads is collected',
   ],
-  'calls that catch up reject with `BackpressureError` until then.': [
+  'Until then, calls that catch up reject with `BackpressureError`.': [
     'test/features/replicas/replica.test.ts: says so, merges nothing, and goes on once somebody else has merged',
   ],
   '`history` and `gcInterval` are refused.': ['test/features/replicas/replica.test.ts: are checked'],

@@ -1,7 +1,7 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const migrations: PagePromises = {
-  'fields that only the old version has may be in what it returns, and are dropped.': [
+  'It may return fields that only the old version has; they are dropped.': [
     'src/migration/row-translation.test.ts: makes the row; what it leaves out is null or the default, what only the old version has is left out',
   ],
   'for as long as you like: both read and write all rows, each in its own version.': [
@@ -12,37 +12,37 @@ export const migrations: PagePromises = {
   'A value that the new type cannot hold cannot be migrated.': [
     'src/migration/row-translation.test.ts: refuses what the new type cannot hold',
   ],
-  'New fields get their constant `default`, or null. Fields that are gone are left out.': [
+  'New fields get their constant `default`, or null. Fields that the new version lacks are left out.': [
     'src/migration/row-translation.test.ts: gives new fields their constant default, and leaves out those that are gone',
   ],
-  'A call that comes across a row that cannot be migrated rejects with `MigrationError`, which names it.': [
+  'A call that reads a row that cannot be migrated rejects with `MigrationError`, which names the row.': [
     'test/features/migrations/bridge.test.ts: is an error for the new one only, and only where it is read',
   ],
-  'a scan does, an index on another field leads past it.': [
+  'a scan reads every row, an index leads past rows that do not match.': [
     'test/features/migrations/bridge.test.ts: is no error where an index on another field tells that its row is not asked for',
   ],
-  'Values carry over in both directions, also into another type, as those of equal names do;': [
+  'Values carry over in both directions, also into another type, as between fields of the same name.': [
     'test/features/migrations/renames.test.ts: see what either writes',
     'src/migration/row-translation.test.ts: carry over, and are converted, in both directions',
   ],
-  'a name that this has not is refused, and so are two of which one would be lost.': [
+  'A name that the stored version does not have is refused, and so are two names if the value of one would be lost.': [
     'test/features/migrations/renames.test.ts: are refused before anything is written: %s',
   ],
-  'With a `migrate` function as well, the row that it is given has such a field by both names': [
+  'If there is also a `migrate` function, its argument has the field under both names': [
     'src/migration/row-translation.test.ts: are there before a migrate function is called, which wins, and carry over where it leaves them out',
   ],
-  'Releases of StoreDb that know of no `renames` refuse a database with them.': [
+  'Older releases of StoreDb refuse a database with `renames`.': [
     'test/features/migrations/renames.test.ts: keeps releases out that know of no other names',
   ],
   'It cannot change the primary key.': [
     'src/migration/row-translation.test.ts: that returns %s does not migrate the row',
   ],
-  'or become null where the old type cannot hold the value or `oneOf` does not list it. Fields that only the old version has keep what they held.':
+  'or become null if the old type cannot hold the value or `oneOf` does not list it. Fields that only the old version has keep their values.':
     [
       'src/migration/row-translation.test.ts: is null where the old type cannot hold the value',
       'src/migration/row-translation.test.ts: keeps what only the old version has, and takes what both have',
     ],
-  'Nothing that only one of the two knows is lost when the other one writes.': [
+  'When one version writes a row, no field that only the other version has is lost.': [
     'test/features/migrations/side-by-side.test.ts: what only one knows survives what the other writes',
     'test/features/migrations/later-wins.test.ts: in histories at random (seed %i)',
   ],
@@ -52,32 +52,31 @@ export const migrations: PagePromises = {
   'The old version is kept up until `finishMigration()` is called': [
     'test/features/migrations/retirement.test.ts: stays although nobody is known to use it, until somebody asks',
   ],
-  'Each field that is dropped or of another type is named before anything is made of it': [
+  'Before anything is written, each field that is dropped or changes its type is named': [
     'src/migration/field-changes.test.ts: names what is dropped, and that it may be a field with another name',
     'src/migration/field-changes.test.ts: names what is of another type',
     'test/features/migrations/renames.test.ts: moves values to their new names without a migrate function, and says that they stay',
   ],
-  'they read and write none of the table, do none of the work, and do not start.': [
-    'test/features/migrations/migration-code.test.ts: nulls no row of 5,000, whenever it came',
-    'test/features/migrations/migration-code.test.ts: is refused by the first commit of the others already',
-  ],
-  'So no row is left without what only the function fills.': [
+  'are refused with `InvalidSchemaError` until the old version is retired: they cannot read or write the table, do none of the work, and do not start.':
+    [
+      'test/features/migrations/migration-code.test.ts: nulls no row of 5,000, whenever it came',
+      'test/features/migrations/migration-code.test.ts: is refused by the first commit of the others already',
+    ],
+  'So no row is left without the values that only the function fills.': [
     'test/features/migrations/migration-code.test.ts: nulls no row of 5,000, whenever it came',
   ],
   'A migration that an older release began is open to all.': [
     'test/features/migrations/migration-code.test.ts: is not compared with what older releases have begun',
   ],
-  'Whoever dies is followed by the next one.': [
-    'test/features/migrations/crashes.slow.test.ts: %s any request that writes',
-  ],
-  "With `polling: 'onDemand'` only the instance that called `setTargetSchemaVersion()` does it.": [
+  'If one dies, the next one goes on.': ['test/features/migrations/crashes.slow.test.ts: %s any request that writes'],
+  "With `polling: 'onDemand'` only the instance that called `setTargetSchemaVersion()` does the work.": [
     'test/features/migrations/targets.test.ts: comes to an end with polling %s',
   ],
-  'A chunk rests three times as long as it works': [
+  'The work rests three times as long as it works': [
     'src/base/pacer.test.ts: work in the background leaves three quarters of the time to others, other work none',
   ],
-  '`rowsPerSecond` limits the rows that are made.': ['test/features/migrations/targets.test.ts: keeps to its rate'],
-  'A chunk holds rows of a 32nd of `maxMemoryBytes`, and 20,000 at most.': [
+  '`rowsPerSecond` limits the rows that are migrated.': ['test/features/migrations/targets.test.ts: keeps to its rate'],
+  'A chunk has up to 20,000 rows, which take up to a 32nd of `maxMemoryBytes`.': [
     'test/features/migrations/load.test.ts: holds no more rows at a time than there is memory for',
   ],
   'Each chunk costs a write of Block 0, the blocks that it writes, and hardly a read.': [
@@ -89,10 +88,10 @@ export const migrations: PagePromises = {
   'It rejects with `MigrationActiveError` while instances are known to use the old version, and names them': [
     'test/features/migrations/retirement.test.ts: shows who may still use the old version, and does nothing before they are gone',
   ],
-  '`finishMigration(table, { force: true })` passes over it.': [
+  '`finishMigration(table, { force: true })` ignores it.': [
     'test/features/migrations/retirement.test.ts: by force refuses whoever is left, before anything is written, and says what to deploy',
   ],
-  'What uses a retired version is refused with `InvalidSchemaError`, before anything is written, and the message says which version to deploy.':
+  'A call with a retired version is refused with `InvalidSchemaError`, before anything is written, and the message says which version to deploy.':
     [
       'test/features/migrations/retirement.test.ts: by force refuses whoever is left, before anything is written, and says what to deploy',
       'test/features/migrations/phases.test.ts: refuses those with the old version who come too late, before anything of theirs is lost',
@@ -100,7 +99,7 @@ export const migrations: PagePromises = {
   "with `retiredVersions: 'allow'` it opens the other tables.": [
     'test/features/migrations/retirement.test.ts: rejects, and opens the other tables where it is allowed to',
   ],
-  'lets the old version go by itself, once the new one is complete and no instance is known to use the old one.': [
+  'retires the old version by itself, once the new one is complete and no instance is known to use the old one.': [
     'test/features/migrations/retirement.test.ts: is not retired by itself either, where that was allowed: %s',
     'test/features/migrations/phases.test.ts: keeps the old version unless it is told otherwise, and then while somebody is known to use it',
   ],
@@ -108,7 +107,7 @@ export const migrations: PagePromises = {
     'test/features/migrations/phases.test.ts: in phase %s drops what was made for the new version',
     'test/features/migrations/phases.test.ts: is too late once the old version is retired',
   ],
-  'One migration of a table at a time': [
+  'There is one migration of a table at a time.': [
     'test/features/migrations/targets.test.ts: on the way to another version is refused',
   ],
   'while rows are not unique, the migration is blocked, and `blockers` names them': [

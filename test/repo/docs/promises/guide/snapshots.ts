@@ -7,22 +7,22 @@ export const snapshots: PagePromises = {
   'Rows and blobs that were deleted since are still there.': [
     'test/features/snapshots/holding.test.ts: reads blobs of rows that were deleted since, until it is released',
   ],
-  'While a snapshot is held, nothing that it shows is deleted.': [
+  'While a snapshot is held, nothing that it shows is deleted from the store.': [
     'test/features/snapshots/holding.test.ts: keeps its blocks through merges, gc by others and their restarts',
   ],
-  '`stop()` releases all that the instance holds.': [
+  '`stop()` releases all snapshots of the instance.': [
     'test/features/snapshots/expiry.test.ts: releases what is held, and leaves no timer',
   ],
   '`db.snapshots()` lists the snapshots of all processes. There can be 1,000.': [
     'test/features/snapshots/holding.test.ts: lists what is held, by whichever node, for every node',
     'test/features/snapshots/holding.test.ts: is refused where there are a thousand, and possible again when one is released',
   ],
-  'A snapshot is renewed by itself as long as its process runs. If the process dies, the snapshot stays until `expiresAfterMs` (an hour) has passed, and five minutes more':
+  'The process renews its snapshots while it runs. If it dies, the snapshot stays until `expiresAfterMs` (an hour) has passed, and five minutes more':
     [
       'test/features/snapshots/expiry.test.ts: is renewed, and outlives its time to live three times over',
       'test/features/snapshots/expiry.test.ts: stays until its time is over and clocks may differ, and is ended by the gc after that',
     ],
-  'After its end every call rejects with `SnapshotExpiredError`. A process that was asleep for too long gets that error as well, and never wrong rows.':
+  'After a snapshot has ended, every call on it rejects with `SnapshotExpiredError`. A process that was paused for too long gets this error as well, and never wrong rows.':
     [
       'test/features/snapshots/expiry.test.ts: learns it, whether or not it has what it asks for in memory',
       'test/features/snapshots/expiry.test.ts: gets an error and never wrong rows before it has learnt it',
@@ -31,7 +31,7 @@ export const snapshots: PagePromises = {
     'test/features/snapshots/history.test.ts: is a setting of the database that every node follows, and that stays',
     'test/features/snapshots/history.test.ts: costs one put a merge, and none while it is off',
   ],
-  'A state that is not kept is a `SnapshotExpiredError`.': [
+  '`at()` with a state that is not kept rejects with `SnapshotExpiredError`.': [
     'test/features/snapshots/history.test.ts: ends with its window',
   ],
 };

@@ -1,30 +1,30 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const tenants: PagePromises = {
-  'What one of them fails with is in `failed`, with its prefix, and the others go on.': [
+  'If one fails, its prefix and its error are in `failed`, and the others go on.': [
     'test/features/interface/for-each-database.test.ts: goes on where one fails, and says which',
   ],
-  'An option that is wrong is refused with `InvalidOptionError` before any database is opened.': [
+  'A wrong option is refused with `InvalidOptionError` before any database is opened.': [
     'test/features/interface/for-each-database.test.ts: refuses a wrong %s before it opens any',
   ],
-  'All that draw from a budget take together what one instance would with that `maxMemoryBytes`.': [
+  'All instances on a budget together take as much memory as one instance with that `maxMemoryBytes`.': [
     'test/features/memory/memory-budget.test.ts: is kept under a random load of many databases',
   ],
-  'those that were not used for the longest time go first, whichever database they are of,': [
+  'Blocks that were not used for the longest time are evicted first, whichever database they belong to': [
     'test/features/memory/memory-budget.test.ts: goes to the databases in use',
     'src/cache/shared-memory.test.ts: those of tenants that are idle go first',
   ],
-  'A scan of one database drives the working sets of the others out no more than its own.': [
+  'A scan of one database does not evict the working sets of the others.': [
     'src/cache/shared-memory.test.ts: a scan of one tenant takes nothing from the working sets',
   ],
-  'the database with the most of them merges, out of turn and whatever its `mergePolicy`.': [
+  'the database with the most unmerged commits merges at once, whatever its `mergePolicy`.': [
     'test/features/memory/memory-budget.test.ts: merges what waits in the databases together',
     'src/cache/shared-memory.test.ts: lets the tenant merge that has most commits waiting',
   ],
   'Beyond that they reject with `MemoryBudgetError`.': [
     'src/cache/shared-memory.test.ts: bounds what the queries of all collect, but leaves room for small ones, and names the budget',
   ],
-  'With `maxMemoryBytes` beside `memory`, an instance takes at most that much of the budget, so that no tenant can take all of it for a large query':
+  'If you give an instance `maxMemoryBytes` as well as `memory`, it takes at most that much of the budget, so no tenant can take all of it with one large query.':
     ['test/features/memory/memory-budget.test.ts: leaves an instance with a bound of its own within that'],
   '`stop()` gives everything back at once.': [
     'test/features/memory/memory-budget.test.ts: is given back by stop(), also where a start fails',
