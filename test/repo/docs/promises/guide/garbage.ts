@@ -1,14 +1,14 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const garbage: PagePromises = {
-  'nothing goes for its age, neither commits and uploads nor snapshots and history, and the log says so': [
+  '`gc()` deletes nothing because of its age (commits, uploads, snapshots, history), and logs this.': [
     'test/features/maintenance/clocks.test.ts: by %i days, on a folder, trims nothing, condemns nothing, and says why',
     'test/features/maintenance/clocks.test.ts: deletes no history, ends no snapshot, and says why',
   ],
-  'such a loop ends with `SnapshotExpiredError`, and never gives a wrong row.': [
+  'With 0, a loop of another instance may end with `SnapshotExpiredError`; it never gives a wrong row.': [
     'test/features/snapshots/long-loops.slow.test.ts: whose state was collected before it could hold on to it says so, and gives no wrong row',
   ],
-  'Runs by `gcInterval` wait likewise, also where no other node takes turns.': [
+  'Runs by `gcInterval` always wait, even if no other node takes turns.': [
     'test/features/snapshots/long-loops.slow.test.ts: that others merge past before it holds on outlives %s',
   ],
   'and something was merged since the last run': [
@@ -32,11 +32,11 @@ export const garbage: PagePromises = {
     'test/features/gc/log.test.ts: is trimmed as far as it is merged, and no further',
     'test/features/gc/log.test.ts: keeps for an hour what was merged, by the clock of the store',
   ],
-  'It is safe at any moment, on any number of processes at once, while others write, merge and read.': [
+  '`gc()` is safe at any time, on any number of processes at once, while others write, merge and read.': [
     'test/features/gc/blocks.test.ts: stay, however often others collect, and are what Block 0 reaches when it ends',
     'test/features/gc/blocks.test.ts: by several nodes deletes each object once, and nothing else',
   ],
-  'It reads no rows: of the tables only inner nodes, which are few, and the list of blobs. It lists all objects once, and deletes a thousand at a time.':
+  'It reads no rows, only the inner nodes of tables, which are few, and the list of blobs. It lists all objects once, and deletes a thousand at a time.':
     [
       'test/features/gc/run.slow.test.ts: does not grow with the rows: it reads inner nodes, and no leaves',
       'test/features/gc/run.slow.test.ts: is one deletion for every thousand objects, and one list for as many',
@@ -47,14 +47,14 @@ export const garbage: PagePromises = {
   'A run that is interrupted leaves nothing half done; the next one goes on.': [
     'test/features/gc/run.slow.test.ts: because its process dies at any request: the next one makes up for it',
   ],
-  'If anything that must be kept cannot be read, `gc()` rejects with `CorruptionError` and deletes nothing.': [
+  'If an object that must be kept cannot be read, `gc()` rejects with `CorruptionError` and deletes nothing.': [
     'test/features/gc/blocks.test.ts: if the root of a snapshot is missing',
     'test/features/gc/blocks.test.ts: if an inner node of %s is damaged or missing',
   ],
-  '`dryRun` writes nothing. It goes by the clock of this machine': [
+  '`dryRun` writes nothing. It uses the clock of this machine': [
     'test/features/gc/run.slow.test.ts: writes nothing, and says what a run would delete, and why',
   ],
-  'Bytes are uploaded again by themselves.': [
+  'Blobs of bytes and strings are then uploaded again.': [
     'test/features/gc/blobs.test.ts: uploads bytes again under a new reference: the blob %s',
     'test/features/gc/blobs.test.ts: fails and commits nothing where it was a stream: the blob %s',
   ],

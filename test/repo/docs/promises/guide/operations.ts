@@ -1,18 +1,20 @@
 import type { PagePromises } from '../page-promises.ts';
 
 export const operations: PagePromises = {
-  'After 60 s it gives up on those that do not end, and says so.': [
+  'After 60 s it gives up on calls that do not end, and logs it.': [
     'test/features/protocol/deadlines.test.ts: does not keep stop() from ending while a flush is under way',
     'test/features/protocol/deadlines.test.ts: does not keep stop() from ending while a merge is under way, nor leave a timer behind',
   ],
-  '`onRequest` is called after every request': ['test/features/interface/metrics.test.ts: is told of every request'],
-  '`stop()` waits for the flushes, transactions and merges that were called before it, refuses what is called after it, and leaves nothing behind, so that the process can exit.':
+  'The option `onRequest` is called after every request': [
+    'test/features/interface/metrics.test.ts: is told of every request',
+  ],
+  '`stop()` waits for the flushes, transactions and merges that were called before it, and refuses later calls. It leaves no timers and connections behind, so the process can exit.':
     [
       'test/features/interface/lifecycle.slow.test.ts: stop() waits for flushes of the same turn, sub-batches and slow triggers, and refuses',
       'test/features/interface/lifecycle.slow.test.ts: stop() waits for a transaction in its function',
       'test/features/interface/lifecycle.slow.test.ts: that calls stop() exits by itself (%s)',
     ],
-  'An unsafe store, a damaged Block 0 or a store that cannot be reached is in the report, and no error.': [
+  'An unsafe store, a damaged Block 0 or a store that cannot be reached is in the report, and not an error.': [
     'test/features/interface/certification.test.ts: reports an unsafe store, what to do, and why start() fails',
     'test/features/interface/certification.test.ts: reports a Block 0 that is damaged, of a newer format, or missing among other objects',
     'test/features/interface/certification.test.ts: reports a store that is out of reach, and does not take for ever',

@@ -4,13 +4,13 @@ export const production: PagePromises = {
   'the samples are files of its folder `deploy`, word for word.': [
     'test/repo/docs/running.test.ts: shows every file of the folder, word for word',
   ],
-  "A process that takes another one's place may have its id while both run: it is safe.": [
+  'While a process replaces another one, both may have the same id: this is safe.': [
     'test/features/protocol/block0.test.ts: happens at random between nodes, even of one nodeId, and loses nothing',
   ],
   'A process that is killed instead loses nothing that was flushed': [
     'test/simulation/crash/database-kill.slow.test.ts: holds what was acknowledged, and nothing torn, however often its writer is killed',
   ],
-  'So call `server.closeIdleConnections()` again and again until the server is closed.': [
+  'So call `server.closeIdleConnections()` repeatedly until the server is closed.': [
     'test/servers/example/stopping.slow.test.ts: says that it is not ready, answers all the same, ends what is under way, and keeps nobody waiting',
   ],
   'the event loop turns, and no call was rejected with `DatabaseReplacedError`': [

@@ -30,16 +30,14 @@ export const repair: PagePromises = {
   'It reads past the cache, and each block once': [
     'test/features/requests/small-budgets.slow.test.ts: reads each block once, however many indexes are compared with their rows',
   ],
-  "Nor are `unknownObjects`: objects under the prefix that are none of the database's. Nothing ever deletes them.": [
+  '`unknownObjects` are objects under the prefix that do not belong to the database. Nothing ever deletes them.': [
     'test/features/maintenance/verify-deep.slow.test.ts: that nothing refers to are counted as garbage, and those of nobody are named; neither is a finding',
     'test/features/gc/run.slow.test.ts: leaves alone what it does not know',
   ],
-  '`verify()` writes nothing, unless garbage is collected past what it reads.': [
+  '`verify()` writes nothing, unless `gc()` deletes blocks that it is about to read.': [
     'test/features/maintenance/verify-deep.slow.test.ts: holds on to the state when it checks again',
   ],
-  'It is made anew from the rows of its table': [
-    'test/features/maintenance/repair.slow.test.ts: is made anew where %s',
-  ],
+  'It is rebuilt from the rows of its table': ['test/features/maintenance/repair.slow.test.ts: is made anew where %s'],
   '`unrepairable` tells which rows are lost, and whether a snapshot or an earlier state still shows them.': [
     'test/features/maintenance/repair.slow.test.ts: are rows: an index is not made anew from the rest, and what is lost is told',
     'test/features/maintenance/repair.slow.test.ts: are rows that an earlier state still has: it is named',
@@ -53,10 +51,10 @@ export const repair: PagePromises = {
     'test/features/maintenance/repair.slow.test.ts: are rows: an index is not made anew from the rest, and what is lost is told',
     'test/features/maintenance/repair.slow.test.ts: stays as it was in states that are kept',
   ],
-  'after twenty of them it rejects with `ContentionError`, and nothing has changed.': [
+  'after twenty times it rejects with `ContentionError`, and nothing has changed.': [
     'test/features/maintenance/repair.slow.test.ts: gives up where others merge before every attempt, and has changed nothing',
   ],
-  '`start()` rejects with `CorruptionError` where it meets one, and so does every call that needs what is behind it.': [
+  '`start()` rejects with `CorruptionError` if it finds one, and so does every call that needs a later commit.': [
     'test/features/protocol/holes.test.ts: finds a hole where it reads more than one slot at a time, names it, and says what to do',
     'test/features/protocol/holes.test.ts: and every call after it, on demand, where start() does not wait for the look',
   ],
