@@ -49,7 +49,7 @@ export const migrations: PagePromises = {
   'Some rows cannot be migrated. `blockers` names up to 20, and why. The old version stays in force': [
     'test/features/migrations/phases.test.ts: blocks the migration with a report, and leaves the old version in force until it is tried again',
   ],
-  'The old version is kept up until `finishMigration()` is called': [
+  'The old version is maintained until `finishMigration()` is called': [
     'test/features/migrations/retirement.test.ts: stays although nobody is known to use it, until somebody asks',
   ],
   'Before anything is written, each field that is dropped or changes its type is named': [
@@ -72,7 +72,7 @@ export const migrations: PagePromises = {
   "With `polling: 'onDemand'` only the instance that called `setTargetSchemaVersion()` does the work.": [
     'test/features/migrations/targets.test.ts: comes to an end with polling %s',
   ],
-  'The work rests three times as long as it works': [
+  'The work rests three quarters of the time': [
     'src/base/pacer.test.ts: work in the background leaves three quarters of the time to others, other work none',
   ],
   '`rowsPerSecond` limits the rows that are migrated.': ['test/features/migrations/targets.test.ts: keeps to its rate'],
@@ -113,7 +113,7 @@ export const migrations: PagePromises = {
   'while rows are not unique, the migration is blocked, and `blockers` names them': [
     'test/features/unique/migrations.test.ts: is blocked by rows that are not, which it names, and goes on once they are',
   ],
-  'those too, and the old version stays until they are put right. Unique indexes of the old version are kept by all until then':
+  'those too, and the old version stays until they are corrected. All instances enforce unique indexes of the old version until then':
     [
       'test/features/unique/migrations.test.ts: does not retire the old one while nodes with that have left rows that are not unique',
       'test/features/unique/migrations.test.ts: lets nodes with the older one keep to the unique indexes of that, and its own to both',
