@@ -15,7 +15,11 @@ import type { RowHit } from '../tree/tree.ts';
 import { PlainRows } from './plain-rows.ts';
 import { RowNotMigrated, RowTranslation, versionConflict } from './row-translation.ts';
 
-function shapeOf(version: number, fields: Record<string, FieldDefinition>, primaryKey = 'id'): TableShape {
+function shapeOf(
+  version: number,
+  fields: Record<string, FieldDefinition>,
+  primaryKey: string | readonly string[] = 'id',
+): TableShape {
   return new TableShape(readSchema({ name: 't', version, fields, primaryKey }));
 }
 
@@ -540,6 +544,28 @@ describe('primary keys of another type', () => {
     expect(translation.keyForward(before)).toEqual(after);
     expect(translation.keyBack(after)).toEqual(before);
     expect(translation.keepsKeys).toBe(false);
+  });
+
+  it('of several fields goes by each of them', () => {
+    const typed = (types: readonly TypeId[]): Record<string, FieldDefinition> =>
+      Object.fromEntries(types.map((typeId, i) => [`k${i}`, { typeId }]));
+    const from = shapeOf(1, typed([Types.varchar, Types.uint16, Types.varchar]), ['k0', 'k1', 'k2']);
+    const to = shapeOf(2, typed([Types.varchar, Types.varchar, Types.int32]), ['k0', 'k1', 'k2']);
+    const translation = new RowTranslation(from, to, undefined, undefined);
+    expect(versionConflict(from, to)).toBeUndefined();
+    const [row, made] = [
+      { k0: 'a', k1: 7, k2: '-3' },
+      { k0: 'a', k1: '7', k2: -3 },
+    ];
+    expect(forward(translation, row)).toEqual(made);
+    expect(translation.back(made, undefined)).toEqual(row);
+    const before = keyBytes(from, ['a', 7, '-3'] as never);
+    const after = keyBytes(to, ['a', '7', -3] as never);
+    expect(translation.keepsKeys).toBe(false);
+    expect(translation.keyForward(before)).toEqual(after);
+    expect(translation.keyBack(after)).toEqual(before);
+    const last = shapeOf(3, typed([Types.varchar, Types.varchar, Types.float64]), ['k0', 'k1', 'k2']);
+    expect(versionConflict(to, last)).toContain('do not correspond to such keys one to one');
   });
 
   it('may have another name', () => {

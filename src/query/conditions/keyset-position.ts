@@ -123,8 +123,8 @@ export class PositionCondition extends Condition {
     // Entries of an index come by its field and then by ascending primary key. It is of no use to any other order.
     const { keyFields } = this.#shape;
     const rest = keyFields.filter((keyField) => keyField !== field);
-    const isByKey =
-      fields.length === rest.length + 1 && rest.every((keyField, i) => isAscending(fields[i + 1], keyField));
+    // An effective order has nothing behind the last field of the key.
+    const isByKey = rest.every((keyField, i) => isAscending(fields[i + 1], keyField));
     if (!isByKey || rest.length === 0) return undefined;
     const writer = new ByteWriter(64);
     writeKeyComponent(writer, field.typeId, this.#value);

@@ -6,6 +6,7 @@ import { clusterMutants } from './cluster-mutants.ts';
 import { encryptionMutants } from './encryption-mutants.ts';
 import { functionMutants } from './function-mutants.ts';
 import { gcMutants } from './gc-mutants.ts';
+import { keyMutants } from './key-mutants.ts';
 import { logMutants } from './log-mutants.ts';
 import { memoryMutants } from './memory-mutants.ts';
 import { migrationMutants } from './migration-mutants.ts';
@@ -42,6 +43,7 @@ export const mutantTables: Readonly<Record<string, readonly Mutant[]>> = {
     ...functionMutants,
     ...addedMutants,
     ...memoryMutants,
+    ...keyMutants,
   ],
   objects: [...gcMutants, ...snapshotMutants, ...blobMutants, ...encryptionMutants],
   migrations: migrationMutants,
