@@ -1,4 +1,5 @@
 /** Opens many databases one after the other, some at a time, and does the same with each: for the databases of all tenants. */
+import { defined } from '../base/defined.ts';
 import type { Environment } from '../base/env.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { createDatabase } from './create.ts';
@@ -67,7 +68,7 @@ export async function visitDatabases<T>(
   if (typeof run !== 'function') refuse('run', run, 'a function that is given each database');
   const { memory = new MemoryBudget(common.maxMemoryBytes ?? 100 * mebibyte) } = common;
   const driver = common.driver ?? driverFromProcess();
-  const shared = { nodeId: 'auto', polling: 'onDemand', ...common, memory, ...(driver && { driver }) } as const;
+  const shared = { nodeId: 'auto', polling: 'onDemand', ...common, memory, ...defined({ driver }) } as const;
 
   const visit = async (dbPrefix: string): Promise<T> => {
     const db = createDatabase({ ...shared, dbPrefix }, environment);

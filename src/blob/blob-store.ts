@@ -4,6 +4,7 @@
  */
 import { isBytes } from '../base/brands.ts';
 import { checksum } from '../base/checksum.ts';
+import { defined } from '../base/defined.ts';
 import { BlobNotFoundError, CorruptionError, NotSupportedError } from '../base/errors.ts';
 import { blobName } from '../format/keys.ts';
 import type { PresignOptions, PutBody, StorageDriver } from '../storage/contract/driver.ts';
@@ -94,7 +95,7 @@ export class BlobStore {
     const sums = new ChunkChecksums();
     const { source, contentType } = value;
     if (isBytes(source)) sums.add(source);
-    const options = { if: 'absent', contentType, ...(signal === undefined ? {} : { signal }) } as const;
+    const options = { if: 'absent', contentType, ...defined({ signal }) } as const;
     let failure: Error | undefined;
     const stream = (): PutBody =>
       observed(
@@ -113,7 +114,7 @@ export class BlobStore {
   /** Whether the object of a blob is there. */
   async exists(reference: string, signal?: AbortSignal): Promise<boolean> {
     const range = { start: 0, end: 0 };
-    const found = await this.#driver.get(this.#key(reference), { range, ...(signal && { signal }) });
+    const found = await this.#driver.get(this.#key(reference), { range, ...defined({ signal }) });
     return found.status === 'found';
   }
 
@@ -166,7 +167,7 @@ export class BlobStore {
     const key = this.#key(reference);
     for (let attempt = 1; ; attempt++) {
       const range = { start: from, end: to };
-      const result = await this.#driver.get(key, { range, ...(signal === undefined ? {} : { signal }) });
+      const result = await this.#driver.get(key, { range, ...defined({ signal }) });
       if (result.status !== 'found') {
         throw new BlobNotFoundError(reference, `The bytes of blob ${reference} are gone: it was deleted.`);
       }

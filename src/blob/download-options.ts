@@ -1,4 +1,5 @@
 /** How a browser takes a blob that it downloads by link. */
+import { defined } from '../base/defined.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../base/describe-value.ts';
 import type { DownloadHeaders } from '../storage/contract/driver.ts';
@@ -38,8 +39,7 @@ export function downloadHeaders(stored: string, options: DownloadUrlOptions): Do
   if (contentDisposition !== undefined) checkDisposition(contentDisposition);
   const disposition = contentDisposition ?? (isActive(contentType ?? stored) ? 'attachment' : undefined);
   return {
-    ...(contentType !== undefined && { contentType }),
-    ...(disposition !== undefined && { contentDisposition: disposition }),
+    ...defined({ contentType, contentDisposition: disposition }),
   };
 }
 

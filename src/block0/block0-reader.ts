@@ -1,4 +1,5 @@
 /** Reads Block 0 and the catalogue that it names, which is kept: most of the time the next Block 0 names the same one. */
+import { defined } from '../base/defined.ts';
 import { CorruptionError, isUnreadable } from '../base/errors.ts';
 import { joinBlock0, parseBlock0 } from '../format/block0.ts';
 import type { Block0 } from '../format/block0.ts';
@@ -87,7 +88,7 @@ export async function readCatalogue(
   { signal }: RequestOptions = {},
 ): Promise<Catalogue> {
   for (let attempt = 1; ; attempt++) {
-    const found = await driver.get(`${prefix}/${catalogueName(ref)}`, signal && { signal });
+    const found = await driver.get(`${prefix}/${catalogueName(ref)}`, defined({ signal }));
     if (found.status !== 'found') throw new CatalogueMissingError(ref);
     try {
       return decodeCatalogue(ref, found.bytes);

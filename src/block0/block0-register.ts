@@ -8,6 +8,7 @@
  *   is a read that started after the slot was read (docs/protocol.md).
  * - The outcome of a put is decided by what is stored afterwards, recognised by its nonce, not by its answer.
  */
+import { defined } from '../base/defined.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { ContentionError, DatabaseReplacedError, StorageError } from '../base/errors.ts';
@@ -93,7 +94,7 @@ export class Block0Register {
 
   /** Reads Block 0 for the first time; undefined where there is none. */
   async open(signal?: AbortSignal): Promise<VersionedBlock0 | undefined> {
-    const result = await this.#reader.read(signal === undefined ? {} : { signal });
+    const result = await this.#reader.read(defined({ signal }));
     return typeof result === 'string' ? undefined : this.#see(result, 0);
   }
 
@@ -101,7 +102,7 @@ export class Block0Register {
   async create(block0: Block0, signal?: AbortSignal): Promise<VersionedBlock0> {
     for (let attempt = 1; ; attempt++) {
       try {
-        const options = signal === undefined ? {} : { signal };
+        const options = defined({ signal });
         const result = await this.#driver.put(this.#key, encodeBlock0(block0), { if: 'absent', ...options });
         if (result.status === 'written') return this.#see({ block0, etag: result.etag }, 0);
       } catch (error) {
@@ -119,7 +120,7 @@ export class Block0Register {
     this.checkNotReplaced();
     const before = this.current;
     const mark = this.#hooks?.writes.mark ?? 0;
-    const options = signal === undefined ? {} : { signal };
+    const options = defined({ signal });
     let result = await this.#reader.read({ ifNoneMatch: before.etag, ...options });
     // What follows from it is for good, so that it is asked for once more.
     if (result === 'missing') result = await this.#reader.read(options);
@@ -216,7 +217,7 @@ export class Block0Register {
     };
     const bytes = encodeBlock0(next);
     const mark = this.#hooks?.writes.mark ?? 0;
-    const options = signal === undefined ? {} : { signal };
+    const options = defined({ signal });
     let failure: StorageError | undefined;
     for (let attempt = 1; ; attempt++) {
       try {

@@ -6,6 +6,7 @@
  * An id decides nothing but whose turn it is. Two instances with one id, because one was paused while another took its id over,
  * are as safe as any others; whichever sees that the id is not its own any more takes another one.
  */
+import { defined } from '../base/defined.ts';
 import type { Environment } from '../base/env.ts';
 import { NoFreeNodeIdError } from '../base/errors.ts';
 import { newId } from '../base/ids.ts';
@@ -136,5 +137,5 @@ export class NodeIdentity implements NodeId {
 /** A Block 0 with another list of nodes. */
 export function withNodes<T extends NodeList>(block0: T, { nodes, autoNodes }: NodeList): T {
   const { autoNodes: _, ...rest } = block0;
-  return { ...rest, nodes, ...(autoNodes && { autoNodes }) } as T;
+  return { ...rest, nodes, ...defined({ autoNodes }) } as T;
 }

@@ -1,4 +1,5 @@
 /** The definition of a table as it is stored: for tools that have no definitions of their own. */
+import { defined } from '../base/defined.ts';
 import { compareStrings } from '../base/order.ts';
 import { isSystemTable } from '../format/stored-schema.ts';
 import { bigintBounds, isVariable } from '../format/types.ts';
@@ -25,7 +26,7 @@ function fieldOf(field: StoredField): FieldDefinition {
     typeId,
     ...(maxLength !== undefined && isVariable(typeId) && { maxLength }),
     ...(fallback !== undefined && { default: 'generated' in fallback ? fallback.generated : constantDefault(field) }),
-    ...(required !== undefined && { required }),
+    ...defined({ required }),
     ...(oneOf !== undefined && { oneOf: is64Bit ? oneOf.map(BigInt) : oneOf }),
   };
 }
@@ -38,8 +39,7 @@ function indexOf(
   const isDefaultName = name === fields.join(',');
   return {
     fields,
-    ...(unique !== undefined && { unique }),
-    ...(where !== undefined && { where: conditionsOf(where, typeOf) }),
+    ...defined({ unique, where: where && conditionsOf(where, typeOf) }),
     ...(!isDefaultName && { name }),
   };
 }
@@ -83,7 +83,7 @@ function storedDefinition(schema: StoredSchema): SchemaDefinition {
     fields: Object.fromEntries(schema.fields.map((field) => [field.name, fieldOf(field)])),
     primaryKey: schema.primaryKey.length === 1 ? (schema.primaryKey[0] as string) : schema.primaryKey,
     ...(indexes.length > 0 && { indexes }),
-    ...(renames !== undefined && { renames: Object.fromEntries(renames.map(renameOf)) }),
+    ...defined({ renames: renames && Object.fromEntries(renames.map(renameOf)) }),
   };
 }
 

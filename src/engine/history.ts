@@ -1,4 +1,5 @@
 /** Earlier states that are kept on request: finds one by its generation, or the one that was in force at some time. */
+import { defined } from '../base/defined.ts';
 import { SnapshotExpiredError } from '../base/errors.ts';
 import type { Block0, StoredHistory } from '../format/block0.ts';
 import { folders, historyName, parseHistoryName } from '../format/keys.ts';
@@ -84,7 +85,7 @@ export class History {
   }
 
   #readKept(generation: number, signal: AbortSignal | undefined): Promise<Block0 | undefined> {
-    return this.#reader.readKept(historyName(generation), signal && { signal });
+    return this.#reader.readKept(historyName(generation), defined({ signal }));
   }
 
   /** Generations that are kept, ascending. */
@@ -92,7 +93,7 @@ export class History {
     const { driver, prefix } = this.#options;
     const generations: number[] = [];
     for (let after: string | undefined; ; ) {
-      const options = { ...(signal && { signal }), ...(after !== undefined && { after }) };
+      const options = defined({ signal, after });
       const { entries, more } = await driver.list(`${prefix}/${folders.history}`, options);
       for (const { key } of entries) {
         const generation = parseHistoryName(key.slice(prefix.length + 1));

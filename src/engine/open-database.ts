@@ -1,5 +1,6 @@
 /** Opens the database under a prefix, or creates it where there is nothing at all (docs/protocol.md, "Opening"). */
 import { isError } from '../base/brands.ts';
+import { defined } from '../base/defined.ts';
 import type { Environment } from '../base/env.ts';
 import { DatabaseReplacedError, NotADatabaseError, StorageError, UnsafeStoreError } from '../base/errors.ts';
 import { randomUuid } from '../base/ids.ts';
@@ -149,7 +150,7 @@ export async function findStrayObject(
 ): Promise<string | undefined> {
   const folder = `${prefix}/`;
   for (let after: string | undefined; ; ) {
-    const page = await driver.list(folder, { signal, ...(after === undefined ? {} : { after }) });
+    const page = await driver.list(folder, { signal, ...defined({ after }) });
     const found = page.entries.find(({ key }) => !key.startsWith(folder + probePrefix));
     if (found !== undefined) return found.key;
     if (!page.more) return undefined;

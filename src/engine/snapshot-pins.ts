@@ -10,6 +10,7 @@
  * - A pin ends by replacing Block 0, by its holder or by those who take it for abandoned. Clocks only decide when to try:
  *   a holder whose pin is gone learns it from Block 0.
  */
+import { defined } from '../base/defined.ts';
 import type { Environment } from '../base/env.ts';
 import { ContentionError, SnapshotExpiredError } from '../base/errors.ts';
 import { newId } from '../base/ids.ts';
@@ -88,7 +89,7 @@ export class Pins {
     const { driver, prefix } = this.#options;
     // Other pins are of no interest in it.
     const bytes = encodeBlock0({ ...block0, snapshots: [] });
-    return putRepeatedly(driver, `${prefix}/${rootName(id)}`, bytes, { if: 'absent', ...(signal && { signal }) });
+    return putRepeatedly(driver, `${prefix}/${rootName(id)}`, bytes, { if: 'absent', ...defined({ signal }) });
   }
 
   /** Keeps a pin for longer. False if it is gone. */
@@ -107,7 +108,7 @@ export class Pins {
     await this.#change(id, () => null, signal);
     // Nobody else can refer to the copy. Where it cannot be deleted now, gc will.
     const { driver, prefix } = this.#options;
-    await driver.delete([`${prefix}/${rootName(id)}`], signal && { signal }).catch(() => undefined);
+    await driver.delete([`${prefix}/${rootName(id)}`], defined({ signal })).catch(() => undefined);
   }
 
   /** Replaces a pin; by nothing for null. Undefined leaves all as it is. */

@@ -6,6 +6,7 @@
  */
 import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import { checksum } from '../base/checksum.ts';
+import { defined } from '../base/defined.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import { refuseCapsule } from './capsule.ts';
@@ -210,7 +211,7 @@ function isBlock0(value: Record<string, unknown>, tables: readonly StoredTable[]
   const first = (appliedSeq as number) - applied.length + 1;
   if (!applied.every((commit, i) => commit.seq === first + i)) return false;
   return (
-    value['format'] === block0Format({ tables, ...(catalogue && { catalogue }) }) &&
+    value['format'] === block0Format({ tables, ...defined({ catalogue }) }) &&
     new Set(tables.map(({ name }) => name)).size === tables.length &&
     isCount(value['changedMs']) &&
     isCount(value['collected']) &&

@@ -1,5 +1,6 @@
 /** Options and arguments of calls, and their checks. */
 import { isDate } from '../base/brands.ts';
+import { defined } from '../base/defined.ts';
 import { InvalidOptionError } from '../base/errors.ts';
 import { checkNames } from '../base/known-names.ts';
 import { withOwnSignal } from '../base/signals.ts';
@@ -72,7 +73,7 @@ export function checkCommit(commit: unknown): CommitRef {
   const isOfDatabase = databaseId === undefined || (typeof databaseId === 'string' && isUuid(databaseId));
   const isCommit = typeof commitId === 'string' && isUuid(commitId) && isOfDatabase;
   if (isCommit && Number.isSafeInteger(slot) && (slot as number) > 0) {
-    return { commitId, slot: slot as number, ...(databaseId !== undefined && { databaseId }) };
+    return { commitId, slot: slot as number, ...defined({ databaseId }) };
   }
   throw new InvalidOptionError(
     'commit',

@@ -3,6 +3,7 @@
  * the two. The facade (database.ts) puts the public calls on top of it.
  */
 import { SignalPool } from '../base/deadline.ts';
+import { defined } from '../base/defined.ts';
 import type { Environment } from '../base/env.ts';
 import { NotStartedError, ReadOnlyError } from '../base/errors.ts';
 import { filteredLogger } from '../base/logger.ts';
@@ -97,7 +98,7 @@ export class Instance implements BatchOwner, QueryHost {
     this.bridge = new Bridge(this.registry, this.#fieldChangeLog);
     this.#held = new HeldSnapshots(environment, this.#logger);
     const onRequest = options.onRequest && harmlessHook(options.onRequest, this.#logger);
-    this.observed = new ObservedDriver(options.driver, { environment, ...(onRequest && { onRequest }) });
+    this.observed = new ObservedDriver(options.driver, { environment, ...defined({ onRequest }) });
     this.#createdMs = environment.monotonicMs();
     const { dbPrefix: prefix, protection } = options;
     const driver = new RetryingDriver(this.observed, environment, { onWrite: (key) => this.#writes.note(key) });

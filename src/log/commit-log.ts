@@ -2,6 +2,7 @@
  * The slots of the commit log as objects. What a slot shows decides nothing by itself: see docs/protocol.md, and
  * follow.ts and append.ts, which confirm it.
  */
+import { defined } from '../base/defined.ts';
 import type { Environment } from '../base/env.ts';
 import { isUnreadable } from '../base/errors.ts';
 import { decodeCommit, decodeCommitSlowly } from '../format/commit.ts';
@@ -26,7 +27,7 @@ export class CommitLog {
   /** What is in a slot; undefined while nothing is. A damaged commit is read twice before it is called that. */
   async read(slot: number, signal?: AbortSignal): Promise<Commit | undefined> {
     for (let attempt = 1; ; attempt++) {
-      const result = await this.#driver.get(this.#key(slot), signal === undefined ? {} : { signal });
+      const result = await this.#driver.get(this.#key(slot), defined({ signal }));
       if (result.status !== 'found') return undefined;
       try {
         const { bytes } = result;
@@ -40,7 +41,7 @@ export class CommitLog {
 
   /** Puts a commit into a slot if it is free. Any answer but `written` must be settled by reading the slot. */
   put(slot: number, bytes: Uint8Array, signal?: AbortSignal): Promise<PutResult> {
-    return this.#driver.put(this.#key(slot), bytes, { if: 'absent', ...(signal === undefined ? {} : { signal }) });
+    return this.#driver.put(this.#key(slot), bytes, { if: 'absent', ...defined({ signal }) });
   }
 
   #key(slot: number): string {

@@ -1,4 +1,5 @@
 /** What becomes of a commit that was put, and the errors that say so. */
+import { defined } from '../base/defined.ts';
 import { CommitOutcomeUnknownError, StorageError } from '../base/errors.ts';
 import type { Block0 } from '../format/block0.ts';
 import type { Commit } from '../format/commit.ts';
@@ -24,7 +25,7 @@ export class DefiniteFailure extends StorageError {
   constructor(cause: StorageError) {
     super(cause.key, 'none', `${cause.message} Nothing was committed.`, {
       cause,
-      ...(cause.reason === undefined ? {} : { reason: cause.reason }),
+      ...defined({ reason: cause.reason }),
     });
     // What users see is an ordinary failure of the store.
     this.name = 'StorageError';

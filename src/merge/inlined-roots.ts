@@ -6,6 +6,7 @@
  * Where there are many tables, Block 0 holds those that have changed since the last catalogue was written, and once these are
  * too many, a new catalogue is. It is of the birth of the merge that writes it, as blocks are.
  */
+import { defined } from '../base/defined.ts';
 import type { Environment } from '../base/env.ts';
 import { newId } from '../base/ids.ts';
 import type { Block0 } from '../format/block0.ts';
@@ -183,7 +184,7 @@ function storedEdition({ index, built, failed, behindFrom }: MergedEdition): Edi
 }
 
 function storedAdded({ stored, built, rows, birth, problem }: MergedAddedIndex): AddedRoots['stored'] {
-  return { index: stored, built: encodeBound(built), rows, birth, ...(problem !== undefined && { problem }) };
+  return { index: stored, built: encodeBound(built), rows, birth, ...defined({ problem }) };
 }
 
 export interface InlinedRoots extends Pick<Block0, 'tables' | 'inlined' | 'catalogue'> {
@@ -231,7 +232,7 @@ export async function inlineRoots(
     inlined: [...inlined].map(({ name, bytes: block }) => ({ name, block: Buffer.from(block).toString('base64') })),
     migrationsAfter: (present: readonly StoredMigration[]) => migrationsAfter(present, byName, baseRoots),
   };
-  if (!anew) return { ...next, ...(catalogue && { catalogue }) };
+  if (!anew) return { ...next, ...defined({ catalogue }) };
   const written = encodeCatalogue({ birth, id: newId(environment, 8) }, next.tables, next.inlined);
   await uploads.start(written.name, written.bytes);
   return { ...next, catalogue: written.catalogue };

@@ -2,6 +2,7 @@
  * The part of a merge that is about one table: its rows, and the entries of its indexes that follow from them; while a
  * migration is under way, the same for the version beside the truth, and the base that its rows go with.
  */
+import { defined } from '../base/defined.ts';
 import type { Environment } from '../base/env.ts';
 import { invariant } from '../base/invariant.ts';
 import type { Pacer } from '../base/pacer.ts';
@@ -112,8 +113,7 @@ export class GrowingTree {
       blockSizeBytes,
       pacer,
       counters,
-      ...(observe === undefined ? {} : { observe }),
-      ...(observeRun === undefined ? {} : { observeRun }),
+      ...defined({ observe, observeRun }),
     };
     this.root = await applyChanges(this.#tree, changes, options);
     if (this.root.kind === 'empty') this.#tree = new Tree(this.#tree.source, null);

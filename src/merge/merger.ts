@@ -6,6 +6,7 @@
  * - Every block that is written is of birth G + 1 and referred to only by the Block 0 that follows generation G.
  * - If another generation came in between, the work is dropped: blocks are never carried over, and never deleted.
  */
+import { defined } from '../base/defined.ts';
 import type { Environment } from '../base/env.ts';
 import { ReadOnlyError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
@@ -201,7 +202,7 @@ export class Merger {
         applied: [...block0.applied, ...added].slice(-appliedListLength),
         tables,
         inlined,
-        ...(catalogue && { catalogue }),
+        ...defined({ catalogue }),
         migrations: migrationsAfter(block0.migrations),
       };
       if (await register.replace(present, withNodes(change, membership.afterMerge(block0)))) return true;

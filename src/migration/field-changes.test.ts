@@ -1,5 +1,6 @@
 /** What people are told of a new version before it is made without a `migrate` function. */
 import { describe, expect, it } from 'vitest';
+import { defined } from '../base/defined.ts';
 import { Types } from '../format/types.ts';
 import type { TypeId } from '../format/types.ts';
 import type { StoredRename } from '../format/stored-schema.ts';
@@ -13,7 +14,7 @@ describe('fieldChanges()', () => {
   const fieldChanges = (from: VersionField[], to: VersionField[], renames?: StoredRename[]): FieldChanges =>
     compare(
       { version: 1, fields: from, primaryKey: ['id'] },
-      { version: 2, fields: to, primaryKey: ['id'], ...(renames && { renames }) },
+      { version: 2, fields: to, primaryKey: ['id'], ...defined({ renames }) },
     );
 
   it('takes a field that was renamed for the same field', () => {

@@ -1,4 +1,5 @@
 /** What `db.indexes()` tells: the indexes that a table has, and those that are on their way to it. */
+import { defined } from '../base/defined.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import type { StoredFunctionIndex, StoredIndex } from '../format/stored-schema.ts';
 import { indexedFunctions, isSameIndex, isUsable } from '../view/edition.ts';
@@ -90,7 +91,7 @@ function described(
   { name, fields, unique, where }: StoredIndex,
 ): Pick<IndexStatus, 'name' | 'fields' | 'unique' | 'where'> {
   const typeOf = (field: string): LayoutField['typeId'] => (layout.field(field) as LayoutField).typeId;
-  return { name, fields, unique: unique === true, ...(where !== undefined && { where: conditionsOf(where, typeOf) }) };
+  return { name, fields, unique: unique === true, ...defined({ where: where && conditionsOf(where, typeOf) }) };
 }
 
 function functionStatus(

@@ -5,6 +5,7 @@
  */
 import { isBytes, isError, isThenable } from '../base/brands.ts';
 import { ByteWriter } from '../base/bytes.ts';
+import { defined } from '../base/defined.ts';
 import { EncodeError, MigrationError } from '../base/errors.ts';
 import { decodeRow, isNull, readValue } from '../format/row-decode.ts';
 import { sameField } from '../format/row-equality.ts';
@@ -347,7 +348,7 @@ export class RowTranslation {
   #called(migrate: MigrateFunction, row: PlainRow, key: unknown, given: TableShape, target: TableShape): PlainRow {
     const refuse = (what: string, cause?: unknown): never => {
       const message = `\`migrate\` of version ${target.version} ${what}.`;
-      throw new RowNotMigrated(target.name, key, message, cause === undefined ? {} : { cause });
+      throw new RowNotMigrated(target.name, key, message, defined({ cause }));
     };
     let made: unknown;
     try {

@@ -1,4 +1,5 @@
 /** A plan as a plain object, for people to read: what is done, what that is likely to cost, and what it did cost. */
+import { defined } from '../base/defined.ts';
 import type { PriceTable } from '../storage/prices.ts';
 import type { TableState } from '../view/table-state.ts';
 import { missingIndexOf } from './missing-index.ts';
@@ -330,7 +331,7 @@ function explained(
     alternatives: others.map((other) => alternativeTo(chosen, other)),
     looksCloser: ran === undefined && isWorthProbing(best, all, query),
     ...beingAdded(state, query),
-    ...(missing === undefined ? {} : { missingIndex: missing }),
+    ...defined({ missingIndex: missing }),
   };
 }
 

@@ -2,6 +2,7 @@
 import { isBytes, isDate } from '../base/brands.ts';
 import { checksum } from '../base/checksum.ts';
 import { ByteWriter, encodeUtf8, toHex } from '../base/bytes.ts';
+import { defined } from '../base/defined.ts';
 import { InvalidQueryError } from '../base/errors.ts';
 import { BookmarkError } from '../base/query-errors.ts';
 import { MalformedKey } from '../format/ordered-key.ts';
@@ -78,7 +79,7 @@ export interface PagedQuery {
 
 function refuse(table: string, why: string, cause?: unknown): never {
   const message = `The bookmark given as \`after\` to a page of table '${table}' ${why}. Begin again without it.`;
-  throw new BookmarkError(message, cause === undefined ? {} : { cause });
+  throw new BookmarkError(message, defined({ cause }));
 }
 
 export class Bookmarks {

@@ -1,4 +1,5 @@
 /** What a definition asks of a field's values beyond their type: that there is one, and that it is one of some. */
+import { defined } from '../base/defined.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
 import { isNull, readField } from '../format/row-decode.ts';
 import type { LayoutField, RowSource } from '../format/row-layout.ts';
@@ -50,7 +51,7 @@ export function readRules(
       throw new InvalidSchemaError(table, message);
     }
   }
-  return { ...(required && { required }), ...(listed !== undefined && { oneOf: listed }) };
+  return { ...(required && { required }), ...defined({ oneOf: listed }) };
 }
 
 function readValues(table: string, name: string, typeId: TypeId, oneOf: unknown): (string | number)[] {

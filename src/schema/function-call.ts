@@ -1,5 +1,6 @@
 /** Calls of registered functions: one row each, and an error that names function and row where that fails. */
 import { isError, isThenable } from '../base/brands.ts';
+import { defined } from '../base/defined.ts';
 import { FunctionError } from '../base/errors.ts';
 import { decodeRow } from '../format/row-decode.ts';
 import type { RowSource } from '../format/row-layout.ts';
@@ -49,5 +50,5 @@ function functionError(
   const message =
     `Function '${name}' ${what} for the row of table '${shape.name}' with primary key ` +
     `${describeKey(primaryKey)}${reason}. It must be synchronous and return a value for every row.`;
-  return new FunctionError(name, primaryKey, message, cause === undefined ? {} : { cause });
+  return new FunctionError(name, primaryKey, message, defined({ cause }));
 }

@@ -1,4 +1,5 @@
 /** Schema definitions: what users write, the row types that follow from it, and the check before it is accepted. */
+import { defined } from '../base/defined.ts';
 import type { BlobValue } from '../blob/blob-value.ts';
 import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
@@ -401,8 +402,7 @@ function readField(table: string, name: string, field: unknown): StoredField {
   const read: StoredField = {
     name,
     typeId,
-    ...(maxLength === undefined ? {} : { maxLength }),
-    ...(stored === undefined ? {} : { default: stored }),
+    ...defined({ maxLength, default: stored }),
   };
   return { ...read, ...readRules(table, read, field) };
 }

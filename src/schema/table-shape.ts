@@ -1,5 +1,6 @@
 /** A table version as the engine works with it: its schema with the layout, keys and indexes that follow from it. */
 import type { ByteWriter } from '../base/bytes.ts';
+import { defined } from '../base/defined.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { BlockKind } from '../format/block.ts';
 import type { EntryShape } from '../format/node-entries.ts';
@@ -199,7 +200,7 @@ export function tableIndex(layout: RowLayout, { name, fields, unique, where }: S
     name,
     fields: fields.map(field),
     unique: unique === true,
-    ...(where !== undefined && { where: compiledCondition(where, field) }),
+    ...defined({ where: where && compiledCondition(where, field) }),
   };
 }
 

@@ -1,4 +1,5 @@
 /** What the cases of the conformance suite are made of: a driver, keys of their own, and assertions of their own. */
+import { defined } from '../base/defined.ts';
 import { realEnvironment, type Environment } from '../base/env.ts';
 import { encodeUtf8, toHex } from '../base/bytes.ts';
 import { StorageError } from '../base/errors.ts';
@@ -83,7 +84,7 @@ export class Bench {
   async list(prefix = '', limit?: number, driver: StorageDriver = this.driver): Promise<ListEntry[]> {
     const entries: ListEntry[] = [];
     for (let after: string | undefined; ; ) {
-      const options = { ...(limit === undefined ? {} : { limit }), ...(after === undefined ? {} : { after }) };
+      const options = defined({ limit, after });
       const page = await driver.list(this.prefix + prefix, options);
       assert(page.entries.length <= (limit ?? 1000), 'A page must not hold more than its limit.');
       for (const entry of page.entries) {

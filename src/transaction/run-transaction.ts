@@ -1,4 +1,5 @@
 /** Runs a transaction: attempt after attempt, each on a newer view, until one of them is committed. */
+import { defined } from '../base/defined.ts';
 import { sleep } from '../base/env.ts';
 import { InvalidOptionError, TransactionConflictError } from '../base/errors.ts';
 import { withOwnSignal } from '../base/signals.ts';
@@ -124,7 +125,7 @@ async function makeAttempt<T>(
     tx.end();
   }
   // Rejects with the conflict if there was one already, even if the function went on as if nothing were the matter.
-  await batch.flush(signal === undefined ? {} : { signal });
+  await batch.flush(defined({ signal }));
   return value;
 }
 

@@ -7,6 +7,7 @@
  * - It is committed only directly behind a state in which everything that was read is as it was read.
  */
 import { isPromise } from '../base/brands.ts';
+import { defined } from '../base/defined.ts';
 import type { Environment } from '../base/env.ts';
 import { BatchStateError, ContentionError, TransactionConflictError } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
@@ -220,7 +221,7 @@ export class TransactionHost implements BatchHost, QueryHost {
 
   #conflictOver(reason: string, cause?: unknown): TransactionConflictError {
     const message = `Attempt ${this.#attempt} at the transaction cannot be committed: ${reason}. It is made again.`;
-    return new TransactionConflictError(this.#attempt, message, cause === undefined ? {} : { cause });
+    return new TransactionConflictError(this.#attempt, message, defined({ cause }));
   }
 }
 

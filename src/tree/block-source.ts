@@ -2,6 +2,7 @@
  * Where a tree's blocks come from. `find` and `peekChild` answer from memory without a promise; `load` goes to the store, once for
  * all who ask at the same time, and reads a damaged block a second time before it gives up.
  */
+import { defined } from '../base/defined.ts';
 import { CorruptionError, isUnreadable } from '../base/errors.ts';
 import { blockNames } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
@@ -140,7 +141,7 @@ export class BlockReader {
   }
 
   async #readOnce(name: string, { name: object, range }: ObjectPart): Promise<Node> {
-    const result = await this.#driver.get(`${this.#prefix}/${object}`, range === undefined ? {} : { range });
+    const result = await this.#driver.get(`${this.#prefix}/${object}`, defined({ range }));
     if (result.status !== 'found') throw new BlockGone(object);
     return openNode(name, result.bytes);
   }

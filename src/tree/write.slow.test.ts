@@ -1,6 +1,7 @@
 /** Trees against a naive model: random changes in many rounds, and after each of them everything that must hold. */
 import { describe, expect, it } from 'vitest';
 import { ByteWriter, compareBytes, encodeUtf8 } from '../base/bytes.ts';
+import { defined } from '../base/defined.ts';
 import { realEnvironment } from '../base/env.ts';
 import { Pacer } from '../base/pacer.ts';
 import { BlockKind } from '../format/block.ts';
@@ -167,7 +168,7 @@ class Lab {
       blockSizeBytes,
       pacer: new Pacer(realEnvironment),
       counters: this.counters,
-      ...(observe === undefined ? {} : { observe }),
+      ...defined({ observe }),
     });
     const source = this.reader.tree(this.#place, this.leaf);
     if (root.kind === 'empty') this.tree = new Tree(source, null);

@@ -1,3 +1,4 @@
+import { defined } from '../../base/defined.ts';
 import { command, databasePositional } from '../database/command.ts';
 import type { Command } from '../database/command.ts';
 import { confirmed, yesOption } from '../database/confirmation.ts';
@@ -66,9 +67,7 @@ export const gc: Command = command({
       dryRun,
       trustClock,
       signal,
-      ...(graceMs !== undefined && { graceMs }),
-      ...(logRetentionMs !== undefined && { logRetentionMs }),
-      ...(loopGraceMs !== undefined && { loopGraceMs }),
+      ...defined({ graceMs, logRetentionMs, loopGraceMs }),
     });
     progress[Symbol.dispose]();
     if (terminal.json) terminal.printJson(report);

@@ -1,3 +1,4 @@
+import { defined } from '../../base/defined.ts';
 import { realEnvironment } from '../../base/env.ts';
 import { checkPrune } from '../../maintenance/backup/copy-options.ts';
 import { prune as pruneBackups } from '../../maintenance/backup/prune.ts';
@@ -66,11 +67,7 @@ export const prune: Command = command({
     const { 'keep-weekly': keepWeekly, 'keep-monthly': keepMonthly } = args;
     const keepWithinMs = span('keep-within', args['keep-within']);
     const rules = {
-      ...(keepLast !== undefined && { keepLast }),
-      ...(keepWithinMs !== undefined && { keepWithinMs }),
-      ...(keepDaily !== undefined && { keepDaily }),
-      ...(keepWeekly !== undefined && { keepWeekly }),
-      ...(keepMonthly !== undefined && { keepMonthly }),
+      ...defined({ keepLast, keepWithinMs, keepDaily, keepWeekly, keepMonthly }),
     };
     if (Object.keys(rules).length === 0) {
       throw new UsageError('Say which backups are to be kept: --keep-last 10, --keep-daily 7 or --keep-within 30d.');

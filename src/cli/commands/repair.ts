@@ -1,3 +1,4 @@
+import { defined } from '../../base/defined.ts';
 import { command, databasePositional } from '../database/command.ts';
 import type { Command } from '../database/command.ts';
 import { confirmed, yesOption } from '../database/confirmation.ts';
@@ -40,9 +41,7 @@ export const repair: Command = command({
     const report = await opened.db.repair({
       dryRun,
       signal,
-      ...(log !== undefined && { log }),
-      ...(table !== undefined && { table }),
-      ...(index !== undefined && { index }),
+      ...defined({ log, table, index }),
     });
     if (terminal.json) terminal.printJson(report);
     else {

@@ -1,3 +1,4 @@
+import { defined } from '../../base/defined.ts';
 import { realEnvironment } from '../../base/env.ts';
 import { restoreFrom } from '../../maintenance/backup/restore.ts';
 import type { CopyProgress } from '../../maintenance/backup/state-copy.ts';
@@ -29,7 +30,7 @@ export const restore: Command = command({
         to: targetOf(to, from),
         signal,
         onProgress: ({ done, total }: CopyProgress) => progress.set(done, total),
-        ...(args.backup !== undefined && { backup: args.backup }),
+        ...defined({ backup: args.backup }),
       };
       const report = await restoreFrom(realEnvironment, options);
       progress[Symbol.dispose]();

@@ -1,3 +1,4 @@
+import { defined } from '../../base/defined.ts';
 import { command, databasePositional } from '../database/command.ts';
 import type { Command } from '../database/command.ts';
 import { ExitCode } from '../terminal/exit-code.ts';
@@ -40,7 +41,7 @@ export const stats: Command = command({
       snapshots: block0.snapshots.length,
       migrations: block0.migrations.map(({ table }) => table),
       historyMs: block0.history?.windowMs ?? null,
-      ...(counts !== undefined && { objects: counts }),
+      ...defined({ objects: counts }),
     };
     if (terminal.json) {
       terminal.printJson(found);

@@ -1,6 +1,7 @@
 /** Where a database is, as one URL: `file:./data`, `s3://bucket/prefix`. */
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { defined } from '../../base/defined.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';
 import { bucketDriver } from '../../storage/s3/driver-from-env.ts';
 import { FileDriver } from '../../storage/file/file-driver.ts';
@@ -73,8 +74,7 @@ function inBucket(url: string): Location {
   const region = searchParams.get('region') ?? undefined;
   const style = searchParams.get('forcePathStyle') ?? undefined;
   const driver = bucketDriver(hostname, {
-    ...(endpoint !== undefined && { endpoint }),
-    ...(region !== undefined && { region }),
+    ...defined({ endpoint, region }),
     ...(style !== undefined && { forcePathStyle: style === '1' || style === 'true' }),
   });
   const store = `s3://${hostname}`;

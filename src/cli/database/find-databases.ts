@@ -1,4 +1,5 @@
 /** Looks for databases in a store whose prefix was not said. */
+import { defined } from '../../base/defined.ts';
 import { block0Name } from '../../format/keys.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';
 
@@ -46,7 +47,7 @@ export async function findDatabases(
     const { entries } = await driver.list(under === undefined ? '' : `${under}/`, {
       limit: 1,
       signal,
-      ...(after !== undefined && { after }),
+      ...defined({ after }),
     });
     const key = entries[0]?.key;
     if (key === undefined) return { prefixes, complete: true };

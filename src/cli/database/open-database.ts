@@ -1,4 +1,5 @@
 /** Opens the database that a URL names, for one command. */
+import { defined } from '../../base/defined.ts';
 import { CorruptionError } from '../../base/errors.ts';
 import { didYouMean } from '../../base/known-names.ts';
 import { createDatabase } from '../../api/create.ts';
@@ -158,7 +159,7 @@ export async function openDatabase(place: Place, options: OpenOptions): Promise<
   const { driver, prefix: dbPrefix, storage } = place;
   const logger = loggerTo(terminal);
   const common = { ...storage, dbPrefix, nodeId, role, driver, logLevel, logger, polling: 'onDemand' } as const;
-  const db = createDatabase({ ...common, ...(memory && { memory }), ...(onRequest && { onRequest }) }, realEnvironment);
+  const db = createDatabase({ ...common, ...defined({ memory, onRequest }) }, realEnvironment);
   try {
     await db.start();
     const tables = await db.tables({ signal }).catch((error: unknown) => {

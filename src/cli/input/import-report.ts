@@ -1,4 +1,5 @@
 /** What imports tell: what was done, and where they stopped. */
+import { defined } from '../../base/defined.ts';
 import type { Session } from '../database/command.ts';
 import { ExitCode, UsageError } from '../terminal/exit-code.ts';
 import { plural } from '../terminal/figures.ts';
@@ -34,7 +35,7 @@ function print({ terminal, signal }: Session, { done, file, cause }: ImportStopp
       file: file?.name ?? null,
       ...position,
       message,
-      ...(advice !== undefined && { advice }),
+      ...defined({ advice }),
       resumeFromFile: next.file.name,
       resumeFromLine: next.line,
     });

@@ -1,6 +1,7 @@
 /** What the columns of a Parquet file hold, by the types that the file has for them. */
 import type { SchemaElement, SchemaTree } from 'hyparquet';
 import { isBytes, isDate } from '../../base/brands.ts';
+import { defined } from '../../base/defined.ts';
 import { Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import { jsonReader } from './field-values.ts';
@@ -315,7 +316,7 @@ function elementForDecoder(element: SchemaElement, isAssembled: boolean): Schema
   if (element.type === undefined) {
     const isMapped = converted === 'MAP_KEY_VALUE' || logical?.type === 'MAP';
     const kind = isMapped ? 'MAP' : logical?.type === 'LIST' ? 'LIST' : converted;
-    return { ...rest, ...(kind !== undefined && { converted_type: kind }), ...(logical && { logical_type: logical }) };
+    return { ...rest, ...defined({ converted_type: kind }), ...(logical && { logical_type: logical }) };
   }
   switch (meaningOf(element)) {
     case 'text':

@@ -2,6 +2,7 @@
 import { createWriteStream } from 'node:fs';
 import { once } from 'node:events';
 import type { WriteStream } from 'node:fs';
+import { defined } from '../../base/defined.ts';
 import { OutputError } from '../terminal/exit-code.ts';
 import { jsonText } from '../terminal/json-text.ts';
 import type { LineError } from './line-error.ts';
@@ -29,7 +30,7 @@ export class Rejects implements AsyncDisposable {
         this.#stream = createWriteStream(this.#file);
         await once(this.#stream, 'open');
       }
-      const text = jsonText({ file, line, ...(column !== undefined && { column }), message, row });
+      const text = jsonText({ file, line, ...defined({ column }), message, row });
       if (!this.#stream.write(`${text}\n`)) await once(this.#stream, 'drain');
     } catch (error) {
       throw new OutputError(this.#file, error as Error);

@@ -1,4 +1,5 @@
 /** Rows as lines of text, as exports write them. */
+import { defined } from '../../base/defined.ts';
 import { Types } from '../../format/types.ts';
 import type { TypeId } from '../../format/types.ts';
 import { UsageError } from '../terminal/exit-code.ts';
@@ -41,7 +42,7 @@ export function kindOf(file: string | undefined): Partial<FileKind> {
     throw new UsageError(`${file} ends with .${compressed}, and an export is compressed with gzip: name it .gz.`);
   }
   const format = endings[(ending ?? '').toLowerCase()];
-  return { ...(format !== undefined && { format }), ...(/\.gz$/i.test(file) && { gzip: true }) };
+  return { ...defined({ format }), ...(/\.gz$/i.test(file) && { gzip: true }) };
 }
 
 /** As people read what texts that spreadsheets take for formulas begin with. */

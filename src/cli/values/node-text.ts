@@ -1,6 +1,7 @@
 /** Nodes of trees and commits as plain values, for people to read. */
 import type { StoredSchema } from '../../format/stored-schema.ts';
 import { isError } from '../../base/brands.ts';
+import { defined } from '../../base/defined.ts';
 import { BlockKind } from '../../format/block.ts';
 import type { Commit } from '../../format/commit.ts';
 import type { Node } from '../../format/node.ts';
@@ -110,7 +111,7 @@ export function commitText(slot: number, commit: Commit): object {
       changes: changes.map(({ schema, node, staged }) => ({
         table: schema.name,
         version: schema.version,
-        ...(staged !== undefined && { staged: staged.runs }),
+        ...defined({ staged: staged?.runs }),
         ...nodeText(node, tableKeyTypes(schema), schema),
       })),
     })),

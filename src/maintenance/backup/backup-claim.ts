@@ -5,6 +5,7 @@
  *
  * What was killed leaves its claim behind, which counts for a while by the clock of the store; who works for longer renews it.
  */
+import { defined } from '../../base/defined.ts';
 import type { Environment } from '../../base/env.ts';
 import { ContentionError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
@@ -56,7 +57,7 @@ export class BackupClaim {
     const { driver, prefix } = this.#place;
     // From before the request: the store's time of it is later.
     const beganMs = this.#environment.monotonicMs();
-    await putRepeatedly(driver, `${prefix}/${this.#name}`, new Uint8Array(), { if: 'any', ...(signal && { signal }) });
+    await putRepeatedly(driver, `${prefix}/${this.#name}`, new Uint8Array(), { if: 'any', ...defined({ signal }) });
     this.#renewedMs = beganMs;
   }
 
@@ -64,7 +65,7 @@ export class BackupClaim {
   async sees(kind: ClaimKind, signal: AbortSignal | undefined): Promise<boolean> {
     const { driver, prefix } = this.#place;
     const claims: { readonly key: string; readonly kind: ClaimKind; readonly putMs: number }[] = [];
-    for await (const { key, lastModifiedMs } of listAll(driver, `${prefix}/${claimFolder}`, signal && { signal })) {
+    for await (const { key, lastModifiedMs } of listAll(driver, `${prefix}/${claimFolder}`, defined({ signal }))) {
       const name = key.slice(prefix.length + 1);
       const found = parseClaimName(name);
       // One's own tells what time it is in the store.

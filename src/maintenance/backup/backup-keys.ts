@@ -2,6 +2,7 @@
  * The keys of backups: which ones each of them needs, and storing anew what is not encrypted with the current one. A backup
  * shares objects with others, so one that was made before a key was replaced may need both.
  */
+import { defined } from '../../base/defined.ts';
 import { EncryptionKeyError } from '../../base/encryption-errors.ts';
 import type { Environment } from '../../base/env.ts';
 import { InvalidOptionError, isUnreadable } from '../../base/errors.ts';
@@ -113,7 +114,7 @@ class Inspection {
     const { driver, prefix } = this.#place;
     const names: string[] = [];
     for (const folder of backupFolders) {
-      for await (const { key } of listAll(driver, `${prefix}/${folder}`, signal && { signal })) {
+      for await (const { key } of listAll(driver, `${prefix}/${folder}`, defined({ signal }))) {
         const name = key.slice(prefix.length + 1);
         if (parseMadeName(name) === undefined) names.push(name);
       }
@@ -145,7 +146,7 @@ class Inspection {
       else problem ??= `Object ${name} is missing.`;
     }
     const { keys, unencrypted } = counts;
-    return { ...info, objects: names.length, keys, unencrypted, ...(problem !== undefined && { problem }) };
+    return { ...info, objects: names.length, keys, unencrypted, ...defined({ problem }) };
   }
 
   async #namesOf(block0: Block0): Promise<string[]> {
@@ -217,7 +218,7 @@ export async function rewriteBackupsAt(
       if (id === undefined || made === undefined) return;
       // As it is: its name says everything, and no key is needed to tell the time of a backup.
       const empty = new Uint8Array();
-      await putRepeatedly(inside, `${prefix}/${madeName(id, made)}`, empty, { if: 'any', ...(signal && { signal }) });
+      await putRepeatedly(inside, `${prefix}/${madeName(id, made)}`, empty, { if: 'any', ...defined({ signal }) });
     };
     const contentTypeOf = async (blob: string): Promise<string | undefined> => types?.get(blob);
     const context = { environment, driver, prefix, rewriteBlock0: undefined, beforeReplacing, contentTypeOf };

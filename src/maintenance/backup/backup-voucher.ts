@@ -5,6 +5,7 @@
  *
  * A voucher is encrypted with the key itself: who can only write to the store cannot make one.
  */
+import { defined } from '../../base/defined.ts';
 import { EncryptionKeyError } from '../../base/encryption-errors.ts';
 import { decodeUtf8, encodeUtf8 } from '../../base/bytes.ts';
 import { isUnreadable } from '../../base/errors.ts';
@@ -27,7 +28,7 @@ export async function vouchedUntil(
   const current = protection?.current;
   if (current === undefined) return undefined;
   try {
-    const found = await driver.get(`${prefix}/${voucherName(current.id)}`, signal && { signal });
+    const found = await driver.get(`${prefix}/${voucherName(current.id)}`, defined({ signal }));
     if (found.status !== 'found') return undefined;
     const text = decodeUtf8(found.bytes);
     const untilMs = Number(text.split(' ')[1]);
@@ -52,5 +53,5 @@ export async function vouch(
   const current = protection?.current;
   if (current === undefined) return;
   const text = encodeUtf8(textOf(current, Math.floor(storeMs - marginMs)));
-  await driver.put(`${prefix}/${voucherName(current.id)}`, text, { if: 'any', ...(signal && { signal }) });
+  await driver.put(`${prefix}/${voucherName(current.id)}`, text, { if: 'any', ...defined({ signal }) });
 }

@@ -4,6 +4,7 @@
  *
  * Invariant: a manifest is written when all that it refers to is there. So whatever is listed can be restored.
  */
+import { defined } from '../../base/defined.ts';
 import { sleep } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { ContentionError, CorruptionError, InvalidOptionError } from '../../base/errors.ts';
@@ -70,7 +71,7 @@ export interface BackupSource {
 /** The backups of a place, the oldest first. */
 export async function listBackups(place: StorePlace, signal?: AbortSignal): Promise<BackupInfo[]> {
   const what = 'listBackups()';
-  const options = withOwnSignal(what, signal === undefined ? {} : { signal }, ['signal']);
+  const options = withOwnSignal(what, defined({ signal }), ['signal']);
   return namingAborts(what, signal, () => untilAborted(findBackups(place, options), signal));
 }
 
@@ -96,10 +97,10 @@ async function findBackups({ driver, prefix }: StorePlace, options: RequestOptio
 export async function readBackup({ driver, prefix }: StorePlace, id: string, signal?: AbortSignal): Promise<Block0> {
   const name = backupName(id);
   // What is no id names no object of a backup, and must not become one of others.
-  const found = parseBackupName(name) && (await driver.get(`${prefix}/${name}`, signal && { signal }));
+  const found = parseBackupName(name) && (await driver.get(`${prefix}/${name}`, defined({ signal })));
   if (found?.status !== 'found') throw new InvalidOptionError('backup', `There is no backup ${id} under ${prefix}/.`);
   try {
-    return await new Block0Reader(driver, prefix).decode(found.bytes, signal && { signal });
+    return await new Block0Reader(driver, prefix).decode(found.bytes, defined({ signal }));
   } catch (cause) {
     if (!(cause instanceof CorruptionError)) throw cause;
     throw new CorruptionError(name, 'The manifest of the backup is damaged', { cause });
@@ -109,7 +110,7 @@ export async function readBackup({ driver, prefix }: StorePlace, id: string, sig
 /** Whether a place is that of a database. */
 export async function holdsDatabase({ driver, prefix }: StorePlace, signal: AbortSignal | undefined): Promise<boolean> {
   const range = { start: 0, end: 0 };
-  const block0 = await driver.get(`${prefix}/${block0Name}`, { range, ...(signal && { signal }) });
+  const block0 = await driver.get(`${prefix}/${block0Name}`, { range, ...defined({ signal }) });
   return block0.status === 'found';
 }
 
@@ -204,7 +205,7 @@ async function copyAndList(
   const key = `${target.prefix}/${backupName(id)}`;
   await claim.check(signal);
   writing.mayBeWritten = true;
-  await putRepeatedly(target.driver, key, manifest, { if: 'absent', ...(signal && { signal }) });
+  await putRepeatedly(target.driver, key, manifest, { if: 'absent', ...defined({ signal }) });
   writing.mayBeWritten = false;
   // From before anything was looked at. Without it the next backup looks at more, and that is all.
   if (!hasOutdated) await vouch(target, claim.storeMs, signal).catch(() => undefined);

@@ -1,4 +1,5 @@
 /** How many objects are stored: with which keys, or none. Their heads are read, many at a time. */
+import { defined } from '../../base/defined.ts';
 import { formOf } from '../../storage/object-form.ts';
 import type { ObjectForm } from '../../storage/object-form.ts';
 import type { ProtectedPlace } from './state-copy.ts';
@@ -14,7 +15,7 @@ export async function* formsOf(
   for (let at = 0; at < names.length; at += looksAtOnce) {
     signal?.throwIfAborted();
     const looks = names.slice(at, at + looksAtOnce).map(async (name) => {
-      return { name, form: await formOf(bare, `${prefix}/${name}`, name, signal ? { signal } : {}) };
+      return { name, form: await formOf(bare, `${prefix}/${name}`, name, defined({ signal })) };
     });
     for (const { name, form } of await Promise.all(looks)) if (form !== undefined) yield { name, form };
   }

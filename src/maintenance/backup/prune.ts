@@ -4,6 +4,7 @@
  * Invariant: an object is deleted only after all manifests that refer to it are gone, and while no backup is under way that
  * may count on it. So whatever is listed can be restored, whenever this ends; what it leaves behind, the next run finds.
  */
+import { defined } from '../../base/defined.ts';
 import type { Environment } from '../../base/env.ts';
 import { Pacer } from '../../base/pacer.ts';
 import { EncryptionKeyError } from '../../base/encryption-errors.ts';
@@ -137,7 +138,7 @@ class Pruning {
     const { signal } = this.#options;
     const { driver, prefix } = this.#place;
     const names: string[] = [];
-    for await (const { key } of listAll(driver, `${prefix}/${backupFolder}`, signal && { signal })) {
+    for await (const { key } of listAll(driver, `${prefix}/${backupFolder}`, defined({ signal }))) {
       const name = key.slice(prefix.length + 1);
       const made = parseMadeName(name);
       if (made !== undefined && !keptIds.has(made.id)) names.push(name);
@@ -165,7 +166,7 @@ class Pruning {
     // Without a claim, what time it is in the store follows from what was written last.
     let nowMs = claim?.storeMs ?? Math.max(0, ...[...kept, ...removed].map(({ createdAt }) => createdAt.getTime()));
     for (const folder of [folders.data, folders.indexes, folders.blobs]) {
-      for await (const entry of listAll(driver, `${prefix}/${folder}`, signal && { signal })) {
+      for await (const entry of listAll(driver, `${prefix}/${folder}`, defined({ signal }))) {
         nowMs = Math.max(nowMs, entry.lastModifiedMs);
         if (!needed.has(entry.key.slice(prefix.length + 1))) unneeded.push(entry);
       }
@@ -197,7 +198,7 @@ class Pruning {
     const { signal } = this.#options;
     const { driver, prefix } = this.#place;
     const keys = names.map((name) => `${prefix}/${name}`);
-    const { failed } = await driver.delete(keys, signal && { signal });
+    const { failed } = await driver.delete(keys, defined({ signal }));
     const [first] = failed;
     if (first === undefined) return;
     throw new StorageError(first.key, 'unknown', `The store did not delete ${first.key}: ${first.message}`);

@@ -5,6 +5,7 @@
  * Invariant: Block 0 is written last, and only where none is. Until then there is no database, and what was copied is not
  * copied again by the next attempt.
  */
+import { defined } from '../../base/defined.ts';
 import type { Environment } from '../../base/env.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
 import { newId, randomUuid } from '../../base/ids.ts';
@@ -52,7 +53,7 @@ const cacheBytes = 32 * 1024 * 1024;
 /** Refuses a place where anything but what an earlier attempt left is. */
 async function checkEmpty({ driver, prefix }: StorePlace, signal: AbortSignal | undefined): Promise<void> {
   const own = [folders.data, folders.indexes, folders.blobs, probePrefix];
-  for await (const { key } of listAll(driver, `${prefix}/`, signal && { signal })) {
+  for await (const { key } of listAll(driver, `${prefix}/`, defined({ signal }))) {
     const name = key.slice(prefix.length + 1);
     if (own.some((folder) => name.startsWith(folder))) continue;
     const what = name === block0Name ? 'There is a database' : `There are objects (for instance ${key})`;
@@ -104,14 +105,14 @@ export async function makeDatabase(
   const bytes = encodeBlock0(block0);
   for (let attempt = 1; ; attempt++) {
     try {
-      const put = await to.driver.put(key, bytes, { if: 'absent', ...(signal && { signal }) });
+      const put = await to.driver.put(key, bytes, { if: 'absent', ...defined({ signal }) });
       if (put.status === 'written') break;
     } catch (error) {
       if (attempt >= 3 || signal?.aborted === true) throw error;
       continue;
     }
     // Lost to somebody else, or to an attempt of this that nobody answered.
-    const found = await to.driver.get(key, signal && { signal });
+    const found = await to.driver.get(key, defined({ signal }));
     if (found.status === 'found' && Buffer.compare(found.bytes, bytes) === 0) break;
     throw new InvalidOptionError('to', `A database was created under ${to.prefix}/ meanwhile: choose another prefix.`);
   }

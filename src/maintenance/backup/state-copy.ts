@@ -5,6 +5,7 @@
  * Invariant: what is copied through here was checked on the way, against the checksums that it has: damage is not spread.
  */
 import { allEnded } from '../../base/all-ended.ts';
+import { defined } from '../../base/defined.ts';
 import type { Environment } from '../../base/env.ts';
 import { ContentionError, CorruptionError, StorageError } from '../../base/errors.ts';
 import { Pacer } from '../../base/pacer.ts';
@@ -175,7 +176,7 @@ class StateCopy {
     const { to, signal, vouchedUntilMs = Number.NEGATIVE_INFINITY } = this.#options;
     const isKeyed = to.protection?.hasKeys === true;
     for (const folder of [folders.data, folders.indexes, folders.blobs]) {
-      for await (const entry of listAll(to.driver, `${to.prefix}/${folder}`, signal && { signal })) {
+      for await (const entry of listAll(to.driver, `${to.prefix}/${folder}`, defined({ signal }))) {
         const name = entry.key.slice(to.prefix.length + 1);
         this.#present.set(name, entry.sizeBytes);
         if (isKeyed && entry.lastModifiedMs > vouchedUntilMs) this.#unvouched.add(name);
@@ -208,7 +209,7 @@ class StateCopy {
   #block(name: string, contentBytes: number): CopiedObject {
     const { from, signal } = this.#options;
     const read = async (): Promise<PutBody> => {
-      const found = await from.driver.get(`${from.prefix}/${name}`, signal && { signal });
+      const found = await from.driver.get(`${from.prefix}/${name}`, defined({ signal }));
       if (found.status !== 'found') throw new CorruptionError(name, 'A block that the state refers to is missing');
       openBlock(name, found.bytes);
       return found.bytes;
@@ -267,7 +268,7 @@ class StateCopy {
 
   async #look({ name, contentBytes }: CopiedObject): Promise<There> {
     const { to, signal } = this.#options;
-    const form = await formOf(to.bare, `${to.prefix}/${name}`, name, signal ? { signal } : {});
+    const form = await formOf(to.bare, `${to.prefix}/${name}`, name, defined({ signal }));
     if (form === undefined) return 'missing';
     const isPlain = to.protection?.current === undefined && isSurelyPlain(name, form.sizeBytes, contentBytes);
     return isPlain || isStoredAs(form, to.protection) ? 'right' : form;
@@ -280,8 +281,7 @@ class StateCopy {
     const isBlob = name.startsWith(folders.blobs);
     const options = {
       ...(isBlob && { sizeBytes: contentBytes }),
-      ...(contentType !== undefined && { contentType }),
-      ...(signal && { signal }),
+      ...defined({ contentType, signal }),
     };
     const answer = await from.driver.copy?.(`${from.prefix}/${name}`, `${to.prefix}/${name}`, options);
     if (answer?.status === 'copied') this.#copiedObjects++;
@@ -297,8 +297,7 @@ class StateCopy {
     const { to, signal } = this.#options;
     const put = await to.driver.put(`${to.prefix}/${name}`, await read(), {
       if: before === 'missing' ? 'absent' : { etag: before.etag },
-      ...(signal && { signal }),
-      ...(contentType !== undefined && { contentType }),
+      ...defined({ signal, contentType }),
     });
     if (put.status !== 'written') return false;
     if (before === 'missing') this.#copiedObjects++;

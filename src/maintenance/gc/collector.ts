@@ -14,6 +14,7 @@
  * - A kept state that cannot be read because it is kept no longer, since a snapshot has ended or another run has collected
  *   past it, is no damage: the run begins anew, from a later Block 0.
  */
+import { defined } from '../../base/defined.ts';
 import { sleep } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { CorruptionError, StorageError } from '../../base/errors.ts';
@@ -305,7 +306,7 @@ export class Collector {
   }
 
   async #readKept(name: string): Promise<Block0> {
-    const kept = await this.#reader.readKept(name, this.#signal && { signal: this.#signal });
+    const kept = await this.#reader.readKept(name, defined({ signal: this.#signal }));
     if (kept === undefined) {
       throw new CorruptionError(name, 'The root of a state that must be kept is missing, so nothing was deleted');
     }
@@ -434,7 +435,7 @@ export class Collector {
     const startedBeforeMs = async (): Promise<number> =>
       this.#mayGo(true, graceMs) ? (await this.#now()) - graceMs : Number.NEGATIVE_INFINITY;
     try {
-      await driver.removeUploads(`${prefix}/`, { startedBeforeMs, ...(this.#signal && { signal: this.#signal }) });
+      await driver.removeUploads(`${prefix}/`, { startedBeforeMs, ...defined({ signal: this.#signal }) });
     } catch (error) {
       // They cost a little and harm nothing.
       if (!(error instanceof StorageError) || error.reason !== 'forbidden') throw error;
@@ -456,7 +457,7 @@ export class Collector {
     await register.replace(register.current, changeableOf(register.current.block0), this.#signal);
     const found = await driver.get(`${prefix}/${block0Name}`, {
       range: { start: 0, end: 0 },
-      ...(this.#signal && { signal: this.#signal }),
+      ...defined({ signal: this.#signal }),
     });
     return found.status === 'found' ? found.lastModifiedMs : 0;
   }

@@ -1,4 +1,5 @@
 /** What collecting garbage does to the store: lists folders, and deletes objects in batches. */
+import { defined } from '../../base/defined.ts';
 import type { Environment } from '../../base/env.ts';
 import { sleep } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
@@ -56,7 +57,7 @@ export class GarbageStore {
     const start = prefix.length + 1;
     for (let after: string | undefined; ; ) {
       signal?.throwIfAborted();
-      const page = await driver.list(`${prefix}/${folder}`, { ...(signal && { signal }), ...(after && { after }) });
+      const page = await driver.list(`${prefix}/${folder}`, defined({ signal, after }));
       for (const entry of page.entries) yield { ...entry, name: entry.key.slice(start) };
       after = page.entries.at(-1)?.key;
       if (!page.more || after === undefined) return;
@@ -111,7 +112,7 @@ export class GarbageStore {
   async #deleteKeys(keys: readonly string[]): Promise<DeleteResult['failed']> {
     const { driver, signal } = this.#options;
     try {
-      return (await driver.delete(keys, signal && { signal })).failed;
+      return (await driver.delete(keys, defined({ signal }))).failed;
     } catch (error) {
       if (!(error instanceof StorageError) || error.reason !== 'forbidden') throw error;
       return keys.map((key) => ({ key, message: error.message }));
@@ -127,15 +128,15 @@ export class GarbageStore {
     if (dryRun) return environment.now();
     const key = `${prefix}/${probeName}`;
     try {
-      await putRepeatedly(driver, key, new Uint8Array(1), { if: 'any', ...(signal && { signal }) });
+      await putRepeatedly(driver, key, new Uint8Array(1), { if: 'any', ...defined({ signal }) });
     } catch (error) {
       // What goes whatever the time is goes first, and makes room for asking.
       if (error instanceof StorageError && error.reason === 'full') return undefined;
       throw error;
     }
-    const found = await driver.get(key, signal && { signal });
+    const found = await driver.get(key, defined({ signal }));
     // Where that fails, a later run finds it.
-    await driver.delete([key], signal && { signal }).catch(() => undefined);
+    await driver.delete([key], defined({ signal })).catch(() => undefined);
     // Gone already, which cannot be: then nothing is old enough.
     return found.status === 'found' ? found.lastModifiedMs : 0;
   }

@@ -6,6 +6,7 @@
 import { allEnded } from '../../base/all-ended.ts';
 import { compareBytes } from '../../base/bytes.ts';
 import { checksum } from '../../base/checksum.ts';
+import { defined } from '../../base/defined.ts';
 import { sleep } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { EncryptionKeyError } from '../../base/encryption-errors.ts';
@@ -119,7 +120,7 @@ class Rewriting {
   async *#names(): AsyncGenerator<string, void, undefined> {
     const { driver, prefix } = this.#context;
     const { signal } = this.#options;
-    for await (const { key } of listAll(driver, `${prefix}/`, signal && { signal })) {
+    for await (const { key } of listAll(driver, `${prefix}/`, defined({ signal }))) {
       const name = key.slice(prefix.length + 1);
       if (parseMadeName(name) !== undefined) continue;
       if (name === block0Name || ownFolders.some((folder) => name.startsWith(folder))) yield name;
@@ -146,7 +147,7 @@ class Rewriting {
     const { signal, dryRun = false } = this.#options;
     const key = `${prefix}/${name}`;
     for (let attempt = 1; ; attempt++) {
-      const form = await driver.look(key, signal && { signal });
+      const form = await driver.look(key, defined({ signal }));
       if (form === undefined) return;
       const isDue = this.#isDue(form);
       if (dryRun || !(isDue || (await this.#wouldPay(name, key, form)))) {
@@ -181,7 +182,7 @@ class Rewriting {
     const isOpen = (header?.codec ?? Codec.none) === Codec.none && driver.capsules.protection.codec !== Codec.none;
     if (!isOpen || !mayCompress(name) || name === block0Name) return false;
     const { signal } = this.#options;
-    const found = await driver.get(key, signal && { signal });
+    const found = await driver.get(key, defined({ signal }));
     return found.status === 'found' && driver.capsules.isWorthCompressing(found.bytes);
   }
 
@@ -200,8 +201,7 @@ class Rewriting {
     const contentType = isPlainBlob ? await contentTypeOf(blob) : undefined;
     const options: PutOptions = {
       if: { etag: form.etag },
-      ...(contentType !== undefined && { contentType }),
-      ...(signal && { signal }),
+      ...defined({ contentType, signal }),
     };
     try {
       const body = await this.#body(name, key, form);
@@ -223,10 +223,10 @@ class Rewriting {
     if (sizeBytes > maxWholeBytes && !mayCompress(name)) {
       return this.#pieces(key, etag, header?.seal === undefined ? await this.#checksum(key, etag) : undefined);
     }
-    const found = await driver.read(key, signal && { signal });
+    const found = await driver.read(key, defined({ signal }));
     if (found?.etag !== etag) return undefined;
     if (found.isAuthentic) return found.bytes;
-    const again = await driver.read(key, signal && { signal });
+    const again = await driver.read(key, defined({ signal }));
     return again?.etag === etag && compareBytes(again.bytes, found.bytes) === 0 ? found.bytes : undefined;
   }
 
@@ -243,7 +243,7 @@ class Rewriting {
     let sum = 0;
     for (let start = 0, end = 1; start < end; start += pieceBytes) {
       const range = { start, end: start + pieceBytes };
-      const found = await driver.get(key, { range, ...(signal && { signal }) });
+      const found = await driver.get(key, { range, ...defined({ signal }) });
       if (found.status !== 'found' || found.etag !== etag) {
         throw new StorageError(key, 'none', 'The object was replaced or deleted while it was read.');
       }

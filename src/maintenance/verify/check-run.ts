@@ -2,6 +2,7 @@
  * One check of what is stored, whatever of it is looked at: reads past the cache that queries use, notes what it finds,
  * lets others run, and knows which blocks it has seen.
  */
+import { defined } from '../../base/defined.ts';
 import type { Environment } from '../../base/env.ts';
 import { Pacer } from '../../base/pacer.ts';
 import type { Block0 } from '../../format/block0.ts';
@@ -141,7 +142,7 @@ export class CheckRun {
 
   /** Goes through the leaves of a tree that was checked before, and says nothing of the tree itself. */
   async again({ leaf, tree, onRun }: CheckedTree): Promise<void> {
-    await checkTree(tree, { leaf, pacer: this.pacer, ...(onRun && { onRun }) });
+    await checkTree(tree, { leaf, pacer: this.pacer, ...defined({ onRun }) });
   }
 
   #knownOf(place: TreePlace): (ref: BlockRef) => KnownNode | undefined {

@@ -2,6 +2,7 @@
  * The log as it lies in the store: what Block 0 has not applied, read from slot to slot, and a listing that shows what lies
  * behind its end. A hole is damage: a commit is put into a slot only when the one before it is there.
  */
+import { defined } from '../../base/defined.ts';
 import type { Environment } from '../../base/env.ts';
 import { CorruptionError, isUnreadable } from '../../base/errors.ts';
 import type { Commit } from '../../format/commit.ts';
@@ -52,7 +53,7 @@ interface LogPlace {
 /** Slots that hold a commit, after a slot. */
 async function slotsAfter({ driver, prefix, signal }: LogPlace, slot: number): Promise<number[]> {
   const slots: number[] = [];
-  for await (const { key } of listAll(driver, `${prefix}/${folders.commits}`, signal && { signal })) {
+  for await (const { key } of listAll(driver, `${prefix}/${folders.commits}`, defined({ signal }))) {
     const found = parseCommitName(key.slice(prefix.length + 1));
     if (found !== undefined && found > slot) slots.push(found);
   }

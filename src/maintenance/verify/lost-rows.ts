@@ -1,4 +1,5 @@
 /** What can be said of rows whose block is damaged or missing: which they are, and which earlier state still has them. */
+import { defined } from '../../base/defined.ts';
 import { isUnreadable } from '../../base/errors.ts';
 import type { Block0 } from '../../format/block0.ts';
 import { blockName } from '../../format/keys.ts';
@@ -69,7 +70,7 @@ async function countRows(
   { lower: from, upper: to }: UnreadableNode,
 ): Promise<number | undefined> {
   try {
-    const block0 = await readKeptState(new Block0Reader(driver, prefix), state, signal === undefined ? {} : { signal });
+    const block0 = await readKeptState(new Block0Reader(driver, prefix), state, defined({ signal }));
     const context = new ViewContext(new BlockReader(driver, prefix, new BlockCache(cacheBytes)));
     const table = View.ofBlock0(context, block0).table(shape.name);
     if (table === undefined) return 0;

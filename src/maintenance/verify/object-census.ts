@@ -3,6 +3,7 @@
  * would remove it, or it is nothing of the database's at all. Shares no code with what collects garbage, so that each
  * checks the other.
  */
+import { defined } from '../../base/defined.ts';
 import { isUnreadable } from '../../base/errors.ts';
 import type { Block0 } from '../../format/block0.ts';
 import {
@@ -66,7 +67,7 @@ export class ObjectCensus {
     const { run } = this.#options;
     const { driver, prefix } = run.options;
     const start = prefix.length + 1;
-    for await (const { key, sizeBytes } of listAll(driver, `${prefix}/`, run.signal && { signal: run.signal })) {
+    for await (const { key, sizeBytes } of listAll(driver, `${prefix}/`, defined({ signal: run.signal }))) {
       const paused = run.pause();
       if (paused !== undefined) await paused;
       const name = key.slice(start);

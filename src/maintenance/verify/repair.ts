@@ -6,6 +6,7 @@
  * - An index is replaced only by one that holds an entry for every row. If any row cannot be read, it stays as it is.
  * - Rows, blobs and what states refer to are never changed. Blocks of the old index stay until garbage is collected.
  */
+import { defined } from '../../base/defined.ts';
 import { sleep } from '../../base/env.ts';
 import { randomUuid } from '../../base/ids.ts';
 import { ContentionError, InvalidOptionError } from '../../base/errors.ts';
@@ -65,7 +66,7 @@ const maxLost = 20;
 export async function repairDatabase(context: RepairContext, options: RepairOptions): Promise<RepairReport> {
   const { table, index, signal, dryRun = false, log: way } = options;
   const only = table === undefined ? undefined : { table, index };
-  const settings = { deep: true, signal, ...(only !== undefined && { only }) };
+  const settings = { deep: true, signal, ...defined({ only }) };
   let verified = await verifyDatabase(context, settings);
   checkFound(verified, options);
   const { log: damage } = verified;
@@ -83,7 +84,7 @@ export async function repairDatabase(context: RepairContext, options: RepairOpti
   const place = { driver: context.driver, prefix: context.prefix, cacheBytes: context.cacheBytes, signal };
   for (const lost of verified.lostRows) unrepairable.push(await lostRowsFinding(place, verified.block0, lost));
   const ok = unrepairable.length === 0 && (!dryRun || (repaired.length === 0 && catalogue === undefined));
-  const report = { ok, repaired, unrepairable, ...(catalogue !== undefined && { catalogue }) };
+  const report = { ok, repaired, unrepairable, ...defined({ catalogue }) };
   if (damage === undefined) return report;
   const { lostSlots, stranded } = damage;
   return { ...report, log: { way, lostSlots, stranded } };

@@ -1,4 +1,5 @@
 /** The check of earlier states that are kept: all that they refer to is there, and their trees are as trees should be. */
+import { defined } from '../../base/defined.ts';
 import type { Block0 } from '../../format/block0.ts';
 import { blobsSchema } from '../../blob/blob-tables.ts';
 import type { Node } from '../../format/node.ts';
@@ -33,9 +34,7 @@ export class StateCheck {
     reader.note(this.#present.block0);
     for (let from = 0; from < states.length; from += readsAtOnce) {
       const some = states.slice(from, from + readsAtOnce);
-      const reads = await Promise.allSettled(
-        some.map((state) => readKeptState(reader, state, signal === undefined ? {} : { signal })),
-      );
+      const reads = await Promise.allSettled(some.map((state) => readKeptState(reader, state, defined({ signal }))));
       for (const [i, read] of reads.entries()) {
         const state = some[i] as KeptState;
         try {
@@ -57,7 +56,7 @@ export class StateCheck {
     let rows = 0;
     for (const placed of context.trees(block0)) {
       const { table, index } = placed.place;
-      const about = { ...subject, table, ...(index !== undefined && { index }) };
+      const about = { ...subject, table, ...defined({ index }) };
       if (index === undefined) rows = placed.tree.count;
       else if (isMiscounted(placed, rows) && subject.generation !== undefined) {
         const message = `The index has ${placed.tree.count} entries, and the table ${rows} rows`;
@@ -77,5 +76,5 @@ function isMiscounted({ tree, isPartial }: PlacedTree, rows: number): boolean {
 }
 
 function subjectOf({ generation, snapshot }: KeptState): Subject {
-  return { generation, ...(snapshot !== undefined && { snapshot }) };
+  return { generation, ...defined({ snapshot }) };
 }

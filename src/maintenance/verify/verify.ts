@@ -7,6 +7,7 @@
  * Invariant: what is reported is wrong in a state that is kept. A finding that others may have caused, by collecting
  * garbage past what was being checked, is checked again, the second time on a state that is held on to.
  */
+import { defined } from '../../base/defined.ts';
 import type { Environment } from '../../base/env.ts';
 import { ContentionError, ReadOnlyError, SnapshotExpiredError, StorageError } from '../../base/errors.ts';
 import { BlobStore } from '../../blob/blob-store.ts';
@@ -228,7 +229,7 @@ class Verification {
     const { catalogue } = this.#block0;
     if (catalogue === undefined) return undefined;
     try {
-      await readCatalogue(options.driver, options.prefix, catalogue.ref, signal && { signal });
+      await readCatalogue(options.driver, options.prefix, catalogue.ref, defined({ signal }));
       return undefined;
     } catch (error) {
       findings.addError({}, error, catalogueName(catalogue.ref));

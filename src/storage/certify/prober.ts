@@ -10,6 +10,7 @@
 import { isError } from '../../base/brands.ts';
 import { encodeUtf8, toHex } from '../../base/bytes.ts';
 import { Deadline } from '../../base/deadline.ts';
+import { defined } from '../../base/defined.ts';
 import { sleep } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
@@ -242,9 +243,7 @@ export class Prober {
 
   async list(prefix: string, limit: number, after: string | undefined): Promise<ListPage> {
     return this.repeat(`Listing ${prefix}`, () =>
-      this.#send('list', undefined, (signal) =>
-        this.#driver.list(prefix, { limit, signal, ...(after === undefined ? {} : { after }) }),
-      ),
+      this.#send('list', undefined, (signal) => this.#driver.list(prefix, { limit, signal, ...defined({ after }) })),
     );
   }
 

@@ -18,6 +18,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { encodeUtf8 } from '../../base/bytes.ts';
+import { defined } from '../../base/defined.ts';
 import { realEnvironment, sleep } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { DiskCacheDriver } from '../disk-cache.ts';
@@ -125,7 +126,7 @@ describe.skipIf(process.platform === 'win32')('FileDriver, a pipe, a device or a
       if (environment === slow) await driver.get('nothing');
       await withObstacles(async (key) => {
         for (const range of [undefined, { start: 0, end: 10 }]) {
-          const get = driver.get(key, range === undefined ? {} : { range });
+          const get = driver.get(key, defined({ range }));
           await expect(get).rejects.toMatchObject({ code: 'STORAGE', key, outcome: 'none' });
           await expect(get).rejects.toThrow('a pipe, a device or a socket where a file is needed');
         }

@@ -1,4 +1,5 @@
 /** The driver that the process's environment variables ask for. */
+import { defined } from '../../base/defined.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
 import type { StorageDriver } from '../contract/driver.ts';
 import { ObjectStoreDriver } from './object-store-driver.ts';
@@ -24,9 +25,7 @@ export function bucketDriver(bucket: string, options: Omit<ObjectStoreDriverOpti
   const forcePathStyle = flag('STOREDB_FORCE_PATH_STYLE');
   return new ObjectStoreDriver({
     bucket,
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(region === undefined ? {} : { region }),
-    ...(forcePathStyle === undefined ? {} : { forcePathStyle }),
+    ...defined({ endpoint, region, forcePathStyle }),
     ...options,
   });
 }

@@ -2,6 +2,7 @@
  * The S3 client behind `ObjectStoreDriver`: loaded when the first request is made, never before, so that applications
  * on other drivers do not pay for it.
  */
+import { defined } from '../../base/defined.ts';
 import { hideIn, withoutKnown, withoutKnownIn } from '../contract/known-secrets.ts';
 import { pipeline, Readable, Transform } from 'node:stream';
 import type * as s3Module from '@aws-sdk/client-s3';
@@ -69,8 +70,7 @@ function configOf({ endpoint, region, forcePathStyle }: ClientOptions): S3Client
       // Waiting for a connection is what the bound is for, and no news.
       socketAcquisitionWarningTimeout: 600_000,
     },
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(chosenRegion === undefined ? {} : { region: chosenRegion }),
+    ...defined({ endpoint, region: chosenRegion }),
   };
 }
 

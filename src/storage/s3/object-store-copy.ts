@@ -1,5 +1,6 @@
 /** Copies objects within a bucket: the store does it, in one request or part by part. */
 import { allEnded } from '../../base/all-ended.ts';
+import { defined } from '../../base/defined.ts';
 import type { ObjectCopyOptions } from '../contract/driver.ts';
 import { statusOf } from './object-store-errors.ts';
 import type { CheckedDriverOptions } from './object-store-options.ts';
@@ -55,7 +56,7 @@ async function copyInParts(copy: ObjectCopy, sizeBytes: number): Promise<void> {
   const { requests, bucket, encryption, to, options, tally } = copy;
   const { contentType, signal } = options;
   const target = { Bucket: bucket, Key: to };
-  const input = { ...target, ...encryption, ...(contentType !== undefined && { ContentType: contentType }) };
+  const input = { ...target, ...encryption, ...defined({ ContentType: contentType }) };
   const send: SendOptions = { signal, attempts, tally, isAnswer: isCopyRefusal };
   // Without a signal: an upload whose name nobody waited for could not be aborted.
   const { UploadId } = await requests.send(

@@ -6,6 +6,7 @@
  */
 import type { PutObjectCommandInput } from '@aws-sdk/client-s3';
 import { isBytes } from '../../base/brands.ts';
+import { defined } from '../../base/defined.ts';
 import { fakedByMs } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
@@ -131,9 +132,9 @@ export class ObjectStoreDriver implements StorageDriver {
       Bucket: this.#options.bucket,
       Key: key,
       ...this.#options.encryption,
-      ...(options.contentType === undefined ? {} : { ContentType: options.contentType }),
+      ...defined({ ContentType: options.contentType }),
       ...(options.if === 'absent' ? { IfNoneMatch: '*' } : {}),
-      ...(ifMatch === undefined ? {} : { IfMatch: ifMatch }),
+      ...defined({ IfMatch: ifMatch }),
     };
   }
 
@@ -218,8 +219,7 @@ export class ObjectStoreDriver implements StorageDriver {
     const command = new s3.GetObjectCommand({
       Bucket: this.#options.bucket,
       Key: key,
-      ...(contentType !== undefined && { ResponseContentType: contentType }),
-      ...(contentDisposition !== undefined && { ResponseContentDisposition: contentDisposition }),
+      ...defined({ ResponseContentType: contentType, ResponseContentDisposition: contentDisposition }),
     });
     // By the store's clock, as far as its answers have told it.
     const signingDate = new Date(this.#options.environment.now() + client.config.systemClockOffset - fakedByMs());
@@ -240,9 +240,9 @@ export class ObjectStoreDriver implements StorageDriver {
     return {
       bucket,
       ...(endpoint === undefined ? {} : { endpoint: shownEndpoint(endpoint) }),
-      ...(this.#requests.server === undefined ? {} : { server: this.#requests.server }),
+      ...defined({ server: this.#requests.server }),
       'ETags in If-Match': this.#etags.toString(),
-      ...(this.#missingAnswer === undefined ? {} : { 'If-Match on a missing key': this.#missingAnswer }),
+      ...defined({ 'If-Match on a missing key': this.#missingAnswer }),
       deletion: this.#deletion.manner,
     };
   }

@@ -3,6 +3,7 @@
  * cut off or met a failing server may have been carried out, or may yet be, and is `unknown`.
  */
 import { isError, messageOf } from '../../base/brands.ts';
+import { defined } from '../../base/defined.ts';
 import { StorageError } from '../../base/errors.ts';
 import { withoutSecrets } from '../../base/message-text.ts';
 import type { RequestOutcome, StorageFailure } from '../../base/errors.ts';
@@ -184,7 +185,7 @@ export function toStorageError(request: FailedRequest, error: unknown): StorageE
   const reason = reasonOf(error);
   return new StorageError(request.key, outcomeOf(error), message.trim(), {
     cause: error,
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({ reason }),
   });
 }
 

@@ -1,5 +1,6 @@
 /** Reads objects, whole or in part, and what is known of them. */
 import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
+import { defined } from '../../base/defined.ts';
 import { StorageError } from '../../base/errors.ts';
 import type { FoundObject, GetOptions, GetResult } from '../contract/driver.ts';
 import { codeOf, statusOf, toStorageError } from './object-store-errors.ts';
@@ -145,7 +146,7 @@ async function getObject(
     Bucket: bucket,
     Key: key,
     ...(range === undefined ? {} : { Range: `bytes=${range.start}-${range.end - 1}` }),
-    ...(ifNoneMatch === undefined ? {} : { IfNoneMatch: ifNoneMatch }),
+    ...defined({ IfNoneMatch: ifNoneMatch }),
   };
   try {
     return await requests.send(request, { signal, isAnswer }, async ({ s3, client }, inner) => {

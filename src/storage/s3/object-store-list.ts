@@ -1,4 +1,5 @@
 /** Lists a bucket, page by page. */
+import { defined } from '../../base/defined.ts';
 import { StorageError } from '../../base/errors.ts';
 import type { ListEntry, ListOptions, ListPage } from '../contract/driver.ts';
 import type { ObjectStoreRequests } from './object-store-requests.ts';
@@ -26,7 +27,7 @@ export async function listObjects(
       // XML has no way to write some characters that keys may have.
       EncodingType: 'url' as const,
       ...(after === undefined || token !== undefined ? {} : { StartAfter: after }),
-      ...(token === undefined ? {} : { ContinuationToken: token }),
+      ...defined({ ContinuationToken: token }),
     };
     const page = await requests.send(request, { signal }, ({ s3, client }, inner) =>
       client.send(new s3.ListObjectsV2Command(input), { abortSignal: inner }),

@@ -1,5 +1,6 @@
 /** The options of `ObjectStoreDriver`, checked when it is constructed. */
 import type { PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
+import { defined } from '../../base/defined.ts';
 import { realEnvironment, type Environment } from '../../base/env.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
 import { checkNames } from '../../base/known-names.ts';
@@ -81,7 +82,7 @@ function checkEncryption(encryption: ServerSideEncryption | undefined): CheckedD
   if (keyId !== undefined && (typeof keyId !== 'string' || keyId === '')) {
     refuse('encryption.keyId', keyId, 'the id or ARN of a KMS key');
   }
-  return { ServerSideEncryption: 'aws:kms', ...(keyId === undefined ? {} : { SSEKMSKeyId: keyId }) };
+  return { ServerSideEncryption: 'aws:kms', ...defined({ SSEKMSKeyId: keyId }) };
 }
 
 /** Checks the options of the driver; throws `InvalidOptionError`. */

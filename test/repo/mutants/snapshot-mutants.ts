@@ -69,8 +69,8 @@ export const snapshotMutants: readonly Mutant[] = [
       },
       {
         file: pins,
-        find: 'await driver.delete([`${prefix}/${rootName(id)}`], signal && { signal }).catch(() => undefined);',
-        replace: `await driver.delete([\`\${prefix}/\${rootName(id)}\`], signal && { signal }).catch(() => undefined);
+        find: 'await driver.delete([`${prefix}/${rootName(id)}`], defined({ signal })).catch(() => undefined);',
+        replace: `await driver.delete([\`\${prefix}/\${rootName(id)}\`], defined({ signal })).catch(() => undefined);
     await this.#change(id, () => null, signal);`,
       },
     ],
