@@ -1,6 +1,8 @@
 /** The package `store-db`: exports only. */
 import { realEnvironment } from './base/env.ts';
 import { namingAborts } from './base/until-aborted.ts';
+import { backupsAt } from './maintenance/backup/backup.ts';
+import type { BackupInfo } from './maintenance/backup/backup.ts';
 import { inspect, rewriteBackupsAt } from './maintenance/backup/backup-keys.ts';
 import type { BackupsReport, InspectBackupsOptions, RewriteBackupsOptions } from './maintenance/backup/backup-keys.ts';
 import {
@@ -9,10 +11,12 @@ import {
   checkRestore,
   checkRewriteBackups,
 } from './maintenance/backup/copy-options.ts';
+import { placeOptions } from './maintenance/backup/place-options.ts';
 import { prune } from './maintenance/backup/prune.ts';
 import type { PruneOptions, PruneReport } from './maintenance/backup/prune.ts';
 import { restoreFrom } from './maintenance/backup/restore.ts';
 import type { RestoreOptions, RestoreReport } from './maintenance/backup/restore.ts';
+import type { StorePlace } from './maintenance/backup/state-copy.ts';
 import type { RewriteReport } from './maintenance/rewrite/rewrite.ts';
 import { createDatabase } from './api/create.ts';
 import type { Database } from './api/database.ts';
@@ -39,6 +43,11 @@ export async function forEachDatabase<T>(
   options: ForEachDatabaseOptions = {},
 ): Promise<DatabasesReport<T>> {
   return visitDatabases(realEnvironment, prefixes, run, options);
+}
+
+/** The backups of a place, the oldest first. Rejects with `InvalidOptionError` and `StorageError`. */
+export async function listBackups(place: StorePlace, signal?: AbortSignal): Promise<BackupInfo[]> {
+  return backupsAt(placeOptions.check('listBackups()', place, 'place'), signal);
 }
 
 /**
@@ -93,7 +102,6 @@ export type { Change, ChangeFeed, ChangesOptions, CommittedChanges } from './ins
 export type { Snapshot } from './api/snapshot.ts';
 export type { Transaction } from './transaction/transaction.ts';
 export type { TransactionFunction, TransactionOptions } from './transaction/run-transaction.ts';
-export { listBackups } from './maintenance/backup/backup.ts';
 export type { BackupInfo, BackupReport, CopyOptions } from './maintenance/backup/backup.ts';
 export type {
   BackupsReport,

@@ -1,11 +1,12 @@
 /** The facade: what an application holds. It wires the parts together and does nothing else itself. */
 import { InvalidOptionError } from '../base/errors.ts';
-import { withOwnSignal } from '../base/signals.ts';
+import { signalOptions } from '../base/option-checks.ts';
 import { Batch, tableName } from '../batch/batch.ts';
 import type { KeyFor, TableRef, TriggerHandler } from '../batch/batch.ts';
 import { backUp } from '../maintenance/backup/backup.ts';
 import type { BackupReport, CopyOptions } from '../maintenance/backup/backup.ts';
-import { checkCopy, checkPlace } from '../maintenance/backup/copy-options.ts';
+import { copyOptions } from '../maintenance/backup/copy-options.ts';
+import { placeOptions } from '../maintenance/backup/place-options.ts';
 import type { StoreReport } from '../maintenance/doctor.ts';
 import type { VerifyReport } from '../maintenance/verify/verify.ts';
 import { readBlobRecord } from '../maintenance/blob-record.ts';
@@ -15,26 +16,21 @@ import type { GcReport } from '../maintenance/gc/collector.ts';
 import { snapshotInfo } from '../maintenance/snapshots/snapshot-info.ts';
 import type { SnapshotInfo } from '../maintenance/snapshots/snapshot-info.ts';
 import type { RepairReport } from '../maintenance/verify/repair.ts';
-import { checkRewriteOptions } from '../maintenance/rewrite/rewrite-options.ts';
+import { rewriteOptions } from '../maintenance/rewrite/rewrite-options.ts';
 import type { RewriteOptions, RewriteReport } from '../maintenance/rewrite/rewrite.ts';
 import { makeDatabase } from '../maintenance/backup/restore.ts';
 import type { RestoreReport } from '../maintenance/backup/restore.ts';
 import type { StorePlace } from '../maintenance/backup/state-copy.ts';
-import { checkRepairOptions, checkVerifyOptions } from '../maintenance/verify/verify-options.ts';
+import { checkRepairOptions, verifyOptions } from '../maintenance/verify/verify-options.ts';
 import type { RepairOptions, VerifyOptions } from '../maintenance/verify/verify-options.ts';
 import { BlobReference } from '../blob/blob-reference.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import { BlobValue } from '../blob/blob-value.ts';
 import type { BlobData, BlobOptions } from '../blob/blob-value.ts';
 import { describeValue } from '../base/describe-value.ts';
+import { changesOptions } from '../instance/change-feed.ts';
 import type { ChangeFeed, ChangesOptions } from '../instance/change-feed.ts';
-import {
-  checkCommit,
-  checkStartOptions,
-  checkPosition,
-  checkSnapshotOptions,
-  isTime,
-} from '../instance/call-options.ts';
+import { checkCommit, checkSnapshotOptions, isTime, refreshOptions, startOptions } from '../instance/call-options.ts';
 import type { CallOptions, RefreshOptions, SnapshotOptions, StartOptions } from '../instance/call-options.ts';
 import type { CommitRef } from '../log/commit-outcome.ts';
 import type { TriggerOperation } from '../schema/trigger.ts';
@@ -74,7 +70,7 @@ export class Database {
    * `DatabaseReplacedError` if what is stored is older, or nothing, and with `InvalidOptionError`.
    */
   async start(options: StartOptions = {}): Promise<void> {
-    await this.#instance.start(checkStartOptions(options));
+    await this.#instance.start(startOptions.check('db.start()', options).expectAtLeast);
   }
 
   /**
@@ -143,15 +139,12 @@ export class Database {
    */
   async cancelMigration(table: TableRef, options: CallOptions = {}): Promise<void> {
     const what = 'db.cancelMigration()';
-    await this.#instance.maintenance.migrations(what).cancel(table, withOwnSignal(what, options, ['signal']).signal);
+    await this.#instance.maintenance.migrations(what).cancel(table, signalOptions.check(what, options).signal);
   }
 
   /** How far the migration of a table is. The table need not be registered. */
   async migrationStatus(table: TableRef, options: CallOptions = {}): Promise<MigrationStatus> {
-    return this.#instance.maintenance.migrationStatus(
-      table,
-      withOwnSignal('db.migrationStatus()', options, ['signal']),
-    );
+    return this.#instance.maintenance.migrationStatus(table, signalOptions.check('db.migrationStatus()', options));
   }
 
   /**
@@ -160,7 +153,7 @@ export class Database {
    */
   async indexes(table: TableRef, options: CallOptions = {}): Promise<IndexStatus[]> {
     const what = 'db.indexes()';
-    const { signal } = withOwnSignal(what, options, ['signal']);
+    const { signal } = signalOptions.check(what, options);
     const engine = this.#instance.running(what);
     await engine.withDeadline(what, signal, ({ signal: inner }) => engine.refresh(inner));
     return indexesIn(engine.view, tableName(table), this.#instance.registry);
@@ -176,7 +169,7 @@ export class Database {
    */
   async dropIndex(table: TableRef, index: string, options: CallOptions = {}): Promise<void> {
     const what = 'db.dropIndex()';
-    const { signal } = withOwnSignal(what, options, ['signal']);
+    const { signal } = signalOptions.check(what, options);
     await this.#instance.maintenance.dropIndex(what, tableName(table), index, signal);
   }
 
@@ -283,8 +276,7 @@ export class Database {
    * Rejects with `DeadlineExceededError` if that takes longer than a minute, and with `InvalidOptionError`.
    */
   async refresh(options: RefreshOptions = {}): Promise<void> {
-    const { atLeast, signal: outer } = withOwnSignal('db.refresh()', options, ['atLeast', 'signal']);
-    if (atLeast !== undefined) checkPosition('atLeast', atLeast);
+    const { atLeast, signal: outer } = refreshOptions.check('db.refresh()', options);
     const engine = this.#instance.running('db.refresh()');
     await engine.withDeadline('db.refresh()', outer, ({ signal }) => {
       return atLeast === undefined ? engine.refresh(signal) : engine.reach(atLeast, signal);
@@ -299,8 +291,7 @@ export class Database {
    * `InvalidOptionError`.
    */
   changes(options: ChangesOptions = {}): ChangeFeed {
-    const { after, signal } = withOwnSignal('db.changes()', options, ['after', 'signal']);
-    if (after !== undefined) checkPosition('after', after);
+    const { after, signal } = changesOptions.check('db.changes()', options);
     return this.#instance.changes(after, signal);
   }
 
@@ -313,7 +304,7 @@ export class Database {
    */
   async resolveCommit(commit: CommitRef, options: CallOptions = {}): Promise<boolean> {
     const what = 'db.resolveCommit()';
-    return this.#instance.resolveCommit(checkCommit(commit), withOwnSignal(what, options, ['signal']), what);
+    return this.#instance.resolveCommit(checkCommit(commit), signalOptions.check(what, options), what);
   }
 
   /**
@@ -321,9 +312,7 @@ export class Database {
    * large load. Rejects with `ContentionError` if other instances merge all the time.
    */
   async checkpoint(options: CallOptions = {}): Promise<void> {
-    await this.#instance
-      .writing('db.checkpoint()')
-      .checkpoint(withOwnSignal('db.checkpoint()', options, ['signal']).signal);
+    await this.#instance.writing('db.checkpoint()').checkpoint(signalOptions.check('db.checkpoint()', options).signal);
   }
 
   /**
@@ -333,7 +322,7 @@ export class Database {
    * as reading all that does. Rejects with `InvalidOptionError`.
    */
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
-    return this.#instance.maintenance.verify(checkVerifyOptions(options));
+    return this.#instance.maintenance.verify(verifyOptions.check('db.verify()', options));
   }
 
   /**
@@ -351,7 +340,7 @@ export class Database {
    * Rejects with `InvalidOptionError`, and with `ContentionError` if there are 1,000 snapshots already.
    */
   async snapshot(options: SnapshotOptions = {}): Promise<Snapshot> {
-    const { timeToLiveMs, signal } = checkSnapshotOptions(options);
+    const { timeToLiveMs, signal } = checkSnapshotOptions('db.snapshot()', options);
     return new Snapshot(this.#instance, await this.#instance.takeSnapshot(timeToLiveMs, signal));
   }
 
@@ -366,13 +355,13 @@ export class Database {
     if (!isState) {
       throw new InvalidOptionError('state', `The state is ${describeValue(state)}; it must be a generation or a Date.`);
     }
-    const { timeToLiveMs, signal } = checkSnapshotOptions(options);
+    const { timeToLiveMs, signal } = checkSnapshotOptions('db.at()', options);
     return new Snapshot(this.#instance, await this.#instance.takeEarlier(state, timeToLiveMs, signal));
   }
 
   /** The snapshots that are held now, by whichever instance. */
   async snapshots(options: CallOptions = {}): Promise<SnapshotInfo[]> {
-    const { signal: outer } = withOwnSignal('db.snapshots()', options, ['signal']);
+    const { signal: outer } = signalOptions.check('db.snapshots()', options);
     const engine = this.#instance.running('db.snapshots()');
     const block0 = await engine.withDeadline('db.snapshots()', outer, async ({ signal }) => {
       await engine.refresh(signal);
@@ -387,7 +376,7 @@ export class Database {
    */
   async releaseSnapshot(id: string, options: CallOptions = {}): Promise<boolean> {
     const what = 'db.releaseSnapshot()';
-    const { signal: outer } = withOwnSignal(what, options, ['signal']);
+    const { signal: outer } = signalOptions.check(what, options);
     const engine = this.#instance.writing(what);
     return engine.withDeadline(what, outer, async ({ signal }) => {
       await engine.refresh(signal);
@@ -402,7 +391,7 @@ export class Database {
    * the new one, unless a `migrate` function makes its rows): what a tool registers that has none of its own. The database's own tables are left out.
    */
   async tables(options: CallOptions = {}): Promise<SchemaDefinition[]> {
-    const { signal: outer } = withOwnSignal('db.tables()', options, ['signal']);
+    const { signal: outer } = signalOptions.check('db.tables()', options);
     const engine = this.#instance.running('db.tables()');
     await engine.withDeadline('db.tables()', outer, ({ signal }) => engine.refresh(signal));
     return storedDefinitions(engine.view);
@@ -425,8 +414,8 @@ export class Database {
    */
   async backup(to: StorePlace, options: CopyOptions = {}): Promise<BackupReport> {
     const what = 'db.backup()';
-    const checked = checkCopy(what, options, ['onProgress', 'signal']);
-    return this.#instance.maintenance.copy(what, checkPlace('to', to), checked, backUp);
+    const checked = copyOptions.check(what, options);
+    return this.#instance.maintenance.copy(what, placeOptions.check(what, to, 'to'), checked, backUp);
   }
 
   /**
@@ -435,8 +424,8 @@ export class Database {
    */
   async clone(to: StorePlace, options: CopyOptions = {}): Promise<RestoreReport> {
     const what = 'db.clone()';
-    const checked = checkCopy(what, options, ['onProgress', 'signal']);
-    return this.#instance.maintenance.copy(what, checkPlace('to', to), checked, makeDatabase);
+    const checked = copyOptions.check(what, options);
+    return this.#instance.maintenance.copy(what, placeOptions.check(what, to, 'to'), checked, makeDatabase);
   }
 
   /**
@@ -446,7 +435,7 @@ export class Database {
    * needed. Rejects with `InvalidOptionError` where neither option was given, and with `ReadOnlyError` on a replica.
    */
   async rewrite(options: RewriteOptions = {}): Promise<RewriteReport> {
-    return this.#instance.maintenance.rewrite(checkRewriteOptions(options));
+    return this.#instance.maintenance.rewrite(rewriteOptions.check('db.rewrite()', options));
   }
 
   /**
@@ -456,7 +445,7 @@ export class Database {
    * out of reach, is no error but in the report; it rejects only with `AbortedError`, and with `InvalidOptionError`.
    */
   async doctor(options: CallOptions = {}): Promise<StoreReport> {
-    return this.#instance.doctor(withOwnSignal('db.doctor()', options, ['signal']).signal);
+    return this.#instance.doctor(signalOptions.check('db.doctor()', options).signal);
   }
 
   /**

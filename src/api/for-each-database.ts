@@ -6,7 +6,8 @@ import { createDatabase } from './create.ts';
 import type { Database } from './database.ts';
 import { describeValue } from '../base/describe-value.ts';
 import { MemoryBudget } from '../cache/memory-budget.ts';
-import { checkOptions } from '../instance/options.ts';
+import { kinds, OptionTable } from '../base/option-checks.ts';
+import { checkOptions, storeDbKinds } from '../instance/options.ts';
 import type { StoreDbOptions } from '../instance/options.ts';
 import { driverFromProcess } from '../storage/s3/driver-from-env.ts';
 
@@ -39,6 +40,21 @@ export interface ForEachDatabaseOptions extends Omit<StoreDbOptions, 'dbPrefix' 
   readonly onProgress?: (progress: DatabasesProgress) => void;
 }
 
+const mebibyte = 1024 * 1024;
+const defaultConcurrency = 8;
+const mostAtOnce = 256;
+
+const { dbPrefix: _, ...commonKinds } = storeDbKinds;
+
+const databasesOptions = new OptionTable<ForEachDatabaseOptions>({
+  ...commonKinds,
+  nodeId: { ...commonKinds.nodeId, isRequired: false },
+  concurrency: kinds.whole(1, mostAtOnce),
+  create: kinds.flag,
+  signal: kinds.signal,
+  onProgress: kinds.callback,
+});
+
 /** What became of the databases. */
 export interface DatabasesReport<T> {
   /** What `run` gave, by the prefix of the database, of those that were opened, dealt with and stopped. */
@@ -49,10 +65,6 @@ export interface DatabasesReport<T> {
   readonly skipped: readonly string[];
 }
 
-const mebibyte = 1024 * 1024;
-const defaultConcurrency = 8;
-const mostAtOnce = 256;
-
 /** {@link forEachDatabase} in an environment. */
 export async function visitDatabases<T>(
   environment: Environment,
@@ -60,11 +72,14 @@ export async function visitDatabases<T>(
   run: (db: Database, prefix: string) => T | Promise<T>,
   options: ForEachDatabaseOptions,
 ): Promise<DatabasesReport<T>> {
-  const { concurrency = defaultConcurrency, create = false, signal, onProgress, ...common } = options;
+  const {
+    concurrency = defaultConcurrency,
+    create = false,
+    signal,
+    onProgress,
+    ...common
+  } = databasesOptions.check('forEachDatabase()', options);
   const prefixes = checkPrefixes(given, common);
-  if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > mostAtOnce) {
-    refuse('concurrency', concurrency, `an integer from 1 to ${mostAtOnce}`);
-  }
   if (typeof run !== 'function') refuse('run', run, 'a function that is given each database');
   const { memory = new MemoryBudget(common.maxMemoryBytes ?? 100 * mebibyte) } = common;
   const driver = common.driver ?? driverFromProcess();

@@ -17,9 +17,9 @@ export class StoreDbError extends Error {
   }
 }
 
-/** An option of `StoreDb()` or of a driver is missing, of the wrong kind or out of range. */
+/** An option of a call is not known, missing, of the wrong kind or out of range, or an argument is. Nothing was done. */
 export class InvalidOptionError extends StoreDbError {
-  /** Name of the option or argument. */
+  /** Name of the option or argument, with that of the option that it is in: `mergePolicy.minCommits`. */
   readonly option: string;
   constructor(option: string, message: string) {
     super('INVALID_OPTION', message);

@@ -1,7 +1,5 @@
 /** Names that somebody wrote and that there are not: options, properties of schemas, fields. Errors give the one that was meant. */
 
-import { InvalidOptionError } from './errors.ts';
-
 /** How many letters have to be put in, left out, replaced or swapped with the next to make one name of another. */
 function distance(a: string, b: string): number {
   let last: number[] = [];
@@ -45,27 +43,4 @@ export function nearestName(name: string, known: readonly string[]): string | un
 export function didYouMean(name: string, known: readonly string[]): string {
   const nearest = nearestName(name, known);
   return nearest === undefined ? '' : `: did you mean ${nearest}?`;
-}
-
-/** The first name of an object that there is not, and how the sentence about it ends; undefined if there is none. */
-export function unknownName(object: object, known: readonly string[]): { name: string; hint: string } | undefined {
-  for (const name of Object.keys(object))
-    if (!known.includes(name)) return { name, hint: didYouMean(name, known) || '.' };
-  return undefined;
-}
-
-/** Throws `InvalidOptionError` for options that are no object, and for one that there is not. `what` names the call. */
-export function checkNames<O extends object>(what: string, options: O, names: readonly (keyof O & string)[]): void {
-  if (typeof options !== 'object' || (options as O | null) === null || Array.isArray(options)) {
-    const given = typeof options === 'object' ? 'no object with names' : `a ${typeof options}`;
-    throw new InvalidOptionError(
-      'options',
-      `The options of ${what} are ${given}; give { ${names.join(', ')} } or some of them.`,
-    );
-  }
-  const unknown = unknownName(options, names);
-  if (unknown === undefined) return;
-  const { name, hint } = unknown;
-  const known = `The ${names.length === 1 ? 'only option is' : 'options are'} ${names.join(', ')}.`;
-  throw new InvalidOptionError(name, `${what} has no option ${name}${hint} ${known}`);
 }

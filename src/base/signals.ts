@@ -4,8 +4,6 @@
  */
 import { setMaxListeners } from 'node:events';
 import * as util from 'node:util';
-import { InvalidOptionError } from './errors.ts';
-import { checkNames } from './known-names.ts';
 
 /** Whether it is one of the runtime's own, which its functions take. */
 function isOwn(signal: AbortSignal): boolean {
@@ -71,27 +69,4 @@ export function flawOf(value: unknown): string | undefined {
     return undefined;
   }
   return typeof signal === 'object' ? 'an AbortController, whose `signal` was meant' : 'an object';
-}
-
-/**
- * The options of a call, with a signal that is the runtime's own; `names` are those that it has. Throws `InvalidOptionError` for
- * another one, and for a `signal` that is none.
- */
-export function withOwnSignal<O extends { readonly signal?: AbortSignal | undefined }>(
-  what: string,
-  options: O,
-  names: readonly (keyof O & string)[],
-): O {
-  checkNames(what, options, names);
-  const { signal } = options;
-  if (signal === undefined) return options;
-  const flaw = flawOf(signal);
-  if (flaw === undefined) {
-    const own = ownSignal(signal);
-    return own === signal ? options : { ...options, signal: own };
-  }
-  throw new InvalidOptionError(
-    'signal',
-    `Option signal of ${what} is ${flaw}; it must be an AbortSignal, such as AbortSignal.timeout(5000).`,
-  );
 }

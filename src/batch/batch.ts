@@ -7,7 +7,7 @@
  */
 import { BatchStateError, CommitOutcomeUnknownError, TriggerDepthError } from '../base/errors.ts';
 import type { Environment } from '../base/env.ts';
-import { withOwnSignal } from '../base/signals.ts';
+import { signalOptions } from '../base/option-checks.ts';
 import { describeValue } from '../base/describe-value.ts';
 import type {
   ConditionOf,
@@ -411,7 +411,7 @@ export class Batch implements Overlay {
     let host: BatchHost;
     let options: FlushOptions;
     try {
-      options = withOwnSignal('batch.flush()', given, ['signal']);
+      options = signalOptions.check('batch.flush()', given);
       host = this.#host.admit('batch.flush()');
     } catch (error) {
       const refusal = error as Error;

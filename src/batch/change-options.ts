@@ -1,6 +1,6 @@
 /** Options of the calls that add changes to a batch, and how they are read. */
-import { EncodeError, InvalidOptionError } from '../base/errors.ts';
-import { checkNames } from '../base/known-names.ts';
+import { EncodeError } from '../base/errors.ts';
+import { kinds, OptionTable } from '../base/option-checks.ts';
 import { describeValue } from '../base/describe-value.ts';
 import { Operation } from './operations.ts';
 
@@ -13,28 +13,26 @@ export interface UpsertOptions {
   readonly partial?: boolean;
 }
 
+/** What the condition may be is known by the table. */
+const changeOptions = new OptionTable<{ readonly if?: object | undefined }>({ if: kinds.anything });
+
+const upsertOptions = new OptionTable<UpsertOptions>({ partial: kinds.flag });
+
 /**
  * The condition in the options of a call, which `what` names; undefined if it has none. Throws `InvalidOptionError` for other
- * options, and for a condition that is no object.
+ * options.
  */
 export function conditionOf(
   what: string,
   options: { readonly if?: object | undefined } | undefined,
 ): object | undefined {
-  if (options === undefined) return undefined;
-  checkNames(what, options, ['if']);
-  return options.if;
+  return options === undefined ? undefined : changeOptions.check(what, options).if;
 }
 
 /** The operation that an upsert with some options is. Throws `InvalidOptionError`. */
 export function upsertKind(options: UpsertOptions | undefined): Operation {
   if (options === undefined) return Operation.upsert;
-  checkNames('batch.upsert()', options, ['partial']);
-  const { partial = false } = options;
-  if (typeof partial !== 'boolean') {
-    throw new InvalidOptionError('partial', `Option partial is ${describeValue(partial)}; it must be true or false.`);
-  }
-  return partial ? Operation.upsertFields : Operation.upsert;
+  return upsertOptions.check('batch.upsert()', options).partial === true ? Operation.upsertFields : Operation.upsert;
 }
 
 /** A copy of the fields that `updateWhere()` is given. Throws `EncodeError`. */

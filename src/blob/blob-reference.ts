@@ -1,17 +1,15 @@
 /** A stored blob as an application reads it. */
 import { Readable } from 'node:stream';
 import { BlobNotFoundError, InvalidOptionError } from '../base/errors.ts';
-import { checkNames } from '../base/known-names.ts';
-import { withOwnSignal } from '../base/signals.ts';
+import { signalOptions } from '../base/option-checks.ts';
 import { namedAbort, namingAborts, untilAborted } from '../base/until-aborted.ts';
 import { describeValue } from '../base/describe-value.ts';
 import type { BlobRecord } from './blob-tables.ts';
 import type { BlobStore } from './blob-store.ts';
-import { downloadHeaders } from './download-options.ts';
+import { downloadHeaders, downloadOptions } from './download-options.ts';
 import type { DownloadUrlOptions } from './download-options.ts';
 
 const defaultExpirySeconds = 3600;
-const maxExpirySeconds = 604_800;
 /** Size of the pieces that a stream gives, in bytes. */
 const copyBytes = 256 * 1024;
 
@@ -65,7 +63,7 @@ export class BlobReference {
    * the blob is left out. Rejects with `BlobNotFoundError`, and with `CorruptionError` if the bytes are damaged.
    */
   async getBuffer(start?: number, end?: number, options: BlobCallOptions = {}): Promise<Buffer> {
-    const { signal } = withOwnSignal('getBuffer()', options, ['signal']);
+    const { signal } = signalOptions.check('getBuffer()', options);
     const read = async (): Promise<Buffer> => {
       const { record, from, to } = await this.#range(start, end);
       return this.#store().read(this.reference, record, from, to, signal);
@@ -82,13 +80,20 @@ export class BlobReference {
     return (await this.getBuffer(start, end)).toString(encoding);
   }
 
-  /** The same as a stream, which holds some megabytes at a time. Errors, `BlobNotFoundError` too, come from the stream. */
+  /**
+   * The same as a stream, which holds some megabytes at a time. Errors of reading, `BlobNotFoundError` too, come from the stream.
+   * Throws `InvalidOptionError`.
+   */
   stream(start?: number, end?: number, options: BlobCallOptions = {}): Readable {
-    return Readable.from(this.#pieces(start, end, options), { objectMode: false });
+    const { signal } = signalOptions.check('stream()', options);
+    return Readable.from(this.#pieces(start, end, signal), { objectMode: false });
   }
 
-  async *#pieces(start?: number, end?: number, options: BlobCallOptions = {}): AsyncGenerator<Buffer, void, undefined> {
-    const { signal } = withOwnSignal('stream()', options, ['signal']);
+  async *#pieces(
+    start: number | undefined,
+    end: number | undefined,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<Buffer, void, undefined> {
     try {
       const { record, from, to } = await untilAborted(this.#range(start, end), signal);
       for await (const piece of this.#store().stream(this.reference, record, from, to, signal)) {
@@ -114,16 +119,7 @@ export class BlobReference {
    * cannot make one.
    */
   async getDownloadUrl(options: DownloadUrlOptions = {}): Promise<string> {
-    checkNames('getDownloadUrl()', options, ['expiresIn', 'contentType', 'contentDisposition']);
-    const { expiresIn = defaultExpirySeconds } = options;
-    if (!Number.isInteger(expiresIn) || expiresIn < 1 || expiresIn > maxExpirySeconds) {
-      const allowed = `a whole number of seconds from 1 to ${maxExpirySeconds}`;
-      throw new InvalidOptionError(
-        'expiresIn',
-        `Option expiresIn is ${describeValue(expiresIn)}; it must be ${allowed}.`,
-      );
-    }
-    downloadHeaders('', options);
+    const { expiresIn = defaultExpirySeconds } = downloadOptions.check('getDownloadUrl()', options);
     const { contentType } = await this.#lookup(this.reference);
     return this.#store().presign(this.reference, {
       expiresInSeconds: expiresIn,

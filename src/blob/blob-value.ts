@@ -1,7 +1,8 @@
 /** What `db.Blob()` returns: data on its way into a blob field. */
 import { isBytes } from '../base/brands.ts';
 import { InvalidOptionError } from '../base/errors.ts';
-import { checkNames } from '../base/known-names.ts';
+import { kinds, OptionTable } from '../base/option-checks.ts';
+import type { OptionKind } from '../base/option-checks.ts';
 import { describeValue } from '../base/describe-value.ts';
 import { whileLive } from './live-stream.ts';
 import type { StreamLimits } from './live-stream.ts';
@@ -29,21 +30,16 @@ function isStream(data: unknown): data is AsyncIterable<Uint8Array | string> {
   return typeof data === 'object' && data !== null && Symbol.asyncIterator in data;
 }
 
-/** Refuses what cannot stand in a header of HTTP. */
-export function checkContentType(contentType: unknown): asserts contentType is string {
-  if (
-    typeof contentType === 'string' &&
-    contentType.length <= maxContentTypeLength &&
-    !/[^\x20-\x7e]/.test(contentType)
-  ) {
-    return;
-  }
-  const allowed = `printable ASCII of up to ${maxContentTypeLength} characters`;
-  throw new InvalidOptionError(
-    'contentType',
-    `Option contentType is ${describeValue(contentType)}; it must be ${allowed}.`,
-  );
-}
+/** A media type, which has to stand in a header of HTTP. */
+export const contentTypeKind: OptionKind = kinds.text(
+  `printable ASCII of up to ${maxContentTypeLength} characters`,
+  (value) => value.length <= maxContentTypeLength && !/[^\x20-\x7e]/.test(value),
+);
+
+const blobOptions = new OptionTable<BlobOptions>({
+  contentType: contentTypeKind,
+  idleMs: kinds.milliseconds(1, longestIdleMs),
+});
 
 /** A value for a blob field, as `db.Blob()` returns it. */
 export class BlobValue {
@@ -61,13 +57,7 @@ export class BlobValue {
 
   /** @hidden Use `db.Blob()`. */
   constructor(data: unknown, options: BlobOptions = {}) {
-    checkNames('db.Blob()', options, ['contentType', 'idleMs']);
-    const { contentType = defaultContentType, idleMs = defaultIdleMs } = options;
-    checkContentType(contentType);
-    if (!Number.isSafeInteger(idleMs) || idleMs < 1 || idleMs > longestIdleMs) {
-      const allowed = `whole milliseconds from 1 to ${longestIdleMs}`;
-      throw new InvalidOptionError('idleMs', `Option idleMs is ${describeValue(idleMs)}; it must be ${allowed}.`);
-    }
+    const { contentType = defaultContentType, idleMs = defaultIdleMs } = blobOptions.check('db.Blob()', options);
     this.contentType = contentType;
     this.#idleMs = idleMs;
     if (typeof data === 'string') this.source = Buffer.from(data, 'utf8');

@@ -1,9 +1,8 @@
 /** How a browser takes a blob that it downloads by link. */
 import { defined } from '../base/defined.ts';
-import { InvalidOptionError } from '../base/errors.ts';
-import { describeValue } from '../base/describe-value.ts';
+import { kinds, OptionTable } from '../base/option-checks.ts';
 import type { DownloadHeaders } from '../storage/contract/driver.ts';
-import { checkContentType } from './blob-value.ts';
+import { contentTypeKind } from './blob-value.ts';
 
 /** Options of `getDownloadUrl()`. */
 export interface DownloadUrlOptions {
@@ -19,6 +18,18 @@ export interface DownloadUrlOptions {
 }
 
 const maxDispositionLength = 1024;
+const maxExpirySeconds = 604_800;
+
+export const downloadOptions: OptionTable<DownloadUrlOptions> = new OptionTable({
+  expiresIn: kinds.whole(1, maxExpirySeconds, 'a whole number of seconds'),
+  contentType: contentTypeKind,
+  contentDisposition: kinds.text(
+    "'inline' or 'attachment', which parameters in printable ASCII may follow, up to " +
+      `${maxDispositionLength} characters: attachment; filename="report.pdf". Other characters of a name are written as ` +
+      "filename*=UTF-8''caf%C3%A9.pdf",
+    (value) => value.length <= maxDispositionLength && /^(?:inline|attachment)(?:\s*;[\x20-\x7e]*)?$/i.test(value),
+  ),
+});
 
 /** Scripts, documents that may hold scripts, and wrappers of both. */
 const active = /html|svg|xml|xsl|javascript|ecmascript|livescript|jscript|vbscript|flash|^multipart\/|^message\//;
@@ -32,27 +43,11 @@ function isActive(contentType: string): boolean {
   return !/^[\w!#$&^.+-]+\/[\w!#$&^.+-]+$/.test(type) || unknown.has(type) || active.test(type);
 }
 
-/** What the answer of a link says besides the bytes. Throws `InvalidOptionError`. */
+/** What the answer of a link says besides the bytes. */
 export function downloadHeaders(stored: string, options: DownloadUrlOptions): DownloadHeaders {
   const { contentType, contentDisposition } = options;
-  if (contentType !== undefined) checkContentType(contentType);
-  if (contentDisposition !== undefined) checkDisposition(contentDisposition);
   const disposition = contentDisposition ?? (isActive(contentType ?? stored) ? 'attachment' : undefined);
   return {
     ...defined({ contentType, contentDisposition: disposition }),
   };
-}
-
-function checkDisposition(disposition: unknown): void {
-  const isWell =
-    typeof disposition === 'string' &&
-    disposition.length <= maxDispositionLength &&
-    /^(?:inline|attachment)(?:\s*;[\x20-\x7e]*)?$/i.test(disposition);
-  if (isWell) return;
-  throw new InvalidOptionError(
-    'contentDisposition',
-    `Option contentDisposition is ${describeValue(disposition)}; it must be 'inline' or 'attachment', which parameters in printable ` +
-      `ASCII may follow, up to ${maxDispositionLength} characters: attachment; filename="report.pdf". Other characters of a name ` +
-      "are written as filename*=UTF-8''caf%C3%A9.pdf.",
-  );
 }

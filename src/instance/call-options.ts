@@ -1,12 +1,12 @@
 /** Options and arguments of calls, and their checks. */
 import { isDate } from '../base/brands.ts';
 import { defined } from '../base/defined.ts';
+import { describeValue } from '../base/describe-value.ts';
 import { InvalidOptionError } from '../base/errors.ts';
-import { checkNames } from '../base/known-names.ts';
-import { withOwnSignal } from '../base/signals.ts';
+import { kinds, OptionTable } from '../base/option-checks.ts';
+import type { OptionKind } from '../base/option-checks.ts';
 import type { CommitRef } from '../log/commit-outcome.ts';
 import type { ExpectedState } from '../engine/open-database.ts';
-import { describeValue } from '../base/describe-value.ts';
 import { isUuid } from '../format/values.ts';
 
 /** Options of calls that reach the store. */
@@ -33,14 +33,6 @@ export interface SnapshotOptions extends CallOptions {
   readonly expiresAfterMs?: number;
 }
 
-export function checkPosition(option: string, value: unknown): void {
-  if (Number.isSafeInteger(value) && (value as number) >= 0) return;
-  throw new InvalidOptionError(
-    option,
-    `Option ${option} is ${describeValue(value)}; it must be a position: a whole number >= 0, such as db.position.`,
-  );
-}
-
 /** Options of `db.start()`. */
 export interface StartOptions {
   /**
@@ -51,21 +43,42 @@ export interface StartOptions {
   readonly expectAtLeast?: ExpectedState;
 }
 
+/** A position in the log. */
+export const positionKind: OptionKind = {
+  ...kinds.whole(0),
+  allowed: 'a position: a whole number >= 0, such as db.position',
+};
+
+export const refreshOptions: OptionTable<RefreshOptions> = new OptionTable({
+  atLeast: positionKind,
+  signal: kinds.signal,
+});
+
+const expectedState = new OptionTable<ExpectedState>({ revision: kinds.whole(0), generation: kinds.whole(0) });
+
+export const startOptions: OptionTable<StartOptions> = new OptionTable({
+  expectAtLeast: {
+    allowed: '{ revision }, { generation } or both',
+    accepts: (value) =>
+      typeof value === 'object' && value !== null && Object.values(value).some((part) => part !== undefined),
+    look: kinds.options(expectedState).look,
+  },
+});
+
+const longestExpiryMs = 30 * 86_400_000;
+
+const snapshotOptions = new OptionTable<SnapshotOptions>({
+  expiresAfterMs: kinds.milliseconds(1000, longestExpiryMs),
+  signal: kinds.signal,
+});
+
 /** Throws `InvalidOptionError`. */
-export function checkStartOptions(options: StartOptions): ExpectedState | undefined {
-  checkNames('db.start()', options, ['expectAtLeast']);
-  const { expectAtLeast } = options;
-  if (expectAtLeast === undefined) return undefined;
-  const isObject = typeof expectAtLeast === 'object' && (expectAtLeast as unknown) !== null;
-  const numbers = isObject ? Object.entries(expectAtLeast) : [];
-  const isState = numbers.every(([name, value]) => {
-    return (name === 'revision' || name === 'generation') && Number.isSafeInteger(value) && (value as number) >= 0;
-  });
-  if (numbers.length > 0 && isState) return expectAtLeast;
-  throw new InvalidOptionError(
-    'expectAtLeast',
-    `Option expectAtLeast is ${describeValue(expectAtLeast)}; it must be { revision }, { generation } or both, whole numbers >= 0.`,
-  );
+export function checkSnapshotOptions(
+  what: string,
+  options: SnapshotOptions,
+): { timeToLiveMs: number; signal: AbortSignal | undefined } {
+  const { expiresAfterMs = 3_600_000, signal } = snapshotOptions.check(what, options);
+  return { timeToLiveMs: expiresAfterMs, signal };
 }
 
 export function checkCommit(commit: unknown): CommitRef {
@@ -84,19 +97,4 @@ export function checkCommit(commit: unknown): CommitRef {
 
 export function isTime(value: unknown): boolean {
   return isDate(value) && !Number.isNaN(value.getTime());
-}
-
-export function checkSnapshotOptions(options: SnapshotOptions): {
-  timeToLiveMs: number;
-  signal: AbortSignal | undefined;
-} {
-  const { expiresAfterMs = 3_600_000, signal } = withOwnSignal('A snapshot', options, ['expiresAfterMs', 'signal']);
-  if (Number.isInteger(expiresAfterMs) && expiresAfterMs >= 1000 && expiresAfterMs <= 2_592_000_000) {
-    return { timeToLiveMs: expiresAfterMs, signal };
-  }
-  const allowed = 'whole milliseconds from 1,000 to 2,592,000,000 (30 days)';
-  throw new InvalidOptionError(
-    'expiresAfterMs',
-    `Option expiresAfterMs is ${describeValue(expiresAfterMs)}; it must be ${allowed}.`,
-  );
 }

@@ -4,7 +4,9 @@ import { ChangesExpiredError, NotStartedError } from '../base/errors.ts';
 import { Pacer } from '../base/pacer.ts';
 import { anySignal, newAbortController } from '../base/signals.ts';
 import { abortedError } from '../base/until-aborted.ts';
+import { kinds, OptionTable } from '../base/option-checks.ts';
 import { systemSchemas } from '../blob/blob-tables.ts';
+import { positionKind } from './call-options.ts';
 import type { CallOptions } from './call-options.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { LogFeed } from '../engine/log-feed.ts';
@@ -25,6 +27,11 @@ export interface ChangesOptions extends CallOptions {
    */
   readonly after?: number;
 }
+
+export const changesOptions: OptionTable<ChangesOptions> = new OptionTable({
+  after: positionKind,
+  signal: kinds.signal,
+});
 
 /** What a commit did to one row. */
 export interface Change {

@@ -1,25 +1,24 @@
 /** The options of `StoreDb()`: checked at once, with errors that name the option, the value and what is allowed. */
 import { InvalidOptionError } from '../base/errors.ts';
-import { encodeUtf8 } from '../base/bytes.ts';
-import { checkNames } from '../base/known-names.ts';
 import { consoleLogger, logLevels } from '../base/logger.ts';
 import type { Logger, LogLevel } from '../base/logger.ts';
+import { kinds, OptionTable, wrongOption } from '../base/option-checks.ts';
+import type { KindsOf, OptionKind } from '../base/option-checks.ts';
 import type { MergePolicy } from '../merge/merge-policy.ts';
 import { pollings } from '../coordination/polling.ts';
 import type { Polling } from '../coordination/polling.ts';
 import { roles } from '../coordination/role.ts';
 import type { Role } from '../coordination/role.ts';
-import { sharedPrefix } from '../format/keys.ts';
-import { describeValue } from '../base/describe-value.ts';
 import type { CacheDriver } from '../storage/contract/cache-driver.ts';
 import { sharedMemoryOf } from '../cache/memory-budget.ts';
 import type { MemoryBudget } from '../cache/memory-budget.ts';
 import type { SharedMemory } from '../cache/shared-memory.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
-import { checkProtection } from '../storage/wrap/encryption-options.ts';
+import { driverKind, prefixKind } from '../storage/contract/place-kinds.ts';
+import { compressionKind, encryptionKind, protectionOf } from '../storage/wrap/encryption-options.ts';
 import type { Compression, EncryptionOptions, Protection } from '../storage/wrap/encryption-options.ts';
 import type { ObservedRequest } from '../storage/wrap/observed-driver.ts';
-import { s3StandardPrices } from '../storage/prices.ts';
+import { priceKind, s3StandardPrices } from '../storage/prices.ts';
 import type { PriceTable } from '../storage/prices.ts';
 
 /** What `start()` does where a registered version is retired. */
@@ -158,156 +157,125 @@ export interface CheckedOptions {
   readonly onRequest: StoreDbOptions['onRequest'] | undefined;
 }
 
-const known: readonly (keyof StoreDbOptions)[] = [
-  'dbPrefix',
-  'nodeId',
-  'role',
-  'driver',
-  'logLevel',
-  'logger',
-  'writeForwardInterval',
-  'blockSizeBytes',
-  'maxMemoryBytes',
-  'memory',
-  'cacheDriver',
-  'cacheBlockSize',
-  'nodes',
-  'polling',
-  'maxStaleWaitMs',
-  'mergePolicy',
-  'retiredVersions',
-  'history',
-  'gcInterval',
-  'encryption',
-  'compression',
-  'prices',
-  'onRequest',
-];
-
 const mebibyte = 1024 * 1024;
-
-function refuse(option: string, value: unknown, allowed: string): never {
-  throw new InvalidOptionError(option, `Option ${option} is ${describeValue(value)}; it must be ${allowed}.`);
-}
-
-function integer(option: string, value: unknown, fallback: number, min: number, max: number): number {
-  if (value === undefined) return fallback;
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
-    refuse(option, value, `an integer from ${min} to ${max}`);
-  }
-  return value;
-}
-
 const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const durationPattern = /^([1-9][0-9]{0,5})([smhd])$/;
 
-function duration(option: keyof StoreDbOptions, value: unknown): number | undefined {
+function duration(value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
-  if (value === 'off') return 0;
-  const match = typeof value === 'string' ? /^([1-9][0-9]{0,5})([smhd])$/.exec(value) : null;
-  if (match === null) refuse(option, value, "'off', or a whole number with a unit (s, m, h or d), such as '7d'");
-  return Number(match[1]) * (units[match[2] as string] as number);
+  const [, count, unit] = durationPattern.exec(value) ?? [];
+  return unit === undefined ? 0 : Number(count) * (units[unit] as number);
 }
 
-function methods(option: keyof StoreDbOptions, value: unknown, names: readonly string[]): void {
-  const object = value as Record<string, unknown> | null;
-  const missing = names.find((name) => typeof object !== 'object' || typeof object?.[name] !== 'function');
-  if (missing !== undefined) refuse(option, value, `an object with the methods ${names.join(', ')} (no ${missing})`);
+const blockBytes = kinds.whole(512, 16 * mebibyte);
+const mostCommits = 2000;
+
+function isNodeList(nodes: unknown): nodes is readonly number[] {
+  return Array.isArray(nodes) && nodes.length > 0 && nodes.every((id) => Number.isInteger(id) && id >= 0 && id <= 255);
 }
 
-function checkPrefix(value: unknown): string {
-  const allowed = 'a string of 1 to 512 UTF-8 bytes that neither begins nor ends with /';
-  if (typeof value !== 'string' || value === '' || !value.isWellFormed()) refuse('dbPrefix', value, allowed);
-  if (value.startsWith('/') || value.endsWith('/') || encodeUtf8(value).length > 512)
-    refuse('dbPrefix', value, allowed);
-  if (value.split('/').some((segment) => segment === '.' || segment === '..')) {
-    refuse('dbPrefix', value, `${allowed}, without . and .. between slashes: URLs of blobs could not name them`);
-  }
-  if (`${value}/`.startsWith(sharedPrefix)) {
-    refuse('dbPrefix', value, `${allowed}, and not under ${sharedPrefix}, where what belongs to no database is`);
-  }
-  return value;
-}
+const nodeList: OptionKind = {
+  allowed: 'a list of at least one node id from 0 to 255, or a function that returns one',
+  accepts: isNodeList,
+};
+
+const memoryBudget: OptionKind = {
+  allowed:
+    'a MemoryBudget, made by new MemoryBudget(bytes) once for all that share it. For a bound of one instance there is maxMemoryBytes',
+  accepts: (value) => sharedMemoryOf(value) !== undefined,
+};
+
+const mergePolicyOptions = new OptionTable<MergePolicy>({
+  minCommits: kinds.whole(1, mostCommits),
+  maxWaitMs: kinds.whole(0, 86_400_000),
+});
+
+/** What every option of `StoreDb()` may be. */
+export const storeDbKinds: KindsOf<StoreDbOptions> = {
+  dbPrefix: kinds.required(prefixKind),
+  nodeId: kinds.required({
+    allowed: "an integer from 0 to 255, different on every node, or 'auto'",
+    accepts: (id) => id === 'auto' || (Number.isInteger(id) && (id as number) >= 0 && (id as number) <= 255),
+  }),
+  role: kinds.choice(...roles),
+  driver: driverKind,
+  logLevel: kinds.choice(...logLevels),
+  logger: kinds.methods('a logger', 'debug', 'info', 'warn', 'error'),
+  writeForwardInterval: kinds.whole(10, 86_400_000),
+  blockSizeBytes: blockBytes,
+  maxMemoryBytes: kinds.whole(mebibyte),
+  memory: memoryBudget,
+  cacheDriver: kinds.methods('a cache driver', 'get', 'set', 'delete'),
+  cacheBlockSize: blockBytes,
+  nodes: { ...nodeList, accepts: (nodes) => typeof nodes === 'function' || isNodeList(nodes) },
+  polling: kinds.choice(...pollings),
+  maxStaleWaitMs: kinds.whole(0, 60_000),
+  mergePolicy: kinds.options(mergePolicyOptions),
+  retiredVersions: kinds.choice(...retiredVersionsAllowed),
+  history: kinds.text(
+    "'off', or a whole number with a unit (s, m, h or d), such as '7d'",
+    (value) => value === 'off' || durationPattern.test(value),
+  ),
+  gcInterval: kinds.whole(60_000, 2_147_483_647),
+  encryption: encryptionKind,
+  compression: compressionKind,
+  prices: priceKind,
+  onRequest: kinds.callback,
+};
+
+const storeDbOptions = new OptionTable<StoreDbOptions>(storeDbKinds);
 
 /** Checks the options. `defaultDriver` gives the driver that the environment asks for, if it does. */
 export function checkOptions(options: unknown, defaultDriver: () => StorageDriver | undefined): CheckedOptions {
-  if (typeof options !== 'object' || options === null) {
-    refuse('options', options, "an object such as { dbPrefix: 'my-app', nodeId: 0, driver }");
-  }
-  const given = options as StoreDbOptions;
-  checkNames('StoreDb()', given, known);
-  if (given.nodeId === undefined) {
-    refuse('nodeId', given.nodeId, "an integer from 0 to 255, different on every node, or 'auto'");
-  }
-  const { logLevel = 'info', logger = consoleLogger, nodes, cacheDriver, polling = 'interval', onRequest } = given;
-  const { role = 'writer', retiredVersions = 'refuse' } = given;
-  if (!retiredVersionsAllowed.includes(retiredVersions)) {
-    refuse('retiredVersions', retiredVersions, `one of ${retiredVersionsAllowed.join(', ')}`);
-  }
-  if (!roles.includes(role)) refuse('role', role, `one of ${roles.join(', ')}`);
+  const given = storeDbOptions.check('StoreDb()', options as StoreDbOptions);
+  const { role = 'writer', nodeId, nodes, prices = s3StandardPrices } = given;
   if (role === 'replica') refuseOnReplica(given);
-  if (!logLevels.includes(logLevel)) refuse('logLevel', logLevel, `one of ${logLevels.join(', ')}`);
-  methods('logger', logger, ['debug', 'info', 'warn', 'error']);
-  if (cacheDriver !== undefined) methods('cacheDriver', cacheDriver, ['get', 'set', 'delete']);
-  if (nodes !== undefined && typeof nodes !== 'function') checkNodes(nodes);
-  if (!pollings.includes(polling)) refuse('polling', polling, `one of ${pollings.join(', ')}`);
-  const memory = checkMemory(given.memory);
-  if (onRequest !== undefined && typeof onRequest !== 'function') refuse('onRequest', onRequest, 'a function');
+  if (nodeId === 'auto' && nodes !== undefined) {
+    throw new InvalidOptionError(
+      'nodes',
+      "Option `nodes` of StoreDb() names node ids, and `nodeId: 'auto'` takes one that nobody knows before: give a nodeId as well, or leave nodes out.",
+    );
+  }
+  const memory = given.memory === undefined ? undefined : sharedMemoryOf(given.memory);
   return {
-    dbPrefix: checkPrefix(given.dbPrefix),
-    nodeId: checkNodeId(given),
+    dbPrefix: given.dbPrefix,
+    nodeId,
     role,
-    driver: checkDriver(given.driver, defaultDriver),
-    logLevel,
-    logger,
-    writeForwardInterval: integer('writeForwardInterval', given.writeForwardInterval, 5000, 10, 86_400_000),
-    blockSizeBytes: integer('blockSizeBytes', given.blockSizeBytes, 65_536, 512, 16 * mebibyte),
+    driver: given.driver ?? chosenDriver(defaultDriver),
+    logLevel: given.logLevel ?? 'info',
+    logger: given.logger ?? consoleLogger,
+    writeForwardInterval: given.writeForwardInterval ?? 5000,
+    blockSizeBytes: given.blockSizeBytes ?? 65_536,
     maxMemoryBytes: checkMaxMemory(given.maxMemoryBytes, memory),
     memory,
-    cacheDriver,
-    cacheBlockSize: integer('cacheBlockSize', given.cacheBlockSize, 65_536, 512, 16 * mebibyte),
+    cacheDriver: given.cacheDriver,
+    cacheBlockSize: given.cacheBlockSize ?? 65_536,
     nodes,
-    polling,
-    maxStaleWaitMs:
-      given.maxStaleWaitMs === undefined ? undefined : integer('maxStaleWaitMs', given.maxStaleWaitMs, 0, 0, 60_000),
-    mergePolicy: checkMergePolicy(given.mergePolicy),
-    retiredVersions,
-    history: duration('history', given.history),
-    gcInterval:
-      given.gcInterval === undefined ? undefined : integer('gcInterval', given.gcInterval, 0, 60_000, 2_147_483_647),
-    protection: checkProtection(given.encryption, given.compression),
-    prices: checkPrices(given.prices),
-    onRequest,
+    polling: given.polling ?? 'interval',
+    maxStaleWaitMs: given.maxStaleWaitMs,
+    mergePolicy: filledPolicy(given.mergePolicy),
+    retiredVersions: given.retiredVersions ?? 'refuse',
+    history: duration(given.history),
+    gcInterval: given.gcInterval,
+    protection: protectionOf(given.encryption, given.compression),
+    prices: { ...prices },
+    onRequest: given.onRequest,
   };
 }
 
-function checkNodeId({ nodeId, nodes }: StoreDbOptions): number | 'auto' {
-  if (nodeId !== 'auto') {
-    if (typeof nodeId === 'string') refuse('nodeId', nodeId, "an integer from 0 to 255, or 'auto'");
-    return integer('nodeId', nodeId, 0, 0, 255);
-  }
-  if (nodes === undefined) return nodeId;
-  throw new InvalidOptionError(
-    'nodes',
-    "Option nodes names node ids, and nodeId 'auto' takes one that nobody knows before: give a nodeId as well, or leave nodes out.",
-  );
+function filledPolicy({ minCommits, maxWaitMs }: MergePolicy = {}): Required<MergePolicy> {
+  return {
+    minCommits: minCommits ?? (maxWaitMs === undefined ? 1 : mostCommits),
+    maxWaitMs: maxWaitMs ?? 600_000,
+  };
 }
 
-function checkMemory(value: unknown): SharedMemory | undefined {
-  if (value === undefined) return undefined;
-  const shared = sharedMemoryOf(value);
-  if (shared === undefined) {
-    const forOne = typeof value === 'number' ? ' For a bound of this instance alone there is maxMemoryBytes.' : '';
-    refuse('memory', value, `a MemoryBudget, made by new MemoryBudget(bytes) once for all that share it.${forOne}`);
-  }
-  return shared;
-}
-
-function checkMaxMemory(value: unknown, shared: SharedMemory | undefined): number {
-  const most = shared?.maxBytes ?? Number.MAX_SAFE_INTEGER;
-  const bytes = integer('maxMemoryBytes', value, shared?.maxBytes ?? 100 * mebibyte, mebibyte, Number.MAX_SAFE_INTEGER);
-  if (bytes > most)
-    refuse('maxMemoryBytes', value, `at most ${most}, all that the MemoryBudget in the option memory has`);
-  return bytes;
+function checkMaxMemory(bytes: number | undefined, shared: SharedMemory | undefined): number {
+  if (shared === undefined) return bytes ?? 100 * mebibyte;
+  const most = shared.maxBytes;
+  if (bytes === undefined || bytes <= most) return bytes ?? most;
+  const allowed = `at most ${most}, all that the MemoryBudget in the option memory has`;
+  throw wrongOption('StoreDb()', 'maxMemoryBytes', bytes, { ...kinds.anything, allowed });
 }
 
 /** What asks for writes has no place on an instance that makes none. */
@@ -316,45 +284,12 @@ function refuseOnReplica(given: StoreDbOptions): void {
     if (given[option] === undefined) continue;
     throw new InvalidOptionError(
       option,
-      `Option ${option} has no place on a replica, which never writes: give it to an instance with role 'writer'.`,
+      `Option \`${option}\` of StoreDb() has no place on a replica, which never writes: give it to an instance with role 'writer'.`,
     );
   }
 }
 
-/** An option that is an object with some of the names in `names`; others are refused. */
-function record(option: keyof StoreDbOptions, value: unknown, names: readonly string[]): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Object.keys(value).some((name) => !names.includes(name))) {
-    refuse(option, value, `an object with ${names.join(', ')} and nothing else`);
-  }
-  return value as Record<string, unknown>;
-}
-
-function checkMergePolicy(value: unknown = {}): Required<MergePolicy> {
-  const { minCommits, maxWaitMs } = record('mergePolicy', value, ['minCommits', 'maxWaitMs']);
-  const most = 2000;
-  return {
-    minCommits: integer('mergePolicy.minCommits', minCommits, maxWaitMs === undefined ? 1 : most, 1, most),
-    maxWaitMs: integer('mergePolicy.maxWaitMs', maxWaitMs, 600_000, 0, 86_400_000),
-  };
-}
-
-function checkPrices(value: unknown = s3StandardPrices): PriceTable {
-  const names = Object.keys(s3StandardPrices);
-  const prices = record('prices', value, names);
-  for (const name of names) {
-    const price = prices[name];
-    if (typeof price !== 'number' || !Number.isFinite(price) || price < 0) {
-      refuse(`prices.${name}`, price, 'a number that is not negative');
-    }
-  }
-  return { ...prices } as unknown as PriceTable;
-}
-
-function checkDriver(driver: unknown, defaultDriver: () => StorageDriver | undefined): StorageDriver {
-  if (driver !== undefined) {
-    methods('driver', driver, ['get', 'put', 'delete', 'list']);
-    return driver as StorageDriver;
-  }
+function chosenDriver(defaultDriver: () => StorageDriver | undefined): StorageDriver {
   const chosen = defaultDriver();
   if (chosen !== undefined) return chosen;
   throw new InvalidOptionError(
@@ -365,10 +300,8 @@ function checkDriver(driver: unknown, defaultDriver: () => StorageDriver | undef
   );
 }
 
-/** Checks a list of node ids, from the option or from its function. */
+/** Checks a list of node ids that the function in the option gave. */
 export function checkNodes(nodes: unknown): readonly number[] {
-  const valid =
-    Array.isArray(nodes) && nodes.length > 0 && nodes.every((id) => Number.isInteger(id) && id >= 0 && id <= 255);
-  if (!valid) refuse('nodes', nodes, 'a list of at least one node id from 0 to 255, or a function that returns one');
-  return nodes as readonly number[];
+  if (isNodeList(nodes)) return nodes;
+  throw wrongOption('StoreDb()', 'nodes', nodes, nodeList);
 }

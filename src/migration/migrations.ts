@@ -9,7 +9,7 @@ import {
   SchemaNotFoundError,
 } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
-import { withOwnSignal } from '../base/signals.ts';
+import { kinds, OptionTable } from '../base/option-checks.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { TreeBuild } from '../merge/merger.ts';
 import { commitBlockName } from '../format/commit.ts';
@@ -63,6 +63,14 @@ export interface MigrationsOptions {
   readonly intervalMs: number;
 }
 
+const targetOptions = new OptionTable<TargetOptions>({
+  rowsPerSecond: kinds.whole(1),
+  keepOld: kinds.flag,
+  signal: kinds.signal,
+});
+
+const finishOptions = new OptionTable<FinishOptions>({ force: kinds.flag, signal: kinds.signal });
+
 /** Attempts at a step that other writes of Block 0 come before. */
 const maxAttempts = 40;
 
@@ -89,8 +97,8 @@ export class Migrations {
 
   async setTarget(given: unknown, version: unknown, options: TargetOptions): Promise<void> {
     const what = 'db.setTargetSchemaVersion()';
-    const { signal: outer } = withOwnSignal(what, options, ['rowsPerSecond', 'keepOld', 'signal']);
-    const target = checkTarget(options);
+    const { signal: outer, ...asked } = targetOptions.check(what, options);
+    const target = targetOf(asked);
     const shape = this.#shapeOf(given, version);
     const { engine, daemon } = this.#options;
     await engine.withDeadline(what, outer, async ({ signal }) => {
@@ -282,10 +290,7 @@ export class Migrations {
   async finish(given: unknown, options: FinishOptions): Promise<void> {
     const { engine, environment, daemon, registry, intervalMs } = this.#options;
     const what = 'db.finishMigration()';
-    const { force = false, signal } = withOwnSignal(what, options, ['force', 'signal']);
-    if (typeof force !== 'boolean') {
-      throw new InvalidOptionError('force', `Option force is ${describeValue(force)}; it must be true or false.`);
-    }
+    const { force = false, signal } = finishOptions.check(what, options);
     const table = nameOf(given);
     await engine.withDeadline(what, signal, async ({ signal: inner }) => {
       await engine.refresh(inner);
@@ -403,13 +408,6 @@ function outOfLine({ table, from, to }: StoredMigration): MigrationActiveError {
   );
 }
 
-function checkTarget({ rowsPerSecond = 50_000, keepOld = true }: TargetOptions): MigrationTarget {
-  if (!Number.isSafeInteger(rowsPerSecond) || rowsPerSecond < 1) {
-    const message = `Option rowsPerSecond is ${describeValue(rowsPerSecond)}; it must be an integer >= 1.`;
-    throw new InvalidOptionError('rowsPerSecond', message);
-  }
-  if (typeof keepOld !== 'boolean') {
-    throw new InvalidOptionError('keepOld', `Option keepOld is ${describeValue(keepOld)}; it must be true or false.`);
-  }
+function targetOf({ rowsPerSecond = 50_000, keepOld = true }: TargetOptions): MigrationTarget {
   return { rowsPerSecond, keepOld: true, ...(!keepOld && { retire: 'unused' }) };
 }

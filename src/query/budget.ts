@@ -1,10 +1,9 @@
 /** What a query may use at most, and the meter that counts what it does use. */
 import type { Environment } from '../base/env.ts';
-import { InvalidQueryError } from '../base/errors.ts';
+import { kinds, OptionTable } from '../base/option-checks.ts';
 import { BudgetExceededError } from '../base/query-errors.ts';
 import { newAbortController } from '../base/signals.ts';
 import { untilAborted } from '../base/until-aborted.ts';
-import { describeValue } from '../base/describe-value.ts';
 import type { TableState } from '../view/table-state.ts';
 import { namesIn } from './conditions/condition.ts';
 import { meteredState } from './metered-tree.ts';
@@ -24,23 +23,9 @@ export interface BudgetLimits {
   readonly ms?: number;
 }
 
-const limits = ['requests', 'bytes', 'ms'] as const;
+const amount = kinds.number(0, Infinity);
 
-/** A copy of a budget that was given. Throws `InvalidQueryError` if it is none. */
-export function checkedBudget(budget: unknown): BudgetLimits {
-  if (typeof budget !== 'object' || budget === null) {
-    throw new InvalidQueryError(`budget() takes { requests, bytes, ms }, not ${describeValue(budget)}.`);
-  }
-  for (const [name, limit] of Object.entries(budget)) {
-    if (!limits.includes(name as 'ms')) {
-      throw new InvalidQueryError(`budget() takes requests, bytes and ms, not ${describeValue(name)}.`);
-    }
-    if (limit !== undefined && !(typeof limit === 'number' && limit >= 0)) {
-      throw new InvalidQueryError(`budget() takes a number of at least 0 for ${name}, not ${describeValue(limit)}.`);
-    }
-  }
-  return { ...budget };
-}
+export const budgetLimits: OptionTable<BudgetLimits> = new OptionTable({ requests: amount, bytes: amount, ms: amount });
 
 /** How to read less than a plan does. */
 function adviceOn({ access, residual, ordered, order }: Plan): string {

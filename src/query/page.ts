@@ -4,6 +4,7 @@ import { checksum } from '../base/checksum.ts';
 import { ByteWriter, encodeUtf8, toHex } from '../base/bytes.ts';
 import { defined } from '../base/defined.ts';
 import { InvalidQueryError } from '../base/errors.ts';
+import { kinds, OptionTable } from '../base/option-checks.ts';
 import { BookmarkError } from '../base/query-errors.ts';
 import { MalformedKey } from '../format/ordered-key.ts';
 import { canonicalRows } from '../format/stored-schema.ts';
@@ -26,6 +27,12 @@ export interface PageOptions {
   /** Gives the query up: it rejects with `AbortedError`. */
   readonly signal?: AbortSignal;
 }
+
+export const pageOptions: OptionTable<PageOptions> = new OptionTable({
+  size: kinds.required(kinds.whole(1)),
+  after: kinds.text('the `next` of another page', () => true),
+  signal: kinds.signal,
+});
 
 /** What `query.page()` resolves to. */
 export interface Page<R> {
@@ -114,13 +121,8 @@ export class Bookmarks {
   }
 
   /** The condition that selects the rows behind a bookmark. Throws `BookmarkError`. */
-  decode(bookmark: unknown): PositionCondition {
+  decode(bookmark: string): PositionCondition {
     const { shape } = this.#query;
-    if (typeof bookmark !== 'string') {
-      throw new InvalidQueryError(
-        `page() takes the \`next\` of another page as \`after\`, not ${describeValue(bookmark)}.`,
-      );
-    }
     const bytes = Buffer.from(bookmark, 'base64url');
     const end = bytes.length - tailBytes;
     const isWhole = end > headBytes && bytes.readUInt32LE(end) === checksum(bytes.subarray(0, end));
@@ -141,13 +143,9 @@ export class Bookmarks {
   }
 }
 
-/** The size of a page. Throws `InvalidQueryError` if there can be no such page. */
-export function checkedSize(options: unknown, limit: number | undefined, offset: number): number {
-  const size: unknown = (options as Partial<PageOptions> | undefined)?.size;
-  if (!Number.isSafeInteger(size) || (size as number) < 1) {
-    throw new InvalidQueryError(`page() takes { size } of at least 1, not ${describeValue(size)}.`);
-  }
-  if (limit === undefined && offset === 0) return size as number;
+/** Throws `InvalidQueryError` for a query that has a limit or an offset: it has no pages. */
+export function refuseLimits({ limit, offset }: { readonly limit: number | undefined; readonly offset: number }): void {
+  if (limit === undefined && offset === 0) return;
   throw new InvalidQueryError('page() takes the place of limit() and offset(): use { size } and { after } instead.');
 }
 

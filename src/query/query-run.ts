@@ -1,6 +1,6 @@
 /** One run of a query: on which states of its table, within which budget, and by which plans. */
 import { isPromise } from '../base/brands.ts';
-import { withOwnSignal } from '../base/signals.ts';
+import { signalOptions } from '../base/option-checks.ts';
 import type { Overlay, QueryHost, ReadThrough } from '../view/query-host.ts';
 import type { TableState } from '../view/table-state.ts';
 import { BudgetMeter } from './budget.ts';
@@ -78,7 +78,7 @@ export class QueryRun implements RunOptions {
     const { meter } = this;
     let signal: AbortSignal | undefined;
     try {
-      ({ signal } = withOwnSignal('A query', options, ['signal']));
+      ({ signal } = signalOptions.check('a query', options));
     } catch (error) {
       const refusal = error as Error;
       return Promise.reject(refusal);

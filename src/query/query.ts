@@ -1,12 +1,12 @@
 /** The query builder: what `db.query(table)` returns. */
 import { InvalidQueryError } from '../base/errors.ts';
-import { withOwnSignal } from '../base/signals.ts';
+import { kinds, OptionTable } from '../base/option-checks.ts';
 import { describeValue } from '../base/describe-value.ts';
 import type { Overlay, QueryHost } from '../view/query-host.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { compileAggregate, writtenAggregates } from './aggregate.ts';
 import type { AggregateRow, Aggregates, CheckedAggregates, SumOf, WrittenAggregate } from './aggregate.ts';
-import { checkedBudget } from './budget.ts';
+import { budgetLimits } from './budget.ts';
 import type { BudgetLimits } from './budget.ts';
 import { conditionsIn, weightOf, writtenClause, writtenCondition, writtenTuples } from './conditions/clause.ts';
 import type { Clause, Clauses } from './conditions/clause.ts';
@@ -30,7 +30,7 @@ import type { Explanation } from './explain.ts';
 import { extremeOf, isQuick, resultOf, writtenExtreme, writtenSingly } from './min-max.ts';
 import { Fold } from './aggregate-rows.ts';
 import { Groups } from './groups.ts';
-import { Bookmarks, checkedSize, keptPage } from './page.ts';
+import { Bookmarks, keptPage, pageOptions, refuseLimits } from './page.ts';
 import type { Page, PageOptions } from './page.ts';
 import { effectiveOrder, keyOrderOf } from './planner/access-paths.ts';
 import type { CompiledQuery } from './planner/access-paths.ts';
@@ -48,6 +48,8 @@ export interface ExplainOptions extends QueryOptions {
   /** Whether to run the query, to tell what it takes. Default false. */
   readonly run?: boolean;
 }
+
+const explainOptions = new OptionTable<ExplainOptions>({ run: kinds.flag, signal: kinds.signal });
 
 /** By which a call without options is known. */
 const noOptions: QueryOptions = {};
@@ -216,11 +218,11 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
 
   /**
    * Limits what each run of the query may use, where nothing else does: if it needs more, it rejects with
-   * `BudgetExceededError`. A second call replaces the first. Throws `InvalidQueryError` if a limit is not a number of at
-   * least 0.
+   * `BudgetExceededError`. A second call replaces the first. Throws `InvalidOptionError` for what is no limit, or not a
+   * number of at least 0.
    */
   budget(budget: BudgetLimits): Query<R, Table> {
-    return this.#with({ ...this.#asked, budget: checkedBudget(budget) });
+    return this.#with({ ...this.#asked, budget: { ...budgetLimits.check('query.budget()', budget) } });
   }
 
   /** Returns rows with these fields only. Conditions and order may use the others all the same. */
@@ -249,14 +251,14 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   }
 
   /** The first matching row; undefined if there is none. */
-  async first(options: QueryOptions = {}): Promise<R | undefined> {
+  async first(options: QueryOptions = noOptions): Promise<R | undefined> {
     const written = { ...this.#written(), limit: Math.min(1, this.#asked.limit ?? 1) };
     const rows = await this.#run().one(written, options, (execution) => execution.rows());
     return rows[0] as R | undefined;
   }
 
   /** How many rows the query returns, limit and offset applied. */
-  count(options: QueryOptions = {}): Promise<number> {
+  count(options: QueryOptions = noOptions): Promise<number> {
     const written = { ...this.#written(), orders: [], counts: true };
     return this.#run().one(written, options, countRows);
   }
@@ -265,11 +267,11 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
    * A page of the rows, and the bookmark to go on from. Pages that follow one another show every row once that is there
    * all the time and keeps its place in the order, whatever is inserted, deleted and changed between them. In place of
    * `limit()` and `offset()`, with which it rejects with `InvalidQueryError`. Rejects with `BookmarkError` if the bookmark
-   * is damaged, or is of another query or version of the table.
+   * is damaged, or is of another query or version of the table, and with `InvalidOptionError`.
    */
   async page(options: PageOptions): Promise<Page<R>> {
-    const size = checkedSize(options, this.#asked.limit, this.#asked.offset);
-    const { after, signal } = withOwnSignal('query.page()', options, ['size', 'after', 'signal']);
+    const { size, after, signal } = pageOptions.check('query.page()', options);
+    refuseLimits(this.#asked);
     const registered: CompileOptions['registered'] = (name) => this.#host.registeredFunction(name);
     const clauses = this.#asked.wheres.map(({ written }) => written);
     const bookmarksOf = (shape: TableShape, query: CompiledQuery): Bookmarks => {
@@ -289,7 +291,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   /** The least value of a field that is not null; null if there is none. From the end of an index, where it has one. */
   min<const F extends FieldName<R>, V = ValueIn<R, F>>(
     field: OrderedName<R, F>,
-    options: QueryOptions = {},
+    options: QueryOptions = noOptions,
   ): Promise<V | null> {
     return this.#extreme('min', field as string, options) as Promise<V | null>;
   }
@@ -297,7 +299,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   /** The greatest value of a field; null if there is none. From the end of an index, where it has one. */
   max<const F extends FieldName<R>, V = ValueIn<R, F>>(
     field: OrderedName<R, F>,
-    options: QueryOptions = {},
+    options: QueryOptions = noOptions,
   ): Promise<V | null> {
     return this.#extreme('max', field as string, options) as Promise<V | null>;
   }
@@ -305,7 +307,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   /** The sum of a field's values that are not null: exact for bigints, else rounded once. Null if there are none. */
   async sum<const F extends FieldName<R>, S = SumOf<ValueIn<R, F>>>(
     field: NumericName<R, F>,
-    options: QueryOptions = {},
+    options: QueryOptions = noOptions,
   ): Promise<S> {
     const [row] = await this.#fold([], [{ name: 'sum', kind: 'sum', field: field as string }], options);
     return row?.['sum'] as S;
@@ -314,7 +316,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   /** The mean of a field's values that are not null; null if there are none. */
   async avg<const F extends FieldName<R>>(
     field: NumericName<R, F>,
-    options: QueryOptions = {},
+    options: QueryOptions = noOptions,
   ): Promise<number | null> {
     const [row] = await this.#fold([], [{ name: 'avg', kind: 'avg', field: field as string }], options);
     return row?.['avg'] as number | null;
@@ -326,7 +328,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
    */
   async aggregate<const A extends Aggregates<R> & CheckedAggregates<R, A>, T = AggregateRow<R, A>>(
     aggregates: A,
-    options: QueryOptions = {},
+    options: QueryOptions = noOptions,
   ): Promise<T> {
     const [row] = await this.#fold([], writtenAggregates(aggregates), options);
     return row as T;
@@ -356,7 +358,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   async explain(options: ExplainOptions = {}): Promise<Explanation> {
     const written = this.#written();
     const { prices, environment } = this.#host;
-    const { signal } = withOwnSignal('query.explain()', options, ['run', 'signal']);
+    const { signal } = explainOptions.check('query.explain()', options);
     const running = runOnState(
       { host: this.#host, table: this.#table, overlay: this.#asked.overlay },
       async (state) => {

@@ -3,7 +3,8 @@ import { defined } from '../base/defined.ts';
 import type { BlobValue } from '../blob/blob-value.ts';
 import { encodeUtf8 } from '../base/bytes.ts';
 import { InvalidSchemaError } from '../base/errors.ts';
-import { unknownName } from '../base/known-names.ts';
+import { didYouMean } from '../base/known-names.ts';
+import { firstUnknown, isNotKnown } from '../base/option-checks.ts';
 import {
   isResultType,
   isSystemTable,
@@ -306,7 +307,7 @@ export function keyNamesOf({ primaryKey }: Pick<SchemaDefinition, 'primaryKey'>)
 /** Whether nothing is known of a definition but that it is one: it was read from a file, say. */
 type IsLoose<S extends SchemaDefinition> = string extends keyof S['fields'] ? true : false;
 
-const schemaNames: readonly (keyof SchemaDefinition)[] = [
+const schemaNames: ReadonlySet<string> = new Set<keyof SchemaDefinition>([
   'name',
   'version',
   'fields',
@@ -315,10 +316,16 @@ const schemaNames: readonly (keyof SchemaDefinition)[] = [
   'renames',
   'migrate',
   'migrateVersion',
-];
-const fieldNames: readonly (keyof FieldDefinition)[] = ['typeId', 'maxLength', 'default', 'required', 'oneOf'];
-const indexNames: readonly (keyof IndexDefinition)[] = ['fields', 'unique', 'where', 'name'];
-const functionIndexNames: readonly (keyof FunctionIndexDefinition)[] = ['function', 'typeId', 'name'];
+]);
+const fieldNames: ReadonlySet<string> = new Set<keyof FieldDefinition>([
+  'typeId',
+  'maxLength',
+  'default',
+  'required',
+  'oneOf',
+]);
+const indexNames: ReadonlySet<string> = new Set<keyof IndexDefinition>(['fields', 'unique', 'where', 'name']);
+const functionIndexNames: ReadonlySet<string> = new Set<keyof FunctionIndexDefinition>(['function', 'typeId', 'name']);
 
 /** What else people write, from other databases, and what it is here. */
 const elsewhere = {
@@ -335,16 +342,16 @@ const elsewhere = {
 /** What else people write, for the compiler's messages. */
 export type Elsewhere = typeof elsewhere;
 
-/** Throws `InvalidSchemaError` for a property that there is not. */
-function refuseUnknown(table: string, what: string, object: object, known: readonly string[]): void {
-  const unknown = unknownName(object, known);
-  if (unknown === undefined) return;
-  const { name, hint } = unknown;
-  const fix =
-    known === fieldNames && Object.hasOwn(elsewhere, name) ? `: ${elsewhere[name as keyof Elsewhere]}.` : hint;
+/** Throws `InvalidSchemaError` for a property that there is not. `what` is whose it would be. */
+function refuseUnknown(table: string, what: string, object: object, known: ReadonlySet<string>): void {
+  const name = firstUnknown(object, known);
+  if (name === undefined) return;
+  const names = [...known];
+  const isElsewhere = known === fieldNames && Object.hasOwn(elsewhere, name);
+  const fix = isElsewhere ? `is not known: ${elsewhere[name as keyof Elsewhere]}.` : isNotKnown(name, names);
   throw new InvalidSchemaError(
     table,
-    `${what} has no property '${name}'${fix} The properties are ${known.join(', ')}.`,
+    `Property \`${name}\` of ${what} ${fix} The properties there are ${names.join(', ')}.`,
   );
 }
 
@@ -388,7 +395,7 @@ function readField(table: string, name: string, field: unknown): StoredField {
   if (typeof field !== 'object' || field === null) {
     throw new InvalidSchemaError(table, `Field '${name}' must be an object { typeId, maxLength? }.`);
   }
-  refuseUnknown(table, `Field '${name}' of table '${table}'`, field, fieldNames);
+  refuseUnknown(table, `field '${name}' of table '${table}'`, field, fieldNames);
   const { typeId, maxLength } = field as FieldDefinition;
   if (!isTypeId(typeId)) {
     const message = `Field '${name}' has typeId ${describeValue(typeId)}: use one of Types, such as Types.varchar.`;
@@ -410,7 +417,12 @@ function readField(table: string, name: string, field: unknown): StoredField {
 function checkKeyField(table: string, fields: readonly StoredField[], name: unknown, what: string): string {
   const field = fields.find((candidate) => candidate.name === name);
   if (field === undefined) {
-    throw new InvalidSchemaError(table, `The ${what} ${describeValue(name)} is not a field of table '${table}'.`);
+    const known = fields.map((candidate) => candidate.name);
+    const hint = typeof name === 'string' ? didYouMean(name, known) : '';
+    throw new InvalidSchemaError(
+      table,
+      `The ${what} ${describeValue(name)} is not a field of table '${table}'${hint || '.'}`,
+    );
   }
   if (!isKeyType(field.typeId)) {
     const message = `Field '${field.name}' is of type ${typeName(field.typeId)}, which cannot be the ${what}.`;
@@ -439,7 +451,7 @@ function readIndex(table: string, fields: readonly StoredField[], index: unknown
     const field = checkKeyField(table, fields, index, 'index');
     return { name: field, fields: [field] };
   }
-  refuseUnknown(table, `An index of table '${table}'`, index, indexNames);
+  refuseUnknown(table, `an index of table '${table}'`, index, indexNames);
   const { fields: names, unique = false, where, name } = index as IndexDefinition;
   if (!Array.isArray(names) || names.length === 0 || names.length > maxIndexFields) {
     const allowed = `an array of 1 to ${maxIndexFields} names`;
@@ -464,7 +476,7 @@ function isOnFunction(index: unknown): index is FunctionIndexDefinition {
 }
 
 function readFunctionIndex(table: string, index: FunctionIndexDefinition): StoredFunctionIndex {
-  refuseUnknown(table, `An index on a function of table '${table}'`, index, functionIndexNames);
+  refuseUnknown(table, `an index on a function of table '${table}'`, index, functionIndexNames);
   const { function: on, typeId, name = on } = index;
   if (typeof on !== 'string' || on === '') {
     throw new InvalidSchemaError(table, `An index on a function gives its name, not ${describeValue(on)}.`);
@@ -543,8 +555,10 @@ export function readSchema(definition: unknown): StoredSchema {
     );
   }
   const { name, version, fields, primaryKey, indexes = [], renames = {} } = definition as SchemaDefinition;
-  checkName(name, 'name of a table', name);
-  refuseUnknown(name, `Table '${name}'`, definition, schemaNames);
+  // A name that is missing may be there under another one.
+  const table = typeof (name as unknown) === 'string' ? name : '';
+  refuseUnknown(table, table === '' ? 'a table' : `table '${table}'`, definition, schemaNames);
+  checkName(table, 'name of a table', name);
   if (isSystemTable(name)) {
     throw new InvalidSchemaError(name, `Table '${name}': names that begin with _ are reserved for system tables.`);
   }

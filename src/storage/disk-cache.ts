@@ -15,8 +15,8 @@ import { checksum } from '../base/checksum.ts';
 import { encodeUtf8 } from '../base/bytes.ts';
 import { realEnvironment } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
-import { InvalidOptionError } from '../base/errors.ts';
 import { newId } from '../base/ids.ts';
+import { kinds, OptionTable } from '../base/option-checks.ts';
 import type { CacheDriver } from './contract/cache-driver.ts';
 import { errorCode } from './file/file-system.ts';
 import { FolderSweep } from './file/file-cleanup.ts';
@@ -35,6 +35,13 @@ export interface DiskCacheDriverOptions {
 }
 
 const mebibyte = 1024 * 1024;
+
+const driverOptions = new OptionTable<DiskCacheDriverOptions>({
+  path: kinds.required({ ...kinds.named, allowed: "the path of a folder, such as './cache'" }),
+  maxSizeBytes: kinds.whole(mebibyte),
+  environment: kinds.environment,
+});
+
 const magic = 0x31434453;
 const headerBytes = 16;
 /** A file that was used longer ago is marked as used again, in milliseconds: not with every use, which costs a write. */
@@ -79,18 +86,11 @@ export class DiskCacheDriver implements CacheDriver {
 
   /** Takes the path of a folder, or options. Nothing is touched yet. Throws `InvalidOptionError`. */
   constructor(options: string | DiskCacheDriverOptions) {
-    const given: DiskCacheDriverOptions = typeof options === 'string' ? { path: options } : options;
-    if (typeof given?.path !== 'string' || given.path === '') {
-      throw new InvalidOptionError(
-        'path',
-        'DiskCacheDriver needs the path of a folder: new DiskCacheDriver("./cache").',
-      );
-    }
+    const given = driverOptions.check(
+      'new DiskCacheDriver()',
+      typeof options === 'string' ? { path: options } : options,
+    );
     const { maxSizeBytes = 1024 * mebibyte, environment = realEnvironment } = given;
-    if (!Number.isSafeInteger(maxSizeBytes) || maxSizeBytes < mebibyte) {
-      const message = `maxSizeBytes is an integer of at least ${mebibyte}, not ${String(maxSizeBytes)}.`;
-      throw new InvalidOptionError('maxSizeBytes', message);
-    }
     this.#root = path.resolve(given.path);
     this.#maxFileBytes = Math.floor(maxSizeBytes / 8);
     this.#environment = environment;

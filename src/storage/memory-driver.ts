@@ -22,6 +22,7 @@ import type {
 } from './contract/driver.ts';
 import { realEnvironment, type Environment } from '../base/env.ts';
 import { toHex } from '../base/bytes.ts';
+import { kinds, OptionTable } from '../base/option-checks.ts';
 import { compareStrings } from '../base/order.ts';
 import { checkKey, checkList, checkNotAborted, clipRange, readBody } from './contract/requests.ts';
 
@@ -37,6 +38,8 @@ export interface MemoryDriverOptions {
   readonly environment?: Environment;
 }
 
+const driverOptions = new OptionTable<MemoryDriverOptions>({ environment: kinds.environment });
+
 /** Keeps every object in memory. Instances share nothing; several databases may share one instance. */
 export class MemoryDriver implements StorageDriver {
   readonly name = 'memory';
@@ -51,10 +54,11 @@ export class MemoryDriver implements StorageDriver {
   readonly #etagPrefix: string;
   #writes = 0;
 
-  /** Makes an empty store. */
+  /** Makes an empty store. Throws `InvalidOptionError`. */
   constructor(options: MemoryDriverOptions = {}) {
-    this.#environment = options.environment ?? realEnvironment;
-    if (options.environment !== undefined) this.storeTimeMs = () => this.#environment.now();
+    const { environment } = driverOptions.check('new MemoryDriver()', options);
+    this.#environment = environment ?? realEnvironment;
+    if (environment !== undefined) this.storeTimeMs = () => this.#environment.now();
     this.#etagPrefix = toHex(this.#environment.randomBytes(6));
   }
 

@@ -1,4 +1,6 @@
 /** What requests cost: a price table, and the bill that counts of requests make by it. */
+import { kinds, OptionTable } from '../base/option-checks.ts';
+import type { OptionKind } from '../base/option-checks.ts';
 import type { RequestCounts } from './wrap/observed-driver.ts';
 
 /** What a store charges for requests, in dollars, or in whatever the bill is to be in. */
@@ -27,11 +29,28 @@ export const s3StandardPrices: PriceTable = Object.freeze({
   perGigabyteRead: 0,
 });
 
+const price = kinds.required({
+  allowed: 'a number that is not negative',
+  accepts: (value) => typeof value === 'number' && Number.isFinite(value) && value >= 0,
+});
+
+const priceTable = new OptionTable<PriceTable>({
+  per1000Writes: price,
+  per1000Reads: price,
+  per1000Lists: price,
+  per1000Deletes: price,
+  perGigabyteRead: price,
+});
+
+/** What the option `prices` may be. */
+export const priceKind: OptionKind = kinds.options(priceTable);
+
 /**
  * What requests cost by a price table, `s3StandardPrices` by default. Stores charge for a request that fails, or finds
- * nothing, or loses a race, as for one of its kind that succeeds.
+ * nothing, or loses a race, as for one of its kind that succeeds. Throws `InvalidOptionError` for a price table that is none.
  */
 export function costOf(counts: Readonly<RequestCounts>, prices: PriceTable = s3StandardPrices): number {
+  if (prices !== s3StandardPrices) priceTable.check('costOf()', prices);
   const copies = counts.copy + counts.copyErrors + counts.extraCopies;
   const writes = counts.put + counts.putLost + counts.putErrors + counts.extraPuts + copies;
   const reads = counts.get + counts.getUnchanged + counts.getMissing + counts.getErrors;

@@ -4,6 +4,7 @@
  *     for (const test of driverConformance({ create: () => new MyDriver() })) it(test.name, test.run);
  */
 import { realEnvironment, type Environment } from '../base/env.ts';
+import { kinds, OptionTable } from '../base/option-checks.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import { Bench, type ConformanceCase } from './conformance-case.ts';
 import { keyCases } from './conformance-keys.ts';
@@ -32,6 +33,19 @@ export interface ConformanceOptions {
   readonly environment?: Environment;
 }
 
+const supportOptions = new OptionTable<NonNullable<ConformanceOptions['supports']>>({
+  oddKeys: kinds.flag,
+  ownEtags: kinds.flag,
+});
+
+const conformanceOptions = new OptionTable<ConformanceOptions>({
+  create: kinds.required(kinds.callback),
+  createOther: kinds.callback,
+  destroy: kinds.callback,
+  supports: kinds.options(supportOptions),
+  environment: kinds.environment,
+});
+
 /** One test: `run` resolves if the driver keeps the rule, and rejects with what it broke. */
 export interface ConformanceTest {
   /** The rule, in words. */
@@ -40,8 +54,9 @@ export interface ConformanceTest {
   readonly run: () => Promise<void>;
 }
 
-/** The tests that a driver must pass to be safe to use. They are independent of each other. */
+/** The tests that a driver must pass to be safe to use. They are independent of each other. Throws `InvalidOptionError`. */
 export function driverConformance(options: ConformanceOptions): ConformanceTest[] {
+  conformanceOptions.check('driverConformance()', options);
   const { oddKeys = true, ownEtags = true } = options.supports ?? {};
   return [...readCases, ...writeCases, ...keyCases]
     .filter((test) => (oddKeys || test.needsOddKeys !== true) && (ownEtags || test.needsOwnEtags !== true))

@@ -1,4 +1,5 @@
 /** The ways in which a request to a store can go wrong, and how one is chosen. */
+import { kinds, OptionTable } from '../base/option-checks.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
 /**
@@ -37,6 +38,31 @@ export interface Faults {
   /** How much later a put lands whose caller was told that it failed. Default [1000, 60000]. */
   readonly lateMs?: readonly [least: number, most: number];
 }
+
+const likelihood = kinds.number(0, 1);
+const span = {
+  allowed: 'two numbers of milliseconds: the least, and the most',
+  accepts: (value: unknown): boolean =>
+    Array.isArray(value) && value.length === 2 && value.every((ms) => typeof ms === 'number' && ms >= 0),
+};
+
+export const faultOptions: OptionTable<Faults> = new OptionTable({
+  lostRequest: likelihood,
+  lostAnswer: likelihood,
+  lateEffect: likelihood,
+  noAnswer: likelihood,
+  lookAgain: likelihood,
+  falseLoss: likelihood,
+  refused: likelihood,
+  throttled: likelihood,
+  damaged: likelihood,
+  partialDelete: likelihood,
+  failedList: likelihood,
+  latencyMs: span,
+  slow: likelihood,
+  slowMs: span,
+  lateMs: span,
+});
 
 /** A way in which a request can fail. */
 export type FaultKind = Exclude<keyof Faults, 'latencyMs' | 'slow' | 'slowMs' | 'lateMs'>;

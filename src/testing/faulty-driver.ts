@@ -16,6 +16,7 @@ import { isBytes } from '../base/brands.ts';
 import { realEnvironment, sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { StorageError } from '../base/errors.ts';
+import { kinds, OptionTable } from '../base/option-checks.ts';
 import { checkNotAborted } from '../storage/contract/requests.ts';
 import type {
   CopyResult,
@@ -33,9 +34,9 @@ import type {
   RequestOptions,
   StorageDriver,
 } from '../storage/contract/driver.ts';
-import { faultFor, noFaultCounts } from './faults.ts';
+import { faultFor, faultOptions, noFaultCounts } from './faults.ts';
 import type { FaultCounts, FaultKind, Faults, RequestKind } from './faults.ts';
-import { SeededRandom } from './seeded-random.ts';
+import { SeededRandom, seedKind } from './seeded-random.ts';
 
 /** Options of `FaultyDriver`. */
 export interface FaultyDriverOptions {
@@ -46,6 +47,12 @@ export interface FaultyDriverOptions {
   /** What delays are made with. Default: the runtime's own timers. */
   readonly environment?: Environment;
 }
+
+const driverOptions = new OptionTable<FaultyDriverOptions>({
+  seed: seedKind,
+  faults: kinds.options(faultOptions),
+  environment: kinds.environment,
+});
 
 interface Plan {
   readonly fault: FaultKind | undefined;
@@ -77,21 +84,21 @@ export class FaultyDriver implements StorageDriver {
   readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
   readonly copy?: (from: string, to: string, options?: ObjectCopyOptions) => Promise<CopyResult>;
-  /** How likely each fault is, from the next request on. */
-  faults: Faults;
   readonly #driver: StorageDriver;
+  #faults: Faults;
   readonly #environment: Environment;
   readonly #random: SeededRandom;
   readonly #counts = noFaultCounts();
   #underWay = 0;
 
-  /** Puts itself before `driver`. */
+  /** Puts itself before `driver`. Throws `InvalidOptionError`. */
   constructor(driver: StorageDriver, options: FaultyDriverOptions = {}) {
+    const { seed = 1, faults = {}, environment = realEnvironment } = driverOptions.check('new FaultyDriver()', options);
     this.name = driver.name;
-    this.faults = options.faults ?? {};
+    this.#faults = faults;
     this.#driver = driver;
-    this.#environment = options.environment ?? realEnvironment;
-    this.#random = new SeededRandom(options.seed ?? 1);
+    this.#environment = environment;
+    this.#random = new SeededRandom(seed);
     if (driver.certified === true) this.certified = true;
     if (driver.storeTimeMs !== undefined) this.storeTimeMs = driver.storeTimeMs.bind(driver);
     if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
@@ -102,6 +109,15 @@ export class FaultyDriver implements StorageDriver {
       // A write without a condition, as far as faults go.
       this.copy = (from, to, { signal, ...rest } = {}) => this.#request('put', to, signal, () => copy(from, to, rest));
     }
+  }
+
+  /** How likely each fault is, from the next request on. Setting it throws `InvalidOptionError` for what is no such thing. */
+  get faults(): Faults {
+    return this.#faults;
+  }
+
+  set faults(faults: Faults) {
+    this.#faults = faultOptions.check('FaultyDriver.faults', faults);
   }
 
   /** How many requests met each fault so far. */
@@ -127,8 +143,8 @@ export class FaultyDriver implements StorageDriver {
     const { signal, ...rest } = options;
     // The caller may use its buffer again once it was told that the request failed; the request may land later.
     const kept = isBytes(body) ? new Uint8Array(body) : body;
-    const kind = options.if === 'any' ? 'put' : 'conditionalPut';
-    return this.#request(kind, key, signal, async ({ fault }) => {
+    const request = options.if === 'any' ? 'put' : 'conditionalPut';
+    return this.#request(request, key, signal, async ({ fault }) => {
       const result = await this.#driver.put(key, kept, rest);
       return fault === 'falseLoss' && result.status === 'written' ? { status: 'lost' } : result;
     });
@@ -157,25 +173,25 @@ export class FaultyDriver implements StorageDriver {
     await this.#driver.close?.();
   }
 
-  #plan(kind: RequestKind): Plan {
+  #plan(request: RequestKind): Plan {
     // A stream for each request: what one of them draws does not change what the next one meets.
     const random = this.#random.fork();
-    const { latencyMs = [0, 0], slow = 0, slowMs = [1000, 10_000], lateMs = [1000, 60_000] } = this.faults;
+    const { latencyMs = [0, 0], slow = 0, slowMs = [1000, 10_000], lateMs = [1000, 60_000] } = this.#faults;
     const delay = (): number => random.between(...(random.chance(slow) ? slowMs : latencyMs));
-    const fault = faultFor(kind, this.faults, random);
+    const fault = faultFor(request, this.#faults, random);
     if (fault !== undefined) this.#counts[fault]++;
     return { fault, sendMs: delay(), answerMs: delay(), lateMs: random.between(...lateMs), random };
   }
 
   /** One request. The signal stays outside: a request that was given up may reach the store all the same. */
   async #request<T>(
-    kind: RequestKind,
+    request: RequestKind,
     key: string,
     signal: AbortSignal | undefined,
     perform: (plan: Plan) => Promise<T>,
   ): Promise<T> {
     checkNotAborted(key, signal);
-    const plan = this.#plan(kind);
+    const plan = this.#plan(request);
     const answer = this.#answer(plan, key, perform);
     if (signal === undefined) return answer;
     return new Promise((resolve, reject) => {

@@ -3,8 +3,16 @@
  * from them, and anybody can.
  */
 
+import type { OptionKind } from '../base/option-checks.ts';
+
 /** Additive constant of the seeding sequence: 2^32 divided by the golden ratio, made odd. */
 const weylStep = 0x9e3779b9;
+
+/** What an option that is a seed may be. */
+export const seedKind: OptionKind = {
+  allowed: 'a number or a text',
+  accepts: (value) => typeof value === 'string' || typeof value === 'number',
+};
 
 /** A stream of random numbers (the "small fast counting" generator with 128 bits of state). */
 export class SeededRandom {

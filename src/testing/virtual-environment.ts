@@ -11,9 +11,10 @@
  * of a virtual environment. A driver that does real I/O breaks the illusion.
  */
 import type { Environment, Timer } from '../base/env.ts';
+import { kinds, OptionTable } from '../base/option-checks.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import { ConnectedDriver } from './connected-driver.ts';
-import { SeededRandom } from './seeded-random.ts';
+import { SeededRandom, seedKind } from './seeded-random.ts';
 import { VirtualTimeline } from './virtual-timeline.ts';
 
 /** Options of `VirtualEnvironment`. */
@@ -28,6 +29,12 @@ export interface VirtualEnvironmentOptions {
    */
   readonly lookMs?: number;
 }
+
+const environmentOptions = new OptionTable<VirtualEnvironmentOptions>({
+  seed: seedKind,
+  startMs: kinds.number(0, Infinity),
+  lookMs: kinds.number(0, Infinity),
+});
 
 interface Held {
   readonly isTimer: boolean;
@@ -50,16 +57,17 @@ export class VirtualEnvironment implements Environment {
   #pausedUntilMs = 0;
   #held: Held[] = [];
 
-  /** Makes a process on a timeline, by default one of its own. */
+  /** Makes a process on a timeline, by default one of its own. Throws `InvalidOptionError`. */
   constructor(options: VirtualEnvironmentOptions = {}, timeline: VirtualTimeline = new VirtualTimeline()) {
     this.timeline = timeline;
-    this.#options = options;
+    this.#options = environmentOptions.check('new VirtualEnvironment()', options);
     this.#random = new SeededRandom(options.seed ?? 1);
     this.#ordering = this.#random.fork();
   }
 
-  /** Another process on the same timeline, with a clock and randomness of its own. */
+  /** Another process on the same timeline, with a clock and randomness of its own. Throws `InvalidOptionError`. */
   fork(options: VirtualEnvironmentOptions = {}): VirtualEnvironment {
+    environmentOptions.check('environment.fork()', options);
     const seed = options.seed ?? this.#ordering.integer(0, 0xffff_ffff);
     return new VirtualEnvironment({ ...this.#options, ...options, seed }, this.timeline);
   }

@@ -2,7 +2,7 @@
 import { defined } from '../base/defined.ts';
 import { sleep } from '../base/env.ts';
 import { InvalidOptionError, TransactionConflictError } from '../base/errors.ts';
-import { withOwnSignal } from '../base/signals.ts';
+import { kinds, OptionTable } from '../base/option-checks.ts';
 import { abortedError } from '../base/until-aborted.ts';
 import { Batch } from '../batch/batch.ts';
 import type { TransactionCounters } from '../maintenance/transaction-counters.ts';
@@ -37,19 +37,11 @@ const defaultMaxAttempts = 16;
 const firstPauseMs = 20;
 const longestPauseMs = 2000;
 
-function checkArguments(run: unknown, { maxAttempts = defaultMaxAttempts, fresh }: TransactionOptions): number {
-  if (typeof run !== 'function') {
-    throw new InvalidOptionError('run', `${what} takes a function (tx) => value, not ${describeValue(run)}.`);
-  }
-  if (fresh !== undefined && typeof fresh !== 'boolean') {
-    throw new InvalidOptionError('fresh', `Option fresh is ${describeValue(fresh)}; it must be true or false.`);
-  }
-  if (Number.isInteger(maxAttempts) && maxAttempts >= 1 && maxAttempts <= 1000) return maxAttempts;
-  throw new InvalidOptionError(
-    'maxAttempts',
-    `Option maxAttempts is ${describeValue(maxAttempts)}; it must be an integer from 1 to 1,000.`,
-  );
-}
+const transactionOptions = new OptionTable<TransactionOptions>({
+  maxAttempts: kinds.whole(1, 1000),
+  fresh: kinds.flag,
+  signal: kinds.signal,
+});
 
 /** Runs `run` in a transaction; see `db.transaction()`. */
 export async function runTransaction<T>(
@@ -57,8 +49,11 @@ export async function runTransaction<T>(
   run: TransactionFunction<T>,
   given: TransactionOptions,
 ): Promise<T> {
-  const options = withOwnSignal(what, given, ['maxAttempts', 'fresh', 'signal']);
-  const maxAttempts = checkArguments(run, options);
+  const options = transactionOptions.check('db.transaction()', given);
+  if (typeof run !== 'function') {
+    throw new InvalidOptionError('run', `${what} takes a function (tx) => value, not ${describeValue(run)}.`);
+  }
+  const { maxAttempts = defaultMaxAttempts } = options;
   const { transactions } = instance;
   try {
     const host = instance.admit(what);

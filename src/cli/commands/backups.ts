@@ -1,6 +1,6 @@
 import { realEnvironment } from '../../base/env.ts';
 import { inspect } from '../../maintenance/backup/backup-keys.ts';
-import { listBackups } from '../../maintenance/backup/backup.ts';
+import { backupsAt } from '../../maintenance/backup/backup.ts';
 import { command } from '../database/command.ts';
 import type { Command, Session } from '../database/command.ts';
 import { ExitCode } from '../terminal/exit-code.ts';
@@ -55,7 +55,7 @@ export const backups: Command = command({
     const place = newPlaceOf(args.backups);
     try {
       if (session.areKeysGiven) return await printKeys(session, place);
-      const found = await listBackups(place, signal);
+      const found = await backupsAt(place, signal);
       if (terminal.json) for (const each of found) terminal.printJson(each);
       else if (found.length === 0) terminal.tell('There are no backups.');
       else {

@@ -78,7 +78,14 @@ export const prune: Command = command({
       if (!dryRun && !(await confirmed({ terminal, signal }, question, yes))) return ExitCode.interrupted;
       using progress = new Progress(terminal, { what: 'pruning', total: 0 });
       const onProgress = ({ done, total }: { done: number; total: number }): void => progress.set(done, total);
-      const options = checkPrune({ ...storage, from, ...rules, dryRun, signal, onProgress });
+      const options = checkPrune({
+        ...storage,
+        from: { driver: from.driver, prefix: from.prefix },
+        ...rules,
+        dryRun,
+        signal,
+        onProgress,
+      });
       const report = await pruneBackups(realEnvironment, options);
       progress[Symbol.dispose]();
       if (terminal.json) terminal.printJson(report);

@@ -21,7 +21,7 @@ import { BlockCache } from '../../cache/block-cache.ts';
 import { CapsuleDriver } from '../../storage/wrap/envelope-driver.ts';
 import { listAll } from '../../storage/contract/list-all.ts';
 import type { ObjectForm } from '../../storage/object-form.ts';
-import { checkProtection } from '../../storage/wrap/encryption-options.ts';
+import { protectionOf } from '../../storage/wrap/encryption-options.ts';
 import type { Compression, EncryptionOptions } from '../../storage/wrap/encryption-options.ts';
 import { putRepeatedly } from '../../storage/contract/put-repeatedly.ts';
 import { RetryingDriver } from '../../storage/wrap/retrying-driver.ts';
@@ -29,7 +29,7 @@ import { ViewContext } from '../../view/view.ts';
 import { BlockReader } from '../../tree/block-source.ts';
 import { BackupClaim } from './backup-claim.ts';
 import { vouch } from './backup-voucher.ts';
-import { holdsDatabase, listBackups, readBackup } from './backup.ts';
+import { holdsDatabase, backupsAt, readBackup } from './backup.ts';
 import type { BackupInfo } from './backup.ts';
 import { formsOf, KeyCounts } from './object-forms.ts';
 import { Reach } from '../gc/reachable-blocks.ts';
@@ -97,10 +97,10 @@ class Inspection {
   readonly #context: ViewContext;
 
   constructor(environment: Environment, { from, encryption, compression, signal }: InspectBackupsOptions) {
-    const given = checkProtection(encryption, compression);
+    const given = protectionOf(encryption, compression);
     // It is to be told what is not encrypted, and nothing of it is believed.
     const isRefusing = encryption !== undefined && given?.acceptsUnencrypted === false;
-    const protection = isRefusing ? checkProtection({ ...encryption, acceptUnencrypted: true }, compression) : given;
+    const protection = isRefusing ? protectionOf({ ...encryption, acceptUnencrypted: true }, compression) : given;
     this.#environment = environment;
     this.#place = patiently(protectedPlace(environment, from, protection), environment);
     this.#signal = signal;
@@ -125,7 +125,7 @@ class Inspection {
       all.add(form);
     }
     const backups: InspectedBackup[] = [];
-    for (const info of await listBackups(this.#place, signal)) backups.push(await this.#inspect(info));
+    for (const info of await backupsAt(this.#place, signal)) backups.push(await this.#inspect(info));
     return { backups, objects: this.#forms.size, keys: all.keys, unencrypted: all.unencrypted };
   }
 
@@ -188,7 +188,7 @@ export async function rewriteBackupsAt(
   { from, encryption, compression, ...options }: RewriteBackupsOptions,
 ): Promise<RewriteReport> {
   const { signal, dryRun = false } = options;
-  const protection = checkProtection(encryption, compression);
+  const protection = protectionOf(encryption, compression);
   if (protection === undefined) {
     throw new InvalidOptionError(
       'encryption',
@@ -207,7 +207,7 @@ export async function rewriteBackupsAt(
     // Tells what time it is in the store.
     await claim?.sees('prune', signal);
     const startedMs = claim?.storeMs;
-    const backups = await listBackups(place, signal);
+    const backups = await backupsAt(place, signal);
     const madeMs = new Map(backups.map(({ id, createdAt }) => [id, createdAt.getTime()]));
     const isDecrypting = protection.current === undefined && protection.hasKeys && !dryRun;
     const types = isDecrypting ? await contentTypes(environment, place, backups, signal) : undefined;

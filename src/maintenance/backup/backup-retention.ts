@@ -1,6 +1,7 @@
 /** Which backups are kept and which are not. */
 import { InvalidOptionError } from '../../base/errors.ts';
-import { describeValue } from '../../base/describe-value.ts';
+import { kinds } from '../../base/option-checks.ts';
+import type { KindsOf } from '../../base/option-checks.ts';
 import type { BackupInfo } from './backup.ts';
 
 /** Rules for what is kept: a backup that any of them keeps. The newest is always kept. */
@@ -17,18 +18,21 @@ export interface BackupRetention {
   readonly keepMonthly?: number;
 }
 
-const rules = ['keepLast', 'keepWithinMs', 'keepDaily', 'keepWeekly', 'keepMonthly'] as const;
 const dayMs = 86_400_000;
 
-/** Throws `InvalidOptionError`, also where there is no rule: nobody wants to delete all backups without saying so. */
-export function checkRetention(given: BackupRetention): BackupRetention {
-  const set = rules.filter((rule) => given[rule] !== undefined);
-  for (const rule of set) {
-    const value: unknown = given[rule];
-    if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) continue;
-    throw new InvalidOptionError(rule, `Option ${rule} is ${describeValue(value)}; it must be an integer >= 0.`);
-  }
-  if (set.length > 0) return given;
+/** What every rule may be. */
+export const retentionKinds: KindsOf<BackupRetention> = {
+  keepLast: kinds.whole(0),
+  keepWithinMs: kinds.milliseconds(0),
+  keepDaily: kinds.whole(0),
+  keepWeekly: kinds.whole(0),
+  keepMonthly: kinds.whole(0),
+};
+
+/** Throws `InvalidOptionError` where there is no rule: nobody wants to delete all backups without saying so. */
+export function checkAnyRule(given: BackupRetention): void {
+  const rules = Object.keys(retentionKinds);
+  if (rules.some((rule) => given[rule as keyof BackupRetention] !== undefined)) return;
   throw new InvalidOptionError('keepLast', `Say which backups are to be kept, by any of ${rules.join(', ')}.`);
 }
 

@@ -9,7 +9,7 @@ import { sleep } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { ContentionError, CorruptionError, InvalidOptionError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
-import { withOwnSignal } from '../../base/signals.ts';
+import { signalOptions } from '../../base/option-checks.ts';
 import { namingAborts, untilAborted } from '../../base/until-aborted.ts';
 import { encodeBlock0 } from '../../format/block0.ts';
 import type { Block0 } from '../../format/block0.ts';
@@ -69,9 +69,9 @@ export interface BackupSource {
 }
 
 /** The backups of a place, the oldest first. */
-export async function listBackups(place: StorePlace, signal?: AbortSignal): Promise<BackupInfo[]> {
+export async function backupsAt(place: StorePlace, signal?: AbortSignal): Promise<BackupInfo[]> {
   const what = 'listBackups()';
-  const options = withOwnSignal(what, defined({ signal }), ['signal']);
+  const options = signalOptions.check(what, defined({ signal }));
   return namingAborts(what, signal, () => untilAborted(findBackups(place, options), signal));
 }
 
@@ -120,7 +120,7 @@ async function checkTarget(target: ProtectedPlace, databaseId: string, signal: A
   if (await holdsDatabase(target, signal)) {
     throw new InvalidOptionError('to', `There is a database under ${prefix}/: back up to a prefix of its own.`);
   }
-  const last = (await listBackups(target, signal)).at(-1);
+  const last = (await backupsAt(target, signal)).at(-1);
   if (last === undefined) return;
   if (target.protection?.acceptsUnencrypted === false) {
     for await (const { form } of formsOf(target, [backupName(last.id)], signal)) {
@@ -221,7 +221,7 @@ async function areOutdated(
 ): Promise<boolean> {
   const { protection } = target;
   if (protection?.hasKeys !== true) return false;
-  const manifests = (await listBackups(target, signal)).map(({ id }) => backupName(id));
+  const manifests = (await backupsAt(target, signal)).map(({ id }) => backupName(id));
   for await (const { form } of formsOf(target, [...manifests, ...unknown], signal)) {
     await claim.check(signal);
     if (!isStoredAs(form, protection)) return true;

@@ -13,11 +13,11 @@ import { backupFolder, backupName, blobName, folders, parseMadeName } from '../.
 import { BlockCache } from '../../cache/block-cache.ts';
 import type { ListEntry } from '../../storage/contract/driver.ts';
 import { listAll } from '../../storage/contract/list-all.ts';
-import { checkProtection } from '../../storage/wrap/encryption-options.ts';
+import { protectionOf } from '../../storage/wrap/encryption-options.ts';
 import type { Compression, EncryptionOptions } from '../../storage/wrap/encryption-options.ts';
 import { ViewContext } from '../../view/view.ts';
 import { BlockReader } from '../../tree/block-source.ts';
-import { holdsDatabase, listBackups, readBackup } from './backup.ts';
+import { holdsDatabase, backupsAt, readBackup } from './backup.ts';
 import type { BackupInfo } from './backup.ts';
 import { BackupClaim } from './backup-claim.ts';
 import { keptBackups } from './backup-retention.ts';
@@ -85,7 +85,7 @@ class Pruning {
 
   constructor(environment: Environment, options: CheckedPruneOptions) {
     this.#environment = environment;
-    const protection = checkProtection(options.encryption, options.compression);
+    const protection = protectionOf(options.encryption, options.compression);
     this.#place = patiently(protectedPlace(environment, options.from, protection), environment);
     this.#options = options;
     this.#pacer = new Pacer(environment);
@@ -111,7 +111,7 @@ class Pruning {
     const { signal } = this.#options;
     // First whether there are others, then what there is: a backup that has ended meanwhile is in the list.
     const isPostponed = (await claim?.sees('backup', signal)) === true;
-    const backups = await listBackups(this.#place, signal);
+    const backups = await backupsAt(this.#place, signal);
     const keptIds = keptBackups(backups, this.#options);
     const kept = backups.filter(({ id }) => keptIds.has(id));
     const removed = backups.filter(({ id }) => !keptIds.has(id));

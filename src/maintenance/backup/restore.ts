@@ -18,9 +18,9 @@ import { isSameStore } from '../../storage/wrap/envelope-driver.ts';
 import { listAll } from '../../storage/contract/list-all.ts';
 import { ViewContext } from '../../view/view.ts';
 import { BlockReader } from '../../tree/block-source.ts';
-import { checkProtection } from '../../storage/wrap/encryption-options.ts';
+import { protectionOf } from '../../storage/wrap/encryption-options.ts';
 import type { Compression, EncryptionOptions } from '../../storage/wrap/encryption-options.ts';
-import { listBackups, readBackup } from './backup.ts';
+import { backupsAt, readBackup } from './backup.ts';
 import type { CopyOptions } from './backup.ts';
 import { copyState, patiently, protectedPlace } from './state-copy.ts';
 import type { CopyCounts, ProtectedPlace, StorePlace } from './state-copy.ts';
@@ -121,11 +121,11 @@ export async function makeDatabase(
 
 /** Restores a backup to a place where nothing is. */
 export async function restoreFrom(environment: Environment, options: RestoreOptions): Promise<RestoreReport> {
-  const protection = checkProtection(options.encryption, options.compression);
+  const protection = protectionOf(options.encryption, options.compression);
   const from = patiently(protectedPlace(environment, options.from, protection), environment);
   const to = protectedPlace(environment, options.to, protection);
   const { backup, signal } = options;
-  const id = backup ?? (await listBackups(from, signal)).at(-1)?.id;
+  const id = backup ?? (await backupsAt(from, signal)).at(-1)?.id;
   if (id === undefined) throw new InvalidOptionError('from', `There are no backups under ${from.prefix}/.`);
   const block0 = await readBackup(from, id, signal);
   const context = new ViewContext(new BlockReader(from.driver, from.prefix, new BlockCache(cacheBytes)));

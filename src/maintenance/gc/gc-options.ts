@@ -1,7 +1,5 @@
 /** The options of `db.gc()`, checked. */
-import { InvalidOptionError } from '../../base/errors.ts';
-import { withOwnSignal } from '../../base/signals.ts';
-import { describeValue } from '../../base/describe-value.ts';
+import { kinds, OptionTable } from '../../base/option-checks.ts';
 
 /** Options of `db.gc()`. */
 export interface GcOptions {
@@ -46,38 +44,26 @@ export interface CheckedGcOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-const known: readonly (keyof GcOptions)[] = [
-  'dryRun',
-  'graceMs',
-  'logRetentionMs',
-  'loopGraceMs',
-  'trustClock',
-  'signal',
-];
 const dayMs = 86_400_000;
 
-function milliseconds(option: keyof GcOptions, value: unknown, fallback: number): number {
-  if (value === undefined) return fallback;
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
-  throw new InvalidOptionError(
-    option,
-    `Option ${option} is ${describeValue(value)}; it must be whole milliseconds >= 0.`,
-  );
-}
+const gcOptions = new OptionTable<GcOptions>({
+  dryRun: kinds.flag,
+  graceMs: kinds.milliseconds(0),
+  logRetentionMs: kinds.milliseconds(0),
+  loopGraceMs: kinds.milliseconds(0),
+  trustClock: kinds.flag,
+  signal: kinds.signal,
+});
 
 /** Throws `InvalidOptionError`. */
 export function checkGcOptions(options: GcOptions): CheckedGcOptions {
-  const { dryRun = false, trustClock = false, signal } = withOwnSignal('db.gc()', options, known);
-  for (const [option, value] of Object.entries({ dryRun, trustClock })) {
-    if (typeof value === 'boolean') continue;
-    throw new InvalidOptionError(option, `Option ${option} is ${describeValue(value)}; it must be true or false.`);
-  }
+  const given = gcOptions.check('db.gc()', options);
   return {
-    dryRun,
-    graceMs: milliseconds('graceMs', options.graceMs, dayMs),
-    logRetentionMs: milliseconds('logRetentionMs', options.logRetentionMs, dayMs / 24),
-    loopGraceMs: options.loopGraceMs === undefined ? undefined : milliseconds('loopGraceMs', options.loopGraceMs, 0),
-    trustClock,
-    signal,
+    dryRun: given.dryRun ?? false,
+    graceMs: given.graceMs ?? dayMs,
+    logRetentionMs: given.logRetentionMs ?? dayMs / 24,
+    loopGraceMs: given.loopGraceMs,
+    trustClock: given.trustClock ?? false,
+    signal: given.signal,
   };
 }

@@ -1,14 +1,12 @@
-/** The options of `db.rewrite()`, checked. */
-import { withOwnSignal } from '../../base/signals.ts';
-import { checkKind } from './option-checks.ts';
+/** What the options of `db.rewrite()` may be. */
+import { kinds, OptionTable } from '../../base/option-checks.ts';
+import type { KindsOf } from '../../base/option-checks.ts';
 import type { RewriteOptions } from './rewrite.ts';
 
-const names: readonly (keyof RewriteOptions)[] = ['dryRun', 'onProgress', 'signal'];
+export const rewriteKinds: KindsOf<RewriteOptions> = {
+  dryRun: kinds.flag,
+  onProgress: kinds.callback,
+  signal: kinds.signal,
+};
 
-/** Throws `InvalidOptionError`. */
-export function checkRewriteOptions(options: RewriteOptions): RewriteOptions {
-  const checked = withOwnSignal('db.rewrite()', options, names);
-  checkKind('dryRun', options.dryRun, 'boolean');
-  checkKind('onProgress', options.onProgress, 'function');
-  return checked;
-}
+export const rewriteOptions: OptionTable<RewriteOptions> = new OptionTable(rewriteKinds);

@@ -1,8 +1,6 @@
 /** The options of `db.verify()` and `db.repair()`, checked. */
 import { InvalidOptionError } from '../../base/errors.ts';
-import { describeValue } from '../../base/describe-value.ts';
-import { withOwnSignal } from '../../base/signals.ts';
-import { checkKind } from '../rewrite/option-checks.ts';
+import { kinds, OptionTable } from '../../base/option-checks.ts';
 
 /** How far `db.verify()` has come. */
 export interface VerifyProgress {
@@ -43,32 +41,35 @@ export interface RepairOptions {
   readonly signal?: AbortSignal;
 }
 
-const verifyNames: readonly (keyof VerifyOptions)[] = ['deep', 'onProgress', 'signal'];
-const repairNames: readonly (keyof RepairOptions)[] = ['log', 'table', 'index', 'dryRun', 'signal'];
+export const verifyOptions: OptionTable<VerifyOptions> = new OptionTable({
+  deep: kinds.flag,
+  onProgress: kinds.callback,
+  signal: kinds.signal,
+});
 
-/** Throws `InvalidOptionError`. */
-export function checkVerifyOptions(options: VerifyOptions): VerifyOptions {
-  const checked = withOwnSignal('db.verify()', options, verifyNames);
-  checkKind('deep', options.deep, 'boolean');
-  checkKind('onProgress', options.onProgress, 'function');
-  return checked;
-}
+const repairOptions = new OptionTable<RepairOptions>({
+  log: kinds.choice('stop', 'skip'),
+  table: kinds.named,
+  index: kinds.named,
+  dryRun: kinds.flag,
+  signal: kinds.signal,
+});
 
 /** Throws `InvalidOptionError`. */
 export function checkRepairOptions(options: RepairOptions): RepairOptions {
-  const checked = withOwnSignal('db.repair()', options, repairNames);
-  checkKind('table', options.table, 'string');
-  checkKind('index', options.index, 'string');
-  checkKind('dryRun', options.dryRun, 'boolean');
-  const { log } = options as { log?: unknown };
-  if (log !== undefined && log !== 'stop' && log !== 'skip') {
-    throw new InvalidOptionError('log', `Option log is ${describeValue(log)}; it must be 'stop' or 'skip'.`);
+  const checked = repairOptions.check('db.repair()', options);
+  const { log, table, index } = checked;
+  if (log !== undefined && table !== undefined) {
+    throw new InvalidOptionError(
+      'log',
+      'Option `log` of db.repair() does not go with `table`: the log is of all tables.',
+    );
   }
-  if (log !== undefined && options.table !== undefined) {
-    throw new InvalidOptionError('log', 'Option log does not go with option table: the log is of all tables.');
-  }
-  if (options.index !== undefined && options.table === undefined) {
-    throw new InvalidOptionError('index', 'Option index needs option table: indexes of two tables may share a name.');
+  if (index !== undefined && table === undefined) {
+    throw new InvalidOptionError(
+      'index',
+      'Option `index` of db.repair() needs `table`: indexes of two tables may share a name.',
+    );
   }
   return checked;
 }

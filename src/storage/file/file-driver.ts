@@ -20,7 +20,8 @@ import type {
   StorageDriver,
 } from '../contract/driver.ts';
 import { realEnvironment, type Environment } from '../../base/env.ts';
-import { InvalidOptionError, StorageError } from '../../base/errors.ts';
+import { StorageError } from '../../base/errors.ts';
+import { kinds, OptionTable } from '../../base/option-checks.ts';
 import { isFull, toStorageError } from './file-errors.ts';
 import { FileListing } from './file-listing.ts';
 import { placeOf } from './file-names.ts';
@@ -57,6 +58,14 @@ const MAX_REWRITES = 3;
 const MAX_REMEMBERED = 4096;
 const KEPT_VERSIONS = 8;
 
+const driverOptions = new OptionTable<FileDriverOptions>({
+  path: kinds.required({ ...kinds.named, allowed: "the path of a folder, such as './data'" }),
+  durability: kinds.choice('fsync', 'none'),
+  environment: kinds.environment,
+  fileSystem: kinds.anything,
+  keptVersions: kinds.whole(1),
+});
+
 /** Keeps every object as a file under one folder. Content types are not kept. */
 export class FileDriver implements StorageDriver {
   readonly name = 'file';
@@ -72,15 +81,8 @@ export class FileDriver implements StorageDriver {
 
   /** Takes the path of a folder, or options. Nothing is touched yet. Throws `InvalidOptionError`. */
   constructor(options: string | FileDriverOptions) {
-    const given: FileDriverOptions = typeof options === 'string' ? { path: options } : options;
-    if (typeof given?.path !== 'string' || given.path === '') {
-      throw new InvalidOptionError('path', 'FileDriver needs the path of a folder: new FileDriver("./data").');
-    }
-    const durability = given.durability ?? 'fsync';
-    if (durability !== 'fsync' && durability !== 'none') {
-      throw new InvalidOptionError('durability', `durability is 'fsync' or 'none', not ${String(durability)}.`);
-    }
-    const environment = given.environment ?? realEnvironment;
+    const given = driverOptions.check('new FileDriver()', typeof options === 'string' ? { path: options } : options);
+    const { durability = 'fsync', environment = realEnvironment } = given;
     const system = given.fileSystem ?? new NodeFileSystem(environment);
     const folders = new Folders(system, durability);
     const temporaries = new TemporaryFiles(system, environment, folders, durability);

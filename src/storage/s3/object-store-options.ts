@@ -3,8 +3,8 @@ import type { PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
 import { defined } from '../../base/defined.ts';
 import { realEnvironment, type Environment } from '../../base/env.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
-import { checkNames } from '../../base/known-names.ts';
-import { describeValue } from '../../base/describe-value.ts';
+import { kinds, OptionTable } from '../../base/option-checks.ts';
+import type { OptionKind } from '../../base/option-checks.ts';
 
 /** How the store should encrypt what it keeps. */
 export type ServerSideEncryption =
@@ -43,70 +43,76 @@ export interface CheckedDriverOptions {
   readonly environment: Environment;
 }
 
-const known = ['bucket', 'endpoint', 'region', 'forcePathStyle', 'client', 'encryption', 'environment'] as const;
+const bucketPattern = /^[A-Za-z0-9._-]+$/;
 
-function refuse(option: string, value: unknown, allowed: string): never {
-  throw new InvalidOptionError(option, `Option ${option} is ${describeValue(value)}; it must be ${allowed}.`);
+function isUrl(endpoint: string): boolean {
+  return URL.canParse(endpoint) && /^https?:$/.test(new URL(endpoint).protocol);
 }
 
-function checkBucket(bucket: unknown): string {
-  const allowed = "the name of a bucket, for instance 'my-app-data'";
-  if (typeof bucket !== 'string' || bucket === '') refuse('bucket', bucket, allowed);
-  if (!bucket.startsWith('arn:') && !/^[A-Za-z0-9._-]+$/.test(bucket)) refuse('bucket', bucket, allowed);
-  if (bucket.endsWith('--x-s3')) {
-    refuse('bucket', bucket, 'a general purpose bucket: directory buckets list keys in no order');
-  }
-  return bucket;
+/** Requests are signed, and would not carry credentials of a URL. They are not shown here either. */
+function refuseCredentials(what: string, path: string, endpoint: unknown): void {
+  const { username, password } = new URL(endpoint as string);
+  if (username === '' && password === '') return;
+  const instead = 'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give a client';
+  throw new InvalidOptionError(
+    path,
+    `Option \`${path}\` of ${what} holds credentials, which are not used: ${instead}.`,
+  );
 }
 
-function checkEndpoint(endpoint: unknown): string | undefined {
-  if (endpoint === undefined) return undefined;
-  const allowed = "an http or https URL, for instance 'http://127.0.0.1:9000'";
-  if (typeof endpoint !== 'string' || !URL.canParse(endpoint)) refuse('endpoint', endpoint, allowed);
-  const { protocol, username, password } = new URL(endpoint);
-  if (!/^https?:$/.test(protocol)) refuse('endpoint', endpoint, allowed);
-  if (username !== '' || password !== '') {
-    // Requests are signed, and would not carry them. They are not shown here either.
-    const instead = 'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give a client';
-    throw new InvalidOptionError('endpoint', `Option endpoint holds credentials, which are not used: ${instead}.`);
-  }
-  return endpoint;
-}
+const plainEncryption = new OptionTable<{ readonly algorithm: 'AES256' }>({
+  algorithm: kinds.required(kinds.choice('AES256', 'aws:kms')),
+});
 
-function checkEncryption(encryption: ServerSideEncryption | undefined): CheckedDriverOptions['encryption'] {
-  if (encryption === undefined) return {};
-  const { algorithm } = encryption as { algorithm?: unknown };
-  if (algorithm === 'AES256') return { ServerSideEncryption: 'AES256' };
-  if (encryption.algorithm !== 'aws:kms') refuse('encryption.algorithm', algorithm, "'AES256' or 'aws:kms'");
-  const { keyId } = encryption;
-  if (keyId !== undefined && (typeof keyId !== 'string' || keyId === '')) {
-    refuse('encryption.keyId', keyId, 'the id or ARN of a KMS key');
-  }
-  return { ServerSideEncryption: 'aws:kms', ...defined({ SSEKMSKeyId: keyId }) };
-}
+const keyEncryption = new OptionTable<{ readonly algorithm: 'aws:kms'; readonly keyId?: string }>({
+  algorithm: kinds.required(kinds.choice('AES256', 'aws:kms')),
+  keyId: kinds.text('the id or ARN of a KMS key', (id) => id !== ''),
+});
+
+const encryption: OptionKind = {
+  ...kinds.options(keyEncryption),
+  look: (what, path, value) => {
+    const given = value as ServerSideEncryption;
+    if (given.algorithm === 'AES256') plainEncryption.check(what, given, path);
+    else keyEncryption.check(what, given, path);
+  },
+};
+
+const driverOptions = new OptionTable<ObjectStoreDriverOptions>({
+  bucket: kinds.required(
+    kinds.text(
+      "the name of a general purpose bucket, for instance 'my-app-data' (directory buckets, --x-s3, list keys in no order)",
+      (name) => (name.startsWith('arn:') || bucketPattern.test(name)) && !name.endsWith('--x-s3'),
+    ),
+  ),
+  endpoint: {
+    ...kinds.text("an http or https URL, for instance 'http://127.0.0.1:9000'", isUrl),
+    look: refuseCredentials,
+  },
+  region: kinds.text('a region name', (region) => region !== ''),
+  forcePathStyle: kinds.flag,
+  client: kinds.methods('an S3Client of @aws-sdk/client-s3', 'send'),
+  encryption,
+  environment: kinds.environment,
+});
 
 /** Checks the options of the driver; throws `InvalidOptionError`. */
-export function checkDriverOptions(options: unknown): CheckedDriverOptions {
-  if (typeof options !== 'object' || options === null) {
-    refuse('options', options, "an object such as { bucket: 'my-app-data' }");
-  }
-  checkNames('ObjectStoreDriver', options as ObjectStoreDriverOptions, known);
-  const given = options as ObjectStoreDriverOptions;
-  const { region, forcePathStyle, client } = given;
-  if (region !== undefined && (typeof region !== 'string' || region === '')) refuse('region', region, 'a region name');
-  if (forcePathStyle !== undefined && typeof forcePathStyle !== 'boolean') {
-    refuse('forcePathStyle', forcePathStyle, 'true or false');
-  }
-  if (client !== undefined && typeof client?.send !== 'function') {
-    refuse('client', client, 'an S3Client of @aws-sdk/client-s3');
-  }
+export function checkDriverOptions(options: ObjectStoreDriverOptions): CheckedDriverOptions {
+  const given = driverOptions.check('new ObjectStoreDriver()', options);
   return {
-    bucket: checkBucket(given.bucket),
-    endpoint: checkEndpoint(given.endpoint),
-    region,
-    forcePathStyle,
-    client,
-    encryption: checkEncryption(given.encryption),
+    bucket: given.bucket,
+    endpoint: given.endpoint,
+    region: given.region,
+    forcePathStyle: given.forcePathStyle,
+    client: given.client,
+    encryption: encryptionHeaders(given.encryption),
     environment: given.environment ?? realEnvironment,
   };
+}
+
+function encryptionHeaders(given: ServerSideEncryption | undefined): CheckedDriverOptions['encryption'] {
+  if (given === undefined) return {};
+  if (given.algorithm === 'AES256') return { ServerSideEncryption: 'AES256' };
+  const { keyId } = given;
+  return { ServerSideEncryption: 'aws:kms', ...(keyId === undefined ? {} : { SSEKMSKeyId: keyId }) };
 }

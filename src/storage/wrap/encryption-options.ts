@@ -2,6 +2,9 @@
 import type { KeyObject } from 'node:crypto';
 import { isBytes } from '../../base/brands.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
+import { nearestName } from '../../base/known-names.ts';
+import { kinds, OptionTable } from '../../base/option-checks.ts';
+import type { OptionKind } from '../../base/option-checks.ts';
 import { Codec } from '../../format/capsule.ts';
 import { keyCheckOf, secretKey } from '../../format/capsule-cipher.ts';
 import { canWriteZstd } from '../../format/compression.ts';
@@ -32,7 +35,6 @@ const keyBytes = 32;
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
 const base64Pattern = /^[A-Za-z0-9+/_-]{43}=?$/;
 const hexPattern = /^[0-9a-fA-F]{64}$/;
-const codecs: ReadonlyMap<unknown, Codec> = new Map(Object.entries(Codec));
 
 /** A key, and what tells it from others. */
 export interface NamedKey {
@@ -81,76 +83,132 @@ function parseKey(id: string, value: unknown): NamedKey {
   if (bytes?.length !== keyBytes) {
     const given = bytes === undefined ? 'neither bytes nor such a text' : `${bytes.length} bytes long`;
     throw new InvalidOptionError(
-      'encryption',
-      `Key '${id}' of option encryption is ${given}; it must be ${keyBytes} random bytes, as a Uint8Array, in base64, or ` +
+      'encryption.keys',
+      `Key '${id}' of option \`encryption.keys\` is ${given}; it must be ${keyBytes} random bytes, as a Uint8Array, in base64, or ` +
         `as ${2 * keyBytes} hexadecimal digits.`,
     );
   }
   if (bytes.every((byte) => byte === bytes[0])) {
     throw new InvalidOptionError(
-      'encryption',
-      `Key '${id}' of option encryption is no secret: all its bytes are equal.`,
+      'encryption.keys',
+      `Key '${id}' of option \`encryption.keys\` is no secret: all its bytes are equal.`,
     );
   }
   const key = secretKey(bytes);
   return { id, key, check: keyCheckOf(key) };
 }
 
-function refuse(message: string): never {
-  throw new InvalidOptionError('encryption', message);
+function refuse(path: string, message: string): never {
+  throw new InvalidOptionError(path, message);
 }
 
-const form = "an object such as { keys: { '2026': key }, current: '2026' }";
-const names: ReadonlySet<string> = new Set<keyof EncryptionOptions>(['keys', 'current', 'acceptUnencrypted']);
-
 function parseKeys(keys: unknown): Map<string, NamedKey> {
-  const isRecord = typeof keys === 'object' && keys !== null && !Array.isArray(keys) && !isBytes(keys);
-  if (!isRecord) refuse(`Option encryption.keys must be an object with a key for each id.`);
   const parsed = new Map<string, NamedKey>();
   // Only what the object has itself: `constructor` is no key.
-  for (const [id, value] of Object.entries(keys)) {
+  for (const [id, value] of Object.entries(keys as object)) {
     if (!idPattern.test(id)) {
       refuse(
-        'Option encryption.keys has an id that is none: 1 to 32 letters, digits, ., _ and -, a letter or digit first.',
+        'encryption.keys',
+        'Option `encryption.keys` has an id that is none: 1 to 32 letters, digits, ., _ and -, a letter or digit first.',
       );
     }
     parsed.set(id, parseKey(id, value));
   }
-  if (parsed.size === 0) refuse('Option encryption.keys holds no key.');
+  if (parsed.size === 0) refuse('encryption.keys', 'Option `encryption.keys` holds no key.');
   return parsed;
 }
 
-/** Checks the options; undefined where neither is given. Throws `InvalidOptionError`, which never holds a key. */
-export function checkProtection(encryption: unknown, compression: unknown): Protection | undefined {
-  if (encryption === undefined && compression === undefined) return undefined;
-  const codec = codecs.get(compression === undefined ? 'none' : compression);
-  if (codec === undefined) {
-    throw new InvalidOptionError('compression', "Option compression must be one of 'none', 'deflate', 'zstd'.");
+/** Tells only of what type a value is: it may be a key. */
+function untold(value: unknown): string {
+  if (value === undefined || value === null) return String(value);
+  return typeof value === 'object' ? 'an object of another form' : `a ${typeof value}`;
+}
+
+function isRecord(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !isBytes(value);
+}
+
+const encryptionOptions = new OptionTable<EncryptionOptions>({
+  keys: kinds.required({
+    allowed: 'an object with a key for each id',
+    accepts: isRecord,
+    describe: untold,
+    look: (_what, _path, keys) => void parseKeys(keys),
+  }),
+  current: kinds.required({
+    allowed: 'the id of one of the keys, or null',
+    accepts: (id) => id === null || typeof id === 'string',
+    describe: untold,
+  }),
+  acceptUnencrypted: { ...kinds.flag, describe: untold },
+});
+
+function checkEncryption(what: string, path: string, given: EncryptionOptions): void {
+  const hidden = Object.keys(given).find(
+    (name) => !encryptionOptions.names.includes(name) && nearestName(name, encryptionOptions.names) === undefined,
+  );
+  if (hidden !== undefined) {
+    const known = encryptionOptions.names.join(', ');
+    refuse(path, `Option \`${path}\` of ${what} has a name that is not known. The options there are ${known}.`);
   }
-  if (codec === Codec.zstd && !canWriteZstd) {
-    throw new InvalidOptionError(
-      'compression',
-      "Option compression is 'zstd', and this version of Node.js cannot write that: use Node.js 22.15 or newer, or " +
-        "'deflate' here. What others have compressed with zstd is read in any case.",
+  const { keys, current, acceptUnencrypted } = encryptionOptions.check(what, given, path);
+  if (current !== null && !Object.hasOwn(keys, current)) {
+    const ids = Object.keys(keys).join(', ');
+    refuse(
+      `${path}.current`,
+      `Option \`${path}.current\` of ${what} is the id of another key; it must be the id of one of the keys (${ids}), or null.`,
     );
-  }
-  if (encryption === undefined) return new Protection(undefined, null, true, codec);
-  if (typeof encryption !== 'object' || encryption === null) refuse(`Option encryption must be ${form}.`);
-  if (Object.keys(encryption).some((name) => !names.has(name))) {
-    refuse(`Option encryption must be ${form}, with acceptUnencrypted or without, and nothing else.`);
-  }
-  const { keys: given, current, acceptUnencrypted } = encryption as Partial<Record<keyof EncryptionOptions, unknown>>;
-  const keys = parseKeys(given);
-  if (current !== null && (typeof current !== 'string' || !keys.has(current))) {
-    refuse(`Option encryption.current must be the id of one of the keys (${[...keys.keys()].join(', ')}), or null.`);
-  }
-  if (acceptUnencrypted !== undefined && typeof acceptUnencrypted !== 'boolean') {
-    refuse('Option encryption.acceptUnencrypted must be true or false.');
   }
   if (current === null && acceptUnencrypted === false) {
     refuse(
-      'Option encryption.current is null, so that what is written is not encrypted; acceptUnencrypted cannot be false.',
+      `${path}.acceptUnencrypted`,
+      `Option \`${path}.acceptUnencrypted\` of ${what} cannot be false where \`${path}.current\` is null, so that what is written is not encrypted.`,
     );
   }
-  return new Protection(keys, current, acceptUnencrypted ?? current === null, codec);
+}
+
+/** What the option `encryption` may be. Errors never hold a key. */
+export const encryptionKind: OptionKind = {
+  allowed: "an object such as { keys: { '2026': key }, current: '2026' }",
+  accepts: isRecord,
+  describe: untold,
+  look: (what, path, value) => checkEncryption(what, path, value as EncryptionOptions),
+};
+
+/** What the option `compression` may be. */
+export const compressionKind: OptionKind = {
+  ...kinds.choice(...Object.keys(Codec)),
+  describe: untold,
+  look: (what, path, value) => {
+    if (value !== 'zstd' || canWriteZstd) return;
+    refuse(
+      path,
+      `Option \`${path}\` of ${what} is 'zstd', and this version of Node.js cannot write that: use Node.js 22.15 or newer, or ` +
+        "'deflate' here. What others have compressed with zstd is read in any case.",
+    );
+  },
+};
+
+/** How objects are protected by options that were checked; undefined where neither is given. */
+export function protectionOf(
+  encryption: EncryptionOptions | undefined,
+  compression: Compression | undefined,
+): Protection | undefined {
+  if (encryption === undefined && compression === undefined) return undefined;
+  const codec = Codec[compression ?? 'none'];
+  if (encryption === undefined) return new Protection(undefined, null, true, codec);
+  const { keys, current, acceptUnencrypted = current === null } = encryption;
+  return new Protection(parseKeys(keys), current, acceptUnencrypted, codec);
+}
+
+const protectionOptions = new OptionTable<{
+  readonly encryption?: EncryptionOptions;
+  readonly compression?: Compression;
+}>({ encryption: encryptionKind, compression: compressionKind });
+
+/** How objects are protected by options that were not checked yet. Throws `InvalidOptionError`, which never holds a key. */
+export function checkProtection(encryption: unknown, compression: unknown): Protection | undefined {
+  const given = { encryption, compression } as { encryption?: EncryptionOptions; compression?: Compression };
+  const checked = protectionOptions.check('StoreDb()', given);
+  return protectionOf(checked.encryption, checked.compression);
 }

@@ -17,6 +17,7 @@ import type {
   StorageDriver,
 } from '../contract/driver.ts';
 import { realEnvironment, type Environment } from '../../base/env.ts';
+import { kinds, OptionTable } from '../../base/option-checks.ts';
 
 /** How many requests of each kind there were, and what they moved. */
 export interface RequestCounts {
@@ -88,6 +89,11 @@ export interface ObservedDriverOptions {
   readonly onRequest?: (request: ObservedRequest) => void;
 }
 
+const driverOptions = new OptionTable<ObservedDriverOptions>({
+  environment: kinds.environment,
+  onRequest: kinds.callback,
+});
+
 type Outcome = Pick<ObservedRequest, 'status' | 'bytes'>;
 
 function zero(): RequestCounts {
@@ -131,12 +137,13 @@ export class ObservedDriver implements StorageDriver {
   readonly #onRequest: ((request: ObservedRequest) => void) | undefined;
   #counts = zero();
 
-  /** Puts itself around `inner`. */
+  /** Puts itself around `inner`. Throws `InvalidOptionError`. */
   constructor(inner: StorageDriver, options: ObservedDriverOptions = {}) {
+    const { environment = realEnvironment, onRequest } = driverOptions.check('new ObservedDriver()', options);
     this.#inner = inner;
     this.name = inner.name;
-    this.#environment = options.environment ?? realEnvironment;
-    this.#onRequest = options.onRequest;
+    this.#environment = environment;
+    this.#onRequest = onRequest;
     // Only there if the driver inside has it: callers ask by looking.
     if (inner.certified === true) this.certified = true;
     if (inner.identity !== undefined) this.identity = inner.identity;

@@ -128,7 +128,7 @@ describe('a stream that goes on', () => {
   it('is refused with an idle time that is none', async () => {
     const db = await open(new MemoryDriver());
     for (const idleMs of [0, -1, 1.5, Number.NaN, 2 ** 31]) {
-      expect(() => db.Blob('x', { idleMs })).toThrow('Option idleMs');
+      expect(() => db.Blob('x', { idleMs })).toThrow('Option `idleMs` of db.Blob()');
     }
   });
 });

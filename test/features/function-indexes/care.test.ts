@@ -245,8 +245,8 @@ describe('a schema with an index on a function', () => {
     [{ function: 'f', typeId: Types.timestamp }, 'cannot be of typeId timestamp'],
     [{ function: 'f', typeId: Types.bytes }, 'cannot be of typeId bytes'],
     [{ function: 'f', typeId: Types.json }, 'cannot be of typeId json'],
-    [{ function: 'f', typeId: Types.varchar, unique: true }, "has no property 'unique'"],
-    [{ function: 'f', typeId: Types.varchar, fields: ['url'] }, "has no property 'fields'"],
+    [{ function: 'f', typeId: Types.varchar, unique: true }, 'Property `unique` of an index on a function'],
+    [{ function: 'f', typeId: Types.varchar, fields: ['url'] }, 'Property `fields` of an index on a function'],
     [{ function: 'f', typeId: Types.varchar, name: '' }, 'name of an index'],
     [{ function: 'f'.repeat(200), typeId: Types.varchar }, 'name of an index'],
   ])('refuses %j', (index, message) => {

@@ -104,27 +104,27 @@ describe('registerSchema()', () => {
     [
       'an index with a misspelt property',
       { ...users, indexes: [{ fields: ['id'], uniqe: true }] },
-      "no property 'uniqe': did you mean unique?",
+      "Property `uniqe` of an index of table 'users' is not known; did you mean `unique`?",
     ],
     [
       'a misspelt property',
       { ...users, indexs: ['name'] },
-      "Table 'users' has no property 'indexs': did you mean indexes?",
+      "Property `indexs` of table 'users' is not known; did you mean `indexes`?",
     ],
     [
       'a misspelt property of a field',
       { ...users, fields: { id: { typeId: 1, maxlength: 3 } }, indexes: [] },
-      "Field 'id' of table 'users' has no property 'maxlength': did you mean maxLength?",
+      "Property `maxlength` of field 'id' of table 'users' is not known; did you mean `maxLength`?",
     ],
     [
       'what is called otherwise elsewhere',
       { ...users, fields: { id: { typeId: 1, unique: true } }, indexes: [] },
-      "has no property 'unique': indexes of the table say so: indexes: [{ fields: ['email'], unique: true }]",
+      "Property `unique` of field 'id' of table 'users' is not known: indexes of the table say so: indexes: [{ fields: ['email'], unique: true }]",
     ],
     [
       'what is called otherwise here',
       { ...users, fields: { id: { typeId: 1, notNull: true } }, indexes: [] },
-      "has no property 'notNull': a field that is never null has required: true",
+      "Property `notNull` of field 'id' of table 'users' is not known: a field that is never null has required: true",
     ],
     ['indexes that are no array', { ...users, indexes: 'name' }, 'array'],
     [

@@ -270,6 +270,8 @@ describe('the option memory', () => {
     const make = (): Database =>
       StoreDb({ dbPrefix: 'app', nodeId: 0, driver: new MemoryDriver(), memory, maxMemoryBytes: mebibyte + 1 });
     expect(make).toThrow(InvalidOptionError);
-    expect(make).toThrow(/maxMemoryBytes is 1048577; it must be at most 1048576, all that the MemoryBudget/);
+    expect(make).toThrow(
+      /`maxMemoryBytes` of StoreDb\(\) is 1048577; it must be at most 1048576, all that the MemoryBudget/,
+    );
   });
 });

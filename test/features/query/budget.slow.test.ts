@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AbortedError, InvalidQueryError } from '../../../src/base/errors.ts';
+import { AbortedError, InvalidOptionError } from '../../../src/base/errors.ts';
 import { BudgetExceededError } from '../../../src/base/query-errors.ts';
 import { Types } from '../../../src/format/types.ts';
 import { TestTable } from './test-table.ts';
@@ -187,7 +187,7 @@ describe('a budget', () => {
       { ms: Number.NaN },
       { seconds: 1 },
     ]) {
-      expect(() => table.query().budget(budget as never)).toThrow(InvalidQueryError);
+      expect(() => table.query().budget(budget as never)).toThrow(InvalidOptionError);
     }
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { InvalidQueryError } from '../../../src/base/errors.ts';
+import { InvalidOptionError, InvalidQueryError } from '../../../src/base/errors.ts';
 import { BookmarkError } from '../../../src/base/query-errors.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { Page } from '../../../src/query/page.ts';
@@ -157,7 +157,7 @@ describe('pages', () => {
       await expect(query().page({ size: 5, after: damaged })).rejects.toThrow(BookmarkError);
       await expect(query().page({ size: 5, after: after.slice(0, i) })).rejects.toThrow(BookmarkError);
     }
-    await expect(query().page({ size: 5, after: 7 as never })).rejects.toThrow(InvalidQueryError);
+    await expect(query().page({ size: 5, after: 7 as never })).rejects.toThrow(InvalidOptionError);
     // Another size or other fields are the same query all the same.
     expect((await query().select('id').page({ size: 7, after })).rows).toHaveLength(7);
   });
@@ -165,9 +165,9 @@ describe('pages', () => {
   it('refuse sizes that are none, and limits beside them', async () => {
     const table = await items(3);
     for (const size of [0, -1, 1.5, '3', undefined]) {
-      await expect(table.query().page({ size: size as number })).rejects.toThrow(InvalidQueryError);
+      await expect(table.query().page({ size: size as number })).rejects.toThrow(InvalidOptionError);
     }
-    await expect(table.query().page(undefined as never)).rejects.toThrow(InvalidQueryError);
+    await expect(table.query().page(undefined as never)).rejects.toThrow(InvalidOptionError);
     await expect(table.query().limit(5).page({ size: 3 })).rejects.toThrow(/takes the place of limit\(\)/);
     await expect(table.query().offset(5).page({ size: 3 })).rejects.toThrow(InvalidQueryError);
   });

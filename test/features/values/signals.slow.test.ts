@@ -159,7 +159,7 @@ describe.each(withOptions)('the options of %s', (name) => {
     const error: unknown = await call({ singal: AbortSignal.timeout(5000) }).catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(InvalidOptionError);
     expect(error).toMatchObject({ code: 'INVALID_OPTION', option: 'singal' });
-    expect((error as Error).message).toContain('has no option singal: did you mean signal?');
+    expect((error as Error).message).toContain('is not known; did you mean `signal`?');
     expect(driver.snapshot()).toEqual(before);
   });
 });

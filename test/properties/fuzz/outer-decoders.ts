@@ -9,7 +9,7 @@ import { Readable } from 'node:stream';
 import { checksum } from '../../../src/base/checksum.ts';
 import { CorruptionError, StoreDbError, UnknownFormatError } from '../../../src/base/errors.ts';
 import { BookmarkError } from '../../../src/base/query-errors.ts';
-import { listBackups, readBackup } from '../../../src/maintenance/backup/backup.ts';
+import { backupsAt, readBackup } from '../../../src/maintenance/backup/backup.ts';
 import { prune } from '../../../src/maintenance/backup/prune.ts';
 import { restoreFrom } from '../../../src/maintenance/backup/restore.ts';
 import { locate } from '../../../src/cli/database/database-url.ts';
@@ -193,7 +193,7 @@ async function manifest(random: SeededRandom): Promise<void> {
   await driver.put(`place/${backupName(id)}`, damaged, { if: 'any' });
   await driver.put(`place/backups/${Buffer.from(random.bytes(9)).toString('latin1')}`, damaged, { if: 'any' });
   const place = { driver, prefix: 'place' };
-  check((await listBackups(place)).length === 1, 'a name that is none is listed');
+  check((await backupsAt(place)).length === 1, 'a name that is none is listed');
   try {
     encodeBlock0(await readBackup(place, id));
   } catch (error) {

@@ -4,7 +4,7 @@
  */
 import { expect, it } from 'vitest';
 import type { Environment } from '../../../src/base/env.ts';
-import { listBackups } from '../../../src/maintenance/backup/backup.ts';
+import { backupsAt } from '../../../src/maintenance/backup/backup.ts';
 import { prune } from '../../../src/maintenance/backup/prune.ts';
 import { restoreFrom } from '../../../src/maintenance/backup/restore.ts';
 import { createDatabase } from '../../../src/api/create.ts';
@@ -128,7 +128,7 @@ class BackupWorld {
     const environment = seededClockless(this.#seed * 1_000_003 + this.#tally.cuts);
     const driver = new CertifiedFileDriver({ path: '/data', environment, fileSystem });
     const from = { driver, prefix: backups };
-    const listed = (await listBackups(from)).map(({ id }) => id);
+    const listed = (await backupsAt(from)).map(({ id }) => id);
     const lost = [...this.#taken.keys()].filter((id) => !listed.includes(id) && !this.#leaving.has(id));
     if (lost.length > 0) throw new Error(`Backup ${lost[0] as string} was there and is gone`);
     for (const id of listed) {
