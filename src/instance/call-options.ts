@@ -3,7 +3,7 @@ import { isDate } from '../base/brands.ts';
 import { defined } from '../base/defined.ts';
 import { describeValue } from '../base/describe-value.ts';
 import { InvalidOptionError } from '../base/errors.ts';
-import { kinds, OptionTable } from '../base/option-checks.ts';
+import { kinds, OptionTable, wrongOption } from '../base/option-checks.ts';
 import type { OptionKind } from '../base/option-checks.ts';
 import type { CommitRef } from '../log/commit-outcome.ts';
 import type { ExpectedState } from '../engine/open-database.ts';
@@ -56,12 +56,18 @@ export const refreshOptions: OptionTable<RefreshOptions> = new OptionTable({
 
 const expectedState = new OptionTable<ExpectedState>({ revision: kinds.whole(0), generation: kinds.whole(0) });
 
+const stateKind: OptionKind = {
+  ...kinds.options(expectedState),
+  allowed: '{ revision }, { generation } or both',
+};
+
 export const startOptions: OptionTable<StartOptions> = new OptionTable({
   expectAtLeast: {
-    allowed: '{ revision }, { generation } or both',
-    accepts: (value) =>
-      typeof value === 'object' && value !== null && Object.values(value).some((part) => part !== undefined),
-    look: kinds.options(expectedState).look,
+    ...stateKind,
+    look: (what, path, value) => {
+      const { revision, generation } = expectedState.check(what, value as ExpectedState, path);
+      if (revision === undefined && generation === undefined) throw wrongOption(what, path, value, stateKind);
+    },
   },
 });
 
