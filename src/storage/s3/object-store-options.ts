@@ -1,6 +1,5 @@
 /** The options of `ObjectStoreDriver`, checked when it is constructed. */
 import type { PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
-import { defined } from '../../base/defined.ts';
 import { realEnvironment, type Environment } from '../../base/env.ts';
 import { InvalidOptionError } from '../../base/errors.ts';
 import { kinds, OptionTable } from '../../base/option-checks.ts';
