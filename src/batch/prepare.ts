@@ -8,7 +8,7 @@ import { NodeEntries } from '../format/node-entries.ts';
 import { openSealed } from '../format/node.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 import type { Node } from '../format/node.ts';
-import { TwinChanges } from '../migration/twin-changes.ts';
+import { ShadowChanges } from '../migration/shadow-changes.ts';
 import type { BridgedTable } from '../migration/bridge.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
@@ -37,7 +37,7 @@ export interface PrepareOptions extends UploadOptions {
 
 /**
  * What the operations change, on top of a table for each list of them; its blobs have been uploaded. Where that is not the
- * truth, every row is written twice: as it is in the version of the list, and as the truth has it. Rows that are there as they are
+ * active version, every row is written twice: as it is in the version of the list, and as the active version has it. Rows that are there as they are
  * to be are left out, unless the table has another version: there, a field that is written later counts, also if it is the same.
  */
 export async function prepareMember(
@@ -51,32 +51,33 @@ export async function prepareMember(
   const changes: TableChange[] = [];
   const blobs = new BlobChanges(newBlobs, options.environment);
   const prepare = async (list: TableOperations, isOwn: boolean): Promise<void> => {
-    const { state, isWhole, truth, checked, isSole } = await tableOf(list);
+    const { state, isWhole, active, checked, isSole } = await tableOf(list);
     const order = await list.order(pacer);
     const skipsEqual = isOwn && isSole;
     const fold = (): Promise<FoldedChanges> => FoldedChanges.of(list, state, order, pacer, { skipsEqual });
     const folded = await fold();
     if (folded.done) return;
-    const ofList = truth === undefined ? checked : [];
+    const ofList = active === undefined ? checked : [];
     const rows = list.shape.blobFields.length === 0 ? folded : new ObservedChanges(folded, list, blobs);
     changes.push(
       await change(
         list.shape,
-        truth?.schema ?? list.shape.schema,
+        active?.schema ?? list.shape.schema,
         isWhole ? UniqueCheck.on(state, ofList) : undefined,
         rows,
         fold,
       ),
     );
-    if (truth === undefined) return;
-    const twins = async (): Promise<TwinChanges> => TwinChanges.of(await fold(), truth.state, truth.translation);
+    if (active === undefined) return;
+    const shadows = async (): Promise<ShadowChanges> =>
+      ShadowChanges.of(await fold(), active.state, active.translation);
     changes.push(
       await change(
-        truth.state.shape,
-        truth.state.shape.schema,
-        UniqueCheck.on(truth.state, checked),
-        await twins(),
-        twins,
+        active.state.shape,
+        active.state.shape.schema,
+        UniqueCheck.on(active.state, checked),
+        await shadows(),
+        shadows,
       ),
     );
   };

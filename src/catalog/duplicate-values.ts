@@ -1,6 +1,6 @@
 /**
  * Looks through a unique index for rows that agree in its fields. Flushes see to it that there are none in a version that is
- * the truth; while a version comes up beside it, those who write the older one do not know of its indexes.
+ * the active version; while a version comes up beside it, those who write the older one do not know of its indexes.
  */
 import { ByteWriter, compareBytes, compareRanges } from '../base/bytes.ts';
 import { hashOf } from '../base/hash.ts';

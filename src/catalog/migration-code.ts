@@ -48,12 +48,12 @@ function described(code: MigrationCode): string {
 }
 
 /** What rules alone make null or their default, as a sentence. */
-function unfilled(truth: StoredSchema, schema: StoredSchema): string {
-  const sources = fieldSources(truth, schema);
+function unfilled(active: StoredSchema, schema: StoredSchema): string {
+  const sources = fieldSources(active, schema);
   const fields = schema.fields.filter(({ name }) => !sources.has(name)).map(({ name }) => `'${name}'`);
   if (fields.length === 0) return '';
   const [are, they] = fields.length === 1 ? ['field', 'is'] : ['fields', 'are'];
-  return ` Without the function, ${are} ${fields.join(', ')} ${they} not filled from version ${truth.version}.`;
+  return ` Without the function, ${are} ${fields.join(', ')} ${they} not filled from version ${active.version}.`;
 }
 
 /**
@@ -61,10 +61,10 @@ function unfilled(truth: StoredSchema, schema: StoredSchema): string {
  * what it writes is brought into the old version by other code.
  */
 export function refuseOtherCode(view: View, { name, version }: TableShape, codes: MigrationCodes): void {
-  const beside = view.beside(name);
-  const schema = beside?.rows.shape.schema;
-  if (beside === undefined || schema?.version !== version) return;
-  const old = beside.base.shape;
+  const nextVersion = view.nextVersion(name);
+  const schema = nextVersion?.rows.shape.schema;
+  if (nextVersion === undefined || schema?.version !== version) return;
+  const old = nextVersion.base.shape;
   const difference = differenceOf(schema, old.version, codes);
   if (difference === undefined) return;
   const { stored, own, from, to } = difference;
@@ -76,8 +76,8 @@ export function refuseOtherCode(view: View, { name, version }: TableShape, codes
     isBack && own === false
       ? `has registered no \`migrate\` with version ${to}`
       : `has registered version ${to} with ${described(own)}`;
-  const [truth, schemaTo] = isBack ? [schema, old.schema] : [old.schema, schema];
-  const lost = own === false || stored === false ? unfilled(truth, schemaTo) : '';
+  const [active, schemaTo] = isBack ? [schema, old.schema] : [old.schema, schema];
+  const lost = own === false || stored === false ? unfilled(active, schemaTo) : '';
   const ways = isBack
     ? `Register the definition of version ${to} that the others have, or finish the migration, which retires version ${to}; or, if ` +
       'theirs is wrong, cancel the migration (cancelMigration(), or store-db migrate --cancel) and begin it anew.'

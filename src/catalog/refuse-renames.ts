@@ -6,9 +6,9 @@ import type { View } from '../view/view.ts';
 
 /** Throws `InvalidSchemaError` if a version is newer than the one in force, and names fields that that does not have, or has another key. */
 export function refuseRenames(view: View, { name, version, schema }: TableShape): void {
-  const truth = view.table(name)?.shape;
-  if (truth === undefined || truth.version >= version) return;
-  const conflict = renameConflict(truth.schema, schema) ?? keyConflict(truth.schema, schema);
+  const active = view.table(name)?.shape;
+  if (active === undefined || active.version >= version) return;
+  const conflict = renameConflict(active.schema, schema) ?? keyConflict(active.schema, schema);
   if (conflict === undefined) return;
   throw new InvalidSchemaError(
     name,

@@ -213,15 +213,16 @@ function checkMigrateVersion({ name }: TableShape, migrate: unknown, version: un
 }
 
 /**
- * Refuses a definition of a version that is stored with another one: the truth's may have other indexes, and that of a version
+ * Refuses a definition of a version that is stored with another one: the active version's may have other indexes, and that of a version
  * that comes up beside it may differ in nothing. Throws `InvalidSchemaError`.
  */
 export function refuseOtherDefinition(view: View, shape: TableShape): void {
   const { name, version } = shape;
-  const truth = view.table(name)?.shape;
-  if (truth?.version === version && !truth.isSame(shape)) throw redefined(shape, 'is stored', truth);
-  const beside = view.beside(name)?.rows.shape;
-  if (beside?.version === version && beside.canonical !== shape.canonical) throw redefined(shape, 'is stored', beside);
+  const active = view.table(name)?.shape;
+  if (active?.version === version && !active.isSame(shape)) throw redefined(shape, 'is stored', active);
+  const nextVersion = view.nextVersion(name)?.rows.shape;
+  if (nextVersion?.version === version && nextVersion.canonical !== shape.canonical)
+    throw redefined(shape, 'is stored', nextVersion);
 }
 
 /** A version that is `known` already was given another definition. */

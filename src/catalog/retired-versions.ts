@@ -76,9 +76,9 @@ export function isRetiring(view: View, migration: StoredMigration): Promise<bool
 
 /** The version that a table has gone to, where that of a shape is given up. */
 async function successorOf(view: View, { name, version }: TableShape): Promise<number | undefined> {
-  const truth = view.table(name)?.shape.version;
-  if (truth !== undefined && truth > version) return truth;
-  const migration = view.beside(name)?.migration;
+  const active = view.table(name)?.shape.version;
+  if (active !== undefined && active > version) return active;
+  const migration = view.nextVersion(name)?.migration;
   if (migration?.phase !== 'switched' || migration.from !== version) return undefined;
   return (await isRetiring(view, migration)) ? migration.to : undefined;
 }

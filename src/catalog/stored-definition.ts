@@ -56,11 +56,11 @@ function renameOf({ field, from }: StoredRename): [string, string | readonly str
  * The version that readers should have: once all rows are there in the new one, that; but where a function of the application
  * makes its rows, those without that have the old one until it is retired.
  */
-function shapeInForce(view: View, name: string, truth: TableShape): TableShape {
-  const beside = view.beside(name);
-  if (beside?.migration?.phase !== 'switched') return truth;
-  const { shape } = beside.rows;
-  return isOtherCode(shape.schema, truth.version, noCodes) ? truth : shape;
+function shapeInForce(view: View, name: string, active: TableShape): TableShape {
+  const nextVersion = view.nextVersion(name);
+  if (nextVersion?.migration?.phase !== 'switched') return active;
+  const { shape } = nextVersion.rows;
+  return isOtherCode(shape.schema, active.version, noCodes) ? active : shape;
 }
 
 /** The definitions of all tables but the database's own, ordered by name. */

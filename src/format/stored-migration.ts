@@ -1,5 +1,5 @@
 /**
- * A migration of a table as Block 0 holds it: which version is the truth, which one comes up beside it, and how far that is
+ * A migration of a table as Block 0 holds it: which version is active, which one comes up beside it, and how far that is
  * (docs/protocol.md, "Migrations").
  */
 import { isBase64, isCount, isRoot } from './stored-root.ts';
@@ -45,7 +45,7 @@ export interface MigrationTarget {
 
 export interface StoredMigration {
   readonly table: string;
-  /** The version whose trees are the whole truth until it is retired. */
+  /** The active version: its trees hold all rows until it is retired. */
   readonly from: number;
   /** The one that comes up beside it. */
   readonly to: number;

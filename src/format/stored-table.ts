@@ -21,7 +21,7 @@ export interface StoredTableVersion {
 
 export interface StoredTable {
   readonly name: string;
-  /** One, or two while a migration of the table is under way: then the entry in `migrations` says which is the truth. */
+  /** One, or two while a migration of the table is under way: then the entry in `migrations` says which is active. */
   readonly versions: readonly StoredTableVersion[];
 }
 

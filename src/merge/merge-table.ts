@@ -1,6 +1,6 @@
 /**
  * The part of a merge that is about one table: its rows, and the entries of its indexes that follow from them; while a
- * migration is under way, the same for the version beside the truth, and the base that its rows go with.
+ * migration is under way, the same for the next version, and the base that its rows go with.
  */
 import { defined } from '../base/defined.ts';
 import type { Environment } from '../base/env.ts';
@@ -10,7 +10,7 @@ import type { NodeEntries, EntryShape } from '../format/node-entries.ts';
 import type { TreePlace } from '../format/keys.ts';
 import type { StoredMigration } from '../format/stored-migration.ts';
 import type { BlockCache } from '../cache/block-cache.ts';
-import { BesideRows } from '../view/pending-version.ts';
+import { NextVersionRows } from '../view/next-version.ts';
 import type { AddedIndex } from '../schema/added-index.ts';
 import { indexedFunctions, isSameIndex, isWhole } from '../view/edition.ts';
 import type { Edition, IndexedFunction } from '../view/edition.ts';
@@ -19,7 +19,7 @@ import type { RegisteredFunction } from '../schema/function-call.ts';
 import { indexLeafShape } from '../schema/table-shape.ts';
 import type { FunctionResult, TableShape } from '../schema/table-shape.ts';
 import type { TableState } from '../view/table-state.ts';
-import type { Beside, View } from '../view/view.ts';
+import type { NextVersion, View } from '../view/view.ts';
 import { BlockWriter } from '../tree/block-writer.ts';
 import type { Uploads } from '../tree/block-writer.ts';
 import { isSameTree, Tree } from '../tree/tree.ts';
@@ -134,26 +134,26 @@ export class GrowingTree {
 export async function mergeTable(view: View, name: string, context: TableMergeContext): Promise<MergedTable> {
   const table = view.table(name);
   invariant(table !== undefined, `Table ${name} was changed by a commit but is not in the view`);
-  const truth = await mergeVersion(table, context);
-  const beside = view.beside(name);
-  const changed = await BesideRows.in(view, name);
-  if (beside === undefined || changed === undefined) return { name, versions: [truth] };
+  const active = await mergeVersion(table, context);
+  const nextVersion = view.nextVersion(name);
+  const changed = await NextVersionRows.in(view, name);
+  if (nextVersion === undefined || changed === undefined) return { name, versions: [active] };
   const { rows, base } = changed;
   const [from, to] = [table.shape.version, rows.shape.version];
   const nothing = { base: null, built: '', users: [], problems: [] };
   const started: StoredMigration = { table: name, from, to, phase: 'beside', ...nothing, birth: context.birth };
   return {
     name,
-    versions: [truth, await mergeVersion(rows, context)],
+    versions: [active, await mergeVersion(rows, context)],
     // Where the same was done to the same, they go on sharing all blocks.
-    base: isInStep(view, beside, table) ? truth.tree : await mergeBase(base, context),
+    base: isInStep(view, nextVersion, table) ? active.tree : await mergeBase(base, context),
     migration: (present) => present ?? started,
   };
 }
 
-/** Whether the base goes the way of the truth: it is the same now, and every change is of both versions. */
-function isInStep(view: View, { base }: Beside, { shape, tree }: TableState): boolean {
-  return isSameTree(base.tree, tree) && view.changesOf(shape.name).every(({ twin }) => twin !== undefined);
+/** Whether the base goes the way of the active version: it is the same now, and every change is of both versions. */
+function isInStep(view: View, { base }: NextVersion, { shape, tree }: TableState): boolean {
+  return isSameTree(base.tree, tree) && view.changesOf(shape.name).every(({ shadow }) => shadow !== undefined);
 }
 
 /** The rows of a table, or of a base, to be changed or kept. */

@@ -1,16 +1,16 @@
 /**
- * What an instance sees of a table whose truth is of another version than the one that it has registered. A row is the
- * stored row of its own version where that goes with the row of the truth as it is now; else what comes of bringing it in
- * line; else, where none is stored, what the row of the truth becomes. The truth says which rows there are.
+ * What an instance sees of a table whose active version is another one than it has registered. A row is the
+ * stored row of its own version where that goes with the row of the active version as it is now; else what comes of bringing it in
+ * line; else, where none is stored, what the row of the active version becomes. The active version says which rows there are.
  *
- * States are made once for each state of the truth, step by step: what a commit changes is laid over the state before it.
+ * States are made once for each state of the active version, step by step: what a commit changes is laid over the state before it.
  */
 import { isPromise } from '../base/brands.ts';
 import { InvalidSchemaError, MigrationPendingError } from '../base/errors.ts';
 import { blockName } from '../format/keys.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 import { isDeleted } from '../view/merged-cursor.ts';
-import { BesideRows } from '../view/pending-version.ts';
+import { NextVersionRows } from '../view/next-version.ts';
 import type { MemberChange } from '../view/member-changes.ts';
 import { refuseOtherCode } from '../catalog/migration-code.ts';
 import type { MigrateFunction } from '../schema/migrate-function.ts';
@@ -21,7 +21,7 @@ import type { Registry } from '../catalog/registry.ts';
 import { isSameCondition } from '../schema/index-condition.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { TableState } from '../view/table-state.ts';
-import type { Beside, View } from '../view/view.ts';
+import type { NextVersion, View } from '../view/view.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { SplitTree } from '../tree/split-tree.ts';
@@ -35,8 +35,8 @@ import { RowNotMigrated, RowTranslation, versionConflict } from './row-translati
 import { TranslatedTree } from './translated-tree.ts';
 import { diffTrees } from './tree-diff.ts';
 
-/** What is the truth where it is of another version than the one that is written. */
-interface TruthBehind {
+/** The active version of a table, where it is another one than the one that is written. */
+interface ActiveVersion {
   readonly state: TableState;
   readonly translation: RowTranslation;
   /** The schema of the version that is written, with what its rows are made with. */
@@ -51,9 +51,9 @@ export interface BridgedTable {
   readonly isWhole: boolean;
   /** Whether no other version of the table is stored. */
   readonly isSole: boolean;
-  /** What is to be written beside it; undefined where the registered version is the truth. */
-  readonly truth: TruthBehind | undefined;
-  /** Unique indexes that are being added to the truth, and that what is written must be checked for. */
+  /** What is to be written beside it; undefined where the registered version is active. */
+  readonly active: ActiveVersion | undefined;
+  /** Unique indexes that are being added to the active version, and that what is written must be checked for. */
   readonly checked: readonly AddedIndex[];
 }
 
@@ -69,11 +69,11 @@ interface Step {
   readonly view: View;
   readonly changes: readonly MemberChange[];
   /** What is stored of the version; undefined where nothing is. */
-  readonly stored: BesideRows | undefined;
+  readonly stored: NextVersionRows | undefined;
   readonly state: TableState;
 }
 
-/** What lies between the rows of the truth and a state, made of trees that stay as they are. */
+/** What lies between the rows of the active version and a state, made of trees that stay as they are. */
 interface KnownDifference {
   readonly trees: readonly Tree[];
   readonly made: MadeRows;
@@ -103,10 +103,10 @@ export class Bridge {
   readonly #translations = new Map<string, KnownTranslation>();
   readonly #steps = new Map<string, Step[]>();
   readonly #differences = new Map<string, KnownDifference>();
-  /** By the state of the truth that they go with. */
+  /** By the state of the active version that they go with. */
   readonly #states = new WeakMap<TableState, TableState>();
   readonly #making = new WeakMap<TableState, { readonly shape: TableShape; readonly state: Promise<TableState> }>();
-  /** The generation of the truth that a state was made of. */
+  /** The generation of the active version that a state was made of. */
   readonly #origins = new WeakMap<TableState, number>();
 
   constructor(registry: Registry, fieldChangeLog: FieldChangeLog) {
@@ -120,12 +120,12 @@ export class Bridge {
    */
   stateOf(view: View, table: string): TableState | Promise<TableState> {
     const shape = this.#registry.requireShape(table);
-    const truth = view.table(table);
-    if (truth === undefined) return view.emptyTable(shape.schema);
-    if (truth.shape.isSame(shape)) return truth;
+    const active = view.table(table);
+    if (active === undefined) return view.emptyTable(shape.schema);
+    if (active.shape.isSame(shape)) return active;
     refuseOtherCode(view, shape, this.#registry);
-    const known = this.#states.get(truth);
-    return known?.shape === shape ? known : this.#stateBeside(view, truth, shape);
+    const known = this.#states.get(active);
+    return known?.shape === shape ? known : this.#stateOfNextVersion(view, active, shape);
   }
 
   /**
@@ -154,15 +154,15 @@ export class Bridge {
   /** The same with what it takes to write to it. */
   async writableTable(view: View, table: string): Promise<BridgedTable> {
     const state = await this.stateOf(view, table);
-    const truth = view.table(table);
-    const checked = truth === undefined ? [] : await checkedIndexes(view, truth);
-    if (truth === undefined || truth.shape.version === state.shape.version) {
-      return { state, isWhole: true, isSole: view.beside(table) === undefined, truth: undefined, checked };
+    const active = view.table(table);
+    const checked = active === undefined ? [] : await checkedIndexes(view, active);
+    if (active === undefined || active.shape.version === state.shape.version) {
+      return { state, isWhole: true, isSole: view.nextVersion(table) === undefined, active: undefined, checked };
     }
-    const isWhole = view.beside(table)?.migration?.built === null;
-    const schema = this.#registry.codedSchema(this.#registry.requireShape(table), truth.shape.version);
-    const translation = this.translation(truth.shape, state.shape);
-    return { state, isWhole, isSole: false, truth: { state: truth, translation, schema }, checked };
+    const isWhole = view.nextVersion(table)?.migration?.built === null;
+    const schema = this.#registry.codedSchema(this.#registry.requireShape(table), active.shape.version);
+    const translation = this.translation(active.shape, state.shape);
+    return { state, isWhole, isSole: false, active: { state: active, translation, schema }, checked };
   }
 
   /** Whether a view is past the blocks that a state shows. */
@@ -188,36 +188,36 @@ export class Bridge {
     return translation;
   }
 
-  #stateBeside(view: View, truth: TableState, shape: TableShape): TableState | Promise<TableState> {
-    const beside = view.beside(shape.name);
-    checkVersions(shape, truth, beside);
-    this.#fieldChangeLog.tell(truth.shape, shape);
-    const known = this.#making.get(truth);
+  #stateOfNextVersion(view: View, active: TableState, shape: TableShape): TableState | Promise<TableState> {
+    const nextVersion = view.nextVersion(shape.name);
+    checkVersions(shape, active, nextVersion);
+    this.#fieldChangeLog.tell(active.shape, shape);
+    const known = this.#making.get(active);
     if (known?.shape === shape) return known.state;
-    const state = this.#make(view, truth, shape).finally(() => this.#making.delete(truth));
-    this.#making.set(truth, { shape, state });
+    const state = this.#make(view, active, shape).finally(() => this.#making.delete(active));
+    this.#making.set(active, { shape, state });
     return state;
   }
 
-  async #make(view: View, truth: TableState, shape: TableShape): Promise<TableState> {
+  async #make(view: View, active: TableState, shape: TableShape): Promise<TableState> {
     const { name } = shape;
     const { generation, databaseId } = view.block0;
     const changes = view.changesOf(name);
-    const translation = this.translation(truth.shape, shape);
+    const translation = this.translation(active.shape, shape);
     const isBefore = (step: Step): boolean => {
       const { block0 } = step.view;
       if (block0.generation !== generation || block0.databaseId !== databaseId) return false;
       const last = step.changes.length - 1;
-      return step.state.shape === shape && (last < 0 || step.changes[last]?.truth === changes[last]?.truth);
+      return step.state.shape === shape && (last < 0 || step.changes[last]?.active === changes[last]?.active);
     };
     const steps = this.#steps.get(name) ?? [];
     const before = steps.filter(isBefore).toSorted((a, b) => b.changes.length - a.changes.length)[0];
-    let step = before ?? (await this.#firstStep(view, truth, translation));
+    let step = before ?? (await this.#firstStep(view, active, translation));
     for (const change of changes.slice(step.changes.length)) step = await nextStep(step, change, view, translation);
     this.#remember(name, step);
     const { state } = step;
     const made = new TableState(state.shape, state.tree, state.indexes, state.layers);
-    this.#states.set(truth, made);
+    this.#states.set(active, made);
     this.#origins.set(made, generation);
     return made;
   }
@@ -231,14 +231,15 @@ export class Bridge {
   async #firstStep(view: View, { shape: from, tree }: TableState, translation: RowTranslation): Promise<Step> {
     const { to } = translation;
     const { name } = to;
-    const beside = view.beside(name);
-    const made = madeRows(beside);
+    const nextVersion = view.nextVersion(name);
+    const made = madeRows(nextVersion);
     const nameOf = (ref: { birth: number; id: string }): string => blockName({ table: name }, ref);
     const options = { translation, cache: view.cache, leaf: to.leafShape, nameOf };
-    const ownTree = beside?.rows.tree;
+    const ownTree = nextVersion?.rows.tree;
     const below = ownTree?.ref ? [ownTree] : [];
     let state: TableState;
-    if (beside !== undefined && made === 'all') state = new TableState(to, beside.rows.tree, beside.rows.indexes);
+    if (nextVersion !== undefined && made === 'all')
+      state = new TableState(to, nextVersion.rows.tree, nextVersion.rows.indexes);
     else {
       const indexes = commonIndexes(translation, view.table(name));
       const translated = new TranslatedTree(tree, options);
@@ -249,17 +250,17 @@ export class Bridge {
         state = new TableState(to, new SplitTree(ownTree, translated, made), indexes, ahead);
       }
     }
-    const truth = view.table(name);
-    const first = { view, changes: [], stored: beside && truth && BesideRows.stored(beside, truth) };
-    if (beside === undefined || (below.length === 0 && made === 'none')) return { ...first, state };
-    const layer = await this.#difference(beside, { shape: from, tree }, made, translation);
+    const active = view.table(name);
+    const first = { view, changes: [], stored: nextVersion && active && NextVersionRows.stored(nextVersion, active) };
+    if (nextVersion === undefined || (below.length === 0 && made === 'none')) return { ...first, state };
+    const layer = await this.#difference(nextVersion, { shape: from, tree }, made, translation);
     if (layer !== undefined) state = new TableState(to, state.tree, state.indexes, [layer, ...state.layers]);
     return { ...first, state };
   }
 
-  /** The rows that are not as they are stored, since the truth has changed. */
+  /** The rows that are not as they are stored, since the active version has changed. */
   async #difference(
-    { rows, base }: Beside,
+    { rows, base }: NextVersion,
     { shape, tree }: Pick<TableState, 'shape' | 'tree'>,
     isMade: MadeRows,
     translation: RowTranslation,
@@ -302,45 +303,45 @@ export class Bridge {
   }
 }
 
-/** Throws unless the registered version can be had beside the truth. */
-function checkVersions(shape: TableShape, { shape: truth }: TableState, beside: Beside | undefined): void {
+/** Throws unless the registered version can be had beside the active version. */
+function checkVersions(shape: TableShape, { shape: active }: TableState, nextVersion: NextVersion | undefined): void {
   const { name, version } = shape;
-  if (truth.version === version) throw redefined(shape, 'is stored', truth);
-  if (truth.version > version) {
+  if (active.version === version) throw redefined(shape, 'is stored', active);
+  if (active.version > version) {
     throw new InvalidSchemaError(
       name,
-      `Table '${name}' has gone from version ${version} to version ${truth.version}, and version ${version} is retired, which ` +
-        `is registered here. Deploy the version of the application that registers version ${truth.version} of the table.`,
+      `Table '${name}' has gone from version ${version} to version ${active.version}, and version ${version} is retired, which ` +
+        `is registered here. Deploy the version of the application that registers version ${active.version} of the table.`,
     );
   }
-  const other = beside?.rows.shape;
+  const other = nextVersion?.rows.shape;
   if (other !== undefined && other.version !== version) {
     throw new InvalidSchemaError(
       name,
-      `Table '${name}' is being brought from version ${truth.version} to version ${other.version}, and version ${version} ` +
+      `Table '${name}' is being brought from version ${active.version} to version ${other.version}, and version ${version} ` +
         'is registered. Finish that migration or cancel it first: there can be two versions at a time.',
     );
   }
   if (other !== undefined && other.canonical !== shape.canonical) throw redefined(shape, 'is stored', other);
-  const conflict = versionConflict(truth, shape);
+  const conflict = versionConflict(active, shape);
   if (conflict !== undefined) throw new InvalidSchemaError(name, conflict);
-  if (truth.hasKeysOf(shape) || beside?.migration?.built === null) return;
-  const [done, total] = [beside?.rows.tree.count ?? 0, beside?.base.tree.count];
+  if (active.hasKeysOf(shape) || nextVersion?.migration?.built === null) return;
+  const [done, total] = [nextVersion?.rows.tree.count ?? 0, nextVersion?.base.tree.count];
   throw new MigrationPendingError(
     name,
-    `Version ${version} of table '${name}' has another type of primary key than version ${truth.version}, and can be used ` +
+    `Version ${version} of table '${name}' has another type of primary key than version ${active.version}, and can be used ` +
       `once all of its rows are made${total === undefined ? '' : ` (${done} of ${total})`}: call setTargetSchemaVersion().`,
   );
 }
 
-/** The indexes of the truth that serve the other version as well, while that has none of its own. */
-function commonIndexes(translation: RowTranslation, truth: TableState | undefined): Map<string, Tree> {
+/** The indexes of the active version that serve the other version as well, while that has none of its own. */
+function commonIndexes(translation: RowTranslation, active: TableState | undefined): Map<string, Tree> {
   const indexes = new Map<string, Tree>();
-  if (truth === undefined) return indexes;
+  if (active === undefined) return indexes;
   for (const { name, fields, where } of translation.to.indexes) {
-    const index = truth.shape.indexes.find((candidate) => candidate.name === name);
+    const index = active.shape.indexes.find((candidate) => candidate.name === name);
     const own = index?.fields;
-    const tree = truth.indexes.get(name);
+    const tree = active.indexes.get(name);
     const isSame =
       own?.length === fields.length &&
       own.every((field, i) => field.name === fields[i]?.name) &&
@@ -351,7 +352,7 @@ function commonIndexes(translation: RowTranslation, truth: TableState | undefine
   return indexes;
 }
 
-/** The key in the version beside the truth; undefined if it cannot be one. */
+/** The key in the next version; undefined if it cannot be one. */
 function ownKey(translation: RowTranslation, key: Uint8Array): Uint8Array | undefined {
   try {
     return translation.keyForward(key);
@@ -369,9 +370,13 @@ function layerOf(made: MadeEntries): Tree | undefined {
 }
 
 /** What is stored of a version that has come up with a change, after those before it. */
-async function storedBefore(beside: Beside, { changes }: Step, view: View): Promise<BesideRows | undefined> {
-  const truth = view.table(beside.base.shape.name);
-  let stored = truth && BesideRows.stored(beside, truth);
+async function storedBefore(
+  nextVersion: NextVersion,
+  { changes }: Step,
+  view: View,
+): Promise<NextVersionRows | undefined> {
+  const active = view.table(nextVersion.base.shape.name);
+  let stored = active && NextVersionRows.stored(nextVersion, active);
   for (const change of changes) stored = await stored?.with(change, (...given) => view.layer(...given));
   return stored;
 }
@@ -379,21 +384,21 @@ async function storedBefore(beside: Beside, { changes }: Step, view: View): Prom
 /** The step after a change. */
 async function nextStep(before: Step, change: MemberChange, view: View, translation: RowTranslation): Promise<Step> {
   const { to, from } = translation;
-  const beside = view.beside(to.name);
-  const stored = before.stored ?? (beside && (await storedBefore(beside, before, view)));
+  const nextVersion = view.nextVersion(to.name);
+  const stored = before.stored ?? (nextVersion && (await storedBefore(nextVersion, before, view)));
   const after = await stored?.with(change, (layered, shape) => view.layer(layered, shape));
   const step = (layer: Tree | undefined): Step => {
     const state = layer === undefined ? before.state : before.state.withLayer(layer);
     return { view, changes: [...before.changes, change], stored: after, state };
   };
-  if (change.twin !== undefined) return step(view.layer(change.twin, to));
-  const truth = view.layer(change.truth, from);
-  if ((after === undefined || after.isEmpty) && change.truth.staged !== undefined && translation.keepsKeys) {
+  if (change.shadow !== undefined) return step(view.layer(change.shadow, to));
+  const active = view.layer(change.active, from);
+  if ((after === undefined || after.isEmpty) && change.active.staged !== undefined && translation.keepsKeys) {
     const options = { translation, cache: view.cache, leaf: to.changeShape, nameOf: undefined };
-    return step(new TranslatedTree(truth, options));
+    return step(new TranslatedTree(active, options));
   }
   const made = new MadeEntries(translation, to.changeShape);
-  for await (const { key, row, gone } of rowsOf(truth)) {
+  for await (const { key, row, gone } of rowsOf(active)) {
     const own = ownKey(translation, key);
     const storedRow = gone || own === undefined ? undefined : await after?.rows.lookup(own);
     if (gone) made.addDeleted(own ?? key);

@@ -1,6 +1,6 @@
 /**
  * One step of a migration, to be stored as one generation: brings rows of the new version that are out of line back in line
- * with the truth, and makes some of those that are missing. It begins and ends with what Block 0 says, so that any node
+ * with the active version, and makes some of those that are missing. It begins and ends with what Block 0 says, so that any node
  * that has the new version's code can take the next step.
  */
 import type { Pacer } from '../base/pacer.ts';
@@ -74,7 +74,7 @@ class ChunkBuilder {
   readonly #limits: MigrationLimits;
   readonly #pacer: Pacer;
   readonly #migration: StoredMigration;
-  readonly #truth: TableState;
+  readonly #active: TableState;
   readonly #rows: TableState;
   readonly #base: TableState;
   readonly #toRows: ChangeList;
@@ -89,19 +89,22 @@ class ChunkBuilder {
   #isUnchecked = false;
 
   constructor(view: View, table: string, translation: RowTranslation, limits: MigrationLimits, pacer: Pacer) {
-    const truth = view.table(table);
-    const beside = view.beside(table);
-    invariant(truth !== undefined && beside?.migration !== undefined, `Table ${table} has no migration to go on with`);
+    const active = view.table(table);
+    const nextVersion = view.nextVersion(table);
+    invariant(
+      active !== undefined && nextVersion?.migration !== undefined,
+      `Table ${table} has no migration to go on with`,
+    );
     this.#translation = translation;
     this.#limits = limits;
     this.#pacer = pacer;
-    this.#migration = beside.migration;
-    this.#truth = truth;
-    this.#rows = beside.rows;
-    this.#base = beside.base;
-    this.#toRows = new ChangeList(beside.rows.shape);
-    this.#toBase = new ChangeList(truth.shape);
-    const { built } = beside.migration;
+    this.#migration = nextVersion.migration;
+    this.#active = active;
+    this.#rows = nextVersion.rows;
+    this.#base = nextVersion.base;
+    this.#toRows = new ChangeList(nextVersion.rows.shape);
+    this.#toBase = new ChangeList(active.shape);
+    const { built } = nextVersion.migration;
     this.#built = decodeBound(built);
   }
 
@@ -116,9 +119,13 @@ class ChunkBuilder {
     if ((this.#seen & 0x1f) === 0 && this.#pacer.due()) await this.#pacer.pause();
   }
 
-  /** Brings what the truth has changed since into the rows that are there. */
+  /** Brings what the active version has changed since into the rows that are there. */
   async lineUp(): Promise<void> {
-    for await (const { key, before, after } of diffTrees(this.#base.tree, this.#truth.tree, this.#truth.shape.layout)) {
+    for await (const { key, before, after } of diffTrees(
+      this.#base.tree,
+      this.#active.tree,
+      this.#active.shape.layout,
+    )) {
       if (this.#isFull && this.#seen > 0) return;
       try {
         await this.#lineUpRow(key, before, after);
@@ -171,10 +178,10 @@ class ChunkBuilder {
     this.#problems.push({ key: describeKey(error.primaryKey), message });
   }
 
-  /** Makes rows that are missing, in the order of the truth's keys, as many as there is room for. */
+  /** Makes rows that are missing, in the order of the active version's keys, as many as there is room for. */
   async build(): Promise<void> {
     if (this.#built === null) return;
-    const cursor = new TreeCursor(this.#truth.tree, { from: this.#built && keyAfter(this.#built) });
+    const cursor = new TreeCursor(this.#active.tree, { from: this.#built && keyAfter(this.#built) });
     const most = this.#seen + this.#limits.built;
     while (await cursor.next()) {
       const { node } = cursor;
@@ -236,7 +243,7 @@ class ChunkBuilder {
     const built = this.#builtRows;
     const { table: name, from, built: boundBefore } = this.#migration;
     const bound = encodeBound(this.#built);
-    const isSameBase = isSameTree(this.#truth.tree, this.#base.tree);
+    const isSameBase = isSameTree(this.#active.tree, this.#base.tree);
     const isMoved = bound !== boundBefore || rows > 0 || (this.isInLine ? !isSameBase : this.#toBase.count > 0);
     const retires = retire && isComplete;
     if (!isMoved && !retires && phase === this.#migration.phase)
@@ -252,7 +259,7 @@ class ChunkBuilder {
       };
     }
     const base = this.isInLine
-      ? growingRows(this.#truth, context)
+      ? growingRows(this.#active, context)
       : await mergeBase(this.#base, context, this.#toBase.sorted());
     const migration = (present: StoredMigration | undefined): StoredMigration | undefined =>
       present && { ...present, built: bound, problems, phase: present.phase === 'building' ? phase : present.phase };

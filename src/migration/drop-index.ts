@@ -68,11 +68,11 @@ function checkDrop(view: View, table: string, index: string, registry: Registry)
   if (!all.includes(index)) {
     throw new InvalidOptionError('index', `Table '${table}' has no index '${index}'${didYouMean(index, all) || '.'}`);
   }
-  const beside = view.beside(table)?.rows.shape;
-  if (beside !== undefined) {
+  const nextVersion = view.nextVersion(table)?.rows.shape;
+  if (nextVersion !== undefined) {
     throw new MigrationActiveError(
       table,
-      `Table '${table}' is being brought to version ${beside.version}: drop the index '${index}' once that is finished or cancelled.`,
+      `Table '${table}' is being brought to version ${nextVersion.version}: drop the index '${index}' once that is finished or cancelled.`,
     );
   }
   const defined = registry.versionShape(table, shape.version);

@@ -40,8 +40,8 @@ export class FieldChangeLog {
   /** The same for all tables of a view that are stored in an older version than the newest that is registered here. */
   tellAll(view: View): void {
     for (const shape of this.#registry.newest) {
-      const truth = view.table(shape.name)?.shape;
-      if (truth !== undefined) this.tell(truth, shape);
+      const active = view.table(shape.name)?.shape;
+      if (active !== undefined) this.tell(active, shape);
     }
   }
 }

@@ -109,5 +109,5 @@ export class IndexDaemon {
  * table's place, it waits.
  */
 function mayWork(view: View, table: string): boolean {
-  return view.beside(table) === undefined && view.block0.tables.some(({ name }) => name === table);
+  return view.nextVersion(table) === undefined && view.block0.tables.some(({ name }) => name === table);
 }

@@ -40,7 +40,7 @@ export interface IndexStatus {
   readonly problem?: string;
 }
 
-/** The indexes of a table in a view, in the version that is the truth; none where nothing is stored of the table. */
+/** The indexes of a table in a view, in the active version; none where nothing is stored of the table. */
 export function indexesIn(view: View, table: string, registry: Registry): IndexStatus[] {
   const state = view.table(table);
   if (state === undefined) return [];
@@ -77,9 +77,9 @@ export function indexesIn(view: View, table: string, registry: Registry): IndexS
 }
 
 function waits(view: View, table: string): Pick<IndexStatus, 'problem'> {
-  const beside = view.beside(table)?.rows.shape;
-  if (beside === undefined) return {};
-  return { problem: `It waits for the end of the migration of table ${table} to version ${beside.version}.` };
+  const nextVersion = view.nextVersion(table)?.rows.shape;
+  if (nextVersion === undefined) return {};
+  return { problem: `It waits for the end of the migration of table ${table} to version ${nextVersion.version}.` };
 }
 
 function isIn(defined: TableShape | undefined, index: string): boolean {

@@ -1,5 +1,5 @@
 /**
- * Rows of the version beside the truth that are made in memory, on their way into a node. A row that cannot be made has its
+ * Rows of the next version that are made in memory, on their way into a node. A row that cannot be made has its
  * place in the node all the same: it hides what is below it, and whoever would show it is told why there is none.
  */
 import { compareBytes } from '../base/bytes.ts';
@@ -45,12 +45,12 @@ export class MadeEntries {
     return this.#made.length;
   }
 
-  /** Says that there is no row with a key. Keys are those of the version beside the truth. */
+  /** Says that there is no row with a key. Keys are those of the next version. */
   addDeleted(key: Uint8Array): void {
     this.#made.push({ key, base: this.#rows.addDeleted(this.translation.to.layout), error: undefined });
   }
 
-  /** Adds what a row of the truth becomes, marks included. */
+  /** Adds what a row of the active version becomes, marks included. */
   addTranslated(key: Uint8Array, row: RowHit): void {
     this.#add(key, () => {
       const marks = (row.source.rows[row.base] as number) & rowMarks;
@@ -60,7 +60,7 @@ export class MadeEntries {
     });
   }
 
-  /** Adds a stored row as it is now that the row of the truth that it goes with has changed. */
+  /** Adds a stored row as it is now that the row of the active version that it goes with has changed. */
   addInLine(key: Uint8Array, stored: RowHit, before: RowHit | undefined, after: RowHit): void {
     const { translation } = this;
     this.#add(key, () => this.#rows.add(translation.to.layout, translation.inLine(stored, before, after)));

@@ -1,6 +1,6 @@
-/** How far the rows of the version beside the truth were made. They are made in the order of the truth's keys. */
+/** How far the rows of the next version were made. They are made in the order of the active version's keys. */
 import { compareBytes, keyAfter } from '../base/bytes.ts';
-import type { Beside } from '../view/view.ts';
+import type { NextVersion } from '../view/view.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import { SplitTree } from '../tree/split-tree.ts';
 import type { Tree } from '../tree/tree.ts';
@@ -9,8 +9,8 @@ import type { Tree } from '../tree/tree.ts';
 export type MadeRows = 'all' | 'none' | Uint8Array;
 
 /** What Block 0 says of it. */
-export function madeRows(beside: Beside | undefined): MadeRows {
-  const built = beside?.migration?.built;
+export function madeRows(nextVersion: NextVersion | undefined): MadeRows {
+  const built = nextVersion?.migration?.built;
   if (built === null) return 'all';
   return built ? keyAfter(Buffer.from(built, 'base64')) : 'none';
 }

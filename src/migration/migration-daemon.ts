@@ -86,7 +86,7 @@ export class MigrationDaemon {
   viewChanged(): void {
     const { environment, engine } = this.#options;
     for (const { table } of this.#migrations) {
-      const rows = engine.view.beside(table)?.rows.tree.count ?? 0;
+      const rows = engine.view.nextVersion(table)?.rows.tree.count ?? 0;
       this.rates.note(table, environment.monotonicMs(), rows);
     }
     this.#chunks.look();
@@ -163,14 +163,14 @@ export class MigrationDaemon {
   }
 
   /** Both versions; undefined where this node has not the code of the new one. */
-  #shapes(view: View, migration: StoredMigration): { from: TableShape; beside: TableShape } | undefined {
+  #shapes(view: View, migration: StoredMigration): { from: TableShape; nextVersion: TableShape } | undefined {
     const { table, to } = migration;
     const { registry } = this.#options;
-    const [from, beside] = [view.table(table)?.shape, view.beside(table)?.rows.shape];
-    if (from === undefined || beside === undefined) return undefined;
+    const [from, nextVersion] = [view.table(table)?.shape, view.nextVersion(table)?.rows.shape];
+    if (from === undefined || nextVersion === undefined) return undefined;
     const own = registry.versionShape(table, to);
-    const isOwn = own?.canonical === beside.canonical && !isOtherCode(beside.schema, from.version, registry);
-    return isOwn || this.#isDone(view, migration) ? { from, beside } : undefined;
+    const isOwn = own?.canonical === nextVersion.canonical && !isOtherCode(nextVersion.schema, from.version, registry);
+    return isOwn || this.#isDone(view, migration) ? { from, nextVersion } : undefined;
   }
 
   /** Whether the old version can go without any row being made, and whoever asked for that knows neither version. */
@@ -184,9 +184,9 @@ export class MigrationDaemon {
     const { registry } = this.#options;
     const shapes = this.#shapes(view, migration);
     if (shapes === undefined) return undefined;
-    const { from, beside } = shapes;
+    const { from, nextVersion } = shapes;
     const forward = registry.migrateFunction(migration.table, migration.to);
-    return new RowTranslation(from, beside, forward, registry.migrateFunction(migration.table, from.version));
+    return new RowTranslation(from, nextVersion, forward, registry.migrateFunction(migration.table, from.version));
   }
 
   /** Whether this instance has yet to say which version of some table it uses. */
@@ -212,7 +212,7 @@ export class MigrationDaemon {
   /** The next chunk of a migration, as long as it is this node's turn. */
   async #step(table: string): Promise<Step> {
     const { engine } = this.#options;
-    const migration = engine.view.beside(table)?.migration;
+    const migration = engine.view.nextVersion(table)?.migration;
     if (migration === undefined || !this.#hasWork(migration) || !this.#chunks.isOwnTurn(this.#coded(migration)))
       return 'nothing';
     const situation = this.#situation(migration);
@@ -236,9 +236,9 @@ export class MigrationDaemon {
   /** Whether no unique index stands in the way of retiring the old version: there is no way back behind that. */
   async #isUnique(table: string): Promise<boolean> {
     const { engine, environment } = this.#options;
-    const beside = engine.view.beside(table);
-    if (beside === undefined || !hasUniqueIndex(beside.rows.shape)) return true;
-    return (await uniqueProblems(beside.rows, new Pacer(environment), 1)).length === 0;
+    const nextVersion = engine.view.nextVersion(table);
+    if (nextVersion === undefined || !hasUniqueIndex(nextVersion.rows.shape)) return true;
+    return (await uniqueProblems(nextVersion.rows, new Pacer(environment), 1)).length === 0;
   }
 
   /** Works out a chunk and stores it. `lost`: another node was faster. */
@@ -246,7 +246,7 @@ export class MigrationDaemon {
     const { engine, intervalMs } = this.#options;
     const chunk = await this.#chunks.store(async (block0, limits, context) => {
       const view = View.ofBlock0(engine.context, block0);
-      const migration = view.beside(table)?.migration;
+      const migration = view.nextVersion(table)?.migration;
       const translation = migration && this.#translation(view, migration);
       if (migration === undefined || translation === undefined) return undefined;
       const built = Math.ceil(((migration.target?.rowsPerSecond ?? 1) * intervalMs) / 4000);
@@ -282,7 +282,7 @@ export class MigrationDaemon {
       signal: engine.stopping,
       sizeBytes: 256,
       prepare: async (view) => {
-        const present = view.beside(migration.table)?.migration;
+        const present = view.nextVersion(migration.table)?.migration;
         const isSame = present?.birth === migration.birth && present.from === migration.from;
         if (
           present === undefined ||
@@ -329,7 +329,7 @@ export class MigrationDaemon {
   #tellProgress(table: string, details: { readonly to: number }): void {
     const { engine, logger } = this.#options;
     const { view } = engine;
-    const [done, total] = [view.beside(table)?.rows.tree.count ?? 0, view.table(table)?.tree.count ?? 0];
+    const [done, total] = [view.nextVersion(table)?.rows.tree.count ?? 0, view.table(table)?.tree.count ?? 0];
     const tenths = total === 0 ? 0 : Math.floor((done * 10) / total);
     if (tenths === (this.#told.get(table) ?? 0)) return;
     this.#told.set(table, tenths);

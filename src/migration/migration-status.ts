@@ -14,7 +14,7 @@ export interface MigrationStatus {
    * there, and the old version lives on until somebody asks for its end.
    */
   readonly state: 'none' | MigrationPhase;
-  /** The version whose rows are the truth until it is retired; null if nothing is stored of the table. */
+  /** The version whose rows are active until it is retired; null if nothing is stored of the table. */
   readonly from: number | null;
   /** The version that comes up beside it, null without a migration. */
   readonly to: number | null;
@@ -78,11 +78,11 @@ function blockersOf(block0: Block0, migration: StoredMigration): string[] {
 
 /** The status of a table in a view. */
 export function statusOf(view: View, table: string, rowsPerSecond: number): MigrationStatus {
-  const truth = view.table(table);
-  const beside = view.beside(table);
-  const rowsTotal = truth?.tree.count ?? 0;
-  const from = truth?.shape.version ?? null;
-  if (beside === undefined) {
+  const active = view.table(table);
+  const nextVersion = view.nextVersion(table);
+  const rowsTotal = active?.tree.count ?? 0;
+  const from = active?.shape.version ?? null;
+  if (nextVersion === undefined) {
     return {
       table,
       state: 'none',
@@ -95,7 +95,7 @@ export function statusOf(view: View, table: string, rowsPerSecond: number): Migr
       users: [],
     };
   }
-  const { migration, rows } = beside;
+  const { migration, rows } = nextVersion;
   const to = rows.shape.version;
   const rowsDone = Math.min(rows.tree.count, rowsTotal);
   const state = migration?.phase ?? 'beside';

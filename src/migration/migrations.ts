@@ -103,7 +103,7 @@ export class Migrations {
     const { engine, daemon } = this.#options;
     await engine.withDeadline(what, outer, async ({ signal }) => {
       await engine.refresh(signal);
-      const phase = engine.view.beside(shape.name)?.migration?.phase;
+      const phase = engine.view.nextVersion(shape.name)?.migration?.phase;
       // Rows that were put right before the call are to be right when the work begins.
       if (phase !== 'building' && phase !== 'switched') await engine.checkpoint(signal);
       await this.#repeatedly(signal, () => this.#towards(shape, target, signal));
@@ -143,39 +143,39 @@ export class Migrations {
   async #towards(shape: TableShape, target: MigrationTarget, signal: AbortSignal): Promise<boolean> {
     const { engine, fieldChangeLog, registry } = this.#options;
     const { view } = engine;
-    const truth = view.table(shape.name)?.shape;
-    const beside = view.beside(shape.name);
+    const active = view.table(shape.name)?.shape;
+    const nextVersion = view.nextVersion(shape.name);
     if (!view.block0.tables.some(({ name }) => name === shape.name)) {
-      if (truth === undefined) await this.#create(shape, signal);
+      if (active === undefined) await this.#create(shape, signal);
       await engine.checkpoint(signal);
       return false;
     }
-    const migration = beside?.migration;
+    const migration = nextVersion?.migration;
     refuseOtherDefinition(view, shape);
-    if (truth?.version === shape.version) {
-      if (beside === undefined) return true;
+    if (active?.version === shape.version) {
+      if (nextVersion === undefined) return true;
       await engine.checkpoint(signal);
-      const migrating = engine.view.beside(shape.name)?.migration;
+      const migrating = engine.view.nextVersion(shape.name)?.migration;
       return migrating === undefined || this.#goBack(migrating);
     }
-    if (beside !== undefined && beside.rows.shape.version !== shape.version) {
+    if (nextVersion !== undefined && nextVersion.rows.shape.version !== shape.version) {
       throw new MigrationActiveError(
         shape.name,
-        `Table '${shape.name}' is on its way to version ${beside.rows.shape.version}: wait for that, or cancel it first.`,
+        `Table '${shape.name}' is on its way to version ${nextVersion.rows.shape.version}: wait for that, or cancel it first.`,
       );
     }
     refuseOtherCode(view, shape, registry);
-    if (truth !== undefined) fieldChangeLog.tell(truth, shape);
+    if (active !== undefined) fieldChangeLog.tell(active, shape);
     if (migration !== undefined) return this.#ask(migration, target, signal);
-    if (truth !== undefined && truth.version > shape.version) {
+    if (active !== undefined && active.version > shape.version) {
       const message =
-        `Table '${shape.name}' is stored in version ${truth.version}, and does not go back to version ${shape.version}: ` +
+        `Table '${shape.name}' is stored in version ${active.version}, and does not go back to version ${shape.version}: ` +
         'register that definition as a new, higher version.';
       throw new InvalidOptionError('version', message);
     }
     await this.#begin(shape, signal);
     await engine.checkpoint(signal);
-    const begun = engine.view.beside(shape.name);
+    const begun = engine.view.nextVersion(shape.name);
     refuseOtherCode(engine.view, shape, registry);
     const isAsked = begun?.migration !== undefined && begun.rows.shape.canonical === shape.canonical;
     return isAsked ? this.#ask(begun.migration, target, signal) : false;
@@ -187,31 +187,31 @@ export class Migrations {
   }
 
   /**
-   * Has the version be beside the truth, with no rows, by a commit too. Were it only in Block 0, a commit on its way with rows of
+   * Has the version be beside the active version, with no rows, by a commit too. Were it only in Block 0, a commit on its way with rows of
    * a third version would come after it: there would be no place for these.
    */
   #begin(shape: TableShape, signal: AbortSignal): Promise<void> {
     const { name: table, version: to } = shape;
     return this.#commit(signal, (view) => {
-      const truth = view.table(table)?.shape;
+      const active = view.table(table)?.shape;
       refuseOtherCode(view, shape, this.#options.registry);
-      if (truth === undefined || truth.version >= to || view.beside(table) !== undefined) return [];
-      const conflict = versionConflict(truth, shape);
-      if (conflict === undefined) return [truth, shape];
+      if (active === undefined || active.version >= to || view.nextVersion(table) !== undefined) return [];
+      const conflict = versionConflict(active, shape);
+      if (conflict === undefined) return [active, shape];
       throw new InvalidSchemaError(table, `Table '${table}' cannot go to version ${to}. ${conflict}`);
     });
   }
 
-  /** Commits no rows of some versions of a table, the truth first: of none, nothing. */
+  /** Commits no rows of some versions of a table, the active version first: of none, nothing. */
   async #commit(signal: AbortSignal, versionsIn: (view: View) => readonly TableShape[]): Promise<void> {
     await this.#options.engine.append({
       signal,
       sizeBytes: 0,
       prepare: async (view) => ({
-        changes: versionsIn(view).map((shape, i, [truth]) => {
+        changes: versionsIn(view).map((shape, i, [active]) => {
           const name = commitBlockName(shape.name);
           const schema =
-            i === 0 || truth === undefined ? shape.schema : this.#options.registry.codedSchema(shape, truth.version);
+            i === 0 || active === undefined ? shape.schema : this.#options.registry.codedSchema(shape, active.version);
           return { schema, node: openNode(name, new NodeEntries(shape.changeShape).encode(name, 0, 0)) };
         }),
       }),
@@ -261,7 +261,7 @@ export class Migrations {
         // What is pending of the new version is to go with the rest, not to begin it anew.
         await engine.checkpoint(inner);
         const { view } = engine;
-        const migration = view.beside(table)?.migration;
+        const migration = view.nextVersion(table)?.migration;
         if (migration !== undefined && (met === undefined || met.birth === migration.birth)) {
           met = migration;
           return this.#goBack(migration);
@@ -295,9 +295,9 @@ export class Migrations {
     await engine.withDeadline(what, signal, async ({ signal: inner }) => {
       await engine.refresh(inner);
       const { view } = engine;
-      const migration = view.beside(table)?.migration;
+      const migration = view.nextVersion(table)?.migration;
       if (migration === undefined) {
-        if (view.beside(table) === undefined) return;
+        if (view.nextVersion(table) === undefined) return;
         throw unfinished(table, 'beside');
       }
       const isKnown = registry.shape(table) !== undefined;
@@ -315,7 +315,7 @@ export class Migrations {
       await this.#askForEnd(migration, force, inner);
       daemon.drive(table);
       for (let waits = 0; ; waits++) {
-        const present = engine.view.beside(table)?.migration;
+        const present = engine.view.nextVersion(table)?.migration;
         if (present?.birth !== migration.birth) return;
         // What Block 0 says of rows may have been put right since.
         if (present.problems.length > 0 && waits >= patientWaits) throw stuck(migration, present.problems);
@@ -366,7 +366,7 @@ function tooLate({ table, from, to }: StoredMigration): MigrationActiveError {
 
 /** Whether the only ones who may use the old version are nodes that have not said so yet. */
 function isSilent(view: View, { table }: StoredMigration): boolean {
-  const migration = view.beside(table)?.migration;
+  const migration = view.nextVersion(table)?.migration;
   if (migration === undefined) return false;
   const users = usersOfOld(view.block0, migration);
   return users.length > 0 && users.every(({ version }) => version === null);

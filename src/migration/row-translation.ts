@@ -1,5 +1,5 @@
 /**
- * Rows of one version of a table as rows of another, and back. `from` is the version whose rows are the truth; a row of
+ * Rows of one version of a table as rows of another, and back. `from` is the version whose rows are active; a row of
  * `to` is what `to`'s definition makes of it, or what carries over by itself. Nothing here keeps or changes a row that it
  * is given: all that comes out is new.
  */

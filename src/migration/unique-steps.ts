@@ -123,7 +123,7 @@ export class UniqueSteps {
 
 /** The index as a view has it, if that is the same one and still to be checked: one that was dropped and added again is another. */
 function presentOf(view: View, table: string, { index, birth }: AddedIndex): AddedIndex | undefined {
-  if (view.beside(table) !== undefined) return undefined;
+  if (view.nextVersion(table) !== undefined) return undefined;
   const found = view.table(table)?.added.find((one) => one.index.name === index.name);
   return found?.birth === birth && isComplete(found) ? found : undefined;
 }

@@ -4,14 +4,14 @@ import type { MigrationTarget, StoredMigration } from '../format/stored-migratio
 import type { View } from '../view/view.ts';
 import { isSameTree } from '../tree/tree.ts';
 
-/** The version beside the truth goes, with everything that was made for it. */
+/** The next version goes, with everything that was made for it. */
 export function cancelled({ table, to }: StoredMigration): MergedTable {
   return { name: table, versions: [], dropped: [to], migration: () => undefined };
 }
 
-/** Whether no row has changed since its row of the version beside the truth was made. */
+/** Whether no row has changed since its row of the next version was made. */
 export function isInStep(view: View, table: string): boolean {
-  return isSameTree(view.table(table)?.tree, view.beside(table)?.base.tree);
+  return isSameTree(view.table(table)?.tree, view.nextVersion(table)?.base.tree);
 }
 
 /** A migration whose old version is to go. */

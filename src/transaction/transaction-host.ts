@@ -225,19 +225,19 @@ export class TransactionHost implements BatchHost, QueryHost {
   }
 }
 
-/** The migration by which a view has a version beside the truth of a table. */
+/** The migration by which a view has a next version. */
 function migrationIn(view: View, table: string): number | 'new' | undefined {
-  const beside = view.beside(table);
-  return beside === undefined ? undefined : (beside.migration?.birth ?? 'new');
+  const nextVersion = view.nextVersion(table);
+  return nextVersion === undefined ? undefined : (nextVersion.migration?.birth ?? 'new');
 }
 
 /**
- * Whether what a version beside the truth showed is gone: its migration was cancelled since. No commit tells that. Once the
- * truth is of another version, the old one was retired, which changes nothing that is shown.
+ * Whether what a next version showed is gone: its migration was cancelled since. No commit tells that. Once the
+ * active version is another one, the old one was retired, which changes nothing that is shown.
  */
 function isGivenUp({ name, version }: TableShape, before: View, view: View): boolean {
-  const truth = before.table(name)?.shape.version;
-  if (truth === undefined || truth === version || view.table(name)?.shape.version !== truth) return false;
+  const active = before.table(name)?.shape.version;
+  if (active === undefined || active === version || view.table(name)?.shape.version !== active) return false;
   const migration = migrationIn(before, name);
   return migration !== undefined && migrationIn(view, name) !== migration;
 }

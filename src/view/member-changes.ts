@@ -1,14 +1,14 @@
 /**
- * What a flush changed in a table: rows of the version that is the truth and, where another version wrote them, the same
- * rows of that one beside them (twins).
+ * What a flush changed in a table: rows of the active version and, where another version wrote them, the same
+ * rows of that one beside them (shadow rows).
  */
 import type { CommitMember, TableChange } from '../format/commit.ts';
 
 export interface MemberChange {
-  /** In the version that is the truth. */
-  readonly truth: TableChange;
+  /** In the active version. */
+  readonly active: TableChange;
   /** The same rows in the version that they were written in, if that is a newer one. */
-  readonly twin: TableChange | undefined;
+  readonly shadow: TableChange | undefined;
 }
 
 /** The changes of one flush in one table: mostly one, two where they are in two versions. */
@@ -31,14 +31,14 @@ export class VersionedChanges {
   }
 
   /**
-   * As they are where a version is the truth; undefined: the table is new, and its truth is what comes first. Of those
-   * written before an older version was retired, only the truth's own counts. Where it has none, the first is returned: a
+   * As they are where a version is active; undefined: the table is new, and the version of its first change is active. Of those
+   * written before an older version was retired, only the active version's own counts. Where it has none, the first is returned: a
    * state that it does not fit refuses it.
    */
-  ofVersion(truthVersion: number | undefined): MemberChange {
+  ofVersion(activeVersion: number | undefined): MemberChange {
     const changes = this.#changes;
-    const truth = (truthVersion === undefined ? undefined : this.of(truthVersion)) ?? this.first;
-    return { truth, twin: changes.find(({ schema }) => schema.version > truth.schema.version) };
+    const active = (activeVersion === undefined ? undefined : this.of(activeVersion)) ?? this.first;
+    return { active, shadow: changes.find(({ schema }) => schema.version > active.schema.version) };
   }
 }
 

@@ -53,15 +53,15 @@ export interface PlacedTree {
 }
 
 /**
- * A version of a table beside the one that is the truth, as Block 0 holds it; or as it begins, where only commits know of
+ * A next version of a table, beside the active one, as Block 0 holds it; or as it begins, where only commits know of
  * it yet.
  */
-export interface Beside {
+export interface NextVersion {
   /** Undefined: Block 0 does not know of it yet. */
   readonly migration: StoredMigration | undefined;
   /** The rows that are stored of the version, perhaps not all, without those of pending commits. */
   readonly rows: TableState;
-  /** The rows of the truth that they go with, likewise. */
+  /** The rows of the active version that they go with, likewise. */
   readonly base: TableState;
 }
 
@@ -188,19 +188,19 @@ export class ViewContext {
     return this.#state(this.shape(schema), rootOf, inlined, editions, added);
   }
 
-  /** The version that a migration brings up. `shape`: of the truth. */
-  storedBeside(
+  /** The version that a migration brings up. `shape`: of the active version. */
+  storedNextVersion(
     version: StoredTableVersion,
     migration: StoredMigration,
     shape: TableShape,
     inlined: ReadonlyMap<string, Node>,
-  ): Beside {
+  ): NextVersion {
     const base = this.#tree({ table: shape.name }, migration.base, shape.leafShape, inlined);
     return { migration, rows: this.storedVersion(version, inlined), base: new TableState(shape, base, new Map()) };
   }
 
-  /** A version that nobody has stored anything of yet, beside the truth as it is in the blocks. */
-  newBeside(schema: StoredSchema, { shape, tree }: TableState): Beside {
+  /** A version that nobody has stored anything of yet, beside the active version as it is in the blocks. */
+  newNextVersion(schema: StoredSchema, { shape, tree }: TableState): NextVersion {
     return { migration: undefined, rows: this.emptyTable(schema), base: new TableState(shape, tree, new Map()) };
   }
 
@@ -211,10 +211,10 @@ export class ViewContext {
   trees(block0: Block0): PlacedTree[] {
     const inlined = inlinedNodes(block0);
     const bases = block0.tables.flatMap((stored): PlacedTree[] => {
-      const { truth, migration } = versionsOf(block0, stored);
+      const { active, migration } = versionsOf(block0, stored);
       if (migration === undefined) return [];
       const place = { table: stored.name };
-      const { leafShape: leaf } = this.shape(truth.schema);
+      const { leafShape: leaf } = this.shape(active.schema);
       return [{ place, leaf, tree: this.#tree(place, migration.base, leaf, inlined) }];
     });
     const rows = block0.tables.flatMap(({ name: table, versions }) =>
@@ -275,9 +275,9 @@ function inlinedNodes(block0: Block0): Map<string, Node> {
 /** What a view shows, apart from its Block 0. */
 interface Shown {
   readonly tables: ReadonlyMap<string, TableState>;
-  readonly besides: ReadonlyMap<string, Beside>;
-  /** Bytes of the rows that pending commits hold of versions beside the truth. */
-  readonly twinBytes: number;
+  readonly nextVersions: ReadonlyMap<string, NextVersion>;
+  /** Bytes of the rows that pending commits hold of next versions. */
+  readonly shadowBytes: number;
 }
 
 export class View {
@@ -311,7 +311,7 @@ export class View {
     this.pending = pending;
     this.#shown = shown;
     this.#uncommitted = uncommitted;
-    let bytes = shown.twinBytes;
+    let bytes = shown.shadowBytes;
     let slow = false;
     for (const table of shown.tables.values()) {
       for (const layer of table.layers) {
@@ -335,26 +335,26 @@ export class View {
   static ofBlock0(context: ViewContext, block0: Block0): View {
     const inlined = inlinedNodes(block0);
     const tables = new Map<string, TableState>();
-    const besides = new Map<string, Beside>();
+    const nextVersions = new Map<string, NextVersion>();
     for (const table of block0.tables) {
-      const { truth, beside, migration } = versionsOf(block0, table);
-      const state = context.storedVersion(truth, inlined);
+      const { active, nextVersion, migration } = versionsOf(block0, table);
+      const state = context.storedVersion(active, inlined);
       tables.set(table.name, state);
-      if (beside === undefined || migration === undefined) continue;
-      besides.set(table.name, context.storedBeside(beside, migration, state.shape, inlined));
+      if (nextVersion === undefined || migration === undefined) continue;
+      nextVersions.set(table.name, context.storedNextVersion(nextVersion, migration, state.shape, inlined));
     }
-    return new View(context, block0, block0.appliedSeq, [], { tables, besides, twinBytes: 0 });
+    return new View(context, block0, block0.appliedSeq, [], { tables, nextVersions, shadowBytes: 0 });
   }
 
   /** The view with a newer Block 0 that differs in nothing but its bookkeeping (same generation). */
   withBookkeeping(block0: Block0): View {
-    const { tables, twinBytes } = this.#shown;
-    const besides = new Map(this.#shown.besides);
+    const { tables, shadowBytes } = this.#shown;
+    const nextVersions = new Map(this.#shown.nextVersions);
     for (const migration of block0.migrations) {
-      const beside = besides.get(migration.table);
-      if (beside?.migration !== undefined) besides.set(migration.table, { ...beside, migration });
+      const nextVersion = nextVersions.get(migration.table);
+      if (nextVersion?.migration !== undefined) nextVersions.set(migration.table, { ...nextVersion, migration });
     }
-    return new View(this.#context, block0, this.tail, this.pending, { tables, besides, twinBytes });
+    return new View(this.#context, block0, this.tail, this.pending, { tables, nextVersions, shadowBytes });
   }
 
   /** Id of the commit at the tail; undefined where nobody knows it, as after a restore. */
@@ -388,46 +388,46 @@ export class View {
   /** What is shown after some members. `over` puts layers on a table, the newest last. */
   #apply(members: readonly CommitMember[], over: (table: TableState, layers: readonly Tree[]) => TableState): Shown {
     const tables = new Map(this.#shown.tables);
-    const besides = new Map(this.#shown.besides);
-    let { twinBytes } = this.#shown;
+    const nextVersions = new Map(this.#shown.nextVersions);
+    let { shadowBytes } = this.#shown;
     const added = new Map<string, Tree[]>();
     for (const member of members) {
       for (const [name, changes] of changesByTable(member)) {
         const stored = tables.get(name);
-        const { truth, twin } = changes.ofVersion(stored?.shape.version);
-        const table = stored ?? this.#context.emptyTable(truth.schema);
-        const layer = this.#context.layer(truth, table.shape);
+        const { active, shadow } = changes.ofVersion(stored?.shape.version);
+        const table = stored ?? this.#context.emptyTable(active.schema);
+        const layer = this.#context.layer(active, table.shape);
         const others = added.get(name);
         if (others === undefined) added.set(name, [layer]);
         else others.push(layer);
         tables.set(name, table);
-        if (twin === undefined) continue;
-        if (!besides.has(name)) besides.set(name, this.#context.newBeside(twin.schema, table));
-        twinBytes += twin.node.sizeBytes;
+        if (shadow === undefined) continue;
+        if (!nextVersions.has(name)) nextVersions.set(name, this.#context.newNextVersion(shadow.schema, table));
+        shadowBytes += shadow.node.sizeBytes;
       }
     }
     for (const [name, layers] of added) tables.set(name, over(tables.get(name) as TableState, layers));
-    return { tables, besides, twinBytes };
+    return { tables, nextVersions, shadowBytes };
   }
 
-  /** The tables by name, each in the version that is the truth. */
+  /** The tables by name, each in the active version. */
   get tables(): ReadonlyMap<string, TableState> {
     return this.#shown.tables;
   }
 
-  /** A table in the version that is the truth. */
+  /** A table in the active version. */
   table(name: string): TableState | undefined {
     return this.#shown.tables.get(name);
   }
 
-  /** The version of a table beside the truth; undefined if there is none. */
-  beside(name: string): Beside | undefined {
-    return this.#shown.besides.get(name);
+  /** The next version; undefined if there is none. */
+  nextVersion(name: string): NextVersion | undefined {
+    return this.#shown.nextVersions.get(name);
   }
 
   /**
-   * What the pending commits, and what follows them, changed in a table, in order. Rows of a version that is beside the
-   * truth no more are left out: only the truth's go on counting.
+   * What the pending commits, and what follows them, changed in a table, in order. Rows of a version that is no
+   * longer stored are left out: only the active version's go on counting.
    */
   changesOf(name: string): readonly MemberChange[] {
     let changes = this.#changes.get(name);
@@ -439,12 +439,14 @@ export class View {
   }
 
   #readChanges(name: string): MemberChange[] {
-    const truthVersion = this.table(name)?.shape.version;
-    const besideVersion = this.beside(name)?.rows.shape.version;
+    const activeVersion = this.table(name)?.shape.version;
+    const nextVersionNumber = this.nextVersion(name)?.rows.shape.version;
     this.#byTable ??= this.#membersByTable();
     return (this.#byTable.get(name) ?? []).map((changes) => {
-      const change = changes.ofVersion(truthVersion);
-      return change.twin?.schema.version === besideVersion ? change : { truth: change.truth, twin: undefined };
+      const change = changes.ofVersion(activeVersion);
+      return change.shadow?.schema.version === nextVersionNumber
+        ? change
+        : { active: change.active, shadow: undefined };
     });
   }
 

@@ -417,7 +417,7 @@ export class Collector {
         const { operations, condemned } = await blobOperations(verdicts, view, environment);
         this.#condemned = condemned;
         const state = view.table(deletedBlobsSchema.name) ?? view.emptyTable(deletedBlobsSchema);
-        const table = { state, isWhole: true, isSole: false, truth: undefined, checked: [] };
+        const table = { state, isWhole: true, isSole: false, active: undefined, checked: [] };
         return prepareMember(operations, new Map(), () => table, {
           ...prepare,
           slot: view.tail + 1,

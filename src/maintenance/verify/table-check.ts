@@ -252,7 +252,7 @@ export class TableCheck {
   async #checkUnique(table: TableState, index: TableIndex): Promise<void> {
     const { name, version } = table.shape;
     const { findings, pacer } = this.#options.run;
-    // A version that comes up beside the truth has its own way of dealing with that.
+    // A next version has its own way of dealing with that.
     if (this.#options.base.table(name)?.shape.version !== version) return;
     for (const { key, other, value } of await findDuplicates(table, index, pacer, defaultMaxFindings)) {
       const rows = `rows ${describeKey(other)} and ${describeKey(key)}`;

@@ -24,7 +24,7 @@ import type { QueryHost } from '../../view/query-host.ts';
 import type { TableShape } from '../../schema/table-shape.ts';
 import { View } from '../../view/view.ts';
 import type { Finding, UnreadableNode } from '../../tree/check.ts';
-import { checkBeside } from './migration-check.ts';
+import { checkNextVersion } from './migration-check.ts';
 import { BlobCheck } from './blob-check.ts';
 import { CheckRun } from './check-run.ts';
 import type { HeldSnapshot } from '../snapshots/held-snapshot.ts';
@@ -261,7 +261,7 @@ class Verification {
       for (const node of unreadable) lostRows.push({ shape: table.shape, node });
       await check.checkLayers(table);
       if (only === undefined)
-        await checkBeside({ run, base, tail, blobs: undefined, functions: this.#functions }, name);
+        await checkNextVersion({ run, base, tail, blobs: undefined, functions: this.#functions }, name);
     }
     const deep = this.#blobs && only === undefined ? await this.#checkDeep(this.#blobs, base, tail) : {};
     await this.#blobs?.finish();
@@ -279,7 +279,7 @@ class Verification {
     const pinned: View[] = [];
     let oldest: View | undefined;
     let keptStates = 0;
-    // Its tables may have versions beside the truth, and bases of migrations.
+    // Its tables may have next versions, and bases of migrations.
     await states.checkTrees({}, block0);
     await states.check([...pinnedStates(block0), ...historyStates(block0)], ({ snapshot }, kept) => {
       keptStates++;

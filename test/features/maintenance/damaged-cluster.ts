@@ -132,7 +132,7 @@ export class DamagedCluster extends Cluster {
         state: view.table(shape.name) ?? view.emptyTable(shape.schema),
         isWhole: true,
         isSole: false,
-        truth: undefined,
+        active: undefined,
         checked: [],
       }),
       options,

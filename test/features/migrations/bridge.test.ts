@@ -36,10 +36,10 @@ describe('what one version writes', () => {
       await versions.write(v2, 'insert', [{ id: 300 + round, level: 5 }]);
       await versions.merge(v2);
       const { tables, migrations } = await versions.block0();
-      const [truth, beside] = tables.find(({ name }) => name === 'users')?.versions ?? [];
+      const [active, nextVersion] = tables.find(({ name }) => name === 'users')?.versions ?? [];
       expect(migrations).toMatchObject([{ table: 'users', from: 1, to: 2, phase: 'beside', built: '' }]);
-      expect(migrations[0]?.base).toEqual(truth?.root);
-      expect([truth?.root?.count, beside?.root?.count]).toEqual([201 + round, 2 * round + 2]);
+      expect(migrations[0]?.base).toEqual(active?.root);
+      expect([active?.root?.count, nextVersion?.root?.count]).toEqual([201 + round, 2 * round + 2]);
     }
     expect(await versions.findings(v2)).toEqual([]);
   });
@@ -218,7 +218,7 @@ describe('what one version writes', () => {
     }
   });
 
-  it('is read anew when only what is beside the truth has changed', async () => {
+  it('is read anew when only what is beside the active version has changed', async () => {
     const { versions, v1 } = await opened();
     const driving = await versions.open(4, [users2], {
       blockSizeBytes: 512,
@@ -239,10 +239,10 @@ describe('what one version writes', () => {
     };
     await until(1);
     const late = await versions.open(3, [users2], { blockSizeBytes: 512, polling: 'onDemand' });
-    const [truth, beside] = await roots();
+    const [active, nextVersion] = await roots();
     await until(200);
-    const [truthNow, besideNow] = await roots();
-    expect([truthNow?.id, beside?.count === 200, besideNow?.count]).toEqual([truth?.id, false, 200]);
+    const [activeNow, nextVersionNow] = await roots();
+    expect([activeNow?.id, nextVersion?.count === 200, nextVersionNow?.count]).toEqual([active?.id, false, 200]);
     for (let round = 0; round < 2; round++) {
       await versions.run(versions.insert(v1, round));
       await versions.merge(v1);
@@ -266,7 +266,7 @@ describe('what one version writes', () => {
 });
 
 describe('db.verify()', () => {
-  it('notices a version beside the truth that is not what it should be', async () => {
+  it('notices a next version that is not what it should be', async () => {
     const { versions, v1, v2 } = await opened();
     await versions.merge(v1);
     await versions.write(
@@ -291,16 +291,16 @@ describe('db.verify()', () => {
       })),
     });
     const [migration] = sound.migrations as [StoredMigration];
-    const [, beside] = sound.tables.find(({ name }) => name === 'users')?.versions ?? [];
+    const [, nextVersion] = sound.tables.find(({ name }) => name === 'users')?.versions ?? [];
     expect(await findings({ migrations: [{ ...migration, base: null }] })).toContain('goes with no row of the base');
     const target = { rowsPerSecond: 1, keepOld: false };
     const switched = { ...migration, phase: 'switched', built: null, target } as const;
     expect(await findings({ migrations: [switched] })).toContain('Version 2 has 100 rows, and version 1 200');
-    const empty = (beside?.indexes ?? []).map(({ name }) => ({ name, root: null }));
+    const empty = (nextVersion?.indexes ?? []).map(({ name }) => ({ name, root: null }));
     expect(await findings(withVersion2({ indexes: empty }))).toContain(
       'The index has 0 entries, and the table 100 rows',
     );
-    const root = { ...(beside?.root as NonNullable<StoredRoot>), id: '0000000000000000' };
+    const root = { ...(nextVersion?.root as NonNullable<StoredRoot>), id: '0000000000000000' };
     expect(await findings(withVersion2({ root }))).toContain('missing');
     expect(await versions.findings(v1)).toEqual([]);
   });
@@ -504,7 +504,7 @@ describe('versions that cannot be had', () => {
     expect(await versions.names(v3, [1])).toEqual(['row 1']);
   });
 
-  it('one that is older than the truth', async () => {
+  it('one that is older than the active version', async () => {
     const versions = new Versions();
     const v2 = await versions.open(2, [users2]);
     await versions.write(v2, 'insert', [{ id: 1 }]);

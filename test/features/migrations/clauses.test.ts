@@ -1,4 +1,4 @@
-/** Clauses, aggregates, pages and budgets on a table whose truth is of an older version, with a batch laid over it. */
+/** Clauses, aggregates, pages and budgets on a table whose active version is an older one, with a batch laid over it. */
 import { BookmarkError, defineSchema, StoreDb, Types } from 'store-db';
 import { MemoryDriver } from 'store-db/lib/storage';
 import { expect, it } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * What two versions of an application see of one table, by the book: for every key the row of the truth and, once the new
- * version has written it, its row together with the row of the truth that it was written with.
+ * What two versions of an application see of one table, by the book: for every key the row of the active version and, once the new
+ * version has written it, its row together with the row of the active version that it was written with.
  */
 import type { Row } from './versions.ts';
 
@@ -13,16 +13,16 @@ export interface Rules {
 }
 
 export interface Entry {
-  readonly truth: Row;
-  readonly own: { readonly row: Row; readonly truth: Row } | undefined;
+  readonly active: Row;
+  readonly own: { readonly row: Row; readonly active: Row } | undefined;
 }
 
 /** The row of the new version: what the old one has changed since, and else what it was written as. Undefined: it cannot be. */
-export function newRow(rules: Rules, { truth, own }: Entry): Row | undefined {
-  const now = rules.forward(truth);
+export function newRow(rules: Rules, { active, own }: Entry): Row | undefined {
+  const now = rules.forward(active);
   if (own === undefined || now === undefined) return now;
-  const then = rules.forward(own.truth);
-  const changed = then === undefined ? changedAlone(rules, truth, own.truth, now) : namesThatDiffer(now, then);
+  const then = rules.forward(own.active);
+  const changed = then === undefined ? changedAlone(rules, active, own.active, now) : namesThatDiffer(now, then);
   const kept = Object.entries(own.row).filter(([name]) => !changed.has(name));
   return { ...now, ...Object.fromEntries(kept) };
 }
@@ -32,10 +32,10 @@ function namesThatDiffer(a: Row, b: Row): Set<string> {
 }
 
 /** Where the row that was, as a whole, cannot become one of the new version: what each change changes by itself. */
-function changedAlone({ forward }: Rules, truth: Row, old: Row, now: Row): Set<string> {
+function changedAlone({ forward }: Rules, active: Row, old: Row, now: Row): Set<string> {
   const changed = new Set<string>();
-  for (const name of namesThatDiffer(truth, old)) {
-    const then = forward({ ...truth, [name]: old[name] });
+  for (const name of namesThatDiffer(active, old)) {
+    const then = forward({ ...active, [name]: old[name] });
     for (const other of then === undefined ? [name] : namesThatDiffer(now, then)) changed.add(other);
   }
   return changed;
@@ -43,15 +43,17 @@ function changedAlone({ forward }: Rules, truth: Row, old: Row, now: Row): Set<s
 
 /** An entry once a row of the new version is written over it. */
 export function writtenNew(rules: Rules, row: Row, before: Entry | undefined): Entry {
-  const truth = rules.back(row, before?.truth);
-  return { truth, own: { row, truth } };
+  const active = rules.back(row, before?.active);
+  return { active, own: { row, active } };
 }
 
 /** An entry once a row of the old version is written over it: what was written since is different from then, also if it came back. */
-export function writtenOld(row: Row, { truth, own }: Entry): Entry {
-  if (own === undefined) return { truth: row, own };
-  const touched = Object.entries(truth).filter(([name, value]) => value !== row[name] && own.truth[name] === row[name]);
-  return { truth: row, own: { row: own.row, truth: { ...own.truth, ...Object.fromEntries(touched) } } };
+export function writtenOld(row: Row, { active, own }: Entry): Entry {
+  if (own === undefined) return { active: row, own };
+  const touched = Object.entries(active).filter(
+    ([name, value]) => value !== row[name] && own.active[name] === row[name],
+  );
+  return { active: row, own: { row: own.row, active: { ...own.active, ...Object.fromEntries(touched) } } };
 }
 
 export class VersionModel {
@@ -73,7 +75,7 @@ export class VersionModel {
   row(version: 1 | 2, id: number): Row | undefined {
     const entry = this.#entries.get(id);
     if (entry === undefined) return undefined;
-    return version === 1 ? entry.truth : newRow(this.#rules, entry);
+    return version === 1 ? entry.active : newRow(this.#rules, entry);
   }
 
   rows(version: 1 | 2): Row[] {
@@ -85,7 +87,7 @@ export class VersionModel {
     const id = row['id'] as number;
     const before = this.#entries.get(id);
     if (version === 1)
-      this.#entries.set(id, before === undefined ? { truth: row, own: undefined } : writtenOld(row, before));
+      this.#entries.set(id, before === undefined ? { active: row, own: undefined } : writtenOld(row, before));
     else this.#entries.set(id, writtenNew(this.#rules, row, before));
   }
 

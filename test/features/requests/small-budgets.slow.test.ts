@@ -102,10 +102,10 @@ describe('verify()', () => {
         await other.checkpoint();
       })();
     };
-    const beside = await readsOf(async () => expect((await db.verify()).findings).toEqual([]));
+    const nextVersion = await readsOf(async () => expect((await db.verify()).findings).toEqual([]));
     expect(merges).toBeGreaterThan(10);
-    expect(beside.all).toBe(beside.blocks);
-    expect(beside.all).toBeLessThan(1.05 * alone.all);
+    expect(nextVersion.all).toBe(nextVersion.blocks);
+    expect(nextVersion.all).toBeLessThan(1.05 * alone.all);
     for (const each of [db, other]) await environment.run(each.stop());
   });
 
@@ -126,10 +126,10 @@ describe('verify()', () => {
         await other.gc({ loopGraceMs: 0 });
       })();
     };
-    const beside = await readsOf(async () => expect((await db.verify()).findings).toEqual([]));
+    const nextVersion = await readsOf(async () => expect((await db.verify()).findings).toEqual([]));
     expect(at).toBeGreaterThan(alone.all);
     // Apart from what was read up to the first block that was gone.
-    expect(beside.all).toBeLessThan(1.3 * alone.all);
+    expect(nextVersion.all).toBeLessThan(1.3 * alone.all);
     for (const each of [db, other]) await environment.run(each.stop());
   });
 });

@@ -84,7 +84,7 @@ export const addedMutants: readonly Mutant[] = [
   },
   {
     name: 'added indexes: they are begun while a migration is under way',
-    edits: [{ file: daemon, find: 'return view.beside(table) === undefined && ', replace: 'return ' }],
+    edits: [{ file: daemon, find: 'return view.nextVersion(table) === undefined && ', replace: 'return ' }],
     tests: [adding],
   },
   {
@@ -204,7 +204,7 @@ export const addedMutants: readonly Mutant[] = [
   },
   {
     name: 'added indexes: one is dropped while a migration is under way',
-    edits: [{ file: drop, find: 'if (beside !== undefined) {', replace: 'if (beside?.version === -1) {' }],
+    edits: [{ file: drop, find: 'if (nextVersion !== undefined) {', replace: 'if (nextVersion?.version === -1) {' }],
     tests: [unique],
   },
 ];

@@ -1,4 +1,4 @@
-/** Mistakes in migrations: what is stored beside the truth, what either version is shown, and when the old one goes. */
+/** Mistakes in migrations: what is stored beside the active version, what either version is shown, and when the old one goes. */
 import type { Mutant } from './mutant.ts';
 
 const prepare = 'src/batch/prepare.ts';
@@ -9,7 +9,7 @@ const chunk = 'src/migration/chunk.ts';
 const daemon = 'src/migration/migration-daemon.ts';
 const translation = 'src/migration/row-translation.ts';
 const treeDiff = 'src/migration/tree-diff.ts';
-const besideRows = 'src/view/pending-version.ts';
+const besideRows = 'src/view/next-version.ts';
 const view = 'src/view/view.ts';
 
 export const migrationMutants: readonly Mutant[] = [
@@ -18,8 +18,8 @@ export const migrationMutants: readonly Mutant[] = [
     edits: [
       {
         file: prepare,
-        find: '    if (truth === undefined) return;',
-        replace: '    if (truth !== undefined || truth === undefined) return;',
+        find: '    if (active === undefined) return;',
+        replace: '    if (active !== undefined || active === undefined) return;',
       },
     ],
   },
@@ -50,8 +50,8 @@ export const migrationMutants: readonly Mutant[] = [
     edits: [
       {
         file: daemon,
-        find: ' && !isOtherCode(beside.schema, from.version, registry);',
-        replace: ' && [true, isOtherCode(beside.schema, from.version, registry)].includes(true);',
+        find: ' && !isOtherCode(nextVersion.schema, from.version, registry);',
+        replace: ' && [true, isOtherCode(nextVersion.schema, from.version, registry)].includes(true);',
       },
     ],
     tests: ['test/features/migrations/migration-code.test.ts'],
@@ -99,7 +99,7 @@ export const migrationMutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'migration: a twin that is pending is forgotten with the next commit',
+    name: 'migration: a shadow row that is pending is forgotten with the next commit',
     edits: [
       {
         file: bridge,
@@ -110,33 +110,33 @@ export const migrationMutants: readonly Mutant[] = [
     tests: ['test/features/migrations/bridge.test.ts', 'test/properties/random/migrations.slow.test.ts'],
   },
   {
-    name: 'migration: the base is not kept, and follows the truth in every merge',
+    name: 'migration: the base is not kept, and follows the active version in every merge',
     edits: [
       {
         file: mergeTable,
-        find: 'base: isInStep(view, beside, table) ? truth.tree : await mergeBase(base, context),',
-        replace: 'base: isInStep(view, beside, table) || base ? truth.tree : await mergeBase(base, context),',
+        find: 'base: isInStep(view, nextVersion, table) ? active.tree : await mergeBase(base, context),',
+        replace: 'base: isInStep(view, nextVersion, table) || base ? active.tree : await mergeBase(base, context),',
       },
     ],
   },
   {
-    name: 'migration: the base follows the truth wherever both were the same before',
+    name: 'migration: the base follows the active version wherever both were the same before',
     edits: [
       {
         file: mergeTable,
-        find: '  return isSameTree(base.tree, tree) && view.changesOf(shape.name).every(({ twin }) => twin !== undefined);',
+        find: '  return isSameTree(base.tree, tree) && view.changesOf(shape.name).every(({ shadow }) => shadow !== undefined);',
         replace:
           '  return isSameTree(base.tree, tree) || view.changesOf(shape.name).every(({ twin }) => twin !== undefined);',
       },
     ],
   },
   {
-    name: 'migration: rows of the truth do not come to the base with their twins',
+    name: 'migration: rows of the active version do not come to the base with their shadow rows',
     edits: [
       {
         file: besideRows,
-        find: 'rows.withLayer(layer(twin, rows.shape)), this.base.withLayer(written), after',
-        replace: 'rows.withLayer(layer(twin, rows.shape)), this.base, after',
+        find: 'rows.withLayer(layer(shadow, rows.shape)), this.base.withLayer(written), after',
+        replace: 'rows.withLayer(layer(shadow, rows.shape)), this.base, after',
       },
     ],
   },
@@ -145,14 +145,14 @@ export const migrationMutants: readonly Mutant[] = [
     edits: [
       {
         file: besideRows,
-        find: '    if (deleted.length === 0) return new BesideRows(rows, base, after);',
-        replace: '    if (deleted.length >= 0) return new BesideRows(rows, base, after);',
+        find: '    if (deleted.length === 0) return new NextVersionRows(rows, base, after);',
+        replace: '    if (deleted.length >= 0) return new NextVersionRows(rows, base, after);',
       },
     ],
     tests: ['test/features/migrations/side-by-side.test.ts', 'test/features/migrations/later-wins.test.ts'],
   },
   {
-    name: `migration: the base gets the truth's root while rows are out of line`,
+    name: `migration: the base gets the active version's root while rows are out of line`,
     edits: [
       {
         file: chunk,
@@ -264,7 +264,7 @@ export const migrationMutants: readonly Mutant[] = [
     name: 'migration: what the old version writes and writes back counts as not written',
     edits: [
       {
-        file: 'src/view/pending-version.ts',
+        file: 'src/view/next-version.ts',
         find: '        if (at !== undefined) entries.addRow(key, 0, key.length, arena, at);',
         replace: '',
       },
@@ -357,7 +357,7 @@ export const migrationMutants: readonly Mutant[] = [
     tests: ['test/features/migrations/retirement.test.ts'],
   },
   {
-    name: 'migration: gc does not know of the version beside the truth',
+    name: 'migration: gc does not know of the next version',
     edits: [
       {
         file: view,

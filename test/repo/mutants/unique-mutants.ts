@@ -134,7 +134,7 @@ async function encodeChanges(`,
     edits: [
       {
         file: prepare,
-        find: 'UniqueCheck.on(truth.state, checked),',
+        find: 'UniqueCheck.on(active.state, checked),',
         replace: 'undefined,',
       },
     ],

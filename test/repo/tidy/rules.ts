@@ -278,10 +278,10 @@ const lockFile: Rule = (tree) => {
     if (entry.resolved !== undefined) findings.push(`${place} says where to get it from`);
     for (const name of Object.keys({ ...entry.dependencies, ...entry.optionalDependencies })) {
       // Looked up as Node does: beside the package, then ever further out.
-      const beside = place
+      const nextVersion = place
         .split('/node_modules/')
         .map((_, depth, parts) => parts.slice(0, depth + 1).join('/node_modules/'));
-      const places = [`node_modules/${name}`, ...beside.map((folder) => `${folder}/node_modules/${name}`)];
+      const places = [`node_modules/${name}`, ...nextVersion.map((folder) => `${folder}/node_modules/${name}`)];
       if (!places.some((candidate) => candidate in locked))
         findings.push(`${place} needs ${name}, which is not locked`);
     }

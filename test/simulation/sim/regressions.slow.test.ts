@@ -301,18 +301,18 @@ describe('I12: a process that was cloned', () => {
     return db;
   }
 
-  it('does not take the commits and blocks of its twin for its own', async () => {
+  it('does not take the commits and blocks of its shadow row for its own', async () => {
     // Whoever creates a database draws more.
     const creator = node(1, store);
     await environment.run(creator.start());
     await environment.run(creator.stop());
-    const twins = [clone(0, 0), clone(0, 1)] as const;
-    for (const db of twins) await environment.run(db.start());
+    const shadows = [clone(0, 0), clone(0, 1)] as const;
+    for (const db of shadows) await environment.run(db.start());
     for (let round = 1; round <= 5; round++) {
-      await environment.run(Promise.all(twins.map((db, i) => insert(db, round * 10 + i))));
-      await environment.run(Promise.all(twins.map((db) => db.checkpoint())));
+      await environment.run(Promise.all(shadows.map((db, i) => insert(db, round * 10 + i))));
+      await environment.run(Promise.all(shadows.map((db) => db.checkpoint())));
     }
-    for (const db of twins) {
+    for (const db of shadows) {
       await environment.run(db.refresh());
       const ids = (await environment.run(db.query(items).execute())).map(({ id }) => id);
       expect(ids).toEqual([10, 11, 20, 21, 30, 31, 40, 41, 50, 51]);

@@ -293,8 +293,8 @@ export class SimNode {
     if (this.isReplica) return this.#actAsReplica();
     const { config } = this.#world;
     if (mayRewrite(config, this.#random)) return rewriteSome(this.db, this.#random, (e) => this.#expect('rewrite', e));
-    if (this.#versions?.mayAct() === true) return this.#beside(this.#versions.act());
-    if (this.#indexes?.mayAct() === true) return this.#beside(this.#indexes.act());
+    if (this.#versions?.mayAct() === true) return this.#nextVersion(this.#versions.act());
+    if (this.#indexes?.mayAct() === true) return this.#nextVersion(this.#indexes.act());
     if (this.#random.chance(config.snapshotChance)) return this.#snapshots.act();
     if (this.#random.chance(config.gcChance)) return this.#collect();
     if (this.#random.chance(config.transactionChance)) return this.#transact();
@@ -319,7 +319,7 @@ export class SimNode {
   }
 
   /** Calls about migrations and indexes: mostly beside what else it does. */
-  async #beside(act: Promise<void>): Promise<void> {
+  async #nextVersion(act: Promise<void>): Promise<void> {
     const call = act.finally(() => this.#flushes.delete(call));
     this.#flushes.add(call);
     if (this.#random.chance(0.5)) await call;

@@ -62,9 +62,9 @@ async function migrateTo(world: World, db: Database, version: number, random: Se
 /** Has the table go to the next version, after everybody else has left; or leaves it as it is. */
 export async function endMigrations(world: World, random: SeededRandom): Promise<void> {
   const { ledger, config, judge, trace } = world;
-  const truth = ledger.versions?.truth(ledger.state);
-  if (truth === undefined || random.chance(0.2)) return;
-  const version = ledger.versions?.beside(ledger.state, ledger.block0) ?? Math.min(lastVersion, truth + 1);
+  const active = ledger.versions?.active(ledger.state);
+  if (active === undefined || random.chance(0.2)) return;
+  const version = ledger.versions?.nextVersion(ledger.state, ledger.block0) ?? Math.min(lastVersion, active + 1);
   const known = versionNumbers.filter((other) => other <= version);
   const db = await startLast(
     world,

@@ -1,7 +1,7 @@
 /**
  * What the log and Block 0 say of the table that is there in several versions: a part of the oracle. Which rows each version
  * must see follows from the rows that commits hold (I13), and from the two writes of Block 0 that change it otherwise: a
- * migration that is cancelled takes what only the new version knew with it, and one that ends makes the new version the truth.
+ * migration that is cancelled takes what only the new version knew with it, and one that ends makes the new version the active version.
  */
 import type { Block0 } from '../../../src/format/block0.ts';
 import type { CommitMember } from '../../../src/format/commit.ts';
@@ -26,17 +26,17 @@ interface VersionedEntry extends Entry {
 }
 
 interface Versioned {
-  /** The version that is the truth; undefined before there is a table. */
-  readonly truth: number | undefined;
+  /** The active version; undefined before there is a table. */
+  readonly active: number | undefined;
   /** The version that was written beside it. */
-  readonly beside: number | undefined;
+  readonly nextVersion: number | undefined;
   readonly entries: ReadonlyMap<Key, VersionedEntry>;
 }
 
 type Changes = ReadonlyMap<number, ReadonlyMap<Key, Row | undefined>>;
 
 const invariant = 'I13 migration';
-const nothing: Versioned = { truth: undefined, beside: undefined, entries: new Map() };
+const nothing: Versioned = { active: undefined, nextVersion: undefined, entries: new Map() };
 
 /** Rows that cannot be migrated, as the newer version has them: nobody can show such a row. */
 function brokenRow(id: Key, known: Row = {}): Row {
@@ -48,8 +48,8 @@ function textOfRow(row: Row | undefined): string {
 }
 
 /** An entry once the old version alone has written its row. */
-function afterOld(row: Row, before: VersionedEntry | undefined): Pick<VersionedEntry, 'truth' | 'own'> {
-  if (before === undefined) return { truth: row, own: undefined };
+function afterOld(row: Row, before: VersionedEntry | undefined): Pick<VersionedEntry, 'active' | 'own'> {
+  if (before === undefined) return { active: row, own: undefined };
   return writtenOld(row, before);
 }
 
@@ -106,14 +106,14 @@ export class VersionLedger {
     return this.#known.get(state) ?? nothing;
   }
 
-  /** The version that is the truth; undefined before there is a table. */
-  truth(state: State): number | undefined {
-    return this.#of(state).truth;
+  /** The active version; undefined before there is a table. */
+  active(state: State): number | undefined {
+    return this.#of(state).active;
   }
 
-  /** The version that instances write beside the truth, if it is known of. */
-  beside(state: State, block0: Block0 | undefined): number | undefined {
-    return block0?.migrations.find(({ table }) => table === people)?.to ?? this.#of(state).beside;
+  /** The version that instances write beside the active version, if it is known of. */
+  nextVersion(state: State, block0: Block0 | undefined): number | undefined {
+    return block0?.migrations.find(({ table }) => table === people)?.to ?? this.#of(state).nextVersion;
   }
 
   /** Whether a state has rows that an instance with this version cannot be shown. */
@@ -123,9 +123,9 @@ export class VersionLedger {
 
   /** Whether instances with this version can use the table. */
   isReadable(state: State, version: number, block0: Block0 | undefined): boolean {
-    const { truth } = this.#of(state);
-    if (truth === undefined || truth === version) return true;
-    return truth < version && (this.beside(state, block0) ?? version) === version;
+    const { active } = this.#of(state);
+    if (active === undefined || active === version) return true;
+    return active < version && (this.nextVersion(state, block0) ?? version) === version;
   }
 
   /** Applies what a commit holds of the table to a state's successor. */
@@ -133,17 +133,17 @@ export class VersionLedger {
     const known = this.#of(before);
     const changes = this.#changes(member);
     const [first] = changes.keys();
-    const truth = known.truth ?? first;
-    if (first === undefined || truth === undefined) {
+    const active = known.active ?? first;
+    if (first === undefined || active === undefined) {
       this.#known.set(next, known);
       return;
     }
     const entries = new Map(known.entries);
-    const touched = this.#write(truth, entries, changes);
-    const beside = [...changes.keys()].find((version) => version > truth) ?? known.beside;
-    const after = { truth, beside, entries };
+    const touched = this.#write(active, entries, changes);
+    const nextVersion = [...changes.keys()].find((version) => version > active) ?? known.nextVersion;
+    const after = { active, nextVersion, entries };
     for (const version of versionNumbers) {
-      const isNew = known.truth === undefined;
+      const isNew = known.active === undefined;
       const rows = new Map(isNew ? [] : rowsOf(before, peopleIn(version)));
       for (const key of touched) this.#show(after, version, key, rows);
       next.set(peopleIn(version), rows);
@@ -182,23 +182,23 @@ export class VersionLedger {
   }
 
   /** Writes a commit's rows, and gives the keys that have changed. */
-  #write(truth: number, entries: Map<Key, VersionedEntry>, changes: Changes): readonly Key[] {
-    const rows = changes.get(truth);
+  #write(active: number, entries: Map<Key, VersionedEntry>, changes: Changes): readonly Key[] {
+    const rows = changes.get(active);
     if (rows === undefined) {
-      this.#fail(`A commit holds version ${[...changes.keys()].join(', ')} alone, and ${truth} is the truth`);
+      this.#fail(`A commit holds version ${[...changes.keys()].join(', ')} alone, and ${active} is active`);
       return [];
     }
-    const version = [...changes.keys()].find((other) => other > truth);
-    const twins = version === undefined ? undefined : changes.get(version);
-    if (twins !== undefined && [...twins.keys()].join() !== [...rows.keys()].join())
-      this.#fail(`A commit holds other rows of version ${version} than of version ${truth}`);
+    const version = [...changes.keys()].find((other) => other > active);
+    const shadows = version === undefined ? undefined : changes.get(version);
+    if (shadows !== undefined && [...shadows.keys()].join() !== [...rows.keys()].join())
+      this.#fail(`A commit holds other rows of version ${version} than of version ${active}`);
     for (const [key, row] of rows) {
       const before = entries.get(key);
       if (row === undefined) {
-        if (twins?.get(key) !== undefined) this.#fail(`A commit deletes ${key} in version ${truth} only`);
+        if (shadows?.get(key) !== undefined) this.#fail(`A commit deletes ${key} in version ${active} only`);
         entries.delete(key);
-      } else if (twins === undefined) entries.set(key, { version: before?.version, ...afterOld(row, before) });
-      else this.#writeTwin(truth, entries, key, row, version as number, twins.get(key));
+      } else if (shadows === undefined) entries.set(key, { version: before?.version, ...afterOld(row, before) });
+      else this.#writeTwin(active, entries, key, row, version as number, shadows.get(key));
     }
     return [...rows.keys()];
   }
@@ -209,28 +209,30 @@ export class VersionLedger {
     key: Key,
     row: Row,
     version: number,
-    twin: Row | undefined,
+    shadow: Row | undefined,
   ): void {
     const before = entries.get(key);
     if (before?.version !== undefined && before.version !== version)
       this.#fail(`Row ${key} is written in version ${version} beside version ${before.version}`);
-    if (twin === undefined) return this.#fail(`A commit deletes ${key} in version ${version} only`);
-    const expected = this.#rulesOf(from, version).back(twin, before?.truth) as Row;
+    if (shadow === undefined) return this.#fail(`A commit deletes ${key} in version ${version} only`);
+    const expected = this.#rulesOf(from, version).back(shadow, before?.active) as Row;
     const [found, wanted] = [textOfRow(row), textOfRow(expected)];
-    if (found !== wanted) this.#fail(`Beside ${textOfRow(twin)} version ${from} gets\n${found}\nand not\n${wanted}`);
-    entries.set(key, { version, truth: row, own: { row: twin, truth: row } });
+    if (found !== wanted) this.#fail(`Beside ${textOfRow(shadow)} version ${from} gets\n${found}\nand not\n${wanted}`);
+    entries.set(key, { version, active: row, own: { row: shadow, active: row } });
   }
 
-  #show({ truth, entries }: Versioned, version: number, key: Key, rows: Map<Key, Row>): void {
+  #show({ active, entries }: Versioned, version: number, key: Key, rows: Map<Key, Row>): void {
     const entry = entries.get(key);
-    if (entry === undefined || truth === undefined || version < truth) rows.delete(key);
-    else if (version === truth) rows.set(key, entry.truth as Row);
+    if (entry === undefined || active === undefined || version < active) rows.delete(key);
+    else if (version === active) rows.set(key, entry.active as Row);
     else {
       const own = entry.version === version ? entry.own : undefined;
-      const row = newRow(this.#rulesOf(truth, version), { truth: entry.truth, own }) as Row | undefined;
+      const row = newRow(this.#rulesOf(active, version), { active: entry.active, own }) as Row | undefined;
       // A query by the fields that fit need not come across the row.
       const known =
-        this.#making === 'functions' ? {} : fittingFields(entry.truth as Row, version, own === undefined, this.#making);
+        this.#making === 'functions'
+          ? {}
+          : fittingFields(entry.active as Row, version, own === undefined, this.#making);
       rows.set(key, row ?? brokenRow(key, known));
     }
   }
@@ -261,7 +263,7 @@ export class VersionLedger {
     const versions = block0.tables.find(({ name }) => name === people)?.versions.map(({ schema }) => schema.version);
     if (versions?.includes(old.from) === true) {
       this.cancelled++;
-      return (state) => this.#changed(state, old.from, (entry) => entry.truth);
+      return (state) => this.#changed(state, old.from, (entry) => entry.active);
     }
     this.retired++;
     this.#checkToldToRetire(old);
@@ -270,20 +272,20 @@ export class VersionLedger {
         if (entry.version !== undefined && entry.version !== old.to)
           this.#fail(`Version ${old.from} is given up, and row ${key} is of version ${entry.version}`);
         const own = entry.version === old.to ? entry.own : undefined;
-        const row = newRow(this.#rulesOf(old.from, old.to), { truth: entry.truth, own });
+        const row = newRow(this.#rulesOf(old.from, old.to), { active: entry.active, own });
         if (row === undefined) this.#fail(`Version ${old.from} is given up, and row ${key} cannot be migrated`);
         return row ?? brokenRow(key);
       });
     };
   }
 
-  #changed(state: State, truth: number, rowOf: (entry: VersionedEntry, key: Key) => Entry['truth']): State {
+  #changed(state: State, active: number, rowOf: (entry: VersionedEntry, key: Key) => Entry['active']): State {
     const known = this.#of(state);
     // The table is gone with all its rows, and another one came.
     const entries = new Map<Key, VersionedEntry>();
     for (const [key, entry] of known.entries)
-      entries.set(key, { version: undefined, truth: rowOf(entry, key), own: undefined });
-    const after = { truth, beside: undefined, entries };
+      entries.set(key, { version: undefined, active: rowOf(entry, key), own: undefined });
+    const after = { active, nextVersion: undefined, entries };
     const next = new Map(state);
     for (const version of versionNumbers) {
       const rows = new Map<Key, Row>();

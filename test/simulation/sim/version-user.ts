@@ -56,10 +56,10 @@ export class VersionUser {
   /** Mostly the version in force or the next one. */
   #chosen(): number {
     const { random, world } = this.#options;
-    const truth = this.#ledger.truth(world.ledger.state);
+    const active = this.#ledger.active(world.ledger.state);
     if (random.chance(0.03)) return random.pick(versionNumbers);
-    if (truth === undefined) return random.pick([1, 1, 1, 2]);
-    return Math.min(lastVersion, truth + random.pick([0, 1]));
+    if (active === undefined) return random.pick([1, 1, 1, 2]);
+    return Math.min(lastVersion, active + random.pick([0, 1]));
   }
 
   /** Whether the next action is to be about the migration itself. */
@@ -147,12 +147,12 @@ export class VersionUser {
     }
     if (dice < 0.35) return this.#call('status', () => this.#status());
     if (dice < 0.42) return this.#call('cancel', () => db.cancelMigration(people));
-    const truth = this.#ledger.truth(world.ledger.state);
+    const active = this.#ledger.active(world.ledger.state);
     // One that nobody writes is not asked for either; to ask for the version in force is to go back to it.
-    if (truth === undefined ? this.version > 1 : this.version <= truth && random.chance(0.7)) return;
+    if (active === undefined ? this.version > 1 : this.version <= active && random.chance(0.7)) return;
     const { world: of } = this.#options;
-    const beside = this.#ledger.beside(of.ledger.state, of.ledger.block0);
-    if (beside === this.version && random.chance(0.3)) return this.#finish();
+    const nextVersion = this.#ledger.nextVersion(of.ledger.state, of.ledger.block0);
+    if (nextVersion === this.version && random.chance(0.3)) return this.#finish();
     const keepOld = random.chance(0.7);
     if (!keepOld) this.#ledger.tellToRetire(this.version, false);
     const rowsPerSecond = random.pick([5, 10, 100, 50_000]);

@@ -261,7 +261,7 @@ const migrating: PagePromises = {
   'sees the pair, and is refused.': [
     'test/features/migrations/targets.test.ts: never comes between a view and a commit on its way with rows of a third version',
   ],
-  'An instance that has registered the version with other code translates nothing, writes no twin and makes no chunk: each of its calls on the table is refused, on every view that shows the pair, and so are its `start()` and `registerSchema()`. A flush that was prepared before the first pair loses its slot to it and is prepared anew, so it is refused as well.':
+  'An instance that has registered the version with other code translates nothing, writes no shadow row and makes no chunk: each of its calls on the table is refused, on every view that shows the pair, and so are its `start()` and `registerSchema()`. A flush that was prepared before the first pair loses its slot to it and is prepared anew, so it is refused as well.':
     [
       'test/features/migrations/migration-code.test.ts: that began keeps those out that have one, until that is cancelled',
       'test/features/migrations/migration-code.test.ts: is refused by the first commit of the others already',
@@ -447,7 +447,7 @@ const invariants: PagePromises = {
   ],
   'All of this, with any clock, any pause, and two processes on one `nodeId`': [
     'test/features/protocol/block0.test.ts: happens at random between nodes, even of one nodeId, and loses nothing',
-    'test/simulation/sim/regressions.slow.test.ts: does not take the commits and blocks of its twin for its own',
+    'test/simulation/sim/regressions.slow.test.ts: does not take the commits and blocks of its shadow row for its own',
   ],
   'Old and new versions side by side lose no field': [
     'test/properties/random/migrations.slow.test.ts: show what the rules say (seed %i)',

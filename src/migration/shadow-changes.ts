@@ -1,5 +1,5 @@
 /**
- * For rows that are written in another version than the truth: the rows of the truth that go with them, with the same keys.
+ * For rows that are written in another version than the active version: the rows of the active version that go with them, with the same keys.
  * Nodes without the code of the version read, write and merge those.
  */
 import { isPromise } from '../base/brands.ts';
@@ -20,44 +20,44 @@ import type { RowTranslation } from './row-translation.ts';
 /** Rows are made into memory of so many bytes, which goes once they are written. */
 const chunkBytes = 1024 * 1024;
 
-interface Twin {
+interface ShadowRow {
   readonly key: Uint8Array;
   readonly source: RowSource;
   readonly base: number;
 }
 
-export class TwinChanges implements ChangeStream {
+export class ShadowChanges implements ChangeStream {
   readonly #written: ChangeStream;
-  readonly #truth: TableState;
+  readonly #active: TableState;
   readonly #translation: RowTranslation;
   #rows = new PlainRows();
   /** All of them, where keys come in another order; undefined where they come one by one. */
-  #sorted: Twin[] | undefined;
+  #sorted: ShadowRow[] | undefined;
   #next = 0;
-  #twin: Twin | undefined;
+  #shadow: ShadowRow | undefined;
   readonly keyStart = 0;
   readonly remove = false;
 
-  private constructor(written: ChangeStream, truth: TableState, translation: RowTranslation) {
+  private constructor(written: ChangeStream, active: TableState, translation: RowTranslation) {
     this.#written = written;
-    this.#truth = truth;
+    this.#active = active;
     this.#translation = translation;
   }
 
-  /** `written`: rows in the other version; `truth`: what they are written over. Throws `EncodeError`. */
-  static async of(written: ChangeStream, truth: TableState, translation: RowTranslation): Promise<TwinChanges> {
-    const changes = new TwinChanges(written, truth, translation);
+  /** `written`: rows in the other version; `active`: the rows that they are written over. Throws `EncodeError`. */
+  static async of(written: ChangeStream, active: TableState, translation: RowTranslation): Promise<ShadowChanges> {
+    const changes = new ShadowChanges(written, active, translation);
     if (translation.keepsKeys) await changes.#make();
     else await changes.#makeAll();
     return changes;
   }
 
   get done(): boolean {
-    return this.#twin === undefined;
+    return this.#shadow === undefined;
   }
 
   get key(): Uint8Array {
-    return (this.#twin as Twin).key;
+    return (this.#shadow as ShadowRow).key;
   }
 
   get keyEnd(): number {
@@ -65,16 +65,16 @@ export class TwinChanges implements ChangeStream {
   }
 
   get source(): RowSource | undefined {
-    return this.#twin?.source;
+    return this.#shadow?.source;
   }
 
   get base(): number {
-    return this.#twin?.base ?? 0;
+    return this.#shadow?.base ?? 0;
   }
 
   advance(): void | Promise<void> {
     if (this.#sorted !== undefined) {
-      this.#twin = this.#sorted[this.#next++];
+      this.#shadow = this.#sorted[this.#next++];
       return undefined;
     }
     const advanced = this.#written.advance();
@@ -82,32 +82,32 @@ export class TwinChanges implements ChangeStream {
   }
 
   async #makeAll(): Promise<void> {
-    const all: Twin[] = [];
+    const all: ShadowRow[] = [];
     while (!this.#written.done) {
       await this.#make();
-      if (this.#twin !== undefined) all.push(this.#twin);
+      if (this.#shadow !== undefined) all.push(this.#shadow);
       await this.#written.advance();
     }
     this.#sorted = all.toSorted((a, b) => compareBytes(a.key, b.key));
-    this.#twin = this.#sorted[this.#next++];
+    this.#shadow = this.#sorted[this.#next++];
   }
 
-  /** Makes the twin of the present row. */
+  /** Makes the shadow row of the present row. */
   #make(): void | Promise<void> {
     const { done, key, keyStart, keyEnd } = this.#written;
     if (done) {
-      this.#twin = undefined;
+      this.#shadow = undefined;
       return undefined;
     }
-    const truthKey = this.#translation.keyBack(key.slice(keyStart, keyEnd));
-    const before = this.#truth.lookup(truthKey);
-    if (isPromise(before)) return before.then((found) => this.#take(truthKey, found));
-    return this.#take(truthKey, before);
+    const activeKey = this.#translation.keyBack(key.slice(keyStart, keyEnd));
+    const before = this.#active.lookup(activeKey);
+    if (isPromise(before)) return before.then((found) => this.#take(activeKey, found));
+    return this.#take(activeKey, before);
   }
 
   #take(key: Uint8Array, before: RowHit | undefined): void {
     if (this.#rows.sizeBytes > chunkBytes) this.#rows = new PlainRows();
-    this.#twin = { key, source: this.#rows, base: this.#encode(before) };
+    this.#shadow = { key, source: this.#rows, base: this.#encode(before) };
   }
 
   #encode(before: RowHit | undefined): number {

@@ -1,11 +1,11 @@
 /**
- * What is stored of a version beside the truth, with pending commits on top. Nothing here makes rows of one version from
+ * What is stored of a next version, with pending commits on top. Nothing here makes rows of one version from
  * those of another: it takes no code of the application, so that every node can merge.
  *
- * Invariant: for every key in `rows`, `base` holds the row of the truth that it goes with. A key that the truth has lost
+ * Invariant: for every key in `rows`, `base` holds the row of the active version that it goes with. A key that the active version has lost
  * since is in neither, unless keys of the two versions are of different types.
  *
- * A field in which the older version has written since is another one in `base` than in the truth, also where it was written
+ * A field in which the older version has written since is another one in `base` than in the active version, also where it was written
  * back: what was written later counts, and not what differs in the end.
  */
 import { NodeEntries } from '../format/node-entries.ts';
@@ -24,37 +24,37 @@ import { isDeleted } from './merged-cursor.ts';
 import type { MemberChange } from './member-changes.ts';
 import type { TableShape } from '../schema/table-shape.ts';
 import { TableState } from './table-state.ts';
-import type { Beside, View } from './view.ts';
+import type { NextVersion, View } from './view.ts';
 
 /** Opens a change as a layer over a state. */
 type OpenLayer = (change: TableChange, shape: TableShape) => Tree;
 
-export class BesideRows {
-  /** Rows of the version beside the truth, perhaps not all. */
+export class NextVersionRows {
+  /** Rows of the next version, perhaps not all. */
   readonly rows: TableState;
-  /** Rows of the truth that they go with. */
+  /** Rows of the active version that they go with. */
   readonly base: TableState;
 
-  /** The truth itself, after the same commits. */
-  readonly #truth: TableState;
+  /** The active version itself, after the same commits. */
+  readonly #active: TableState;
 
-  private constructor(rows: TableState, base: TableState, truth: TableState) {
+  private constructor(rows: TableState, base: TableState, active: TableState) {
     this.rows = rows;
     this.base = base;
-    this.#truth = truth;
+    this.#active = active;
   }
 
-  /** What the blocks hold. `truth`: the table, whose pending changes do not count. */
-  static stored({ rows, base }: Beside, truth: TableState): BesideRows {
-    return new BesideRows(rows, base, new TableState(truth.shape, truth.tree, truth.indexes));
+  /** What the blocks hold. `active`: the table, whose pending changes do not count. */
+  static stored({ rows, base }: NextVersion, active: TableState): NextVersionRows {
+    return new NextVersionRows(rows, base, new TableState(active.shape, active.tree, active.indexes));
   }
 
-  /** What a view shows; undefined where a table has no version beside its truth. */
-  static async in(view: View, table: string): Promise<BesideRows | undefined> {
-    const beside = view.beside(table);
-    const truth = view.table(table);
-    if (beside === undefined || truth === undefined) return undefined;
-    let rows = BesideRows.stored(beside, truth);
+  /** What a view shows; undefined where a table has no next version. */
+  static async in(view: View, table: string): Promise<NextVersionRows | undefined> {
+    const nextVersion = view.nextVersion(table);
+    const active = view.table(table);
+    if (nextVersion === undefined || active === undefined) return undefined;
+    let rows = NextVersionRows.stored(nextVersion, active);
     for (const change of view.changesOf(table)) rows = await rows.with(change, (...given) => view.layer(...given));
     return rows;
   }
@@ -65,38 +65,38 @@ export class BesideRows {
   }
 
   /** The same after another change. */
-  async with({ truth, twin }: MemberChange, layer: OpenLayer): Promise<BesideRows> {
+  async with({ active, shadow }: MemberChange, layer: OpenLayer): Promise<NextVersionRows> {
     const { rows } = this;
-    const written = layer(truth, this.base.shape);
-    const after = this.#truth.withLayer(written);
-    if (twin !== undefined) {
-      return new BesideRows(rows.withLayer(layer(twin, rows.shape)), this.base.withLayer(written), after);
+    const written = layer(active, this.base.shape);
+    const after = this.#active.withLayer(written);
+    if (shadow !== undefined) {
+      return new NextVersionRows(rows.withLayer(layer(shadow, rows.shape)), this.base.withLayer(written), after);
     }
-    if (this.isEmpty) return new BesideRows(rows, this.base, after);
+    if (this.isEmpty) return new NextVersionRows(rows, this.base, after);
     const base = await this.#withTouched(written);
-    if (!rows.shape.hasKeysOf(base.shape)) return new BesideRows(rows, base, after);
+    if (!rows.shape.hasKeysOf(base.shape)) return new NextVersionRows(rows, base, after);
     const deleted = await deletedKeys(written);
-    if (deleted.length === 0) return new BesideRows(rows, base, after);
+    if (deleted.length === 0) return new NextVersionRows(rows, base, after);
     const marks = (shape: TableShape): Tree => treeOfNode(deletionsOf(shape, deleted));
-    return new BesideRows(rows.withLayer(marks(rows.shape)), base.withLayer(marks(base.shape)), after);
+    return new NextVersionRows(rows.withLayer(marks(rows.shape)), base.withLayer(marks(base.shape)), after);
   }
 
-  /** The base, different from the truth in every field that a change of that alone has written. */
+  /** The base, different from the active version in every field that a change of that alone has written. */
   async #withTouched(written: Tree): Promise<TableState> {
     const { base } = this;
     const { layout, changeShape } = base.shape;
     const arena = new RowArena('memory/touched');
     const entries = new NodeEntries(changeShape);
     // Where both are one tree, only rows that pending commits have changed can have been written back.
-    const isSame = isSameTree(base.tree, this.#truth.tree);
+    const isSame = isSameTree(base.tree, this.#active.tree);
     const cursor = new TreeCursor(written);
     while (await cursor.next()) {
       const { node } = cursor;
       for (let i = cursor.from; i < cursor.to; i++) {
         if (isDeleted(node, i)) continue;
         const key = node.key(i);
-        if (isSame && !base.mayBeOverlaid(key) && !this.#truth.mayBeOverlaid(key)) continue;
-        const [then, before] = [await base.lookup(key), await this.#truth.lookup(key)];
+        if (isSame && !base.mayBeOverlaid(key) && !this.#active.mayBeOverlaid(key)) continue;
+        const [then, before] = [await base.lookup(key), await this.#active.lookup(key)];
         if (then === undefined || before === undefined) continue;
         const at = addTouched(layout, then, before, { source: node, base: node.rowBase(i) }, arena);
         if (at !== undefined) entries.addRow(key, 0, key.length, arena, at);
@@ -107,7 +107,7 @@ export class BesideRows {
 }
 
 /**
- * Adds the row of the base that goes with a row of the truth once that was written over `before`: where a field has come back to
+ * Adds the row of the base that goes with a row of the active version once that was written over `before`: where a field has come back to
  * what it was `then`, it takes the value in between. Undefined: it stays.
  */
 function addTouched(
