@@ -1,8 +1,8 @@
 /** A table as Block 0 and its catalogue hold it: its versions, and the roots of their trees. */
 import { areAddedIndexes } from './stored-added-index.ts';
 import type { StoredAddedIndex } from './stored-added-index.ts';
-import { areEditions } from './stored-edition.ts';
-import type { StoredEdition } from './stored-edition.ts';
+import { areIndexVersions } from './stored-index-version.ts';
+import type { StoredIndexVersion } from './stored-index-version.ts';
 import { isRoot } from './stored-root.ts';
 import type { StoredRoot } from './stored-root.ts';
 import { isStoredSchema } from './stored-schema.ts';
@@ -14,7 +14,7 @@ export interface StoredTableVersion {
   readonly root: StoredRoot;
   readonly indexes: readonly { readonly name: string; readonly root: StoredRoot }[];
   /** What is stored of the indexes on functions. Absent exactly where the schema has none. */
-  readonly editions?: readonly StoredEdition[];
+  readonly editions?: readonly StoredIndexVersion[];
   /** Indexes that are being added. Absent where there are none. */
   readonly added?: readonly StoredAddedIndex[];
 }
@@ -36,7 +36,7 @@ function isTableVersion(value: unknown): value is StoredTableVersion {
   if (typeof value !== 'object' || value === null) return false;
   const { schema, root, indexes, editions, added } = value as Record<string, unknown>;
   if (!isStoredSchema(schema) || !isRoot(root) || !Array.isArray(indexes)) return false;
-  if (!areEditions(editions, schema) || !areAddedIndexes(added, schema)) return false;
+  if (!areIndexVersions(editions, schema) || !areAddedIndexes(added, schema)) return false;
   return (
     indexes.length === schema.indexes.length &&
     indexes.every((index: { name?: unknown; root?: unknown } | null, i) => {

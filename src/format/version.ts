@@ -8,7 +8,7 @@ export const block0FormatVersion = 1;
 
 /**
  * Version of a Block 0 and of commits in which a table has an index on a function. They are refused by what was made before
- * there were any, which would merge without a word of the editions; everything else stays readable there.
+ * there were any, which would merge without a word of the index versions; everything else stays readable there.
  */
 export const functionIndexVersion = 2;
 

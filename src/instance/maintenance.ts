@@ -24,7 +24,7 @@ import type { VerifyReport } from '../maintenance/verify/verify.ts';
 import type { RepairOptions, VerifyOptions } from '../maintenance/verify/verify-options.ts';
 import type { Engine, PinnedView } from '../engine/engine.ts';
 import { dropIndex } from '../migration/drop-index.ts';
-import { EditionDaemon } from '../migration/edition-daemon.ts';
+import { FunctionIndexDaemon } from '../migration/function-index-daemon.ts';
 import type { FieldChangeLog } from '../migration/field-change-log.ts';
 import { IndexDaemon } from '../migration/index-daemon.ts';
 import { MigrationDaemon } from '../migration/migration-daemon.ts';
@@ -70,7 +70,7 @@ export class Maintenance {
   readonly #options: MaintenanceOptions;
   #gcSchedule: GcSchedule | undefined;
   #daemon: MigrationDaemon | undefined;
-  #editions: EditionDaemon | undefined;
+  #indexVersions: FunctionIndexDaemon | undefined;
   #indexes: IndexDaemon | undefined;
 
   constructor(options: MaintenanceOptions) {
@@ -82,18 +82,18 @@ export class Maintenance {
     const { environment, logger, options } = this.#options;
     const work = { ...this.#options, ...options, logger, engine, intervalMs: options.writeForwardInterval };
     const daemon = new MigrationDaemon(work);
-    const editions = new EditionDaemon(work);
+    const indexVersions = new FunctionIndexDaemon(work);
     this.#daemon = daemon;
     const indexes = new IndexDaemon(work);
-    this.#editions = editions;
+    this.#indexVersions = indexVersions;
     this.#indexes = indexes;
     engine.events.moved.on(() => {
       daemon.viewChanged();
-      editions.viewChanged();
+      indexVersions.viewChanged();
       indexes.viewChanged();
     });
     daemon.viewChanged();
-    editions.viewChanged();
+    indexVersions.viewChanged();
     indexes.viewChanged();
     const { gcInterval: intervalMs } = options;
     if (intervalMs === undefined) return;
@@ -118,13 +118,13 @@ export class Maintenance {
   end(): void {
     this.#gcSchedule?.stop();
     this.#daemon?.stop();
-    this.#editions?.stop();
+    this.#indexVersions?.stop();
     this.#indexes?.stop();
   }
 
   /** A function was registered: there may be indexes to make. */
   functionRegistered(): void {
-    this.#editions?.viewChanged();
+    this.#indexVersions?.viewChanged();
   }
 
   /** A schema was registered: there may be indexes to add. */

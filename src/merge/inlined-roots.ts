@@ -16,14 +16,14 @@ import type { StoredRoot } from '../format/stored-root.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 import { encodeBound } from '../format/stored-bound.ts';
 import type { StoredAddedIndex } from '../format/stored-added-index.ts';
-import type { StoredEdition } from '../format/stored-edition.ts';
+import type { StoredIndexVersion } from '../format/stored-index-version.ts';
 import { sealBlock } from '../format/block.ts';
 import { encodeCatalogue } from '../format/catalogue.ts';
 import { blockName } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
 import { openNode } from '../format/node.ts';
 import type { Uploads } from '../tree/block-writer.ts';
-import type { MergedAddedIndex, MergedEdition, MergedTable, MergedTree, MergedVersion } from './merge-table.ts';
+import type { MergedAddedIndex, MergedIndexVersion, MergedTable, MergedTree, MergedVersion } from './merge-table.ts';
 
 /** Bytes of root nodes in a Block 0 without a catalogue, before base64. */
 const maxInlinedBytes = 48 * 1024;
@@ -56,7 +56,7 @@ interface VersionRoots {
   readonly schema: StoredSchema;
   readonly tree: RootSlot;
   readonly indexes: readonly { readonly name: string; readonly slot: RootSlot }[];
-  readonly editions: readonly EditionRoots[];
+  readonly indexVersions: readonly IndexVersionRoots[];
   readonly added: readonly AddedRoots[];
 }
 
@@ -65,8 +65,8 @@ interface AddedRoots {
   readonly tree: RootSlot;
 }
 
-interface EditionRoots {
-  readonly stored: Omit<StoredEdition, 'root' | 'base'>;
+interface IndexVersionRoots {
+  readonly stored: Omit<StoredIndexVersion, 'root' | 'base'>;
   readonly tree: RootSlot;
   readonly base: RootSlot;
 }
@@ -136,13 +136,13 @@ class Inliner {
     return { candidate };
   }
 
-  keptVersion({ schema, root, indexes, editions = [], added = [] }: StoredTableVersion): VersionRoots {
+  keptVersion({ schema, root, indexes, editions: indexVersions = [], added = [] }: StoredTableVersion): VersionRoots {
     const { name: table } = schema;
     const slots = indexes.map(({ name, root: indexRoot }) => ({
       name,
       slot: this.kept({ table, index: name }, indexRoot),
     }));
-    const kept = editions.map(({ root: entries, base, ...stored }) => ({
+    const kept = indexVersions.map(({ root: entries, base, ...stored }) => ({
       stored,
       tree: this.kept({ table, index: stored.index }, entries),
       base: this.kept({ table }, base),
@@ -151,18 +151,18 @@ class Inliner {
       stored,
       tree: this.kept({ table, index: stored.index.name }, entries),
     }));
-    return { schema, tree: this.kept({ table }, root), indexes: slots, editions: kept, added: more };
+    return { schema, tree: this.kept({ table }, root), indexes: slots, indexVersions: kept, added: more };
   }
 
-  mergedVersion({ shape, tree, indexes, editions, added }: MergedVersion): VersionRoots {
+  mergedVersion({ shape, tree, indexes, indexVersions, added }: MergedVersion): VersionRoots {
     const slots = [...indexes].map(([name, index]) => ({ name, slot: this.merged(index) }));
-    const merged = editions.map((edition) => ({
-      stored: storedEdition(edition),
-      tree: this.merged(edition.tree),
-      base: this.merged(edition.base),
+    const merged = indexVersions.map((indexVersion) => ({
+      stored: storedIndexVersion(indexVersion),
+      tree: this.merged(indexVersion.tree),
+      base: this.merged(indexVersion.base),
     }));
     const more = added.map((index) => ({ stored: storedAdded(index), tree: this.merged(index.tree) }));
-    return { schema: shape.schema, tree: this.merged(tree), indexes: slots, editions: merged, added: more };
+    return { schema: shape.schema, tree: this.merged(tree), indexes: slots, indexVersions: merged, added: more };
   }
 
   /** A table after the merge; either it was there before, or it was merged. */
@@ -178,7 +178,7 @@ class Inliner {
   }
 }
 
-function storedEdition({ index, built, failed, behindFrom }: MergedEdition): EditionRoots['stored'] {
+function storedIndexVersion({ index, built, failed, behindFrom }: MergedIndexVersion): IndexVersionRoots['stored'] {
   const version = index.result?.version as number;
   return { index: index.name, version, built: encodeBound(built), failed, behindFrom };
 }
@@ -247,8 +247,8 @@ function changedBytes({ tables, catalogue }: Block0, merged: readonly MergedTabl
     bytes += JSON.stringify(table).length;
   }
   for (const { versions } of merged) {
-    for (const { shape, indexes, editions, added } of versions) {
-      const roots = 1 + indexes.size + 2 * editions.length + 2 * added.length;
+    for (const { shape, indexes, indexVersions, added } of versions) {
+      const roots = 1 + indexes.size + 2 * indexVersions.length + 2 * added.length;
       bytes += JSON.stringify(shape.schema).length + rootBytes * roots;
     }
   }
@@ -279,7 +279,7 @@ async function storedTables(
       continue;
     }
     const roots: StoredTableVersion[] = [];
-    for (const { schema, tree, indexes, editions, added } of versions) {
+    for (const { schema, tree, indexes, indexVersions, added } of versions) {
       const indexRoots: { name: string; root: StoredRoot }[] = [];
       for (const index of indexes) indexRoots.push({ name: index.name, root: await rootOf(index.slot) });
       const addedRoots: StoredAddedIndex[] = [];
@@ -290,20 +290,20 @@ async function storedTables(
         roots.push(version);
         continue;
       }
-      const editionRoots: StoredEdition[] = [];
-      for (const { stored: edition, tree: entries, base } of editions) {
-        editionRoots.push({ ...edition, root: await rootOf(entries), base: await rootOf(base) });
+      const indexVersionRoots: StoredIndexVersion[] = [];
+      for (const { stored: indexVersion, tree: entries, base } of indexVersions) {
+        indexVersionRoots.push({ ...indexVersion, root: await rootOf(entries), base: await rootOf(base) });
       }
-      roots.push({ ...version, editions: editionRoots });
+      roots.push({ ...version, editions: indexVersionRoots });
     }
     stored.push({ name, versions: roots });
   }
   return stored;
 }
 
-function slotsOf({ tree, indexes, editions, added }: VersionRoots): RootSlot[] {
-  const ofEditions = editions.flatMap((edition) => [edition.tree, edition.base]);
-  return [tree, ...indexes.map(({ slot }) => slot), ...ofEditions, ...added.map((index) => index.tree)];
+function slotsOf({ tree, indexes, indexVersions, added }: VersionRoots): RootSlot[] {
+  const ofIndexVersions = indexVersions.flatMap((indexVersion) => [indexVersion.tree, indexVersion.base]);
+  return [tree, ...indexes.map(({ slot }) => slot), ...ofIndexVersions, ...added.map((index) => index.tree)];
 }
 
 function migrationsAfter(

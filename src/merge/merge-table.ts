@@ -12,8 +12,8 @@ import type { StoredMigration } from '../format/stored-migration.ts';
 import type { BlockCache } from '../cache/block-cache.ts';
 import { NextVersionRows } from '../view/next-version.ts';
 import type { AddedIndex } from '../schema/added-index.ts';
-import { indexedFunctions, isSameIndex, isWhole } from '../view/edition.ts';
-import type { Edition, IndexedFunction } from '../view/edition.ts';
+import { indexedFunctions, isSameIndex, isWhole } from '../view/index-version.ts';
+import type { IndexVersion, IndexedFunction } from '../view/index-version.ts';
 import { FunctionEntries } from '../catalog/function-entries.ts';
 import type { RegisteredFunction } from '../schema/function-call.ts';
 import { indexLeafShape } from '../schema/table-shape.ts';
@@ -56,7 +56,7 @@ export interface MergedVersion {
   readonly tree: MergedTree;
   readonly indexes: ReadonlyMap<string, MergedTree>;
   /** Those that stay, and new ones. */
-  readonly editions: readonly MergedEdition[];
+  readonly indexVersions: readonly MergedIndexVersion[];
   /** Indexes that are being added, those that have just begun included. */
   readonly added: readonly MergedAddedIndex[];
 }
@@ -66,8 +66,8 @@ export interface MergedAddedIndex extends Pick<AddedIndex, 'stored' | 'built' | 
   readonly tree: MergedTree;
 }
 
-/** An edition after a merge. */
-export interface MergedEdition extends Pick<Edition, 'index' | 'built' | 'failed' | 'behindFrom'> {
+/** An index version after a merge. */
+export interface MergedIndexVersion extends Pick<IndexVersion, 'index' | 'built' | 'failed' | 'behindFrom'> {
   readonly tree: MergedTree;
   readonly base: MergedTree;
 }
@@ -202,14 +202,14 @@ export async function mergeVersion(
   const indexes = shape.indexes.map((index) => {
     return { changes: new IndexChanges(shape, index, undefined, null), tree: growingIndex(table, index.name, context) };
   });
-  const editions = growingEditions(table, context);
+  const indexVersions = growingIndexVersions(table, context);
   // Whoever merges does it: what is known of these indexes is in Block 0, and not only where they are defined.
   const added = table.added.map((index) => ({
     index,
     changes: new IndexChanges(shape, index.index, undefined, index.built),
     tree: growingAdded(table, index, context),
   }));
-  const growing = [...indexes, ...editions, ...added];
+  const growing = [...indexes, ...indexVersions, ...added];
   const changes = new IndexedChanges(given ?? (await LayerChanges.of(table)), growing, context);
   await rows.apply(
     changes,
@@ -223,7 +223,10 @@ export async function mergeVersion(
     shape,
     tree: rows,
     indexes: new Map(indexes.map(({ changes: { index }, tree }) => [index.name, tree])),
-    editions: [...leftBehind(table, rows, editions, context), ...editions.map((edition) => edition.merged(rows))],
+    indexVersions: [
+      ...leftBehind(table, rows, indexVersions, context),
+      ...indexVersions.map((indexVersion) => indexVersion.merged(rows)),
+    ],
     added: added.map(({ index, tree }) => mergedAdded(index, tree)),
   };
 }
@@ -242,16 +245,16 @@ export function keptAdded(table: TableState, context: TableMergeContext): Merged
   return table.added.map((index) => mergedAdded(index, growingAdded(table, index, context)));
 }
 
-/** So many generations in which a table went ahead of an edition, and it is given up. */
+/** So many generations in which a table went ahead of an index version, and it is given up. */
 const patience = 256;
 
-/** The editions that grow with their table: this node has the function in that version, and they are of all its rows. */
-function growingEditions(table: TableState, context: TableMergeContext): GrowingEdition[] {
+/** The index versions that grow with their table: this node has the function in that version, and they are of all its rows. */
+function growingIndexVersions(table: TableState, context: TableMergeContext): GrowingIndexVersion[] {
   return indexedFunctions(table.shape, context.functions).flatMap((indexed) => {
-    const stored = table.editions.find(({ index }) => isSameIndex(index, indexed.index));
+    const stored = table.indexVersions.find(({ index }) => isSameIndex(index, indexed.index));
     // Of no rows, it is there without having been made.
     const isThere = stored === undefined ? table.tree.ref === null : isWhole(stored);
-    return isThere ? [new GrowingEdition(table, indexed, context, stored)] : [];
+    return isThere ? [new GrowingIndexVersion(table, indexed, context, stored)] : [];
   });
 }
 
@@ -259,23 +262,27 @@ function growingEditions(table: TableState, context: TableMergeContext): Growing
 function leftBehind(
   table: TableState,
   rows: GrowingTree,
-  growing: readonly GrowingEdition[],
+  growing: readonly GrowingIndexVersion[],
   context: TableMergeContext,
-): MergedEdition[] {
+): MergedIndexVersion[] {
   const { root } = rows;
   const isMoved =
     root.kind === 'stored' ? root.ref.id !== table.tree.ref?.id : root.kind !== 'empty' || table.tree.ref !== null;
-  return table.editions.flatMap((edition) => {
-    if (growing.some(({ changes }) => isSameIndex(changes.index, edition.index))) return [];
-    const behindFrom = isMoved ? (edition.behindFrom ?? context.birth) : edition.behindFrom;
+  return table.indexVersions.flatMap((indexVersion) => {
+    if (growing.some(({ changes }) => isSameIndex(changes.index, indexVersion.index))) return [];
+    const behindFrom = isMoved ? (indexVersion.behindFrom ?? context.birth) : indexVersion.behindFrom;
     if (behindFrom !== null && context.birth - behindFrom >= patience) return [];
-    return [{ ...keptEdition(table, edition, context), behindFrom }];
+    return [{ ...keptIndexVersion(table, indexVersion, context), behindFrom }];
   });
 }
 
-/** An edition as it is. */
-export function keptEdition(table: TableState, edition: Edition, context: TableMergeContext): MergedEdition {
-  const { index, built, failed, behindFrom, tree, base } = edition;
+/** An index version as it is. */
+export function keptIndexVersion(
+  table: TableState,
+  indexVersion: IndexVersion,
+  context: TableMergeContext,
+): MergedIndexVersion {
+  const { index, built, failed, behindFrom, tree, base } = indexVersion;
   return {
     index,
     built,
@@ -286,15 +293,20 @@ export function keptEdition(table: TableState, edition: Edition, context: TableM
   };
 }
 
-/** An edition that changes with rows of its table. */
-export class GrowingEdition {
+/** An index version that changes with rows of its table. */
+export class GrowingIndexVersion {
   readonly changes: IndexChanges;
   readonly tree: GrowingTree;
   readonly #entries: FunctionEntries;
   readonly #failedBefore: number;
 
   /** `stored`: what it begins with; undefined: with nothing. */
-  constructor(table: TableState, indexed: IndexedFunction, context: TableMergeContext, stored: Edition | undefined) {
+  constructor(
+    table: TableState,
+    indexed: IndexedFunction,
+    context: TableMergeContext,
+    stored: IndexVersion | undefined,
+  ) {
     const { shape, blanks } = table;
     const { index, registered } = indexed;
     const { typeId } = index.result as FunctionResult;
@@ -312,8 +324,8 @@ export class GrowingEdition {
     return Math.abs(this.#failedBefore + this.#entries.failed);
   }
 
-  /** The edition with the entries of all rows of a tree. */
-  merged(base: MergedTree): MergedEdition {
+  /** The index version with the entries of all rows of a tree. */
+  merged(base: MergedTree): MergedIndexVersion {
     const { changes, tree, failed } = this;
     return { index: changes.index, tree, base, built: null, failed, behindFrom: null };
   }

@@ -9,7 +9,7 @@ import {
   growingIndex,
   growingRows,
   keptAdded,
-  keptEdition,
+  keptIndexVersion,
 } from '../merge/merge-table.ts';
 import type {
   GrowingTree,
@@ -225,12 +225,12 @@ function withIndexes(
     return [name, trees.get(name) ?? growingIndex(table, name, context)];
   });
   const known = new Set(shape.functionIndexes.map(({ name }) => name));
-  const editions = table.editions.filter(({ index }) => known.has(index.name));
+  const indexVersions = table.indexVersions.filter(({ index }) => known.has(index.name));
   return {
     shape,
     tree: growingRows(table, context),
     indexes: new Map(indexes),
-    editions: editions.map((edition) => keptEdition(table, edition, context)),
+    indexVersions: indexVersions.map((indexVersion) => keptIndexVersion(table, indexVersion, context)),
     added,
   };
 }

@@ -2,7 +2,7 @@
 import { defined } from '../base/defined.ts';
 import type { LayoutField } from '../format/row-layout.ts';
 import type { StoredFunctionIndex, StoredIndex } from '../format/stored-schema.ts';
-import { indexedFunctions, isSameIndex, isUsable } from '../view/edition.ts';
+import { indexedFunctions, isSameIndex, isUsable } from '../view/index-version.ts';
 import { conditionsOf } from '../schema/index-condition.ts';
 import type { IndexConditions } from '../schema/index-condition.ts';
 import type { Registry } from '../catalog/registry.ts';
@@ -100,7 +100,7 @@ function functionStatus(
   registry: Registry,
   before: 'waiting' | 'building' = 'building',
 ): IndexStatus {
-  const { shape, tree, editions } = state;
+  const { shape, tree, indexVersions } = state;
   const rowsTotal = tree.count;
   const declared = isIn(registry.versionShape(shape.name, shape.version), name);
   const about = { name, fields: [], function: on, unique: false, rowsTotal, declared };
@@ -112,12 +112,12 @@ function functionStatus(
     const problem = `Function ${on} is not registered here with a version: nodes that have it make the entries.`;
     return { ...about, state: before, rowsDone: 0, entries: 0, problem };
   }
-  const edition = editions.find(({ index }) => isSameIndex(index, known.index));
-  const entries = edition?.tree.count ?? 0;
+  const indexVersion = indexVersions.find(({ index }) => isSameIndex(index, known.index));
+  const entries = indexVersion?.tree.count ?? 0;
   const done = { rowsDone: Math.min(entries, rowsTotal), entries };
-  if (edition === undefined)
+  if (indexVersion === undefined)
     return { ...about, state: rowsTotal === 0 && before === 'building' ? 'ready' : before, ...done };
-  if (isUsable(edition)) return { ...about, state: 'ready', ...done };
-  if (edition.failed === 0) return { ...about, state: 'building', ...done };
-  return { ...about, state: 'failed', ...done, problem: `Function ${on} fails on ${edition.failed} rows.` };
+  if (isUsable(indexVersion)) return { ...about, state: 'ready', ...done };
+  if (indexVersion.failed === 0) return { ...about, state: 'building', ...done };
+  return { ...about, state: 'failed', ...done, problem: `Function ${on} fails on ${indexVersion.failed} rows.` };
 }

@@ -31,8 +31,11 @@ export function meteredState(state: TableState, meterOf: (index?: string) => Blo
   };
   const indexes = new Map([...state.indexes].map(([name, tree]) => [name, metered(tree, name)]));
   const layers = state.layers.map((layer) => metered(layer));
-  const editions = state.editions.map((edition) => ({ ...edition, tree: metered(edition.tree, edition.index.name) }));
-  return new TableState(state.shape, metered(state.tree), indexes, layers, editions, state.blanks, state.added);
+  const indexVersions = state.indexVersions.map((indexVersion) => ({
+    ...indexVersion,
+    tree: metered(indexVersion.tree, indexVersion.index.name),
+  }));
+  return new TableState(state.shape, metered(state.tree), indexes, layers, indexVersions, state.blanks, state.added);
 }
 
 class MeteredSource implements BlockSource {

@@ -11,8 +11,8 @@ import { onTop, together } from './layer-compaction.ts';
 import { KeyFilter } from './key-filter.ts';
 import { MergedCursor } from './merged-cursor.ts';
 import type { AddedIndex } from '../schema/added-index.ts';
-import { isSameIndex, isUsable } from './edition.ts';
-import type { Edition } from './edition.ts';
+import { isSameIndex, isUsable } from './index-version.ts';
+import type { IndexVersion } from './index-version.ts';
 import type { TableIndex, TableShape } from '../schema/table-shape.ts';
 import { UnbrokenCursor } from './checked-cursor.ts';
 
@@ -30,7 +30,7 @@ export class TableState {
   /** Newest first. Rows in them may be marked as deleted. */
   readonly layers: readonly Tree[];
   /** What is stored of the indexes on functions. */
-  readonly editions: readonly Edition[];
+  readonly indexVersions: readonly IndexVersion[];
   /** Trees of no entries in the places of these indexes, by their names. */
   readonly blanks: ReadonlyMap<string, Tree>;
   /** Indexes that are being added: queries do not use them. */
@@ -45,7 +45,7 @@ export class TableState {
     tree: Tree,
     indexes: ReadonlyMap<string, Tree>,
     layers: readonly Tree[] = [],
-    editions: readonly Edition[] = [],
+    indexVersions: readonly IndexVersion[] = [],
     blanks: ReadonlyMap<string, Tree> = new Map(),
     added: readonly AddedIndex[] = [],
     loose = 0,
@@ -55,7 +55,7 @@ export class TableState {
     this.tree = tree;
     this.indexes = indexes;
     this.layers = layers;
-    this.editions = editions;
+    this.indexVersions = indexVersions;
     this.blanks = blanks;
     this.added = added;
     this.#loose = loose;
@@ -65,7 +65,8 @@ export class TableState {
   /** The entries of an index, if it has them for all rows in the tree. */
   treeOf(index: TableIndex): Tree | undefined {
     if (index.result === undefined) return this.indexes.get(index.name);
-    return this.editions.find((edition) => isSameIndex(edition.index, index) && isUsable(edition))?.tree;
+    return this.indexVersions.find((indexVersion) => isSameIndex(indexVersion.index, index) && isUsable(indexVersion))
+      ?.tree;
   }
 
   /** The state with one more layer on top. */
@@ -91,8 +92,8 @@ export class TableState {
   #withAll(layers: readonly Tree[], loose: number, added: readonly Tree[]): TableState {
     const isFiltered = this.layers.length === 0 || this.#filter !== undefined;
     const filter = isFiltered ? KeyFilter.with(this.#filter, added, layers) : undefined;
-    const { shape, tree, indexes, editions, blanks, added: more } = this;
-    return new TableState(shape, tree, indexes, layers, editions, blanks, more, loose, filter);
+    const { shape, tree, indexes, indexVersions, blanks, added: more } = this;
+    return new TableState(shape, tree, indexes, layers, indexVersions, blanks, more, loose, filter);
   }
 
   /** Rows of commits that are not merged yet: one that several have changed counts for each. */

@@ -16,7 +16,7 @@ import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
 import { decodeBound } from '../format/stored-bound.ts';
 import type { StoredAddedIndex } from '../format/stored-added-index.ts';
-import type { StoredEdition } from '../format/stored-edition.ts';
+import type { StoredIndexVersion } from '../format/stored-index-version.ts';
 import type { StoredMigration } from '../format/stored-migration.ts';
 import { canonicalSchema } from '../format/stored-schema.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
@@ -25,7 +25,7 @@ import type { BlockReader } from '../tree/block-source.ts';
 import { checkLeaf } from '../tree/leaf-shape.ts';
 import { isSameTree, Tree, treeOfNode } from '../tree/tree.ts';
 import type { AddedIndex } from '../schema/added-index.ts';
-import type { Edition } from './edition.ts';
+import type { IndexVersion } from './index-version.ts';
 import { changesByTable } from './member-changes.ts';
 import type { MemberChange, VersionedChanges } from './member-changes.ts';
 import { mostLayers } from './layer-compaction.ts';
@@ -107,7 +107,7 @@ export class ViewContext {
     shape: TableShape,
     rootOf: (index: string | undefined) => StoredRoot,
     inlined: ReadonlyMap<string, Node>,
-    editions: readonly StoredEdition[] = [],
+    indexVersions: readonly StoredIndexVersion[] = [],
     added: readonly StoredAddedIndex[] = [],
   ): TableState {
     const table = shape.name;
@@ -115,7 +115,7 @@ export class ViewContext {
       return [name, this.#tree({ table, index: name }, rootOf(name), indexLeafShape, inlined)];
     });
     const rows = this.#tree({ table }, rootOf(undefined), shape.leafShape, inlined);
-    const stored = editions.map((edition) => this.#edition(shape, edition, rows, inlined));
+    const stored = indexVersions.map((indexVersion) => this.#indexVersion(shape, indexVersion, rows, inlined));
     const blanks = shape.functionIndexes.map(({ name }): [string, Tree] => {
       return [name, this.#tree({ table, index: name }, null, indexLeafShape, inlined)];
     });
@@ -141,11 +141,16 @@ export class ViewContext {
     return this.#tree({ table, index }, null, indexLeafShape, new Map());
   }
 
-  #edition(shape: TableShape, stored: StoredEdition, rows: Tree, inlined: ReadonlyMap<string, Node>): Edition {
+  #indexVersion(
+    shape: TableShape,
+    stored: StoredIndexVersion,
+    rows: Tree,
+    inlined: ReadonlyMap<string, Node>,
+  ): IndexVersion {
     const { index: name, version, built, failed, behindFrom } = stored;
     const { name: table, functionIndexes, leafShape } = shape;
     const on = functionIndexes.find((index) => index.name === name);
-    invariant(on !== undefined, `Table ${table} has an edition of ${name}, which is none of its indexes`);
+    invariant(on !== undefined, `Table ${table} has a version of ${name}, which is none of its indexes`);
     const base = this.#tree({ table }, stored.base, leafShape, inlined);
     return {
       index: { name, fields: [], unique: false, result: { name: on.function, typeId: on.typeId, version } },
@@ -178,14 +183,14 @@ export class ViewContext {
   }
 
   #storedState(
-    { schema, root, indexes, editions, added }: StoredTableVersion,
+    { schema, root, indexes, editions: indexVersions, added }: StoredTableVersion,
     inlined: ReadonlyMap<string, Node>,
   ): TableState {
     const roots = new Map(indexes.map(({ name, root: indexRoot }) => [name, indexRoot]));
     const rootOf = (index: string | undefined): StoredRoot => {
       return index === undefined ? root : (roots.get(index) ?? null);
     };
-    return this.#state(this.shape(schema), rootOf, inlined, editions, added);
+    return this.#state(this.shape(schema), rootOf, inlined, indexVersions, added);
   }
 
   /** The version that a migration brings up. `shape`: of the active version. */
@@ -218,13 +223,13 @@ export class ViewContext {
       return [{ place, leaf, tree: this.#tree(place, migration.base, leaf, inlined) }];
     });
     const rows = block0.tables.flatMap(({ name: table, versions }) =>
-      versions.flatMap(({ schema, root, indexes, editions = [], added = [] }): PlacedTree[] => {
+      versions.flatMap(({ schema, root, indexes, editions: indexVersions = [], added = [] }): PlacedTree[] => {
         const { leafShape } = this.shape(schema);
         const isOfSome = (name: string): boolean =>
           schema.indexes.some((index) => index.name === name && index.where !== undefined);
         const place = { table };
         const leaves = { place, leaf: leafShape, tree: this.#tree(place, root, leafShape, inlined) };
-        const ofEditions = editions.flatMap(({ index, root: entries, base, built }): PlacedTree[] => {
+        const ofIndexVersions = indexVersions.flatMap(({ index, root: entries, base, built }): PlacedTree[] => {
           const entriesPlace = { table, index };
           return [
             { place, leaf: leafShape, tree: this.#tree(place, base, leafShape, inlined) },
@@ -237,7 +242,7 @@ export class ViewContext {
           ];
         });
         return [
-          ...ofEditions,
+          ...ofIndexVersions,
           leaves,
           ...indexes.map(({ name, root: indexRoot }): PlacedTree => {
             const indexPlace = { table, index: name };

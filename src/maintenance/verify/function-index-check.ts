@@ -1,5 +1,5 @@
 /**
- * The check of an edition of an index on a function: every entry is of a row of its base and, where the function is
+ * The check of an index version of an index on a function: every entry is of a row of its base and, where the function is
  * registered here in that version, the one that the function makes; where all are made, there are as many as rows.
  */
 import { isPromise } from '../../base/brands.ts';
@@ -8,8 +8,8 @@ import { isUnreadable } from '../../base/errors.ts';
 import { MalformedKey } from '../../format/ordered-key.ts';
 import { isFailedEntry } from '../../format/result-component.ts';
 import type { Node } from '../../format/node.ts';
-import { indexedFunctions, isSameIndex } from '../../view/edition.ts';
-import type { Edition } from '../../view/edition.ts';
+import { indexedFunctions, isSameIndex } from '../../view/index-version.ts';
+import type { IndexVersion } from '../../view/index-version.ts';
 import { FunctionEntries } from '../../catalog/function-entries.ts';
 import type { QueryHost } from '../../view/query-host.ts';
 import { endOfValues, indexLeafShape } from '../../schema/table-shape.ts';
@@ -17,22 +17,22 @@ import type { FunctionResult } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { CheckRun } from './check-run.ts';
 
-/** Checks an edition, its base included. */
-export async function checkEdition(
+/** Checks an index version, its base included. */
+export async function checkIndexVersion(
   run: CheckRun,
   table: TableState,
-  edition: Edition,
+  indexVersion: IndexVersion,
   functions: QueryHost['registeredFunction'],
 ): Promise<{ readonly blocks: number; readonly isWrong: boolean }> {
   const { name, leafShape } = table.shape;
-  const { index, tree, base, built, failed, isCurrent } = edition;
+  const { index, tree, base, built, failed, isCurrent } = indexVersion;
   const place = { table: name, index: index.name };
   const before = run.findings.list.length;
   if (!isCurrent) {
     // Most of its blocks are the table's, and were checked there.
     await run.tree(place, { place: { table: name }, leaf: leafShape, tree: base }, true);
   }
-  const check = new EditionCheck(run, table, edition, functions);
+  const check = new IndexVersionCheck(run, table, indexVersion, functions);
   const result = await run.tree(place, {
     place,
     leaf: indexLeafShape,
@@ -50,23 +50,28 @@ export async function checkEdition(
   return { blocks: result.blocks, isWrong };
 }
 
-class EditionCheck {
+class IndexVersionCheck {
   readonly #run: CheckRun;
   readonly #table: TableState;
-  readonly #edition: Edition;
+  readonly #indexVersion: IndexVersion;
   /** Undefined where the function is not registered here in this version. */
   readonly #entries: FunctionEntries | undefined;
   readonly #implied = new ByteWriter();
   /** Entries of rows on which the function failed. */
   failed = 0;
 
-  constructor(run: CheckRun, table: TableState, edition: Edition, functions: QueryHost['registeredFunction']) {
+  constructor(
+    run: CheckRun,
+    table: TableState,
+    indexVersion: IndexVersion,
+    functions: QueryHost['registeredFunction'],
+  ) {
     this.#run = run;
     this.#table = table;
-    this.#edition = edition;
+    this.#indexVersion = indexVersion;
     const { shape } = table;
-    const known = indexedFunctions(shape, functions).find(({ index }) => isSameIndex(index, edition.index));
-    const { typeId } = edition.index.result as FunctionResult;
+    const known = indexedFunctions(shape, functions).find(({ index }) => isSameIndex(index, indexVersion.index));
+    const { typeId } = indexVersion.index.result as FunctionResult;
     this.#entries = known && new FunctionEntries(shape, typeId, known.registered);
   }
 
@@ -79,7 +84,7 @@ class EditionCheck {
 
   async #checkEntry(leaf: Node, i: number): Promise<void> {
     const { findings } = this.#run;
-    const { index, base, built } = this.#edition;
+    const { index, base, built } = this.#indexVersion;
     const { name } = this.#table.shape;
     const entry = leaf.key(i);
     const add = (message: string): void => {

@@ -8,12 +8,12 @@ import { invariant } from '../../base/invariant.ts';
 import type { Pacer } from '../../base/pacer.ts';
 import { IndexChanges } from '../../merge/index-changes.ts';
 import {
-  GrowingEdition,
+  GrowingIndexVersion,
   growingEntries,
   growingIndex,
   growingRows,
   keptAdded,
-  keptEdition,
+  keptIndexVersion,
 } from '../../merge/merge-table.ts';
 import type { GrowingTree, MergedAddedIndex, MergedTable, TableMergeContext } from '../../merge/merge-table.ts';
 import type { Block0 } from '../../format/block0.ts';
@@ -22,8 +22,8 @@ import type { StoredIndex } from '../../format/stored-schema.ts';
 import { BlockCache } from '../../cache/block-cache.ts';
 import type { StorageDriver } from '../../storage/contract/driver.ts';
 import type { AddedIndex } from '../../schema/added-index.ts';
-import { indexedFunctions } from '../../view/edition.ts';
-import type { IndexedFunction } from '../../view/edition.ts';
+import { indexedFunctions } from '../../view/index-version.ts';
+import type { IndexedFunction } from '../../view/index-version.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';
 import { View, ViewContext } from '../../view/view.ts';
@@ -124,7 +124,7 @@ export class IndexRebuild {
     for (const wanted of this.#wanted()) {
       const { table, indexes, functions } = wanted;
       const context = { ...given, cache: this.#cache };
-      const editions = functions.map((indexed) => new GrowingEdition(table, indexed, context, undefined));
+      const indexVersions = functions.map((indexed) => new GrowingIndexVersion(table, indexed, context, undefined));
       const onFields = indexes.map((index): GrowingIndex => {
         const empty = new Tree((table.indexes.get(index.name) as Tree).source, null);
         return {
@@ -132,7 +132,7 @@ export class IndexRebuild {
           tree: growingEntries(table, index.name, empty, context),
         };
       });
-      const growing: GrowingIndex[] = [...onFields, ...editions];
+      const growing: GrowingIndex[] = [...onFields, ...indexVersions];
       const entries = new Map<string, number>();
       const onRow = (leaf: Node, i: number, key: Uint8Array): void => {
         const hit = { source: leaf, base: leaf.rowBase(i) };
@@ -148,7 +148,7 @@ export class IndexRebuild {
       };
       const rows = await this.#scan(table, context.pacer, onRow, onLeaf);
       await apply(growing, context);
-      merged.push(withIndexes(wanted, growing, editions, context));
+      merged.push(withIndexes(wanted, growing, indexVersions, context));
       this.#note(wanted, rows, entries);
     }
     return merged;
@@ -225,11 +225,11 @@ async function apply(growing: readonly GrowingIndex[], { pacer, uploads }: Table
   await uploads.finish();
 }
 
-/** A table with some of its indexes replaced. Of those on functions, all editions go but what is made anew. */
+/** A table with some of its indexes replaced. Of those on functions, all index versions go but what is made anew. */
 function withIndexes(
   { table, given }: WantedIndexes,
   growing: readonly GrowingIndex[],
-  made: readonly GrowingEdition[],
+  made: readonly GrowingIndexVersion[],
   context: TableMergeContext,
 ): MergedTable {
   const { shape } = table;
@@ -240,17 +240,17 @@ function withIndexes(
   for (const { tree: grown } of growing) context.counters.blocksWritten += grown.writer.written;
   const rows = growingRows(table, context);
   const gone = new Set([...given, ...made.map(({ changes }) => changes.index.name)]);
-  const kept = table.editions.filter(({ index }) => !gone.has(index.name));
-  const editions = [
-    ...kept.map((edition) => keptEdition(table, edition, context)),
-    ...made.map((edition) => edition.merged(rows)),
+  const kept = table.indexVersions.filter(({ index }) => !gone.has(index.name));
+  const indexVersions = [
+    ...kept.map((indexVersion) => keptIndexVersion(table, indexVersion, context)),
+    ...made.map((indexVersion) => indexVersion.merged(rows)),
   ];
   const isGone = ({ stored }: { readonly stored: StoredIndex }): boolean => given.has(stored.name);
   const added = [
     ...keptAdded(table, context).filter((index) => !isGone(index)),
     ...table.added.filter(isGone).map((index) => begunAnew(table, index, context)),
   ];
-  return { name: shape.name, versions: [{ shape, tree: rows, indexes: new Map(indexes), editions, added }] };
+  return { name: shape.name, versions: [{ shape, tree: rows, indexes: new Map(indexes), indexVersions, added }] };
 }
 
 /** An index that is being added, without entries: whoever has a turn makes them. */

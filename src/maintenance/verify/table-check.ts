@@ -25,7 +25,7 @@ import type { Tree } from '../../tree/tree.ts';
 import type { BlobCheck } from './blob-check.ts';
 import type { CheckRun, TreeResult } from './check-run.ts';
 import { EntryDigest } from './entry-digest.ts';
-import { checkEdition } from './function-index-check.ts';
+import { checkIndexVersion } from './function-index-check.ts';
 
 /** A table as `db.verify()` found it. */
 export interface VerifiedTable {
@@ -119,14 +119,14 @@ export class TableCheck {
     }
     for (const { name } of shape.functionIndexes) {
       if (index !== undefined && name !== index) continue;
-      const editions = table.editions.filter((edition) => edition.index.name === name);
-      if (editions.length === 0) indexes.push({ name, entries: 0 });
-      for (const edition of editions) {
-        const found = await checkEdition(run, table, edition, this.#options.functions);
+      const indexVersions = table.indexVersions.filter((indexVersion) => indexVersion.index.name === name);
+      if (indexVersions.length === 0) indexes.push({ name, entries: 0 });
+      for (const indexVersion of indexVersions) {
+        const found = await checkIndexVersion(run, table, indexVersion, this.#options.functions);
         blocks += found.blocks;
         if (found.isWrong && !wrongIndexes.includes(name)) wrongIndexes.push(name);
-        const functionVersion = edition.index.result?.version as number;
-        indexes.push({ name, entries: edition.tree.count, functionVersion });
+        const functionVersion = indexVersion.index.result?.version as number;
+        indexes.push({ name, entries: indexVersion.tree.count, functionVersion });
       }
     }
     const verified = { name: shape.name, rows: table.tree.count, blocks, indexes };

@@ -248,9 +248,9 @@ class Verification {
     const wrongIndexes: WrongIndex[] = [];
     const lostRows: LostRows[] = [];
     const wanted = [...tail.tables.values()].filter(({ shape }) => only === undefined || only.table === shape.name);
-    for (const { tree, shape, indexes, editions, added } of wanted) {
+    for (const { tree, shape, indexes, indexVersions, added } of wanted) {
       run.expect([...indexes.values()].reduce((sum, { count }) => sum + count, tree.count));
-      for (const edition of [...editions, ...added]) run.expect(edition.tree.count);
+      for (const indexVersion of [...indexVersions, ...added]) run.expect(indexVersion.tree.count);
       if (shape.name === blobsSchema.name) this.#blobs?.expect(tree.count);
     }
     for (const table of wanted) {

@@ -1,6 +1,6 @@
 /** How a query can come by its rows: the accesses that there are. Operators know nothing of planning but the plan. */
 import type { LayoutField } from '../../format/row-layout.ts';
-import { isUsable } from '../../view/edition.ts';
+import { isUsable } from '../../view/index-version.ts';
 import type { TableIndex, TableShape } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
@@ -273,7 +273,7 @@ class Planner {
       // A version of the table that is still being built up may not have all of its indexes yet.
       if (state.indexes.has(index.name)) this.#addIndex(index);
     }
-    for (const edition of state.editions) if (isUsable(edition)) this.#addIndex(edition.index);
+    for (const indexVersion of state.indexVersions) if (isUsable(indexVersion)) this.#addIndex(indexVersion.index);
   }
 
   #add(access: Access, ordered: boolean, covered: readonly Condition[] = [], use?: EntryUse): void {

@@ -21,7 +21,7 @@ describe('a query by an indexed function', () => {
     const { nodes, node } = await opened();
     expect(await nodes.find(node, 'www.site7.org')).toEqual({ ids: ofSite(7), index: 'domain' });
     expect(await nodes.find(node, 'nowhere')).toEqual({ ids: [], index: 'domain' });
-    expect(await nodes.editions()).toMatchObject([{ index: 'domain', version: 1, built: null, failed: 0 }]);
+    expect(await nodes.indexVersions()).toMatchObject([{ index: 'domain', version: 1, built: null, failed: 0 }]);
     expect(await nodes.findings(node)).toEqual([]);
   });
 
@@ -170,7 +170,7 @@ describe('what a function returns', () => {
     for (const { url, reason } of fails) {
       await nodes.write(node, 'update', [{ id: 399, url }]);
       await nodes.merge(node);
-      expect(await nodes.editions()).toMatchObject([{ failed: 1, built: null }]);
+      expect(await nodes.indexVersions()).toMatchObject([{ failed: 1, built: null }]);
       const query = node.db.query('sites').where('domain', '=', 'www.site7.org');
       const error = await nodes.failure(query.execute());
       expect(error).toBeInstanceOf(FunctionError);
@@ -180,7 +180,7 @@ describe('what a function returns', () => {
       // Put right, it is used again.
       await nodes.write(node, 'update', [{ id: 399, url: 'right' }]);
       await nodes.merge(node);
-      expect(await nodes.editions()).toMatchObject([{ failed: 0, built: null }]);
+      expect(await nodes.indexVersions()).toMatchObject([{ failed: 0, built: null }]);
       expect(await nodes.find(node, 'right')).toEqual({ ids: [399], index: 'domain' });
     }
   });

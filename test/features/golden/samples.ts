@@ -294,7 +294,7 @@ export const resultLeafName = blockName(
   { birth: 5, id: '00112233445566dd' },
 );
 
-/** Block 0 with editions: one that is current, one that the table left behind, and one that is being made. */
+/** Block 0 with index versions: one that is current, one that the table left behind, and one that is being made. */
 export const functional: Block0 = {
   ...block0,
   format: 2,

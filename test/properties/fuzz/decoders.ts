@@ -178,10 +178,10 @@ const readers: Readonly<Record<ObjectKind, (bytes: Uint8Array) => void>> = {
     const { format, ...block0 } = decodeBlock0(bytes);
     const { tables } = block0;
     check(format === block0Format(block0), 'a format that is not that of what is in it');
-    for (const { schema: stored, editions = [] } of tables.flatMap(({ versions }) => versions)) {
+    for (const { schema: stored, editions: indexVersions = [] } of tables.flatMap(({ versions }) => versions)) {
       const { functionIndexes } = new TableShape(stored);
-      const isKnown = editions.every(({ index }) => functionIndexes.some(({ name }) => name === index));
-      check(isKnown, 'an edition of no index');
+      const isKnown = indexVersions.every(({ index }) => functionIndexes.some(({ name }) => name === index));
+      check(isKnown, 'an index version of no index');
     }
   },
 };

@@ -22,7 +22,7 @@ import type { TextFormat } from '../../../src/cli/output/records.ts';
 import type { Database } from '../../../src/api/database.ts';
 import { encodeBlock0 } from '../../../src/format/block0.ts';
 import { decodeBound, encodeBound } from '../../../src/format/stored-bound.ts';
-import { areEditions } from '../../../src/format/stored-edition.ts';
+import { areIndexVersions } from '../../../src/format/stored-index-version.ts';
 import { backupName } from '../../../src/format/keys.ts';
 import { DiskCacheDriver } from '../../../src/storage/disk-cache.ts';
 import { MemoryDriver } from '../../../src/storage/memory-driver.ts';
@@ -161,14 +161,14 @@ function url(random: SeededRandom): void {
   }
 }
 
-/** JSON of editions, and the bounds in them. */
-function editions(random: SeededRandom): void {
+/** JSON of index versions, and the bounds in them. */
+function indexVersions(random: SeededRandom): void {
   const [version] = functional.tables.flatMap(({ versions }) =>
     versions.filter((found) => found.editions !== undefined),
   );
   const damaged = structuredClone(version?.editions) as unknown;
   for (let left = random.integer(1, 3); left > 0; left--) mutateJson(damaged, random);
-  if (!areEditions(damaged, schemaOfFunctions)) return;
+  if (!areIndexVersions(damaged, schemaOfFunctions)) return;
   for (const { built, failed } of damaged as { built: string | null; failed: number }[]) {
     check(Number.isSafeInteger(failed) && failed >= 0, 'a count that is none');
     const bound = decodeBound(built);
@@ -341,7 +341,7 @@ export const targets: Readonly<Record<string, OuterTarget>> = {
   'TSV to import': { weight: 1, run: importOf('tsv') },
   'JSON to import': { weight: 1, run: importOf('json') },
   URLs: { weight: 8, run: url },
-  'editions and bounds': { weight: 8, run: editions },
+  'index versions and bounds': { weight: 8, run: indexVersions },
   'manifests of backups': { weight: 4, run: manifest },
   'files of a disk cache': { weight: 2, run: cacheFile },
 };

@@ -1,10 +1,10 @@
-/** Random histories: whoever merges, whatever is made of an edition by whom and how far, queries give what the model gives. */
+/** Random histories: whoever merges, whatever is made of an index version by whom and how far, queries give what the model gives. */
 import { describe, expect, it } from 'vitest';
 import { Database } from '../../../src/api/database.ts';
 import { Instance } from '../../../src/instance/instance.ts';
-import { nextEditionChunk } from '../../../src/migration/edition-chunk.ts';
+import { nextFunctionIndexChunk } from '../../../src/migration/function-index-chunk.ts';
 import { checkOptions } from '../../../src/instance/options.ts';
-import { indexedFunctions } from '../../../src/view/edition.ts';
+import { indexedFunctions } from '../../../src/view/index-version.ts';
 import { View } from '../../../src/view/view.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { prefix, quietIntervalMs } from '../../features/protocol/nodes.ts';
@@ -70,7 +70,7 @@ class History {
     await this.nodes.run(batch.flush());
   }
 
-  /** Takes a step towards an edition, or dies on the way. False if there is nothing left to do. */
+  /** Takes a step towards an index version, or dies on the way. False if there is nothing left to do. */
   async step(crashes: boolean, version = this.random.pick([1, 2])): Promise<boolean> {
     const { engine } = this.stepper;
     if (engine === undefined) throw new Error('it is not started');
@@ -82,7 +82,7 @@ class History {
       const table = View.ofBlock0(engine.context, block0).table('sites');
       const [indexed] = table === undefined ? [] : indexedFunctions(table.shape, () => registered);
       const limits = { rows: this.random.integer(1, 40), bytes: 1e6, isOver: () => this.random.chance(0.02) };
-      const chunk = table && indexed && (await nextEditionChunk(table, indexed, limits, context));
+      const chunk = table && indexed && (await nextFunctionIndexChunk(table, indexed, limits, context));
       if (chunk === undefined) {
         nothing = true;
         return [];
@@ -130,7 +130,7 @@ class History {
   }
 }
 
-describe('random histories of editions', () => {
+describe('random histories of index versions', () => {
   it.each([1, 2, 3, 4, 5, 6])('give right rows, and no findings (seed %i)', async (seed) => {
     const history = new History(seed);
     await history.open();

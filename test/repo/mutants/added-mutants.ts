@@ -30,8 +30,8 @@ export const addedMutants: readonly Mutant[] = [
     edits: [
       {
         file: merge,
-        find: 'const growing = [...indexes, ...editions, ...added];',
-        replace: 'const growing = [...indexes, ...editions];',
+        find: 'const growing = [...indexes, ...index versions, ...added];',
+        replace: 'const growing = [...indexes, ...index versions];',
       },
     ],
     tests: [midway, random],

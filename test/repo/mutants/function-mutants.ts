@@ -1,59 +1,63 @@
-/** Mistakes in indexes on functions: what an edition is of, and when it may be believed. */
+/** Mistakes in indexes on functions: what an index version is of, and when it may be believed. */
 import type { Mutant } from './mutant.ts';
 
-const edition = 'src/view/edition.ts';
+const indexVersion = 'src/view/index-version.ts';
 const selector = 'src/query/conditions/function-selector.ts';
 const merge = 'src/merge/merge-table.ts';
-const chunk = 'src/migration/edition-chunk.ts';
+const chunk = 'src/migration/function-index-chunk.ts';
 const view = 'src/view/view.ts';
 const commit = 'src/format/commit.ts';
 const rebuild = 'src/maintenance/verify/index-rebuild.ts';
 
 const queries = 'test/features/function-indexes/queries.test.ts';
-const editions = 'test/features/function-indexes/editions.test.ts';
-const care = 'test/features/function-indexes/care.test.ts';
+const indexVersions = 'test/features/function-indexes/index-versions.test.ts';
+const care = 'test/features/function-indexes/maintenance.test.ts';
 const random = 'test/properties/random/function-indexes.test.ts';
 const golden = 'test/features/golden/golden.test.ts';
 
 export const functionMutants: readonly Mutant[] = [
   {
-    name: 'functions: an edition counts although the table has gone ahead of it',
+    name: 'functions: an index version counts although the table has gone ahead of it',
     edits: [
-      { file: edition, find: 'return isCurrent && built === null;', replace: 'return isCurrent || built === null;' },
+      {
+        file: indexVersion,
+        find: 'return isCurrent && built === null;',
+        replace: 'return isCurrent || built === null;',
+      },
     ],
-    tests: [editions, random],
+    tests: [indexVersions, random],
   },
   {
-    name: 'functions: an edition counts before all of its entries are made',
+    name: 'functions: an index version counts before all of its entries are made',
     edits: [
-      { file: edition, find: 'return isCurrent && built === null;', replace: 'return isCurrent && built !== "";' },
+      { file: indexVersion, find: 'return isCurrent && built === null;', replace: 'return isCurrent && built !== "";' },
     ],
     tests: [care, random],
   },
   {
-    name: 'functions: an edition is used although the function fails on a row',
+    name: 'functions: an index version is used although the function fails on a row',
     edits: [
       {
-        file: edition,
-        find: 'return isWhole(edition) && edition.failed === 0;',
-        replace: 'return isWhole(edition);',
+        file: indexVersion,
+        find: 'return isWhole(index version) && index version.failed === 0;',
+        replace: 'return isWhole(index version);',
       },
     ],
     tests: [queries],
   },
   {
-    name: 'functions: editions of different versions are not told apart',
+    name: 'functions: index versions of different versions are not told apart',
     edits: [
       {
-        file: edition,
+        file: indexVersion,
         find: 'return a.name === b.name && a.result?.version === b.result?.version;',
         replace: 'return a.name === b.name;',
       },
     ],
-    tests: [editions, random],
+    tests: [indexVersions, random],
   },
   {
-    name: 'functions: a query goes by an edition of another version',
+    name: 'functions: a query goes by an index version of another version',
     edits: [
       {
         file: selector,
@@ -61,7 +65,7 @@ export const functionMutants: readonly Mutant[] = [
         replace: 'if (called !== name || (void [version, calledVersion], Number.isNaN(value))) return undefined;',
       },
     ],
-    tests: [editions, random],
+    tests: [indexVersions, random],
   },
   {
     name: 'functions: results that are held in part are taken for whole',
@@ -89,31 +93,31 @@ export const functionMutants: readonly Mutant[] = [
     name: 'functions: a function without a version has a part in the index',
     edits: [
       {
-        file: edition,
+        file: indexVersion,
         find: 'if (found?.version === undefined || !Number.isFinite(found.version)) return [];',
         replace: 'if (found === undefined) return [];',
       },
       {
-        file: edition,
+        file: indexVersion,
         find: 'version: found.version };',
         replace: 'version: found.version ?? 0 };',
       },
     ],
-    tests: [editions],
+    tests: [indexVersions],
   },
   {
     name: 'functions: what is left behind is said to be of the new rows',
     edits: [
       {
         file: merge,
-        find: 'return [{ ...keptEdition(table, edition, context), behindFrom }];',
-        replace: 'return [{ ...keptEdition(table, edition, context), behindFrom, base: rows }];',
+        find: 'return [{ ...keptIndexVersion(table, index version, context), behindFrom }];',
+        replace: 'return [{ ...keptIndexVersion(table, index version, context), behindFrom, base: rows }];',
       },
     ],
-    tests: [editions, random],
+    tests: [indexVersions, random],
   },
   {
-    name: 'functions: an edition of some rows is begun by a merge, without the others',
+    name: 'functions: an index version of some rows is begun by a merge, without the others',
     edits: [
       {
         file: merge,
@@ -121,14 +125,14 @@ export const functionMutants: readonly Mutant[] = [
         replace: 'stored === undefined || isWhole(stored);',
       },
     ],
-    tests: [editions],
+    tests: [indexVersions],
   },
   {
     name: 'functions: what nobody keeps up is never given up',
     edits: [
       { file: merge, find: 'context.birth - behindFrom >= patience', replace: 'context.birth < patience - patience' },
     ],
-    tests: [editions],
+    tests: [indexVersions],
   },
   {
     name: 'functions: entries are made above what is built when catching up',
@@ -172,7 +176,7 @@ export const functionMutants: readonly Mutant[] = [
           '{ place, leaf: leafShape, tree: this.#tree(place, base === null ? base : null, leafShape, inlined) },',
       },
     ],
-    tests: [editions, random],
+    tests: [indexVersions, random],
   },
   {
     name: 'functions: commits that name such an index can be read by what knows of none',

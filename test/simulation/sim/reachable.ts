@@ -113,11 +113,11 @@ export class Reachable {
       }
     };
     for (const { name: table, versions } of block0.tables) {
-      for (const { root, indexes, editions = [] } of versions) {
+      for (const { root, indexes, editions: indexVersions = [] } of versions) {
         add({ table }, root);
-        for (const edition of editions) {
-          add({ table }, edition.base);
-          add({ table, index: edition.index }, edition.root);
+        for (const indexVersion of indexVersions) {
+          add({ table }, indexVersion.base);
+          add({ table, index: indexVersion.index }, indexVersion.root);
         }
         for (const index of indexes) add({ table, index: index.name }, index.root);
       }

@@ -60,7 +60,7 @@ export const format: PagePromises = {
   ],
   'Only the blocks themselves are always of version 1. What knows version 1 alone reads a database until it has an index on a function, and from then on refuses it; when the last one is gone, it reads it again.':
     [
-      'test/features/function-indexes/care.test.ts: keeps the old version by its index, and brings the new one up with its own',
+      'test/features/function-indexes/maintenance.test.ts: keeps the old version by its index, and brings the new one up with its own',
     ],
   'what knows none would take a field with another name for a new one, and leave it null': [
     'test/features/migrations/renames.test.ts: keeps releases out that know of no other names',

@@ -285,17 +285,17 @@ const migrating: PagePromises = {
     'test/features/migrations/phases.test.ts: goes on under load from both versions, with nothing lost',
   ],
   'So entries are never believed for having been stored': [
-    'test/features/function-indexes/editions.test.ts: merges, and leaves the index as it is, which is out of date then, and not used',
+    'test/features/function-indexes/index-versions.test.ts: merges, and leaves the index as it is, which is out of date then, and not used',
   ],
   'Trees never change, so the same root means the same rows.': [
     'src/tree/write.slow.test.ts: writes only the path to a row that changes, and leaves the old tree as it was',
   ],
   'So where all nodes have it, the index is always up to date': [
     'test/features/function-indexes/queries.test.ts: shows commits that are not merged, and what a batch lays over',
-    'test/features/function-indexes/care.test.ts: keeps up with writes under load',
+    'test/features/function-indexes/maintenance.test.ts: keeps up with writes under load',
   ],
   'anyone with the function goes on where the last one stopped, or died.': [
-    'test/features/function-indexes/care.test.ts: goes on where a process died, past what was written meanwhile',
+    'test/features/function-indexes/maintenance.test.ts: goes on where a process died, past what was written meanwhile',
   ],
   'has an entry that says no more than that; the rows are looked at.': [
     'test/features/function-indexes/queries.test.ts: of type %i is found as === has it, or found by looking',

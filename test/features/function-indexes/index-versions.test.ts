@@ -13,14 +13,14 @@ describe('a node that has not the function', () => {
     const node = await nodes.open(1, 1, options);
     await nodes.write(node, 'insert', all);
     await nodes.merge(node);
-    const [before] = await nodes.editions();
+    const [before] = await nodes.indexVersions();
     await nodes.run(node.db.stop());
     const without = await nodes.open(2, undefined, options);
     await nodes.write(without, 'update', [{ id: 7, url: 'moved/7' }]);
     await nodes.write(without, 'insert', [{ id: 500, url: 'www.site7.org' }]);
     await nodes.delete(without, [27]);
     await nodes.merge(without);
-    const [after] = await nodes.editions();
+    const [after] = await nodes.indexVersions();
     const { generation } = await nodes.block0();
     expect(after).toEqual({ ...before, behindFrom: generation });
     expect(after?.base).not.toEqual(await nodes.root());
@@ -35,8 +35,8 @@ describe('a node that has not the function', () => {
     await nodes.run(without.db.stop());
     const again = await nodes.open(1, 1, options);
     await nodes.pass(4000);
-    expect(await nodes.editions()).toMatchObject([{ version: 1, built: null, behindFrom: null }]);
-    expect((await nodes.editions())[0]?.base).toEqual(await nodes.root());
+    expect(await nodes.indexVersions()).toMatchObject([{ version: 1, built: null, behindFrom: null }]);
+    expect((await nodes.indexVersions())[0]?.base).toEqual(await nodes.root());
     for (const reader of [again, replica]) {
       expect(await nodes.find(reader, 'www.site7.org')).toEqual({ ids: expected, index: 'domain' });
       expect(await nodes.find(reader, 'moved')).toEqual({ ids: [7], index: 'domain' });
@@ -49,7 +49,7 @@ describe('a node that has not the function', () => {
     const without = await nodes.open(1, undefined, options);
     await nodes.write(without, 'insert', all);
     await nodes.merge(without);
-    expect(await nodes.editions()).toEqual([]);
+    expect(await nodes.indexVersions()).toEqual([]);
     const node = await nodes.open(2, 1, options);
     await nodes.pass(4000);
     expect(await nodes.find(node, 'www.site7.org')).toEqual({ ids: ofSite(7), index: 'domain' });
@@ -82,12 +82,12 @@ describe('a node that has not the function', () => {
     expect((await nodes.find(node, 'all')).ids).toHaveLength(400);
     await nodes.pass(4000);
     expect(await nodes.find(node, 'site7.org')).toEqual({ ids: [], index: 'domain' });
-    expect((await nodes.editions()).map(({ version }) => version)).toEqual([2, 3]);
+    expect((await nodes.indexVersions()).map(({ version }) => version)).toEqual([2, 3]);
   });
 });
 
 describe('a new version of the function', () => {
-  it('gets an edition of its own, while nodes with the old version go on with theirs', async () => {
+  it('gets an index version of its own, while nodes with the old version go on with theirs', async () => {
     const nodes = new Sites();
     const old = await nodes.open(1, 1, options);
     await nodes.write(old, 'insert', all);
@@ -106,12 +106,12 @@ describe('a new version of the function', () => {
       expect(await nodes.find(old, 'www.moved.org')).toEqual({ ids: moved, index: 'domain' });
       expect(await nodes.find(next, 'moved.org')).toEqual({ ids: moved, index: 'domain' });
     }
-    expect((await nodes.editions()).map(({ version }) => version)).toEqual(expect.arrayContaining([1, 2]));
+    expect((await nodes.indexVersions()).map(({ version }) => version)).toEqual(expect.arrayContaining([1, 2]));
     expect(await nodes.findings(old)).toEqual([]);
     expect(await nodes.findings(next)).toEqual([]);
   });
 
-  it('has the old edition go once nobody has kept it up for 256 merges, and its blocks with gc()', async () => {
+  it('has the old index version go once nobody has kept it up for 256 merges, and its blocks with gc()', async () => {
     const nodes = new Sites();
     const quiet = { blockSizeBytes: 1024 };
     const old = await nodes.open(1, 1, quiet);
@@ -120,7 +120,7 @@ describe('a new version of the function', () => {
     await nodes.run(old.db.stop());
     const next = await nodes.open(2, 2, quiet);
     await nodes.pass(1000);
-    const versions = async () => (await nodes.editions()).map(({ version }) => version);
+    const versions = async () => (await nodes.indexVersions()).map(({ version }) => version);
     const mergeOften = async (times: number): Promise<void> => {
       for (let round = 0; round < times; round++) {
         await nodes.write(next, 'update', [{ id: 7, hits: times * 1000 + round }]);
@@ -133,9 +133,9 @@ describe('a new version of the function', () => {
     expect(await versions()).toEqual([2]);
     await nodes.run(next.db.gc({ loopGraceMs: 0 }));
     const blocks = (await nodes.keys()).filter((key) => key.startsWith('indexes/sites/domain/'));
-    const [edition] = await nodes.editions();
+    const [indexVersion] = await nodes.indexVersions();
     // A root that is not in Block 0, and leaves.
-    expect(blocks.length).toBeLessThanOrEqual(1 + Math.ceil((edition?.root?.sizeBytes ?? 0) / 24));
+    expect(blocks.length).toBeLessThanOrEqual(1 + Math.ceil((indexVersion?.root?.sizeBytes ?? 0) / 24));
     expect(await nodes.findings(next)).toEqual([]);
     // One that comes back with the old version begins anew.
     const again = await nodes.open(1, 1, quiet);
@@ -154,7 +154,7 @@ describe('a new version of the function', () => {
       await nodes.write(node, 'update', [{ id: 0, hits: version }]);
       await nodes.merge(node);
     }
-    expect((await nodes.editions()).map(({ version }) => version)).toEqual([4, 5, 6, 7]);
+    expect((await nodes.indexVersions()).map(({ version }) => version)).toEqual([4, 5, 6, 7]);
   });
 
   it('waits where as many versions are in use', async () => {
@@ -167,7 +167,7 @@ describe('a new version of the function', () => {
       await nodes.pass(3000);
     }
     // Nothing was written meanwhile: all four are as the table is.
-    expect((await nodes.editions()).map(({ version }) => version)).toEqual([1, 2, 3, 4]);
+    expect((await nodes.indexVersions()).map(({ version }) => version)).toEqual([1, 2, 3, 4]);
     expect((await nodes.find(node, 5)).index).toBeUndefined();
     expect((await nodes.find(node, 5)).ids).toHaveLength(400);
   });
@@ -183,7 +183,7 @@ describe('a function without a version', () => {
     await nodes.write(node, 'insert', all);
     await nodes.merge(node);
     await nodes.pass(3000);
-    expect(await nodes.editions()).toEqual([]);
+    expect(await nodes.indexVersions()).toEqual([]);
     expect(await nodes.find(node, 'same')).toEqual({ ids: all.map(({ id }: Row) => id), index: undefined });
     const warnings = node.log.filter(({ message }) => message.includes('registered without a version'));
     expect(warnings).toHaveLength(1);

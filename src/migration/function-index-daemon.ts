@@ -1,5 +1,5 @@
 /**
- * Makes editions of indexes on functions in the background, and catches them up with their tables, in the turns of this
+ * Makes index versions of indexes on functions in the background, and catches them up with their tables, in the turns of this
  * node, chunk by chunk, each of them one generation. Nobody knows which other nodes have the function; two that work at once
  * lose one chunk.
  */
@@ -7,17 +7,17 @@ import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Role } from '../coordination/role.ts';
-import { indexedFunctions, isSameIndex } from '../view/edition.ts';
-import type { IndexedFunction } from '../view/edition.ts';
+import { indexedFunctions, isSameIndex } from '../view/index-version.ts';
+import type { IndexedFunction } from '../view/index-version.ts';
 import type { Registry } from '../catalog/registry.ts';
 import type { TableState } from '../view/table-state.ts';
 import { View } from '../view/view.ts';
 import { ChunkWork } from './chunk-work.ts';
 import type { Step } from './chunk-work.ts';
-import { hasEditionWork, nextEditionChunk } from './edition-chunk.ts';
-import type { EditionChunk } from './edition-chunk.ts';
+import { hasFunctionIndexWork, nextFunctionIndexChunk } from './function-index-chunk.ts';
+import type { FunctionIndexChunk } from './function-index-chunk.ts';
 
-export interface EditionDaemonOptions {
+export interface FunctionIndexDaemonOptions {
   readonly environment: Environment;
   readonly logger: Logger;
   readonly engine: Engine;
@@ -27,7 +27,7 @@ export interface EditionDaemonOptions {
   readonly intervalMs: number;
 }
 
-/** An edition that is to be worked on. */
+/** An index version that is to be worked on. */
 interface Job {
   readonly table: string;
   readonly indexed: IndexedFunction;
@@ -36,13 +36,13 @@ interface Job {
 /** Most rows of a chunk. */
 const mostRows = 50_000;
 
-export class EditionDaemon {
-  readonly #options: EditionDaemonOptions;
+export class FunctionIndexDaemon {
+  readonly #options: FunctionIndexDaemonOptions;
   /** By table and index what was said of it last. */
   readonly #told = new Map<string, string>();
   readonly #chunks: ChunkWork;
 
-  constructor(options: EditionDaemonOptions) {
+  constructor(options: FunctionIndexDaemonOptions) {
     this.#options = options;
     this.#chunks = new ChunkWork(options, {
       name: 'Making an index',
@@ -68,7 +68,7 @@ export class EditionDaemon {
     const jobs: Job[] = [];
     for (const [table, state] of this.#options.engine.view.tables) {
       for (const indexed of this.#functionsOf(state)) {
-        if (hasEditionWork(state, indexed)) jobs.push({ table, indexed });
+        if (hasFunctionIndexWork(state, indexed)) jobs.push({ table, indexed });
       }
     }
     return jobs;
@@ -81,7 +81,7 @@ export class EditionDaemon {
       : indexedFunctions(shape, (name) => registry.registeredFunction(name));
   }
 
-  /** The next chunk of an edition, as long as it is this node's turn. */
+  /** The next chunk of an index version, as long as it is this node's turn. */
   async #step(job: Job): Promise<Step> {
     if (!this.#chunks.isOwnTurn()) return 'nothing';
     const { engine } = this.#options;
@@ -90,30 +90,30 @@ export class EditionDaemon {
       const state = View.ofBlock0(engine.context, block0).table(table);
       // The table may be in another version by now, and the function may have been registered anew.
       const present = state && this.#functionsOf(state).find(({ index }) => isSameIndex(index, indexed.index));
-      return state && present && nextEditionChunk(state, present, limits, context);
+      return state && present && nextFunctionIndexChunk(state, present, limits, context);
     });
     if (chunk === undefined) return 'nothing';
     return chunk === 'lost' ? chunk : { rows: chunk.rows, tell: () => this.#tell(job, chunk) };
   }
 
-  /** Says once that an edition is complete, and how many rows its function fails on. */
-  #tell({ table, indexed }: Job, { edition }: EditionChunk): void {
+  /** Says once that an index version is complete, and how many rows its function fails on. */
+  #tell({ table, indexed }: Job, { indexVersion }: FunctionIndexChunk): void {
     const { logger } = this.#options;
     const { index, registered } = indexed;
-    if (edition.built !== null) return;
+    if (indexVersion.built !== null) return;
     const name = `${table}/${index.name}`;
-    const message = `${registered.version} ${edition.failed}`;
+    const message = `${registered.version} ${indexVersion.failed}`;
     if (this.#told.get(name) === message) return;
     this.#told.set(name, message);
     const details = { table, index: index.name, version: registered.version };
     const of = `version ${registered.version} of function ${registered.name}`;
     logger.info(`Index ${index.name} of table ${table} has all entries of ${of}`, details);
-    if (edition.failed === 0) return;
-    const rows = edition.failed === 1 ? '1 row' : `${edition.failed} rows`;
+    if (indexVersion.failed === 0) return;
+    const rows = indexVersion.failed === 1 ? '1 row' : `${indexVersion.failed} rows`;
     logger.warn(
       `Index ${index.name} of table ${table} is not used: ${of} fails on ${rows}. Queries that ask for the function reject ` +
         'with FunctionError until the function, in a new version, or the rows are put right.',
-      { ...details, failed: edition.failed },
+      { ...details, failed: indexVersion.failed },
     );
   }
 }

@@ -1,14 +1,21 @@
 /**
- * One step towards an edition of an index on a function that has the entries of all rows, to be stored as one generation: it
+ * One step towards an index version of an index on a function that has the entries of all rows, to be stored as one generation: it
  * catches up with what the table has changed since, and then makes some of the entries that are missing. It begins and ends
  * with what Block 0 says, so that any node that has the function in that version can take the next step.
  */
 import { compareBytes, keyAfter } from '../base/bytes.ts';
-import { GrowingEdition, growingIndex, growingRows, keptAdded, keptEdition, mergeBase } from '../merge/merge-table.ts';
-import type { MergedEdition, MergedTable, TableMergeContext } from '../merge/merge-table.ts';
+import {
+  GrowingIndexVersion,
+  growingIndex,
+  growingRows,
+  keptAdded,
+  keptIndexVersion,
+  mergeBase,
+} from '../merge/merge-table.ts';
+import type { MergedIndexVersion, MergedTable, TableMergeContext } from '../merge/merge-table.ts';
 import type { Bound } from '../format/stored-bound.ts';
-import { isSameIndex, isWhole } from '../view/edition.ts';
-import type { Edition, IndexedFunction } from '../view/edition.ts';
+import { isSameIndex, isWhole } from '../view/index-version.ts';
+import type { IndexVersion, IndexedFunction } from '../view/index-version.ts';
 import { TableState } from '../view/table-state.ts';
 import { TreeCursor } from '../tree/cursor.ts';
 import type { Tree } from '../tree/tree.ts';
@@ -16,58 +23,58 @@ import { ChangeList } from './change-list.ts';
 import type { ChunkLimits } from './chunk-work.ts';
 import { diffTrees } from './tree-diff.ts';
 
-/** Editions of one index that are kept at most. */
-const maxEditions = 4;
+/** Index versions of one index that are kept at most. */
+const maxIndexVersions = 4;
 
-export interface EditionChunk {
+export interface FunctionIndexChunk {
   readonly table: MergedTable;
   /** Rows that were looked at. */
   readonly rows: number;
-  readonly edition: MergedEdition;
+  readonly indexVersion: MergedIndexVersion;
 }
 
-/** Whether this node has an edition to make, or to catch up with its table. */
-export function hasEditionWork(table: TableState, indexed: IndexedFunction): boolean {
-  const stored = table.editions.find(({ index }) => isSameIndex(index, indexed.index));
+/** Whether this node has an index version to make, or to catch up with its table. */
+export function hasFunctionIndexWork(table: TableState, indexed: IndexedFunction): boolean {
+  const stored = table.indexVersions.find(({ index }) => isSameIndex(index, indexed.index));
   if (stored !== undefined) return !isWhole(stored);
   // Of no rows it comes to be with the first ones.
-  return table.tree.ref !== null && otherEditions(table, indexed) !== undefined;
+  return table.tree.ref !== null && otherIndexVersions(table, indexed) !== undefined;
 }
 
 /**
- * The editions beside one. To make room, the one goes that the table has left behind first; undefined: all of them are
+ * The index versions beside one. To make room, the one goes that the table has left behind first; undefined: all of them are
  * in use.
  */
-function otherEditions(table: TableState, { index }: IndexedFunction): readonly Edition[] | undefined {
-  const others = table.editions.filter((edition) => !isSameIndex(edition.index, index));
-  const ofIndex = others.filter((edition) => edition.index.name === index.name);
-  if (ofIndex.length < maxEditions) return others;
+function otherIndexVersions(table: TableState, { index }: IndexedFunction): readonly IndexVersion[] | undefined {
+  const others = table.indexVersions.filter((indexVersion) => !isSameIndex(indexVersion.index, index));
+  const ofIndex = others.filter((indexVersion) => indexVersion.index.name === index.name);
+  if (ofIndex.length < maxIndexVersions) return others;
   const left = ofIndex.filter(({ behindFrom }) => behindFrom !== null);
   if (left.length === 0) return undefined;
   const first = left.reduce((a, b) => ((a.behindFrom as number) <= (b.behindFrom as number) ? a : b));
-  return others.filter((edition) => edition !== first);
+  return others.filter((indexVersion) => indexVersion !== first);
 }
 
 /** Works out the next chunk; undefined if there is nothing to do. */
-export async function nextEditionChunk(
+export async function nextFunctionIndexChunk(
   table: TableState,
   indexed: IndexedFunction,
   limits: ChunkLimits,
   context: TableMergeContext,
-): Promise<EditionChunk | undefined> {
-  if (!hasEditionWork(table, indexed)) return undefined;
-  const builder = new EditionBuilder(table, indexed, limits, context);
+): Promise<FunctionIndexChunk | undefined> {
+  if (!hasFunctionIndexWork(table, indexed)) return undefined;
+  const builder = new IndexVersionBuilder(table, indexed, limits, context);
   await builder.catchUp();
   await builder.build();
   return builder.finish();
 }
 
-class EditionBuilder {
+class IndexVersionBuilder {
   readonly #table: TableState;
   readonly #indexed: IndexedFunction;
   readonly #limits: ChunkLimits;
   readonly #context: TableMergeContext;
-  readonly #growing: GrowingEdition;
+  readonly #growing: GrowingIndexVersion;
   readonly #base: Tree;
   readonly #toBase: ChangeList;
   /** The last key whose entry was made; undefined before the first, null once all are. */
@@ -76,12 +83,12 @@ class EditionBuilder {
   #isCaughtUp = false;
 
   constructor(table: TableState, indexed: IndexedFunction, limits: ChunkLimits, context: TableMergeContext) {
-    const stored = table.editions.find(({ index }) => isSameIndex(index, indexed.index));
+    const stored = table.indexVersions.find(({ index }) => isSameIndex(index, indexed.index));
     this.#table = table;
     this.#indexed = indexed;
     this.#limits = limits;
     this.#context = context;
-    this.#growing = new GrowingEdition(table, indexed, context, stored);
+    this.#growing = new GrowingIndexVersion(table, indexed, context, stored);
     this.#base = stored?.base ?? table.tree;
     this.#built = stored?.built;
     this.#toBase = new ChangeList(table.shape);
@@ -133,7 +140,7 @@ class EditionBuilder {
     this.#built = null;
   }
 
-  async finish(): Promise<EditionChunk> {
+  async finish(): Promise<FunctionIndexChunk> {
     const { shape } = this.#table;
     const context = this.#context;
     const { changes, tree: entries } = this.#growing;
@@ -142,15 +149,15 @@ class EditionBuilder {
     context.counters.blocksWritten += entries.writer.written;
     const caughtUp = this.#growing.merged(rows);
     // The base of a part of the changes is a tree of its own, until there are no others.
-    const edition: MergedEdition = this.#isCaughtUp
+    const indexVersion: MergedIndexVersion = this.#isCaughtUp
       ? { ...caughtUp, built: this.#built }
       : { ...caughtUp, built: this.#built, base: await this.#partOfBase(), behindFrom: context.birth };
     const indexes = shape.indexes.map(({ name }) => [name, growingIndex(this.#table, name, context)] as const);
-    const others = otherEditions(this.#table, this.#indexed) ?? [];
-    const editions = [...others.map((other) => keptEdition(this.#table, other, context)), edition];
+    const others = otherIndexVersions(this.#table, this.#indexed) ?? [];
+    const indexVersions = [...others.map((other) => keptIndexVersion(this.#table, other, context)), indexVersion];
     const added = keptAdded(this.#table, context);
-    const version = { shape, tree: rows, indexes: new Map(indexes), editions, added };
-    return { table: { name: shape.name, versions: [version] }, rows: this.#seen, edition };
+    const version = { shape, tree: rows, indexes: new Map(indexes), indexVersions, added };
+    return { table: { name: shape.name, versions: [version] }, rows: this.#seen, indexVersion };
   }
 
   #partOfBase(): ReturnType<typeof mergeBase> {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { sleep } from '../../../src/base/env.ts';
 import { InvalidSchemaError } from '../../../src/base/errors.ts';
 import { Types } from '../../../src/format/types.ts';
-import type { StoredEdition } from '../../../src/format/stored-edition.ts';
+import type { StoredIndexVersion } from '../../../src/format/stored-index-version.ts';
 import type { SchemaDefinition } from '../../../src/schema/schema.ts';
 import { domain, siteOf, Sites, sites } from './sites.ts';
 import type { Row } from './sites.ts';
@@ -20,8 +20,8 @@ async function opened() {
   return { nodes, node };
 }
 
-/** Changes the editions behind everybody's back. */
-async function forge(nodes: Sites, change: (edition: StoredEdition) => StoredEdition): Promise<void> {
+/** Changes the index versions behind everybody's back. */
+async function forge(nodes: Sites, change: (indexVersion: StoredIndexVersion) => StoredIndexVersion): Promise<void> {
   await nodes.replaceBlock0(({ tables, generation }) => ({
     generation: generation + 1,
     tables: tables.map((table) => ({
@@ -58,7 +58,7 @@ describe('verify() and repair()', () => {
   it('find a base that is not the one, entries that are missing, and failures that are miscounted', async () => {
     const { nodes, node } = await opened();
     await nodes.run(node.db.stop());
-    const [sound] = await nodes.editions();
+    const [sound] = await nodes.indexVersions();
     const without = await nodes.open(2, undefined, options);
     await nodes.write(without, 'update', [{ id: 7, url: 'moved' }]);
     await nodes.delete(without, [8]);
@@ -66,14 +66,14 @@ describe('verify() and repair()', () => {
     await nodes.run(without.db.stop());
     const { versions } = (await nodes.block0()).tables.find(({ name }) => name === 'sites') ?? {};
     const base = versions?.[0]?.root ?? null;
-    const forged: readonly (readonly [Partial<StoredEdition>, RegExp])[] = [
+    const forged: readonly (readonly [Partial<StoredIndexVersion>, RegExp])[] = [
       [{ base }, /names a row that does not exist/],
       [{ failed: 2 }, /has 0 entries of rows on which its function failed, and is said to have 2/],
       [{ root: null }, /has 0 entries, and its table 400 rows/],
       [{ built: '' }, /is of a row whose turn has not come/],
     ];
     for (const [change, finding] of forged) {
-      await forge(nodes, (edition) => ({ ...edition, ...sound, ...change }));
+      await forge(nodes, (indexVersion) => ({ ...indexVersion, ...sound, ...change }));
       const reader = await nodes.open(3, 1, { role: 'replica' });
       expect((await nodes.findings(reader)).join('\n')).toMatch(finding);
       await nodes.run(reader.db.stop());
@@ -82,14 +82,14 @@ describe('verify() and repair()', () => {
     const other = await nodes.open(2, undefined, options);
     const repaired = [{ table: 'sites', index: 'domain', entries: 0 }];
     expect(await nodes.run(other.db.repair())).toEqual({ ok: true, repaired, unrepairable: [] });
-    expect(await nodes.editions()).toEqual([]);
+    expect(await nodes.indexVersions()).toEqual([]);
     const again = await nodes.open(1, 1, options);
     await nodes.pass(4000);
     expect(await nodes.find(again, 'moved')).toEqual({ ids: [7], index: 'domain' });
     expect(await nodes.findings(again)).toEqual([]);
   });
 
-  it('tell of each edition, of states that are kept too', async () => {
+  it('tell of each index version, of states that are kept too', async () => {
     const { nodes, node } = await opened();
     const snapshot = await nodes.run(node.db.snapshot());
     const next = await nodes.open(2, 2, options);
@@ -105,7 +105,7 @@ describe('verify() and repair()', () => {
   });
 });
 
-describe('making an edition in the background', () => {
+describe('making an index version in the background', () => {
   it('goes on where a process died, past what was written meanwhile', async () => {
     const nodes = new Sites();
     const writer = await nodes.open(1, undefined, options);
@@ -118,8 +118,8 @@ describe('making an edition in the background', () => {
       await sleep(nodes.environment, 40);
       return pass();
     });
-    for (let i = 0; (await nodes.editions())[0]?.built === undefined && i < 200; i++) await nodes.pass(50);
-    const [started] = await nodes.editions();
+    for (let i = 0; (await nodes.indexVersions())[0]?.built === undefined && i < 200; i++) await nodes.pass(50);
+    const [started] = await nodes.indexVersions();
     expect(started?.built).toMatch(/./);
     // As if it died: none of its requests arrives any more.
     dying.driver.onAll(() => Promise.race([]));
@@ -129,7 +129,7 @@ describe('making an edition in the background', () => {
     ]);
     await nodes.delete(writer, [4, 2991]);
     await nodes.merge(writer);
-    expect((await nodes.editions())[0]).toMatchObject({ built: started?.built });
+    expect((await nodes.indexVersions())[0]).toMatchObject({ built: started?.built });
     expect(await nodes.findings(writer)).toEqual([]);
     let calls = 0;
     const next = nodes.make(3, options);
@@ -139,7 +139,7 @@ describe('making an edition in the background', () => {
     await nodes.pass(30_000);
     expect(await nodes.find(next, 'moved')).toEqual({ ids: [3, 2990], index: 'domain' });
     expect(await nodes.findings(next)).toEqual([]);
-    const [done] = await nodes.editions();
+    const [done] = await nodes.indexVersions();
     expect([done?.built, done?.root?.count]).toEqual([null, 2998]);
     expect(calls).toBeGreaterThan(0);
   });

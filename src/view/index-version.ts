@@ -1,6 +1,6 @@
 /**
- * The editions of an index on a function: its entries as one version of the function makes them, of the rows of one tree of
- * the table, the base. Whoever merges without that version leaves an edition as it is; that its base is not the table's
+ * The index versions of an index on a function: its entries as one version of the function makes them, of the rows of one tree of
+ * the table, the base. Whoever merges without that version leaves an index version as it is; that its base is not the table's
  * present tree any more shows that it is out of date (docs/protocol.md, "Indexes on functions").
  */
 import type { Bound } from '../format/stored-bound.ts';
@@ -8,7 +8,7 @@ import type { Tree } from '../tree/tree.ts';
 import type { RegisteredFunction } from '../schema/function-call.ts';
 import type { TableIndex, TableShape } from '../schema/table-shape.ts';
 
-export interface Edition {
+export interface IndexVersion {
   /** With the version of the function. */
   readonly index: TableIndex;
   /** The entries. */
@@ -25,16 +25,16 @@ export interface Edition {
   readonly behindFrom: number | null;
 }
 
-/** Whether an edition holds the entry of every row, and of nothing else. */
-export function isWhole({ isCurrent, built }: Edition): boolean {
+/** Whether an index version holds the entry of every row, and of nothing else. */
+export function isWhole({ isCurrent, built }: IndexVersion): boolean {
   return isCurrent && built === null;
 }
 
 /**
  * Whether queries may go by it: if the function failed on a row, they are to fail as they would without the index.
  */
-export function isUsable(edition: Edition): boolean {
-  return isWhole(edition) && edition.failed === 0;
+export function isUsable(indexVersion: IndexVersion): boolean {
+  return isWhole(indexVersion) && indexVersion.failed === 0;
 }
 
 /** An index on a function, and the version of it that is registered here. */
