@@ -1,5 +1,5 @@
 /**
- * The envelope around every stored block and commit:
+ * The header of every stored block and commit:
  *
  *   0  4 bytes  "SDB" and the format version
  *   4  u8       kind
@@ -19,7 +19,7 @@ import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
 import { refuseCapsule } from './capsule.ts';
 import { blockFormatVersion, newestVersion } from './version.ts';
 
-export const envelopeBytes = 16;
+export const blockHeaderBytes = 16;
 
 export const BlockKind = { table: 1, index: 2, inner: 3, commit: 4, catalogue: 5 } as const;
 export type BlockKind = (typeof BlockKind)[keyof typeof BlockKind];
@@ -28,12 +28,12 @@ const magic = [0x53, 0x44, 0x42] as const;
 const codecNone = 0;
 const encryptionNone = 0;
 
-function envelopeChecksum(name: string, block: Uint8Array): number {
+function blockChecksum(name: string, block: Uint8Array): number {
   const named = checksum(block.subarray(0, 12), checksum(encodeUtf8(name)));
-  return checksum(block.subarray(envelopeBytes), named);
+  return checksum(block.subarray(blockHeaderBytes), named);
 }
 
-/** Fills in the envelope of a block whose body already stands behind {@link envelopeBytes} free bytes. */
+/** Fills in the block header of a block whose body already stands behind {@link blockHeaderBytes} free bytes. */
 export function sealBlock(
   name: string,
   kind: BlockKind,
@@ -47,8 +47,8 @@ export function sealBlock(
   block[5] = codecNone;
   block[6] = encryptionNone;
   block[7] = 0;
-  view.setUint32(8, block.length - envelopeBytes, true);
-  view.setUint32(12, envelopeChecksum(name, block), true);
+  view.setUint32(8, block.length - blockHeaderBytes, true);
+  view.setUint32(12, blockChecksum(name, block), true);
 }
 
 /** The kind of a block that was sealed by {@link sealBlock} in this process. */
@@ -56,9 +56,9 @@ export function sealedKind(block: Uint8Array): BlockKind {
   return block[4] as BlockKind;
 }
 
-/** Checks a block's envelope and checksum and returns its kind. */
+/** Checks the header of a block and checksum and returns its kind. */
 export function openBlock(name: string, block: Uint8Array): BlockKind {
-  if (block.length < envelopeBytes || magic.some((byte, i) => block[i] !== byte)) {
+  if (block.length < blockHeaderBytes || magic.some((byte, i) => block[i] !== byte)) {
     throw new CorruptionError(name, 'This is not a StoreDb block');
   }
   // Only commits are ever of a later version; for all else it is as unknown as any.
@@ -72,10 +72,10 @@ export function openBlock(name: string, block: Uint8Array): BlockKind {
     );
   }
   const view = new DataView(block.buffer, block.byteOffset, block.byteLength);
-  if (view.getUint32(8, true) !== block.length - envelopeBytes) {
+  if (view.getUint32(8, true) !== block.length - blockHeaderBytes) {
     throw new CorruptionError(name, `The block is ${block.length} bytes long, which is not what it says`);
   }
-  if (view.getUint32(12, true) !== envelopeChecksum(name, block)) {
+  if (view.getUint32(12, true) !== blockChecksum(name, block)) {
     throw new CorruptionError(name, 'The block does not match its checksum');
   }
   if (block[5] !== codecNone || block[6] !== encryptionNone) {

@@ -14,7 +14,7 @@ import zlib from 'node:zlib';
 import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
-import { BlockKind, envelopeBytes, openBlock, sealBlock } from './block.ts';
+import { BlockKind, blockHeaderBytes, openBlock, sealBlock } from './block.ts';
 import { blockName } from './keys.ts';
 import { isCount } from './stored-root.ts';
 import { everyOf, isInlined, isTable } from './stored-table.ts';
@@ -72,9 +72,9 @@ export function encodeCatalogue(
   const text = encodeUtf8(JSON.stringify({ ...withSharedSchemas(tables), inlined }));
   invariant(text.length <= maxTextBytes, 'The tables are more than a catalogue may hold');
   const body = zlib.deflateRawSync(text, { level: deflateLevel });
-  const bytes = new Uint8Array(envelopeBytes + 4 + body.length);
-  new DataView(bytes.buffer).setUint32(envelopeBytes, text.length, true);
-  bytes.set(body, envelopeBytes + 4);
+  const bytes = new Uint8Array(blockHeaderBytes + 4 + body.length);
+  new DataView(bytes.buffer).setUint32(blockHeaderBytes, text.length, true);
+  bytes.set(body, blockHeaderBytes + 4);
   const name = catalogueName({ birth, id });
   sealBlock(name, BlockKind.catalogue, bytes);
   return { catalogue: catalogueOf({ birth, id, sizeBytes: bytes.length }, tables, inlined), name, bytes };
@@ -125,7 +125,7 @@ export function decodeCatalogue(ref: CatalogueRef, bytes: Uint8Array): Catalogue
   const name = catalogueName(ref);
   const isOther = openBlock(name, bytes) !== BlockKind.catalogue || bytes.length !== ref.sizeBytes;
   if (isOther) throw new CorruptionError(name, 'This is not the catalogue that Block 0 names');
-  const { schemas, inlined, ...parsed } = parse(name, bytes.subarray(envelopeBytes));
+  const { schemas, inlined, ...parsed } = parse(name, bytes.subarray(blockHeaderBytes));
   const tables = withOwnSchemas(schemas, parsed.tables);
   if (!everyOf(tables, isTable) || !everyOf(inlined, isInlined)) throw wrong(name);
   const catalogue = catalogueOf(ref, tables, inlined);
@@ -136,7 +136,7 @@ export function decodeCatalogue(ref: CatalogueRef, bytes: Uint8Array): Catalogue
 /** What the object of a catalogue says, as a plain value. Throws `CorruptionError`. */
 export function catalogueText(name: string, bytes: Uint8Array): object {
   if (openBlock(name, bytes) !== BlockKind.catalogue) throw new CorruptionError(name, 'This is no catalogue');
-  return { name, ...parse(name, bytes.subarray(envelopeBytes)) };
+  return { name, ...parse(name, bytes.subarray(blockHeaderBytes)) };
 }
 
 function parse(name: string, body: Uint8Array): { schemas?: unknown; tables?: unknown; inlined?: unknown } {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { encodeUtf8 } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
-import { BlockKind, envelopeBytes, sealBlock } from './block.ts';
+import { BlockKind, blockHeaderBytes, sealBlock } from './block.ts';
 import { commitBlockName, decodeCommit, encodeCommit } from './commit.ts';
 import type { Commit, TableChange } from './commit.ts';
 import { commitName } from './keys.ts';
@@ -47,12 +47,12 @@ const runs = ['0000000000000012-01234567-89ab-4def-8123-456789abcdef'];
 function withHeader(text: string): Uint8Array {
   const bytes = encodeCommit(slot, commitOf([{ schema, node: leaf }]));
   const view = new DataView(bytes.buffer);
-  const blocks = bytes.subarray(envelopeBytes + 4 + padTo4(view.getUint32(envelopeBytes, true)));
+  const blocks = bytes.subarray(blockHeaderBytes + 4 + padTo4(view.getUint32(blockHeaderBytes, true)));
   const json = encodeUtf8(text);
-  const changed = new Uint8Array(envelopeBytes + 4 + padTo4(json.length) + blocks.length);
-  new DataView(changed.buffer).setUint32(envelopeBytes, json.length, true);
-  changed.set(json, envelopeBytes + 4);
-  changed.set(blocks, envelopeBytes + 4 + padTo4(json.length));
+  const changed = new Uint8Array(blockHeaderBytes + 4 + padTo4(json.length) + blocks.length);
+  new DataView(changed.buffer).setUint32(blockHeaderBytes, json.length, true);
+  changed.set(json, blockHeaderBytes + 4);
+  changed.set(blocks, blockHeaderBytes + 4 + padTo4(json.length));
   sealBlock(commitName(slot), BlockKind.commit, changed);
   return changed;
 }
@@ -125,7 +125,7 @@ describe('commits', () => {
     const block = leaf.rows.slice();
     sealBlock(commitName(slot), BlockKind.table, block);
     expect(() => decodeCommit(slot, block)).toThrow(CorruptionError);
-    const short = new Uint8Array(envelopeBytes);
+    const short = new Uint8Array(blockHeaderBytes);
     sealBlock(commitName(slot), BlockKind.commit, short);
     expect(() => decodeCommit(slot, short)).toThrow(CorruptionError);
   });

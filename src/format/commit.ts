@@ -1,5 +1,5 @@
 /**
- * A commit: what one or several flushes of one process changed, in one object. Inside the envelope:
+ * A commit: what one or several flushes of one process changed, in one object. After the block header:
  *
  *   u32 length of the header | header, JSON, padded to 4 bytes | blocks
  *
@@ -11,7 +11,7 @@ import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { atOnce, withPauses } from '../base/steps.ts';
 import type { Steps } from '../base/steps.ts';
-import { BlockKind, envelopeBytes, openBlock, sealBlock } from './block.ts';
+import { BlockKind, blockHeaderBytes, openBlock, sealBlock } from './block.ts';
 import { commitName, parseStagedName, stagedName } from './keys.ts';
 import { openNode, padTo4 } from './node.ts';
 import type { Node } from './node.ts';
@@ -104,10 +104,10 @@ export function encodeCommit(slot: number, commit: Commit): Uint8Array {
   const { databaseId, commitId, previousId, nodeId, atMs } = commit;
   const about = JSON.stringify({ databaseId, commitId, previousId, nodeId, atMs });
   const header = encodeUtf8(`${about.slice(0, -1)},"members":[${members.join(',')}]}`);
-  const blocksAt = envelopeBytes + 4 + padTo4(header.length);
+  const blocksAt = blockHeaderBytes + 4 + padTo4(header.length);
   const bytes = new Uint8Array(blocksAt + offset);
-  new DataView(bytes.buffer).setUint32(envelopeBytes, header.length, true);
-  bytes.set(header, envelopeBytes + 4);
+  new DataView(bytes.buffer).setUint32(blockHeaderBytes, header.length, true);
+  bytes.set(header, blockHeaderBytes + 4);
   let at = blocksAt;
   for (const block of blocks) {
     bytes.set(block, at);
@@ -193,9 +193,9 @@ function* decodingOf(slot: number, bytes: Uint8Array): Steps<Commit> {
   const fail = (cause?: unknown): never => {
     throw new CorruptionError(name, "The commit's header is malformed", { cause });
   };
-  if (bytes.length < envelopeBytes + 4) fail();
-  const headerBytes = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(envelopeBytes, true);
-  const headerAt = envelopeBytes + 4;
+  if (bytes.length < blockHeaderBytes + 4) fail();
+  const headerBytes = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(blockHeaderBytes, true);
+  const headerAt = blockHeaderBytes + 4;
   const blocksAt = headerAt + padTo4(headerBytes);
   if (headerBytes > bytes.length - headerAt || blocksAt > bytes.length) fail();
   let parsed: unknown;

@@ -1,7 +1,7 @@
 /** Entries on their way into nodes: collected in key order, measured, and encoded as one or several nodes. */
 import { ByteWriter, compareRanges, copyRange } from '../base/bytes.ts';
 import { NumberList } from '../base/number-list.ts';
-import { BlockKind, envelopeBytes, sealBlock } from './block.ts';
+import { BlockKind, blockHeaderBytes, sealBlock } from './block.ts';
 import { childRefBytes, writeChildRef } from './child-ref.ts';
 import type { BlockRef } from './child-ref.ts';
 import type { KeyList } from './key-list.ts';
@@ -242,7 +242,7 @@ export class NodeEntries {
     const offsets = this.#uniform ? 0 : padTo4((n + 1) * (suffixBytes > 0xffff ? 4 : 2));
     const heap = this.#heapBefore(to) - this.#heapBefore(from);
     const keys = padTo4(prefixLength) + offsets + padTo4(suffixBytes);
-    return envelopeBytes + nodeHeaderBytes + keys + padTo4(n * this.#valueBytes) + heap;
+    return blockHeaderBytes + nodeHeaderBytes + keys + padTo4(n * this.#valueBytes) + heap;
   }
 
   /** How many entries from `from` on make a node of at most `sizeBytes`; at least one. */
@@ -283,7 +283,7 @@ export class NodeEntries {
     return new Node(name, this.shape.kind, this.#assemble(0, this.count));
   }
 
-  /** A block but for its envelope. */
+  /** A block without its header. */
   #assemble(from: number, to: number): Uint8Array {
     const n = to - from;
     const prefixLength = this.#sharedPrefix(from, to);
@@ -295,12 +295,12 @@ export class NodeEntries {
     }
     const wide = variable && suffixBytes > 0xffff;
     const values = n * this.#valueBytes;
-    const offsetsStart = envelopeBytes + nodeHeaderBytes + padTo4(prefixLength);
+    const offsetsStart = blockHeaderBytes + nodeHeaderBytes + padTo4(prefixLength);
     const suffixStart = offsetsStart + (variable ? padTo4((n + 1) * (wide ? 4 : 2)) : 0);
     const heapBytes = n === 0 ? 0 : this.#heapBefore(to) - this.#heapBefore(from);
     const out = new ByteWriter(suffixStart + padTo4(suffixBytes) + padTo4(values) + heapBytes);
     out.bytes.fill(0, 0, suffixStart);
-    copyRange(this.#keys.bytes, keyStart, keyStart + prefixLength, out.bytes, envelopeBytes + nodeHeaderBytes);
+    copyRange(this.#keys.bytes, keyStart, keyStart + prefixLength, out.bytes, blockHeaderBytes + nodeHeaderBytes);
     out.length = suffixStart + suffixBytes;
     this.#copySuffixes(from, to, prefixLength, out.bytes, suffixStart);
     if (variable) this.#writeOffsets(from, to, prefixLength, out.view, offsetsStart, wide);
@@ -309,14 +309,14 @@ export class NodeEntries {
     out.zeros(padTo4(values) - values);
     out.append(heap);
     const { view } = out;
-    view.setUint8(envelopeBytes, this.shape.level);
-    view.setUint8(envelopeBytes + 1, (variable ? flagVariable : 0) | (wide ? flagWide : 0));
-    view.setUint16(envelopeBytes + 2, prefixLength, true);
-    view.setUint32(envelopeBytes + 4, n, true);
-    view.setUint32(envelopeBytes + 8, suffixBytes, true);
-    view.setUint32(envelopeBytes + 12, this.#valueBytes, true);
-    view.setUint32(envelopeBytes + 16, heap.length, true);
-    view.setUint32(envelopeBytes + 20, this.shape.schemaVersion ?? 0, true);
+    view.setUint8(blockHeaderBytes, this.shape.level);
+    view.setUint8(blockHeaderBytes + 1, (variable ? flagVariable : 0) | (wide ? flagWide : 0));
+    view.setUint16(blockHeaderBytes + 2, prefixLength, true);
+    view.setUint32(blockHeaderBytes + 4, n, true);
+    view.setUint32(blockHeaderBytes + 8, suffixBytes, true);
+    view.setUint32(blockHeaderBytes + 12, this.#valueBytes, true);
+    view.setUint32(blockHeaderBytes + 16, heap.length, true);
+    view.setUint32(blockHeaderBytes + 20, this.shape.schemaVersion ?? 0, true);
     return out.take();
   }
 

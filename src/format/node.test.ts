@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compareBytes } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
-import { BlockKind, envelopeBytes, sealBlock } from './block.ts';
+import { BlockKind, blockHeaderBytes, sealBlock } from './block.ts';
 import type { BlockRef } from './child-ref.ts';
 import { NodeEntries } from './node-entries.ts';
 import type { EntryShape } from './node-entries.ts';
@@ -155,17 +155,17 @@ function withHeader(
   heapBytes: number,
   kind: BlockKind,
 ): Uint8Array {
-  const bytes = new Uint8Array(envelopeBytes + 24 + 32);
+  const bytes = new Uint8Array(blockHeaderBytes + 24 + 32);
   const view = new DataView(bytes.buffer);
-  bytes[envelopeBytes] = kind === BlockKind.inner ? 1 : 0;
-  [count, suffixBytes, stride, heapBytes].forEach((value, i) => view.setUint32(envelopeBytes + 4 + i * 4, value, true));
+  bytes[blockHeaderBytes] = kind === BlockKind.inner ? 1 : 0;
+  [count, suffixBytes, stride, heapBytes].forEach((value, i) => view.setUint32(blockHeaderBytes + 4 + i * 4, value, true));
   sealBlock(name, kind, bytes);
   return bytes;
 }
 
 describe('damaged nodes', () => {
   const keys = [1, 2, 3, 4, 5, 6].map((i) => Uint8Array.of(7, i, i, i, i, 9));
-  const suffixAt = envelopeBytes + 24 + 4;
+  const suffixAt = blockHeaderBytes + 24 + 4;
 
   it('whose keys are unsorted or twice there are refused by searches', () => {
     const node = indexNode(keys);

@@ -12,7 +12,7 @@
 import { compareRanges, copyRange } from '../base/bytes.ts';
 import { CorruptionError } from '../base/errors.ts';
 import { readLatin1 } from '../base/text.ts';
-import { BlockKind, envelopeBytes, openBlock, sealedKind } from './block.ts';
+import { BlockKind, blockHeaderBytes, openBlock, sealedKind } from './block.ts';
 import { childRefBytes, readChildCount, readChildRef } from './child-ref.ts';
 import type { BlockRef } from './child-ref.ts';
 import { firstNotBelow, headBytes, headOf, mostHead } from './key-heads.ts';
@@ -79,7 +79,7 @@ export class Node implements RowSource {
     const fail = (what: string): never => {
       throw new CorruptionError(name, `The node is malformed: ${what}`);
     };
-    const body = envelopeBytes;
+    const body = blockHeaderBytes;
     if (bytes.length < body + nodeHeaderBytes) fail('too short');
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.name = name;

@@ -352,7 +352,7 @@ describe('gc refuses, and deletes nothing,', () => {
   async function innerNode(cluster: Cluster, birth: (generation: number) => boolean): Promise<string> {
     for (const name of await blockNames(cluster)) {
       const found = await cluster.store.get(`db/${name}`);
-      // Kind 3, in the envelope.
+      // Kind 3, in the block header.
       const isInner = found.status === 'found' && found.bytes[4] === 3;
       if (isInner && name.startsWith('data/') && birth(parseBlockName(name)?.birth as number)) return name;
     }

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { ByteWriter, encodeUtf8 } from '../../../src/base/bytes.ts';
 import { checksum } from '../../../src/base/checksum.ts';
 import { CorruptionError, UnknownFormatError } from '../../../src/base/errors.ts';
-import { BlockKind, envelopeBytes, openBlock, sealBlock } from '../../../src/format/block.ts';
+import { BlockKind, blockHeaderBytes, openBlock, sealBlock } from '../../../src/format/block.ts';
 import { decodeBlock0 } from '../../../src/format/block0.ts';
 import { decodeCatalogue } from '../../../src/format/catalogue.ts';
 import { commitBlockName, decodeCommit } from '../../../src/format/commit.ts';
@@ -98,7 +98,7 @@ function reseal(kind: ObjectKind, bytes: Uint8Array): void {
     if (bytes.length < 18) return;
     const rest = bytes.subarray(18);
     bytes.set(encodeUtf8(checksum(rest).toString(16).padStart(8, '0')), 10);
-  } else if (bytes.length >= envelopeBytes) {
+  } else if (bytes.length >= blockHeaderBytes) {
     const { name } = objects[kind];
     sealBlock(name, bytes[4] as BlockKind, bytes);
   }
@@ -119,13 +119,13 @@ function mutate(original: Uint8Array, random: (below: number) => number): Uint8A
         break;
       case 2:
         // A number of the header, where there is most to be had.
-        bytes[envelopeBytes + random(Math.min(24, bytes.length - envelopeBytes))] = random(256);
+        bytes[blockHeaderBytes + random(Math.min(24, bytes.length - blockHeaderBytes))] = random(256);
         break;
       case 3:
         bytes.fill(random(2) * 255, at, at + random(8));
         break;
       case 4:
-        bytes = bytes.slice(0, Math.max(envelopeBytes + 1, at));
+        bytes = bytes.slice(0, Math.max(blockHeaderBytes + 1, at));
         break;
       default:
         bytes.copyWithin(at, random(bytes.length), random(bytes.length));
@@ -176,8 +176,8 @@ describe('damaged bytes', () => {
   it('blocks within a commit are checked as well, wherever its header says that they are', () => {
     const { bytes, name } = objects.commit;
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    const headerBytes = view.getUint32(envelopeBytes, true);
-    const header = Buffer.from(bytes.subarray(envelopeBytes + 4, envelopeBytes + 4 + headerBytes)).toString();
+    const headerBytes = view.getUint32(blockHeaderBytes, true);
+    const header = Buffer.from(bytes.subarray(blockHeaderBytes + 4, blockHeaderBytes + 4 + headerBytes)).toString();
     for (const [from, to] of [
       [/"offset":0/, '"offset":1'],
       [/"offset":0/, '"offset":-1'],
@@ -188,12 +188,12 @@ describe('damaged bytes', () => {
       [/"length":\d+/, '"length":"9"'],
     ] as const) {
       const changed = encodeUtf8(header.replace(from, to));
-      const blocksAt = envelopeBytes + 4 + Math.ceil(headerBytes / 4) * 4;
+      const blocksAt = blockHeaderBytes + 4 + Math.ceil(headerBytes / 4) * 4;
       const padded = Math.ceil(changed.length / 4) * 4;
-      const commit = new Uint8Array(envelopeBytes + 4 + padded + bytes.length - blocksAt);
-      new DataView(commit.buffer).setUint32(envelopeBytes, changed.length, true);
-      commit.set(changed, envelopeBytes + 4);
-      commit.set(bytes.subarray(blocksAt), envelopeBytes + 4 + padded);
+      const commit = new Uint8Array(blockHeaderBytes + 4 + padded + bytes.length - blocksAt);
+      new DataView(commit.buffer).setUint32(blockHeaderBytes, changed.length, true);
+      commit.set(changed, blockHeaderBytes + 4);
+      commit.set(bytes.subarray(blocksAt), blockHeaderBytes + 4 + padded);
       sealBlock(name, BlockKind.commit, commit);
       expect(() => decodeCommit(slot, commit), to).toThrow(CorruptionError);
     }
@@ -213,7 +213,7 @@ describe('damaged bytes', () => {
       changed[at] = value;
       const view = new DataView(changed.buffer);
       const named = checksum(changed.subarray(0, 12), checksum(encodeUtf8(name)));
-      view.setUint32(12, checksum(changed.subarray(envelopeBytes), named), true);
+      view.setUint32(12, checksum(changed.subarray(blockHeaderBytes), named), true);
       expect(() => openNode(name, changed)).toThrow(UnknownFormatError);
     }
   });

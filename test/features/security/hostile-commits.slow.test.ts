@@ -6,7 +6,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { encodeUtf8 } from '../../../src/base/bytes.ts';
 import { realEnvironment, sleep } from '../../../src/base/env.ts';
-import { BlockKind, envelopeBytes, sealBlock } from '../../../src/format/block.ts';
+import { BlockKind, blockHeaderBytes, sealBlock } from '../../../src/format/block.ts';
 import { decodeBlock0 } from '../../../src/format/block0.ts';
 import { commitBlockName, decodeCommit } from '../../../src/format/commit.ts';
 import { commitName } from '../../../src/format/keys.ts';
@@ -45,16 +45,16 @@ interface Leaf {
 function leafOf({ count, heap = new Uint8Array(0), prefix = 0, schema: of = stored }: Leaf): Uint8Array {
   const stride = rowStride(of.fields);
   const suffixBytes = 5 * count;
-  const rowsAt = envelopeBytes + 24 + padTo4(prefix) + padTo4(suffixBytes);
+  const rowsAt = blockHeaderBytes + 24 + padTo4(prefix) + padTo4(suffixBytes);
   const bytes = new Uint8Array(rowsAt + padTo4(count * stride) + heap.length);
   const view = new DataView(bytes.buffer);
-  view.setUint16(envelopeBytes + 2, prefix, true);
-  view.setUint32(envelopeBytes + 4, count, true);
-  view.setUint32(envelopeBytes + 8, suffixBytes, true);
-  view.setUint32(envelopeBytes + 12, stride, true);
-  view.setUint32(envelopeBytes + 16, heap.length, true);
-  view.setUint32(envelopeBytes + 20, of.version, true);
-  const keysAt = envelopeBytes + 24 + padTo4(prefix);
+  view.setUint16(blockHeaderBytes + 2, prefix, true);
+  view.setUint32(blockHeaderBytes + 4, count, true);
+  view.setUint32(blockHeaderBytes + 8, suffixBytes, true);
+  view.setUint32(blockHeaderBytes + 12, stride, true);
+  view.setUint32(blockHeaderBytes + 16, heap.length, true);
+  view.setUint32(blockHeaderBytes + 20, of.version, true);
+  const keysAt = blockHeaderBytes + 24 + padTo4(prefix);
   for (let i = 0; i < count; i++) {
     bytes[keysAt + i * 5] = 1;
     view.setUint32(keysAt + i * 5 + 1, i, false);
@@ -96,10 +96,10 @@ class Victim {
         members: members.map((changes) => ({ changes })),
       }),
     );
-    const blocksAt = envelopeBytes + 4 + padTo4(header.length);
+    const blocksAt = blockHeaderBytes + 4 + padTo4(header.length);
     const bytes = new Uint8Array(blocksAt + blocks.reduce((sum, { length }) => sum + padTo4(length), 0));
-    new DataView(bytes.buffer).setUint32(envelopeBytes, header.length, true);
-    bytes.set(header, envelopeBytes + 4);
+    new DataView(bytes.buffer).setUint32(blockHeaderBytes, header.length, true);
+    bytes.set(header, blockHeaderBytes + 4);
     let at = blocksAt;
     for (const block of blocks) {
       bytes.set(block, at);

@@ -230,13 +230,13 @@ function sealedBlock0(random: SeededRandom): void {
   isRead(() => readers[kind](damaged));
 }
 
-/** Only what the envelope says, and none of it right by chance. */
-function envelope(random: SeededRandom): void {
+/** Only what the block header says, and none of it right by chance. */
+function blockHeader(random: SeededRandom): void {
   const { name, bytes } = objects['table-leaf'];
   const damaged = bytes.slice();
   for (let left = random.integer(1, 4); left > 0; left--) damaged[random.integer(0, 15)] = random.integer(0, 255);
   const same = compareBytes(damaged, bytes) === 0;
-  check(isRead(() => openBlock(name, damaged)) === same, 'a damaged envelope is not noticed');
+  check(isRead(() => openBlock(name, damaged)) === same, 'a damaged block header is not noticed');
   const cut = random.bytes(random.integer(0, 40));
   check(!isRead(() => openBlock(name, cut)), 'random bytes are taken for a block');
   check(!isRead(() => openBlock(`${name}x`, bytes)), 'a block under another name is not noticed');
@@ -286,7 +286,7 @@ function childRef(random: SeededRandom): void {
 }
 
 export const targets: Readonly<Record<string, FuzzTarget>> = {
-  envelope: { weight: 1, run: envelope },
+  'block header': { weight: 1, run: blockHeader },
   'table leaf, broken': { weight: 2, run: broken('table-leaf') },
   'index leaf, broken': { weight: 1, run: broken('index-leaf') },
   'inner node, broken': { weight: 2, run: broken('inner-node') },

@@ -1,7 +1,7 @@
 /** What happens to stored bytes by accident or on purpose: everything follows from a {@link SeededRandom}. */
 import { encodeUtf8 } from '../../../src/base/bytes.ts';
 import { checksum } from '../../../src/base/checksum.ts';
-import { BlockKind, envelopeBytes, sealBlock } from '../../../src/format/block.ts';
+import { BlockKind, blockHeaderBytes, sealBlock } from '../../../src/format/block.ts';
 import { openNode } from '../../../src/format/node.ts';
 import type { Node } from '../../../src/format/node.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
@@ -192,7 +192,7 @@ export function mutateJson(root: unknown, random: SeededRandom): void {
 
 /** Makes the checksum of a block right again, as whoever wrote such bytes on purpose would. */
 export function resealBlock(name: string, bytes: Uint8Array): void {
-  if (bytes.length >= envelopeBytes) sealBlock(name, bytes[4] as BlockKind, bytes);
+  if (bytes.length >= blockHeaderBytes) sealBlock(name, bytes[4] as BlockKind, bytes);
 }
 
 /** The same for the blocks in a commit, wherever its header says that they are, and for the commit around them. */
@@ -231,15 +231,15 @@ function commitBlocks(bytes: Uint8Array): CommitBlock[] {
 }
 
 function headerLength(bytes: Uint8Array): number {
-  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(envelopeBytes, true);
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(blockHeaderBytes, true);
 }
 
 function commitBlocksAt(bytes: Uint8Array): number {
-  return envelopeBytes + 4 + Math.ceil(headerLength(bytes) / 4) * 4;
+  return blockHeaderBytes + 4 + Math.ceil(headerLength(bytes) / 4) * 4;
 }
 
 function readCommitHeader(bytes: Uint8Array): unknown {
-  const at = envelopeBytes + 4;
+  const at = blockHeaderBytes + 4;
   return JSON.parse(Buffer.from(bytes.subarray(at, at + headerLength(bytes))).toString());
 }
 
@@ -262,10 +262,10 @@ export function mutateCommitHeader(name: string, bytes: Uint8Array, random: Seed
   const header = readCommitHeader(bytes);
   mutateJson(header, random);
   const text = encodeUtf8(JSON.stringify(header));
-  const blocksAt = envelopeBytes + 4 + Math.ceil(text.length / 4) * 4;
+  const blocksAt = blockHeaderBytes + 4 + Math.ceil(text.length / 4) * 4;
   const changed = new Uint8Array(blocksAt + bytes.length - commitBlocksAt(bytes));
-  new DataView(changed.buffer).setUint32(envelopeBytes, text.length, true);
-  changed.set(text, envelopeBytes + 4);
+  new DataView(changed.buffer).setUint32(blockHeaderBytes, text.length, true);
+  changed.set(text, blockHeaderBytes + 4);
   changed.set(bytes.subarray(commitBlocksAt(bytes)), blocksAt);
   sealBlock(name, BlockKind.commit, changed);
   return changed;
@@ -299,8 +299,8 @@ export function mutateBlock0(bytes: Uint8Array, random: SeededRandom): Uint8Arra
 /** Seals every block of a staged object again: they follow on each other, each as long as it says. */
 export function resealStaged(name: string, bytes: Uint8Array): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  for (let at = 0; at + envelopeBytes <= bytes.length; ) {
-    const end = at + envelopeBytes + view.getUint32(at + 8, true);
+  for (let at = 0; at + blockHeaderBytes <= bytes.length; ) {
+    const end = at + blockHeaderBytes + view.getUint32(at + 8, true);
     if (end > bytes.length) return;
     resealBlock(`${name}+${at}`, bytes.subarray(at, end));
     at = end;

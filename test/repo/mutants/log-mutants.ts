@@ -370,8 +370,8 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: block,
-        find: 'if (view.getUint32(12, true) !== envelopeChecksum(name, block)) {',
-        replace: 'if (view.getUint32(12, true) !== envelopeChecksum(name, block) && name === "") {',
+        find: 'if (view.getUint32(12, true) !== blockChecksum(name, block)) {',
+        replace: 'if (view.getUint32(12, true) !== blockChecksum(name, block) && name === "") {',
       },
     ],
     tests: ['test/features/golden/damage.slow.test.ts', 'src/format/node.test.ts'],
