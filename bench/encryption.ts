@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { realEnvironment } from '../src/base/env.ts';
 import { StoreDb, Types, defineSchema } from '../src/index.ts';
 import type { StoreDbOptions } from '../src/index.ts';
-import { CapsuleDriver } from '../src/storage/wrap/envelope-driver.ts';
+import { EnvelopeDriver } from '../src/storage/wrap/envelope-driver.ts';
 import { MemoryDriver } from '../src/storage/index.ts';
 import { listAll } from '../src/storage/contract/list-all.ts';
 import { checkProtection } from '../src/storage/wrap/encryption-options.ts';
@@ -54,7 +54,7 @@ async function measureBlock(options: Pick<StoreDbOptions, 'encryption' | 'compre
   const driver =
     protection === undefined
       ? inner
-      : new CapsuleDriver({ driver: inner, prefix: 'p', protection, environment: realEnvironment });
+      : new EnvelopeDriver({ driver: inner, prefix: 'p', protection, environment: realEnvironment });
   const name = 'p/data/t/000000000001-0123456789abcdef';
   const text = JSON.stringify(Array.from({ length: 2000 }, (_, i) => city(i)));
   const block = new Uint8Array(Buffer.from(text).subarray(0, 65_536));

@@ -16,7 +16,7 @@
 import { encodeUtf8 } from '../base/bytes.ts';
 import { checksum } from '../base/checksum.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
-import { refuseCapsule } from './capsule.ts';
+import { refuseEnvelope } from './envelope.ts';
 import { blockFormatVersion, newestVersion } from './version.ts';
 
 export const blockHeaderBytes = 16;
@@ -65,7 +65,7 @@ export function openBlock(name: string, block: Uint8Array): BlockKind {
   const newest = block[4] === BlockKind.commit ? newestVersion : blockFormatVersion;
   const version = block[3] as number;
   if (version < blockFormatVersion || version > newest) {
-    refuseCapsule(name, block);
+    refuseEnvelope(name, block);
     throw new UnknownFormatError(
       name,
       `The block has format version ${version}, and this version of store-db reads ${newest}: upgrade it, unless the block is damaged`,

@@ -9,7 +9,7 @@ import { checksum } from '../base/checksum.ts';
 import { defined } from '../base/defined.ts';
 import { CorruptionError, UnknownFormatError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
-import { refuseCapsule } from './capsule.ts';
+import { refuseEnvelope } from './envelope.ts';
 import { isCatalogueRef } from './catalogue.ts';
 import type { Catalogue, CatalogueRef } from './catalogue.ts';
 import { block0Name, parseRootName } from './keys.ts';
@@ -245,7 +245,7 @@ export function parseBlock0(bytes: Uint8Array): Block0Part {
     crc = text.slice(digitsAt, restAt);
     parsed = JSON.parse(text);
   } catch (cause) {
-    refuseCapsule(block0Name, bytes);
+    refuseEnvelope(block0Name, bytes);
     throw new CorruptionError(block0Name, 'Block 0 is not what StoreDb writes', { cause });
   }
   if (checksumText(bytes.subarray(restAt)) !== crc) {

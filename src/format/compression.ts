@@ -6,7 +6,7 @@
  */
 import zlib from 'node:zlib';
 import { CorruptionError } from '../base/errors.ts';
-import { Codec } from './capsule.ts';
+import { Codec } from './envelope.ts';
 
 /** Content of every frame but the last. */
 export const frameBytes = 65_536;

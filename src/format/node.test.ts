@@ -158,7 +158,9 @@ function withHeader(
   const bytes = new Uint8Array(blockHeaderBytes + 24 + 32);
   const view = new DataView(bytes.buffer);
   bytes[blockHeaderBytes] = kind === BlockKind.inner ? 1 : 0;
-  [count, suffixBytes, stride, heapBytes].forEach((value, i) => view.setUint32(blockHeaderBytes + 4 + i * 4, value, true));
+  [count, suffixBytes, stride, heapBytes].forEach((value, i) =>
+    view.setUint32(blockHeaderBytes + 4 + i * 4, value, true),
+  );
   sealBlock(name, kind, bytes);
   return bytes;
 }

@@ -28,7 +28,7 @@ import { FieldChangeLog } from '../migration/field-change-log.ts';
 import { Maintenance } from './maintenance.ts';
 import { checkNodes } from './options.ts';
 import type { CheckedOptions } from './options.ts';
-import { CapsuleCache } from '../storage/wrap/encrypted-cache.ts';
+import { EnvelopeCache } from '../storage/wrap/encrypted-cache.ts';
 import { protectedDriver } from '../storage/wrap/envelope-driver.ts';
 import { ObservedDriver } from '../storage/wrap/observed-driver.ts';
 import { harmlessHook } from '../storage/wrap/request-hook.ts';
@@ -161,7 +161,7 @@ export class Instance implements BatchOwner, QueryHost {
       environment: this.environment,
       driver: this.#driver,
       prefix: dbPrefix,
-      cacheDriver: isSecret ? new CapsuleCache(cache, protection, this.environment) : cache,
+      cacheDriver: isSecret ? new EnvelopeCache(cache, protection, this.environment) : cache,
       logger: this.#logger,
       undecided: this.#undecided,
       writes: this.#writes,

@@ -33,7 +33,7 @@ import type { MigrationStatus } from '../migration/migration-status.ts';
 import { Migrations } from '../migration/migrations.ts';
 import type { CheckedOptions } from './options.ts';
 import { changeableOf } from '../block0/block0-register.ts';
-import { CapsuleDriver } from '../storage/wrap/envelope-driver.ts';
+import { EnvelopeDriver } from '../storage/wrap/envelope-driver.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { Registry } from '../catalog/registry.ts';
 
@@ -213,7 +213,7 @@ export class Maintenance {
   rewrite(options: RewriteOptions): Promise<RewriteReport> {
     const { environment, store, options: checked, writing } = this.#options;
     const engine = writing('db.rewrite()');
-    if (!(store instanceof CapsuleDriver)) {
+    if (!(store instanceof EnvelopeDriver)) {
       throw new InvalidOptionError(
         'encryption',
         'db.rewrite() stores objects anew as the options encryption and compression say, and neither was given.',

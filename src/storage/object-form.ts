@@ -1,7 +1,7 @@
 /** How objects are stored: with which key, or none. It is told from their first bytes, for which no key is needed. */
 import { compareBytes } from '../base/bytes.ts';
 import { isUnreadable } from '../base/errors.ts';
-import { Codec, decodeCapsuleHeader, encryptedHeaderBytes, isCapsule } from '../format/capsule.ts';
+import { Codec, decodeEnvelopeHeader, encryptedHeaderBytes, isEnvelope } from '../format/envelope.ts';
 import { parseBlobName } from '../format/keys.ts';
 import type { RequestOptions, StorageDriver } from './contract/driver.ts';
 import type { Protection } from './wrap/encryption-options.ts';
@@ -12,7 +12,7 @@ export interface ObjectForm {
   /** Length of what is stored, in bytes. */
   readonly sizeBytes: number;
   /**
-   * `plain`: as it is. `compressed`: in a capsule without a key. `encrypted`: with the key of `keyId`. `damaged`: its head
+   * `plain`: as it is. `compressed`: in an envelope without a key. `encrypted`: with the key of `keyId`. `damaged`: its head
    * cannot be read.
    */
   readonly kind: 'plain' | 'compressed' | 'encrypted' | 'damaged';
@@ -39,9 +39,9 @@ export async function formOf(
   if (found.status !== 'found') return undefined;
   const { bytes, etag, sizeBytes } = found;
   const form = { etag, sizeBytes, keyId: undefined, keyCheck: undefined };
-  if (!isCapsule(bytes)) return { ...form, kind: 'plain' };
+  if (!isEnvelope(bytes)) return { ...form, kind: 'plain' };
   try {
-    const { seal, codec } = decodeCapsuleHeader(name, bytes);
+    const { seal, codec } = decodeEnvelopeHeader(name, bytes);
     if (seal !== undefined) return { ...form, kind: 'encrypted', keyId: seal.keyId, keyCheck: seal.keyCheck };
     return { ...form, kind: codec === Codec.none ? 'plain' : 'compressed' };
   } catch (error) {

@@ -18,7 +18,7 @@ import {
   parseMadeName,
 } from '../../format/keys.ts';
 import { BlockCache } from '../../cache/block-cache.ts';
-import { CapsuleDriver } from '../../storage/wrap/envelope-driver.ts';
+import { EnvelopeDriver } from '../../storage/wrap/envelope-driver.ts';
 import { listAll } from '../../storage/contract/list-all.ts';
 import type { ObjectForm } from '../../storage/object-form.ts';
 import { protectionOf } from '../../storage/wrap/encryption-options.ts';
@@ -196,7 +196,7 @@ export async function rewriteBackupsAt(
     );
   }
   const inside = new RetryingDriver(from.driver, environment);
-  const driver = new CapsuleDriver({ driver: inside, prefix: from.prefix, protection, environment });
+  const driver = new EnvelopeDriver({ driver: inside, prefix: from.prefix, protection, environment });
   const place: ProtectedPlace = { driver, prefix: from.prefix, bare: inside, protection };
   const { prefix } = place;
   if (await holdsDatabase(place, signal)) {

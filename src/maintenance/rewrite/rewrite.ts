@@ -12,10 +12,10 @@ import type { Environment } from '../../base/env.ts';
 import { EncryptionKeyError } from '../../base/encryption-errors.ts';
 import { StorageError, isUnreadable } from '../../base/errors.ts';
 import { Pacer } from '../../base/pacer.ts';
-import { Codec } from '../../format/capsule.ts';
+import { Codec } from '../../format/envelope.ts';
 import { backupFolder, block0Name, folders, parseBlobName, parseMadeName } from '../../format/keys.ts';
 import { mayCompress } from '../../storage/wrap/envelope-driver.ts';
-import type { CapsuleDriver, StoredForm } from '../../storage/wrap/envelope-driver.ts';
+import type { EnvelopeDriver, StoredForm } from '../../storage/wrap/envelope-driver.ts';
 import type { PutBody, PutOptions } from '../../storage/contract/driver.ts';
 import { listAll } from '../../storage/contract/list-all.ts';
 
@@ -55,7 +55,7 @@ export interface RewriteReport {
 
 export interface RewriteContext {
   readonly environment: Environment;
-  readonly driver: CapsuleDriver;
+  readonly driver: EnvelopeDriver;
   readonly prefix: string;
   /** Writes Block 0 anew, unchanged, as it is written at any time. Undefined where there is none: at a place for backups. */
   readonly rewriteBlock0: ((signal: AbortSignal | undefined) => Promise<void>) | undefined;
@@ -155,7 +155,7 @@ class Rewriting {
         return;
       }
       if (await this.#replace(name, key, form, attempt)) {
-        this.#note(form, driver.capsules.protection.current?.id, true);
+        this.#note(form, driver.envelopes.protection.current?.id, true);
         return;
       }
       await sleep(environment, pauseMs * attempt, signal);
@@ -171,7 +171,7 @@ class Rewriting {
   }
 
   #isDue({ header }: StoredForm): boolean {
-    const { current, codec } = this.#context.driver.capsules.protection;
+    const { current, codec } = this.#context.driver.envelopes.protection;
     if (header?.seal?.keyId !== current?.id) return true;
     return header !== undefined && header.codec !== Codec.none && header.codec !== codec;
   }
@@ -179,11 +179,11 @@ class Rewriting {
   /** Whether an object that is not compressed should be. Block 0 is written again and again anyway. */
   async #wouldPay(name: string, key: string, { header }: StoredForm): Promise<boolean> {
     const { driver } = this.#context;
-    const isOpen = (header?.codec ?? Codec.none) === Codec.none && driver.capsules.protection.codec !== Codec.none;
+    const isOpen = (header?.codec ?? Codec.none) === Codec.none && driver.envelopes.protection.codec !== Codec.none;
     if (!isOpen || !mayCompress(name) || name === block0Name) return false;
     const { signal } = this.#options;
     const found = await driver.get(key, defined({ signal }));
-    return found.status === 'found' && driver.capsules.isWorthCompressing(found.bytes);
+    return found.status === 'found' && driver.envelopes.isWorthCompressing(found.bytes);
   }
 
   /** True once an object is stored anew; false if another one took its place meanwhile, or nobody knows. */
@@ -197,7 +197,7 @@ class Rewriting {
     await beforeReplacing?.(name);
     const blob = parseBlobName(name);
     // Only the store of a blob that is not encrypted keeps its media type.
-    const isPlainBlob = blob !== undefined && driver.capsules.protection.current === undefined;
+    const isPlainBlob = blob !== undefined && driver.envelopes.protection.current === undefined;
     const contentType = isPlainBlob ? await contentTypeOf(blob) : undefined;
     const options: PutOptions = {
       if: { etag: form.etag },

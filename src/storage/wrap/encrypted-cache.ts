@@ -4,26 +4,26 @@ import type { Environment } from '../../base/env.ts';
 import { EncryptionKeyError } from '../../base/encryption-errors.ts';
 import { isUnreadable } from '../../base/errors.ts';
 import type { CacheDriver } from '../contract/cache-driver.ts';
-import { Capsules } from './envelopes.ts';
+import { Envelopes } from './envelopes.ts';
 import type { Protection } from './encryption-options.ts';
 
-export class CapsuleCache implements CacheDriver {
+export class EnvelopeCache implements CacheDriver {
   readonly #driver: CacheDriver;
-  readonly #capsules: Capsules;
+  readonly #envelopes: Envelopes;
 
   constructor(driver: CacheDriver, protection: Protection, environment: Environment) {
     this.#driver = driver;
-    this.#capsules = new Capsules(protection, environment);
+    this.#envelopes = new Envelopes(protection, environment);
   }
 
   async get(key: string): Promise<Uint8Array | undefined> {
     const object = await this.#driver.get(key);
     if (!isBytes(object)) return undefined;
     try {
-      const { header, content } = await this.#capsules.unpack(key, object);
+      const { header, content } = await this.#envelopes.unpack(key, object);
       const isEncrypted = header?.seal !== undefined;
       // From before the database was encrypted: it is put anew.
-      return isEncrypted || this.#capsules.protection.current === undefined ? content : undefined;
+      return isEncrypted || this.#envelopes.protection.current === undefined ? content : undefined;
     } catch (error) {
       // With a key that was given up, or damaged: it is in the store.
       if (error instanceof EncryptionKeyError || isUnreadable(error)) return undefined;
@@ -32,7 +32,7 @@ export class CapsuleCache implements CacheDriver {
   }
 
   async set(key: string, bytes: Uint8Array): Promise<void> {
-    await this.#driver.set(key, await this.#capsules.pack(key, bytes, false));
+    await this.#driver.set(key, await this.#envelopes.pack(key, bytes, false));
   }
 
   async delete(key: string): Promise<void> {

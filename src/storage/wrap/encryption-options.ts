@@ -5,8 +5,8 @@ import { InvalidOptionError } from '../../base/errors.ts';
 import { nearestName } from '../../base/known-names.ts';
 import { kinds, OptionTable } from '../../base/option-checks.ts';
 import type { OptionKind } from '../../base/option-checks.ts';
-import { Codec } from '../../format/capsule.ts';
-import { keyCheckOf, secretKey } from '../../format/capsule-cipher.ts';
+import { Codec } from '../../format/envelope.ts';
+import { keyCheckOf, secretKey } from '../../format/envelope-cipher.ts';
 import { canWriteZstd } from '../../format/compression.ts';
 
 /** Option `encryption` of `StoreDb()`: the keys with which a database is encrypted. */

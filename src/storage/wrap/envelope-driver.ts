@@ -9,12 +9,12 @@ import { CorruptionError, NotSupportedError, StorageError, isUnreadable } from '
 import type { Environment } from '../../base/env.ts';
 import { compareBytes } from '../../base/bytes.ts';
 import { databaseIdOf } from '../../format/block0.ts';
-import { encryptedHeaderBytes } from '../../format/capsule.ts';
-import type { CapsuleHeader } from '../../format/capsule.ts';
-import { chunkBytes, chunkStart, decryptedBytes, tagBytes } from '../../format/capsule-cipher.ts';
-import type { CapsuleCipher } from '../../format/capsule-cipher.ts';
+import { encryptedHeaderBytes } from '../../format/envelope.ts';
+import type { EnvelopeHeader } from '../../format/envelope.ts';
+import { chunkBytes, chunkStart, decryptedBytes, tagBytes } from '../../format/envelope-cipher.ts';
+import type { EnvelopeCipher } from '../../format/envelope-cipher.ts';
 import { backupFolder, block0Name, folders, probePrefix, sharedPrefix } from '../../format/keys.ts';
-import { Capsules, databaseTag } from './envelopes.ts';
+import { Envelopes, databaseTag } from './envelopes.ts';
 import type {
   DeleteResult,
   FoundObject,
@@ -33,7 +33,7 @@ import type {
 import type { Protection } from './encryption-options.ts';
 import { readBody } from '../contract/requests.ts';
 
-export interface CapsuleDriverOptions {
+export interface EnvelopeDriverOptions {
   readonly driver: StorageDriver;
   /** What the names of the database's objects begin with, without `/` at the end. */
   readonly prefix: string;
@@ -49,10 +49,10 @@ export interface StoredForm {
   /** Length of what is stored, in bytes. */
   readonly sizeBytes: number;
   /** Undefined where it is neither compressed nor encrypted. */
-  readonly header: CapsuleHeader | undefined;
+  readonly header: EnvelopeHeader | undefined;
 }
 
-/** A whole object, taken out of its capsule. */
+/** A whole object, taken out of its envelope. */
 export interface OpenedObject extends FoundObject {
   readonly isAuthentic: boolean;
 }
@@ -60,8 +60,8 @@ export interface OpenedObject extends FoundObject {
 /** What is known of an object of which ranges are read. */
 interface Head {
   readonly etag: string;
-  /** Undefined where the object is no capsule. */
-  readonly cipher: CapsuleCipher | undefined;
+  /** Undefined where the object is no envelope. */
+  readonly cipher: EnvelopeCipher | undefined;
 }
 
 /** Heads that are remembered. */
@@ -86,7 +86,7 @@ function isBlock0(name: string): boolean {
   );
 }
 
-export class CapsuleDriver implements StorageDriver {
+export class EnvelopeDriver implements StorageDriver {
   readonly name: string;
   readonly certified?: true;
   readonly identity?: string;
@@ -96,16 +96,16 @@ export class CapsuleDriver implements StorageDriver {
   readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
   /** Only where nothing is encrypted: that is not copied as it is. */
   readonly copy?: NonNullable<StorageDriver['copy']>;
-  readonly capsules: Capsules;
+  readonly envelopes: Envelopes;
   readonly #driver: StorageDriver;
   readonly #prefix: string;
   readonly #heads = new Map<string, Head>();
   #database: { readonly id: string; readonly tag: Uint8Array } | undefined;
 
-  constructor({ driver, prefix, protection, environment, databaseId }: CapsuleDriverOptions) {
+  constructor({ driver, prefix, protection, environment, databaseId }: EnvelopeDriverOptions) {
     this.#driver = driver;
     this.#prefix = prefix;
-    this.capsules = new Capsules(protection, environment);
+    this.envelopes = new Envelopes(protection, environment);
     this.name = driver.name;
     if (databaseId !== undefined) this.#noteDatabase(databaseId);
     if (driver.certified === true) this.certified = true;
@@ -120,7 +120,7 @@ export class CapsuleDriver implements StorageDriver {
 
   /** The driver inside, where objects may be copied without being opened. */
   get copying(): StorageDriver {
-    return this.capsules.protection.hasKeys ? this : this.#driver;
+    return this.envelopes.protection.hasKeys ? this : this.#driver;
   }
 
   #nameOf(key: string): string {
@@ -130,7 +130,7 @@ export class CapsuleDriver implements StorageDriver {
 
   /** Whether objects of a name pass as they are: without keys, a blob is exactly its bytes, whatever they look like. */
   #isPassed(name: string): boolean {
-    return name.startsWith(probePrefix) || (!this.capsules.protection.hasKeys && !mayCompress(name));
+    return name.startsWith(probePrefix) || (!this.envelopes.protection.hasKeys && !mayCompress(name));
   }
 
   async get(key: string, options: GetOptions = {}): Promise<GetResult> {
@@ -172,22 +172,22 @@ export class CapsuleDriver implements StorageDriver {
     return found.status === 'found' ? (found as OpenedObject) : undefined;
   }
 
-  async #unpack(name: string, object: Uint8Array): ReturnType<Capsules['unpack']> {
-    if (!this.#mayBeBare(name)) return this.capsules.unpack(name, object);
+  async #unpack(name: string, object: Uint8Array): ReturnType<Envelopes['unpack']> {
+    if (!this.#mayBeBare(name)) return this.envelopes.unpack(name, object);
     try {
-      return await this.capsules.unpack(name, object);
+      return await this.envelopes.unpack(name, object);
     } catch {
       return { content: object, header: undefined };
     }
   }
 
-  /** Whether bytes that look like a capsule may be a blob of a user's that is not encrypted: its checksums tell. */
+  /** Whether bytes that look like an envelope may be a blob of a user's that is not encrypted: its checksums tell. */
   #mayBeBare(name: string): boolean {
-    return this.capsules.protection.acceptsUnencrypted && name.startsWith(folders.blobs);
+    return this.envelopes.protection.acceptsUnencrypted && name.startsWith(folders.blobs);
   }
 
   /** An object that another database could have under the same name must be of this one. */
-  #checkDatabase(name: string, { seal }: CapsuleHeader): void {
+  #checkDatabase(name: string, { seal }: EnvelopeHeader): void {
     if (seal === undefined || this.#database === undefined || name === block0Name) return;
     if (sharedFolders.some((folder) => name.startsWith(folder))) return;
     if (compareBytes(seal.database, this.#database.tag) === 0) return;
@@ -213,16 +213,16 @@ export class CapsuleDriver implements StorageDriver {
     if (key.startsWith(sharedPrefix)) return this.#driver.put(key, body, options);
     const name = this.#nameOf(key);
     if (this.#isPassed(name)) return this.#driver.put(key, body, options);
-    const { current } = this.capsules.protection;
+    const { current } = this.envelopes.protection;
     // What a blob is, is nobody's business where it is encrypted; nor is what was there before it was.
     const { contentType: _type, ...unnamed } = { ...options, purge: true };
     if (!isBytes(body)) {
       if (current === undefined) return this.#driver.put(key, body, options);
       const content = readBody(key, body, options.signal);
-      return this.#driver.put(key, this.capsules.packStream(name, content, current, this.#database?.tag), unnamed);
+      return this.#driver.put(key, this.envelopes.packStream(name, content, current, this.#database?.tag), unnamed);
     }
     if (isBlock0(name)) this.#noteBlock0(body);
-    const object = await this.capsules.pack(name, body, mayCompress(name), this.#database?.tag);
+    const object = await this.envelopes.pack(name, body, mayCompress(name), this.#database?.tag);
     return this.#driver.put(key, object, current === undefined ? options : unnamed);
   }
 
@@ -246,7 +246,7 @@ export class CapsuleDriver implements StorageDriver {
       if (found.status !== 'found') return undefined;
       const { etag, sizeBytes } = found;
       try {
-        const header = this.capsules.header(name, found.bytes);
+        const header = this.envelopes.header(name, found.bytes);
         // Whoever reads ranges of it next is sure to read what is encrypted.
         if (header?.seal !== undefined && !mayCompress(name)) this.#noteHead(key, name, found);
         return { etag, sizeBytes, header };
@@ -312,28 +312,28 @@ export class CapsuleDriver implements StorageDriver {
     const isNothing = chunks === 0 && contentBytes > 0;
     const content = isNothing
       ? new Uint8Array(0)
-      : await this.capsules.decryptChunks(name, head.cipher, stored, { first, contentBytes });
+      : await this.envelopes.decryptChunks(name, head.cipher, stored, { first, contentBytes });
     const offset = first * chunkBytes;
     return { ...found, bytes: content.subarray(range.start - offset, range.end - offset), sizeBytes: contentBytes };
   }
 
-  /** Takes note of how an object begins. Throws what {@link Capsules.header} and {@link Capsules.cipher} do. */
+  /** Takes note of how an object begins. Throws what {@link Envelopes.header} and {@link Envelopes.cipher} do. */
   #noteHead(key: string, name: string, { bytes, etag }: FoundObject): Head {
     const head = { etag, cipher: this.#cipherOf(name, bytes) };
-    // That it looked as if it were no capsule may have been damage on the way.
+    // That it looked as if it were no envelope may have been damage on the way.
     if (head.cipher === undefined) return head;
     if (this.#heads.size >= maxHeads) this.#heads.delete(this.#heads.keys().next().value as string);
     this.#heads.set(key, head);
     return head;
   }
 
-  #cipherOf(name: string, beginning: Uint8Array): CapsuleCipher | undefined {
+  #cipherOf(name: string, beginning: Uint8Array): EnvelopeCipher | undefined {
     try {
-      const header = this.capsules.header(name, beginning);
+      const header = this.envelopes.header(name, beginning);
       if (header === undefined) return undefined;
       this.#checkDatabase(name, header);
       if (header.codec !== 0) throw new CorruptionError(name, 'An object is compressed that never is');
-      return this.capsules.cipher(name, header);
+      return this.envelopes.cipher(name, header);
     } catch (error) {
       if (this.#mayBeBare(name)) return undefined;
       throw error;
@@ -355,13 +355,13 @@ async function refusePresigning(): Promise<string> {
 
 /** Whether objects can be copied to where a driver puts them by the store that another one, as its user gave it, is for. */
 export function isSameStore(driver: StorageDriver, store: StorageDriver): boolean {
-  return (driver instanceof CapsuleDriver ? driver.copying : driver) === store;
+  return (driver instanceof EnvelopeDriver ? driver.copying : driver) === store;
 }
 
 /** The driver, within one that compresses and encrypts if the options say so. */
 export function protectedDriver(
-  options: Omit<CapsuleDriverOptions, 'protection'> & { readonly protection: Protection | undefined },
+  options: Omit<EnvelopeDriverOptions, 'protection'> & { readonly protection: Protection | undefined },
 ): StorageDriver {
   const { protection } = options;
-  return protection === undefined ? options.driver : new CapsuleDriver({ ...options, protection });
+  return protection === undefined ? options.driver : new EnvelopeDriver({ ...options, protection });
 }

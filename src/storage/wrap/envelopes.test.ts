@@ -4,11 +4,11 @@ import { EncryptionKeyError } from '../../base/encryption-errors.ts';
 import { CorruptionError, UnknownFormatError } from '../../base/errors.ts';
 import { checksum } from '../../base/checksum.ts';
 import { realEnvironment } from '../../base/env.ts';
-import { Codec, decodeCapsuleHeader, encodeCapsuleHeader, encryptedHeaderBytes } from '../../format/capsule.ts';
-import { chunkBytes, decryptedBytes, encryptedBytes, tagBytes } from '../../format/capsule-cipher.ts';
+import { Codec, decodeEnvelopeHeader, encodeEnvelopeHeader, encryptedHeaderBytes } from '../../format/envelope.ts';
+import { chunkBytes, decryptedBytes, encryptedBytes, tagBytes } from '../../format/envelope-cipher.ts';
 import { SeededRandom } from '../../testing/seeded-random.ts';
-import { Capsules, databaseTag } from './envelopes.ts';
-import { CapsuleDriver } from './envelope-driver.ts';
+import { Envelopes, databaseTag } from './envelopes.ts';
+import { EnvelopeDriver } from './envelope-driver.ts';
 import { MemoryDriver } from '../memory-driver.ts';
 import { checkProtection } from './encryption-options.ts';
 import type { Compression, EncryptionOptions, Protection } from './encryption-options.ts';
@@ -16,7 +16,7 @@ import type { Compression, EncryptionOptions, Protection } from './encryption-op
 const key = Uint8Array.from({ length: 32 }, (_, i) => i * 5);
 const other = Uint8Array.from({ length: 32 }, (_, i) => i * 3 + 1);
 const name = 'data/t/000000000001-0123456789abcdef';
-const random = new SeededRandom('capsules');
+const random = new SeededRandom('envelopes');
 const noise = random.bytes(2 ** 16 + 1);
 
 function protection(encryption?: Partial<EncryptionOptions>, compression?: Compression): Protection {
@@ -24,11 +24,11 @@ function protection(encryption?: Partial<EncryptionOptions>, compression?: Compr
   return checkProtection(encryption && { ...defaults, ...encryption }, compression) as Protection;
 }
 
-function capsules(encryption?: Partial<EncryptionOptions>, compression?: Compression): Capsules {
-  return new Capsules(protection(encryption, compression), realEnvironment);
+function envelopes(encryption?: Partial<EncryptionOptions>, compression?: Compression): Envelopes {
+  return new Envelopes(protection(encryption, compression), realEnvironment);
 }
 
-const encrypting = capsules({});
+const encrypting = envelopes({});
 
 /** Long content, which a comparison by `toEqual` would take minutes for. */
 function contentOf(size: number): Uint8Array {
@@ -40,7 +40,7 @@ function isSame(a: unknown, b: Uint8Array): boolean {
 }
 
 /** What opening gives: the content, or the kind of error. */
-async function opened(object: Uint8Array, as = name, by: Capsules = encrypting): Promise<unknown> {
+async function opened(object: Uint8Array, as = name, by: Envelopes = encrypting): Promise<unknown> {
   try {
     return (await by.unpack(as, object)).content;
   } catch (error) {
@@ -66,7 +66,7 @@ const sizes = [
   17 * chunkBytes + 77,
 ];
 
-describe('a capsule', () => {
+describe('an envelope', () => {
   it.each(sizes)('holds %i bytes, encrypted', async (size) => {
     const content = contentOf(size);
     const object = await encrypting.pack(name, content, true, databaseTag('a'));
@@ -115,11 +115,11 @@ describe('a capsule', () => {
     const content = random.bytes(1000);
     const object = await encrypting.pack(name, content, false, databaseTag('a'));
     expect(await opened(object, `${name}0`)).toBe('damaged');
-    expect(await opened(object, name, capsules({ keys: { k: other } }))).toBe('no key');
-    expect(await opened(object, name, capsules({ keys: { l: key }, current: 'l' }))).toBe('no key');
-    expect(await opened(object, name, capsules(undefined, 'none'))).toBe('no key');
+    expect(await opened(object, name, envelopes({ keys: { k: other } }))).toBe('no key');
+    expect(await opened(object, name, envelopes({ keys: { l: key }, current: 'l' }))).toBe('no key');
+    expect(await opened(object, name, envelopes(undefined, 'none'))).toBe('no key');
     // Whoever can write may also make the checksum of the header right: the key shows it.
-    const { bytes: _, seal, ...rest } = decodeCapsuleHeader(name, object);
+    const { bytes: _, seal, ...rest } = decodeEnvelopeHeader(name, object);
     if (seal === undefined) throw new Error('not encrypted');
     const headers = [
       [`${name}0`, { ...rest, seal }],
@@ -130,12 +130,12 @@ describe('a capsule', () => {
     ] as const;
     for (const [as, header] of headers) {
       const forged = object.slice();
-      forged.set(encodeCapsuleHeader(as, header));
+      forged.set(encodeEnvelopeHeader(as, header));
       expect(await opened(forged, as)).toBe('damaged');
     }
-    const sameKeyOtherId = capsules({ keys: { l: key, k: key }, current: 'k' });
+    const sameKeyOtherId = envelopes({ keys: { l: key, k: key }, current: 'k' });
     const renamed = object.slice();
-    renamed.set(encodeCapsuleHeader(name, { ...rest, seal: { ...seal, keyId: 'l' } }));
+    renamed.set(encodeEnvelopeHeader(name, { ...rest, seal: { ...seal, keyId: 'l' } }));
     expect(await opened(renamed, name, sameKeyOtherId)).toBe('damaged');
   });
 
@@ -149,7 +149,7 @@ describe('a capsule', () => {
       names.set(sum, each);
     }
     const object = await encrypting.pack(one, random.bytes(100), false);
-    expect(decodeCapsuleHeader(two, object).seal?.keyId).toBe('k');
+    expect(decodeEnvelopeHeader(two, object).seal?.keyId).toBe('k');
     expect(await opened(object, one)).toHaveLength(100);
     expect(await opened(object, two)).toBe('damaged');
   });
@@ -178,7 +178,7 @@ describe('a capsule', () => {
   });
 
   it.each([undefined, {}])('is compressed where that pays, encryption %o', async (encryption) => {
-    const by = capsules(encryption, 'deflate');
+    const by = envelopes(encryption, 'deflate');
     for (const content of [text, text.subarray(0, 500), text.subarray(0, chunkBytes + 1)]) {
       const object = await by.pack(name, content, true);
       expect(object.length).toBeLessThan(content.length * 0.8);
@@ -195,20 +195,20 @@ describe('a capsule', () => {
   });
 
   it('says no more than it holds: lengths are bounded, and must be right', async () => {
-    const by = capsules(undefined, 'deflate');
+    const by = envelopes(undefined, 'deflate');
     const bomb = await by.pack(name, new Uint8Array(chunkBytes), true);
     expect(bomb.length).toBeLessThan(400);
     for (const contentBytes of [0, 1, chunkBytes - 1, chunkBytes + 1, 2 * chunkBytes, 64 * 1024 * 1024]) {
-      const header = encodeCapsuleHeader(name, { codec: Codec.deflate, contentBytes, seal: undefined });
+      const header = encodeEnvelopeHeader(name, { codec: Codec.deflate, contentBytes, seal: undefined });
       const forged = bomb.slice();
       forged.set(header);
       expect(await opened(forged, name, by), String(contentBytes)).toBe('damaged');
     }
-    const header = encodeCapsuleHeader(name, { codec: Codec.deflate, contentBytes: 2 ** 32 - 1, seal: undefined });
+    const header = encodeEnvelopeHeader(name, { codec: Codec.deflate, contentBytes: 2 ** 32 - 1, seal: undefined });
     expect(await opened(header, name, by)).toBe('damaged');
     for (const codec of [Codec.zstd, 3]) {
       const otherCodec = bomb.slice();
-      otherCodec.set(encodeCapsuleHeader(name, { codec: codec as Codec, contentBytes: chunkBytes, seal: undefined }));
+      otherCodec.set(encodeEnvelopeHeader(name, { codec: codec as Codec, contentBytes: chunkBytes, seal: undefined }));
       expect(['damaged', 'unknown']).toContain(await opened(otherCodec, name, by));
     }
   });
@@ -219,8 +219,8 @@ describe('a capsule', () => {
     const head = new Uint8Array(4);
     new DataView(head.buffer).setUint32(0, frame.length, true);
     const content = new TextEncoder().encode('to be or not to be, '.repeat(50));
-    const header = encodeCapsuleHeader(name, { codec: Codec.zstd, contentBytes: content.length, seal: undefined });
-    const by = capsules(undefined, 'none');
+    const header = encodeEnvelopeHeader(name, { codec: Codec.zstd, contentBytes: content.length, seal: undefined });
+    const by = envelopes(undefined, 'none');
     const object = new Uint8Array(Buffer.concat([header, head, frame]));
     expect(isSame(await opened(object, name, by), content)).toBe(true);
     for (let at = 28; at < object.length; at++) {
@@ -238,8 +238,8 @@ describe('a driver that encrypts', () => {
   const prefix = 'a/b';
   const blob = `${prefix}/blobs/0b7e3ab4-8f3c-4a53-9d1c-0123456789ab`;
 
-  function driverOn(inner: MemoryDriver, encryption: Partial<EncryptionOptions> = {}): CapsuleDriver {
-    return new CapsuleDriver({
+  function driverOn(inner: MemoryDriver, encryption: Partial<EncryptionOptions> = {}): EnvelopeDriver {
+    return new EnvelopeDriver({
       driver: inner,
       prefix,
       protection: protection(encryption),

@@ -1,4 +1,4 @@
-/** Puts whole objects, and streams of them, into capsules, and takes them out again. It knows of keys, and of no store. */
+/** Puts whole objects, and streams of them, into envelopes, and takes them out again. It knows of keys, and of no store. */
 import { createHash } from 'node:crypto';
 import { compareBytes } from '../../base/bytes.ts';
 import { EncryptionKeyError, NotEncryptedError } from '../../base/encryption-errors.ts';
@@ -9,23 +9,23 @@ import { Pacer } from '../../base/pacer.ts';
 import {
   Codec,
   databaseTagBytes,
-  decodeCapsuleHeader,
-  encodeCapsuleHeader,
-  isCapsule,
+  decodeEnvelopeHeader,
+  encodeEnvelopeHeader,
+  isEnvelope,
   maxCompressedContentBytes,
   plainHeaderBytes,
   saltBytes,
-} from '../../format/capsule.ts';
-import type { CapsuleHeader } from '../../format/capsule.ts';
+} from '../../format/envelope.ts';
+import type { EnvelopeHeader } from '../../format/envelope.ts';
 import {
-  CapsuleCipher,
+  EnvelopeCipher,
   chunkBytes,
   chunkCount,
   chunkStart,
   decryptedBytes,
   encryptedBytes,
   tagBytes,
-} from '../../format/capsule-cipher.ts';
+} from '../../format/envelope-cipher.ts';
 import { decodeFrame, encodeFrame, frameBytes, prepareToExpand } from '../../format/compression.ts';
 import { block0Name } from '../../format/keys.ts';
 import type { NamedKey, Protection } from './encryption-options.ts';
@@ -43,14 +43,14 @@ export function databaseTag(databaseId: string): Uint8Array {
   return new Uint8Array(createHash('sha256').update(databaseId).digest().subarray(0, databaseTagBytes));
 }
 
-/** A capsule that has been opened. */
-export interface OpenedCapsule {
+/** An envelope that has been opened. */
+export interface OpenedEnvelope {
   readonly content: Uint8Array;
   /** Undefined where it is none. */
-  readonly header: CapsuleHeader | undefined;
+  readonly header: EnvelopeHeader | undefined;
 }
 
-export class Capsules {
+export class Envelopes {
   readonly protection: Protection;
   readonly #environment: Environment;
   readonly #pacer: Pacer;
@@ -81,7 +81,7 @@ export class Capsules {
       );
     }
     if (compressed === undefined) return content;
-    const header = encodeCapsuleHeader(name, { codec, contentBytes, seal: undefined });
+    const header = encodeEnvelopeHeader(name, { codec, contentBytes, seal: undefined });
     return joined([header, compressed]);
   }
 
@@ -91,11 +91,11 @@ export class Capsules {
     database: Uint8Array,
     codec: Codec,
     contentBytes: number,
-  ): CapsuleHeader {
+  ): EnvelopeHeader {
     // Not random numbers alone: a process that was cloned while it ran draws the same as its twin.
     const salt = newBytes(this.#environment, saltBytes);
     const header = { codec, contentBytes, seal: { keyId: id, keyCheck: check, database, salt } };
-    return { ...header, bytes: encodeCapsuleHeader(name, header) };
+    return { ...header, bytes: encodeEnvelopeHeader(name, header) };
   }
 
   /** Whether content is stored compressed. */
@@ -118,7 +118,7 @@ export class Capsules {
     return content.length === 0 ? undefined : joined(frames);
   }
 
-  async #encrypt(name: string, content: Uint8Array, header: CapsuleHeader, key: NamedKey): Promise<Uint8Array> {
+  async #encrypt(name: string, content: Uint8Array, header: EnvelopeHeader, key: NamedKey): Promise<Uint8Array> {
     const cipher = cipherOf(name, header, key);
     const chunks = chunkCount(content.length);
     const object = new Uint8Array(encryptedBytes(content.length));
@@ -168,10 +168,10 @@ export class Capsules {
     yield encrypted(true);
   }
 
-  /** The header of an object, of which the beginning was read; undefined where it is no capsule, if that may be. */
-  header(name: string, beginning: Uint8Array): CapsuleHeader | undefined {
-    if (isCapsule(beginning)) {
-      const header = decodeCapsuleHeader(name, beginning);
+  /** The header of an object, of which the beginning was read; undefined where it is no envelope, if that may be. */
+  header(name: string, beginning: Uint8Array): EnvelopeHeader | undefined {
+    if (isEnvelope(beginning)) {
+      const header = decodeEnvelopeHeader(name, beginning);
       if (header.seal !== undefined) return header;
       this.#acceptUnencrypted(name);
       return header;
@@ -190,7 +190,7 @@ export class Capsules {
   }
 
   /** The cipher of an object that was stored. Throws `EncryptionKeyError`. */
-  cipher(name: string, header: CapsuleHeader): CapsuleCipher {
+  cipher(name: string, header: EnvelopeHeader): EnvelopeCipher {
     const { seal } = header;
     if (seal === undefined) throw new CorruptionError(name, 'The object is not encrypted');
     const key = this.protection.key(seal.keyId);
@@ -210,7 +210,7 @@ export class Capsules {
   }
 
   /** The content of a whole object. Throws `CorruptionError`, `EncryptionKeyError` and `UnknownFormatError`. */
-  async unpack(name: string, object: Uint8Array): Promise<OpenedCapsule> {
+  async unpack(name: string, object: Uint8Array): Promise<OpenedEnvelope> {
     const header = this.header(name, object);
     if (header === undefined) return { content: object, header };
     const body =
@@ -219,7 +219,7 @@ export class Capsules {
     return { content, header };
   }
 
-  async #decrypt(name: string, object: Uint8Array, header: CapsuleHeader): Promise<Uint8Array> {
+  async #decrypt(name: string, object: Uint8Array, header: EnvelopeHeader): Promise<Uint8Array> {
     const contentBytes = decryptedBytes(object.length);
     if (contentBytes === undefined) throw unauthentic(name);
     return this.decryptChunks(name, this.cipher(name, header), object.subarray(chunkStart(0)), {
@@ -231,7 +231,7 @@ export class Capsules {
   /** The content of chunks that stand one after another. `contentBytes`: of the whole object. */
   async decryptChunks(
     name: string,
-    cipher: CapsuleCipher,
+    cipher: EnvelopeCipher,
     stored: Uint8Array,
     { first, contentBytes }: { readonly first: number; readonly contentBytes: number },
   ): Promise<Uint8Array> {
@@ -249,7 +249,7 @@ export class Capsules {
     return contents.length === 1 ? (contents[0] as Uint8Array) : joined(contents);
   }
 
-  async #expand(name: string, body: Uint8Array, { codec, contentBytes }: CapsuleHeader): Promise<Uint8Array> {
+  async #expand(name: string, body: Uint8Array, { codec, contentBytes }: EnvelopeHeader): Promise<Uint8Array> {
     const frames = Math.ceil(contentBytes / frameBytes);
     // Every frame takes up bytes: what is allocated is bounded by what is there.
     if (body.length < frames * 5) throw new CorruptionError(name, 'A compressed object ends too early');
@@ -275,8 +275,8 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
   return bytes;
 }
 
-function cipherOf(name: string, { bytes, seal }: CapsuleHeader, { key }: NamedKey): CapsuleCipher {
-  return new CapsuleCipher(key, name, bytes, seal?.salt as Uint8Array);
+function cipherOf(name: string, { bytes, seal }: EnvelopeHeader, { key }: NamedKey): EnvelopeCipher {
+  return new EnvelopeCipher(key, name, bytes, seal?.salt as Uint8Array);
 }
 
 function unauthentic(name: string): CorruptionError {

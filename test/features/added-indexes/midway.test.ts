@@ -1,7 +1,7 @@
 /** An index that has entries of some rows: nothing goes by it, and whatever happens to it then, it is whole in the end. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { isCapsule } from '../../../src/format/capsule.ts';
-import { keys } from '../encryption/capsule-store.ts';
+import { isEnvelope } from '../../../src/format/envelope.ts';
+import { keys } from '../encryption/envelope-store.ts';
 import type { TestNode } from '../protocol/nodes.ts';
 import { prefix } from '../protocol/nodes.ts';
 import { allBooks, bookOf, byAuthor, ofAuthor, plain, Shelf, turns } from './shelf.ts';
@@ -129,7 +129,7 @@ describe('an index that is half made', () => {
     const blocks = (await shelf.keys()).filter((key) => key.startsWith('indexes/books/author/'));
     for (const key of blocks) {
       const object = await shelf.store.get(`${prefix}/${key}`);
-      expect(object.status === 'found' && isCapsule(object.bytes)).toBe(true);
+      expect(object.status === 'found' && isEnvelope(object.bytes)).toBe(true);
     }
     expect(blocks.length).toBeGreaterThan(1);
   });

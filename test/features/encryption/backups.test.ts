@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import { inspectBackups, listBackups, pruneBackups, restoreBackup, rewriteBackups } from '../../../src/index.ts';
 import type { BackupReport, Database, EncryptionOptions, StoreDbOptions } from '../../../src/index.ts';
-import { decodeCapsuleHeader, isCapsule } from '../../../src/format/capsule.ts';
+import { decodeEnvelopeHeader, isEnvelope } from '../../../src/format/envelope.ts';
 import { MemoryDriver, ObservedDriver } from '../../../src/storage/index.ts';
 import type { StorageDriver } from '../../../src/storage/index.ts';
-import { bare, fill, holds, keyOf, keys, objectsOf, open, schema, secret } from './capsule-store.ts';
+import { bare, fill, holds, keyOf, keys, objectsOf, open, schema, secret } from './envelope-store.ts';
 
 type Encryption = EncryptionOptions;
 
@@ -25,7 +25,7 @@ async function keysInUse(driver: StorageDriver): Promise<Set<string>> {
   const used = new Set<string>();
   for (const [name, bytes] of await objectsOf(driver, 'b')) {
     if (!/^(data|indexes|blobs|backups)\//.test(name) || name.includes('.made-')) continue;
-    used.add((isCapsule(bytes) ? decodeCapsuleHeader(name, bytes).seal?.keyId : undefined) ?? 'none');
+    used.add((isEnvelope(bytes) ? decodeEnvelopeHeader(name, bytes).seal?.keyId : undefined) ?? 'none');
   }
   return used;
 }

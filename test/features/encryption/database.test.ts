@@ -6,7 +6,7 @@ import { EncryptionKeyError, listBackups, NotEncryptedError, restoreBackup, Stor
 import type { StoreDbOptions } from '../../../src/index.ts';
 import { FileDriver, MemoryDriver } from '../../../src/storage/index.ts';
 import { run, TestFolder } from '../cli/shell.ts';
-import { bare, fill, holds, keyOf, keys, objectsOf, open, prefix, schema, secret } from './capsule-store.ts';
+import { bare, fill, holds, keyOf, keys, objectsOf, open, prefix, schema, secret } from './envelope-store.ts';
 
 async function contentOf(driver: MemoryDriver, options: Partial<StoreDbOptions>): Promise<unknown[]> {
   await using db = await open(driver, { ...options, role: 'replica' });

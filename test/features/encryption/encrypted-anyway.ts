@@ -1,7 +1,7 @@
 /** That tests with the other configuration do run on encrypted databases. */
 import { expect, it } from 'vitest';
 import { MemoryDriver } from '../../../src/storage/index.ts';
-import { bare, fill, objectsOf, open } from './capsule-store.ts';
+import { bare, fill, objectsOf, open } from './envelope-store.ts';
 
 it('are encrypted, although nobody says so', async () => {
   const driver = new MemoryDriver();

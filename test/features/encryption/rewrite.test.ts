@@ -4,17 +4,17 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { RewriteReport, StoreDbOptions } from '../../../src/index.ts';
-import { decodeCapsuleHeader, isCapsule } from '../../../src/format/capsule.ts';
+import { decodeEnvelopeHeader, isEnvelope } from '../../../src/format/envelope.ts';
 import { FileDriver, MemoryDriver } from '../../../src/storage/index.ts';
 import type { PutBody, PutOptions, StorageDriver } from '../../../src/storage/index.ts';
 import { FaultyDriver } from '../../../src/testing/index.ts';
-import { bare, fill, holds, keys, objectsOf, open, prefix, schema, secret } from './capsule-store.ts';
+import { bare, fill, holds, keys, objectsOf, open, prefix, schema, secret } from './envelope-store.ts';
 
 /** Ids of the keys of all objects, and `none`. */
 async function keysInUse(driver: StorageDriver): Promise<Set<string>> {
   const used = new Set<string>();
   for (const [name, bytes] of await objectsOf(driver)) {
-    used.add((isCapsule(bytes) ? decodeCapsuleHeader(name, bytes).seal?.keyId : undefined) ?? 'none');
+    used.add((isEnvelope(bytes) ? decodeEnvelopeHeader(name, bytes).seal?.keyId : undefined) ?? 'none');
   }
   return used;
 }

@@ -35,7 +35,7 @@ import {
   writtenCatalogue,
 } from '../../features/golden/samples.ts';
 import type { ObjectKind } from '../../features/golden/samples.ts';
-import { capsuleTargets } from './capsule-targets.ts';
+import { envelopeTargets } from './envelope-targets.ts';
 import { mutate, mutateBlock0, mutateCommitHeader, resealBlock, resealBlock0, resealCommit } from './mutations.ts';
 
 /** One decoder: `run` makes a case from randomness and throws if the decoder does what it must not. */
@@ -305,7 +305,7 @@ export const targets: Readonly<Record<string, FuzzTarget>> = {
   rows: { weight: 2, run: rowBytes },
   keys: { weight: 6, run: keyBytes },
   'child references': { weight: 4, run: childRef },
-  ...capsuleTargets,
+  ...envelopeTargets,
 };
 
 /** The most bytes that any sample has. */

@@ -1,14 +1,14 @@
 /** Mistakes in encryption and compression, and in the rewriting of objects. */
 import type { Mutant } from './mutant.ts';
 
-const cipher = 'src/format/capsule-cipher.ts';
+const cipher = 'src/format/envelope-cipher.ts';
 const compression = 'src/format/compression.ts';
-const capsules = 'src/storage/wrap/envelopes.ts';
+const envelopes = 'src/storage/wrap/envelopes.ts';
 const driver = 'src/storage/wrap/envelope-driver.ts';
 const cache = 'src/storage/wrap/encrypted-cache.ts';
 const rewrite = 'src/maintenance/rewrite/rewrite.ts';
 
-const ofCapsules = ['src/storage/wrap/envelopes.test.ts'];
+const ofEnvelopes = ['src/storage/wrap/envelopes.test.ts'];
 const ofDatabases = ['test/features/encryption/database.test.ts'];
 const ofRewriting = ['test/features/encryption/rewrite.test.ts'];
 
@@ -16,7 +16,7 @@ export const encryptionMutants: readonly Mutant[] = [
   {
     name: 'encryption: the name is not authenticated',
     edits: [{ file: cipher, find: '[objectContext, header, encodeUtf8(name)]', replace: '[objectContext, header]' }],
-    tests: ofCapsules,
+    tests: ofEnvelopes,
   },
   {
     name: 'encryption: the header is not authenticated',
@@ -27,28 +27,28 @@ export const encryptionMutants: readonly Mutant[] = [
         replace: '[objectContext, encodeUtf8(name + header.length)]',
       },
     ],
-    tests: ofCapsules,
+    tests: ofEnvelopes,
   },
   {
     name: 'encryption: one nonce for all chunks',
     edits: [{ file: cipher, find: '  new DataView(nonce.buffer).setUint32(7, chunk);\n', replace: '' }],
-    tests: ofCapsules,
+    tests: ofEnvelopes,
   },
   {
     name: 'encryption: the last chunk is as any other',
     edits: [{ file: cipher, find: 'nonce[11] = isLast ? 1 : 0;', replace: 'nonce[11] = 0;' }],
-    tests: ofCapsules,
+    tests: ofEnvelopes,
   },
   {
     name: 'encryption: one salt for all objects',
     edits: [
       {
-        file: capsules,
+        file: envelopes,
         find: 'const salt = newBytes(this.#environment, saltBytes);',
         replace: 'const salt = new Uint8Array(saltBytes + 0 * newBytes.length + 0 * this.#environment.now());',
       },
     ],
-    tests: ofCapsules,
+    tests: ofEnvelopes,
   },
   {
     name: 'encryption: chunks are not verified',
@@ -59,13 +59,13 @@ export const encryptionMutants: readonly Mutant[] = [
         replace: '',
       },
     ],
-    tests: ofCapsules,
+    tests: ofEnvelopes,
   },
   {
     name: 'encryption: what is not encrypted is believed',
     edits: [
       {
-        file: capsules,
+        file: envelopes,
         find: 'if (this.protection.acceptsUnencrypted) return;',
         replace: 'if (this.protection.acceptsUnencrypted || name !== block0Name) return;',
       },
@@ -85,12 +85,12 @@ export const encryptionMutants: readonly Mutant[] = [
   },
   {
     name: 'encryption: a wrong key is told as damage',
-    edits: [{ file: capsules, find: 'if (compareBytes(key.check, seal.keyCheck) !== 0) {', replace: 'if (false) {' }],
+    edits: [{ file: envelopes, find: 'if (compareBytes(key.check, seal.keyCheck) !== 0) {', replace: 'if (false) {' }],
     tests: ofDatabases,
   },
   {
     name: 'encryption: the cache holds blocks in the clear',
-    edits: [{ file: cache, find: 'await this.#capsules.pack(key, bytes, false)', replace: 'bytes' }],
+    edits: [{ file: cache, find: 'await this.#envelopes.pack(key, bytes, false)', replace: 'bytes' }],
     tests: ofDatabases,
   },
   {
@@ -109,7 +109,7 @@ export const encryptionMutants: readonly Mutant[] = [
     edits: [
       { file: compression, find: 'if (content?.length !== target.length) {', replace: 'if (content === undefined) {' },
     ],
-    tests: ofCapsules,
+    tests: ofEnvelopes,
   },
   {
     name: 'rewriting: over whatever is there by then',

@@ -126,7 +126,7 @@ export const migrationMutants: readonly Mutant[] = [
         file: mergeTable,
         find: '  return isSameTree(base.tree, tree) && view.changesOf(shape.name).every(({ shadow }) => shadow !== undefined);',
         replace:
-          '  return isSameTree(base.tree, tree) || view.changesOf(shape.name).every(({ twin }) => twin !== undefined);',
+          '  return isSameTree(base.tree, tree) || view.changesOf(shape.name).every(({ shadow }) => shadow !== undefined);',
       },
     ],
   },

@@ -3,8 +3,8 @@ import type { Environment } from '../../../src/base/env.ts';
 import type { RewriteProgress } from '../../../src/maintenance/rewrite/rewrite.ts';
 import type { Database } from '../../../src/api/database.ts';
 import type { StoreDbOptions } from '../../../src/instance/options.ts';
-import { CapsuleDriver } from '../../../src/storage/wrap/envelope-driver.ts';
-import { Capsules } from '../../../src/storage/wrap/envelopes.ts';
+import { EnvelopeDriver } from '../../../src/storage/wrap/envelope-driver.ts';
+import { Envelopes } from '../../../src/storage/wrap/envelopes.ts';
 import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
 import { checkProtection } from '../../../src/storage/wrap/encryption-options.ts';
 import type { Protection } from '../../../src/storage/wrap/encryption-options.ts';
@@ -44,25 +44,25 @@ function allKeys(): Protection {
   return checkProtection({ keys, current: null }, undefined) as Protection;
 }
 
-/** Takes objects out of their capsules, as whoever knows all the keys can. */
-export class CapsuleOracle {
-  readonly #capsules: Capsules | undefined;
+/** Takes objects out of their envelopes, as whoever knows all the keys can. */
+export class EnvelopeOracle {
+  readonly #envelopes: Envelopes | undefined;
 
   constructor(encrypted: boolean) {
-    this.#capsules = encrypted ? new Capsules(allKeys(), instant) : undefined;
+    this.#envelopes = encrypted ? new Envelopes(allKeys(), instant) : undefined;
   }
 
   /** Undefined: as it is. Throws for what none of the keys opens. */
   contentOf(name: string, object: Uint8Array): Promise<Uint8Array> | undefined {
     if (name.startsWith('probe/')) return undefined;
-    return this.#capsules?.unpack(name, object).then(({ content }) => content);
+    return this.#envelopes?.unpack(name, object).then(({ content }) => content);
   }
 }
 
 /** The store as somebody reads and writes it who knows all the keys. */
 export function openedStore(encrypted: boolean, store: StorageDriver, prefix: string): StorageDriver {
   if (!encrypted) return store;
-  return new CapsuleDriver({ driver: store, prefix, protection: allKeys(), environment: instant });
+  return new EnvelopeDriver({ driver: store, prefix, protection: allKeys(), environment: instant });
 }
 
 /** Whether a node rewrites as its next action. */

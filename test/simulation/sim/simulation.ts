@@ -9,7 +9,7 @@ import { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts'
 import { Caretaker } from './caretaker.ts';
 import { configOf } from './config.ts';
 import type { Habits, SimConfig, SimOverrides } from './config.ts';
-import { CapsuleOracle, openedStore } from './encryption.ts';
+import { EnvelopeOracle, openedStore } from './encryption.ts';
 import { endIndexes } from './index-end.ts';
 import { Judge } from './judge.ts';
 import type { Violation } from './judge.ts';
@@ -78,7 +78,7 @@ class Simulation {
     const storedRows = new StoredRows(judge, ledger, objects);
     const trace = new Trace(nowMs, options.print);
     const { encrypted } = config;
-    const capsules = new CapsuleOracle(encrypted);
+    const envelopes = new EnvelopeOracle(encrypted);
     const store = new WatchedStore({
       prefix,
       objects,
@@ -87,7 +87,7 @@ class Simulation {
       storedRows,
       judge,
       environment: root,
-      capsules,
+      envelopes,
     });
     const opened = openedStore(encrypted, store, prefix);
     this.#world = { prefix, config, root, store, opened, objects, ledger, reachable, judge, trace, ending: false };

@@ -14,7 +14,7 @@ import type {
 import { block0Name } from '../../../src/format/keys.ts';
 import type { Environment } from '../../../src/base/env.ts';
 import { compareBytes } from '../../../src/base/bytes.ts';
-import type { CapsuleOracle } from './encryption.ts';
+import type { EnvelopeOracle } from './encryption.ts';
 import type { Judge } from './judge.ts';
 import type { Ledger } from './ledger.ts';
 import type { Reachable } from './reachable.ts';
@@ -27,7 +27,7 @@ export interface WatchedStoreOptions {
   readonly storedRows: StoredRows;
   readonly judge: Judge;
   readonly environment: Environment;
-  readonly capsules: CapsuleOracle;
+  readonly envelopes: EnvelopeOracle;
   /** Kept up to date: what is in the store, for the oracle, by names without the prefix. */
   readonly objects: Map<string, Uint8Array>;
 }
@@ -59,9 +59,9 @@ export class WatchedStore implements StorageDriver {
   }
 
   async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
-    const { objects, ledger, reachable, storedRows, judge, capsules } = this.#options;
+    const { objects, ledger, reachable, storedRows, judge, envelopes } = this.#options;
     const name = this.#nameOf(key);
-    const opening = body instanceof Uint8Array ? capsules.contentOf(name, body) : undefined;
+    const opening = body instanceof Uint8Array ? envelopes.contentOf(name, body) : undefined;
     // Before it is there: then everything about it happens at once.
     const opened = opening === undefined ? undefined : await opening.catch(() => undefined);
     const result = await this.#memory.put(key, body, options);
@@ -72,7 +72,7 @@ export class WatchedStore implements StorageDriver {
       if (!(body instanceof Uint8Array)) throw new Error('a stream was put');
       if (opening !== undefined && opened === undefined) throw new Error('none of the keys opens it');
       const content = opened ?? body;
-      // It may be rewritten, if nothing but its capsule changes.
+      // It may be rewritten, if nothing but its envelope changes.
       const before = objects.get(name);
       const isRewritten = opened !== undefined && before !== undefined && compareBytes(before, content) === 0;
       objects.set(name, new Uint8Array(content));

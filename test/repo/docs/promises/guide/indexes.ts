@@ -69,18 +69,18 @@ export const indexes: PagePromises = {
     'test/properties/random/function-indexes.test.ts: give right rows, and no findings (seed %i)',
   ],
   '`verify()` finds such entries, and `repair()` rebuilds the index.': [
-    'test/features/function-indexes/care.test.ts: find entries that the function does not make, and make the index anew',
+    'test/features/function-indexes/maintenance.test.ts: find entries that the function does not make, and make the index anew',
   ],
   'A function that is registered without a version does not use the index.': [
-    'test/features/function-indexes/editions.test.ts: has no part in the index, which is said once',
+    'test/features/function-indexes/index-versions.test.ts: has no part in the index, which is said once',
   ],
   'Up to four versions are kept. Entries of a version that no node has maintained for 256 merges are dropped.': [
-    'test/features/function-indexes/editions.test.ts: waits where as many versions are in use',
-    'test/features/function-indexes/editions.test.ts: has the old edition go once nobody has kept it up for 256 merges',
+    'test/features/function-indexes/index-versions.test.ts: waits where as many versions are in use',
+    'test/features/function-indexes/index-versions.test.ts: has the old index version go once nobody has kept it up for 256 merges',
   ],
   'A node without the function, or with another version, can write, read and merge everything. It does not maintain the index, so queries scan until a node with the function has caught the index up.':
     [
-      'test/features/function-indexes/editions.test.ts: merges, and leaves the index as it is, which is out of date then, and not used',
+      'test/features/function-indexes/index-versions.test.ts: merges, and leaves the index as it is, which is out of date then, and not used',
     ],
   'A replica uses the index, and does not build it.': [
     'test/features/function-indexes/queries.test.ts: reads what a snapshot shows, and a replica too',
@@ -91,6 +91,6 @@ export const indexes: PagePromises = {
   'If the function throws for any row, or returns a promise, the index is not used, and queries reject with `FunctionError` when they come to that row.':
     ['test/features/function-indexes/queries.test.ts: is an error for as long as it fails on any row'],
   'It cannot be unique, and rows do not come in its order.': [
-    'test/features/function-indexes/care.test.ts: refuses %j',
+    'test/features/function-indexes/maintenance.test.ts: refuses %j',
   ],
 };

@@ -1,7 +1,7 @@
 /** Databases that are compressed and encrypted, and what lies in their stores. */
 import { StoreDb, Types, defineSchema } from '../../../src/index.ts';
 import type { Database, StoreDbOptions } from '../../../src/index.ts';
-import { isCapsule } from '../../../src/format/capsule.ts';
+import { isEnvelope } from '../../../src/format/envelope.ts';
 import type { StorageDriver } from '../../../src/storage/contract/driver.ts';
 import { listAll } from '../../../src/storage/contract/list-all.ts';
 
@@ -74,9 +74,9 @@ export async function objectsOf(driver: StorageDriver, under: string = prefix): 
   return objects;
 }
 
-/** Names of objects that are not in a capsule. */
+/** Names of objects that are not in an envelope. */
 export function bare(objects: ReadonlyMap<string, Uint8Array>): string[] {
-  return [...objects].filter(([, bytes]) => !isCapsule(bytes)).map(([name]) => name);
+  return [...objects].filter(([, bytes]) => !isEnvelope(bytes)).map(([name]) => name);
 }
 
 /** Whether a text is in an object as it is. */

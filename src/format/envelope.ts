@@ -1,5 +1,5 @@
 /**
- * A capsule: what an object is stored in where it is compressed or encrypted. Blocks, commits and Block 0 are what they are
+ * An envelope: what an object is stored in where it is compressed or encrypted. Blocks, commits and Block 0 are what they are
  * inside of it. It begins with a header:
  *
  *   0  7 bytes  "SDBCAPS"
@@ -20,7 +20,7 @@
  *  80  32 bytes id of the key, padded with zeros
  *
  * The checksum only tells damage from a key that is missing. What keeps an encrypted object from being changed is that its
- * own key depends on every byte of the header, and on the name (capsule-cipher.ts).
+ * own key depends on every byte of the header, and on the name (envelope-cipher.ts).
  */
 import { decodeUtf8, encodeUtf8 } from '../base/bytes.ts';
 import { checksum } from '../base/checksum.ts';
@@ -52,8 +52,8 @@ const keyIdAt = saltAt + saltBytes;
 const encryptionNone = 0;
 const encryptionAesGcm = 1;
 
-/** What an encrypted capsule says of how it was made. */
-export interface CapsuleSeal {
+/** What an encrypted envelope says of how it was made. */
+export interface EnvelopeSeal {
   readonly keyId: string;
   readonly keyCheck: Uint8Array;
   /** Zeros where it was written before there was a database. */
@@ -61,17 +61,17 @@ export interface CapsuleSeal {
   readonly salt: Uint8Array;
 }
 
-export interface CapsuleHeader {
+export interface EnvelopeHeader {
   readonly codec: Codec;
   /** Length of the content if it is compressed, otherwise 0. */
   readonly contentBytes: number;
   /** Undefined if it is not encrypted. */
-  readonly seal: CapsuleSeal | undefined;
+  readonly seal: EnvelopeSeal | undefined;
   /** The header as it is stored. */
   readonly bytes: Uint8Array;
 }
 
-export function isCapsule(bytes: Uint8Array): boolean {
+export function isEnvelope(bytes: Uint8Array): boolean {
   return bytes.length >= plainHeaderBytes && magic.every((byte, i) => bytes[i] === byte);
 }
 
@@ -80,7 +80,7 @@ function headerChecksum(name: string, header: Uint8Array): number {
   return checksum(header.subarray(lengthAt), named);
 }
 
-export function encodeCapsuleHeader(name: string, header: Omit<CapsuleHeader, 'bytes'>): Uint8Array {
+export function encodeEnvelopeHeader(name: string, header: Omit<EnvelopeHeader, 'bytes'>): Uint8Array {
   const { codec, contentBytes, seal } = header;
   const bytes = new Uint8Array(seal === undefined ? plainHeaderBytes : encryptedHeaderBytes);
   const view = new DataView(bytes.buffer);
@@ -101,18 +101,18 @@ export function encodeCapsuleHeader(name: string, header: Omit<CapsuleHeader, 'b
   return bytes;
 }
 
-/** Reads the header of what {@link isCapsule}. Throws `CorruptionError` and `UnknownFormatError`. */
-export function decodeCapsuleHeader(name: string, capsule: Uint8Array): CapsuleHeader {
-  const known = capsule[7] === version && (capsule[8] as number) <= Codec.zstd && (capsule[9] as number) <= 1;
-  const isEncrypted = capsule[9] === encryptionAesGcm;
-  const bytes = capsule.slice(0, isEncrypted ? encryptedHeaderBytes : plainHeaderBytes);
+/** Reads the header of what {@link isEnvelope}. Throws `CorruptionError` and `UnknownFormatError`. */
+export function decodeEnvelopeHeader(name: string, envelope: Uint8Array): EnvelopeHeader {
+  const known = envelope[7] === version && (envelope[8] as number) <= Codec.zstd && (envelope[9] as number) <= 1;
+  const isEncrypted = envelope[9] === encryptionAesGcm;
+  const bytes = envelope.slice(0, isEncrypted ? encryptedHeaderBytes : plainHeaderBytes);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const isWhole = bytes.length === (isEncrypted ? encryptedHeaderBytes : plainHeaderBytes);
   if (!isWhole || view.getUint32(checksumAt, true) !== headerChecksum(name, bytes)) {
-    if (!known && capsule[7] !== version) throw unknownCapsule(name, capsule);
+    if (!known && envelope[7] !== version) throw unknownEnvelope(name, envelope);
     throw new CorruptionError(name, 'The head of the object does not match its checksum');
   }
-  if (!known) throw unknownCapsule(name, capsule);
+  if (!known) throw unknownEnvelope(name, envelope);
   const codec = bytes[8] as Codec;
   const contentBytes = view.getUint32(lengthAt, true);
   const keyIdBytes = bytes[10] as number;
@@ -133,17 +133,17 @@ export function decodeCapsuleHeader(name: string, capsule: Uint8Array): CapsuleH
   return { codec, contentBytes, seal, bytes };
 }
 
-function unknownCapsule(name: string, capsule: Uint8Array): UnknownFormatError {
-  const what = `version ${capsule[7]}, codec ${capsule[8]}, encryption ${capsule[9]}`;
+function unknownEnvelope(name: string, envelope: Uint8Array): UnknownFormatError {
+  const what = `version ${envelope[7]}, codec ${envelope[8]}, encryption ${envelope[9]}`;
   return new UnknownFormatError(
     name,
     `The object is compressed or encrypted in a way (${what}) that this version of store-db does not know: upgrade it, unless the object is damaged`,
   );
 }
 
-/** Throws if bytes that were taken for something else are a capsule: it was not expected, so that options are missing. */
-export function refuseCapsule(name: string, bytes: Uint8Array): void {
-  if (!isCapsule(bytes)) return;
+/** Throws if bytes that were taken for something else are an envelope: it was not expected, so that options are missing. */
+export function refuseEnvelope(name: string, bytes: Uint8Array): void {
+  if (!isEnvelope(bytes)) return;
   if (bytes[9] !== encryptionNone) {
     // Not checked: a kept Block 0 has another name than this.
     const keyId = Buffer.from(bytes.subarray(keyIdAt, keyIdAt + (bytes[10] as number))).toString('latin1');

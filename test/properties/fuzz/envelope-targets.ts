@@ -1,17 +1,17 @@
-/** What the fuzzer feeds to those who open capsules: headers, encrypted chunks and compressed frames, damaged or made up. */
+/** What the fuzzer feeds to those who open envelopes: headers, encrypted chunks and compressed frames, damaged or made up. */
 import { compareBytes } from '../../../src/base/bytes.ts';
 import { CorruptionError, UnknownFormatError } from '../../../src/base/errors.ts';
 import {
   Codec,
-  decodeCapsuleHeader,
-  encodeCapsuleHeader,
+  decodeEnvelopeHeader,
+  encodeEnvelopeHeader,
   encryptedHeaderBytes,
-  isCapsule,
+  isEnvelope,
   maxCompressedContentBytes,
   plainHeaderBytes,
-} from '../../../src/format/capsule.ts';
-import type { CapsuleHeader } from '../../../src/format/capsule.ts';
-import { CapsuleCipher, keyCheckOf, secretKey, tagBytes } from '../../../src/format/capsule-cipher.ts';
+} from '../../../src/format/envelope.ts';
+import type { EnvelopeHeader } from '../../../src/format/envelope.ts';
+import { EnvelopeCipher, keyCheckOf, secretKey, tagBytes } from '../../../src/format/envelope-cipher.ts';
 import { decodeFrame, encodeFrame, frameBytes, prepareToExpand } from '../../../src/format/compression.ts';
 import type { SeededRandom } from '../../../src/testing/seeded-random.ts';
 import { mutate } from './mutations.ts';
@@ -24,13 +24,13 @@ const seal = {
   database: new Uint8Array(16).fill(7),
   salt: Uint8Array.from({ length: 32 }, (_, i) => i * i),
 };
-const headers: readonly Omit<CapsuleHeader, 'bytes'>[] = [
+const headers: readonly Omit<EnvelopeHeader, 'bytes'>[] = [
   { codec: Codec.none, contentBytes: 0, seal },
   { codec: Codec.deflate, contentBytes: 70_000, seal },
   { codec: Codec.deflate, contentBytes: 5, seal: undefined },
 ];
 const content = new TextEncoder().encode('to be or not to be, '.repeat(40));
-const cipher = new CapsuleCipher(key, name, encodeCapsuleHeader(name, headers[0] as CapsuleHeader), seal.salt);
+const cipher = new EnvelopeCipher(key, name, encodeEnvelopeHeader(name, headers[0] as EnvelopeHeader), seal.salt);
 const chunk = new Uint8Array(content.length + tagBytes);
 cipher.encrypt(3, false, content, chunk, 0);
 const frame = encodeFrame(Codec.deflate, content);
@@ -55,19 +55,19 @@ function isRead(read: () => unknown): boolean {
 /** Whatever differs from a header is refused; what nobody made has bounds all the same. */
 function header(random: SeededRandom): void {
   const known = random.pick(headers);
-  const bytes = encodeCapsuleHeader(name, known);
+  const bytes = encodeEnvelopeHeader(name, known);
   const damaged = mutate(bytes, random);
-  if (!isCapsule(damaged)) return;
+  if (!isEnvelope(damaged)) return;
   const length = known.seal === undefined ? plainHeaderBytes : encryptedHeaderBytes;
   const same = compareBytes(damaged.subarray(0, length), bytes) === 0;
-  check(isRead(() => decodeCapsuleHeader(name, damaged)) === same, 'a damaged header is not noticed');
+  check(isRead(() => decodeEnvelopeHeader(name, damaged)) === same, 'a damaged header is not noticed');
   const odd = {
     codec: random.integer(0, 4) as Codec,
     contentBytes: random.pick([0, 1, 65_536, maxCompressedContentBytes, maxCompressedContentBytes + 1, 0xffff_ffff]),
     seal: random.chance(0.3) ? undefined : { ...seal, keyId: 'x'.repeat(random.integer(0, 32)) },
   };
   isRead(() => {
-    const read = decodeCapsuleHeader(name, encodeCapsuleHeader(name, odd));
+    const read = decodeEnvelopeHeader(name, encodeEnvelopeHeader(name, odd));
     check(read.contentBytes <= maxCompressedContentBytes, 'a length without bounds');
     check(read.codec !== Codec.none || read.contentBytes === 0, 'a length of what is not compressed');
   });
@@ -95,8 +95,8 @@ function frames(codec: Codec, sample: Uint8Array): (random: SeededRandom) => voi
   };
 }
 
-export const capsuleTargets = {
-  'capsule header': { weight: 3, run: header },
+export const envelopeTargets = {
+  'envelope header': { weight: 3, run: header },
   'encrypted chunks': { weight: 1, run: chunks },
   'deflated frames': { weight: 1, run: frames(Codec.deflate, frame) },
   'frames of zstd': { weight: 1, run: frames(Codec.zstd, zstdFrame) },

@@ -9,7 +9,7 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { encodeUtf8 } from '../base/bytes.ts';
-import { encryptedHeaderBytes, keyCheckBytes } from './capsule.ts';
+import { encryptedHeaderBytes, keyCheckBytes } from './envelope.ts';
 
 /** Bytes of content in every chunk but the last. */
 export const chunkBytes = 65_536;
@@ -61,7 +61,7 @@ function nonceOf(chunk: number, isLast: boolean): Uint8Array {
   return nonce;
 }
 
-export class CapsuleCipher {
+export class EnvelopeCipher {
   readonly #key: Uint8Array;
 
   /** `header` as it is stored, with a salt that no other object has. */
