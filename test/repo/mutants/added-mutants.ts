@@ -30,8 +30,8 @@ export const addedMutants: readonly Mutant[] = [
     edits: [
       {
         file: merge,
-        find: 'const growing = [...indexes, ...index versions, ...added];',
-        replace: 'const growing = [...indexes, ...index versions];',
+        find: 'const growing = [...indexes, ...indexVersions, ...added];',
+        replace: 'const growing = [...indexes, ...indexVersions];',
       },
     ],
     tests: [midway, random],

@@ -39,8 +39,8 @@ export const functionMutants: readonly Mutant[] = [
     edits: [
       {
         file: indexVersion,
-        find: 'return isWhole(index version) && index version.failed === 0;',
-        replace: 'return isWhole(index version);',
+        find: 'return isWhole(indexVersion) && indexVersion.failed === 0;',
+        replace: 'return isWhole(indexVersion);',
       },
     ],
     tests: [queries],
@@ -110,8 +110,8 @@ export const functionMutants: readonly Mutant[] = [
     edits: [
       {
         file: merge,
-        find: 'return [{ ...keptIndexVersion(table, index version, context), behindFrom }];',
-        replace: 'return [{ ...keptIndexVersion(table, index version, context), behindFrom, base: rows }];',
+        find: 'return [{ ...keptIndexVersion(table, indexVersion, context), behindFrom }];',
+        replace: 'return [{ ...keptIndexVersion(table, indexVersion, context), behindFrom, base: rows }];',
       },
     ],
     tests: [indexVersions, random],

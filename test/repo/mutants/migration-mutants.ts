@@ -361,9 +361,9 @@ export const migrationMutants: readonly Mutant[] = [
     edits: [
       {
         file: view,
-        find: '      versions.flatMap(({ schema, root, indexes, index versions = [], added = [] }): PlacedTree[] => {',
+        find: '      versions.flatMap(({ schema, root, indexes, editions: indexVersions = [], added = [] }): PlacedTree[] => {',
         replace:
-          '      versions.slice(0, 1).flatMap(({ schema, root, indexes, index versions = [], added = [] }): PlacedTree[] => {',
+          '      versions.slice(0, 1).flatMap(({ schema, root, indexes, editions: indexVersions = [], added = [] }): PlacedTree[] => {',
       },
     ],
   },
