@@ -1,6 +1,8 @@
 /** `store-db shell`: statements from the input, and what the prompt is made of. */
 import { readFile, stat, writeFile } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PassThrough } from 'node:stream';
+import { stripVTControlCharacters } from 'node:util';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { completions } from '../../../src/cli/shell/completion.ts';
 import { ShellHistory } from '../../../src/cli/shell/history.ts';
 import { splitStatements, splitWords } from '../../../src/cli/shell/statements.ts';
@@ -31,6 +33,51 @@ beforeAll(async () => {
 });
 
 afterAll(() => folder[Symbol.asyncDispose]());
+
+const page = readFile(new URL('../../../docs/cli.md', import.meta.url), 'utf8');
+
+/** A block of the page, by how its first line begins. */
+async function blockOf(begin: string): Promise<string> {
+  const blocks = Array.from((await page).matchAll(/^```text\n(.*?)\n```$/gms), ([, text]) => text as string);
+  const found = blocks.filter((text) => text.startsWith(begin));
+  expect(found).toHaveLength(1);
+  return found[0] as string;
+}
+
+describe('the examples of docs/cli.md', () => {
+  afterEach(() => {
+    vi.unstubAllEnvs();
+  });
+
+  it('show a session as a terminal does', async () => {
+    const example = await blockOf('shop> ');
+    const prompt = 'shop> ';
+    const typed = example.split('\n').filter((line) => line.startsWith(prompt));
+    const lines = [...typed.map((line) => line.slice(prompt.length)), '.quit'];
+    vi.stubEnv('STOREDB_PAGER', '');
+    vi.stubEnv('STOREDB_HISTORY', '');
+    const input = new PassThrough();
+    let answered = 0;
+    const ran = await run(['shell', folder.url()], {
+      input,
+      tty: 'screen',
+      // Each is typed once the shell asks for it: with the prompt, which is not what was typed behind one.
+      onOutput: (text) => {
+        const prompts = stripVTControlCharacters(text).split(prompt).length - 1;
+        if (prompts > answered) input.write(`${lines[answered++] ?? ''}\n`);
+      },
+    });
+    expect(ran.status).toBe(0);
+    const screen = stripVTControlCharacters(ran.output).replaceAll('\r', '');
+    expect(screen).toContain(`\n${example}\n${prompt}.quit\n`);
+  });
+
+  it('show what is wrong with a condition as it is told', async () => {
+    const example = await blockOf('error: Table cities has no field');
+    const ran = await run(['query', folder.url(), 'cities', '--where', 'contry = FR']);
+    expect(ran).toEqual({ status: 2, output: '', messages: `${example}\n` });
+  });
+});
 
 const shell = (input: string, ...words: string[]) => run(['shell', folder.url(), ...words], { input });
 

@@ -14,9 +14,16 @@ export interface Ran {
 
 class Gathered extends Writable {
   readonly #pieces: Buffer[] = [];
+  readonly #onText: ((text: string) => void) | undefined;
+
+  constructor(onText?: (text: string) => void) {
+    super();
+    this.#onText = onText;
+  }
 
   override _write(chunk: Buffer, _: BufferEncoding, done: () => void): void {
     this.#pieces.push(chunk);
+    this.#onText?.(this.text);
     done();
   }
 
@@ -28,22 +35,28 @@ class Gathered extends Writable {
 export interface RunOptions {
   readonly input?: string | Readable;
   readonly signal?: AbortSignal;
-  /** What the output is: a terminal, one in which somebody sits who can be asked, or none. Default: none. */
-  readonly tty?: 'output' | 'both';
+  /**
+   * What the output is: a terminal, one in which somebody sits who can be asked, the same with messages in it as well, which are a part
+   * of the output then, or none. Default: none.
+   */
+  readonly tty?: 'output' | 'both' | 'screen';
+  /** Called with all of the output whenever there is more. */
+  readonly onOutput?: (text: string) => void;
 }
 
 /** Runs one command line; words are not split. */
-export async function run(words: readonly string[], { input = '', signal, tty }: RunOptions = {}): Promise<Ran> {
-  const output = new Gathered();
-  const messages = new Gathered();
+export async function run(words: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  const { input = '', signal, tty, onOutput } = options;
+  const output = new Gathered(onOutput);
+  const messages = tty === 'screen' ? output : new Gathered();
   const source = typeof input === 'string' ? Readable.from([Buffer.from(input)], { objectMode: false }) : input;
   const typed = source.pipe(new PassThrough());
   if (tty !== undefined) Object.assign(output, { isTTY: true, columns: 90, hasColors: () => true });
-  if (tty === 'both') Object.assign(typed, { isTTY: true });
+  if (tty === 'both' || tty === 'screen') Object.assign(typed, { isTTY: true });
   const terminal = new Terminal(typed, output, messages);
   const never = new AbortController().signal;
   const status = await runProgram(words, terminal, signal ?? never, '0.0.0');
-  return { status, output: output.text, messages: messages.text };
+  return { status, output: output.text, messages: tty === 'screen' ? '' : messages.text };
 }
 
 /** The lines of a result that is JSON. */

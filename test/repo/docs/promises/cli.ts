@@ -86,6 +86,11 @@ export const cli: PagePromises = {
   'Processes whose definition of the table has the index add it again': [
     'test/features/cli/indexes.slow.test.ts: tells that a definition that has it adds it again, and so it is',
   ],
+  'Rows come one by one, so that an answer may be of any length.': [
+    'test/features/cli/large-answers.slow.test.ts: is printed row by row %s',
+    'test/features/cli/large-answers.slow.test.ts: waits for a reader that is slower than the store, from the shell too',
+    'test/features/cli/large-answers.slow.test.ts: would not fit if it were held, as rows are that come in an order of their own',
+  ],
   'asks first; `--yes` answers.': [
     'test/features/cli/indexes.slow.test.ts: drops an index after it was told to, and nothing else',
     'test/features/cli/removal.slow.test.ts: moves a database to another prefix, after it was told to',
