@@ -43,6 +43,10 @@ export class ObjectStoreRequests {
   #open: Promise<OpenClient> | undefined;
   /** The open client, for those who cannot wait. */
   #opened: OpenClient | undefined;
+  /** How many requests each client has under way. */
+  readonly #underWay = new Map<OpenClient, number>();
+  /** Clients that are closed as soon as they have none. */
+  readonly #closing = new Set<OpenClient>();
 
   constructor(clientOptions: ClientOptions & { readonly bucket: string }, environment: Environment) {
     this.#clientOptions = clientOptions;
@@ -82,12 +86,36 @@ export class ObjectStoreRequests {
     }
   }
 
-  /** Closes the client. The next request opens another. */
+  /**
+   * Closes the client, once its requests under way have ended: other databases may share the driver. That is not waited for. The next
+   * request opens another.
+   */
   async close(): Promise<void> {
     const open = this.#open;
     this.#open = undefined;
     // One that could not be opened has nothing to close.
-    (await open?.catch(() => undefined))?.destroy();
+    const client = await open?.catch(() => undefined);
+    if (client === undefined) return;
+    this.#closing.add(client);
+    this.#closeUnused(client);
+  }
+
+  #closeUnused(client: OpenClient): void {
+    if (this.#underWay.has(client) || !this.#closing.delete(client)) return;
+    client.destroy();
+  }
+
+  /** Counts a request of a client until it has ended. */
+  async #counted<T>(client: OpenClient, request: () => Promise<T>): Promise<T> {
+    this.#underWay.set(client, (this.#underWay.get(client) ?? 0) + 1);
+    try {
+      return await request();
+    } finally {
+      const left = (this.#underWay.get(client) ?? 1) - 1;
+      if (left > 0) this.#underWay.set(client, left);
+      else this.#underWay.delete(client);
+      this.#closeUnused(client);
+    }
   }
 
   /**
@@ -99,8 +127,17 @@ export class ObjectStoreRequests {
     options: SendOptions,
     attempt: (open: OpenClient, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const { attempts = 1, signal } = options;
     const open = await this.open();
+    return this.#counted(open, () => this.#sendTo(open, request, options, attempt));
+  }
+
+  async #sendTo<T>(
+    open: OpenClient,
+    request: FailedRequest,
+    options: SendOptions,
+    attempt: (open: OpenClient, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const { attempts = 1, signal } = options;
     const firstSentMs = this.#environment.monotonicMs();
     for (let tried = 1; ; tried++) {
       try {
