@@ -7,12 +7,21 @@ import { BudgetMeter } from './budget.ts';
 import type { BudgetLimits } from './budget.ts';
 import { requireField } from './conditions/condition.ts';
 import { Execution } from './operators/executor.ts';
+import type { Row } from './operators/executor.ts';
 import { plannedQuery } from './planner/plan-cache.ts';
 import type { PlannedQuery } from './planner/plan-cache.ts';
+import { rowByKey } from './point-query.ts';
 import { readOf } from './read-predicate.ts';
 import { eitherOf, orAborted, runOnState } from './run-on-state.ts';
 import type { QueryOptions, RunOptions } from './run-on-state.ts';
 import type { WrittenQuery } from './planner/query-spec.ts';
+
+/** The options of a call without any: it is known by them. */
+export const noOptions: QueryOptions = {};
+
+function rowsOf(execution: Execution): Row[] | Promise<Row[]> {
+  return execution.rows();
+}
 
 export class QueryRun implements RunOptions {
   readonly host: QueryHost;
@@ -42,9 +51,19 @@ export class QueryRun implements RunOptions {
     this.through = (state) => meter.metered(state);
   }
 
+  /** The rows of a query. */
+  rows(written: WrittenQuery, options: QueryOptions): Promise<Row[]> {
+    const { host } = this;
+    const isPlain = this.meter === undefined && host.queried === undefined && options === noOptions;
+    if (!isPlain) return this.one(written, options, rowsOf);
+    return runOnState(this, (state, _, ends) => {
+      return rowByKey(host, state, written) ?? this.#workOn(state, written, ends, rowsOf);
+    });
+  }
+
   /** Runs a query. */
   one<T>(written: WrittenQuery, options: QueryOptions, work: (execution: Execution) => T | Promise<T>): Promise<T> {
-    return this.#onStates(options, (state, ends) => this.onState(state, written, ends, work));
+    return this.#onStates(options, (state, ends) => this.#workOn(state, written, ends, work));
   }
 
   /**
@@ -60,9 +79,8 @@ export class QueryRun implements RunOptions {
       otherwise: (other: WrittenQuery) => Promise<Execution>,
     ) => Promise<T>,
   ): Promise<T> {
-    return this.#onStates(options, async (stored, ends) => {
-      const state = this.meter?.metered(stored) ?? stored;
-      const plan = async (one: WrittenQuery): Promise<Execution> => this.#planned(state, one, ends);
+    return this.#onStates(options, async (state, ends) => {
+      const plan = async (one: WrittenQuery): Promise<Execution> => this.execution(state, one, ends);
       const [one, ...more] = written;
       const first = one && (await plan(one));
       if (first === undefined || !isOfUse(first)) return work(undefined, plan);
@@ -83,12 +101,18 @@ export class QueryRun implements RunOptions {
       const refusal = error as Error;
       return Promise.reject(refusal);
     }
-    const run = (): Promise<T> => runOnState(this, (state, _, ends) => work(state, eitherOf(signal, ends)));
+    const run = (): Promise<T> =>
+      runOnState(this, (state, _, ends) => work(this.metered(state), eitherOf(signal, ends)));
     return orAborted(meter === undefined ? run() : meter.timed(run), this.table, signal);
   }
 
-  /** Plans a query on a state, and works on it. */
-  onState<T>(
+  /** A state whose blocks are charged to the budget, if there is one. */
+  metered(state: TableState): TableState {
+    return this.meter === undefined ? state : this.meter.metered(state);
+  }
+
+  /** Plans a query on a state, and works on it: without a promise where planning and the work need none. */
+  #workOn<T>(
     state: TableState,
     written: WrittenQuery,
     ends: AbortSignal | undefined,
@@ -98,13 +122,8 @@ export class QueryRun implements RunOptions {
     return isPromise(execution) ? execution.then(work) : work(execution);
   }
 
-  /** The plan of a query on a state, ready to be carried out. */
-  execution(stored: TableState, written: WrittenQuery, ends?: AbortSignal): Execution | Promise<Execution> {
-    return this.#planned(this.meter?.metered(stored) ?? stored, written, ends);
-  }
-
-  /** The same on a state that is metered, if it is to be. */
-  #planned(state: TableState, written: WrittenQuery, ends: AbortSignal | undefined): Execution | Promise<Execution> {
+  /** Plans a query on a state, as {@link metered} gives it, and makes ready to carry the plan out. */
+  execution(state: TableState, written: WrittenQuery, ends?: AbortSignal): Execution | Promise<Execution> {
     const { host, meter } = this;
     const { shape } = state;
     const fields = written.fields?.map((name) => requireField(shape, name, 'select'));

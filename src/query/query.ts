@@ -35,8 +35,7 @@ import type { Page, PageOptions } from './page.ts';
 import { effectiveOrder, keyOrderOf } from './planner/access-paths.ts';
 import type { CompiledQuery } from './planner/access-paths.ts';
 import { compiledQuery } from './planner/plan-cache.ts';
-import { QueryRun } from './query-run.ts';
-import { rowByKey } from './point-query.ts';
+import { noOptions, QueryRun } from './query-run.ts';
 import { RowIterator } from './row-iterator.ts';
 import { orAborted, runOnState } from './run-on-state.ts';
 import type { QueryOptions } from './run-on-state.ts';
@@ -50,9 +49,6 @@ export interface ExplainOptions extends QueryOptions {
 }
 
 const explainOptions = new OptionTable<ExplainOptions>({ run: kinds.flag, signal: kinds.signal });
-
-/** By which a call without options is known. */
-const noOptions: QueryOptions = {};
 
 function checkCount(what: string, count: unknown): number {
   if (Number.isSafeInteger(count) && (count as number) >= 0) return count as number;
@@ -236,18 +232,7 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
 
   /** Runs the query: the matching rows, as fresh plain objects. */
   execute(options: QueryOptions = noOptions): Promise<R[]> {
-    const written = this.#written();
-    const rows = (execution: Execution): R[] | Promise<R[]> => execution.rows() as R[] | Promise<R[]>;
-    const run = this.#run();
-    if (this.#asked.budget !== undefined || this.#host.queried !== undefined || options !== noOptions) {
-      return run.one(written, options, rows);
-    }
-    return runOnState(run, (state, _, ends) => {
-      return (
-        (rowByKey(this.#host, state, written) as R[] | Promise<R[]> | undefined) ??
-        run.onState(state, written, ends, rows)
-      );
-    });
+    return this.#run().rows(this.#written(), options) as Promise<unknown[]> as Promise<R[]>;
   }
 
   /** The first matching row; undefined if there is none. */
@@ -347,7 +332,11 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
   [Symbol.asyncIterator](): AsyncIterableIterator<R> {
     const written = this.#written();
     const run = this.#run(false);
-    const iterator = new RowIterator(run, (state, sorts) => run.execution(state, { ...written, sorts }), run.meter);
+    const iterator = new RowIterator(
+      run,
+      (state, sorts) => run.execution(run.metered(state), { ...written, sorts }),
+      run.meter,
+    );
     return iterator as AsyncIterableIterator<unknown> as AsyncIterableIterator<R>;
   }
 

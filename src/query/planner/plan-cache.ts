@@ -42,26 +42,24 @@ export function plannedQuery(
 ): PlannedQuery | Promise<PlannedQuery> {
   if (areHeavy(written.wheres)) return plannedSlowly(host, state, written, signal);
   const words = wordsOf(host, written);
-  if (words === undefined) return newlyPlanned(host, state, written);
   const { turnover } = state.tree.source.counters;
-  let plans = plansOf.get(state);
-  const known = plans?.get(words);
+  const known = words === undefined ? undefined : plansOf.get(state)?.get(words);
   if (known?.turnover === turnover && known.plan.forgone?.use() !== true) return known;
-  const planned = newlyPlanned(host, state, written);
-  if (isPromise(planned)) return planned;
+  const query = compileQuery(host, state.shape, written);
+  const plan = planQuery(state, query);
+  // What had to be read for it is in memory now: the next plan may be another one.
+  if (isPromise(plan)) return plan.then((chosen) => ({ query, plan: chosen }));
+  if (words !== undefined) remember(state, words, { query, plan, turnover });
+  return { query, plan };
+}
+
+function remember(state: TableState, words: string, planned: KnownPlan): void {
+  let plans = plansOf.get(state);
   if (plans === undefined) {
     plans = new Map();
     plansOf.set(state, plans);
-  } else if (known === undefined && plans.size >= mostPlans) plans.clear();
-  plans.set(words, { query: planned.query, plan: planned.plan, turnover });
-  return planned;
-}
-
-/** The same without a look at what is known. */
-function newlyPlanned(host: QueryHost, state: TableState, written: WrittenQuery): PlannedQuery | Promise<PlannedQuery> {
-  const query = compileQuery(host, state.shape, written);
-  const plan = planQuery(state, query);
-  return isPromise(plan) ? plan.then((chosen) => ({ query, plan: chosen })) : { query, plan };
+  } else if (plans.size >= mostPlans && !plans.has(words)) plans.clear();
+  plans.set(words, planned);
 }
 
 /** Compiles a query, with pauses where it has very many conditions or values. */
