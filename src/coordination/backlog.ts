@@ -8,6 +8,7 @@ import { BackpressureError } from '../base/errors.ts';
 import type { Follower } from '../log/log-follower.ts';
 import type { PendingRoom } from '../log/pending-room.ts';
 import type { Merger } from '../merge/merger.ts';
+import type { View } from '../view/view.ts';
 import type { FailureReports } from './failure-reports.ts';
 import type { Role } from './role.ts';
 import type { Rotation } from './rotation.ts';
@@ -34,21 +35,15 @@ export class Backlog {
     this.#options = options;
   }
 
-  /** Whether so much waits that it is merged whatever the policy says. */
-  get isLarge(): boolean {
-    const { room, follower } = this.#options;
-    return room.isLarge(follower.view);
-  }
-
   /** Whether no more is to be read or written until something is merged. */
   get #isFull(): boolean {
     const { room, follower } = this.#options;
     return room.bytesFor(follower.view) === 0;
   }
 
-  /** Merges out of turn if so much waits, behind the call. */
-  mergeIfLarge(): void {
-    if (this.isLarge) void this.mergeOutOfTurn();
+  /** Merges out of turn, behind the call, if much waits in a view. */
+  mergeIfLarge(view: View): void {
+    if (this.#options.room.isLarge(view)) void this.mergeOutOfTurn();
   }
 
   /** Merges what waits. Never rejects: a failure is reported. */

@@ -105,7 +105,8 @@ export class Rotation {
 
   /** Whether others share authority, for all that is known without asking. */
   hasOthers(block0: Block0): boolean {
-    return this.presumed(block0).some((other) => other !== this.#node.id);
+    const { id } = this.#node;
+    return (this.sharing ?? block0.nodes).some((other) => other !== id);
   }
 
   /** Whether it is this node's turn to merge, for all that is known without asking. */

@@ -306,7 +306,7 @@ export class Engine {
     } finally {
       this.events.looked.emit(this.view);
     }
-    this.#backlog.mergeIfLarge();
+    this.#backlog.mergeIfLarge(this.view);
   }
 
   async resolveCommit(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {

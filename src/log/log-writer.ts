@@ -248,11 +248,10 @@ export class LogWriter {
         await this.#refreshFor(group);
         continue;
       }
-      const slot = view.tail + 1;
       let fate: Fate = 'unknown';
       let failure: unknown;
       try {
-        fate = await this.#put(accepted, slot, members);
+        fate = await this.#put(accepted, view, members);
       } catch (error) {
         failure = error;
       }
@@ -322,13 +321,15 @@ export class LogWriter {
     if ((await refresh) !== false) for (const waiting of group) waiting.refreshed = true;
   }
 
-  async #put(accepted: readonly Waiting[], slot: number, members: readonly CommitMember[]): Promise<Fate> {
-    const { environment, register, follower, node } = this.#options;
+  /** Puts a commit at the slot behind the view that it was validated on, and finds out whether it has it. */
+  async #put(accepted: readonly Waiting[], view: View, members: readonly CommitMember[]): Promise<Fate> {
+    const { environment, register, node } = this.#options;
+    const slot = view.tail + 1;
     const { databaseId } = register.current.block0;
     const commit: Commit = {
       databaseId,
       commitId: randomUuid(environment),
-      previousId: follower.view.tailId,
+      previousId: view.tailId,
       nodeId: node.id,
       atMs: environment.now(),
       members,

@@ -85,6 +85,7 @@ export class MigrationDaemon {
   /** The view has moved on: there may be something to do. */
   viewChanged(): void {
     const { environment, engine } = this.#options;
+    if (this.#migrations.length === 0) return;
     for (const { table } of this.#migrations) {
       const rows = engine.view.nextVersion(table)?.rows.tree.count ?? 0;
       this.rates.note(table, environment.monotonicMs(), rows);
