@@ -1,25 +1,25 @@
 import { describe, expect, it } from 'vitest';
 import { BlockKind } from '../format/block.ts';
 import { NodeEntries } from '../format/node-entries.ts';
-import { openNode } from '../format/node.ts';
-import type { Node } from '../format/node.ts';
+import { openCached } from './cached-node.ts';
+import type { CachedNode } from './cached-node.ts';
 import { BlockCache } from './block-cache.ts';
 import { CollectionHint } from './gc-hint.ts';
 
 /** A node of about `keys` times 100 bytes. */
-function nodeOf(name: string, keys = 10): Node {
+function nodeOf(name: string, keys = 10): CachedNode {
   const entries = new NodeEntries({ kind: BlockKind.index, level: 0 });
   for (let i = 0; i < keys; i++) entries.addKey(new Uint8Array(100).fill(i));
-  return openNode(name, entries.encode(name, 0, keys));
+  return openCached(name, entries.encode(name, 0, keys));
 }
 
 /** An inner node of nearly the same size. */
-function innerNode(name: string): Node {
+function innerNode(name: string): CachedNode {
   const entries = new NodeEntries({ kind: BlockKind.inner, level: 1 });
   for (let i = 0; i < 8; i++) {
     entries.addChild(new Uint8Array(90).fill(i), { birth: 1, id: '0'.repeat(16), count: 1, sizeBytes: 1 });
   }
-  return openNode(name, entries.encode(name, 0, 8));
+  return openCached(name, entries.encode(name, 0, 8));
 }
 
 const slotBytes = nodeOf('x').sizeBytes + 256;
@@ -46,7 +46,7 @@ describe('BlockCache', () => {
     const entries = new NodeEntries({ kind: BlockKind.index, level: 0 });
     for (let i = 0; i < 250; i++) entries.addKey(new Uint8Array(250).fill(i));
     const add = (cache: BlockCache, blocks: number, passing: boolean): void => {
-      for (let i = 0; i < blocks; i++) cache.add(openNode(`n${i}`, entries.encode(`n${i}`, 0, 250)), passing);
+      for (let i = 0; i < blocks; i++) cache.add(openCached(`n${i}`, entries.encode(`n${i}`, 0, 250)), passing);
     };
     // Of some 62 KB each, so that 168 fill the cache. A hint tells of 16 MiB, which are some 270 of them.
     expect(told((cache) => add(cache, 400, false))).toBe(0);
@@ -92,7 +92,7 @@ describe('BlockCache', () => {
     expect(cache.count).toBe(2);
     expect(slots[1]?.node).toBeDefined();
     expect(slots[1]?.bytes).toBe(slotBytes + 40);
-    nodes[1]?.onGrow?.(slotBytes * 3);
+    nodes[1]?.grow(slotBytes * 3);
     expect(slots[1]?.node).toBeUndefined();
     expect(cache.find('b')).toBeUndefined();
     expect(cache.count).toBe(1);
@@ -192,7 +192,7 @@ describe('BlockCache', () => {
 
   it('gives inner nodes more room the more of them are missed, and leaves when those are', () => {
     const cache = new BlockCache(slotBytes * 40);
-    const read = (name: string, make: (name: string) => Node): void => {
+    const read = (name: string, make: (name: string) => CachedNode): void => {
       if (cache.find(name) === undefined) cache.add(make(name));
     };
     const innerShare = (): number => cache.innerBytes / cache.sizeBytes;

@@ -3,9 +3,8 @@
  * eviction empties the slot. A query may go on using a node that was evicted meanwhile: nodes are immutable. Which block goes
  * is decided by queues ({@link BlockQueues}), of its own or shared with the caches of other instances.
  */
-import type { Node } from '../format/node.ts';
 import { BlockQueues, defaultBlockBytes } from './block-queues.ts';
-import type { CacheSlot, HeldSlot, SlotOwner } from './block-queues.ts';
+import type { CachedNode, CacheSlot, HeldSlot, SlotOwner } from './cached-node.ts';
 import type { CollectionHint } from './gc-hint.ts';
 
 /** How often blocks were asked for, by where they were found. */
@@ -81,7 +80,7 @@ export class BlockCache implements SlotOwner {
   }
 
   /** Holds a node and returns its slot; evicts others to make room. A node larger than the whole cache is not held. */
-  add(node: Node, passing = false): CacheSlot {
+  add(node: CachedNode, passing = false): CacheSlot {
     const known = this.#slots.get(node.name);
     if (known !== undefined) return known;
     const bytes = node.memoryBytes + overheadBytes;
@@ -104,7 +103,7 @@ export class BlockCache implements SlotOwner {
     this.#slots.set(node.name, slot);
     this.counters.turnover++;
     this.#count(slot, bytes);
-    node.onGrow = (extra) => this.#grow(slot, extra);
+    node.holder = slot;
     this.#queues.fit(slot);
     if (this.sizeBytes > share) this.#giveWay(share, slot);
     return slot;
@@ -141,7 +140,7 @@ export class BlockCache implements SlotOwner {
     else this.#leafBytes += bytes;
   }
 
-  #grow(slot: HeldSlot, extra: number): void {
+  grew(slot: HeldSlot, extra: number): void {
     if (slot.node === undefined) return;
     this.#count(slot, extra);
     this.#queues.grow(slot, extra);

@@ -8,34 +8,9 @@
  * from the names of blocks that went lately (ghosts): a block that is asked for again after it went would have been
  * held if its queue had been longer, and that queue's share grows at the others' expense.
  */
-import type { Node } from '../format/node.ts';
+import type { CacheSlot, HeldSlot, QueueName } from './cached-node.ts';
 import type { CollectionHint } from './gc-hint.ts';
 import { SlotQueue } from './lru-queue.ts';
-
-/** Where a cached block is found again; empty once it was evicted. */
-export interface CacheSlot {
-  readonly name: string;
-  node: Node | undefined;
-  /** Used since its queue last passed it. */
-  used: boolean;
-  bytes: number;
-}
-
-type QueueName = 'inner' | 'fresh' | 'kept';
-
-/** A slot in a queue. */
-export interface HeldSlot extends CacheSlot {
-  queue: QueueName;
-  before: HeldSlot | undefined;
-  after: HeldSlot | undefined;
-  readonly owner: SlotOwner;
-}
-
-/** The cache that a slot is of. */
-export interface SlotOwner {
-  /** The slot has left its queue, and has no block any more. */
-  dropped(slot: HeldSlot): void;
-}
 
 export const defaultBlockBytes = 65_536;
 /** So many ghosts there may be in the smallest cache. */

@@ -2,18 +2,18 @@ import { describe, expect, it } from 'vitest';
 import { MemoryBudgetError } from '../base/errors.ts';
 import { BlockKind } from '../format/block.ts';
 import { NodeEntries } from '../format/node-entries.ts';
-import { openNode } from '../format/node.ts';
-import type { Node } from '../format/node.ts';
+import { openCached } from './cached-node.ts';
+import type { CachedNode } from './cached-node.ts';
 import { Scratch } from './query-memory.ts';
 import { SplitPool } from './memory-pool.ts';
 
 const mebibyte = 1024 * 1024;
 const maxBytes = 16 * mebibyte;
 
-function leaf(name: string): Node {
+function leaf(name: string): CachedNode {
   const entries = new NodeEntries({ kind: BlockKind.index, level: 0 });
   for (let i = 0; i < 250; i++) entries.addKey(new Uint8Array(250).fill(i));
-  return openNode(name, entries.encode(name, 0, 250));
+  return openCached(name, entries.encode(name, 0, 250));
 }
 
 function pool(): SplitPool {

@@ -3,8 +3,8 @@ import { realEnvironment } from '../base/env.ts';
 import { MemoryBudgetError } from '../base/errors.ts';
 import { BlockKind } from '../format/block.ts';
 import { NodeEntries } from '../format/node-entries.ts';
-import { openNode } from '../format/node.ts';
-import type { Node } from '../format/node.ts';
+import { openCached } from './cached-node.ts';
+import type { CachedNode } from './cached-node.ts';
 import { Scratch } from './query-memory.ts';
 import { SharedMemory } from './shared-memory.ts';
 import { SplitPool } from './memory-pool.ts';
@@ -17,8 +17,8 @@ const leafEntries = new NodeEntries({ kind: BlockKind.index, level: 0 });
 for (let i = 0; i < 250; i++) leafEntries.addKey(new Uint8Array(250).fill(i));
 
 /** Of some 62 KB, so that 130 of them fill what blocks may have of the budget. */
-function leaf(name: string): Node {
-  return openNode(name, leafEntries.encode(name, 0, 250));
+function leaf(name: string): CachedNode {
+  return openCached(name, leafEntries.encode(name, 0, 250));
 }
 
 interface Tenant {

@@ -280,7 +280,12 @@ export class NodeEntries {
 
   /** All entries as a node that only memory holds: nobody will ask for its checksum. */
   toNode(name: string): Node {
-    return new Node(name, this.shape.kind, this.#assemble(0, this.count));
+    return new Node(name, this.shape.kind, this.unsealed());
+  }
+
+  /** All entries as a block but for its envelope, for a node that only memory holds. */
+  unsealed(): Uint8Array {
+    return this.#assemble(0, this.count);
   }
 
   /** A block without its header. */

@@ -53,12 +53,6 @@ export class Node implements RowSource {
   readonly stride: number;
   readonly rowsView: DataView;
   text: string | undefined = undefined;
-  /** For inner nodes: whatever the block cache wants to remember for each child. */
-  slots: unknown[] | undefined = undefined;
-  /** For leaves of an index: whatever queries want to remember of the rows of its entries. */
-  places: unknown = undefined;
-  /** Of a node that only memory holds: entries whose rows could not be made, and why. They must not be shown. */
-  broken: ReadonlyMap<number, Error> | undefined = undefined;
   #reads = 0;
   readonly rows: Uint8Array;
   readonly heapStart: number;
@@ -71,8 +65,6 @@ export class Node implements RowSource {
   readonly #offsetsStart: number;
   readonly #suffixStart: number;
   readonly #suffixBytes: number;
-  /** Told how many bytes of memory the node has taken up beyond those of its block. */
-  onGrow: ((bytes: number) => void) | undefined = undefined;
   #grownBytes = 0;
 
   constructor(name: string, kind: BlockKind, bytes: Uint8Array) {
@@ -390,18 +382,22 @@ export class Node implements RowSource {
   /** Something is kept with the node, of so many bytes: from here on they count as part of it. */
   grow(bytes: number): void {
     this.#grownBytes += bytes;
-    this.onGrow?.(bytes);
   }
 }
 
-/** Checks a stored block and opens it as a node. */
-export function openNode(name: string, bytes: Uint8Array): Node {
+/** Checks a stored block and tells of which kind its node is. Throws `CorruptionError` for a block that is no node. */
+export function nodeKind(name: string, bytes: Uint8Array): BlockKind {
   const kind = openBlock(name, bytes);
   if (kind === BlockKind.commit || kind === BlockKind.catalogue) {
     const what = kind === BlockKind.commit ? 'A commit' : 'A catalogue';
     throw new CorruptionError(name, `${what} stands where a tree node should`);
   }
-  return new Node(name, kind, bytes);
+  return kind;
+}
+
+/** Checks a stored block and opens it as a node. */
+export function openNode(name: string, bytes: Uint8Array): Node {
+  return new Node(name, nodeKind(name, bytes), bytes);
 }
 
 /** Opens a block that was sealed here a moment ago: its checksum need not be made again. */

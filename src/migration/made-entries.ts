@@ -4,11 +4,12 @@
  */
 import { compareBytes } from '../base/bytes.ts';
 import { MigrationError } from '../base/errors.ts';
+import { CachedNode } from '../cache/cached-node.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import type { EntryShape } from '../format/node-entries.ts';
-import type { Node } from '../format/node.ts';
 import { rowMarks } from '../format/row-layout.ts';
 import { describeKey } from '../base/describe-value.ts';
+import { PartialNode } from '../tree/partial-node.ts';
 import type { RowHit } from '../tree/tree.ts';
 import { PlainRows } from './plain-rows.ts';
 import { RowNotMigrated } from './row-translation.ts';
@@ -76,7 +77,7 @@ export class MadeEntries {
     }
   }
 
-  node(name: string): Node {
+  node(name: string): CachedNode {
     const entries = new NodeEntries(this.#shape);
     const broken = new Map<number, Error>();
     const sorted = this.translation.keepsKeys ? this.#made : this.#made.toSorted((a, b) => compareBytes(a.key, b.key));
@@ -84,8 +85,8 @@ export class MadeEntries {
       if (error !== undefined) broken.set(entries.count, error);
       entries.addRow(key, 0, key.length, this.#rows, base);
     }
-    const node = entries.toNode(name);
-    if (broken.size > 0) node.broken = broken;
-    return node;
+    const { kind } = entries.shape;
+    const bytes = entries.unsealed();
+    return broken.size > 0 ? new PartialNode(name, kind, bytes, broken) : new CachedNode(name, kind, bytes);
   }
 }

@@ -6,7 +6,7 @@ import type { BlockRef } from '../format/child-ref.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
 import type { BlockCache, CacheCounters } from '../cache/block-cache.ts';
-import type { CacheSlot } from '../cache/block-queues.ts';
+import type { CachedNode, CacheSlot } from '../cache/cached-node.ts';
 import type { ReadMemory } from '../cache/query-memory.ts';
 import { isDeleted } from '../view/merged-cursor.ts';
 import type { BlockSource } from '../tree/block-source.ts';
@@ -98,7 +98,7 @@ class TranslatedSource implements BlockSource {
     return node.level > 1 ? this.#source.glanceChild(node, i) : this.#findLeaf(node.child(i))?.node;
   }
 
-  #held(leaf: Node, passing: boolean): Node {
+  #held(leaf: Node, passing: boolean): CachedNode {
     const { cache } = this.#options;
     const held = cache.find(leaf.name + this.#suffix, passing)?.node;
     if (held !== undefined) return held;
@@ -107,7 +107,7 @@ class TranslatedSource implements BlockSource {
     return translated;
   }
 
-  translate(leaf: Node): Node {
+  translate(leaf: Node): CachedNode {
     const { translation, leaf: shape } = this.#options;
     const made = new MadeEntries(translation, shape);
     for (let i = 0; i < leaf.count; i++) {

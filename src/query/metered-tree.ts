@@ -2,7 +2,7 @@
 import type { BlockRef } from '../format/child-ref.ts';
 import type { Node } from '../format/node.ts';
 import type { CacheCounters } from '../cache/block-cache.ts';
-import type { CacheSlot } from '../cache/block-queues.ts';
+import type { CacheSlot } from '../cache/cached-node.ts';
 import type { ReadMemory } from '../cache/query-memory.ts';
 import { TableState } from '../view/table-state.ts';
 import { noBlocks } from '../tree/block-source.ts';
@@ -41,7 +41,7 @@ export function meteredState(state: TableState, meterOf: (index?: string) => Blo
 class MeteredSource implements BlockSource {
   readonly #source: BlockSource;
   readonly #meter: BlockMeter;
-  readonly #loads = new SharedLoads();
+  readonly #loads = new SharedLoads<Node>();
 
   constructor(source: BlockSource, meter: BlockMeter) {
     this.#source = source;

@@ -8,10 +8,10 @@ import { blockNames } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
 import type { BlockRef } from '../format/child-ref.ts';
 import type { EntryShape } from '../format/node-entries.ts';
-import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
 import type { BlockCache, CacheCounters } from '../cache/block-cache.ts';
-import type { CacheSlot } from '../cache/block-queues.ts';
+import { openCached, slotsOf } from '../cache/cached-node.ts';
+import type { CachedNode, CacheSlot } from '../cache/cached-node.ts';
 import { unboundedMemory } from '../cache/query-memory.ts';
 import type { ReadMemory } from '../cache/query-memory.ts';
 import type { SecondCache } from '../cache/external-cache.ts';
@@ -68,7 +68,7 @@ export class BlockReader {
   readonly #prefix: string;
   readonly #cache: BlockCache;
   readonly #second: SecondCache | undefined;
-  readonly #loads = new SharedLoads();
+  readonly #loads = new SharedLoads<CachedNode>();
   readonly memory: ReadMemory;
 
   /** `second`: a cache behind the one in memory. `memory`: what queries may hold. */
@@ -108,11 +108,11 @@ export class BlockReader {
   }
 
   /** Reads and checks the block `name`, which lies in `part`; shared by all who ask meanwhile. */
-  load(name: string, part: ObjectPart): Promise<Node> {
+  load(name: string, part: ObjectPart): Promise<CachedNode> {
     return this.#loads.share(name, () => this.#read(name, part));
   }
 
-  async #read(name: string, part: ObjectPart): Promise<Node> {
+  async #read(name: string, part: ObjectPart): Promise<CachedNode> {
     const cached = this.#second && (await this.#readSecond(name));
     if (cached !== undefined) {
       this.#cache.counters.driverHits++;
@@ -125,12 +125,12 @@ export class BlockReader {
   }
 
   /** A block from the second cache. What it has lost or damaged is read from the store. */
-  async #readSecond(name: string): Promise<Node | undefined> {
+  async #readSecond(name: string): Promise<CachedNode | undefined> {
     const bytes = await this.#second?.get(name);
-    return bytes === undefined ? undefined : openNode(name, bytes);
+    return bytes === undefined ? undefined : openCached(name, bytes);
   }
 
-  async #readStore(name: string, part: ObjectPart): Promise<Node> {
+  async #readStore(name: string, part: ObjectPart): Promise<CachedNode> {
     try {
       return await this.#readOnce(name, part);
     } catch (error) {
@@ -140,10 +140,10 @@ export class BlockReader {
     }
   }
 
-  async #readOnce(name: string, { name: object, range }: ObjectPart): Promise<Node> {
+  async #readOnce(name: string, { name: object, range }: ObjectPart): Promise<CachedNode> {
     const result = await this.#driver.get(`${this.#prefix}/${object}`, defined({ range }));
     if (result.status !== 'found') throw new BlockGone(object);
-    return openNode(name, result.bytes);
+    return openCached(name, result.bytes);
   }
 }
 
@@ -176,14 +176,14 @@ class CachedSource implements BlockSource {
   }
 
   peekChild(node: Node, i: number, passing = false): Node | undefined {
-    const slots = (node.slots ??= []);
-    let slot = slots[i] as CacheSlot | undefined;
+    const slots = slotsOf(node);
+    let slot = slots[i];
     if (slot?.node !== undefined) {
       if (!passing) slot.used = true;
       this.counters.hits++;
       return slot.node;
     }
-    slot = this.#reader.cache.find(this.#childName(node, i, slot), passing);
+    slot = this.#reader.cache.find(this.#childName(node, i, slots), passing);
     // What does not belong here is left to `load`, and to the error that follows from it.
     if (slot?.node === undefined || slot.node.level !== node.level - 1 || slot.node.count === 0) return undefined;
     slots[i] = slot;
@@ -192,10 +192,11 @@ class CachedSource implements BlockSource {
   }
 
   /** The name of a child: made once, whether or not the block is in memory, for it takes longer than to look for it. */
-  #childName(node: Node, i: number, before: CacheSlot | undefined): string {
+  #childName(node: Node, i: number, slots: CacheSlot[]): string {
+    const before = slots[i];
     if (before !== undefined) return before.name;
     const name = this.#nameOf(node.child(i));
-    (node.slots as CacheSlot[])[i] = { name, node: undefined, used: false, bytes: 0 };
+    slots[i] = { name, node: undefined, used: false, bytes: 0 };
     return name;
   }
 
@@ -204,10 +205,10 @@ class CachedSource implements BlockSource {
   }
 
   glanceChild(node: Node, i: number): Node | undefined {
-    const slots = (node.slots ??= []);
-    let slot = slots[i] as CacheSlot | undefined;
+    const slots = slotsOf(node);
+    let slot = slots[i];
     if (slot?.node !== undefined) return slot.node;
-    slot = this.#reader.cache.glance(this.#childName(node, i, slot));
+    slot = this.#reader.cache.glance(this.#childName(node, i, slots));
     if (slot?.node === undefined || slot.node.level !== node.level - 1 || slot.node.count === 0) return undefined;
     slots[i] = slot;
     return slot.node;

@@ -10,7 +10,7 @@ import { newId } from '../base/ids.ts';
 import type { BlockRef } from '../format/child-ref.ts';
 import { blockName } from '../format/keys.ts';
 import type { TreePlace } from '../format/keys.ts';
-import { openSealed } from '../format/node.ts';
+import { openCachedSealed } from '../cache/cached-node.ts';
 import type { NodeEntries } from '../format/node-entries.ts';
 import type { BlockCache } from '../cache/block-cache.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
@@ -121,7 +121,7 @@ export class BlockWriter implements NodeSink {
 
   store(ref: BlockRef, name: string, bytes: Uint8Array): BlockRef | Promise<BlockRef> {
     this.written++;
-    this.#cache.add(openSealed(name, bytes));
+    this.#cache.add(openCachedSealed(name, bytes));
     const room = this.#uploads.start(name, bytes);
     return room === undefined ? ref : room.then(() => ref);
   }

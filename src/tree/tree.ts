@@ -6,9 +6,10 @@ import { CorruptionError } from '../base/errors.ts';
 import type { Node } from '../format/node.ts';
 import type { BlockRef } from '../format/child-ref.ts';
 import type { RowSource } from '../format/row-layout.ts';
-import type { CacheSlot } from '../cache/block-queues.ts';
+import type { CacheSlot } from '../cache/cached-node.ts';
 import { noBlocks } from './block-source.ts';
 import type { BlockSource } from './block-source.ts';
+import { brokenIn, PartialNode } from './partial-node.ts';
 
 /** A found row: where its bytes are. */
 export interface RowHit {
@@ -23,13 +24,13 @@ export interface RowHit {
 export interface LookupPath {
   /**
    * The way to the leaf in which the last look-up that was answered at once ended: the child in each node on it, from the
-   * root down, as the digits of a number to the base {@link mostChildren}. Infinite where it cannot be told.
+   * root down, as the digits of a number to the base 65536. Infinite where it cannot be told.
    */
   path: number;
 }
 
 /** Children of a node of which a path can be told: 16 bits for each level, and no more than two of them. */
-export const mostChildren = 0x1_0000;
+const mostChildren = 0x1_0000;
 const mostPathLevels = 2;
 
 /** Stands for a tree where it is remembered, without keeping it in memory. */
@@ -66,7 +67,7 @@ export class Tree {
 
   /** Whether it may have rows that could not be made, so that whoever scans it must look. */
   get mayBreak(): boolean {
-    return this.node?.broken !== undefined;
+    return this.node instanceof PartialNode;
   }
 
   /** The root if it is in memory; undefined if it is not. Not for empty trees. */
@@ -95,7 +96,7 @@ export class Tree {
     if (this.ref === null) return undefined;
     let node = this.glanceRoot();
     while (node !== undefined && node.level > 0) node = this.source.glanceChild(node, node.childFor(key));
-    return node?.broken === undefined ? node : undefined;
+    return node instanceof PartialNode ? undefined : node;
   }
 
   async loadRoot(): Promise<Node> {
@@ -140,7 +141,7 @@ export class Tree {
     let node = this.peekRoot();
     if (node?.level === 2) node = this.source.peekChild(node, path >>> 16);
     if (node?.level === 1) node = this.source.peekChild(node, path & 0xffff);
-    return node?.level === 0 && node.broken === undefined ? node : undefined;
+    return node?.level === 0 && !(node instanceof PartialNode) ? node : undefined;
   }
 
   /**
@@ -186,7 +187,7 @@ export function isSameTree(a: Tree | undefined, b: Tree | undefined): boolean {
 
 function hitAt(node: Node, at: number): RowHit | undefined {
   if (at < 0) return undefined;
-  const problem = node.broken?.get(at);
+  const problem = brokenIn(node)?.get(at);
   if (problem !== undefined) throw problem;
   return { source: node, base: node.rowBase(at) };
 }

@@ -2,6 +2,7 @@
 import { isPromise } from '../base/brands.ts';
 import type { Node } from '../format/node.ts';
 import type { RunCursor } from '../tree/cursor.ts';
+import { brokenIn } from '../tree/partial-node.ts';
 
 export class UnbrokenCursor implements RunCursor {
   readonly #cursor: RunCursor;
@@ -33,7 +34,7 @@ export class UnbrokenCursor implements RunCursor {
 
   #checked(more: boolean): boolean {
     if (!more) return false;
-    for (const [at, error] of this.node.broken ?? []) if (at >= this.from && at < this.to) throw error;
+    for (const [at, error] of brokenIn(this.node) ?? []) if (at >= this.from && at < this.to) throw error;
     return true;
   }
 }

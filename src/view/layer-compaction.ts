@@ -6,6 +6,7 @@ import { readLatin1 } from '../base/text.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import type { Node } from '../format/node.ts';
 import { TreeCursor } from '../tree/cursor.ts';
+import { PartialNode } from '../tree/partial-node.ts';
 import { treeOfNode } from '../tree/tree.ts';
 import type { Tree } from '../tree/tree.ts';
 import { MergedCursor } from './merged-cursor.ts';
@@ -27,7 +28,7 @@ const mostSorted = 1024;
 
 /** The node of a layer that is nothing else. */
 function nodeOf({ node }: Tree): Node | undefined {
-  return node === undefined || node.level > 0 || node.broken !== undefined ? undefined : node;
+  return node === undefined || node.level > 0 || node instanceof PartialNode ? undefined : node;
 }
 
 /** Both nodes' entries in one. */

@@ -6,6 +6,7 @@ import { Pacer } from '../base/pacer.ts';
 import { Types } from '../format/types.ts';
 import type { Node } from '../format/node.ts';
 import { noBlocks } from '../tree/block-source.ts';
+import { PartialNode } from '../tree/partial-node.ts';
 import { Tree, treeOfNode } from '../tree/tree.ts';
 import { entriesOf, haveEntries } from './layer-entries.ts';
 import { endOfValues, TableShape } from '../schema/table-shape.ts';
@@ -67,8 +68,8 @@ describe('Entries of a layer', () => {
   it('cannot be made where a layer is not all in memory, where a row could not be made, and of functions', () => {
     const whole = layerOf(shape, new Map([[1, { id: 1, rank: 7 }]]));
     const staged = new Tree(noBlocks, { birth: 0, id: '0'.repeat(16), count: 1, sizeBytes: 1, level: 0 });
-    const broken = layerOf(shape, new Map([[1, { id: 1, rank: 7 }]])).node as Node;
-    broken.broken = new Map([[0, new Error('not made')]]);
+    const { name, kind, rows } = whole.node as Node;
+    const broken = new PartialNode(name, kind, rows, new Map([[0, new Error('not made')]]));
     const result = { name: 'f', typeId: Types.int32, version: 1 } as const;
     expect(haveEntries(stateOf(whole), index)).toBe(true);
     expect(haveEntries(stateOf(whole, staged), index)).toBe(false);

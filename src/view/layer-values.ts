@@ -9,6 +9,7 @@ import { hashOf } from '../base/hash.ts';
 import type { Pacer } from '../base/pacer.ts';
 import type { Node } from '../format/node.ts';
 import { TreeCursor } from '../tree/cursor.ts';
+import { brokenIn } from '../tree/partial-node.ts';
 import { loadChild } from '../tree/tree.ts';
 import type { Tree } from '../tree/tree.ts';
 import { isDeleted } from './merged-cursor.ts';
@@ -61,7 +62,7 @@ async function readValues(layer: Tree, index: TableIndex, pacer: Pacer): Promise
     if (!more) return values;
     const { node, from, to } = cursor;
     for (let i = from; i < to; i++) {
-      if (isDeleted(node, i) || node.broken?.has(i) === true) continue;
+      if (isDeleted(node, i) || brokenIn(node)?.has(i) === true) continue;
       scratch.length = 0;
       if (!writeWholeValues(scratch, index, node, node.rowBase(i))) continue;
       values.add(hashOf(scratch.bytes, 0, scratch.length), before + i - from);

@@ -12,7 +12,7 @@ import type { StoredRoot } from '../format/stored-root.ts';
 import { follows } from '../format/commit.ts';
 import type { Commit, CommitMember, TableChange } from '../format/commit.ts';
 import type { EntryShape } from '../format/node-entries.ts';
-import { openNode } from '../format/node.ts';
+import { CachedNode, openCached } from '../cache/cached-node.ts';
 import type { Node } from '../format/node.ts';
 import { decodeBound } from '../format/stored-bound.ts';
 import type { StoredAddedIndex } from '../format/stored-added-index.ts';
@@ -263,17 +263,16 @@ export class ViewContext {
   /** What a commit changed in a table, to be read as the table's rows are. */
   layer({ node, staged }: TableChange, { changeShape }: TableShape): Tree {
     checkLeaf(node, changeShape);
-    return treeOfNode(
-      node,
-      staged === undefined ? undefined : this.reader.staged(staged.runs, stagedName, changeShape),
-    );
+    if (staged === undefined) return treeOfNode(node);
+    const root = new CachedNode(node.name, node.kind, node.rows);
+    return treeOfNode(root, this.reader.staged(staged.runs, stagedName, changeShape));
   }
 }
 
 /** The roots that a Block 0 holds itself. Throws `CorruptionError` for a damaged one. */
-function inlinedNodes(block0: Block0): Map<string, Node> {
+function inlinedNodes(block0: Block0): Map<string, CachedNode> {
   return new Map(
-    block0.inlined.map(({ name, block }) => [name, openNode(name, new Uint8Array(Buffer.from(block, 'base64')))]),
+    block0.inlined.map(({ name, block }) => [name, openCached(name, new Uint8Array(Buffer.from(block, 'base64')))]),
   );
 }
 

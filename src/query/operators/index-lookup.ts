@@ -5,9 +5,11 @@ import { Node } from '../../format/node.ts';
 import type { TableIndex } from '../../schema/table-shape.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { RunCursor } from '../../tree/cursor.ts';
-import { RowPlaces } from '../../tree/row-places.ts';
+import type { RowPlaces } from '../../cache/row-places.ts';
+import { CachedNode } from '../../cache/cached-node.ts';
+import { PartialNode } from '../../tree/partial-node.ts';
 import { SplitTree } from '../../tree/split-tree.ts';
-import type { LookupPath, RowHit } from '../../tree/tree.ts';
+import type { LookupPath, RowHit, TreeIdentity } from '../../tree/tree.ts';
 import { missingRow } from './entry-row.ts';
 import type { HitList, HitStream } from './row-batch.ts';
 import { endOfValue } from '../../schema/table-shape.ts';
@@ -107,7 +109,9 @@ export class IndexStream implements HitStream {
   #lookUp(lookups: Lookups, most: number): number {
     const { tree } = this.#state;
     const { node } = this.#cursor;
-    const places = RowPlaces.of(node, tree);
+    const { identity } = tree;
+    // Undefined where there is nothing to be remembered.
+    const places = identity !== undefined && node instanceof CachedNode ? node.placesIn(identity) : undefined;
     const count = Math.min(most, this.#to - this.#from);
     for (let left = count; left > 0; left--) {
       const i = this.#descending ? --this.#to : this.#from++;
@@ -119,7 +123,8 @@ export class IndexStream implements HitStream {
           continue;
         }
       }
-      const leaf = places?.leafOf(tree, i);
+      const path = places?.pathOf(identity as TreeIdentity, i);
+      const leaf = path === undefined ? undefined : tree.leafAt(path);
       if (leaf !== undefined) {
         lookups.addRow(leaf, leaf.rowBase((places as RowPlaces).rowOf(i)));
         continue;
@@ -153,7 +158,7 @@ export class IndexStream implements HitStream {
     if (near !== undefined) {
       const at = near.find(key, length);
       if (at >= 0) {
-        places?.note(tree, i, this.#leafPath, at);
+        places?.note(tree.identity as TreeIdentity, i, this.#leafPath, at);
         return { source: near, base: near.rowBase(at) };
       }
     }
@@ -164,7 +169,8 @@ export class IndexStream implements HitStream {
     if (found === undefined) return this.#missing(name);
     const { source, base } = found;
     if (!(source instanceof Node)) return found;
-    if (source.broken === undefined) places?.note(tree, i, this.#way.path, source.numberOf(base));
+    if (!(source instanceof PartialNode))
+      places?.note(tree.identity as TreeIdentity, i, this.#way.path, source.numberOf(base));
     if (this.#keepsLeaf) {
       this.#leaf = source;
       this.#leafPath = this.#way.path;

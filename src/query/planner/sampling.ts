@@ -5,6 +5,7 @@
 import type { Node } from '../../format/node.ts';
 import type { TableState } from '../../view/table-state.ts';
 import type { KeyRange } from '../../tree/cursor.ts';
+import { PartialNode } from '../../tree/partial-node.ts';
 import type { RowHit, Tree } from '../../tree/tree.ts';
 import { endOfValue } from '../../schema/table-shape.ts';
 import type { Access, IndexAccess, TableAccess } from './access-paths.ts';
@@ -68,7 +69,7 @@ function someLeaf(tree: Tree, { from, to }: KeyRange, sequence: Sequence): Part 
     if (child !== last) high = undefined;
     node = below;
   }
-  if (node === undefined || node.broken !== undefined) return undefined;
+  if (node === undefined || node instanceof PartialNode) return undefined;
   const begin = low === undefined ? 0 : node.lowerBound(low);
   const end = high === undefined ? node.count : node.lowerBound(high);
   return end <= begin ? undefined : { leaf: node, from: begin, to: end };

@@ -6,7 +6,7 @@ import { constants, PerformanceObserver } from 'node:perf_hooks';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { BlockKind } from '../../../src/format/block.ts';
 import { NodeEntries } from '../../../src/format/node-entries.ts';
-import { openNode } from '../../../src/format/node.ts';
+import { openCached } from '../../../src/cache/cached-node.ts';
 import { BlockCache } from '../../../src/cache/block-cache.ts';
 import { CollectionHint } from '../../../src/cache/gc-hint.ts';
 
@@ -24,7 +24,7 @@ const entries = new NodeEntries({ kind: BlockKind.index, level: 0 });
 for (let i = 0; i < 250; i++) entries.addKey(new Uint8Array(250).fill(i));
 for (let i = 0; i < 6400; i++) {
   const name = `block ${i}`;
-  cache.add(openNode(name, entries.encode(name, 0, 250)));
+  cache.add(openCached(name, entries.encode(name, 0, 250)));
   if (i % 64 === 0) await setImmediate();
 }
 await setTimeout(20);

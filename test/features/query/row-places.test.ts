@@ -1,9 +1,9 @@
 /** Leaves of an index remember where rows are: what they remember must never show another row, and counts as memory. */
 import { describe, expect, it } from 'vitest';
 import { ByteWriter } from '../../../src/base/bytes.ts';
+import { CachedNode } from '../../../src/cache/cached-node.ts';
 import { Types } from '../../../src/format/types.ts';
 import type { Query } from '../../../src/query/query.ts';
-import { RowPlaces } from '../../../src/tree/row-places.ts';
 import { Tree } from '../../../src/tree/tree.ts';
 import { TestTable } from './test-table.ts';
 import type { Row, TestTableOptions } from './test-table.ts';
@@ -214,9 +214,11 @@ describe('places of rows', () => {
     await players.check();
     let leaf = index?.peekRoot();
     while (leaf !== undefined && leaf.level > 0) leaf = index?.source.peekChild(leaf, 0);
-    expect(leaf?.places).toBeInstanceOf(RowPlaces);
+    if (!(leaf instanceof CachedNode)) throw new Error('The leaf is not of the cache');
+    const identity = state.tree.identity as object;
+    expect(leaf.placesIn(identity).pathOf(identity, 0)).toBeDefined();
     // 6 bytes for the place of each row, and 4 for the head of each key where keys were searched for.
-    const { memoryBytes = 0, sizeBytes = 0, count: entries = 0 } = leaf ?? {};
+    const { memoryBytes, sizeBytes, count: entries } = leaf;
     expect([6, 10]).toContain((memoryBytes - sizeBytes) / entries);
   });
 });

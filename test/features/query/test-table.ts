@@ -7,6 +7,7 @@ import { RowArena } from '../../../src/format/row-arena.ts';
 import { mergeVersion } from '../../../src/merge/merge-table.ts';
 import type { MergedTree } from '../../../src/merge/merge-table.ts';
 import { NodeEntries } from '../../../src/format/node-entries.ts';
+import { openCached } from '../../../src/cache/cached-node.ts';
 import { openNode } from '../../../src/format/node.ts';
 import { appendNullRow, writeField } from '../../../src/format/row-encode.ts';
 import { rowDeletedFlag } from '../../../src/format/row-layout.ts';
@@ -134,7 +135,7 @@ export class TestTable implements QueryHost {
     if (root.kind === 'stored') return new Tree(source, { ...root.ref, level: root.level });
     const { entries } = root;
     const ref = await writer.put(entries, 0, entries.count);
-    const node = this.#inlineRoots ? openNode('root', entries.encode('root', 0, entries.count)) : undefined;
+    const node = this.#inlineRoots ? openCached('root', entries.encode('root', 0, entries.count)) : undefined;
     return new Tree(source, { ...ref, level: entries.shape.level }, node);
   }
 
