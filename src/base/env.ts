@@ -48,10 +48,13 @@ export interface Environment {
 
 /** Longest request for random bytes that is served from a pool. */
 const pooledBytes = 64;
-const pool = new Uint8Array(4096);
-let poolAt = pool.length;
+const poolBytes = 4096;
 
 class RealEnvironment implements Environment {
+  /** Random bytes that nobody was given yet: those from the second field on. */
+  readonly #pool: Uint8Array = new Uint8Array(poolBytes);
+  #poolAt = poolBytes;
+
   now(): number {
     return now();
   }
@@ -70,14 +73,14 @@ class RealEnvironment implements Environment {
   randomBytes(length: number): Uint8Array {
     if (length > pooledBytes) return randomFillSync(new Uint8Array(length));
     // A call into the system for every id would cost more than the id is worth.
-    if (poolAt + length > pool.length) {
-      randomFillSync(pool);
-      poolAt = 0;
+    if (this.#poolAt + length > poolBytes) {
+      randomFillSync(this.#pool);
+      this.#poolAt = 0;
     }
-    const start = poolAt;
-    poolAt += length;
-    const bytes = pool.slice(start, poolAt);
-    pool.fill(0, start, poolAt);
+    const start = this.#poolAt;
+    this.#poolAt += length;
+    const bytes = this.#pool.slice(start, this.#poolAt);
+    this.#pool.fill(0, start, this.#poolAt);
     return bytes;
   }
   random(): number {

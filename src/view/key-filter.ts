@@ -14,8 +14,6 @@ const fewestKeys = 128;
 /** Of a longer key only the end counts, where keys mostly differ. */
 const mostHashed = 32;
 
-let scratch = new Uint8Array(256);
-
 function hashOfKey(key: Uint8Array, length: number): number {
   return hashOf(key, length > mostHashed ? length - mostHashed : 0, length);
 }
@@ -35,6 +33,8 @@ export class KeyFilter {
   readonly #mask: number;
   /** Keys that it has room for. */
   #left: number;
+  /** A key that it learns. */
+  #key = new Uint8Array(64);
 
   private constructor(keys: number) {
     const words = 2 ** Math.ceil(Math.log2((Math.max(fewestKeys, keys) * bitsOfKey) / bitsOfWord));
@@ -63,9 +63,9 @@ export class KeyFilter {
     this.#left -= node.count;
     for (let i = 0; i < node.count; i++) {
       const length = node.keyLength(i);
-      if (length > scratch.length) scratch = new Uint8Array(length * 2);
-      node.copyKey(i, scratch, 0);
-      const hash = hashOfKey(scratch, length);
+      if (length > this.#key.length) this.#key = new Uint8Array(length * 2);
+      node.copyKey(i, this.#key, 0);
+      const hash = hashOfKey(this.#key, length);
       const word = (hash >>> 10) & this.#mask;
       this.#words[word] = (this.#words[word] as number) | bitsIn(hash);
     }

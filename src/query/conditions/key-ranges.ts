@@ -23,13 +23,11 @@ export type KeyAccess =
 const nullKey: Uint8Array = Uint8Array.of(0);
 const valueKeys: Uint8Array = Uint8Array.of(1);
 
-const scratch = new ByteWriter(64);
-
 /** The key component of a value, or of as much of it as keys hold. */
 export function componentOf(typeId: TypeId, value: FieldValue): Uint8Array {
-  scratch.length = 0;
-  writeKeyComponent(scratch, typeId, value);
-  return scratch.finish();
+  const component = new ByteWriter();
+  writeKeyComponent(component, typeId, value);
+  return component.finish();
 }
 
 /** The keys that begin with a component. */

@@ -10,10 +10,18 @@ import type { ComparisonOperator, FieldValue } from './comparison.ts';
 import { maxPicks, pickAll } from './selector.ts';
 import type { Run, Selector } from './selector.ts';
 
-/** Values of the picked rows, arbitrary where a row holds null. Shared, since it is in use during one call only. */
-const loaded: Float64Array = new Float64Array(maxPicks);
+/** Room for few values, and for as many as are ever picked: rows are tested one by one, or many together. */
+const fewPicks = 8;
 
+/** Room for the values of so many picked rows: what there was, if it is enough. */
+function roomFor(count: number, before: Float64Array | undefined): Float64Array {
+  if (before !== undefined && before.length >= count) return before;
+  return new Float64Array(count <= fewPicks ? fewPicks : Math.max(count, maxPicks));
+}
+
+/** Reads the values of the picked rows into `loaded`, arbitrary ones where a row holds null. */
 function loadNumbers(
+  loaded: Float64Array,
   { rows, rowsView: view }: RowSource,
   field: LayoutField,
   first: number,
@@ -52,11 +60,10 @@ function loadNumbers(
   }
 }
 
-const bits = new DataView(new ArrayBuffer(8));
-
 /** The float64 next to `value` in a direction; the values of every narrower type lie among the float64s. */
 function neighbour(value: number, direction: 1 | -1): number {
   if (value === 0) return direction * Number.MIN_VALUE;
+  const bits = new DataView(new ArrayBuffer(8));
   bits.setFloat64(0, value);
   const away = value > 0 === direction > 0;
   bits.setBigUint64(0, bits.getBigUint64(0) + (away ? 1n : -1n));
@@ -76,6 +83,7 @@ export class IntervalSelector implements Selector {
   readonly #high: number;
   readonly #inside: boolean;
   readonly #orNull: boolean;
+  #loaded: Float64Array | undefined = undefined;
 
   constructor(field: LayoutField, operator: ComparisonOperator, value: FieldValue, orNull: boolean) {
     this.#field = field;
@@ -91,7 +99,8 @@ export class IntervalSelector implements Selector {
   }
 
   select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
-    loadNumbers(source, this.#field, first, stride, picks, count);
+    const loaded = (this.#loaded = roomFor(count, this.#loaded));
+    loadNumbers(loaded, source, this.#field, first, stride, picks, count);
     const low = this.#low;
     const high = this.#high;
     const inside = this.#inside;
@@ -196,6 +205,7 @@ export class NumberListSelector implements Selector {
   readonly #field: LayoutField;
   readonly #sorted: Float64Array;
   readonly #orNull: boolean;
+  #loaded: Float64Array | undefined = undefined;
 
   /** `sorted`: as {@link asNumber} makes them of values. */
   constructor(field: LayoutField, sorted: Float64Array, orNull: boolean) {
@@ -205,7 +215,8 @@ export class NumberListSelector implements Selector {
   }
 
   select(source: RowSource, first: number, stride: number, picks: Int32Array, count: number): number {
-    loadNumbers(source, this.#field, first, stride, picks, count);
+    const loaded = (this.#loaded = roomFor(count, this.#loaded));
+    loadNumbers(loaded, source, this.#field, first, stride, picks, count);
     const { nullMask, nullByte } = this.#field;
     let kept = 0;
     for (let k = 0; k < count; k++) {

@@ -75,12 +75,11 @@ export const selectAll: Selector = { cost: 0, select: (_source, _first, _stride,
 /** No row at all. */
 export const selectNothing: Selector = { cost: 0, select: () => 0 };
 
-/** A selection vector of one row. Whatever is selected from it, it holds a zero. */
-const onlyPick: Int32Array = new Int32Array(1);
-
 /** Conditions that must all hold, cheap ones first, and perhaps a bound that tightens while a query runs. */
 export class Filter {
   readonly #selectors: readonly Selector[];
+  /** A selection vector of one row. Whatever is selected from it, it holds a zero. */
+  #onlyPick: Int32Array | undefined = undefined;
   /** About what it costs per row, if all of them are asked. */
   readonly cost: number;
   /** What a row must also satisfy to be among the first ones, as far as is known by now. */
@@ -137,6 +136,6 @@ export class Filter {
   /** Whether the one row at `base` matches. */
   matches(source: RowSource, base: number): boolean {
     if (this.#selectors.length === 0 && this.bound === undefined) return true;
-    return this.select(source, base, 0, onlyPick, 1) === 1;
+    return this.select(source, base, 0, (this.#onlyPick ??= new Int32Array(1)), 1) === 1;
   }
 }

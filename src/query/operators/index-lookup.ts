@@ -19,9 +19,7 @@ import type { IndexAccess } from '../planner/access-paths.ts';
 import type { QueryWork } from './work-counters.ts';
 import type { Filter } from '../conditions/selector.ts';
 
-/** An entry's key, and the primary key in it, while they are looked at. Shared: a lookup copies what it must keep. */
-let entry: Uint8Array = new Uint8Array(256);
-let primaryKey: Uint8Array = new Uint8Array(256);
+const noBytes = new Uint8Array(0);
 
 /**
  * The rows of the entries that a cursor moves over, in their order. Rows that commits which are not merged yet have
@@ -45,6 +43,9 @@ export class IndexStream implements HitStream {
   #from = 0;
   #to = 0;
   #ended = false;
+  /** An entry's key, and the primary key in it, while they are looked at: a lookup copies what it must keep. */
+  #entry: Uint8Array = noBytes;
+  #primaryKey: Uint8Array = noBytes;
   /** Whether rows were looked up before. */
   #goesOn = false;
 
@@ -118,7 +119,7 @@ export class IndexStream implements HitStream {
       let length: number | undefined;
       if (this.#overlaid) {
         length = this.#readPrimaryKey(i);
-        if (this.#state.mayBeOverlaid(primaryKey, length)) {
+        if (this.#state.mayBeOverlaid(this.#primaryKey, length)) {
           lookups.add(this.#findUnlessOverlaid(length));
           continue;
         }
@@ -131,7 +132,7 @@ export class IndexStream implements HitStream {
       }
       // Reading it may replace the array that it is read into.
       length ??= this.#readPrimaryKey(i);
-      lookups.add(this.#find(primaryKey, length, node, places, i));
+      lookups.add(this.#find(this.#primaryKey, length, node, places, i));
     }
     this.#work.entries += count;
     return count;
@@ -141,13 +142,14 @@ export class IndexStream implements HitStream {
   #readPrimaryKey(i: number): number {
     const { node } = this.#cursor;
     const length = node.keyLength(i);
-    if (length > entry.length) {
-      entry = new Uint8Array(length * 2);
-      primaryKey = new Uint8Array(length * 2);
+    if (length > this.#entry.length) {
+      this.#entry = new Uint8Array(length * 2);
+      this.#primaryKey = new Uint8Array(length * 2);
     }
+    const entry = this.#entry;
     node.copyKey(i, entry, 0);
     const end = endOfValue(node, entry, length, this.#index);
-    copyRange(entry, end, length, primaryKey, 0);
+    copyRange(entry, end, length, this.#primaryKey, 0);
     return length - end;
   }
 
@@ -179,7 +181,7 @@ export class IndexStream implements HitStream {
   }
 
   #findUnlessOverlaid(length: number): Found | Promise<Found> {
-    const key = primaryKey.slice(0, length);
+    const key = this.#primaryKey.slice(0, length);
     const overlaid = this.#state.isOverlaid(key);
     // The cursor may have gone on when that is known.
     const { node } = this.#cursor;

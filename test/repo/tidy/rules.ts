@@ -5,6 +5,7 @@
 import { ambientUses } from './ambient-use.ts';
 import { folders } from './folders.ts';
 import { realmUses } from './realm-use.ts';
+import { sharedStates, sharedStatesOf } from './shared-state.ts';
 import { childOf, countLines, isTest, lineAt, stringOf, walk } from './source-tree.ts';
 import type { Module, SyntaxNode, Tree } from './source-tree.ts';
 
@@ -154,6 +155,16 @@ const realmUse: Rule = (tree) =>
   sourcesOf(tree)
     .filter(({ path }) => !realmFiles.has(path) && roomOf(path) !== 'cli')
     .flatMap((module) => realmUses(module).map(({ node, message }) => at(module, node, message)));
+
+/** Two instances in a process share nothing, and neither do two calls: what is kept has an owner. A command is a process. */
+const moduleState: Rule = (tree) =>
+  sourcesOf(tree)
+    .filter(({ path }) => roomOf(path) !== 'cli')
+    .flatMap((module) =>
+      sharedStatesOf(module)
+        .filter(({ name }) => !sharedStates.has(`${module.path} ${name}`))
+        .map(({ node, name }) => at(module, node, `${name} is kept for all: let an instance own it, or pass it`)),
+    );
 
 const fileNames: Rule = (tree) =>
   [...tree.modules.keys()].flatMap((path) => {
@@ -310,6 +321,7 @@ export const rules = {
   functionLength,
   ambientUse,
   realmUse,
+  moduleState,
   fileNames,
   testPlaces,
   defaultExports,

@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { folders, foldersTable, tableEnd, tableStart } from './folders.ts';
 import { describeFinding, rules } from './rules.ts';
 import type { RuleName } from './rules.ts';
+import { sharedStates, sharedStatesOf } from './shared-state.ts';
 import { readTree, treeOf } from './source-tree.ts';
 
 const repository = readTree(fileURLToPath(new URL('../../../', import.meta.url)));
@@ -163,6 +164,27 @@ const broken: Record<RuleName, readonly (readonly [what: string, files: Files, f
     'new AbortController()',
     'AbortSignal.any([a, b])',
   ].map((text) => [text, { 'src/log/a.ts': `\n${text}` }, 'src/log/a.ts:2 '] as const),
+  moduleState: [
+    ['a variable', { 'src/base/a.ts': `\nexport let a = 0;` }, 'src/base/a.ts:2 a is kept for all'],
+    ['a buffer', { 'src/base/a.ts': 'const a = new Uint8Array(64);' }, 'src/base/a.ts:1 a is kept for all'],
+    ['a writer', { 'src/base/a.ts': 'const a = new ByteWriter();' }, 'src/base/a.ts:1 a is kept for all'],
+    ['what is known of objects', { 'src/base/a.ts': 'const a = new WeakMap();' }, 'src/base/a.ts:1 a is kept for all'],
+    [
+      'a map that is filled',
+      { 'src/base/a.ts': 'const a = new Map();\nexport const b = (c) => a.set(c, c);' },
+      'src/base/a.ts:1 a is kept for all',
+    ],
+    [
+      'a list that grows',
+      { 'src/base/a.ts': 'const a = [];\nexport const b = (c) => { a[0] = c; };' },
+      'src/base/a.ts:1 a is kept for all',
+    ],
+    [
+      'a counter in an object',
+      { 'src/base/a.ts': 'const a = { b: 0 };\nexport const c = () => a.b++;' },
+      'src/base/a.ts:1 a is kept for all',
+    ],
+  ],
   fileNames: [
     ['upper case', { 'src/base/myFile.ts': '' }, 'src/base/myFile.ts:1 myFile is not in kebab-case'],
     ['underscores in a folder', { 'test/my_folder/a.ts': '' }, 'test/my_folder/a.ts:1 my_folder is not'],
@@ -333,6 +355,15 @@ describe('the folders', () => {
 });
 
 describe('this repository', () => {
+  it('has all that it excuses to be kept for all', () => {
+    const kept = new Set(
+      [...repository.modules.values()].flatMap((module) =>
+        sharedStatesOf(module).map(({ name }) => `${module.path} ${name}`),
+      ),
+    );
+    expect([...sharedStates.keys()].filter((name) => !kept.has(name))).toEqual([]);
+  });
+
   it('was looked at', () => {
     const sources = [...repository.modules.values()].filter((module) => module.kind === 'source');
     expect(sources.length).toBeGreaterThan(10);

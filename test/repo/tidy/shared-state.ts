@@ -1,0 +1,105 @@
+/**
+ * Finds what a module keeps for all who use it: variables that are assigned, and buffers, maps and lists that are written.
+ * An instance should own such a thing, or be handed it.
+ */
+import { childOf, childrenOf, walk } from './source-tree.ts';
+import type { Module, SyntaxNode } from './source-tree.ts';
+
+export interface SharedState {
+  readonly node: SyntaxNode;
+  readonly name: string;
+}
+
+/** What remains, by file and name, and why nobody owns it. */
+export const sharedStates: ReadonlyMap<string, string> = new Map([
+  [
+    'src/base/bytes.ts slab',
+    'memory that small writers are cut from, as from the pool of Buffer: no byte is used twice',
+  ],
+  ['src/base/bytes.ts slabUsed', 'goes with the slab'],
+  ['src/base/bytes.ts scratch', 'written and copied within one call of a function that calls nothing else'],
+  [
+    'src/base/text.ts shortWords',
+    'strings that all rows share: a table of them for each decoder would take more than it saves',
+  ],
+  ['src/base/text.ts shortTexts', 'goes with the words'],
+  ['src/base/signals.ts followers', 'belongs to the signal of the application, and goes with it'],
+  ['src/base/ids.ts lastIds', 'belongs to the environment: ids ascend for all who have the same clock'],
+  ['src/schema/table-shape.ts shapes', 'databases of a process share the code that the runtime makes for a shape'],
+  ['src/schema/table-shape.ts mostShapes', 'goes with the shapes'],
+  ['src/format/compression.ts expandZstd', 'code that is loaded once, as a module is'],
+  ['src/format/commit.ts schemaTexts', 'belongs to the schema, which never changes'],
+  ['src/format/row-decode.ts decoders', 'belongs to the layout, which never changes'],
+  ['src/view/layer-values.ts known', 'belongs to the layer, which never changes'],
+  ['src/view/layer-entries.ts made', 'belongs to the node of a layer, which never changes'],
+  ['src/migration/added-chunk.ts nothingBeyond', 'belongs to the shape, which never changes'],
+  ['src/query/conditions/key-ranges.ts rangesOfLists', 'belongs to the list of the condition, which never changes'],
+  ['src/query/planner/access-paths.ts residuals', 'belongs to the conditions of a query, which never change'],
+  ['src/query/planner/tree-statistics.ts known', 'belongs to the tree; what it says of memory holds for one turnover'],
+  ['src/query/planner/plan-cache.ts plansOf', 'belongs to the state of a table; a plan holds for one turnover'],
+  ['src/query/planner/read-amortization.ts accounts', 'belongs to the source of the blocks of an instance'],
+  [
+    'src/query/point-query.ts key',
+    'in use during one call: a writer of its own makes the commonest query a sixth slower',
+  ],
+  ['src/storage/wrap/envelopes.ts noDatabase', 'zeros that are never written'],
+  ['src/storage/certify/certificate.ts byIdentity', 'a store is tried out once in a process, whoever opens it'],
+  ['src/storage/certify/certificate.ts byDriver', 'belongs to the driver'],
+]);
+
+/** Classes of what can be written without a trace in the syntax: it is enough to hand it to a function. */
+const scratchClasses =
+  /^(ByteWriter|WeakMap|WeakSet|ArrayBuffer|DataView|Buffer|U?int(8|16|32)(Clamped)?Array|Big(Ui|I)nt64Array|Float(32|64)Array)$/i;
+const writingMethods = new Set(
+  'add clear copyWithin delete fill pop push reverse set shift sort splice unshift'.split(' '),
+);
+
+function nameOf(node: SyntaxNode | undefined): string | undefined {
+  return node?.type === 'Identifier' ? (node['name'] as string) : undefined;
+}
+
+/** The name in `name.a.b` and `name[i]`. */
+function rootOf(node: SyntaxNode | undefined): string | undefined {
+  return node?.type === 'MemberExpression'
+    ? (nameOf(childOf(node, 'object')) ?? rootOf(childOf(node, 'object')))
+    : undefined;
+}
+
+/** Names whose parts a module assigns, deletes or changes by a method. */
+function writtenNames(module: Module): ReadonlySet<string> {
+  const names = new Set<string | undefined>();
+  walk(module.program, (node) => {
+    if (node.type === 'AssignmentExpression') names.add(rootOf(childOf(node, 'left')));
+    if (node.type === 'UpdateExpression' || (node.type === 'UnaryExpression' && node['operator'] === 'delete')) {
+      names.add(rootOf(childOf(node, 'argument')));
+    }
+    const callee = node.type === 'CallExpression' ? childOf(node, 'callee') : undefined;
+    const method = callee?.type === 'MemberExpression' ? nameOf(childOf(callee, 'property')) : undefined;
+    if (method !== undefined && writingMethods.has(method)) names.add(rootOf(callee));
+  });
+  return names as ReadonlySet<string>;
+}
+
+function isEmpty(created: SyntaxNode): boolean {
+  const [size] = childrenOf(created, 'arguments');
+  return size?.type === 'Literal' && size['value'] === 0;
+}
+
+/** Every one in a module, in the order of the text. */
+export function sharedStatesOf(module: Module): SharedState[] {
+  const written = writtenNames(module);
+  const found: SharedState[] = [];
+  for (const statement of childrenOf(module.program, 'body')) {
+    const declaration = statement.type === 'ExportNamedDeclaration' ? childOf(statement, 'declaration') : statement;
+    if (declaration?.type !== 'VariableDeclaration') continue;
+    for (const node of childrenOf(declaration, 'declarations')) {
+      const name = nameOf(childOf(node, 'id'));
+      const value = childOf(node, 'init');
+      const made = value?.type === 'NewExpression' ? (nameOf(childOf(value, 'callee')) ?? '') : '';
+      const isScratch = scratchClasses.test(made) && !isEmpty(value as SyntaxNode);
+      if (declaration['kind'] !== 'const') found.push({ node, name: name ?? 'a pattern' });
+      else if (name !== undefined && (isScratch || written.has(name))) found.push({ node, name });
+    }
+  }
+  return found;
+}
