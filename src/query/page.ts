@@ -64,6 +64,10 @@ function textOfClause(clause: WrittenClause, registered: (name: string) => Regis
       const { name, operator, captured } = clause.condition;
       return `${JSON.stringify(name)} ${registered(name)?.version ?? ''} ${operator} ${textOf(captured)}`;
     }
+    case 'range': {
+      const parts = clause.parts.map((condition) => textOfClause({ kind: 'condition', condition }, registered));
+      return `range(${parts.join()})`;
+    }
     case 'not':
       return `not(${textOfClause(clause.clause, registered)})`;
     case 'and':

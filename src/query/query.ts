@@ -131,7 +131,9 @@ export class Query<out R extends object = Row, out Table extends object = R> imp
    * array, of which an empty one matches nothing; `BETWEEN` takes `[low, high]`, both included; `PREFIX` what a text or
    * bytes begin with. `= null` and `!= null` test for null; null never matches any other operator, but that `!=` with a
    * value matches null, and `IN` null where the array has it. With a function only `=` is allowed. On several fields together,
-   * `['tenant', 'slug']`, `=` takes an array of their values, and `IN` an array of such arrays. The value is copied.
+   * `['tenant', 'slug']`, `=` takes an array of their values, and `IN` an array of such arrays. `<`, `<=`, `>`, `>=` and `BETWEEN`
+   * compare them with such arrays as SQL compares rows: the first field in which they differ decides, and null there matches
+   * nothing. The value is copied.
    * Throws `InvalidQueryError` for an unknown field or a value of another kind, and `InvalidOperatorError` for an operator
    * that the field does not take; where the table is not registered yet, running the query rejects with them. Of more than 1,024
    * conditions and values, the first ones are looked at: the others are when the query is run.

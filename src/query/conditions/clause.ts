@@ -3,15 +3,19 @@ import { InvalidOperatorError, InvalidQueryError } from '../../base/errors.ts';
 import { atOnce, itemsInStep } from '../../base/steps.ts';
 import type { Steps } from '../../base/steps.ts';
 import { describeValue } from '../../base/describe-value.ts';
-import { AnyCondition } from './any-condition.ts';
+import { AnyCondition, opposedTo } from './any-condition.ts';
 import { isOperator, operators } from './comparison.ts';
+import type { OrderOperator } from './comparison.ts';
 import { joiningEqualities } from './equal-branches.ts';
 import { captureValue, compileCondition, compilingCondition, noRow } from './condition.ts';
 import type { CompileOptions, Condition, WrittenCondition } from './condition.ts';
 import type { ComparedName, ComparedValue, FieldNames, OperatorOf } from './compared-types.ts';
+import { compileTupleRange } from './tuple-range.ts';
 
 export type WrittenClause =
   | { readonly kind: 'condition'; readonly condition: WrittenCondition }
+  /** Several fields that are compared together, by the first in which they differ: a part for each. */
+  | { readonly kind: 'range'; readonly operator: OrderOperator; readonly parts: readonly WrittenCondition[] }
   | { readonly kind: 'and' | 'or'; readonly clauses: readonly WrittenClause[] }
   | { readonly kind: 'not'; readonly clause: WrittenClause };
 
@@ -71,7 +75,10 @@ export function writtenCondition(field: unknown, operator: unknown, value: unkno
   return { name: field, operator, value, captured: captureValue(value) };
 }
 
-/** A condition on several fields together, as clauses on each of them: `=` takes an array of values, `IN` one of such arrays. */
+/**
+ * A condition on several fields together: `=` and the operators of order take an array of values, `IN` an array of such arrays, and
+ * `BETWEEN` two of them.
+ */
 export function writtenTuples(fields: readonly unknown[], operator: unknown, value: unknown): Clause {
   const names = fields.map(String).join(', ');
   if (fields.length === 0)
@@ -80,29 +87,46 @@ export function writtenTuples(fields: readonly unknown[], operator: unknown, val
   if (twice !== undefined) {
     throw new InvalidQueryError(`where([${names}]) names ${describeValue(twice)} twice.`);
   }
-  if (operator !== '=' && operator !== 'IN') {
+  if (!isTupleOperator(operator)) {
     const known = isOperator(operator) ? '' : 'Unknown operator: ';
-    const message = `${known}[${names}] are compared together by '=' and 'IN', and not by ${describeValue(operator)}: add a condition for each field.`;
+    const message = `${known}[${names}] are compared together by ${tupleOperators.join(', ')}, and not by ${describeValue(operator)}: add a condition for each field.`;
     throw new InvalidOperatorError(operator, message);
   }
-  const equal = (tuple: unknown): Clause => {
+  const partsOf = (by: '=' | OrderOperator, tuple: unknown): WrittenCondition[] => {
     if (Array.isArray(tuple) && tuple.length === fields.length) {
-      return clauses.and(...fields.map((field, i) => tupleCondition(field, tuple[i])));
+      return fields.map((field, i) => writtenCondition(field, by, tuple[i]));
     }
     const found = Array.isArray(tuple) ? `an array of ${tuple.length}` : describeValue(tuple);
     throw new InvalidQueryError(
       `where([${names}]) takes arrays of ${fields.length} values, one for each field, not ${found}.`,
     );
   };
+  const equal = (tuple: unknown): Clause => clauses.and(...partsOf('=', tuple).map(conditionClause));
+  const range = (by: OrderOperator, tuple: unknown): Clause => {
+    const parts = partsOf(by, tuple);
+    return new Clause({ kind: 'range', operator: by, parts }, 1, parts.length);
+  };
   if (operator === '=') return equal(value);
+  if (operator === 'BETWEEN') {
+    if (Array.isArray(value) && value.length === 2) return clauses.and(range('>=', value[0]), range('<=', value[1]));
+    const takes = 'takes [low, high], each an array with a value for each field';
+    throw new InvalidQueryError(`where([${names}], 'BETWEEN') ${takes}, not ${describeValue(value)}.`);
+  }
+  if (operator !== 'IN') return range(operator, value);
   if (Array.isArray(value)) return clauses.or(...Array.from(value as readonly unknown[], equal));
   throw new InvalidQueryError(
     `where([${names}], 'IN') takes an array of arrays, each with a value for each field, not ${describeValue(value)}.`,
   );
 }
 
-function tupleCondition(field: unknown, value: unknown): Clause {
-  const condition = writtenCondition(field, '=', value);
+/** The operators that several fields are compared by together. */
+const tupleOperators = ['=', '<', '<=', '>', '>=', 'IN', 'BETWEEN'] as const;
+
+function isTupleOperator(operator: unknown): operator is (typeof tupleOperators)[number] {
+  return tupleOperators.includes(operator as (typeof tupleOperators)[number]);
+}
+
+function conditionClause(condition: WrittenCondition): Clause {
   return new Clause({ kind: 'condition', condition }, 1, weightOf(condition));
 }
 
@@ -133,8 +157,7 @@ function joined(
 const clauses: Clauses<Record<string, unknown>> = {
   is: (field: unknown, operator: unknown, value: unknown) => {
     if (Array.isArray(field)) return writtenTuples(field, operator, value);
-    const condition = writtenCondition(field, operator, value);
-    return new Clause({ kind: 'condition', condition }, 1, weightOf(condition));
+    return conditionClause(writtenCondition(field, operator, value));
   },
   and: (...parts) => joined('and', parts, (written) => ({ kind: 'and', clauses: written })),
   or: (...parts) => joined('or', parts, (written) => ({ kind: 'or', clauses: written })),
@@ -157,6 +180,9 @@ export function* conditionsIn(clause: WrittenClause): Generator<WrittenCondition
     case 'condition':
       yield clause.condition;
       return;
+    case 'range':
+      yield* clause.parts;
+      return;
     case 'not':
       yield* conditionsIn(clause.clause);
       return;
@@ -171,6 +197,8 @@ export function hasCondition(clause: WrittenClause, isMeant: (condition: Written
   switch (clause.kind) {
     case 'condition':
       return isMeant(clause.condition);
+    case 'range':
+      return clause.parts.some(isMeant);
     case 'not':
       return hasCondition(clause.clause, isMeant);
     case 'and':
@@ -198,6 +226,10 @@ export function* compilingClause(options: CompileOptions, clause: WrittenClause,
             conditions.map((condition) => [condition]),
           )
         : conditions;
+    }
+    case 'range': {
+      const condition = compileTupleRange(options, clause.operator, clause.parts);
+      return [negated ? opposedTo([[condition]]) : condition];
     }
     case 'not':
       return yield* compilingClause(options, clause.clause, !negated);

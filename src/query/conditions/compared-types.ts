@@ -118,8 +118,11 @@ export type OperatorOf<R, F> = string extends F
   : [F] extends [keyof R]
     ? OperatorOfValue<R[F]>
     : [F] extends [readonly unknown[]]
-      ? '=' | 'IN'
+      ? TupleOperator
       : Operator;
+
+/** The operators that fields are compared by together. */
+type TupleOperator = '=' | '<' | '<=' | '>' | '>=' | 'IN' | 'BETWEEN';
 
 type ComparedWith<C, O> = O extends 'IN'
   ? readonly (C | null)[]
@@ -145,14 +148,29 @@ type ComparedNames<R, F> = {
   readonly [I in keyof F]: string extends F[I] ? F[I] : F[I] extends keyof R ? F[I] : NoField<R, F[I]>;
 };
 
-/** What several fields are compared with together: a value for each by `=`, some of such arrays by `IN`. */
+/** What several fields are compared with together: a value for each; some of such arrays by `IN`, two by `BETWEEN`. */
 type ComparedTuple<R, F, O> = F extends readonly unknown[]
   ? O extends 'IN'
     ? readonly TupleOf<R, F>[]
-    : TupleOf<R, F>
+    : O extends '='
+      ? TupleOf<R, F>
+      : O extends 'BETWEEN'
+        ? readonly [low: OrderedTupleOf<R, F>, high: OrderedTupleOf<R, F>]
+        : OrderedTupleOf<R, F>
   : unknown;
 
 type TupleOf<R, F> = { readonly [I in keyof F]: ComparedValue<R, F[I], '='> };
+
+type OrderedTupleOf<R, F> = { readonly [I in keyof F]: OrderedPart<R, F[I]> };
+
+/** JSON has no order. */
+type OrderedPart<R, F> = F extends keyof R
+  ? unknown extends R[F]
+    ? unknown
+    : IsJson<R[F]> extends true
+      ? never
+      : ComparedValue<R, F, '='>
+  : ComparedValue<R, F, '='>;
 
 /** Fields whose values are numbers or bigints; all of them where the type of the rows is not known. */
 export type NumericField<R> = {

@@ -22,6 +22,9 @@ export const operators = ['=', '!=', '>', '>=', '<', '<=', 'IN', 'BETWEEN', 'PRE
  */
 export type Operator = (typeof operators)[number];
 
+/** Those that go by the order of values, with one value. */
+export type OrderOperator = '<' | '<=' | '>' | '>=';
+
 export type ComparisonOperator = Exclude<Operator, 'IN' | 'BETWEEN' | 'PREFIX'>;
 /** A value that a field can hold, and that is not null. */
 export type FieldValue = Exclude<OrderedValue, null>;
@@ -48,7 +51,7 @@ export function isOperator(operator: unknown): operator is Operator {
 }
 
 /** Where a compared value lies: at `value`, or beside it with no other value that the type holds in between. */
-interface Place {
+export interface Place {
   readonly value: FieldValue;
   /** Negative: the compared value is less than `value`; positive: greater. */
   readonly side: number;
@@ -227,6 +230,21 @@ export function compareField(table: string, field: FieldShape, operator: Operato
     );
   }
   return [compareOnce(compared, '>=', value[0] as unknown), compareOnce(compared, '<=', value[1] as unknown)];
+}
+
+/**
+ * Where a value lies that a field is compared with by its order, together with others; undefined for null. Throws what
+ * {@link compareField} throws.
+ */
+export function orderPlace(
+  table: string,
+  field: FieldShape,
+  operator: OrderOperator,
+  value: unknown,
+): Place | undefined {
+  // Checks it.
+  compareField(table, field, operator, value);
+  return value === null ? undefined : placeOf(field.typeId, value);
 }
 
 /** The same as `IN` in steps: a list may be long. */

@@ -8,6 +8,7 @@ import { AnyCondition } from './any-condition.ts';
 import type { Comparison } from './comparison.ts';
 import type { Condition } from './condition.ts';
 import { TupleCondition } from './tuple-condition.ts';
+import { TupleRangeCondition } from './tuple-range.ts';
 
 /** Whether every value that a comparison lets through passes a test. */
 function isWithin(comparison: Comparison, { takesNull, values }: FieldTest): boolean {
@@ -59,6 +60,10 @@ function implies(condition: Condition, test: FieldTest): boolean {
   if (condition instanceof TupleCondition) {
     const values = condition.valuesOf(test.field);
     return values !== undefined && isWithin({ kind: 'in', values, orNull: false }, test);
+  }
+  // The field that decides first is not null.
+  if (condition instanceof TupleRangeCondition) {
+    return condition.fields[0] === test.field && isWithin({ kind: 'not null' }, test);
   }
   const { on } = condition;
   return on?.field === test.field && isWithin(on.comparison, test);

@@ -91,7 +91,7 @@ export class RowOrder {
 }
 
 /** Blobs have no place in keys, but their references order as the UUIDs that they are. */
-function keyTypeOf({ typeId }: LayoutField): TypeId {
+export function keyTypeOf({ typeId }: LayoutField): TypeId {
   return typeId === Types.blob ? Types.uuid : typeId;
 }
 

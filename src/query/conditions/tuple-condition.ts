@@ -78,7 +78,7 @@ export class TupleCondition extends Condition {
     for (const [i, values] of tuples.entries()) {
       if ((i + 1) % itemsInStep === 0) yield;
       scratch.length = 0;
-      for (const [f, value] of values.entries()) writeWhole(scratch, typeOf(fields, f), value);
+      for (const [f, value] of values.entries()) writeWholeValue(scratch, typeOf(fields, f), value);
       const text = textOf(scratch.bytes, scratch.length);
       if (whole.has(text)) continue;
       whole.add(text);
@@ -150,7 +150,7 @@ function typeOf(fields: readonly LayoutField[], i: number): LayoutField['typeId'
 }
 
 /** Writes a value as {@link writeOrderComponent} writes that of a row. */
-function writeWhole(writer: ByteWriter, typeId: LayoutField['typeId'], value: FieldValue): void {
+export function writeWholeValue(writer: ByteWriter, typeId: LayoutField['typeId'], value: FieldValue): void {
   if (typeId === Types.varchar || typeId === Types.bytes) {
     const bytes = textBytes(value);
     writeWholeTextComponent(writer, bytes, 0, bytes.length);

@@ -1,4 +1,5 @@
 /** How a query can come by its rows: the accesses that there are. Operators know nothing of planning but the plan. */
+import { concatBytes } from '../../base/bytes.ts';
 import type { LayoutField } from '../../format/row-layout.ts';
 import { isUsable } from '../../view/index-version.ts';
 import type { TableIndex, TableShape } from '../../schema/table-shape.ts';
@@ -16,6 +17,7 @@ import type { KeyAccess } from '../conditions/key-ranges.ts';
 import { PositionCondition } from '../conditions/keyset-position.ts';
 import type { OrderField } from '../conditions/row-order.ts';
 import { TupleCondition } from '../conditions/tuple-condition.ts';
+import { TupleRangeCondition } from '../conditions/tuple-range.ts';
 
 /** A compiled query. */
 export interface CompiledQuery {
@@ -158,18 +160,9 @@ function openOf(fields: readonly LayoutField[], fixed: ReadonlySet<LayoutField>)
   return fixed.size === 0 ? fields : fields.filter((field) => !fixed.has(field));
 }
 
-/** The best that the conditions give for an access by a field's keys; undefined if they give nothing. */
-function accessByField(
-  field: LayoutField,
-  tree: 'table' | 'index',
-  conditions: readonly Condition[],
-): FieldAccess | undefined {
-  return accessBy((condition) => condition.keysBy(field, tree), conditions);
-}
-
 /**
- * The same by each of the fields that keys are made of. Tuples of the first of them are one access together: what is known of those
- * fields besides is tested.
+ * The best that the conditions give for an access by each of the fields that keys are made of; undefined for those that they give
+ * nothing for. Tuples of the first of them are one access together: what is known of those fields besides is tested.
  */
 function accessesBy(
   fields: readonly LayoutField[],
@@ -177,12 +170,42 @@ function accessesBy(
   conditions: readonly Condition[],
 ): (FieldAccess | undefined)[] {
   // Most have one field: then there is nothing to be put together.
-  if (fields.length === 1) return [accessByField(fields[0] as LayoutField, tree, conditions)];
+  const [first] = fields as [LayoutField];
+  if (fields.length === 1) return [accessBy((condition) => condition.keysBy(first, tree), conditions)];
   const tuples = tuplesOf(fields, conditions);
-  const singly = fields.slice(tuples?.fields.length ?? 0).map((field) => accessByField(field, tree, conditions));
-  if (tuples === undefined) return singly;
-  const keys = tuples.keysOver(fields.slice(0, tuples.fields.length));
-  return [{ keys, covered: keys.exact ? [tuples] : [] }, ...singly];
+  if (tuples === undefined) return accessesSingly(fields, tree, conditions);
+  const count = tuples.fields.length;
+  const keys = tuples.keysOver(fields.slice(0, count));
+  return [{ keys, covered: keys.exact ? [tuples] : [] }, ...accessesSingly(fields.slice(count), tree, conditions)];
+}
+
+/** The same without such tuples. A range of several fields is one of the first of them, or behind the value that this one has. */
+function accessesSingly(
+  fields: readonly LayoutField[],
+  tree: 'table' | 'index',
+  conditions: readonly Condition[],
+): (FieldAccess | undefined)[] {
+  const hasRanges = conditions.some((condition) => condition instanceof TupleRangeCondition);
+  /** Of the fields before, as far as each has a single value: the bytes of those from one of them on. */
+  let values: readonly Uint8Array[] = [];
+  return fields.map((field, i) => {
+    const before = values;
+    const keysOf = (condition: Condition): KeyAccess | undefined => {
+      if (!(condition instanceof TupleRangeCondition)) return condition.keysBy(field, tree);
+      const at = fields.indexOf(condition.fields[0] as LayoutField);
+      const count = i - at;
+      if (at < 0 || count < 0 || count > before.length) return undefined;
+      if (count === 0) return condition.keysOver(fields.slice(i));
+      const begin = before.slice(-count).reduce(concatBytes);
+      return condition.keysBehind(begin, fields.slice(at), count);
+    };
+    const access = accessBy(keysOf, conditions);
+    if (hasRanges) {
+      const single = access?.keys?.kind === 'values' && access.keys.components.length === 1;
+      values = single ? [...before, access.keys.components[0] as Uint8Array] : [];
+    }
+    return access;
+  });
 }
 
 function tuplesOf(fields: readonly LayoutField[], conditions: readonly Condition[]): TupleCondition | undefined {

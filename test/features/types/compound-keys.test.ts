@@ -18,6 +18,12 @@ const pages = defineSchema({
   primaryKey: ['tenant', 'slug', 'at', 'id'],
 });
 const one = defineSchema({ name: 'one', version: 1, fields: pages.fields, primaryKey: ['tenant'] });
+const noted = defineSchema({
+  name: 'noted',
+  version: 1,
+  fields: { id: { typeId: Types.uint32 }, meta: { typeId: Types.json } },
+  primaryKey: 'id',
+});
 const db = StoreDb({ dbPrefix: 'types', nodeId: 0, driver: new MemoryDriver(), logLevel: 'silent' });
 db.registerSchema(pages);
 db.registerSchema(one);
@@ -86,8 +92,32 @@ async function typed(batch: Batch): Promise<void> {
   query.where(['tenant', 'slug'], 'IN', [['a', 1]]);
   // @ts-expect-error -- IN takes arrays
   query.where(['tenant', 'slug'], 'IN', [1, 'a']);
-  // @ts-expect-error -- they are compared by = and IN
-  query.where(['tenant', 'slug'], '<', [1, 'a']);
+  query.where(['tenant', 'slug'], '<', [1, 'a']).where(['tenant', 'at'], '>=', [1, null]);
+  query.where(['slug', 'title'], 'BETWEEN', [
+    ['a', null],
+    ['b', 'x'],
+  ]);
+  query.where(({ is, not }) => not(is(['tenant', 'at'], '>', [1, 2])));
+  query.where(['tenant', 'slug', 'at', 'id'], '>', made);
+  db.query('pages').where(['tenant', 'slug'], '<', [1, 'a']);
+  // @ts-expect-error -- they are compared by order, and not by what they are not
+  query.where(['tenant', 'slug'], '!=', [1, 'a']);
+  // @ts-expect-error -- nor by what they begin with
+  query.where(['tenant', 'slug'], 'PREFIX', [1, 'a']);
+  // @ts-expect-error -- there is no such field
+  query.where(['tenant', 'slgu'], '<', [1, 'a']);
+  // @ts-expect-error -- a value for each field
+  query.where(['tenant', 'slug'], '>', [1]);
+  // @ts-expect-error -- and no more
+  query.where(['tenant', 'slug'], '>', [1, 'a', 2]);
+  // @ts-expect-error -- of their types
+  query.where(['tenant', 'slug'], '<=', ['a', 1]);
+  // @ts-expect-error -- BETWEEN takes the lowest and the highest
+  query.where(['tenant', 'slug'], 'BETWEEN', [1, 'a']);
+  // @ts-expect-error -- each with a value for each field
+  query.where(['tenant', 'slug'], 'BETWEEN', [[1, 'a'], [1]]);
+  // @ts-expect-error -- JSON has no order
+  db.query(noted).where(['id', 'meta'], '<', [1, null]);
 }
 
 /** Code for any table: keys, rows and documents go together. */

@@ -70,6 +70,23 @@ function holds({ field, operator, value }: Asked, row: Row): boolean {
   return operator === '>' ? order > 0 : order >= 0;
 }
 
+interface Between {
+  readonly on: readonly Field[];
+  readonly operator: '<' | '<=' | '>' | '>=';
+  readonly values: readonly Value[];
+}
+
+/** The first field that differs decides; null does for nothing. */
+function isBetween({ on, operator, values }: Between, row: Row): boolean {
+  for (const [i, field] of on.entries()) {
+    const own = row[field] as Value;
+    if (own === null || values[i] === null) return false;
+    const order = compare(own, values[i] as Value);
+    if (order !== 0) return order > 0 === operator.startsWith('>');
+  }
+  return operator.endsWith('=');
+}
+
 function told(_key: string, value: unknown): unknown {
   return typeof value === 'bigint' ? `${value}n` : value;
 }
@@ -237,14 +254,29 @@ class World {
     return { on, values };
   }
 
+  /** Several fields of the key from one of them on, of an index, or any. */
+  between(): Between {
+    const { random } = this;
+    const from = random.integer(0, 1);
+    const index = (this.schema.indexes ?? []).flatMap((each) =>
+      typeof each === 'object' && 'fields' in each ? [each.fields as readonly Field[]] : [],
+    );
+    const order = random.pick([this.key.slice(from), this.key.slice(from), random.shuffled(names), ...index]);
+    const on = order.slice(0, random.integer(Math.min(2, order.length), Math.min(4, order.length)));
+    const row = this.rows.length > 0 && random.chance(0.7) ? random.pick(this.rows) : this.row();
+    return { on, operator: random.pick(['<', '<=', '>', '>='] as const), values: on.map((name) => row[name] as Value) };
+  }
+
   async ask(): Promise<void> {
     const { random } = this;
     const all = Array.from({ length: random.integer(0, 3) }, () => this.asked());
     const any = random.chance(0.2) ? [[this.asked(), this.asked()], [this.asked()], [this.asked()]] : [];
     const tuples = random.chance(0.4) ? this.tuples() : undefined;
+    const betweens = Array.from({ length: random.pick([0, 0, 1, 1, 2]) }, () => this.between());
     const { db } = random.pick(this.members);
     await this.nodes.run(db.refresh());
     let query: Query<Record<string, unknown>> = db.query('things');
+    for (const { on, operator, values } of betweens) query = query.where(on as string[], operator, values);
     for (const { field, operator, value } of all) query = query.where(field, operator, value);
     if (any.length > 0) {
       query = query.where(({ is, and, or }) =>
@@ -262,6 +294,7 @@ class World {
       .filter(
         (row) =>
           all.every((one) => holds(one, row)) &&
+          betweens.every((one) => isBetween(one, row)) &&
           (any.length === 0 || any.some((each) => each.every((one) => holds(one, row)))) &&
           (tuples === undefined ||
             tuples.values.some((tuple) =>
@@ -275,7 +308,15 @@ class World {
         }
         return this.compareKeys(a, b);
       });
-    await this.expectAll(query, matches, [this.schema.primaryKey, this.schema.indexes, all, any, tuples, orders]);
+    await this.expectAll(query, matches, [
+      this.schema.primaryKey,
+      this.schema.indexes,
+      all,
+      any,
+      tuples,
+      betweens,
+      orders,
+    ]);
   }
 
   async expectAll(asked: Query<Record<string, unknown>>, matches: readonly Row[], what: unknown[]): Promise<void> {

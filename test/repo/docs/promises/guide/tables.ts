@@ -33,6 +33,17 @@ export const tables: PagePromises = {
   'fields at the beginning of the key are looked up, and the others are tested.': [
     'test/features/compound-keys/queries.slow.test.ts: look up tuples, also written as clauses',
   ],
+  'finds all rows behind this key, in whatever tenant.': [
+    'test/features/compound-keys/ranges.slow.test.ts: of the first fields of the key reads one range of it',
+  ],
+  'If that field is null, in the row or in the array, the row does not match.': [
+    'test/features/compound-keys/ranges.slow.test.ts: takes values that a field cannot hold, and null, as comparing the field alone does',
+    'test/features/compound-keys/ranges.slow.test.ts: of the fields of an index reads ranges of it, without those that are null',
+  ],
+  'reads one range if its fields are the first fields of the key, in the order of the key.': [
+    'test/features/compound-keys/ranges.slow.test.ts: reads the blocks of its range, and no others',
+    'test/features/compound-keys/ranges.slow.test.ts: of fields behind those that are fixed is a range behind their values',
+  ],
   'The texts and bytes of a key may take up to 1,024 bytes together.': [
     'test/features/compound-keys/writes.test.ts: are refused at the call where the key is not one',
   ],
