@@ -1,20 +1,17 @@
 /** A driver as one process has it: what the store answers reaches the process only while it is alive and running. */
 import type {
-  CopyResult,
   DeleteResult,
   GetOptions,
   GetResult,
   ListOptions,
   ListPage,
-  ObjectCopyOptions,
-  PresignOptions,
   PutBody,
   PutOptions,
   PutResult,
-  RemoveUploadsOptions,
   RequestOptions,
   StorageDriver,
 } from '../storage/contract/driver.ts';
+import { WrappedDriver, optionalMembersBut } from '../storage/wrap/wrapped-driver.ts';
 
 /** The process that a driver is connected to: a `VirtualEnvironment`. */
 export interface ConnectedProcess {
@@ -22,51 +19,36 @@ export interface ConnectedProcess {
   deliver(happen: () => void): void;
 }
 
-export class ConnectedDriver implements StorageDriver {
-  readonly name: string;
-  readonly certified?: true;
-  readonly storeTimeMs?: () => number | undefined;
-  readonly describe?: () => Readonly<Record<string, string>>;
-  readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
-  readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
-  readonly copy?: (from: string, to: string, options?: ObjectCopyOptions) => Promise<CopyResult>;
+export class ConnectedDriver extends WrappedDriver implements StorageDriver {
   readonly #driver: StorageDriver;
   readonly #process: ConnectedProcess;
 
   constructor(driver: StorageDriver, process: ConnectedProcess) {
-    this.name = driver.name;
+    super(driver, optionalMembersBut('identity'));
     this.#driver = driver;
     this.#process = process;
-    if (driver.certified === true) this.certified = true;
-    if (driver.storeTimeMs !== undefined) this.storeTimeMs = driver.storeTimeMs.bind(driver);
-    if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
-    const removeUploads = driver.removeUploads?.bind(driver);
+    const { removeUploads } = this;
     if (removeUploads !== undefined) {
       this.removeUploads = (prefix, options) => this.#send(() => removeUploads(prefix, options));
     }
-    if (driver.presign !== undefined) this.presign = driver.presign.bind(driver);
-    const copy = driver.copy?.bind(driver);
+    const { copy } = this;
     if (copy !== undefined) this.copy = (from, to, options) => this.#send(() => copy(from, to, options));
   }
 
-  get(key: string, options?: GetOptions): Promise<GetResult> {
+  override get(key: string, options?: GetOptions): Promise<GetResult> {
     return this.#send(() => this.#driver.get(key, options));
   }
 
-  put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+  override put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     return this.#send(() => this.#driver.put(key, body, options));
   }
 
-  delete(keys: readonly string[], options?: RequestOptions): Promise<DeleteResult> {
+  override delete(keys: readonly string[], options?: RequestOptions): Promise<DeleteResult> {
     return this.#send(() => this.#driver.delete(keys, options));
   }
 
-  list(prefix: string, options?: ListOptions): Promise<ListPage> {
+  override list(prefix: string, options?: ListOptions): Promise<ListPage> {
     return this.#send(() => this.#driver.list(prefix, options));
-  }
-
-  async close(): Promise<void> {
-    await this.#driver.close?.();
   }
 
   #send<T>(request: () => Promise<T>): Promise<T> {

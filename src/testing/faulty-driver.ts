@@ -19,21 +19,18 @@ import { StorageError } from '../base/errors.ts';
 import { kinds, OptionTable } from '../base/option-checks.ts';
 import { checkNotAborted } from '../storage/contract/requests.ts';
 import type {
-  CopyResult,
   DeleteResult,
   GetOptions,
   GetResult,
   ListOptions,
   ListPage,
-  ObjectCopyOptions,
-  PresignOptions,
   PutBody,
   PutOptions,
   PutResult,
-  RemoveUploadsOptions,
   RequestOptions,
   StorageDriver,
 } from '../storage/contract/driver.ts';
+import { WrappedDriver, optionalMembersBut } from '../storage/wrap/wrapped-driver.ts';
 import { faultFor, faultOptions, noFaultCounts } from './faults.ts';
 import type { FaultCounts, FaultKind, Faults, RequestKind } from './faults.ts';
 import { SeededRandom, seedKind } from './seeded-random.ts';
@@ -76,14 +73,7 @@ function failureBefore(fault: FaultKind | undefined, key: string): StorageError 
 }
 
 /** Passes requests on to another driver, late, badly, or not at all. */
-export class FaultyDriver implements StorageDriver {
-  readonly name: string;
-  readonly certified?: true;
-  readonly storeTimeMs?: () => number | undefined;
-  readonly describe?: () => Readonly<Record<string, string>>;
-  readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
-  readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
-  readonly copy?: (from: string, to: string, options?: ObjectCopyOptions) => Promise<CopyResult>;
+export class FaultyDriver extends WrappedDriver implements StorageDriver {
   readonly #driver: StorageDriver;
   #faults: Faults;
   readonly #environment: Environment;
@@ -94,17 +84,12 @@ export class FaultyDriver implements StorageDriver {
   /** Puts itself before `driver`. Throws `InvalidOptionError`. */
   constructor(driver: StorageDriver, options: FaultyDriverOptions = {}) {
     const { seed = 1, faults = {}, environment = realEnvironment } = driverOptions.check('new FaultyDriver()', options);
-    this.name = driver.name;
+    super(driver, optionalMembersBut('identity'));
     this.#faults = faults;
     this.#driver = driver;
     this.#environment = environment;
     this.#random = new SeededRandom(seed);
-    if (driver.certified === true) this.certified = true;
-    if (driver.storeTimeMs !== undefined) this.storeTimeMs = driver.storeTimeMs.bind(driver);
-    if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
-    if (driver.removeUploads !== undefined) this.removeUploads = driver.removeUploads.bind(driver);
-    if (driver.presign !== undefined) this.presign = driver.presign.bind(driver);
-    const copy = driver.copy?.bind(driver);
+    const { copy } = this;
     if (copy !== undefined) {
       // A write without a condition, as far as faults go.
       this.copy = (from, to, { signal, ...rest } = {}) => this.#request('put', to, signal, () => copy(from, to, rest));
@@ -130,7 +115,7 @@ export class FaultyDriver implements StorageDriver {
     return this.#underWay;
   }
 
-  get(key: string, options: GetOptions = {}): Promise<GetResult> {
+  override get(key: string, options: GetOptions = {}): Promise<GetResult> {
     const { signal, ...rest } = options;
     return this.#request('get', key, signal, async ({ fault, random }) => {
       const result = await this.#driver.get(key, rest);
@@ -139,7 +124,7 @@ export class FaultyDriver implements StorageDriver {
     });
   }
 
-  put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+  override put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     const { signal, ...rest } = options;
     // The caller may use its buffer again once it was told that the request failed; the request may land later.
     const kept = isBytes(body) ? new Uint8Array(body) : body;
@@ -150,7 +135,7 @@ export class FaultyDriver implements StorageDriver {
     });
   }
 
-  delete(keys: readonly string[], options: RequestOptions = {}): Promise<DeleteResult> {
+  override delete(keys: readonly string[], options: RequestOptions = {}): Promise<DeleteResult> {
     const { signal, ...rest } = options;
     return this.#request('delete', keys[0] ?? '', signal, async ({ fault, random }) => {
       if (fault !== 'partialDelete') return this.#driver.delete(keys, rest);
@@ -164,13 +149,9 @@ export class FaultyDriver implements StorageDriver {
     });
   }
 
-  list(prefix: string, options: ListOptions = {}): Promise<ListPage> {
+  override list(prefix: string, options: ListOptions = {}): Promise<ListPage> {
     const { signal, ...rest } = options;
     return this.#request('list', prefix, signal, () => this.#driver.list(prefix, rest));
-  }
-
-  async close(): Promise<void> {
-    await this.#driver.close?.();
   }
 
   #plan(request: RequestKind): Plan {

@@ -16,22 +16,18 @@ import type { EnvelopeCipher } from '../../format/envelope-cipher.ts';
 import { backupFolder, block0Name, folders, probePrefix, sharedPrefix } from '../../format/keys.ts';
 import { Envelopes, databaseTag } from './envelopes.ts';
 import type {
-  DeleteResult,
   FoundObject,
   GetOptions,
   GetResult,
-  ListOptions,
-  ListPage,
-  PresignOptions,
   PutBody,
   PutOptions,
   PutResult,
-  RemoveUploadsOptions,
   RequestOptions,
   StorageDriver,
 } from '../contract/driver.ts';
 import type { Protection } from './encryption-options.ts';
 import { readBody } from '../contract/requests.ts';
+import { WrappedDriver, optionalMembersBut } from './wrapped-driver.ts';
 
 export interface EnvelopeDriverOptions {
   readonly driver: StorageDriver;
@@ -86,16 +82,7 @@ function isBlock0(name: string): boolean {
   );
 }
 
-export class EnvelopeDriver implements StorageDriver {
-  readonly name: string;
-  readonly certified?: true;
-  readonly identity?: string;
-  readonly storeTimeMs?: () => number | undefined;
-  readonly describe?: () => Readonly<Record<string, string>>;
-  readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
-  readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
-  /** Only where nothing is encrypted: that is not copied as it is. */
-  readonly copy?: NonNullable<StorageDriver['copy']>;
+export class EnvelopeDriver extends WrappedDriver implements StorageDriver {
   readonly envelopes: Envelopes;
   readonly #driver: StorageDriver;
   readonly #prefix: string;
@@ -103,19 +90,13 @@ export class EnvelopeDriver implements StorageDriver {
   #database: { readonly id: string; readonly tag: Uint8Array } | undefined;
 
   constructor({ driver, prefix, protection, environment, databaseId }: EnvelopeDriverOptions) {
+    // Encrypted objects are not copied as they are.
+    super(driver, protection.hasKeys ? optionalMembersBut('copy') : undefined);
     this.#driver = driver;
     this.#prefix = prefix;
     this.envelopes = new Envelopes(protection, environment);
-    this.name = driver.name;
     if (databaseId !== undefined) this.#noteDatabase(databaseId);
-    if (driver.certified === true) this.certified = true;
-    if (driver.identity !== undefined) this.identity = driver.identity;
-    if (driver.removeUploads !== undefined) this.removeUploads = driver.removeUploads.bind(driver);
-    if (driver.copy !== undefined && !protection.hasKeys) this.copy = driver.copy.bind(driver);
-    if (driver.storeTimeMs !== undefined) this.storeTimeMs = driver.storeTimeMs.bind(driver);
-    if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
-    if (driver.presign !== undefined)
-      this.presign = protection.hasKeys ? refusePresigning : driver.presign.bind(driver);
+    if (protection.hasKeys && this.presign !== undefined) this.presign = refusePresigning;
   }
 
   /** The driver inside, where objects may be copied without being opened. */
@@ -133,7 +114,7 @@ export class EnvelopeDriver implements StorageDriver {
     return name.startsWith(probePrefix) || (!this.envelopes.protection.hasKeys && !mayCompress(name));
   }
 
-  async get(key: string, options: GetOptions = {}): Promise<GetResult> {
+  override async get(key: string, options: GetOptions = {}): Promise<GetResult> {
     if (key.startsWith(sharedPrefix)) return this.#driver.get(key, options);
     const name = this.#nameOf(key);
     if (this.#isPassed(name)) return this.#driver.get(key, options);
@@ -209,7 +190,7 @@ export class EnvelopeDriver implements StorageDriver {
     }
   }
 
-  async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+  override async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     if (key.startsWith(sharedPrefix)) return this.#driver.put(key, body, options);
     const name = this.#nameOf(key);
     if (this.#isPassed(name)) return this.#driver.put(key, body, options);
@@ -224,18 +205,6 @@ export class EnvelopeDriver implements StorageDriver {
     if (isBlock0(name)) this.#noteBlock0(body);
     const object = await this.envelopes.pack(name, body, mayCompress(name), this.#database?.tag);
     return this.#driver.put(key, object, current === undefined ? options : unnamed);
-  }
-
-  delete(keys: readonly string[], options?: RequestOptions): Promise<DeleteResult> {
-    return this.#driver.delete(keys, options);
-  }
-
-  list(prefix: string, options?: ListOptions): Promise<ListPage> {
-    return this.#driver.list(prefix, options);
-  }
-
-  async close(): Promise<void> {
-    await this.#driver.close?.();
   }
 
   /** How an object is stored; undefined if it is missing. Throws `CorruptionError` and `NotEncryptedError`. */

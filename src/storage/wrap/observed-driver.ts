@@ -1,23 +1,20 @@
 /** A driver around another one that counts what passes through: for tests, for statistics and for metrics hooks. */
 import { isBytes } from '../../base/brands.ts';
 import type {
-  CopyResult,
   DeleteResult,
   GetOptions,
   GetResult,
   ListOptions,
   ListPage,
-  ObjectCopyOptions,
-  PresignOptions,
   PutBody,
   PutOptions,
   PutResult,
-  RemoveUploadsOptions,
   RequestOptions,
   StorageDriver,
 } from '../contract/driver.ts';
 import { realEnvironment, type Environment } from '../../base/env.ts';
 import { kinds, OptionTable } from '../../base/option-checks.ts';
+import { WrappedDriver } from './wrapped-driver.ts';
 
 /** How many requests of each kind there were, and what they moved. */
 export interface RequestCounts {
@@ -123,15 +120,7 @@ function zero(): RequestCounts {
 }
 
 /** Passes every request on to `inner` and counts it. */
-export class ObservedDriver implements StorageDriver {
-  readonly name: string;
-  readonly certified?: true;
-  readonly identity?: string;
-  readonly storeTimeMs?: () => number | undefined;
-  readonly describe?: () => Readonly<Record<string, string>>;
-  readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
-  readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
-  readonly copy?: (from: string, to: string, options?: ObjectCopyOptions) => Promise<CopyResult>;
+export class ObservedDriver extends WrappedDriver implements StorageDriver {
   readonly #inner: StorageDriver;
   readonly #environment: Environment;
   readonly #onRequest: ((request: ObservedRequest) => void) | undefined;
@@ -140,20 +129,24 @@ export class ObservedDriver implements StorageDriver {
   /** Puts itself around `inner`. Throws `InvalidOptionError`. */
   constructor(inner: StorageDriver, options: ObservedDriverOptions = {}) {
     const { environment = realEnvironment, onRequest } = driverOptions.check('new ObservedDriver()', options);
+    super(inner);
     this.#inner = inner;
-    this.name = inner.name;
     this.#environment = environment;
     this.#onRequest = onRequest;
-    // Only there if the driver inside has it: callers ask by looking.
-    if (inner.certified === true) this.certified = true;
-    if (inner.identity !== undefined) this.identity = inner.identity;
-    if (inner.removeUploads !== undefined) this.removeUploads = inner.removeUploads.bind(inner);
-    if (inner.storeTimeMs !== undefined) this.storeTimeMs = inner.storeTimeMs.bind(inner);
-    if (inner.describe !== undefined) this.describe = inner.describe.bind(inner);
-    if (inner.presign !== undefined) {
-      this.presign = (key, presignOptions) => this.#presign(key, presignOptions);
+    const { presign } = this;
+    if (presign !== undefined) {
+      this.presign = (key, presignOptions) =>
+        this.#observe(
+          'presign',
+          key,
+          () => presign(key, presignOptions),
+          () => {
+            this.#counts.presign++;
+            return { status: 'done', bytes: 0 };
+          },
+        );
     }
-    const copy = inner.copy?.bind(inner);
+    const { copy } = this;
     if (copy !== undefined) {
       this.copy = (from, to, copyOptions) =>
         this.#observe(
@@ -179,7 +172,7 @@ export class ObservedDriver implements StorageDriver {
     this.#counts = zero();
   }
 
-  get(key: string, options?: GetOptions): Promise<GetResult> {
+  override get(key: string, options?: GetOptions): Promise<GetResult> {
     return this.#observe(
       'get',
       key,
@@ -195,7 +188,7 @@ export class ObservedDriver implements StorageDriver {
     );
   }
 
-  put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+  override put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     let streamed = 0;
     async function* countChunks(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
       for await (const chunk of stream) {
@@ -222,7 +215,7 @@ export class ObservedDriver implements StorageDriver {
     );
   }
 
-  delete(keys: readonly string[], options?: RequestOptions): Promise<DeleteResult> {
+  override delete(keys: readonly string[], options?: RequestOptions): Promise<DeleteResult> {
     return this.#observe(
       'delete',
       keys[0] ?? '',
@@ -236,29 +229,13 @@ export class ObservedDriver implements StorageDriver {
     );
   }
 
-  list(prefix: string, options?: ListOptions): Promise<ListPage> {
+  override list(prefix: string, options?: ListOptions): Promise<ListPage> {
     return this.#observe(
       'list',
       prefix,
       () => this.#inner.list(prefix, options),
       () => {
         this.#counts.list++;
-        return { status: 'done', bytes: 0 };
-      },
-    );
-  }
-
-  async close(): Promise<void> {
-    await this.#inner.close?.();
-  }
-
-  #presign(key: string, options: PresignOptions): Promise<string> {
-    return this.#observe(
-      'presign',
-      key,
-      async () => (await this.#inner.presign?.(key, options)) as string,
-      () => {
-        this.#counts.presign++;
         return { status: 'done', bytes: 0 };
       },
     );

@@ -13,21 +13,18 @@ import { newAbortController, ownSignal } from '../../base/signals.ts';
 import { untilAborted } from '../../base/until-aborted.ts';
 import { Patience } from '../contract/patience.ts';
 import type {
-  CopyResult,
   DeleteResult,
   GetOptions,
   GetResult,
   ListOptions,
   ListPage,
-  ObjectCopyOptions,
-  PresignOptions,
   PutBody,
   PutOptions,
   PutResult,
-  RemoveUploadsOptions,
   RequestOptions,
   StorageDriver,
 } from '../contract/driver.ts';
+import { WrappedDriver } from './wrapped-driver.ts';
 
 export interface RetryOptions {
   /** How often a request is tried in all. Default 4. */
@@ -50,15 +47,7 @@ const slowBytesPerMs = 500;
 /** How long a driver may take to end an upload that is given up, in milliseconds. */
 const clearingUpMs = 5000;
 
-export class RetryingDriver implements StorageDriver {
-  readonly name: string;
-  readonly certified?: true;
-  readonly identity?: string;
-  readonly storeTimeMs?: () => number | undefined;
-  readonly describe?: () => Readonly<Record<string, string>>;
-  readonly removeUploads?: (prefix: string, options: RemoveUploadsOptions) => Promise<number>;
-  readonly presign?: (key: string, options: PresignOptions) => Promise<string>;
-  readonly copy?: (from: string, to: string, options?: ObjectCopyOptions) => Promise<CopyResult>;
+export class RetryingDriver extends WrappedDriver implements StorageDriver {
   readonly #driver: StorageDriver;
   readonly #environment: Environment;
   readonly #attempts: number;
@@ -69,7 +58,7 @@ export class RetryingDriver implements StorageDriver {
   readonly #patience: Patience;
 
   constructor(driver: StorageDriver, environment: Environment, options: RetryOptions = {}) {
-    this.name = driver.name;
+    super(driver);
     this.#driver = driver;
     this.#environment = environment;
     this.#attempts = options.attempts ?? 4;
@@ -77,13 +66,7 @@ export class RetryingDriver implements StorageDriver {
     this.#pauseMs = options.pauseMs ?? 50;
     this.#onWrite = options.onWrite;
     this.#patience = new Patience(environment, options.patienceMs);
-    if (driver.certified === true) this.certified = true;
-    if (driver.identity !== undefined) this.identity = driver.identity;
-    if (driver.removeUploads !== undefined) this.removeUploads = driver.removeUploads.bind(driver);
-    if (driver.storeTimeMs !== undefined) this.storeTimeMs = driver.storeTimeMs.bind(driver);
-    if (driver.describe !== undefined) this.describe = driver.describe.bind(driver);
-    if (driver.presign !== undefined) this.presign = driver.presign.bind(driver);
-    const copy = driver.copy?.bind(driver);
+    const { copy } = this;
     if (copy !== undefined) {
       this.copy = (from, to, given = {}) => {
         const timeoutMs = this.#requestTimeoutMs + (given.sizeBytes ?? 0) / slowBytesPerMs;
@@ -92,11 +75,11 @@ export class RetryingDriver implements StorageDriver {
     }
   }
 
-  get(key: string, options: GetOptions = {}): Promise<GetResult> {
+  override get(key: string, options: GetOptions = {}): Promise<GetResult> {
     return this.#repeat(`get ${key}`, options, (signal) => this.#driver.get(key, { ...options, signal }));
   }
 
-  async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
+  override async put(key: string, body: PutBody, options: PutOptions): Promise<PutResult> {
     this.#onWrite?.(key);
     const result = await this.#put(key, body, options);
     if (result.status === 'written') this.#onWrite?.(key);
@@ -135,16 +118,12 @@ export class RetryingDriver implements StorageDriver {
     }
   }
 
-  delete(keys: readonly string[], options: RequestOptions = {}): Promise<DeleteResult> {
+  override delete(keys: readonly string[], options: RequestOptions = {}): Promise<DeleteResult> {
     return this.#repeat('delete', options, (signal) => this.#driver.delete(keys, { ...options, signal }));
   }
 
-  list(prefix: string, options: ListOptions = {}): Promise<ListPage> {
+  override list(prefix: string, options: ListOptions = {}): Promise<ListPage> {
     return this.#repeat(`list ${prefix}`, options, (signal) => this.#driver.list(prefix, { ...options, signal }));
-  }
-
-  async close(): Promise<void> {
-    await this.#driver.close?.();
   }
 
   /** One attempt under a deadline; a driver that ignores the signal is not waited for. */

@@ -98,8 +98,8 @@ export const encryptionMutants: readonly Mutant[] = [
     edits: [
       {
         file: driver,
-        find: 'protection.hasKeys ? refusePresigning : driver',
-        replace: 'refusePresigning === undefined ? undefined as never : driver',
+        find: 'protection.hasKeys && this.presign',
+        replace: 'refusePresigning === undefined && this.presign',
       },
     ],
     tests: ofDatabases,
