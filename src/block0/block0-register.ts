@@ -9,7 +9,8 @@
  * - The outcome of a put is decided by what is stored afterwards, recognised by its nonce, not by its answer.
  */
 import { defined } from '../base/defined.ts';
-import { sleep } from '../base/env.ts';
+import { backOff } from '../base/backoff.ts';
+import type { Backoff } from '../base/backoff.ts';
 import type { Environment } from '../base/env.ts';
 import { ContentionError, DatabaseReplacedError, StorageError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
@@ -35,6 +36,7 @@ export interface ReplacedHooks {
 }
 
 const maxAttempts = 5;
+const betweenAttempts: Backoff = { firstMs: 40, longestMs: 320, jitter: 'around' };
 /** Attempts at an update that other writes of Block 0 come before. */
 const maxUpdates = 40;
 
@@ -276,7 +278,7 @@ export class Block0Register {
       if (await this.replace(current, next, signal, (block0) => (written.block0 = block0))) {
         return written.block0 as Block0;
       }
-      await this.#pause(Math.min(attempt, 4), signal);
+      await this.#pause(attempt, signal);
       await this.refresh(signal);
     }
     throw new ContentionError(
@@ -284,7 +286,7 @@ export class Block0Register {
     );
   }
 
-  async #pause(attempt: number, signal?: AbortSignal): Promise<void> {
-    await sleep(this.#environment, 20 * 2 ** attempt * (0.5 + this.#environment.random()), signal);
+  #pause(attempt: number, signal?: AbortSignal): Promise<void> {
+    return backOff(this.#environment, betweenAttempts, attempt, signal);
   }
 }

@@ -4,6 +4,8 @@
  */
 import { withinDeadline } from '../base/deadline.ts';
 import type { Deadline, SignalPool } from '../base/deadline.ts';
+import { backOff } from '../base/backoff.ts';
+import type { Backoff } from '../base/backoff.ts';
 import { sleep } from '../base/env.ts';
 import { anySignal, newAbortController } from '../base/signals.ts';
 import { namingAborts, untilAborted } from '../base/until-aborted.ts';
@@ -70,6 +72,8 @@ const maxPinAttempts = 8;
 /** Merges after which a checkpoint gives up: those that the store failed, and below those that others were faster with. */
 const maxFailedMerges = 8;
 const maxLostMerges = 40;
+/** After a merge of a checkpoint that failed, or came too late. */
+const betweenMerges: Backoff = { firstMs: 10, longestMs: 1000, jitter: 'full' };
 
 /** A state that is held on to. */
 export interface PinnedView {
@@ -381,7 +385,7 @@ export class Engine {
           'Other nodes replaced Block 0 before every attempt to merge. Nothing is lost: try it again.',
         );
       }
-      await sleep(environment, Math.min(1000, 5 * 2 ** Math.min(lost + failed, 8)) * environment.random(), signal);
+      await backOff(environment, betweenMerges, lost + failed, signal);
       await this.#look(signal);
       answeredMs = environment.monotonicMs();
     }

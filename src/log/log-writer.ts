@@ -8,6 +8,8 @@
  *   again while it is missing. No flush goes into another commit before its old one is decided.
  * - A definite error means: not applied, now or later. Everything else is `CommitOutcomeUnknownError`.
  */
+import { backOff } from '../base/backoff.ts';
+import type { Backoff } from '../base/backoff.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import { StorageError, TransactionConflictError } from '../base/errors.ts';
@@ -77,6 +79,9 @@ export interface FlushRoom {
   /** Waits where too much is pending. Rejects with `BackpressureError` if it stays so. */
   makeRoom(): Promise<void>;
 }
+
+/** Between attempts to learn the outcome of a commit. */
+const whileUnknown: Backoff = { firstMs: 20, longestMs: 1000, jitter: 'around' };
 
 export interface LogWriterOptions {
   readonly environment: Environment;
@@ -379,7 +384,7 @@ export class LogWriter {
         undecided.failure = error;
       }
       if (environment.monotonicMs() >= until || signal?.aborted === true) return 'unknown';
-      await sleep(environment, Math.min(1000, 10 * 2 ** attempt) * (0.5 + environment.random()));
+      await backOff(environment, whileUnknown, attempt);
     }
   }
 

@@ -1,11 +1,11 @@
 /** What a writer does that other nodes come before, again and again: it waits a while, and in the end it gives up. */
+import { pauseMs } from '../base/backoff.ts';
+import type { Backoff } from '../base/backoff.ts';
 import { ContentionError } from '../base/errors.ts';
 
 /** Confirmed losses after which a flush fails with `ContentionError`. */
 const maxLosses = 32;
-/** The pause after a loss is random, up to so much; it doubles with each loss. In milliseconds. */
-const firstPauseMs = 32;
-const longestPauseMs = 1000;
+const afterLoss: Backoff = { firstMs: 32, longestMs: 1000, jitter: 'full' };
 
 /** One flush's attempts to win a slot, whichever. */
 export class SlotRace {
@@ -20,6 +20,6 @@ export class SlotRace {
     if (losses >= maxLosses) {
       throw new ContentionError(`Other writers won ${losses} slots in a row. The flush was not applied: try it again.`);
     }
-    return Math.min(longestPauseMs, firstPauseMs * 2 ** (losses - 1)) * random;
+    return pauseMs(afterLoss, losses, random);
   }
 }

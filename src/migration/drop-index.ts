@@ -1,5 +1,6 @@
 /** Drops an index of a table, in a generation of its own: the version of the table stays, and its rows. */
-import { sleep } from '../base/env.ts';
+import { backOff } from '../base/backoff.ts';
+import type { Backoff } from '../base/backoff.ts';
 import type { Environment } from '../base/env.ts';
 import { ContentionError, InvalidOptionError, InvalidSchemaError, MigrationActiveError } from '../base/errors.ts';
 import { didYouMean } from '../base/known-names.ts';
@@ -20,6 +21,7 @@ export interface DropIndexOptions {
 
 /** Attempts at a step that other writes of Block 0 come before. */
 const maxAttempts = 40;
+const betweenAttempts: Backoff = { firstMs: 40, longestMs: 640, jitter: 'full' };
 
 /** There is nothing to drop any more. */
 class AlreadyGone extends Error {}
@@ -50,7 +52,7 @@ export async function dropIndex(
     } catch (error) {
       if (!(error instanceof AlreadyGone)) throw error;
     }
-    await sleep(environment, environment.random() * 20 * 2 ** Math.min(attempt, 5), signal);
+    await backOff(environment, betweenAttempts, attempt, signal);
   }
   throw new ContentionError(
     'Other nodes merged before every attempt to drop the index. Nothing was changed: try it again.',

@@ -1,4 +1,6 @@
 /** What applications ask of migrations: to bring up a version, to go back, and how far it is. */
+import { backOff } from '../base/backoff.ts';
+import type { Backoff } from '../base/backoff.ts';
 import { sleep } from '../base/env.ts';
 import type { Environment } from '../base/env.ts';
 import {
@@ -73,6 +75,7 @@ const finishOptions = new OptionTable<FinishOptions>({ force: kinds.flag, signal
 
 /** Attempts at a step that other writes of Block 0 come before. */
 const maxAttempts = 40;
+const betweenAttempts: Backoff = { firstMs: 40, longestMs: 640, jitter: 'full' };
 
 /** Waits, of an eighth of an interval each, until rows that are said not to fit are believed not to. */
 const patientWaits = 32;
@@ -132,7 +135,7 @@ export class Migrations {
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
       await engine.refresh(signal);
       if (await step()) return;
-      await sleep(environment, environment.random() * 20 * 2 ** Math.min(attempt, 5), signal);
+      await backOff(environment, betweenAttempts, attempt, signal);
     }
     throw new ContentionError(
       'Other nodes replaced Block 0 before every attempt to change the migration. Nothing was changed: try it again.',

@@ -1,5 +1,7 @@
 /** Runs a transaction: attempt after attempt, each on a newer view, until one of them is committed. */
 import { defined } from '../base/defined.ts';
+import { pauseMs } from '../base/backoff.ts';
+import type { Backoff } from '../base/backoff.ts';
 import { sleep } from '../base/env.ts';
 import { InvalidOptionError, TransactionConflictError } from '../base/errors.ts';
 import { kinds, OptionTable } from '../base/option-checks.ts';
@@ -34,8 +36,7 @@ export interface TransactionOptions {
 export type TransactionFunction<T> = (tx: Transaction) => Promise<T> | T;
 
 const defaultMaxAttempts = 16;
-const firstPauseMs = 20;
-const longestPauseMs = 2000;
+const betweenAttempts: Backoff = { firstMs: 20, longestMs: 2000, jitter: 'around' };
 
 const transactionOptions = new OptionTable<TransactionOptions>({
   maxAttempts: kinds.whole(1, 1000),
@@ -89,10 +90,9 @@ async function attemptUntilCommitted<T>(
     } finally {
       host.end();
     }
-    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(attempt - 1, 20));
     const signal = engine.untilClosed(options.signal);
-    const jitteredMs = pauseMs * (0.5 + environment.random());
-    await engine.withSignal(what, options.signal, () => sleep(environment, jitteredMs, signal));
+    const delayMs = pauseMs(betweenAttempts, attempt, environment.random());
+    await engine.withSignal(what, options.signal, () => sleep(environment, delayMs, signal));
   }
 }
 

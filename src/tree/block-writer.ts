@@ -3,8 +3,9 @@
  * random and created only if absent, so that no block is ever overwritten.
  */
 import { compareBytes } from '../base/bytes.ts';
+import { backOff } from '../base/backoff.ts';
+import type { Backoff } from '../base/backoff.ts';
 import type { Environment } from '../base/env.ts';
-import { sleep } from '../base/env.ts';
 import { CorruptionError, StorageError } from '../base/errors.ts';
 import { newId } from '../base/ids.ts';
 import type { BlockRef } from '../format/child-ref.ts';
@@ -25,6 +26,7 @@ export interface UploadOptions {
 const maxUploads = 16;
 const maxUploadBytes = 4 * 1024 * 1024;
 const maxAttempts = 4;
+const afterFailure: Backoff = { firstMs: 50, longestMs: 200, jitter: 'around' };
 
 /** Uploads of create-only objects, a few at a time. The first failure is kept and thrown by the next call. */
 export class Uploads {
@@ -84,7 +86,7 @@ export class Uploads {
       } catch (error) {
         if (!(error instanceof StorageError) || attempt >= maxAttempts) throw error;
       }
-      await sleep(environment, 25 * 2 ** attempt * (0.5 + environment.random()));
+      await backOff(environment, afterFailure, attempt);
     }
   }
 }

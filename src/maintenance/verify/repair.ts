@@ -7,7 +7,8 @@
  * - Rows, blobs and what states refer to are never changed. Blocks of the old index stay until garbage is collected.
  */
 import { defined } from '../../base/defined.ts';
-import { sleep } from '../../base/env.ts';
+import { backOff } from '../../base/backoff.ts';
+import type { Backoff } from '../../base/backoff.ts';
 import { randomUuid } from '../../base/ids.ts';
 import { ContentionError, InvalidOptionError } from '../../base/errors.ts';
 import { Pacer } from '../../base/pacer.ts';
@@ -62,6 +63,7 @@ export interface RepairContext extends VerifyContext {
 
 /** Attempts at replacing Block 0 that other nodes come before. */
 const maxLost = 20;
+const afterLoss: Backoff = { firstMs: 10, longestMs: 1000, jitter: 'full' };
 
 export async function repairDatabase(context: RepairContext, options: RepairOptions): Promise<RepairReport> {
   const { table, index, signal, dryRun = false, log: way } = options;
@@ -134,7 +136,7 @@ async function goOn(
       throw new ContentionError(
         'Other nodes replaced Block 0 before every attempt to repair the log. Stop them first.',
       );
-    await sleep(environment, Math.min(1000, 5 * 2 ** lost) * environment.random(), signal);
+    await backOff(environment, afterLoss, lost, signal);
   }
 }
 
@@ -195,7 +197,7 @@ class Repair {
           'Other nodes merged before every attempt to replace an index. Nothing is lost: try it again when less is written.',
         );
       }
-      await sleep(environment, Math.min(1000, 5 * 2 ** lost) * environment.random(), this.#signal);
+      await backOff(environment, afterLoss, lost, this.#signal);
     }
   }
 

@@ -11,6 +11,8 @@ import { isError } from '../../base/brands.ts';
 import { encodeUtf8, toHex } from '../../base/bytes.ts';
 import { Deadline } from '../../base/deadline.ts';
 import { defined } from '../../base/defined.ts';
+import { pauseMs } from '../../base/backoff.ts';
+import type { Backoff } from '../../base/backoff.ts';
 import { sleep } from '../../base/env.ts';
 import type { Environment } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
@@ -78,8 +80,7 @@ const maxAttempts = 6;
 /** Probes are tiny: what takes longer than this will not come, or comes while the next attempt is made. */
 const requestTimeoutMs = 5000;
 const cleanUpTimeoutMs = 5000;
-const firstPauseMs = 100;
-const longestPauseMs = 2000;
+const betweenAttempts: Backoff = { firstMs: 100, longestMs: 2000, jitter: 'around' };
 /** Damage on the way is never the same so often in a row. */
 const timesNotByChance = 3;
 
@@ -133,9 +134,9 @@ export class Prober {
 
   /** Waits, longer with every attempt, and at least `leastMs`. */
   async pause(attempt: number, leastMs = 0): Promise<void> {
-    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** (attempt - 1)) * (0.5 + this.environment.random());
+    const delayMs = leastMs + pauseMs(betweenAttempts, attempt, this.environment.random());
     try {
-      await sleep(this.environment, leastMs + pauseMs, this.#signal);
+      await sleep(this.environment, delayMs, this.#signal);
     } catch {
       this.#checkTime();
     }

@@ -3,13 +3,13 @@
  * store that has never answered is none that will be back, and neither is one that was not back in time: then a request fails
  * after its first few attempts, until one succeeds.
  */
-import { sleep } from '../../base/env.ts';
+import { backOff } from '../../base/backoff.ts';
 import type { Environment } from '../../base/env.ts';
 import { StorageError } from '../../base/errors.ts';
 
 /** How long a store may be away, in milliseconds. */
 const defaultMs = 10_000;
-const mostPauseMs = 1000;
+const longestPauseMs = 1000;
 
 /** Whether a request failed since the store, or the way to it, was not there or had too much to do. */
 export function isOutage(error: unknown): error is StorageError {
@@ -44,8 +44,8 @@ export class Patience {
    * not once the signal is aborted, whose reason may be anything and is no error of a request.
    */
   async pause(firstPauseMs: number, attempt: number, signal: AbortSignal | undefined): Promise<boolean> {
-    const pauseMs = Math.min(mostPauseMs, firstPauseMs * 2 ** (attempt - 1)) * (0.5 + this.#environment.random());
-    await sleep(this.#environment, pauseMs, signal).catch(() => undefined);
+    const backoff = { firstMs: firstPauseMs, longestMs: longestPauseMs, jitter: 'around' } as const;
+    await backOff(this.#environment, backoff, attempt, signal).catch(() => undefined);
     return signal?.aborted !== true;
   }
 }

@@ -1,0 +1,31 @@
+/** Pauses between the attempts at something that others are in the way of, or that fails for a while. */
+import { sleep } from './env.ts';
+import type { Environment } from './env.ts';
+
+/** How long to pause: each pause is twice as long as the one before. */
+export interface Backoff {
+  /** The pause after the first attempt, in milliseconds, before jitter. */
+  readonly firstMs: number;
+  /** The longest pause, in milliseconds, before jitter. */
+  readonly longestMs: number;
+  /**
+   * `full`: anything from 0 up to the pause, to spread those who compete. `around`: from half the pause to one and a half, for
+   * what takes some time to pass.
+   */
+  readonly jitter: 'full' | 'around';
+}
+
+/** The pause after an attempt, counted from 1, in milliseconds. `random` is from 0 to 1. */
+export function pauseMs({ firstMs, longestMs, jitter }: Backoff, attempt: number, random: number): number {
+  return Math.min(longestMs, firstMs * 2 ** (attempt - 1)) * (jitter === 'full' ? random : 0.5 + random);
+}
+
+/** Pauses after an attempt, counted from 1. Rejects with the signal's reason as soon as it is aborted. */
+export function backOff(
+  environment: Environment,
+  backoff: Backoff,
+  attempt: number,
+  signal?: AbortSignal,
+): Promise<void> {
+  return sleep(environment, pauseMs(backoff, attempt, environment.random()), signal);
+}
