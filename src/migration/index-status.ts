@@ -45,10 +45,10 @@ export function indexesIn(view: View, table: string, registry: Registry): IndexS
   const state = view.table(table);
   if (state === undefined) return [];
   const { shape } = state;
-  const defined = registry.versionShape(table, shape.version);
+  const registered = registry.versionShape(table, shape.version);
   const rowsTotal = state.tree.count;
   const about = (index: StoredIndex): Omit<IndexStatus, 'state' | 'rowsDone' | 'entries'> => {
-    return { ...described(shape, index), rowsTotal, declared: isIn(defined, index.name) };
+    return { ...described(shape, index), rowsTotal, declared: isIn(registered, index.name) };
   };
   const onFields = shape.schema.indexes.map((index): IndexStatus => {
     const entries = state.indexes.get(index.name)?.count ?? 0;
@@ -65,7 +65,7 @@ export function indexesIn(view: View, table: string, registry: Registry): IndexS
       ...why,
     };
   });
-  const missing = missingIndexes(state, defined);
+  const missing = missingIndexes(state, registered);
   const waiting = missing.indexes.map((index): IndexStatus => {
     return { ...about(index), state: 'waiting', rowsDone: 0, entries: 0, ...waits(view, table) };
   });
@@ -82,8 +82,8 @@ function waits(view: View, table: string): Pick<IndexStatus, 'problem'> {
   return { problem: `It waits for the end of the migration of table ${table} to version ${nextVersion.version}.` };
 }
 
-function isIn(defined: TableShape | undefined, index: string): boolean {
-  return [...(defined?.indexes ?? []), ...(defined?.functionIndexes ?? [])].some(({ name }) => name === index);
+function isIn(registered: TableShape | undefined, index: string): boolean {
+  return [...(registered?.indexes ?? []), ...(registered?.functionIndexes ?? [])].some(({ name }) => name === index);
 }
 
 function described(
