@@ -50,10 +50,28 @@ export interface Environment {
 const pooledBytes = 64;
 const poolBytes = 4096;
 
+/** Gives random bytes out of a pool. A call into the system for every id would cost more than the id is worth. */
+function pooledRandomBytes(): (length: number) => Uint8Array {
+  /** Random bytes that nobody was given yet: those from `at` on. */
+  const pool = new Uint8Array(poolBytes);
+  let at = poolBytes;
+  return (length) => {
+    if (length > pooledBytes) return randomFillSync(new Uint8Array(length));
+    if (at + length > poolBytes) {
+      randomFillSync(pool);
+      at = 0;
+    }
+    const start = at;
+    at += length;
+    const bytes = pool.slice(start, at);
+    pool.fill(0, start, at);
+    return bytes;
+  };
+}
+
 class RealEnvironment implements Environment {
-  /** Random bytes that nobody was given yet: those from the second field on. */
-  readonly #pool: Uint8Array = new Uint8Array(poolBytes);
-  #poolAt = poolBytes;
+  /** A property, not a method with private fields: environments may be derived from this one with `Object.create()`. */
+  readonly randomBytes: (length: number) => Uint8Array = pooledRandomBytes();
 
   now(): number {
     return now();
@@ -69,19 +87,6 @@ class RealEnvironment implements Environment {
         clearTimeout(handle);
       },
     };
-  }
-  randomBytes(length: number): Uint8Array {
-    if (length > pooledBytes) return randomFillSync(new Uint8Array(length));
-    // A call into the system for every id would cost more than the id is worth.
-    if (this.#poolAt + length > poolBytes) {
-      randomFillSync(this.#pool);
-      this.#poolAt = 0;
-    }
-    const start = this.#poolAt;
-    this.#poolAt += length;
-    const bytes = this.#pool.slice(start, this.#poolAt);
-    this.#pool.fill(0, start, this.#poolAt);
-    return bytes;
   }
   random(): number {
     return random();

@@ -82,7 +82,9 @@ describe('a definition', () => {
     expect(refusal(['tenant', 'slug', 'tenant'])).toBe(
       "The primary key of table 'pages' has the field 'tenant' twice.",
     );
-    expect(refusal(['tenant', 'slgu'])).toBe("The primary key 'slgu' is not a field of table 'pages'.");
+    expect(refusal(['tenant', 'slgu'])).toBe(
+      "The primary key 'slgu' is not a field of table 'pages': did you mean slug?",
+    );
     expect(refusal(['tenant', 'meta'])).toBe("Field 'meta' is of type json, which cannot be the primary key.");
     expect(refusal(['file', 'tenant'])).toBe("Field 'file' is of type blob, which cannot be the primary key.");
     // oxlint-disable-next-line no-sparse-arrays -- a hole is no name

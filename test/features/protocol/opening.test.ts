@@ -218,10 +218,17 @@ describe('expectAtLeast', () => {
     expect(driver.lines).toEqual(['get block0 missing']);
   });
 
-  it.each([{}, 7, { revision: -1 }, { revision: 1.5 }, { revisions: 1 }, null])('refuses %o', async (expectAtLeast) => {
+  it.each([
+    [{}, 'expectAtLeast'],
+    [7, 'expectAtLeast'],
+    [{ revision: -1 }, 'expectAtLeast.revision'],
+    [{ revision: 1.5 }, 'expectAtLeast.revision'],
+    [{ revisions: 1 }, 'expectAtLeast.revisions'],
+    [null, 'expectAtLeast'],
+  ])('refuses %o', async (expectAtLeast, option) => {
     const { db, driver } = nodes.make(0);
     const error = await nodes.failure(db.start({ expectAtLeast: expectAtLeast as never }));
-    expect(error).toMatchObject({ code: 'INVALID_OPTION', option: 'expectAtLeast' });
+    expect(error).toMatchObject({ code: 'INVALID_OPTION', option });
     expect(driver.lines).toEqual([]);
   });
 });
