@@ -10,7 +10,7 @@ const rewrite = 'src/maintenance/rewrite/rewrite.ts';
 
 const ofEnvelopes = ['src/storage/wrap/envelopes.test.ts'];
 const ofDatabases = ['test/features/encryption/database.test.ts'];
-const ofRewriting = ['test/features/encryption/rewrite.test.ts'];
+const ofRewriting = ['test/features/encryption/rewrite.slow.test.ts'];
 
 export const encryptionMutants: readonly Mutant[] = [
   {

@@ -1,7 +1,7 @@
 /** Mistakes in what databases of a process share of memory. */
 import type { Mutant } from './mutant.ts';
 
-const budget = ['test/features/memory/memory-budget.test.ts'];
+const budget = ['test/features/memory/memory-budget.slow.test.ts'];
 const shared = ['src/cache/shared-memory.test.ts'];
 const cache = 'src/cache/block-cache.ts';
 const memory = 'src/cache/shared-memory.ts';

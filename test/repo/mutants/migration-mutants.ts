@@ -149,7 +149,7 @@ export const migrationMutants: readonly Mutant[] = [
         replace: '    if (deleted.length >= 0) return new NextVersionRows(rows, base, after);',
       },
     ],
-    tests: ['test/features/migrations/side-by-side.test.ts', 'test/features/migrations/later-wins.test.ts'],
+    tests: ['test/features/migrations/side-by-side.test.ts', 'test/features/migrations/later-wins.slow.test.ts'],
   },
   {
     name: `migration: the base gets the active version's root while rows are out of line`,
@@ -258,7 +258,7 @@ export const migrationMutants: readonly Mutant[] = [
         replace: "const retirement = mayRetire ? 'now' : 'no';",
       },
     ],
-    tests: ['test/features/migrations/retirement.test.ts'],
+    tests: ['test/features/migrations/retirement.slow.test.ts'],
   },
   {
     name: 'migration: what the old version writes and writes back counts as not written',
@@ -269,7 +269,7 @@ export const migrationMutants: readonly Mutant[] = [
         replace: '',
       },
     ],
-    tests: ['test/features/migrations/later-wins.test.ts'],
+    tests: ['test/features/migrations/later-wins.slow.test.ts'],
   },
   {
     name: 'migration: where the row that was cannot be made, only what carries over counts as changed',
@@ -309,7 +309,7 @@ export const migrationMutants: readonly Mutant[] = [
         replace: '!this.#isInStep(migration) || this.#mayRetire(migration);',
       },
     ],
-    tests: ['test/features/migrations/phases.test.ts', 'test/features/migrations/retirement.test.ts'],
+    tests: ['test/features/migrations/phases.test.ts', 'test/features/migrations/retirement.slow.test.ts'],
   },
   {
     name: 'migration: a version goes by itself without a word to those who begin to use it',
@@ -321,7 +321,7 @@ export const migrationMutants: readonly Mutant[] = [
       },
       { file: daemon, find: "          present.target?.retire !== 'asked' ||\n", replace: '' },
     ],
-    tests: ['test/features/migrations/retirement.test.ts'],
+    tests: ['test/features/migrations/retirement.slow.test.ts'],
   },
   {
     name: 'migration: an instance begins to use a version whose end was asked for',
@@ -332,7 +332,7 @@ export const migrationMutants: readonly Mutant[] = [
         replace: "    if (ending?.phase !== 'blocked') continue;",
       },
     ],
-    tests: ['test/features/migrations/retirement.test.ts'],
+    tests: ['test/features/migrations/retirement.slow.test.ts'],
   },
   {
     name: 'migration: who uses a version is known of nodes, not of instances',
@@ -343,7 +343,7 @@ export const migrationMutants: readonly Mutant[] = [
         replace: '    return user.nodeId !== nodeId;',
       },
     ],
-    tests: ['test/features/migrations/retirement.test.ts'],
+    tests: ['test/features/migrations/retirement.slow.test.ts'],
   },
   {
     name: 'migration: an instance with a retired version starts',
@@ -354,7 +354,7 @@ export const migrationMutants: readonly Mutant[] = [
         replace: '  for (const one of [...registered].slice(1)) {',
       },
     ],
-    tests: ['test/features/migrations/retirement.test.ts'],
+    tests: ['test/features/migrations/retirement.slow.test.ts'],
   },
   {
     name: 'migration: gc does not know of the next version',

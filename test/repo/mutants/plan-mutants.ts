@@ -276,7 +276,7 @@ export const planMutants: readonly Mutant[] = [
         replace: '',
       },
     ],
-    tests: ['test/features/query/alike-rows.test.ts'],
+    tests: ['test/features/query/alike-rows.slow.test.ts'],
   },
   {
     name: 'queries: rows that begin alike are not counted',
@@ -287,7 +287,7 @@ export const planMutants: readonly Mutant[] = [
         replace: '',
       },
     ],
-    tests: ['test/features/query/alike-rows.test.ts'],
+    tests: ['test/features/query/alike-rows.slow.test.ts'],
   },
   {
     name: 'queries: rows that begin alike are read on after the query was given up',
@@ -298,6 +298,6 @@ export const planMutants: readonly Mutant[] = [
         replace: '        // How long',
       },
     ],
-    tests: ['test/features/query/alike-rows.test.ts'],
+    tests: ['test/features/query/alike-rows.slow.test.ts'],
   },
 ];

@@ -93,7 +93,7 @@ export const transactionMutants: readonly Mutant[] = [
       },
     ],
     tests: [
-      'test/features/transactions/overtaken.test.ts',
+      'test/features/transactions/overtaken.slow.test.ts',
       'test/features/transactions/attempts.test.ts',
       'test/properties/histories/transactions.slow.test.ts',
     ],
@@ -208,7 +208,7 @@ export const transactionMutants: readonly Mutant[] = [
     tests: [
       'test/features/migrations/phases.test.ts',
       'test/features/migrations/bridge.test.ts',
-      'test/features/migrations/later-wins.test.ts',
+      'test/features/migrations/later-wins.slow.test.ts',
     ],
   },
   {

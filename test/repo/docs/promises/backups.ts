@@ -2,21 +2,21 @@ import type { PagePromises } from './page-promises.ts';
 
 export const backups: PagePromises = {
   'Every backup is a full one, and yet only what is not there yet is copied': [
-    'test/features/maintenance/backup.test.ts: becomes a database of its own that holds just what was there',
-    'test/features/maintenance/backup.test.ts: copies only what is not there yet, and earlier ones stay as they were',
+    'test/features/maintenance/backup.slow.test.ts: becomes a database of its own that holds just what was there',
+    'test/features/maintenance/backup.slow.test.ts: copies only what is not there yet, and earlier ones stay as they were',
   ],
   'a backup that any of them keeps is kept, and always the newest.': [
     'test/features/maintenance/prune.slow.test.ts: the newest, whatever the rules',
     'test/features/maintenance/prune.slow.test.ts: what any of several rules keeps',
   ],
   'Taking one disturbs nobody, and what is written meanwhile is not in it.': [
-    'test/features/maintenance/backup.test.ts: holds one state while others write, merge and collect garbage',
+    'test/features/maintenance/backup.slow.test.ts: holds one state while others write, merge and collect garbage',
   ],
   'A backup becomes a database of its own, with a new id, at a place where nothing is: never in place of another one.':
     [
-      'test/features/maintenance/backup.test.ts: becomes a database of its own that holds just what was there',
+      'test/features/maintenance/backup.slow.test.ts: becomes a database of its own that holds just what was there',
       'test/features/encryption/backups.test.ts: are refused where nothing says how they are to be stored, and where a database is',
-      'test/features/maintenance/backup.test.ts: is no database, and takes no place of one',
+      'test/features/maintenance/backup.slow.test.ts: is no database, and takes no place of one',
     ],
   'everything that it is asked to do is rejected with `DatabaseReplacedError`, until it is opened again.': [
     'test/features/interface/replaced.slow.test.ts: a %s (polling: %s) stops for it: %s',
@@ -40,13 +40,13 @@ export const backups: PagePromises = {
   ],
   'What a backup has copied that was broken off stays for a day, for the next one to go on with.': [
     'test/features/maintenance/prune.slow.test.ts: leaves what a broken backup has copied for the next one',
-    'test/features/maintenance/backup.test.ts: is not there until all of it is, and is gone on with after a failure',
+    'test/features/maintenance/backup.slow.test.ts: is not there until all of it is, and is gone on with after a failure',
   ],
   'nothing is downloaded but the inner nodes that tell what there is.': [
     'test/servers/s3/copies.slow.test.ts: downloads neither leaves nor blobs',
   ],
   'so damage is not spread: `backup()` rejects with `CorruptionError`, and no backup is added.': [
-    'test/features/maintenance/backup.test.ts: does not spread damage',
+    'test/features/maintenance/backup.slow.test.ts: does not spread damage',
   ],
   'Backups of an encrypted database are encrypted.': [
     'test/features/encryption/database.test.ts: is backed up, restored and cloned as it is: encrypted',

@@ -39,17 +39,17 @@ export const encryption: PagePromises = {
     'test/features/encryption/database.test.ts: keeps no block in the clear in a cache of the user',
   ],
   'It stores anew what is not encrypted with the current key, while the others go on reading and writing.': [
-    'test/features/encryption/rewrite.test.ts: turns encryption on, replaces keys, compresses, and turns all of it off again',
-    'test/features/encryption/rewrite.test.ts: loses nothing while others write, merge, read and collect garbage',
+    'test/features/encryption/rewrite.slow.test.ts: turns encryption on, replaces keys, compresses, and turns all of it off again',
+    'test/features/encryption/rewrite.slow.test.ts: loses nothing while others write, merge, read and collect garbage',
   ],
   'If it is given up, or its process dies, call it again: what was rewritten stays so.': [
-    'test/features/encryption/rewrite.test.ts: goes on where it was given up',
+    'test/features/encryption/rewrite.slow.test.ts: goes on where it was given up',
   ],
   'Objects are replaced one at a time, each on condition that it is still what was read': [
-    'test/features/encryption/rewrite.test.ts: brings nothing back that is deleted meanwhile, and overwrites nothing that is newer',
+    'test/features/encryption/rewrite.slow.test.ts: brings nothing back that is deleted meanwhile, and overwrites nothing that is newer',
   ],
   'A folder keeps none of what is encrypted anew': [
-    'test/features/encryption/rewrite.test.ts: leaves nothing in a folder that could be read before, nor what the key before is for',
+    'test/features/encryption/rewrite.slow.test.ts: leaves nothing in a folder that could be read before, nor what the key before is for',
   ],
   'A backup that was made before a key was replaced may then need both.': [
     'test/features/encryption/backups.test.ts: tell which keys they need, and need only the current one once they are rewritten',

@@ -126,16 +126,16 @@ const log: PagePromises = {
   ],
   'by its key; or because the row matches a predicate after the change; or because it did in V.': [
     'test/features/transactions/predicates.test.ts: a change makes another attempt',
-    'test/features/transactions/overtaken.test.ts: is looked at for how rows were before, where it is still there: %s',
+    'test/features/transactions/overtaken.slow.test.ts: is looked at for how rows were before, where it is still there: %s',
   ],
   'so are staged rows in a table that was read, and a row on which a registered function throws.': [
-    'test/features/transactions/overtaken.test.ts: are conflicts with whatever was read of their tables, and with nothing else',
+    'test/features/transactions/overtaken.slow.test.ts: are conflicts with whatever was read of their tables, and with nothing else',
     'test/features/transactions/serializable.test.ts: on which a function throws might match',
   ],
   'If there are more than 16 MiB of them, or if the tail has moved over slots that were not read, nobody can tell what changed. That is a conflict.':
     [
-      'test/features/transactions/overtaken.test.ts: are conflicts where there is more of them than is worth keeping',
-      'test/features/transactions/overtaken.test.ts: and trimmed, so that nobody can tell what they changed, are conflicts',
+      'test/features/transactions/overtaken.slow.test.ts: are conflicts where there is more of them than is worth keeping',
+      'test/features/transactions/overtaken.slow.test.ts: and trimmed, so that nobody can tell what they changed, are conflicts',
     ],
   'An unknown outcome is not tried again.': [
     'test/features/transactions/attempts.test.ts: of a commit whose outcome is unknown are passed on as they are',
@@ -253,7 +253,7 @@ const migrating: PagePromises = {
     'test/features/migrations/bridge.test.ts: is merged by nodes that know neither version, beside other tables',
   ],
   'whichever version wrote a field later decides what it is.': [
-    'test/features/migrations/later-wins.test.ts: in histories at random (seed %i)',
+    'test/features/migrations/later-wins.slow.test.ts: in histories at random (seed %i)',
   ],
   'The two trees share what is equal, so the difference is found in as many reads as it is large': [
     'src/migration/tree-diff.slow.test.ts: costs reads in proportion to what differs',
@@ -278,7 +278,7 @@ const migrating: PagePromises = {
     'test/features/migrations/phases.test.ts: is too late once the old version is retired',
   ],
   'Then `start()` rejects, although the version is not given up yet.': [
-    'test/features/migrations/retirement.test.ts: rejects once the end of its version was asked for, and leaves no word of itself',
+    'test/features/migrations/retirement.slow.test.ts: rejects once the end of its version was asked for, and leaves no word of itself',
   ],
   'or a flush is refused that might have waited; no row is.': [
     'test/simulation/sim/sim.slow.test.ts: finds nothing wrong from seed ${from} to ${to}${what}',
@@ -357,13 +357,13 @@ const keeping: PagePromises = {
     'test/features/gc/blocks.test.ts: if an inner node of %s is damaged or missing',
   ],
   'An object that never changes is changed by it, and yet no rule above is broken': [
-    'test/features/encryption/rewrite.test.ts: loses nothing while others write, merge, read and collect garbage',
+    'test/features/encryption/rewrite.slow.test.ts: loses nothing while others write, merge, read and collect garbage',
   ],
   'so that damage on the way is not written for good.': [
-    'test/features/encryption/rewrite.test.ts: stores no damage that happened on the way',
+    'test/features/encryption/rewrite.slow.test.ts: stores no damage that happened on the way',
   ],
   'What was deleted meanwhile is not brought back, however late the write comes': [
-    'test/features/encryption/rewrite.test.ts: brings nothing back that is deleted meanwhile, and overwrites nothing that is newer',
+    'test/features/encryption/rewrite.slow.test.ts: brings nothing back that is deleted meanwhile, and overwrites nothing that is newer',
   ],
   'Opening a database that is merged therefore takes two requests, and a first point read mostly one more': [
     'test/features/requests/requests.slow.test.ts: opening it takes two reads',

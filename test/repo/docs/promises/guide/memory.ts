@@ -2,7 +2,7 @@ import type { PagePromises } from '../page-promises.ts';
 
 export const memory: PagePromises = {
   'in 6 bytes for each entry, which count like the leaf itself': [
-    'test/features/query/row-places.test.ts: count as part of the leaf that remembers them',
+    'test/features/query/row-places.slow.test.ts: count as part of the leaf that remembers them',
   ],
   'The cache gives way to them at once and takes the room back afterwards.': [
     'src/cache/memory-pool.test.ts: gives the cache what the committed cache and queries leave, and takes it back',
@@ -15,7 +15,7 @@ export const memory: PagePromises = {
     ],
   'A query that would collect more rows than there is room for, such as `execute()` on a large table or a sort without a limit, rejects with `MemoryBudgetError`.':
     [
-      'test/features/query/alike-rows.test.ts: are held only as far as they are wanted, and not beyond the budget',
+      'test/features/query/alike-rows.slow.test.ts: are held only as far as they are wanted, and not beyond the budget',
       'test/features/memory/read-ahead.slow.test.ts: has a loop take rows in the order of an index where there is no room to sort them',
     ],
   'so with budgets below 256 MiB StoreDb triggers collection earlier.': [

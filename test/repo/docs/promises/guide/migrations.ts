@@ -7,7 +7,7 @@ export const migrations: PagePromises = {
   'for as long as you like: both read and write all rows, each in its own version.': [
     'test/features/migrations/side-by-side.test.ts: the new one sees the old rows as its own',
     'test/features/migrations/side-by-side.test.ts: both insert, delete and replace, and keys are unique',
-    'test/features/migrations/retirement.test.ts: stays: %s',
+    'test/features/migrations/retirement.slow.test.ts: stays: %s',
   ],
   'A value that the new type cannot hold cannot be migrated.': [
     'src/migration/row-translation.test.ts: refuses what the new type cannot hold',
@@ -44,13 +44,13 @@ export const migrations: PagePromises = {
     ],
   'When one version writes a row, no field that only the other version has is lost.': [
     'test/features/migrations/side-by-side.test.ts: what only one knows survives what the other writes',
-    'test/features/migrations/later-wins.test.ts: in histories at random (seed %i)',
+    'test/features/migrations/later-wins.slow.test.ts: in histories at random (seed %i)',
   ],
   'Some rows cannot be migrated. `blockers` names up to 20, and why. The old version stays in force': [
     'test/features/migrations/phases.test.ts: blocks the migration with a report, and leaves the old version in force until it is tried again',
   ],
   'The old version is maintained until `finishMigration()` is called': [
-    'test/features/migrations/retirement.test.ts: stays although nobody is known to use it, until somebody asks',
+    'test/features/migrations/retirement.slow.test.ts: stays although nobody is known to use it, until somebody asks',
   ],
   'Before anything is written, each field that is dropped or changes its type is named': [
     'src/migration/field-changes.test.ts: names what is dropped, and that it may be a field with another name',
@@ -86,21 +86,21 @@ export const migrations: PagePromises = {
     'test/features/migrations/requests.test.ts: adds no request to reads and flushes',
   ],
   'It rejects with `MigrationActiveError` while instances are known to use the old version, and names them': [
-    'test/features/migrations/retirement.test.ts: shows who may still use the old version, and does nothing before they are gone',
+    'test/features/migrations/retirement.slow.test.ts: shows who may still use the old version, and does nothing before they are gone',
   ],
   '`finishMigration(table, { force: true })` ignores it.': [
-    'test/features/migrations/retirement.test.ts: by force refuses whoever is left, before anything is written, and says what to deploy',
+    'test/features/migrations/retirement.slow.test.ts: by force refuses whoever is left, before anything is written, and says what to deploy',
   ],
   'A call with a retired version is refused with `InvalidSchemaError`, before anything is written, and the message says which version to deploy.':
     [
-      'test/features/migrations/retirement.test.ts: by force refuses whoever is left, before anything is written, and says what to deploy',
+      'test/features/migrations/retirement.slow.test.ts: by force refuses whoever is left, before anything is written, and says what to deploy',
       'test/features/migrations/phases.test.ts: refuses those with the old version who come too late, before anything of theirs is lost',
     ],
   "with `retiredVersions: 'allow'` it opens the other tables.": [
-    'test/features/migrations/retirement.test.ts: rejects, and opens the other tables where it is allowed to',
+    'test/features/migrations/retirement.slow.test.ts: rejects, and opens the other tables where it is allowed to',
   ],
   'retires the old version by itself, once the new one is complete and no instance is known to use the old one.': [
-    'test/features/migrations/retirement.test.ts: is not retired by itself either, where that was allowed: %s',
+    'test/features/migrations/retirement.slow.test.ts: is not retired by itself either, where that was allowed: %s',
     'test/features/migrations/phases.test.ts: keeps the old version unless it is told otherwise, and then while somebody is known to use it',
   ],
   '`cancelMigration()` goes back to the old version, in any state until it is retired.': [

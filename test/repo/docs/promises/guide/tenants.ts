@@ -8,26 +8,26 @@ export const tenants: PagePromises = {
     'test/features/interface/for-each-database.test.ts: refuses a wrong %s before it opens any',
   ],
   'All instances on a budget together take as much memory as one instance with that `maxMemoryBytes`.': [
-    'test/features/memory/memory-budget.test.ts: is kept under a random load of many databases',
+    'test/features/memory/memory-budget.slow.test.ts: is kept under a random load of many databases',
   ],
   'Blocks that were not used for the longest time are evicted first, whichever database they belong to': [
-    'test/features/memory/memory-budget.test.ts: goes to the databases in use',
+    'test/features/memory/memory-budget.slow.test.ts: goes to the databases in use',
     'src/cache/shared-memory.test.ts: those of tenants that are idle go first',
   ],
   'A scan of one database does not evict the working sets of the others.': [
     'src/cache/shared-memory.test.ts: a scan of one tenant takes nothing from the working sets',
   ],
   'the database with the most unmerged commits merges at once, whatever its `mergePolicy`.': [
-    'test/features/memory/memory-budget.test.ts: merges what waits in the databases together',
+    'test/features/memory/memory-budget.slow.test.ts: merges what waits in the databases together',
     'src/cache/shared-memory.test.ts: lets the tenant merge that has most commits waiting',
   ],
   'Beyond that they reject with `MemoryBudgetError`.': [
     'src/cache/shared-memory.test.ts: bounds what the queries of all collect, but leaves room for small ones, and names the budget',
   ],
   'If you give an instance `maxMemoryBytes` as well as `memory`, it takes at most that much of the budget, so no tenant can take all of it with one large query.':
-    ['test/features/memory/memory-budget.test.ts: leaves an instance with a bound of its own within that'],
+    ['test/features/memory/memory-budget.slow.test.ts: leaves an instance with a bound of its own within that'],
   '`stop()` gives everything back at once.': [
-    'test/features/memory/memory-budget.test.ts: is given back by stop(), also where a start fails',
+    'test/features/memory/memory-budget.slow.test.ts: is given back by stop(), also where a start fails',
   ],
   'an instance that nobody uses then has no timer and makes no request at all': [
     'test/features/requests/idle.slow.test.ts: on demand ask for nothing and have no timer',
