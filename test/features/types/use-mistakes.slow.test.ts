@@ -43,7 +43,7 @@ const conditions: readonly Mistake[] = [
   ['a value that is none of the list', "query.where('state', '=', 'dead')", `'"dead"' is not assignable`],
   ['a misspelled field among several', "query.where(['id', 'nmae'], '=', [1, 'a'])", meantName],
   ['the same in a clause', "query.where(({ is }) => is(['nmae', 'id'], 'IN', [['a', 1]]))", meantName],
-  ['an operator that several do not take', "query.where(['id', 'name'], '>', [1, 'a'])", `'">"' is not assignable`],
+  ['an operator that several do not take', "query.where(['id', 'name'], '!=', [1, 'a'])", `'"!="' is not assignable`],
   ['text for a number among several', "query.where(['name', 'id'], '=', ['a', '1'])", "'string' is not assignable"],
   ['an operator that there is not', "query.where('id', 'LIKE', 1)", `'"LIKE"' is not assignable`],
   ['an operator that JSON does not take', "query.where('notes', '>', null)", `'">"' is not assignable`],
