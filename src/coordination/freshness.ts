@@ -1,7 +1,7 @@
 /**
  * How fresh the view is, and what makes it so. An instance begins with Block 0, and looks at what the log holds beyond that.
  * With polling `onDemand` this goes on when `start()` has ended: whatever needs a fresh view waits for it, and may read in
- * the meantime (work-ahead.ts), so that the first row is there a round trip earlier.
+ * the meantime (query/speculative-run.ts), so that the first row is there a round trip earlier.
  *
  * Freshness never rests on turns: whatever needs a fresh view asks for it here.
  */

@@ -1,6 +1,6 @@
 /**
  * The slots of the commit log as objects. What a slot shows decides nothing by itself: see docs/protocol.md, and
- * follow.ts and append.ts, which confirm it.
+ * log-follower.ts and log-writer.ts, which confirm it.
  */
 import { defined } from '../base/defined.ts';
 import type { Environment } from '../base/env.ts';

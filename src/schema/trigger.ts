@@ -1,4 +1,4 @@
-/** Triggers as they are registered. What they are called with is batch/trigger.ts. */
+/** Triggers as they are registered. What they are called with is instance/trigger-api.ts. */
 
 /** The mutations that a trigger can be registered for. */
 export type TriggerOperation = 'insert' | 'update' | 'delete';

@@ -1,6 +1,6 @@
 /**
  * Writes a blob of a given size into a folder and reads it back, in a process of its own: what it reports is how much
- * its memory grew. Run by gibibyte.test.ts.
+ * its memory grew. Run by gibibyte.slow.test.ts.
  */
 import { crc32 } from 'node:zlib';
 import { defineSchema, StoreDb, Types } from '../../../src/index.ts';

@@ -1,6 +1,6 @@
 /**
  * Loads a table many times as large as a budget of memory, or reads it within that budget, in a process of its own: what
- * it reports is how much more memory it held. Run by budget.test.ts.
+ * it reports is how much more memory it held. Run by budget.slow.test.ts.
  */
 import { defineSchema, MemoryBudgetError, StoreDb, Types } from '../../../src/index.ts';
 import type { Database } from '../../../src/index.ts';

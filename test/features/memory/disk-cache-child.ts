@@ -1,6 +1,6 @@
 /**
  * Puts blocks into a cache on disk and reads them, in a process of its own beside others that do the same with the same
- * blocks, for some two seconds. Run by disk-cache.test.ts.
+ * blocks, for some two seconds. Run by disk-cache.slow.test.ts.
  */
 import { DiskCacheDriver } from '../../../src/storage/index.ts';
 import { SeededRandom } from '../../../src/testing/seeded-random.ts';

@@ -251,6 +251,29 @@ const deadFiles: Rule = (tree) => {
   return dead.map(({ path }) => ({ path, line: 1, message: 'neither an entry nor a test leads here' }));
 };
 
+/** Files that comments and pages name are there: a file that is renamed leaves such names behind. */
+const mentionedFiles: Rule = (tree) => {
+  const names = new Set([...tree.modules.keys()].map((path) => path.replace(/^.*\//, '')));
+  return [...tree.texts].flatMap(([path, text]) =>
+    // What a release changed is told with the names of that time.
+    path === 'CHANGELOG.md' || !/\.(ts|md)$/.test(path)
+      ? []
+      : text.split('\n').flatMap((line, index) => {
+          if (path.endsWith('.ts') && !/^\s*(\/\*|\*|\/\/)/.test(line)) return [];
+          return [...line.matchAll(/(?<![\w./-])(?!\.\w)[\w./-]*?([a-z0-9-]+(?:\.[a-z]+)*\.ts)\b/g)]
+            .filter(([mention, name]) => {
+              const isPath = mention.includes('/') && !mention.startsWith('.');
+              return isPath ? !hasPath(tree, mention) : !names.has(name as string);
+            })
+            .map(([mention]) => ({ path, line: index + 1, message: `names ${mention}, which is not there` }));
+        }),
+  );
+};
+
+function hasPath({ modules }: Tree, mention: string): boolean {
+  return modules.has(mention) || modules.has(`src/${mention}`);
+}
+
 const testFunctions = new Set(['describe', 'it', 'test', 'suite', 'bench']);
 
 /** `it` in `it.concurrent.only`. */
@@ -330,6 +353,7 @@ export const rules = {
   castsToAny,
   eagerPackages,
   deadFiles,
+  mentionedFiles,
   focusedTests,
   lockFile,
   // Installing must work from any mirror, so nothing names a host to install from.

@@ -225,6 +225,15 @@ const broken: Record<RuleName, readonly (readonly [what: string, files: Files, f
     ['a value', { 'src/storage/a.ts': `import { S3 } from 'some-sdk';` }, 'src/storage/a.ts:1 loads some-sdk'],
     ['for its effects', { 'src/base/a.ts': `import 'some-sdk';` }, 'src/base/a.ts:1 loads some-sdk'],
   ],
+  mentionedFiles: [
+    ['a comment names no file', { 'src/base/a.ts': '// See b.ts.' }, 'src/base/a.ts:1 names b.ts, which is not there'],
+    [
+      'a page does',
+      { 'docs/a.md': '\nSee `base/b.ts`.', 'src/log/b.ts': '' },
+      'docs/a.md:2 names base/b.ts, which is not',
+    ],
+    ['a path is another one', { 'test/a.ts': '/** As src/b.ts. */', 'test/b.ts': '' }, 'test/a.ts:1 names src/b.ts'],
+  ],
   deadFiles: [
     ['nothing leads to it', { 'src/index.ts': '', 'src/base/a.ts': '' }, 'src/base/a.ts:1 neither an entry nor a test'],
     [
@@ -318,7 +327,8 @@ const tidy: Files = {
     'node_modules/a/node_modules/b': { version: '1', dependencies: { c: '1' } },
     'node_modules/c': { version: '1' },
   }),
-  'docs/layout.md': 'src/root/ and ../root/a.ts and ${folder}/tmp/a and and/or the /rooted tissue #',
+  'docs/files.md': 'See `tree/read.ts`, order.test.ts, ../src/log/append.ts and all `.slow.test.ts`.',
+  'docs/layout.md': 'src/root/ and ../root/env.ts and ${folder}/tmp/a and and/or the /rooted tissue #',
 };
 
 describe('the rules', () => {

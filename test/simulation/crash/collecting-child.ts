@@ -1,5 +1,5 @@
 /**
- * The process that `database-kill.test.ts` kills: writes batch after batch, takes snapshots and collects garbage, and
+ * The process that `database-kill.slow.test.ts` kills: writes batch after batch, takes snapshots and collects garbage, and
  * tells what it is about to do and what was acknowledged. `node <this file, bundled> <folder> <number of the first batch>`
  */
 import { writeSync } from 'node:fs';
