@@ -38,7 +38,7 @@ export interface ExplainedStep {
    */
   readonly step: 'index' | 'table' | 'filter' | 'sort' | 'result';
   /** The step in words. */
-  readonly does: string;
+  readonly description: string;
   /** For all that can be told from what is in memory now. */
   readonly estimated: StepCost;
   /** What it did take, after `explain({ run: true })`. */
@@ -54,7 +54,7 @@ export interface Alternative {
   /** As in {@link Explanation}. */
   readonly indexes?: readonly string[];
   /** How many times as costly it looks. */
-  readonly timesTheCost: number;
+  readonly relativeCost: number;
 }
 
 /** How a query would be run, as `query.explain()` tells it. */
@@ -87,7 +87,7 @@ export interface Explanation {
   /** Other ways that were compared, the best first. */
   readonly alternatives: readonly Alternative[];
   /** Whether the query, when it is run, first reads a few blocks to choose better than this. */
-  readonly looksCloser: boolean;
+  readonly readsBeforePlanning: boolean;
   /** Indexes that are being added to the table and that the query may use once they are ready; absent where there are none. */
   readonly indexesBeingAdded?: readonly string[];
   /** Fields of an index that would spare most of the work; undefined where none would. */
@@ -135,7 +135,7 @@ export function describePlan(table: string, { access, residual, ordered, use }: 
     ...(access.kind === 'union' ? { parts: access.parts.map((part) => describePlan(table, part.plan)) } : {}),
     steps: [],
     alternatives: [],
-    looksCloser: false,
+    readsBeforePlanning: false,
   };
 }
 
@@ -166,12 +166,19 @@ class StepWriter {
     };
   }
 
-  add(step: ExplainedStep['step'], does: string, rows: number, blocks = 0, requests = 0, actual?: StepUse): void {
+  add(
+    step: ExplainedStep['step'],
+    description: string,
+    rows: number,
+    blocks = 0,
+    requests = 0,
+    actual?: StepUse,
+  ): void {
     const estimated = this.#cost(rows, blocks, requests, requests * this.#blockBytes);
-    if (actual === undefined) this.steps.push({ step, does, estimated });
+    if (actual === undefined) this.steps.push({ step, description, estimated });
     else {
       const taken = this.#cost(actual.rows, actual.blocks, actual.requests, actual.bytes);
-      this.steps.push({ step, does, estimated, actual: taken });
+      this.steps.push({ step, description, estimated, actual: taken });
     }
   }
 }
@@ -210,8 +217,8 @@ function doesAccess(name: string, plan: Plan): readonly [index: string | undefin
       return [`Reads ${ranges} of index ${toldIndex(access)}.`, `Looks up their rows in '${name}'.`];
     case 'intersection': {
       const names = [access.first, ...access.others].map(toldIndex);
-      const does = `Looks in ${ranges} of indexes ${names.join(' and ')} for primary keys that are in all of them.`;
-      return [does, `Looks up their rows in '${name}'.`];
+      const description = `Looks in ${ranges} of indexes ${names.join(' and ')} for primary keys that are in all of them.`;
+      return [description, `Looks up their rows in '${name}'.`];
     }
     case 'union':
       return [`Reads ${ranges} of several indexes.`, `Reads and looks up their rows in '${name}'.`];
@@ -250,10 +257,10 @@ function stepsOf(
   if (!plan.ordered && plan.access.kind !== 'nothing') {
     const by = plan.order.map(({ field, descending }) => `${field.name}${descending ? ' descending' : ''}`);
     const first = Number.isFinite(limit) ? ' and keeps the first' : '';
-    const does = `Sorts by ${[...by, 'primary key'].join(', ')}${first}.`;
+    const description = `Sorts by ${[...by, 'primary key'].join(', ')}${first}.`;
     writer.add(
       'sort',
-      does,
+      description,
       Math.min(matches, limit + query.offset),
       0,
       0,
@@ -304,8 +311,8 @@ export async function explainRun(
 }
 
 function alternativeTo(chosen: Estimated, { candidate, estimate }: Estimated): Alternative {
-  const timesTheCost = rounded(estimate.cost / Math.max(chosen.estimate.cost, 0.01));
-  return { ...namedAccess(candidate.access), timesTheCost };
+  const relativeCost = rounded(estimate.cost / Math.max(chosen.estimate.cost, 0.01));
+  return { ...namedAccess(candidate.access), relativeCost };
 }
 
 function explained(
@@ -329,7 +336,7 @@ function explained(
       skips: skippable(state, query, plan) !== undefined,
     }),
     alternatives: others.map((other) => alternativeTo(chosen, other)),
-    looksCloser: ran === undefined && isWorthProbing(best, all, query),
+    readsBeforePlanning: ran === undefined && isWorthProbing(best, all, query),
     ...beingAdded(state, query),
     ...defined({ missingIndex: missing }),
   };

@@ -31,14 +31,14 @@ export async function printExplanation(
       ...['rows', 'blocks', 'requests', 'bytes', 'dollars'].map(right),
       { name: 'what' },
     ],
-    found.steps.flatMap(({ step, does, estimated, actual }) => [
-      [step, 'estimated', ...cells(estimated), does],
+    found.steps.flatMap(({ step, description, estimated, actual }) => [
+      [step, 'estimated', ...cells(estimated), description],
       ...(actual === undefined ? [] : [['', 'actual', ...cells(actual), '']]),
     ]),
   );
-  for (const { access, index, timesTheCost } of found.alternatives) {
+  for (const { access, index, relativeCost } of found.alternatives) {
     terminal.print(
-      `instead: ${access}${index === undefined ? '' : ` ${index}`}, ${timesTheCost.toFixed(1)} times the cost`,
+      `instead: ${access}${index === undefined ? '' : ` ${index}`}, ${relativeCost.toFixed(1)} times the cost`,
     );
   }
   if (found.missingIndex !== undefined) {

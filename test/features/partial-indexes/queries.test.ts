@@ -170,7 +170,7 @@ describe('queries', () => {
     expect(await offered(db.query(users).where('kind', '=', 'live').where('made', '<', 100))).toEqual(['shown']);
     expect(await offered(db.query(users).where('kind', 'IN', ['live', 'draft']))).toEqual(['shown']);
     const { steps, filters } = await nodes.run(db.query(users).where('kind', 'IN', ['live', 'draft']).explain());
-    expect(steps[0]?.does).toBe("Reads 1 range of index 'shown' (rows where kind IN ('draft', 'live')).");
+    expect(steps[0]?.description).toBe("Reads 1 range of index 'shown' (rows where kind IN ('draft', 'live')).");
     // All of its rows match, so that none is tested.
     expect(filters).toEqual([]);
     const first = db.query(users).where('deletedAt', '=', null).where('email', '!=', null).orderBy('made').limit(3);

@@ -48,12 +48,12 @@ describe('explain', () => {
       index: 'country',
       filters: ['people'],
       order: 'sort',
-      looksCloser: false,
+      readsBeforePlanning: false,
     });
     expect(told.steps.map(({ step, actual }) => [step, actual])).toEqual(
       ['index', 'table', 'filter', 'sort', 'result'].map((step) => [step, undefined]),
     );
-    expect(told.steps.map(({ does }) => does)).toEqual([
+    expect(told.steps.map(({ description }) => description)).toEqual([
       "Reads 1 range of index 'country'.",
       "Looks up their rows in 'cities'.",
       'Tests people.',
@@ -115,7 +115,7 @@ describe('explain', () => {
     await table.query().execute();
     const rare = await table.query().where('country', '=', 'IS').explain();
     expect(rare.alternatives.map(({ access }) => access)).toEqual(['table']);
-    expect(rare.alternatives[0]?.timesTheCost).toBeGreaterThan(1);
+    expect(rare.alternatives[0]?.relativeCost).toBeGreaterThan(1);
     const often = await table.query().where('country', '=', 'FR').explain();
     expect(often.access).toBe('table');
     expect(often.alternatives[0]).toMatchObject({ access: 'index', index: 'country' });
@@ -160,11 +160,11 @@ describe('explain', () => {
     table.forgetBlocks();
     const query = table.query().where('country', '=', 'IS').where('people', '=', 7919);
     const before = table.requests;
-    expect((await query.explain()).looksCloser).toBe(true);
+    expect((await query.explain()).readsBeforePlanning).toBe(true);
     expect(table.requests).toBe(before);
     expect(await query.execute()).toEqual([]);
-    expect((await query.explain({ run: true })).looksCloser).toBe(false);
-    expect((await query.explain()).looksCloser).toBe(false);
+    expect((await query.explain({ run: true })).readsBeforePlanning).toBe(false);
+    expect((await query.explain()).readsBeforePlanning).toBe(false);
   });
 
   it('looks closer at the branches of a union, which may have many rows where few are wanted', async () => {
@@ -177,7 +177,7 @@ describe('explain', () => {
       .query()
       .where(({ is, or }) => or(is('country', '=', 'C 7'), is('people', '=', 7919)))
       .limit(3);
-    expect(await query.explain()).toMatchObject({ access: 'union', looksCloser: true });
+    expect(await query.explain()).toMatchObject({ access: 'union', readsBeforePlanning: true });
     const before = table.requests;
     expect(await query.execute()).toHaveLength(3);
     expect(table.requests - before).toBeLessThan(8);

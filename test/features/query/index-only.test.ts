@@ -169,7 +169,7 @@ describe('queries that an index answers by itself', () => {
     const told = await query.explain({ run: true });
     expect(told).toMatchObject({ access: 'index', index: 'shop,price', indexOnly: true, order: 'access' });
     expect(stepsOf(told)).toEqual(['index', 'result']);
-    expect(told.steps[0]?.does).toBe("Reads 1 range of index 'shop,price', which has all that is asked for.");
+    expect(told.steps[0]?.description).toBe("Reads 1 range of index 'shop,price', which has all that is asked for.");
     expect(told.steps[0]?.actual).toMatchObject({ rows: 5, requests: 1 });
     const prices = ofShop.map(({ price }) => price as number).toSorted((a, b) => a - b);
     expect(await query.execute()).toEqual(prices.slice(0, 5).map((price) => ({ price })));

@@ -181,7 +181,7 @@ describe('an intersection', () => {
     const numbers = async (): Promise<unknown[]> => (await query.execute()).map(({ number }) => number);
     table.forgetBlocks();
     // It looks at the index of the condition first, for a hundred rows would be a hundred look-ups.
-    expect((await query.explain()).looksCloser).toBe(true);
+    expect((await query.explain()).readsBeforePlanning).toBe(true);
     const before = table.requests;
     expect(await numbers()).toEqual(expected.slice(0, 5));
     expect(table.requests - before).toBeLessThan(30);
@@ -208,7 +208,7 @@ describe('an intersection', () => {
     const told = await table.query().where('number', '<', 30).where('often', '=', 1).explain({ run: true });
     expect(told).toMatchObject({ access: 'intersection', indexes: ['often', 'number'], indexOnly: false, filters: [] });
     expect(told.index).toBeUndefined();
-    expect(told.steps.map(({ does }) => does)).toEqual([
+    expect(told.steps.map(({ description }) => description)).toEqual([
       "Looks in 2 ranges of indexes 'often' and 'number' for primary keys that are in all of them.",
       "Looks up their rows in 't'.",
       'Returns them.',

@@ -189,7 +189,7 @@ describe('offset', () => {
       }
     }
     const steps = async (offset: number): Promise<string | undefined> =>
-      (await other.query().offset(offset).limit(2).explain()).steps.at(-1)?.does;
+      (await other.query().offset(offset).limit(2).explain()).steps.at(-1)?.description;
     expect(await steps(2500)).toContain('skipped by counting');
     expect(await steps(20)).not.toContain('skipped by counting');
   });
@@ -197,11 +197,11 @@ describe('offset', () => {
   it('is told by explain()', async () => {
     const skips = async (offset: number, limit: number): Promise<boolean> => {
       const { steps } = await table.query().orderBy('rank').offset(offset).limit(limit).explain();
-      return steps.at(-1)?.does === `Returns them. The ${offset} before them are skipped by counting.`;
+      return steps.at(-1)?.description === `Returns them. The ${offset} before them are skipped by counting.`;
     };
     expect(await skips(2000, 5)).toBe(true);
     expect(await skips(3, 5)).toBe(false);
     const { steps } = await table.query().where('title', '!=', 'x').offset(2000).limit(5).explain();
-    expect(steps.at(-1)?.does).toBe('Returns them.');
+    expect(steps.at(-1)?.description).toBe('Returns them.');
   });
 });
