@@ -147,7 +147,7 @@ export { MemoryBudget } from './cache/memory-budget.ts';
 export type { SharedMemoryStats } from './cache/memory-budget.ts';
 export type { CacheDriver } from './storage/contract/cache-driver.ts';
 export type { CacheStats, DatabaseStats, LogStats } from './maintenance/stats.ts';
-export type { TransactionCounters } from './maintenance/transaction-counters.ts';
+export type { TransactionStats } from './maintenance/transaction-stats.ts';
 export type {
   ConditionOf,
   DocumentOf,
@@ -197,10 +197,10 @@ export type { Groups } from './query/groups.ts';
 export type { Page, PageOptions } from './query/page.ts';
 export type { IndexStatus } from './migration/index-status.ts';
 export type { MigrationStatus, OldVersionUser } from './migration/migration-status.ts';
-export type { FinishOptions, TargetOptions } from './migration/migrations.ts';
+export type { FinishOptions, SetTargetSchemaVersionOptions } from './migration/migrations.ts';
 export type { Explanation } from './query/explain.ts';
 export type { Overlay } from './view/query-host.ts';
-export type { MergeCounters } from './merge/merge-counters.ts';
+export type { MergeStats } from './merge/merge-stats.ts';
 export type { MergePolicy } from './merge/merge-policy.ts';
 export type { CommitRef } from './log/commit-outcome.ts';
 export type { Polling } from './coordination/polling.ts';

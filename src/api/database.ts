@@ -36,7 +36,7 @@ import type { CommitRef } from '../log/commit-outcome.ts';
 import type { TriggerOperation } from '../schema/trigger.ts';
 import type { Instance } from '../instance/instance.ts';
 import type { RowFor, TriggerApi, TriggerRow } from '../instance/trigger-api.ts';
-import type { FinishOptions, TargetOptions } from '../migration/migrations.ts';
+import type { FinishOptions, SetTargetSchemaVersionOptions } from '../migration/migrations.ts';
 import { indexesIn } from '../migration/index-status.ts';
 import type { IndexStatus } from '../migration/index-status.ts';
 import type { MigrationStatus } from '../migration/migration-status.ts';
@@ -114,7 +114,11 @@ export class Database {
    * `MigrationActiveError` while it is on its way to another version, with `InvalidOptionError`, also for a version lower than
    * the one in force, and with `ReadOnlyError` on a replica.
    */
-  async setTargetSchemaVersion(table: TableRef, version: number, options: TargetOptions = {}): Promise<void> {
+  async setTargetSchemaVersion(
+    table: TableRef,
+    version: number,
+    options: SetTargetSchemaVersionOptions = {},
+  ): Promise<void> {
     const migrations = this.#instance.maintenance.migrations('db.setTargetSchemaVersion()');
     await migrations.setTarget(table, version, options);
   }

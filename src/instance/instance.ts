@@ -14,7 +14,7 @@ import { HeldSnapshots } from '../maintenance/snapshots/held-snapshots.ts';
 import { BlobStore } from '../blob/blob-store.ts';
 import { readStats } from '../maintenance/stats.ts';
 import type { DatabaseStats } from '../maintenance/stats.ts';
-import type { TransactionCounters } from '../maintenance/transaction-counters.ts';
+import type { TransactionStats } from '../maintenance/transaction-stats.ts';
 import type { StoreReport } from '../maintenance/doctor.ts';
 import type { CommitRef, Undecided } from '../log/commit-outcome.ts';
 import { Engine } from '../engine/engine.ts';
@@ -74,7 +74,7 @@ export class Instance implements BatchOwner, QueryHost {
   readonly #maxCommitBytes: number;
   readonly #held: HeldSnapshots;
   readonly maintenance: Maintenance;
-  readonly transactions: TransactionCounters = { committed: 0, conflicts: 0, failed: 0 };
+  readonly transactions: TransactionStats = { committed: 0, conflicts: 0, failed: 0 };
   /** For flushes: nothing has the signal of one that has ended. */
   readonly #signals = new SignalPool();
   /** Flushes that were told that their outcome is unknown ask for it again, also after a restart. */

@@ -1,10 +1,10 @@
 /** Figures about an instance, for people and dashboards. */
 import type { Engine } from '../engine/engine.ts';
-import type { MergeCounters } from '../merge/merge-counters.ts';
+import type { MergeStats } from '../merge/merge-stats.ts';
 import type { Role } from '../coordination/role.ts';
 import type { MemoryStats } from '../cache/memory-pool.ts';
 import type { RequestCounts } from '../storage/wrap/observed-driver.ts';
-import type { TransactionCounters } from './transaction-counters.ts';
+import type { TransactionStats } from './transaction-stats.ts';
 import { costOf } from '../storage/prices.ts';
 import type { PriceTable } from '../storage/prices.ts';
 
@@ -64,9 +64,9 @@ export interface DatabaseStats {
   /** The log as this instance sees it; undefined while stopped. */
   readonly log: LogStats | undefined;
   /** What merging has done since `start()`. */
-  readonly merges: MergeCounters | undefined;
+  readonly merges: MergeStats | undefined;
   /** What became of transactions since the instance was created. */
-  readonly transactions: Readonly<TransactionCounters>;
+  readonly transactions: Readonly<TransactionStats>;
 }
 
 export function readStats(
@@ -75,7 +75,7 @@ export function readStats(
   prices: PriceTable,
   uptimeMs: number,
   engine: Engine | undefined,
-  transactions: TransactionCounters,
+  transactions: TransactionStats,
 ): DatabaseStats {
   const view = engine?.view;
   const cache = engine?.pool.cache;

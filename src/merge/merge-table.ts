@@ -28,7 +28,7 @@ import { applyChanges } from '../tree/write.ts';
 import type { ChangeObserver, ChangeStream, NewRoot, RowRun, RunObserver, WriteOptions } from '../tree/write.ts';
 import { IndexChanges } from './index-changes.ts';
 import { LayerChanges } from './layer-changes.ts';
-import type { MergeCounters } from './merge-counters.ts';
+import type { MergeStats } from './merge-stats.ts';
 
 export interface TableMergeContext {
   readonly environment: Environment;
@@ -36,7 +36,7 @@ export interface TableMergeContext {
   readonly uploads: Uploads;
   readonly birth: number;
   readonly pacer: Pacer;
-  readonly counters: MergeCounters;
+  readonly counters: MergeStats;
   readonly blockSizeBytes: number;
   readonly indexBufferBytes: number;
   /** The functions that are registered here. */

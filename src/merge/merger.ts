@@ -28,7 +28,7 @@ import type { LogEvents } from '../log/log-events.ts';
 import type { Follower } from '../log/log-follower.ts';
 import { inlineRoots } from './inlined-roots.ts';
 import type { InlinedRoots } from './inlined-roots.ts';
-import type { MergeCounters } from './merge-counters.ts';
+import type { MergeStats } from './merge-stats.ts';
 import { mergeTime } from './merge-time.ts';
 import { mergeTable } from './merge-table.ts';
 import { withNodes } from '../block0/node-identity.ts';
@@ -74,7 +74,7 @@ export class Merger {
   #running: Promise<boolean> | undefined;
   /** Whether what is running is no merge. */
   #isRebuilding = false;
-  readonly counters: MergeCounters = { merges: 0, lostMerges: 0, blocksWritten: 0, splits: 0, joins: 0, rootSplits: 0 };
+  readonly counters: MergeStats = { merges: 0, lostMerges: 0, blocksWritten: 0, splits: 0, joins: 0, rootSplits: 0 };
 
   constructor(options: MergerOptions) {
     this.#options = options;

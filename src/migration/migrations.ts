@@ -34,7 +34,7 @@ import { versionConflict } from './row-translation.ts';
 import { askedFor, cancelled, isInStep, withEndAsked } from './version-steps.ts';
 
 /** Options of `db.setTargetSchemaVersion()`. */
-export interface TargetOptions {
+export interface SetTargetSchemaVersionOptions {
   /** Rows a second that a node makes at most. Default 50,000. */
   readonly rowsPerSecond?: number;
   /**
@@ -65,7 +65,7 @@ export interface MigrationsOptions {
   readonly intervalMs: number;
 }
 
-const targetOptions = new OptionTable<TargetOptions>({
+const setTargetOptions = new OptionTable<SetTargetSchemaVersionOptions>({
   rowsPerSecond: kinds.whole(1),
   keepOld: kinds.flag,
   signal: kinds.signal,
@@ -98,9 +98,9 @@ export class Migrations {
     this.#options = options;
   }
 
-  async setTarget(given: unknown, version: unknown, options: TargetOptions): Promise<void> {
+  async setTarget(given: unknown, version: unknown, options: SetTargetSchemaVersionOptions): Promise<void> {
     const what = 'db.setTargetSchemaVersion()';
-    const { signal: outer, ...asked } = targetOptions.check(what, options);
+    const { signal: outer, ...asked } = setTargetOptions.check(what, options);
     const target = targetOf(asked);
     const shape = this.#shapeOf(given, version);
     const { engine, daemon } = this.#options;
@@ -411,6 +411,6 @@ function outOfLine({ table, from, to }: StoredMigration): MigrationActiveError {
   );
 }
 
-function targetOf({ rowsPerSecond = 50_000, keepOld = true }: TargetOptions): MigrationTarget {
+function targetOf({ rowsPerSecond = 50_000, keepOld = true }: SetTargetSchemaVersionOptions): MigrationTarget {
   return { rowsPerSecond, keepOld: true, ...(!keepOld && { retire: 'unused' }) };
 }

@@ -7,7 +7,7 @@ import { InvalidOptionError, TransactionConflictError } from '../base/errors.ts'
 import { kinds, OptionTable } from '../base/option-checks.ts';
 import { abortedError } from '../base/until-aborted.ts';
 import { Batch } from '../batch/batch.ts';
-import type { TransactionCounters } from '../maintenance/transaction-counters.ts';
+import type { TransactionStats } from '../maintenance/transaction-stats.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { EngineHost } from '../instance/engine-host.ts';
 import { describeValue } from '../base/describe-value.ts';
@@ -71,7 +71,7 @@ async function attemptUntilCommitted<T>(
   instance: EngineHost,
   run: TransactionFunction<T>,
   options: TransactionOptions & { readonly maxAttempts: number },
-  transactions: TransactionCounters,
+  transactions: TransactionStats,
 ): Promise<T> {
   const { engine, environment } = instance;
   const { maxAttempts } = options;

@@ -21,7 +21,7 @@ export const verify: Command = command({
     const report = await opened.db.verify({
       deep,
       signal,
-      onProgress: ({ checked, total }) => progress.set(checked, total),
+      onProgress: ({ done, total }) => progress.set(done, total),
     });
     progress[Symbol.dispose]();
     if (terminal.json) {

@@ -85,7 +85,7 @@ export class CheckRun {
   /** So much of it is done. */
   done(count: number): void {
     this.#checked += count;
-    this.options.onProgress?.({ checked: this.#checked, total: this.#total });
+    this.options.onProgress?.({ done: this.#checked, total: this.#total });
   }
 
   /** Lets others run if that is due, and ends the check if it was given up. */

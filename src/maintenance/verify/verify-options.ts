@@ -5,7 +5,7 @@ import { kinds, OptionTable } from '../../base/option-checks.ts';
 /** How far `db.verify()` has come. */
 export interface VerifyProgress {
   /** Rows, index entries and, with `deep`, blobs that were checked. */
-  readonly checked: number;
+  readonly done: number;
   /** How many there are to check. It begins anew where the database has moved on too far meanwhile. */
   readonly total: number;
 }

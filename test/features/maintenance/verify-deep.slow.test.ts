@@ -506,11 +506,11 @@ describe('a check', () => {
     await cluster.run(node.db.verify({ deep: true, onProgress: (progress) => seen.push(progress) }));
     const last = seen.at(-1) as VerifyProgress;
     // 1,000 rows, as many entries of the index, six records of blobs, and the blobs.
-    expect(last).toEqual({ checked: 2012, total: 2012 });
+    expect(last).toEqual({ done: 2012, total: 2012 });
     expect(seen.length).toBeGreaterThan(50);
-    for (const [i, { checked, total }] of seen.entries()) {
-      expect(checked).toBeGreaterThan(seen[i - 1]?.checked ?? 0);
-      expect(checked).toBeLessThanOrEqual(total);
+    for (const [i, { done, total }] of seen.entries()) {
+      expect(done).toBeGreaterThan(seen[i - 1]?.done ?? 0);
+      expect(done).toBeLessThanOrEqual(total);
     }
   });
 
