@@ -152,7 +152,7 @@ export function tableName(table: TableRef): string {
   return typeof table === 'string' ? table : table.name;
 }
 
-interface Undecided {
+interface UnsettledCommit {
   readonly error: CommitOutcomeUnknownError;
   readonly operations: OperationSet;
 }
@@ -188,7 +188,7 @@ export class Batch implements Overlay {
   #operations: OperationSet;
   /** Errors of calls that added nothing, until a flush has reported them. */
   #failures: unknown[] = [];
-  #undecided: Undecided | undefined;
+  #unsettled: UnsettledCommit | undefined;
   /** What a flush under way commits: an overlay shows it until the view does. */
   #committing: OperationSet | undefined;
   #flushing: Promise<void> = done;
@@ -395,7 +395,7 @@ export class Batch implements Overlay {
     this.#reads = new TriggerReads();
     this.#operations = new OperationSet(this.#host.environment);
     this.#failures = [];
-    this.#undecided = undefined;
+    this.#unsettled = undefined;
   }
 
   /**
@@ -445,7 +445,7 @@ export class Batch implements Overlay {
     if (this.#endedIn !== undefined) await this.#late();
     const below = this.#parent === undefined ? state : await this.#parent.overlayOn(state, through);
     let overlaid = below;
-    for (const operations of [this.#undecided?.operations, this.#committing]) {
+    for (const operations of [this.#unsettled?.operations, this.#committing]) {
       if (operations !== undefined) overlaid = await operations.overlayOn(overlaid, undefined, through);
     }
     return this.#operations.overlayOn(overlaid, this.#host, through);
@@ -634,7 +634,7 @@ export class Batch implements Overlay {
 
   /** A blob that this batch, or one that it is part of, brings with it. */
   #newBlob(reference: string): NewBlob | undefined {
-    const sets = [this.#operations, this.#committing, this.#undecided?.operations];
+    const sets = [this.#operations, this.#committing, this.#unsettled?.operations];
     const holder = sets.find((set) => set?.blobs.has(reference) === true);
     if (holder !== undefined) return holder.blobs.get(reference);
     return this.#parent === undefined ? undefined : this.#parent.#newBlob(reference);
@@ -671,7 +671,7 @@ export class Batch implements Overlay {
     } catch (error) {
       // What was cleared meanwhile is not wanted back.
       if (epoch !== this.#epoch) throw error;
-      if (error instanceof CommitOutcomeUnknownError) this.#undecided = { error, operations };
+      if (error instanceof CommitOutcomeUnknownError) this.#unsettled = { error, operations };
       else {
         this.#restore(operations);
         this.#firstRound = firstRound;
@@ -690,10 +690,10 @@ export class Batch implements Overlay {
   }
 
   async #settleUndecided(host: BatchHost, options: FlushOptions): Promise<void> {
-    if (this.#undecided === undefined) return;
-    const { error, operations } = this.#undecided;
+    if (this.#unsettled === undefined) return;
+    const { error, operations } = this.#unsettled;
     const applied = await host.resolveCommit(error, options);
-    this.#undecided = undefined;
+    this.#unsettled = undefined;
     if (!applied) this.#restore(operations);
   }
 }

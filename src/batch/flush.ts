@@ -1,12 +1,12 @@
 /**
- * A flush, from the operations of a batch to the answer. {@link Flush.run} reads from top to bottom: its blobs are uploaded, it is
+ * A flush, from the operations of a batch to the answer. {@link Flush.run} reads from top to bottom: the flush's blobs are uploaded, it is
  * validated against the tail of the log and made a member of a commit, the commit wins a slot, the slot is confirmed, and the
- * promise is answered. The log writer (log/log-writer.ts) puts flushes of the same moment into one commit, and asks each of them
+ * promise is answered. The log writer (log/log-writer.ts) puts flushes that wait at the same time into one commit, and asks each of them
  * for its member, again after each slot that was lost.
  *
  * Invariants:
  * - No commit names a blob whose bytes are not in the store (docs/protocol.md, "gc without clocks").
- * - What a commit holds was validated on the very state that it follows: the view whose tail is the slot before it.
+ * - A commit was validated on exactly the state that it follows: the view whose tail is the slot before it.
  */
 import type { SignalPool } from '../base/deadline.ts';
 import type { Environment } from '../base/env.ts';
@@ -23,7 +23,7 @@ import type { OperationSet } from './operation-set.ts';
 import type { TableOperations } from './operations.ts';
 import { prepareMember } from './prepare.ts';
 
-/** What flushes have of their instance. */
+/** The parts of an instance that its flushes use. */
 export interface FlushContext {
   readonly environment: Environment;
   readonly engine: Engine;
@@ -32,19 +32,19 @@ export interface FlushContext {
   readonly driver: StorageDriver;
   readonly prefix: string;
   readonly blockSizeBytes: number;
-  /** What a flush may hold in its commit itself, in bytes; more than that is staged. */
+  /** A flush whose operations take more bytes than this stages its changes; otherwise the commit itself holds them. */
   readonly maxCommitBytes: number;
-  /** For the deadlines: nothing has the signal of one that has ended. */
+  /** Signals that deadlines use again: once a deadline has ended, nothing listens to its signal any more. */
   readonly signals: SignalPool;
   /** Aborted when the instance is being stopped. */
   readonly ending: AbortSignal;
 }
 
-/** What a flush is subject to beyond the rules of the tables. */
+/** A condition that a flush must meet in addition to the rules of the tables. */
 export interface CommitGuard {
   /** Names the call in errors. */
   readonly what: string;
-  /** Rejects if the commit must not follow the state that a view shows, whose last changes are those of `earlier`. */
+  /** Rejects if the commit must not follow the state that `view` shows. Its last changes are those of the members in `earlier`. */
   validate(view: View, earlier: readonly CommitMember[]): Promise<void>;
 }
 
@@ -81,18 +81,19 @@ export class Flush {
 
   /**
    * Resolves once the operations are durable, and this instance shows them. Rejects with the verdict where they contradict what is
-   * stored; with `CommitOutcomeUnknownError` where they may have been committed; and else with the reason why they were not.
+   * stored; with `CommitOutcomeUnknownError` where they may have been committed; and otherwise with the reason why they were not committed.
    */
   async run(): Promise<void> {
     const { engine, signals } = this.#context;
     const { what, signal } = this.#order;
-    // New blobs come first, so that the commit refers to bytes that are there: in vain where a table is known to have gone on.
+    // Blobs are uploaded first, so that the commit refers to bytes that are there: in vain if a table is known to have moved on
+    // to a newer version.
     if (this.#hasBlobs) await this.#refuseRetired(engine.view);
     await namingAborts(what, signal, () => this.#uploads.upload(engine.view.tail));
     await engine.withDeadline(what, signal, (deadline) => this.#winSlot(deadline.signal), signals);
   }
 
-  /** Commits in the first slot that is free behind a state on which the flush is valid, and waits until that is confirmed. */
+  /** Commits the flush in the first free slot after a state on which it is valid, and waits until that slot is confirmed. */
   #winSlot(signal: AbortSignal): Promise<void> {
     const sizeBytes = this.#lists.reduce((bytes, list) => bytes + list.sizeBytes, 0);
     const prepare = (view: View, earlier: readonly CommitMember[]): Promise<CommitMember> =>
@@ -100,7 +101,7 @@ export class Flush {
     return this.#context.engine.append({ signal, sizeBytes, prepare });
   }
 
-  /** Validates the operations on the state that a commit is to follow, and makes the member of the commit of them. */
+  /** Validates the operations on the state that a commit is to follow, and makes a member of that commit from them. */
   async #validate(view: View, earlier: readonly CommitMember[]): Promise<CommitMember> {
     const { check, guard, operations } = this.#order;
     const { bridge } = this.#context;
@@ -113,7 +114,7 @@ export class Flush {
     return prepareMember(this.#lists, operations.blobs, tableOf, { ...this.#context, slot: view.tail + 1 });
   }
 
-  /** Rejects where a table has gone to a newer version than that of its operations. */
+  /** Rejects if a table has moved on to a newer version than the one in which the operations on it are written. */
   async #refuseRetired(view: View): Promise<void> {
     for (const { shape } of this.#lists) await refuseRetired(view, shape);
   }

@@ -1,4 +1,4 @@
-/** From a batch's operations to what a commit holds of them: validated against a view, folded, sorted and encoded. */
+/** Turns a batch's operations into the changes that a commit holds: validated against a view, folded, sorted and encoded. */
 import type { Environment } from '../base/env.ts';
 import { invariant } from '../base/invariant.ts';
 import { Pacer } from '../base/pacer.ts';
@@ -29,7 +29,7 @@ import { UniqueCheck } from './unique-check.ts';
 export interface PrepareOptions extends UploadOptions {
   readonly environment: Environment;
   readonly blockSizeBytes: number;
-  /** What a flush may hold in its commit itself, in bytes; more than that is staged. */
+  /** A flush whose operations take more bytes than this stages its changes; otherwise the commit itself holds them. */
   readonly maxCommitBytes: number;
   /** The slot that the commit is for. */
   readonly slot: number;
@@ -81,7 +81,7 @@ export async function prepareMember(
       ),
     );
   };
-  // `again` gives the same rows once more: what is staged is checked before any of it is stored.
+  // `again` gives the same rows once more: rows that are staged are all checked before any of them is stored.
   const change = async (
     shape: TableShape,
     schema: StoredSchema,
@@ -99,7 +99,7 @@ export async function prepareMember(
     return { schema, node };
   };
   for (const list of operations) await prepare(list, true);
-  // What is kept of blobs is made of the rows that are written: nothing of it is there already.
+  // The rows of the blob tables are made from the rows written above. None of them is stored already, so none is left out.
   for (const list of blobs.lists) await prepare(list, false);
   return { changes };
 }
@@ -117,7 +117,7 @@ async function encodeChanges(shape: TableShape, folded: ChangeStream, pacer: Pac
   return openSealed(name, entries.encode(name, 0, entries.count));
 }
 
-/** Writes the changes as a tree into objects of their own; only its root travels in the commit. */
+/** Writes the changes as a tree into separate objects; only the root of the tree goes into the commit. */
 async function stageChanges(
   shape: TableShape,
   folded: ChangeStream,
@@ -139,7 +139,7 @@ async function stageChanges(
   return { node, staged: { runs: sink.runs } };
 }
 
-/** The operations from `from` on as a layer over a state, for an overlay; undefined if they change nothing. */
+/** Makes a layer over a state, for an overlay, of the operations from position `from` on; undefined if they change nothing. */
 export async function overlayLayer(
   list: TableOperations,
   from: number,

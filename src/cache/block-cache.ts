@@ -5,7 +5,7 @@
  */
 import { BlockQueues, defaultBlockBytes } from './block-queues.ts';
 import type { CachedNode, CacheSlot, HeldSlot, SlotOwner } from './cached-node.ts';
-import type { CollectionHint } from './gc-hint.ts';
+import type { CollectionHint } from './heap-hint.ts';
 
 /** How often blocks were asked for, by where they were found. */
 export interface CacheCounters {

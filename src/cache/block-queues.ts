@@ -9,8 +9,8 @@
  * held if its queue had been longer, and that queue's share grows at the others' expense.
  */
 import type { CacheSlot, HeldSlot, QueueName } from './cached-node.ts';
-import type { CollectionHint } from './gc-hint.ts';
-import { SlotQueue } from './lru-queue.ts';
+import type { CollectionHint } from './heap-hint.ts';
+import { LruQueue } from './lru-queue.ts';
 
 export const defaultBlockBytes = 65_536;
 /** So many ghosts there may be in the smallest cache. */
@@ -28,9 +28,9 @@ export class BlockQueues {
   readonly #blockBytes: number;
   readonly #hint: CollectionHint | undefined;
   readonly #queues = {
-    inner: new SlotQueue<HeldSlot>(),
-    fresh: new SlotQueue<HeldSlot>(),
-    kept: new SlotQueue<HeldSlot>(),
+    inner: new LruQueue<HeldSlot>(),
+    fresh: new LruQueue<HeldSlot>(),
+    kept: new LruQueue<HeldSlot>(),
   };
   /** Names of blocks that went, the latest last, and the queue that they went from. */
   readonly #ghosts = new Map<string, QueueName>();

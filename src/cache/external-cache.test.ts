@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { CacheDriver } from '../storage/contract/cache-driver.ts';
 import { VirtualEnvironment } from '../testing/virtual-environment.ts';
-import { SecondCache } from './external-cache.ts';
+import { ExternalCache } from './external-cache.ts';
 
 class MapCache implements CacheDriver {
   readonly held = new Map<string, Uint8Array>();
@@ -33,7 +33,7 @@ function make(driver: CacheDriver = new MapCache()) {
   const environment = new VirtualEnvironment();
   const none = (): void => undefined;
   const logger = { debug: none, info: vi.fn(), warn: vi.fn(), error: none };
-  const cache = new SecondCache({ driver, environment, logger });
+  const cache = new ExternalCache({ driver, environment, logger });
   cache.useDatabase('db1');
   return {
     cache,

@@ -11,7 +11,7 @@ import type { Logger } from '../base/logger.ts';
 import { newAbortController } from '../base/signals.ts';
 import type { CacheDriver } from '../storage/contract/cache-driver.ts';
 
-export interface SecondCacheOptions {
+export interface ExternalCacheOptions {
   readonly driver: CacheDriver;
   readonly environment: Environment;
   readonly logger: Logger;
@@ -31,15 +31,15 @@ function sealOf(key: string, bytes: Uint8Array): Uint8Array {
   return createHash('sha256').update(`${key}\n`).update(bytes).digest().subarray(0, sealBytes);
 }
 
-export class SecondCache {
-  readonly #options: SecondCacheOptions;
+export class ExternalCache {
+  readonly #options: ExternalCacheOptions;
   readonly #sets = new Set<Promise<unknown>>();
   #databaseId = '';
   #pauseMs = 0;
   #pausedUntilMs = 0;
   #toldOfDamage = false;
 
-  constructor(options: SecondCacheOptions) {
+  constructor(options: ExternalCacheOptions) {
     this.#options = options;
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CollectionHint } from './gc-hint.ts';
+import { CollectionHint } from './heap-hint.ts';
 
 const mebibyte = 1024 * 1024;
 

@@ -7,7 +7,7 @@ export interface Queued<T> {
   after: T | undefined;
 }
 
-export class SlotQueue<T extends Queued<T>> {
+export class LruQueue<T extends Queued<T>> {
   first: T | undefined;
   #last: T | undefined;
   count = 0;

@@ -2,7 +2,7 @@
 import { InvalidOptionError } from '../base/errors.ts';
 import { describeValue } from '../base/describe-value.ts';
 import { defaultBlockBytes } from './block-queues.ts';
-import { SharedMemory } from './shared-memory.ts';
+import { SharedMemory } from './memory-shares.ts';
 
 /** How a budget that instances share is used at the moment: by all of them together. */
 export interface SharedMemoryStats {

@@ -10,8 +10,8 @@ import { BlockCache } from './block-cache.ts';
 import { budgetStats } from './memory-budget.ts';
 import type { SharedMemoryStats } from './memory-budget.ts';
 import type { ReadMemory } from './query-memory.ts';
-import { aheadRoom, cacheRoom, scratchRoom, SharedMemory } from './shared-memory.ts';
-import type { Account } from './shared-memory.ts';
+import { aheadRoom, cacheRoom, scratchRoom, SharedMemory } from './memory-shares.ts';
+import type { Account } from './memory-shares.ts';
 
 /** How the memory of an instance is split at the moment. */
 export interface MemoryStats {

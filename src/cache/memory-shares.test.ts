@@ -6,7 +6,7 @@ import { NodeEntries } from '../format/node-entries.ts';
 import { openCached } from './cached-node.ts';
 import type { CachedNode } from './cached-node.ts';
 import { Scratch } from './query-memory.ts';
-import { SharedMemory } from './shared-memory.ts';
+import { SharedMemory } from './memory-shares.ts';
 import { SplitPool } from './memory-pool.ts';
 
 const mebibyte = 1024 * 1024;

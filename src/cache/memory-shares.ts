@@ -5,7 +5,7 @@
  * Nothing here is done for a read of a block that is in memory.
  */
 import { BlockQueues } from './block-queues.ts';
-import { CollectionHint } from './gc-hint.ts';
+import { CollectionHint } from './heap-hint.ts';
 
 /** Part of a budget that blocks may have, with the commits that wait: the rest is for what is not counted. */
 const cachedShare = 0.5;

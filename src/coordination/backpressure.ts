@@ -5,7 +5,7 @@
 import type { Environment } from '../base/env.ts';
 import { sleep } from '../base/env.ts';
 import { BackpressureError } from '../base/errors.ts';
-import type { Follower } from '../log/log-follower.ts';
+import type { LogFollower } from '../log/log-follower.ts';
 import type { PendingRoom } from '../log/pending-room.ts';
 import type { Merger } from '../merge/merger.ts';
 import type { View } from '../view/view.ts';
@@ -13,11 +13,11 @@ import type { FailureReports } from './failure-reports.ts';
 import type { Role } from './role.ts';
 import type { Rotation } from './rotation.ts';
 
-export interface BacklogOptions {
+export interface BackpressureOptions {
   readonly environment: Environment;
   readonly role: Role;
   readonly room: PendingRoom;
-  readonly follower: Follower;
+  readonly follower: LogFollower;
   readonly merger: Merger;
   readonly rotation: Rotation;
   readonly failures: FailureReports;
@@ -28,10 +28,10 @@ const maxTries = 3;
 /** How long a node waits for another to merge a backlog that both have read, at most, in milliseconds. */
 const courtesyMs = 500;
 
-export class Backlog {
-  readonly #options: BacklogOptions;
+export class Backpressure {
+  readonly #options: BackpressureOptions;
 
-  constructor(options: BacklogOptions) {
+  constructor(options: BackpressureOptions) {
     this.#options = options;
   }
 

@@ -9,9 +9,9 @@ import { withinDeadline } from '../base/deadline.ts';
 import type { Deadline } from '../base/deadline.ts';
 import type { Environment } from '../base/env.ts';
 import { untilAborted } from '../base/until-aborted.ts';
-import type { Backlog } from './backlog.ts';
+import type { Backpressure } from './backpressure.ts';
 import type { LogEvents } from '../log/log-events.ts';
-import type { Follower } from '../log/log-follower.ts';
+import type { LogFollower } from '../log/log-follower.ts';
 import type { Polling } from './polling.ts';
 
 /** The log is looked at so soon after Block 0 was read, or Block 0 is read once more, in milliseconds. */
@@ -22,8 +22,8 @@ export interface FreshnessOptions {
   /** Option `writeForwardInterval`, in milliseconds. */
   readonly intervalMs: number;
   readonly polling: Polling;
-  readonly follower: Follower;
-  readonly backlog: Backlog;
+  readonly follower: LogFollower;
+  readonly backpressure: Backpressure;
   readonly events: LogEvents;
   /** How long opening, and the look at the log after it, may take, in milliseconds. */
   readonly timeoutMs: number;
@@ -121,7 +121,7 @@ export class Freshness {
 
   async #catchUp(signal: AbortSignal | undefined): Promise<void> {
     const startedMs = this.#options.environment.monotonicMs();
-    await this.#options.backlog.catchUp(signal);
+    await this.#options.backpressure.catchUp(signal);
     this.note(startedMs);
   }
 
@@ -144,8 +144,8 @@ export class Freshness {
 
   /** Ends a first look. What has piled up for long is worked off step by step, each of them in time. */
   async #workOff(what: string, complete: boolean): Promise<void> {
-    const { backlog, stopping } = this.#options;
-    while (!complete) complete = await this.#withDeadline(what, stopping, ({ signal }) => backlog.step(signal));
+    const { backpressure, stopping } = this.#options;
+    while (!complete) complete = await this.#withDeadline(what, stopping, ({ signal }) => backpressure.step(signal));
     this.note(this.#openedMs);
   }
 

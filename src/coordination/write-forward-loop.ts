@@ -4,7 +4,7 @@
  * never a commit.
  */
 import type { Environment, Timer } from '../base/env.ts';
-import type { Follower } from '../log/log-follower.ts';
+import type { LogFollower } from '../log/log-follower.ts';
 import type { PendingRoom } from '../log/pending-room.ts';
 import type { View } from '../view/view.ts';
 import { MergeWait } from '../merge/merge-policy.ts';
@@ -33,9 +33,9 @@ export interface TurnSettings {
   readonly nodes: () => readonly number[] | undefined | Promise<readonly number[] | undefined>;
 }
 
-export interface TurnOptions extends TurnSettings {
+export interface WriteForwardLoopOptions extends TurnSettings {
   readonly node: NodeId;
-  readonly follower: Follower;
+  readonly follower: LogFollower;
   readonly freshness: Freshness;
   readonly room: PendingRoom;
   readonly merger: Merger;
@@ -47,8 +47,8 @@ export interface TurnOptions extends TurnSettings {
 /** A slot that was trimmed shows nothing new, so that a view must not live from peeking alone. */
 const longestPeekingMs = 600_000;
 
-export class Turns {
-  readonly #options: TurnOptions;
+export class WriteForwardLoop {
+  readonly #options: WriteForwardLoopOptions;
   readonly #pace: PollingPace;
   readonly #wait: MergeWait;
   /** Whether anything was read since the last look: only then is a view worth what it costs to keep it new. */
@@ -59,7 +59,7 @@ export class Turns {
   #turn: Promise<void> | undefined;
   #running = false;
 
-  constructor(options: TurnOptions) {
+  constructor(options: WriteForwardLoopOptions) {
     this.#options = options;
     this.#pace = new PollingPace(options.polling, options.intervalMs);
     this.#wait = new MergeWait(options.mergePolicy);

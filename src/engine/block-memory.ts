@@ -1,8 +1,8 @@
 /** Where an instance's blocks come from: its pool of memory, the cache of the user's own behind it, and the store. */
 import type { Environment } from '../base/env.ts';
 import type { Logger } from '../base/logger.ts';
-import { SecondCache } from '../cache/external-cache.ts';
-import type { SharedMemory } from '../cache/shared-memory.ts';
+import { ExternalCache } from '../cache/external-cache.ts';
+import type { SharedMemory } from '../cache/memory-shares.ts';
 import { SplitPool } from '../cache/memory-pool.ts';
 import type { CacheDriver } from '../storage/contract/cache-driver.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
@@ -22,13 +22,13 @@ export interface BlockMemoryOptions {
 
 export interface BlockMemory {
   readonly pool: SplitPool;
-  readonly second: SecondCache | undefined;
+  readonly second: ExternalCache | undefined;
   readonly reader: BlockReader;
 }
 
 export function makeBlockMemory(options: BlockMemoryOptions): BlockMemory {
   const { environment, driver, prefix, logger, maxMemoryBytes: maxBytes, memory: shared, cacheDriver } = options;
   const pool = new SplitPool({ maxBytes, blockBytes: options.cacheBlockSize, shared });
-  const second = cacheDriver && new SecondCache({ driver: cacheDriver, environment, logger });
+  const second = cacheDriver && new ExternalCache({ driver: cacheDriver, environment, logger });
   return { pool, second, reader: new BlockReader(driver, prefix, pool.cache, { second, memory: pool }) };
 }

@@ -18,7 +18,7 @@ import {
 } from '../base/errors.ts';
 import type { Block0, StoredSnapshot } from '../format/block0.ts';
 import { CommitLog } from '../log/commit-log.ts';
-import type { SecondCache } from '../cache/external-cache.ts';
+import type { ExternalCache } from '../cache/external-cache.ts';
 import type { OwnWrites } from '../storage/contract/own-writes.ts';
 import { StoreClock } from '../storage/contract/store-clock.ts';
 import type { SplitPool } from '../cache/memory-pool.ts';
@@ -32,36 +32,36 @@ import type { FlushRequest } from '../log/log-writer.ts';
 import { LogEvents } from '../log/log-events.ts';
 import { PendingRoom } from '../log/pending-room.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
-import type { Undecided } from '../log/commit-outcome.ts';
-import { Follower } from '../log/log-follower.ts';
+import type { UnsettledCommit } from '../log/commit-outcome.ts';
+import { LogFollower } from '../log/log-follower.ts';
 import { Freshness } from '../coordination/freshness.ts';
 import { Merger } from '../merge/merger.ts';
 import { Pins } from './snapshot-pins.ts';
 import { openOrCreate } from './open-database.ts';
 import type { ExpectedState } from './open-database.ts';
-import { Backlog } from '../coordination/backlog.ts';
+import { Backpressure } from '../coordination/backpressure.ts';
 import { FailureReports } from '../coordination/failure-reports.ts';
 import { makeBlockMemory } from './block-memory.ts';
 import type { BlockMemoryOptions } from './block-memory.ts';
 import { Leftovers } from '../merge/leftovers.ts';
 import { Membership } from '../coordination/membership.ts';
 import { NodeIdentity } from '../block0/node-identity.ts';
-import { Turns } from '../coordination/turns.ts';
+import { WriteForwardLoop } from '../coordination/write-forward-loop.ts';
 import { Rotation } from '../coordination/rotation.ts';
-import type { TurnSettings } from '../coordination/turns.ts';
+import type { TurnSettings } from '../coordination/write-forward-loop.ts';
 
 export interface EngineOptions extends TurnSettings, BlockMemoryOptions {
-  /** `'auto'`: one that is free. */
+  /** `'auto'`: the instance takes an id that is free. */
   readonly nodeId: number | 'auto';
   /** The driver as its user gave it. */
   readonly given: StorageDriver;
   readonly blockSizeBytes: number;
-  /** What was written since Block 0 was seen. */
+  /** The objects that the instance wrote since it last saw Block 0. */
   readonly writes: OwnWrites;
   /** Commits whose outcome was not known when an engine before this one was closed. */
-  readonly undecided: Map<string, Undecided>;
+  readonly unsettled: Map<string, UnsettledCommit>;
   readonly expectAtLeast: ExpectedState | undefined;
-  /** The functions that are registered here. */
+  /** Looks up a function that is registered on this instance. */
   readonly functions: QueryHost['registeredFunction'];
 }
 
@@ -69,13 +69,13 @@ const operationTimeoutMs = 60_000;
 const settleTimeoutMs = 30_000;
 /** Attempts at pinning a state before garbage is collected past it. */
 const maxPinAttempts = 8;
-/** Merges after which a checkpoint gives up: those that the store failed, and below those that others were faster with. */
+/** A checkpoint gives up after so many merges that the store failed, or (the constant below) so many in which others were faster. */
 const maxFailedMerges = 8;
 const maxLostMerges = 40;
-/** After a merge of a checkpoint that failed, or came too late. */
+/** Pauses after a merge of a checkpoint that failed, or came too late. */
 const betweenMerges: Backoff = { firstMs: 10, longestMs: 1000, jitter: 'full' };
 
-/** A state that is held on to. */
+/** A pinned state: its pin, and the view that shows it. */
 export interface PinnedView {
   readonly pin: StoredSnapshot;
   readonly view: View;
@@ -87,7 +87,7 @@ export class Engine {
   readonly node: NodeIdentity;
   readonly register: Block0Register;
   readonly log: CommitLog;
-  readonly follower: Follower;
+  readonly follower: LogFollower;
   readonly merger: Merger;
   readonly pins: Pins;
   readonly history: History;
@@ -95,18 +95,18 @@ export class Engine {
   readonly clock: StoreClock;
   readonly events: LogEvents = new LogEvents();
   readonly failures: FailureReports;
-  readonly #second: SecondCache | undefined;
+  readonly #second: ExternalCache | undefined;
   readonly #writer: LogWriter;
-  readonly #backlog: Backlog;
+  readonly #backpressure: Backpressure;
   readonly #membership: Membership;
   readonly #freshness: Freshness;
-  readonly #turns: Turns;
+  readonly #turns: WriteForwardLoop;
   readonly #leftovers: Leftovers;
   readonly #stopping = newAbortController();
-  /** What else is under way. */
+  /** Other work under way that must end before the engine is closed. */
   readonly #work = new Set<Promise<unknown>>();
 
-  /** Each part is made of those before it; what tells a later one of something does so by an event. */
+  /** Each part is given only parts that were made before it; a part tells a later one of something by an event. */
   constructor(options: EngineOptions) {
     const { environment, driver, prefix, logger, nodeId, maxMemoryBytes, intervalMs, role } = options;
     const { events, stopping } = this;
@@ -128,7 +128,7 @@ export class Engine {
     this.log = log;
     this.context = new ViewContext(reader);
     const room = new PendingRoom(pool, maxMemoryBytes);
-    const follower = new Follower(environment, register, log, this.context, room, events);
+    const follower = new LogFollower(environment, register, log, this.context, room, events);
     this.follower = follower;
     const clock = new StoreClock(driver, environment, logger);
     this.clock = clock;
@@ -144,16 +144,16 @@ export class Engine {
     const isReplica = role === 'replica';
     const merger = new Merger({ ...parts, isReplica, membership, cache: pool.cache, indexBufferBytes });
     this.merger = merger;
-    const backlog = new Backlog({ ...parts, merger, rotation, failures });
-    this.#backlog = backlog;
-    const freshness = new Freshness({ ...parts, backlog, timeoutMs: operationTimeoutMs });
+    const backpressure = new Backpressure({ ...parts, merger, rotation, failures });
+    this.#backpressure = backpressure;
+    const freshness = new Freshness({ ...parts, backpressure, timeoutMs: operationTimeoutMs });
     this.#freshness = freshness;
-    this.#writer = new LogWriter({ ...parts, freshness, backlog, settleTimeoutMs });
-    const turns = new Turns({ ...parts, freshness, merger, membership, rotation, failures });
+    this.#writer = new LogWriter({ ...parts, freshness, backpressure, settleTimeoutMs });
+    const turns = new WriteForwardLoop({ ...parts, freshness, merger, membership, rotation, failures });
     this.#turns = turns;
     events.looked.on((view) => turns.viewChanged(view));
     events.replaced.on(() => turns.stop());
-    if (!isReplica) pool.mergeWith(() => backlog.mergeOutOfTurn());
+    if (!isReplica) pool.mergeWith(() => backpressure.mergeOutOfTurn());
   }
 
   /** Aborted when the engine is closed. */
@@ -165,7 +165,10 @@ export class Engine {
     return this.follower.view;
   }
 
-  /** Runs a call that reaches the store under the usual deadline. With `pool`, nothing may listen to its signal afterwards. */
+  /**
+   * Runs a call that reaches the store under the usual deadline. With `pool`, the signal is used again: nothing may listen to
+   * it afterwards.
+   */
   withDeadline<T>(
     what: string,
     signal: AbortSignal | undefined,
@@ -175,7 +178,7 @@ export class Engine {
     const { environment } = this.#options;
     const run = (): Promise<T> => withinDeadline(environment, what, operationTimeoutMs, signal, call, pool);
     if (!this.isLooking) return run();
-    // That has its own time: what is left of the call's would not be enough where much has piled up.
+    // The look at the log has a deadline of its own: what it leaves of the call's would not be enough where much has piled up.
     return this.withSignal(what, signal, () => this.#freshness.looked()).then(run);
   }
 
@@ -205,14 +208,14 @@ export class Engine {
         this.follower.open(opened);
       });
     } catch (error) {
-      // Nobody closes what was never open.
+      // Nobody calls close() on an engine that was never open.
       this.pool.close();
       throw error;
     }
     this.#turns.start();
   }
 
-  /** Takes no more turns and waits for what is under way, so many milliseconds at most. */
+  /** Takes no more turns, and waits for the work that is under way, `timeoutMs` milliseconds at most. */
   async close(timeoutMs: number = operationTimeoutMs): Promise<void> {
     this.#turns.stop();
     this.#stopping.abort(new NotStartedError('What was under way when the database was stopped'));
@@ -228,7 +231,7 @@ export class Engine {
           ...this.#work,
         ]);
         await untilAborted(idle, signal);
-        // What was under way when that was noticed has ended only now.
+        // Work that was under way when Block 0 was found to be gone has ended only now.
         if (this.register.isGone)
           await untilAborted(this.#leftovers.removeAll(this.register.current.block0.databaseId), signal);
         if (this.#options.role === 'writer') await this.#membership.leave(signal);
@@ -247,7 +250,7 @@ export class Engine {
     return this.#freshness.isStale;
   }
 
-  /** Whether it is being found out if the view that was opened is the newest. */
+  /** Whether the instance is still finding out if the view that it opened is the newest. */
   get isLooking(): boolean {
     return this.#freshness.isLooking;
   }
@@ -259,7 +262,7 @@ export class Engine {
     this.events.looked.emit(this.view);
   }
 
-  /** A query begins. */
+  /** Tells the turns that somebody reads through this instance. */
   asked(): void {
     this.#turns.asked();
   }
@@ -279,7 +282,7 @@ export class Engine {
     return this.catchUp(signal);
   }
 
-  /** The same for an instance that nobody uses at the moment. */
+  /** As {@link refresh}, but without telling the turns that somebody uses the instance. */
   catchUp(signal?: AbortSignal): Promise<void> {
     return this.#freshness.catchUp(signal);
   }
@@ -288,7 +291,7 @@ export class Engine {
     return this.#membership.isRegistered;
   }
 
-  /** Whether Block 0 is to be told which versions this instance uses: of a table, null where it uses none. */
+  /** Whether Block 0 is to be told which versions this instance uses. `versionOf` gives that of a table, or null if it uses none. */
   mustSayVersions(versionOf: (table: string) => number | null): boolean {
     return this.#options.role === 'writer' && this.#membership.mustSayVersions(this.view.block0, versionOf);
   }
@@ -305,12 +308,12 @@ export class Engine {
     const startedMs = this.#options.environment.monotonicMs();
     try {
       await this.#writer.append(request);
-      // A slot that was won was the last one at that moment.
+      // When the slot was won it was the last one of the log, so the view was the newest then.
       this.#freshness.note(startedMs);
     } finally {
       this.events.looked.emit(this.view);
     }
-    this.#backlog.mergeIfLarge(this.view);
+    this.#backpressure.mergeIfLarge(this.view);
   }
 
   async resolveCommit(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
@@ -321,7 +324,7 @@ export class Engine {
     }
   }
 
-  /** Pins an earlier state: of a generation, or the one that was in force at a time. */
+  /** Pins an earlier state: the state of a given generation, or the state that was in force at a given time. */
   pinEarlier(which: number | Date, timeToLiveMs: number, signal?: AbortSignal): Promise<PinnedView> {
     return this.withDeadline('db.at()', signal, async ({ signal: inner }) => {
       const { history } = this;
@@ -346,14 +349,14 @@ export class Engine {
         try {
           return await this.#pin(block0, timeToLiveMs, inner);
         } catch (error) {
-          // Garbage was collected past it meanwhile: a newer state it is.
+          // Garbage was collected past this state meanwhile: the next attempt pins a newer one.
           if (!(error instanceof SnapshotExpiredError) || attempt >= maxPinAttempts) throw error;
         }
       }
     });
   }
 
-  /** Work that must have ended before the engine has: it is waited for when the engine is closed. */
+  /** Takes note of work that must end before the engine does: close() waits for it. */
   whileRunning<T>(work: Promise<T>): Promise<T> {
     const ended: Promise<unknown> = work.catch(() => undefined).finally(() => this.#work.delete(ended));
     this.#work.add(ended);
@@ -391,7 +394,7 @@ export class Engine {
     }
   }
 
-  /** Catches up. That may take any time, if much has piled up, but no longer than usual without getting any further. */
+  /** Catches up. If much has piled up that may take any time, provided that the view gets further within each usual deadline. */
   async #look(signal: AbortSignal | undefined): Promise<void> {
     const { environment } = this.#options;
     for (;;) {

@@ -35,12 +35,12 @@ import type { TableState } from '../view/table-state.ts';
 import type { View } from '../view/view.ts';
 import { TriggerApi } from './trigger-api.ts';
 
-/** After how long a state that a long loop holds counts as abandoned unless it is renewed, in milliseconds. */
+/** The pin of a state that a long loop holds counts as abandoned if it is not renewed for so long, in milliseconds. */
 const loopPinMs = 600_000;
 /** How long `stop()` waits for flushes and transactions before they are refused, in milliseconds. */
 export const stopTimeoutMs = 60_000;
 
-/** What the host has of its instance. */
+/** The parts of an instance that its host uses. */
 export interface EngineHostParts {
   readonly environment: Environment;
   readonly owner: object;
@@ -123,7 +123,7 @@ export class EngineHost implements BatchHost, QueryHost {
    */
   async end(): Promise<void> {
     const allEnded = async (): Promise<void> => {
-      // A flush may come of a transaction.
+      // A transaction that is waited for may begin a flush.
       while (this.#underWay.size > 0) await Promise.all(this.#underWay);
     };
     this.#ending.abort();
@@ -147,7 +147,7 @@ export class EngineHost implements BatchHost, QueryHost {
 
   shapeOf(table: string): TableShape | undefined {
     const shape = this.registry.shape(table);
-    // Of two that are equal the view's own: what is compiled for it is recognised by the plans of its states.
+    // If the two shapes are equal, the view's own one: the plans of its states recognise what is compiled for it.
     const stored = this.engine.view.table(table)?.shape;
     return stored !== undefined && shape !== undefined && stored.isSame(shape) ? stored : shape;
   }
@@ -171,8 +171,9 @@ export class EngineHost implements BatchHost, QueryHost {
 
   keeperOf(state: TableState, loop: object): StateKeeper | undefined {
     const { view } = this.engine;
-    // A replica cannot hold on to a state. And the Block 0 of the present view is not that of a state from before a merge; of
-    // one from before later commits it is.
+    // A replica cannot hold on to a state. Nor can a state from before a merge be held, since the present view has another
+    // Block 0; a state from
+    // before later commits can, since the view has the same Block 0.
     if (this.#hasEnded || this.#parts.options.role === 'replica') return undefined;
     return this.bridge.isOvertaken(state, view) ? undefined : this.#keepers.keep(view, loop);
   }
@@ -181,12 +182,12 @@ export class EngineHost implements BatchHost, QueryHost {
     return { pin: await this.engine.pins.pin({ block0: view.block0, readsLog: view.readsLog }, loopPinMs), view };
   }
 
-  /** Every loop of this instance that is under way holds on to its state. */
+  /** Makes every loop of this instance that is under way hold on to its state. */
   holdLoops(): Promise<void> {
     return this.#keepers.holdAll();
   }
 
-  /** Holds what is being pinned. If the instance is stopped meanwhile, that waits until the pin is let go of again. */
+  /** Holds a state that is being pinned. If the instance is stopped meanwhile, the pin is released, and stopping waits for that. */
   hold(what: string, pinning: Promise<PinnedView>, timeToLiveMs: number): Promise<HeldSnapshot> {
     const { engine } = this;
     const hold = async (): Promise<HeldSnapshot> => {
@@ -222,7 +223,8 @@ export class EngineHost implements BatchHost, QueryHost {
     if (this.#parts.options.role === 'replica') throw new ReadOnlyError(what);
     engine.register.checkNotReplaced();
     const flush = new Flush(this.#flushing, { what, operations, signal: options.signal, check, guard });
-    // Also while its blobs are uploaded: what an engine acknowledges once the next one runs, that one would not show.
+    // Closing the engine waits for this, uploads included: the next engine would not show a flush that this one acknowledges
+    // after that one runs.
     await engine.whileRunning(flush.run());
   }
 

@@ -16,7 +16,7 @@ import { readStats } from '../maintenance/stats.ts';
 import type { DatabaseStats } from '../maintenance/stats.ts';
 import type { TransactionStats } from '../maintenance/transaction-stats.ts';
 import type { StoreReport } from '../maintenance/doctor.ts';
-import type { CommitRef, Undecided } from '../log/commit-outcome.ts';
+import type { CommitRef, UnsettledCommit } from '../log/commit-outcome.ts';
 import { Engine } from '../engine/engine.ts';
 import type { ExpectedState } from '../engine/open-database.ts';
 import type { Block0 } from '../format/block0.ts';
@@ -28,7 +28,7 @@ import { FieldChangeLog } from '../migration/field-change-log.ts';
 import { Maintenance } from './maintenance.ts';
 import { checkNodes } from './options.ts';
 import type { CheckedOptions } from './options.ts';
-import { EnvelopeCache } from '../storage/wrap/encrypted-cache.ts';
+import { EncryptedCache } from '../storage/wrap/encrypted-cache.ts';
 import { protectedDriver } from '../storage/wrap/envelope-driver.ts';
 import { ObservedDriver } from '../storage/wrap/observed-driver.ts';
 import { harmlessHook } from '../storage/wrap/request-hook.ts';
@@ -78,7 +78,7 @@ export class Instance implements BatchOwner, QueryHost {
   /** For flushes: nothing has the signal of one that has ended. */
   readonly #signals = new SignalPool();
   /** Flushes that were told that their outcome is unknown ask for it again, also after a restart. */
-  readonly #undecided = new Map<string, Undecided>();
+  readonly #unsettled = new Map<string, UnsettledCommit>();
   readonly #writes = new OwnWrites();
   /** The newest Block 0 that was seen before the last stop. */
   #seen: Block0 | undefined;
@@ -161,9 +161,9 @@ export class Instance implements BatchOwner, QueryHost {
       environment: this.environment,
       driver: this.#driver,
       prefix: dbPrefix,
-      cacheDriver: isSecret ? new EnvelopeCache(cache, protection, this.environment) : cache,
+      cacheDriver: isSecret ? new EncryptedCache(cache, protection, this.environment) : cache,
       logger: this.#logger,
-      undecided: this.#undecided,
+      unsettled: this.#unsettled,
       writes: this.#writes,
       expectAtLeast,
       functions: (name) => this.registry.registeredFunction(name),

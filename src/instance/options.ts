@@ -12,7 +12,7 @@ import type { Role } from '../coordination/role.ts';
 import type { CacheDriver } from '../storage/contract/cache-driver.ts';
 import { sharedMemoryOf } from '../cache/memory-budget.ts';
 import type { MemoryBudget } from '../cache/memory-budget.ts';
-import type { SharedMemory } from '../cache/shared-memory.ts';
+import type { SharedMemory } from '../cache/memory-shares.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
 import { driverKind, prefixKind } from '../storage/contract/place-kinds.ts';
 import { compressionKind, encryptionKind, protectionOf } from '../storage/wrap/encryption-options.ts';

@@ -6,22 +6,22 @@ import type { Commit } from '../format/commit.ts';
 import type { CommitLog } from './commit-log.ts';
 import type { Block0Register } from '../block0/block0-register.ts';
 
-/** Whether a commit has its slot. */
-export type Fate = 'applied' | 'lost' | 'unknown';
+/** Whether a commit won its slot. */
+export type CommitOutcome = 'applied' | 'lost' | 'unknown';
 
 /** A commit that was put, and whose outcome is not known yet. */
-export interface Undecided {
+export interface UnsettledCommit {
   readonly slot: number;
   readonly commit: Commit;
   readonly bytes: Uint8Array;
-  /** Its first put and what follows from it, as long as that is under way. */
-  settling: Promise<Fate> | undefined;
-  /** What went wrong last. */
+  /** The first put of the commit and the requests that settle it, as long as they are under way. */
+  settling: Promise<CommitOutcome> | undefined;
+  /** The last failure of a request that was to settle it. */
   failure?: StorageError;
 }
 
 /** A failure of the first put of a commit that certainly had no effect. */
-export class DefiniteFailure extends StorageError {
+export class NotCommittedError extends StorageError {
   constructor(cause: StorageError) {
     super(cause.key, 'none', `${cause.message} Nothing was committed.`, {
       cause,
@@ -32,9 +32,9 @@ export class DefiniteFailure extends StorageError {
   }
 }
 
-/** A put that was refused for certain has lost its slot; any other failure says nothing. */
-export function lostForCertain(error: unknown): Fate {
-  return error instanceof DefiniteFailure ? 'lost' : 'unknown';
+/** A put that certainly had no effect has lost its slot; any other failure says nothing about the outcome. */
+export function lostForCertain(error: unknown): CommitOutcome {
+  return error instanceof NotCommittedError ? 'lost' : 'unknown';
 }
 
 /** A commit and the slot that it was put at. */
@@ -43,16 +43,16 @@ export interface CommitRef {
   readonly commitId: string;
   /** The place in the log that the commit may have taken. */
   readonly slot: number;
-  /** Id of the database that the commit was for. Where it is given, another database is not asked. */
+  /** Id of the database that the commit was for. If it is given, a call on another database is refused. */
   readonly databaseId?: string;
 }
 
-/** The same as text. */
+/** A commit and its slot as text, for use as a key. */
 export function refKey({ commitId, slot }: CommitRef): string {
   return `${slot}/${commitId}`;
 }
 
-/** Nobody knows, and the batch finds out when it is flushed again. */
+/** The error for a commit whose outcome is not known; the batch finds out when it is flushed again. */
 export function outcomeUnknown(commit: Required<CommitRef>, cause?: unknown): CommitOutcomeUnknownError {
   const { commitId, slot } = commit;
   const message =
@@ -61,25 +61,25 @@ export function outcomeUnknown(commit: Required<CommitRef>, cause?: unknown): Co
   return new CommitOutcomeUnknownError(commit, message, { cause });
 }
 
-/** What became of a commit as far as the store tells: nothing is written for it, so that whoever reads may ask. */
-export async function readFate(
+/** What became of a commit, as far as reads of the store tell. Nothing is written, so that an instance that only reads may ask, too. */
+export async function readOutcome(
   { commitId, slot }: CommitRef,
   log: CommitLog,
   register: Block0Register,
   signal: AbortSignal | undefined,
-): Promise<Fate> {
+): Promise<CommitOutcome> {
   const stored = await log.read(slot, signal);
   const { block0 } = await register.refresh(signal);
-  if (block0.logFloor >= slot) return deadSlotFate(block0, slot, commitId);
+  if (block0.logFloor >= slot) return deadSlotOutcome(block0, slot, commitId);
   // A repair of the log went on without it, whatever lies in the slot.
   if (block0.applied.some(({ seq, givenUp }) => seq === slot && givenUp === true)) return 'lost';
-  // A missing slot is no "no": a delayed put may still land.
+  // An empty slot does not mean that the commit is lost: a delayed put may still land.
   if (stored === undefined) return 'unknown';
   return stored.commitId === commitId ? 'applied' : 'lost';
 }
 
 /** The dead-slot rule: at or under the floor only the list of applied commits tells, if it reaches that far. */
-export function deadSlotFate(block0: Block0, slot: number, commitId: string): Fate {
+export function deadSlotOutcome(block0: Block0, slot: number, commitId: string): CommitOutcome {
   const entry = block0.applied.find(({ seq }) => seq === slot);
   if (entry === undefined) return 'unknown';
   return entry.id === commitId ? 'applied' : 'lost';

@@ -1,4 +1,4 @@
-/** What the parts of an engine tell each other while it runs. Each event says who tells it, and who listens. */
+/** Events by which the parts of an engine tell each other what happens. The comment of each says which part emits it and which listen. */
 import { Emitter } from '../base/emitter.ts';
 import type { LoggedCommit, View } from '../view/view.ts';
 
@@ -10,13 +10,16 @@ export class LogEvents {
    * transactions.
    */
   readonly committed: Emitter<readonly LoggedCommit[]> = new Emitter();
-  /** There is another view. Told by the follower, after {@link committed}; heard by the daemons that work in the background. */
+  /**
+   * The instance shows another view. Emitted by the follower, after {@link committed}; heard by the daemons that work in the
+   * background.
+   */
   readonly moved: Emitter<View> = new Emitter();
   /**
-   * Somebody has looked at the log, or at Block 0: the view has moved on, or was found to be the newest. Told by whatever looks,
-   * once it has ended: a flush, a merge, catching up. Heard by the turns, which decide anew when the next one is.
+   * Somebody has looked at the log, or at Block 0: the view has moved on, or was found to be the newest. Emitted by each kind of work that looks,
+   * once that has ended: a flush, a merge, catching up. Heard by the turns, which decide again when the next turn is.
    */
   readonly looked: Emitter<View> = new Emitter();
-  /** The database was replaced by another one. Told by the reports of failures; heard by the turns, which end. */
+  /** The database was replaced by another one. Emitted where failures are reported (FailureReports); heard by the turns, which stop. */
   readonly replaced: Emitter<void> = new Emitter();
 }

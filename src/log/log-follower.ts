@@ -3,8 +3,8 @@
  *
  * A slot is confirmed when it was read (or won) and a read of Block 0 that started after that shows a floor below it.
  * So a refresh reads the next slots first and Block 0 afterwards. Invariants: the view's Block 0 and tail never go
- * back; the commits in it are consecutive, and each names the one before it: what does not follow is never shown. It holds no more than there is room for: what is beyond is read once what was
- * read before is merged.
+ * back; the commits in it are consecutive, and each names the one before it: a commit that does not follow is never shown. The view holds no more than there is room for: later commits are read once those that were
+ * read before are merged.
  */
 import type { Environment } from '../base/env.ts';
 import { CorruptionError } from '../base/errors.ts';
@@ -23,23 +23,26 @@ import type { PendingRoom } from './pending-room.ts';
 
 /** Most slots that are read at the same time while catching up. */
 const maxReadAhead = 16;
-/** So many commits are read one by one before slots are read ahead: mostly there are few, and each read costs. */
+/** The first so many commits are read one by one, and only then slots are read ahead: mostly there are few, and each read costs. */
 const readOneByOne = 4;
-/** Shapes of tables that are made without a pause. */
+/** So many shapes of tables are made without a pause. */
 const shapesAtOnce = 64;
-/** After so many commits, and then twice as many, Block 0 is looked at: it may have applied all that is still to read. */
+/** Block 0 is read after so many commits, and then after twice as many each time: it may have applied all that is still to be read. */
 const firstRound = 8;
 
-/** How many slots to read at the same time once so many were found. */
+/** Returns how many slots to read at the same time, once `found` commits were found. */
 function sparingly(_ahead: number, found: number): number {
   return found < readOneByOne ? 1 : found >> 1;
 }
 
-/** Slots that were read. `missing` is the first that was not there; undefined where more are to be read. */
+/**
+ * Slots that were read. `missing`: the slot that ended the reading, since it is empty or holds `stray`; undefined where more
+ * are to be read.
+ */
 interface ReadSlots {
   readonly slots: readonly LoggedCommit[];
   readonly missing: number | undefined;
-  /** A slot behind the missing one that was there. */
+  /** A slot after the missing one that does hold a commit. */
   readonly behind?: number | undefined;
   /** A commit that does not follow the one before it. */
   readonly stray?: LoggedCommit | undefined;
@@ -56,7 +59,7 @@ export function sizeOf({ members }: Commit): number {
   return bytes;
 }
 
-export class Follower {
+export class LogFollower {
   readonly #environment: Environment;
   readonly #register: Block0Register;
   readonly #log: CommitLog;
@@ -98,27 +101,27 @@ export class Follower {
     this.#room.take(view);
   }
 
-  /** Begins with a Block 0 that was just read. What is in the log beyond it is for {@link readOn}. */
+  /** Begins with a Block 0 that was just read. The commits after it are read by {@link readOn}. */
   open(opened: VersionedBlock0): void {
     this.#show(View.ofBlock0(this.#context, opened.block0));
   }
 
-  /** Reads on from the Block 0 that it began with a moment ago. False if there was no room for everything. */
+  /** Reads the commits after the Block 0 that the view began with a moment ago. False if there was no room for all of them. */
   readOn(signal?: AbortSignal): Promise<boolean> {
     return this.#running === undefined ? this.#alone(this.#readOn(signal)) : this.refresh(signal);
   }
 
   async #readOn(signal: AbortSignal | undefined): Promise<boolean> {
-    // Whoever opens a database waits for it, and what is read now is known to be pending.
+    // The caller that opens a database waits for this, and commits that are read now are known to be pending: slots are read ahead at once.
     const read = await this.#readSlots((ahead) => ahead * 2, Infinity, signal);
-    // A lone missing slot needs no second look: the view is Block 0's.
+    // If the first slot is missing, there is nothing to confirm: the view shows what Block 0 does.
     if (read.slots.length === 0 && read.stray === undefined) return true;
     return (await this.#confirm(read, signal)) ? this.#catchUp(signal) : true;
   }
 
   /**
    * Catches up with everything that was committed anywhere before the call, or as far as there is room: then it resolves
-   * to false. Calls that come while one is under way share the next one, which starts after them.
+   * to false. Calls that come while a refresh is under way share the next refresh, which starts after they were made.
    */
   refresh(signal?: AbortSignal): Promise<boolean> {
     if (this.#running === undefined) return this.#alone(this.#catchUp(signal));
@@ -131,7 +134,7 @@ export class Follower {
     return untilAborted(this.#queued, signal);
   }
 
-  /** What calls that come meanwhile wait for. */
+  /** Notes the work that is under way: calls that come meanwhile wait for it. */
   #alone(running: Promise<boolean>): Promise<boolean> {
     this.#running = running.finally(() => {
       this.#running = undefined;
@@ -141,7 +144,7 @@ export class Follower {
 
   /**
    * Looks at the next slot, and catches up if there is a commit in it; false if there is none. That is half the price of
-   * a refresh, and no proof that nothing is new: the slot may have been trimmed.
+   * a refresh, but false does not prove that nothing is new: the slot may have been trimmed.
    */
   async peek(): Promise<boolean> {
     const read = await this.#readSlots(sparingly, firstRound);
@@ -153,7 +156,7 @@ export class Follower {
   async #catchUp(signal?: AbortSignal): Promise<boolean> {
     for (let most = firstRound; ; most *= 2) {
       if (!(await this.#confirm(await this.#readSlots(sparingly, most, signal), signal))) return true;
-      // What others have merged in the meantime has made room.
+      // Asked only now: merges of others in the meantime have made room.
       if (this.#room.bytesFor(this.view) === 0) return false;
     }
   }
@@ -163,13 +166,13 @@ export class Follower {
    * stray follows the view after all: the slot before it was trimmed and then put again by a writer that came too late.
    */
   async #confirm({ slots, missing, behind, stray }: ReadSlots, signal?: AbortSignal): Promise<boolean> {
-    // It may have been put between the two reads. Then there is more.
+    // The missing slot may have been put while the slots were read. Then there is more to read.
     const isGone =
       missing !== undefined && behind !== undefined && (await this.#log.read(missing, signal)) === undefined;
     const versioned = await this.#register.refresh(signal);
     this.advance(versioned, slots);
     this.#lookForDamage(isGone ? missing : undefined, behind, stray);
-    // A look that reads less than the one that found it.
+    // This look may have read fewer slots than the one that found the damage.
     if (missing === this.#damage?.slot) this.checkWhole();
     const isNext = stray !== undefined && this.view.tail === stray.seq - 1;
     return missing === undefined || behind !== undefined || isNext || versioned.block0.appliedSeq >= missing;
@@ -177,7 +180,7 @@ export class Follower {
 
   /**
    * Throws `CorruptionError` where the log has a hole that Block 0 does not explain. Whoever put a commit had confirmed the slot
-   * before it, and that may be removed only once the floor has been raised over it.
+   * before it, and a confirmed slot may be removed only once the floor has been raised over it.
    */
   #lookForDamage(gone: number | undefined, behind: number | undefined, stray: LoggedCommit | undefined): void {
     const { view } = this;
@@ -200,14 +203,17 @@ export class Follower {
     throw error;
   }
 
-  /** Throws `CorruptionError` while the log behind the view is known to be damaged: a commit would be lost behind it. */
+  /**
+   * Throws `CorruptionError` while the log behind the view is known to be damaged: a commit that is put behind the damage would
+   * be lost.
+   */
   checkWhole(): void {
     if (this.#damage === undefined) return;
     if (this.view.tail < this.#damage.slot) throw this.#damage.error;
     this.#damage = undefined;
   }
 
-  /** Shows commits that a repair of the log goes on with: whether they follow each other is not asked. */
+  /** Shows the commits with which a repair of the log goes on. Whether each follows the one before it is not checked. */
   accept(versioned: VersionedBlock0, slots: readonly LoggedCommit[]): void {
     let view = View.ofBlock0(this.#context, versioned.block0);
     for (const logged of slots) view = view.withCommit(logged);
@@ -217,7 +223,7 @@ export class Follower {
 
   /**
    * Reads the slots after the tail until one is missing, `most` were found, or there is no more room. `aheadOf` says how
-   * many to read at the same time, after so many at a time before and so many found in all.
+   * many to read at the same time, given how many it was before and how many commits were found in all.
    */
   async #readSlots(
     aheadOf: (ahead: number, found: number) => number,
@@ -232,7 +238,7 @@ export class Follower {
     for (let ahead = 1; slots.length < most && room > 0; ahead = Math.min(aheadOf(ahead, slots.length), maxReadAhead)) {
       const count = Math.min(ahead, most - slots.length, Math.max(1, Math.floor(room / largest)));
       const window = Array.from({ length: count }, (_, i) => next + i);
-      // All of them are waited for, also when one fails: nothing goes on behind the back of who called.
+      // All reads are waited for, even if one fails: no request goes on after the caller has its answer.
       const reads = await Promise.allSettled(window.map((slot) => this.#readSlot(slot, signal)));
       for (const [i, read] of reads.entries()) {
         if (read.status === 'rejected') throw read.reason;
@@ -256,13 +262,13 @@ export class Follower {
   }
 
   /**
-   * Reads a slot, and makes what a commit of many tables is shown with: that takes longest, is made once, and may be made with
-   * pauses, while a view moves on all at once.
+   * Reads a slot, and makes the table shapes that showing a commit of many tables needs: they take longest, are made once, and can be made with
+   * pauses here, whereas a view takes in a commit in one step.
    */
   async #readSlot(slot: number, signal: AbortSignal | undefined): Promise<Commit | undefined> {
     const commit = await this.#log.read(slot, signal);
     const members = commit?.members ?? [];
-    // A small commit is left alone.
+    // For a small commit no shapes are made ahead.
     if (members.reduce((sum, { changes }) => sum + changes.length, 0) <= shapesAtOnce) return commit;
     let made = 0;
     for (const { changes } of members) {
@@ -275,7 +281,7 @@ export class Follower {
   }
 
   /**
-   * Moves the view to a Block 0 and over commits whose slots were read or won before that Block 0 was asked for. Those
+   * Moves the view to a Block 0 and over commits whose slots were read or won before that Block 0 was asked for. Slots
    * at or under its floor decide nothing and are left out.
    */
   advance(versioned: VersionedBlock0, slots: readonly LoggedCommit[]): void {
@@ -290,7 +296,7 @@ export class Follower {
     for (const logged of slots) {
       if (logged.seq <= block0.logFloor) continue;
       if (logged.seq === view.tail + 1 && view.isFollowedBy(logged.commit)) view = view.withCommit(logged);
-      // Also where Block 0 has applied it already.
+      // Listeners are told of a commit even if Block 0 has applied it already.
       if (logged.seq === tail + 1 + news.length) news.push(logged);
     }
     const hasMoved = view !== this.view;

@@ -5,8 +5,8 @@
  * - A put at slot n happens only on a view whose tail is n - 1, so the commit was validated against exactly the state
  *   that it will be applied to.
  * - Any answer but "written" is settled by reading the slot and then Block 0; the same bytes are put at the same slot
- *   again while it is missing. No flush goes into another commit before its old one is decided.
- * - A definite error means: not applied, now or later. Everything else is `CommitOutcomeUnknownError`.
+ *   again while the slot is empty. No flush goes into another commit before the one that it was put in is decided.
+ * - Every error but `CommitOutcomeUnknownError` is definite: the flush was not applied, and never will be.
  */
 import { backOff } from '../base/backoff.ts';
 import type { Backoff } from '../base/backoff.ts';
@@ -20,9 +20,16 @@ import type { Block0Register } from '../block0/block0-register.ts';
 import type { View } from '../view/view.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import type { CommitLog } from './commit-log.ts';
-import { deadSlotFate, DefiniteFailure, lostForCertain, outcomeUnknown, readFate, refKey } from './commit-outcome.ts';
-import type { CommitRef, Fate, Undecided } from './commit-outcome.ts';
-import type { Follower } from './log-follower.ts';
+import {
+  deadSlotOutcome,
+  NotCommittedError,
+  lostForCertain,
+  outcomeUnknown,
+  readOutcome,
+  refKey,
+} from './commit-outcome.ts';
+import type { CommitRef, CommitOutcome, UnsettledCommit } from './commit-outcome.ts';
+import type { LogFollower } from './log-follower.ts';
 import { GroupDelay } from './group-delay.ts';
 import type { NodeId } from '../block0/node-identity.ts';
 import { SlotRace } from './slot-race.ts';
@@ -31,13 +38,13 @@ import { untilAborted } from '../base/until-aborted.ts';
 /** A flush that wants to be committed. */
 export interface FlushRequest {
   /**
-   * Validates against a view, which shows the `earlier` members of the same commit as well, and gives what to commit;
-   * rejects with the verdict if it cannot be. May run again.
+   * Validates the flush against a view, which also shows the `earlier` members of the same commit, and returns the member to commit;
+   * rejects with the verdict if the flush cannot be committed. May be called again.
    */
   prepare(view: View, earlier: readonly CommitMember[]): Promise<CommitMember>;
-  /** Gives the flush up when aborted; its reason is the error where nothing was put yet. */
+  /** Aborting it gives the flush up: with its reason as the error, unless the outcome of a put is open. */
   readonly signal: AbortSignal;
-  /** Bytes that it will about take. */
+  /** About how many bytes the flush will take. */
   readonly sizeBytes: number;
 }
 
@@ -45,14 +52,14 @@ interface Waiting {
   readonly request: FlushRequest;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
-  /** The commit that it is in, from its put on until that is decided. */
+  /** The commit that the flush is in, from the moment it is put until it is decided. */
   inFlight: Required<CommitRef> | undefined;
-  /** Whether the tail was refreshed since the flush was called: before that no rejection is final. */
+  /** Whether the tail was refreshed after the flush was called. Until then no rejection is final, except for a transaction's conflict. */
   refreshed: boolean;
   settled: boolean;
 }
 
-/** A flush that does not go with those before it in its group, and why. */
+/** A flush that was rejected on top of the flushes before it in its group, and the reason. */
 interface Contradicted {
   readonly waiting: Waiting;
   readonly verdict: unknown;
@@ -64,36 +71,39 @@ interface PreparedGroup {
   readonly contradicted: readonly Contradicted[];
 }
 
-/** What keeps the view fresh. */
+/** The part of the engine that keeps the view fresh. */
 export interface ViewFreshness {
-  /** Whether the view is so old that a put on it would only be lost. */
+  /** Whether the view is so old that a put after its tail would only be lost. */
   readonly isStale: boolean;
-  /** Freshens a view that is. True if it then shows all that was committed before the call. */
+  /** Refreshes the view if it is stale. True if the view then shows everything that was committed before the call. */
   freshen(signal: AbortSignal | undefined): Promise<boolean>;
   /** Catches up with everything that was committed before the call. */
   catchUp(signal?: AbortSignal): Promise<void>;
 }
 
-/** What keeps room for commits. */
+/** The part of the engine that keeps room for commits. */
 export interface FlushRoom {
-  /** Waits where too much is pending. Rejects with `BackpressureError` if it stays so. */
+  /** Waits while too much is pending to take another commit. Rejects with `BackpressureError` if that does not change. */
   makeRoom(): Promise<void>;
 }
 
-/** Between attempts to learn the outcome of a commit. */
+/** Pauses between attempts to learn the outcome of a commit. */
 const whileUnknown: Backoff = { firstMs: 20, longestMs: 1000, jitter: 'around' };
 
 export interface LogWriterOptions {
   readonly environment: Environment;
   readonly register: Block0Register;
-  readonly follower: Follower;
+  readonly follower: LogFollower;
   readonly log: CommitLog;
   readonly node: NodeId;
   readonly freshness: ViewFreshness;
-  readonly backlog: FlushRoom;
-  /** By commit id. Outlives this writer, so that what is undecided when an instance is stopped is settled after its start. */
-  readonly undecided: Map<string, Undecided>;
-  /** How long an undecided commit is settled before its flushes are told that it is unknown, in milliseconds. */
+  readonly backpressure: FlushRoom;
+  /**
+   * Undecided commits by id. The map outlives this writer, so that a commit that is undecided when an instance is stopped is
+   * settled after its next start.
+   */
+  readonly unsettled: Map<string, UnsettledCommit>;
+  /** How long the writer tries to settle a commit before it tells the flushes that the outcome is unknown, in milliseconds. */
   readonly settleTimeoutMs: number;
 }
 
@@ -105,17 +115,17 @@ export class LogWriter {
   readonly #delay: GroupDelay;
   #queue: Waiting[] = [];
   #running: Promise<void> | undefined;
-  /** Whether others had been faster when the last flush came to put. */
+  /** Whether other writers were ahead last time: the last put lost its slot, or the look before it found a commit. */
   #cameLate = false;
-  readonly #undecided: Map<string, Undecided>;
+  readonly #unsettled: Map<string, UnsettledCommit>;
   readonly #asked = new Set<Promise<boolean>>();
-  /** By slot and commit id. */
+  /** Outcomes that somebody may still ask for, by slot and commit id. */
   readonly #decided = new Map<string, 'applied' | 'lost'>();
 
   constructor(options: LogWriterOptions) {
     this.#options = options;
     this.#delay = new GroupDelay(options.environment);
-    this.#undecided = options.undecided;
+    this.#unsettled = options.unsettled;
   }
 
   /** Commits a flush; resolves once it is durable and confirmed. */
@@ -150,7 +160,7 @@ export class LogWriter {
     });
   }
 
-  /** Resolves once no flush is under way, nor anybody asks what became of one. */
+  /** Resolves once no flush is under way and no call of {@link resolve} is either. */
   async idle(): Promise<void> {
     while (this.#running !== undefined || this.#asked.size > 0) {
       await Promise.allSettled([this.#running, ...this.#asked]);
@@ -158,7 +168,7 @@ export class LogWriter {
   }
 
   /**
-   * Settles a commit whose outcome was unknown: whether it was applied. Throws `CommitOutcomeUnknownError` if the store
+   * Settles a commit whose outcome was unknown, and returns whether it was applied. Throws `CommitOutcomeUnknownError` if the store
    * still cannot tell.
    */
   resolve(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
@@ -170,38 +180,39 @@ export class LogWriter {
   async #resolve(commitId: string, slot: number, signal?: AbortSignal): Promise<boolean> {
     const isOwn = this.#ownOf(commitId, slot) !== undefined;
     const { databaseId } = this.#options.register.current.block0;
-    let fate: Fate;
+    let outcome: CommitOutcome;
     try {
-      fate = this.#decided.get(refKey({ commitId, slot })) ?? (await this.#settleAgain(commitId, slot, signal));
-      // Who is told that it was applied must see it.
-      if (fate === 'applied' && this.#options.follower.view.tail < slot) await this.#options.freshness.catchUp(signal);
+      outcome = this.#decided.get(refKey({ commitId, slot })) ?? (await this.#settleAgain(commitId, slot, signal));
+      // A caller that is told that the commit was applied must see it.
+      if (outcome === 'applied' && this.#options.follower.view.tail < slot)
+        await this.#options.freshness.catchUp(signal);
     } catch (error) {
       // Whatever went wrong while asking is no answer: the old commit may still be applied.
       throw outcomeUnknown({ commitId, slot, databaseId }, error);
     }
-    if (fate === 'unknown') throw outcomeUnknown({ commitId, slot, databaseId }, this.#failureOf(commitId));
+    if (outcome === 'unknown') throw outcomeUnknown({ commitId, slot, databaseId }, this.#failureOf(commitId));
     if (isOwn) {
-      this.#undecided.delete(commitId);
-      this.#decided.set(refKey({ commitId, slot }), fate);
+      this.#unsettled.delete(commitId);
+      this.#decided.set(refKey({ commitId, slot }), outcome);
     }
-    return fate === 'applied';
+    return outcome === 'applied';
   }
 
-  /** An undecided commit of this instance: what somebody hears of it by a wrong slot must not decide it. */
-  #ownOf(commitId: string, slot: number): Undecided | undefined {
-    const undecided = this.#undecided.get(commitId);
-    return undecided?.slot === slot ? undecided : undefined;
+  /** The undecided commit of this instance with this id and slot. A question about it that names a wrong slot must not decide it. */
+  #ownOf(commitId: string, slot: number): UnsettledCommit | undefined {
+    const unsettled = this.#unsettled.get(commitId);
+    return unsettled?.slot === slot ? unsettled : undefined;
   }
 
-  async #settleAgain(commitId: string, slot: number, signal?: AbortSignal): Promise<Fate> {
-    const undecided = this.#ownOf(commitId, slot);
-    if (undecided?.commit.databaseId === this.#options.register.current.block0.databaseId) {
-      const { settling } = undecided;
-      // Never twice at once: the first put may yet be refused, which is definite only while there is no other one.
-      const fate = settling && (await untilAborted(settling.catch(lostForCertain), signal));
-      return fate === undefined || fate === 'unknown' ? this.#settle(undecided, false, signal) : fate;
+  async #settleAgain(commitId: string, slot: number, signal?: AbortSignal): Promise<CommitOutcome> {
+    const unsettled = this.#ownOf(commitId, slot);
+    if (unsettled?.commit.databaseId === this.#options.register.current.block0.databaseId) {
+      const { settling } = unsettled;
+      // A commit is never settled twice at once: its first put may yet be refused, and that is definite only if there is no other put.
+      const outcome = settling && (await untilAborted(settling.catch(lostForCertain), signal));
+      return outcome === undefined || outcome === 'unknown' ? this.#settle(unsettled, false, signal) : outcome;
     }
-    return readFate({ commitId, slot }, this.#options.log, this.#options.register, signal);
+    return readOutcome({ commitId, slot }, this.#options.log, this.#options.register, signal);
   }
 
   async #run(): Promise<void> {
@@ -215,7 +226,7 @@ export class LogWriter {
       }
       this.#delay.ended(group.length + this.#queue.length);
     }
-    // In one step with the look at the queue: a flush that came in between would wait for nobody.
+    // Without an await after the look at the queue: no run would commit a flush that was queued in between.
     this.#running = undefined;
   }
 
@@ -231,9 +242,9 @@ export class LogWriter {
   }
 
   async #commitGroup(group: readonly Waiting[]): Promise<void> {
-    const { follower, environment, freshness, backlog } = this.#options;
+    const { follower, environment, freshness, backpressure } = this.#options;
     follower.checkWhole();
-    await backlog.makeRoom();
+    await backpressure.makeRoom();
     if (freshness.isStale) await this.#refreshFor(group, freshness.freshen(undefined));
     // Where others write all the time, a look is cheaper than a put that comes too late.
     else if (this.#cameLate) this.#cameLate = await follower.peek();
@@ -241,34 +252,34 @@ export class LogWriter {
       const view = follower.view;
       const { accepted, members, contradicted } = await this.#prepare(group, view);
       if (accepted.length === 0 && group.every((waiting) => waiting.settled)) return;
-      // Somebody gave up, or was told to look again: what was validated on top of it must be validated anew.
+      // A flush was given up, or the view was refreshed: flushes validated on top of the old state must be validated again.
       if (accepted.length === 0 || accepted.some((waiting) => waiting.settled) || follower.view !== view) continue;
       const conclude = (): void => {
         for (const waiting of accepted) waiting.resolve();
         for (const { waiting, verdict } of contradicted) waiting.reject(verdict);
       };
       if (members.every(({ changes }) => changes.length === 0)) {
-        // Nothing is to be written. That there is nothing to change is a verdict like a rejection.
+        // Nothing is to be written. Like a rejection, that is final only on a tail refreshed after the call.
         if (group.every((waiting) => waiting.refreshed)) return conclude();
         await this.#refreshFor(group);
         continue;
       }
-      let fate: Fate = 'unknown';
+      let outcome: CommitOutcome = 'unknown';
       let failure: unknown;
       try {
-        fate = await this.#put(accepted, view, members);
+        outcome = await this.#put(accepted, view, members);
       } catch (error) {
         failure = error;
       }
-      if (fate === 'applied') return conclude();
-      if (fate === 'unknown') {
-        // What contradicted them may now be right: it is validated anew.
+      if (outcome === 'applied') return conclude();
+      if (outcome === 'unknown') {
+        // Flushes that contradicted the accepted ones may be valid now: they are validated again.
         this.#queue.unshift(...contradicted.map(({ waiting }) => waiting));
         return rejectAll(accepted, failure ?? this.#failureOf(accepted[0]?.inFlight?.commitId));
       }
       for (const waiting of accepted) waiting.inFlight = undefined;
       await sleep(environment, race.lost(environment.random()));
-      // The winner was seldom the last one: without a look, each slot since then would cost a put to find out.
+      // The winner's slot is seldom the last one taken: without a look, each slot taken since would cost a put to find out.
       this.#cameLate = true;
       await follower.peek();
     }
@@ -276,7 +287,7 @@ export class LogWriter {
 
   /**
    * Validates each flush on top of those before it. A rejection counts only on a tail refreshed after the call, and only
-   * on what is in the log: what contradicts a flush of the same group is rejected once that one is committed.
+   * on what is in the log: a flush that contradicts another one of its group is rejected once that other one is committed.
    */
   async #prepare(group: readonly Waiting[], view: View): Promise<PreparedGroup> {
     const accepted: Waiting[] = [];
@@ -286,7 +297,7 @@ export class LogWriter {
     let shown = 0;
     for (const waiting of group) {
       if (waiting.settled) continue;
-      // Shown only to those that come after: the last one's changes are shown once they are committed.
+      // A member is shown only to the flushes after it. None comes after the last one, so it is shown once it is committed.
       for (; shown < members.length; shown++) state = state.withMember(members[shown] as CommitMember);
       try {
         const member = await waiting.request.prepare(state, members);
@@ -300,7 +311,7 @@ export class LogWriter {
           contradicted.push({ waiting, verdict: error });
           continue;
         }
-        // What was read and has changed since is out of date on every later tail as well.
+        // If something that a transaction read has changed since, then so it has on every later tail: this is final at once.
         if (waiting.refreshed || error instanceof TransactionConflictError) {
           waiting.reject(error);
           continue;
@@ -312,13 +323,16 @@ export class LogWriter {
     return { accepted, members, contradicted };
   }
 
-  /** Whether garbage was collected past a view, so that a block it shows is gone and not lost. Catches up. */
+  /**
+   * Catches up, and returns whether the generation has moved on: then a missing block of the old view was collected as garbage,
+   * and is not lost.
+   */
   async #isOvertaken({ block0 }: View): Promise<boolean> {
     await this.#options.freshness.catchUp();
     return this.#options.follower.view.block0.generation > block0.generation;
   }
 
-  /** After this, what is found holds on a tail that was refreshed after all of these were called. */
+  /** Waits for a refresh, begun after all of these flushes were called, and notes it for each of them unless it resolves to false. */
   async #refreshFor(
     group: readonly Waiting[],
     refresh: Promise<unknown> = this.#options.freshness.catchUp(),
@@ -327,7 +341,7 @@ export class LogWriter {
   }
 
   /** Puts a commit at the slot behind the view that it was validated on, and finds out whether it has it. */
-  async #put(accepted: readonly Waiting[], view: View, members: readonly CommitMember[]): Promise<Fate> {
+  async #put(accepted: readonly Waiting[], view: View, members: readonly CommitMember[]): Promise<CommitOutcome> {
     const { environment, register, node } = this.#options;
     const slot = view.tail + 1;
     const { databaseId } = register.current.block0;
@@ -342,46 +356,46 @@ export class LogWriter {
     const bytes = encodeCommit(slot, commit);
     for (const waiting of accepted) waiting.inFlight = { commitId: commit.commitId, slot, databaseId };
     const { commitId } = commit;
-    const undecided: Undecided = { slot, commit, bytes, settling: undefined };
-    this.#undecided.set(commitId, undecided);
-    undecided.settling = this.#settle(undecided, true);
+    const unsettled: UnsettledCommit = { slot, commit, bytes, settling: undefined };
+    this.#unsettled.set(commitId, unsettled);
+    unsettled.settling = this.#settle(unsettled, true);
     try {
-      const fate = await undecided.settling;
-      if (fate !== 'unknown') this.#decide(undecided, fate, accepted);
-      return fate;
+      const outcome = await unsettled.settling;
+      if (outcome !== 'unknown') this.#decide(unsettled, outcome, accepted);
+      return outcome;
     } catch (error) {
-      if (error instanceof DefiniteFailure) {
-        this.#decide(undecided, 'lost', accepted);
+      if (error instanceof NotCommittedError) {
+        this.#decide(unsettled, 'lost', accepted);
         for (const waiting of accepted) waiting.inFlight = undefined;
       }
       throw error;
     } finally {
-      undecided.settling = undefined;
+      unsettled.settling = undefined;
     }
   }
 
   #failureOf(commitId: string | undefined): StorageError | undefined {
-    return commitId === undefined ? undefined : this.#undecided.get(commitId)?.failure;
+    return commitId === undefined ? undefined : this.#unsettled.get(commitId)?.failure;
   }
 
-  /** It is known what became of a commit. Somebody who gave up meanwhile was told "unknown", and may ask. */
-  #decide({ commit, slot }: Undecided, fate: 'applied' | 'lost', flushes: readonly Waiting[]): void {
-    this.#undecided.delete(commit.commitId);
+  /** Notes what became of a commit. A caller who gave up meanwhile was told "unknown", and may ask. */
+  #decide({ commit, slot }: UnsettledCommit, outcome: 'applied' | 'lost', flushes: readonly Waiting[]): void {
+    this.#unsettled.delete(commit.commitId);
     if (flushes.some((waiting) => waiting.settled))
-      this.#decided.set(refKey({ commitId: commit.commitId, slot }), fate);
+      this.#decided.set(refKey({ commitId: commit.commitId, slot }), outcome);
   }
 
   /** Puts the commit at its slot until it is decided who has the slot, or time is up. `fresh`: never put before. */
-  async #settle(undecided: Undecided, fresh: boolean, signal?: AbortSignal): Promise<Fate> {
+  async #settle(unsettled: UnsettledCommit, fresh: boolean, signal?: AbortSignal): Promise<CommitOutcome> {
     const { environment, settleTimeoutMs } = this.#options;
     const until = environment.monotonicMs() + settleTimeoutMs;
     for (let attempt = 1; ; attempt++) {
       try {
-        const fate = await this.#settleOnce(undecided, fresh && attempt === 1, signal);
-        if (fate !== undefined) return fate;
+        const outcome = await this.#settleOnce(unsettled, fresh && attempt === 1, signal);
+        if (outcome !== undefined) return outcome;
       } catch (error) {
-        if (!(error instanceof StorageError) || error instanceof DefiniteFailure) throw error;
-        undecided.failure = error;
+        if (!(error instanceof StorageError) || error instanceof NotCommittedError) throw error;
+        unsettled.failure = error;
       }
       if (environment.monotonicMs() >= until || signal?.aborted === true) return 'unknown';
       await backOff(environment, whileUnknown, attempt);
@@ -389,27 +403,31 @@ export class LogWriter {
   }
 
   /**
-   * One put and what it takes to learn its outcome; undefined if the slot is still missing. Only the failure of the
-   * first put of all can be definite: after any other, an earlier one may have landed, or may yet.
+   * Puts the commit once and reads what tells the outcome; undefined if the slot is still empty. Only the failure of the
+   * very first put can be definite: when a later one fails, an earlier one may have landed, or may still land.
    */
-  async #settleOnce(undecided: Undecided, first: boolean, signal?: AbortSignal): Promise<Fate | undefined> {
+  async #settleOnce(
+    unsettled: UnsettledCommit,
+    first: boolean,
+    signal?: AbortSignal,
+  ): Promise<CommitOutcome | undefined> {
     const { log, register, follower, freshness } = this.#options;
-    const { slot, commit, bytes } = undecided;
+    const { slot, commit, bytes } = unsettled;
     let written = false;
     try {
       written = (await log.put(slot, bytes, signal)).status === 'written';
     } catch (error) {
       if (!(error instanceof StorageError)) throw error;
-      if (first && error.outcome === 'none') throw new DefiniteFailure(error);
-      undecided.failure = error;
+      if (first && error.outcome === 'none') throw new NotCommittedError(error);
+      unsettled.failure = error;
     }
     const stored = written ? commit : await log.read(slot, signal);
     // This read of Block 0 starts after the slot was won or read: only it confirms the slot.
     const versioned = await register.refresh(signal);
     if (versioned.block0.logFloor >= slot) {
-      const fate = deadSlotFate(versioned.block0, slot, commit.commitId);
+      const outcome = deadSlotOutcome(versioned.block0, slot, commit.commitId);
       await freshness.catchUp(signal);
-      return fate;
+      return outcome;
     }
     if (stored === undefined) return undefined;
     const own = stored.commitId === commit.commitId;
@@ -418,7 +436,10 @@ export class LogWriter {
   }
 }
 
-/** Rejects flushes: with the failure itself where nothing of them was put, so that it is definite. */
+/**
+ * Rejects flushes: with the failure itself if no put of the flush is open, so that it is definite; otherwise with
+ * `CommitOutcomeUnknownError`.
+ */
 function rejectAll(flushes: readonly Waiting[], failure: unknown): void {
   for (const { inFlight, reject } of flushes)
     reject(inFlight === undefined ? failure : outcomeUnknown(inFlight, failure));

@@ -5,13 +5,13 @@
 import type { SplitPool } from '../cache/memory-pool.ts';
 import type { View } from '../view/view.ts';
 
-/** Pending commits after which an instance merges out of turn. */
+/** With more pending commits than this, an instance merges out of turn. */
 const maxPendingCommits = 2000;
 
-/** What the commits of a view may take in the memory of an instance. */
+/** How much of an instance's memory the pending commits of a view may take. */
 export class PendingRoom {
   readonly #pool: SplitPool;
-  /** Bytes of pending commits after which an instance merges out of turn. */
+  /** With more bytes of pending commits than this, an instance merges out of turn. */
   readonly #maxBytes: number;
 
   constructor(pool: SplitPool, maxMemoryBytes: number) {
@@ -19,18 +19,18 @@ export class PendingRoom {
     this.#maxBytes = Math.floor(maxMemoryBytes / 8);
   }
 
-  /** Whether so much waits in a view that it is merged whatever the policy says. */
+  /** Whether so many commits wait in a view, or ones so slow to read, that they are merged whatever the merge policy says. */
   isLarge({ pending, pendingBytes, isSlow }: View): boolean {
     return isSlow || pending.length > maxPendingCommits || pendingBytes > this.#maxBytes;
   }
 
-  /** Bytes of commits that may still be read or written on top of a view; 0: none until some are merged. */
+  /** How many bytes of commits may still be read or written on top of a view; 0: none until pending commits are merged. */
   bytesFor({ pending, pendingBytes }: View): number {
     if (pending.length >= maxPendingCommits * 2) return 0;
     return Math.max(0, Math.min(this.#maxBytes * 2, this.#pool.waitingRoomBytes) - pendingBytes);
   }
 
-  /** Says what the commits of the newest view take, in bytes. */
+  /** Tells the memory pool how many bytes the pending commits of the newest view take. */
   take({ pendingBytes }: View): void {
     this.#pool.setCommitted(pendingBytes);
   }

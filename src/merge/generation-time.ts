@@ -10,7 +10,7 @@ import type { StorageDriver } from '../storage/contract/driver.ts';
 import { leadText, wrongMs } from '../storage/contract/store-clock.ts';
 import type { StoreClock } from '../storage/contract/store-clock.ts';
 
-export interface MergeTimeOptions {
+export interface GenerationTimeOptions {
   readonly driver: StorageDriver;
   readonly prefix: string;
   readonly clock: StoreClock;
@@ -21,9 +21,9 @@ export interface MergeTimeOptions {
 const mostSetBack = 64;
 
 /** The time of the generation after the one that a Block 0 is of, and the history to say it in. The kept state is stored. */
-export async function mergeTime(
+export async function generationTime(
   block0: Block0,
-  options: MergeTimeOptions,
+  options: GenerationTimeOptions,
 ): Promise<Pick<Block0, 'changedMs' | 'history'>> {
   const { clock, logger } = options;
   const { changedMs: before, history, generation } = block0;
@@ -53,7 +53,7 @@ function withSetBack(history: StoredHistory, generation: number): StoredHistory 
 /** The store's own time; undefined where nothing tells it. */
 async function storesTime(
   { history, generation }: Block0,
-  { driver, prefix, clock }: MergeTimeOptions,
+  { driver, prefix, clock }: GenerationTimeOptions,
 ): Promise<number | undefined> {
   if (clock.isOfStore) return Math.floor(clock.now());
   if (history === null) return undefined;

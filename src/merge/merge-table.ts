@@ -10,7 +10,7 @@ import type { NodeEntries, EntryShape } from '../format/node-entries.ts';
 import type { TreePlace } from '../format/keys.ts';
 import type { StoredMigration } from '../format/stored-migration.ts';
 import type { BlockCache } from '../cache/block-cache.ts';
-import { NextVersionRows } from '../view/next-version.ts';
+import { NextVersionRows } from '../view/next-version-rows.ts';
 import type { AddedIndex } from '../schema/added-index.ts';
 import { indexedFunctions, isSameIndex, isWhole } from '../view/index-version.ts';
 import type { IndexVersion, IndexedFunction } from '../view/index-version.ts';

@@ -25,11 +25,11 @@ import { historyName } from '../format/keys.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import { Uploads } from '../tree/block-writer.ts';
 import type { LogEvents } from '../log/log-events.ts';
-import type { Follower } from '../log/log-follower.ts';
+import type { LogFollower } from '../log/log-follower.ts';
 import { inlineRoots } from './inlined-roots.ts';
 import type { InlinedRoots } from './inlined-roots.ts';
 import type { MergeStats } from './merge-stats.ts';
-import { mergeTime } from './merge-time.ts';
+import { generationTime } from './generation-time.ts';
 import { mergeTable } from './merge-table.ts';
 import { withNodes } from '../block0/node-identity.ts';
 import type { NodeList } from '../block0/node-identity.ts';
@@ -45,7 +45,7 @@ export interface MergerOptions {
   readonly driver: StorageDriver;
   readonly prefix: string;
   readonly register: Block0Register;
-  readonly follower: Follower;
+  readonly follower: LogFollower;
   readonly cache: BlockCache;
   readonly logger: Logger;
   readonly clock: StoreClock;
@@ -197,7 +197,7 @@ export class Merger {
       const change: Block0Change = {
         ...changeableOf(block0),
         generation: generation + 1,
-        ...(await mergeTime(block0, this.#options)),
+        ...(await generationTime(block0, this.#options)),
         appliedSeq: added.at(-1)?.seq ?? block0.appliedSeq,
         applied: [...block0.applied, ...added].slice(-appliedListLength),
         tables,

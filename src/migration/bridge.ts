@@ -10,7 +10,7 @@ import { InvalidSchemaError, MigrationPendingError } from '../base/errors.ts';
 import { blockName } from '../format/keys.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 import { isDeleted } from '../view/merged-cursor.ts';
-import { NextVersionRows } from '../view/next-version.ts';
+import { NextVersionRows } from '../view/next-version-rows.ts';
 import type { MemberChange } from '../view/member-changes.ts';
 import { refuseOtherCode } from '../catalog/migration-code.ts';
 import type { MigrateFunction } from '../schema/migrate-function.ts';

@@ -7,7 +7,7 @@ import type { ReadMemory } from '../cache/query-memory.ts';
 import { TableState } from '../view/table-state.ts';
 import { noBlocks } from '../tree/block-source.ts';
 import type { BlockSource } from '../tree/block-source.ts';
-import { SharedLoads } from '../tree/shared-loads.ts';
+import { SingleFlight } from '../tree/single-flight.ts';
 import { SplitTree } from '../tree/split-tree.ts';
 import { Tree } from '../tree/tree.ts';
 import type { TreeIdentity } from '../tree/tree.ts';
@@ -41,7 +41,7 @@ export function meteredState(state: TableState, meterOf: (index?: string) => Blo
 class MeteredSource implements BlockSource {
   readonly #source: BlockSource;
   readonly #meter: BlockMeter;
-  readonly #loads = new SharedLoads<Node>();
+  readonly #loads = new SingleFlight<Node>();
 
   constructor(source: BlockSource, meter: BlockMeter) {
     this.#source = source;

@@ -14,10 +14,10 @@ import { openCached, slotsOf } from '../cache/cached-node.ts';
 import type { CachedNode, CacheSlot } from '../cache/cached-node.ts';
 import { unboundedMemory } from '../cache/query-memory.ts';
 import type { ReadMemory } from '../cache/query-memory.ts';
-import type { SecondCache } from '../cache/external-cache.ts';
+import type { ExternalCache } from '../cache/external-cache.ts';
 import type { StorageDriver } from '../storage/contract/driver.ts';
-import { checkLeaf } from './leaf-shape.ts';
-import { SharedLoads } from './shared-loads.ts';
+import { checkLeaf } from './leaf-check.ts';
+import { SingleFlight } from './single-flight.ts';
 
 /** A block that Block 0 refers to is not in the store: the view is too old, or the store lost it. */
 export class BlockGone extends CorruptionError {
@@ -67,8 +67,8 @@ export class BlockReader {
   readonly #driver: StorageDriver;
   readonly #prefix: string;
   readonly #cache: BlockCache;
-  readonly #second: SecondCache | undefined;
-  readonly #loads = new SharedLoads<CachedNode>();
+  readonly #second: ExternalCache | undefined;
+  readonly #loads = new SingleFlight<CachedNode>();
   readonly memory: ReadMemory;
 
   /** `second`: a cache behind the one in memory. `memory`: what queries may hold. */
@@ -76,7 +76,7 @@ export class BlockReader {
     driver: StorageDriver,
     prefix: string,
     cache: BlockCache,
-    { second, memory = unboundedMemory }: { second?: SecondCache | undefined; memory?: ReadMemory } = {},
+    { second, memory = unboundedMemory }: { second?: ExternalCache | undefined; memory?: ReadMemory } = {},
   ) {
     this.#driver = driver;
     this.#prefix = prefix;

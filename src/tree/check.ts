@@ -8,7 +8,7 @@ import type { Pacer } from '../base/pacer.ts';
 import type { EntryShape } from '../format/node-entries.ts';
 import type { BlockRef } from '../format/child-ref.ts';
 import type { Node } from '../format/node.ts';
-import { leafProblem } from './leaf-shape.ts';
+import { leafProblem } from './leaf-check.ts';
 import { loadChild } from './tree.ts';
 import type { Tree } from './tree.ts';
 

@@ -13,7 +13,7 @@ import { BlockCache } from '../cache/block-cache.ts';
 import { MemoryDriver } from '../storage/memory-driver.ts';
 import { BlockReader } from './block-source.ts';
 import { BlockWriter, Uploads } from './block-writer.ts';
-import { checkLeaf } from './leaf-shape.ts';
+import { checkLeaf } from './leaf-check.ts';
 
 const layout = new RowLayout([{ name: 'id', typeId: Types.uint8 }]);
 const longer = new RowLayout([{ name: 'id', typeId: Types.uint32 }]);

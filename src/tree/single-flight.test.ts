@@ -3,7 +3,7 @@ import { BlockKind } from '../format/block.ts';
 import { NodeEntries } from '../format/node-entries.ts';
 import { openNode } from '../format/node.ts';
 import type { Node } from '../format/node.ts';
-import { SharedLoads } from './shared-loads.ts';
+import { SingleFlight } from './single-flight.ts';
 
 function later(name: string): Promise<Node> {
   const entries = new NodeEntries({ kind: BlockKind.index, level: 0 });
@@ -12,7 +12,7 @@ function later(name: string): Promise<Node> {
 
 describe('SharedLoads', () => {
   it('reads once for all who ask meanwhile, and anew for those who ask later', async () => {
-    const loads = new SharedLoads();
+    const loads = new SingleFlight();
     let reads = 0;
     const read = (): Promise<Node> => {
       reads++;

@@ -6,7 +6,7 @@ interface Load<N extends Node> {
   node: Promise<N> | undefined;
 }
 
-export class SharedLoads<N extends Node> {
+export class SingleFlight<N extends Node> {
   /**
    * It is not enough to delete what has arrived. A map that makes room for more leaves its former table behind, with all
    * that was in it then and a link to the next table. As soon as one of those tables is old, as each is that outlives a

@@ -4,7 +4,7 @@ import type { Node } from '../format/node.ts';
 import type { RunCursor } from '../tree/cursor.ts';
 import { brokenIn } from '../tree/partial-node.ts';
 
-export class UnbrokenCursor implements RunCursor {
+export class CheckedCursor implements RunCursor {
   readonly #cursor: RunCursor;
 
   constructor(cursor: RunCursor) {

@@ -14,7 +14,7 @@ import type { AddedIndex } from '../schema/added-index.ts';
 import { isSameIndex, isUsable } from './index-version.ts';
 import type { IndexVersion } from './index-version.ts';
 import type { TableIndex, TableShape } from '../schema/table-shape.ts';
-import { UnbrokenCursor } from './checked-cursor.ts';
+import { CheckedCursor } from './checked-cursor.ts';
 
 function visible(hit: RowHit): RowHit | undefined {
   return ((hit.source.rows[hit.base] as number) & rowDeletedFlag) !== 0 ? undefined : hit;
@@ -161,13 +161,13 @@ export class TableState {
     const bottom = openCursor(this.tree, range, descending);
     const cursor =
       this.layers.length === 0 ? bottom : new MergedCursor(this.#layerCursors(range, descending), bottom, descending);
-    return this.#mayBreak || this.tree.mayBreak ? new UnbrokenCursor(cursor) : cursor;
+    return this.#mayBreak || this.tree.mayBreak ? new CheckedCursor(cursor) : cursor;
   }
 
   /** Only what unmerged commits have changed; with the rows that they deleted if `showDeleted`. */
   scanLayers(range: KeyRange = {}, showDeleted = false): RunCursor {
     const cursor = new MergedCursor(this.#layerCursors(range, false), undefined, false, showDeleted);
-    return this.#mayBreak ? new UnbrokenCursor(cursor) : cursor;
+    return this.#mayBreak ? new CheckedCursor(cursor) : cursor;
   }
 
   get #mayBreak(): boolean {

@@ -22,7 +22,7 @@ import { canonicalSchema } from '../format/stored-schema.ts';
 import type { StoredSchema } from '../format/stored-schema.ts';
 import type { BlockCache } from '../cache/block-cache.ts';
 import type { BlockReader } from '../tree/block-source.ts';
-import { checkLeaf } from '../tree/leaf-shape.ts';
+import { checkLeaf } from '../tree/leaf-check.ts';
 import { isSameTree, Tree, treeOfNode } from '../tree/tree.ts';
 import type { AddedIndex } from '../schema/added-index.ts';
 import type { IndexVersion } from './index-version.ts';

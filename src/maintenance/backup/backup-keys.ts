@@ -32,7 +32,7 @@ import { vouch } from './backup-voucher.ts';
 import { holdsDatabase, backupsAt, readBackup } from './backup.ts';
 import type { BackupInfo } from './backup.ts';
 import { formsOf, KeyCounts } from './object-forms.ts';
-import { Reach } from '../gc/reachable-blocks.ts';
+import { ReachableBlocks } from '../gc/reachable-blocks.ts';
 import { rewriteObjects } from '../rewrite/rewrite.ts';
 import type { RewriteOptions, RewriteReport } from '../rewrite/rewrite.ts';
 import { blobsOf } from './state-blobs.ts';
@@ -151,7 +151,7 @@ class Inspection {
 
   async #namesOf(block0: Block0): Promise<string[]> {
     const pacer = new Pacer(this.#environment);
-    const reach = new Reach(this.#context, pacer);
+    const reach = new ReachableBlocks(this.#context, pacer);
     await reach.add(block0, this.#signal);
     for (const { name } of block0.inlined) reach.names.delete(name);
     const blobs = await blobsOf(this.#context, block0, pacer, this.#signal);

@@ -22,7 +22,7 @@ import type { BackupInfo } from './backup.ts';
 import { BackupClaim } from './backup-claim.ts';
 import { keptBackups } from './backup-retention.ts';
 import type { BackupRetention } from './backup-retention.ts';
-import { Reach } from '../gc/reachable-blocks.ts';
+import { ReachableBlocks } from '../gc/reachable-blocks.ts';
 import { blobsOf } from './state-blobs.ts';
 import { patiently, protectedPlace } from './state-copy.ts';
 import type { StorePlace } from './state-copy.ts';
@@ -180,7 +180,7 @@ class Pruning {
     const { signal } = this.#options;
     const { driver, prefix } = this.#place;
     const context = new ViewContext(new BlockReader(driver, prefix, new BlockCache(cacheBytes)));
-    const reach = new Reach(context, this.#pacer);
+    const reach = new ReachableBlocks(context, this.#pacer);
     const names = new Set<string>();
     for (const { id } of backups) {
       await claim?.check(signal);

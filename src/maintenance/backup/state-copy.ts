@@ -21,7 +21,7 @@ import type { ObjectForm } from '../../storage/object-form.ts';
 import type { Protection } from '../../storage/wrap/encryption-options.ts';
 import { RetryingDriver } from '../../storage/wrap/retrying-driver.ts';
 import type { ViewContext } from '../../view/view.ts';
-import { Reach } from '../gc/reachable-blocks.ts';
+import { ReachableBlocks } from '../gc/reachable-blocks.ts';
 import { blobsOf } from './state-blobs.ts';
 import type { StateBlob } from './state-blobs.ts';
 
@@ -153,7 +153,7 @@ class StateCopy {
   async run(block0: Block0): Promise<CopiedState> {
     const { context, signal } = this.#options;
     await this.#listPresent();
-    const reach = new Reach(context, this.#pacer);
+    const reach = new ReachableBlocks(context, this.#pacer);
     await reach.add(block0, signal);
     // Roots that are a part of Block 0 are no objects.
     for (const { name } of block0.inlined) reach.names.delete(name);

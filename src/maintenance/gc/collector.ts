@@ -53,7 +53,7 @@ import { blobOperations, collectBlobs } from './gc-blobs.ts';
 import { trimLog } from './gc-log.ts';
 import { GarbageStore } from './gc-store.ts';
 import type { Garbage, GarbageKind } from './gc-store.ts';
-import { Reach } from './reachable-blocks.ts';
+import { ReachableBlocks } from './reachable-blocks.ts';
 
 /** What `db.gc()` did, or would do. */
 export interface GcReport {
@@ -182,7 +182,7 @@ export class Collector {
     // Everything that is kept is read before anything goes.
     const pinned = await this.#readPinned(block0);
     const history = await this.#readHistory(block0);
-    const reach = new Reach(context, new Pacer(environment));
+    const reach = new ReachableBlocks(context, new Pacer(environment));
     for (const kept of [block0, ...pinned, ...history]) await reach.add(kept, this.#signal);
     // Of what all states since then reach, this one reaches what was born by then.
     if (from.generation !== block0.generation) await reach.add(from, this.#signal);

@@ -12,7 +12,7 @@ import type { Tree } from '../../tree/tree.ts';
 /** Inner nodes that are read at the same time. */
 const readsAtOnce = 16;
 
-export class Reach {
+export class ReachableBlocks {
   /** Names of the blocks, with their sizes in bytes. */
   readonly names: Map<string, number> = new Map();
   readonly #context: ViewContext;

@@ -12,8 +12,8 @@ import type { Finding, UnreadableNode } from '../../tree/check.ts';
 import { TreeCursor } from '../../tree/cursor.ts';
 import { keyText } from './findings.ts';
 import { Block0Reader } from '../../block0/block0-reader.ts';
-import { historyStates, pinnedStates, readKeptState } from './retained-states.ts';
-import type { KeptState } from './retained-states.ts';
+import { historyStates, pinnedStates, readRetainedState } from './retained-states.ts';
+import type { RetainedState } from './retained-states.ts';
 import type { LostRows } from './verify.ts';
 
 export interface LostRowsOptions {
@@ -65,12 +65,12 @@ async function whereElse(
 /** Rows of the range that a state shows; undefined if they cannot be read there either. */
 async function countRows(
   { driver, prefix, cacheBytes, signal }: LostRowsOptions,
-  state: KeptState,
+  state: RetainedState,
   shape: TableShape,
   { lower: from, upper: to }: UnreadableNode,
 ): Promise<number | undefined> {
   try {
-    const block0 = await readKeptState(new Block0Reader(driver, prefix), state, defined({ signal }));
+    const block0 = await readRetainedState(new Block0Reader(driver, prefix), state, defined({ signal }));
     const context = new ViewContext(new BlockReader(driver, prefix, new BlockCache(cacheBytes)));
     const table = View.ofBlock0(context, block0).table(shape.name);
     if (table === undefined) return 0;

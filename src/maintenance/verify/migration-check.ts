@@ -4,7 +4,7 @@
  */
 import { isUnreadable } from '../../base/errors.ts';
 import type { Node } from '../../format/node.ts';
-import { NextVersionRows } from '../../view/next-version.ts';
+import { NextVersionRows } from '../../view/next-version-rows.ts';
 import type { NextVersion } from '../../view/view.ts';
 import type { Tree } from '../../tree/tree.ts';
 import type { CheckRun } from './check-run.ts';

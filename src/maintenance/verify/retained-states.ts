@@ -6,7 +6,7 @@ import type { Block0Reader } from '../../block0/block0-reader.ts';
 import type { RequestOptions } from '../../storage/contract/driver.ts';
 
 /** A state that is kept, and the object that holds its Block 0. */
-export interface KeptState {
+export interface RetainedState {
   readonly name: string;
   readonly generation: number;
   /** Id of the snapshot that it belongs to; undefined for history. */
@@ -14,13 +14,13 @@ export interface KeptState {
 }
 
 /** The states of the snapshots that a Block 0 names. */
-export function pinnedStates({ snapshots }: Block0): KeptState[] {
+export function pinnedStates({ snapshots }: Block0): RetainedState[] {
   return snapshots.map(({ id, generation }) => ({ name: rootName(id), generation, snapshot: id }));
 }
 
 /** The states of the history that a Block 0 keeps, ascending: one for every generation. */
-export function historyStates({ history, generation: present }: Block0): KeptState[] {
-  const states: KeptState[] = [];
+export function historyStates({ history, generation: present }: Block0): RetainedState[] {
+  const states: RetainedState[] = [];
   if (history === null) return states;
   for (let generation = history.floor; generation < present; generation++) {
     states.push({ name: historyName(generation), generation });
@@ -29,9 +29,9 @@ export function historyStates({ history, generation: present }: Block0): KeptSta
 }
 
 /** Reads a kept state. Throws `CorruptionError` if it is missing or damaged. */
-export async function readKeptState(
+export async function readRetainedState(
   reader: Block0Reader,
-  { name }: KeptState,
+  { name }: RetainedState,
   options: RequestOptions,
 ): Promise<Block0> {
   let kept: Block0 | undefined;

@@ -8,8 +8,8 @@ import type { BlobCheck } from './blob-check.ts';
 import type { CheckRun } from './check-run.ts';
 import type { Subject } from './findings.ts';
 import { Block0Reader } from '../../block0/block0-reader.ts';
-import { readKeptState } from './retained-states.ts';
-import type { KeptState } from './retained-states.ts';
+import { readRetainedState } from './retained-states.ts';
+import type { RetainedState } from './retained-states.ts';
 
 /** Roots of states that are read at the same time. */
 const readsAtOnce = 16;
@@ -27,16 +27,18 @@ export class StateCheck {
   }
 
   /** Checks states; `onView` is called for each that could be opened. */
-  async check(states: readonly KeptState[], onView: (state: KeptState, block0: Block0) => void): Promise<void> {
+  async check(states: readonly RetainedState[], onView: (state: RetainedState, block0: Block0) => void): Promise<void> {
     const { signal, options } = this.#run;
     const reader = new Block0Reader(options.driver, options.prefix);
     // Most of them name the same catalogue.
     reader.note(this.#present.block0);
     for (let from = 0; from < states.length; from += readsAtOnce) {
       const some = states.slice(from, from + readsAtOnce);
-      const reads = await Promise.allSettled(some.map((state) => readKeptState(reader, state, defined({ signal }))));
+      const reads = await Promise.allSettled(
+        some.map((state) => readRetainedState(reader, state, defined({ signal }))),
+      );
       for (const [i, read] of reads.entries()) {
-        const state = some[i] as KeptState;
+        const state = some[i] as RetainedState;
         try {
           if (read.status === 'rejected') throw read.reason;
           await this.checkTrees(subjectOf(state), read.value);
@@ -75,6 +77,6 @@ function isMiscounted({ tree, isPartial }: PlacedTree, rows: number): boolean {
   return isPartial === true ? tree.count > rows : tree.count !== rows;
 }
 
-function subjectOf({ generation, snapshot }: KeptState): Subject {
+function subjectOf({ generation, snapshot }: RetainedState): Subject {
   return { generation, ...defined({ snapshot }) };
 }

@@ -18,7 +18,7 @@ import { IndexStream } from './index-lookup.ts';
 import { IntersectionStream } from './intersection.ts';
 import type { KeyProbe } from './key-probe.ts';
 import { KeyStream } from './lookups.ts';
-import { JoinedStreams } from './union.ts';
+import { UnionStream } from './union.ts';
 import { LayerStream } from './pending-rows.ts';
 import { MergedStream, PreparedStream } from './merge-sorted.ts';
 import { collect, LongValueStream } from './long-value-sort.ts';
@@ -61,7 +61,7 @@ export function openAccess(options: OpenOptions): HitStream {
     case 'intersection':
       return openIndex(options, access);
     case 'union':
-      return new JoinedStreams(
+      return new UnionStream(
         access.parts.map((part) => {
           return openAccess({
             ...options,

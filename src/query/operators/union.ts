@@ -26,7 +26,7 @@ function begin({ stream, early }: Part): Promise<boolean> {
 }
 
 /** The next ones are begun once a second one must be waited for. */
-export class JoinedStreams implements HitStream {
+export class UnionStream implements HitStream {
   readonly #parts: readonly Part[];
   #at = 0;
   /** Those before it were begun. */

@@ -7,7 +7,7 @@ import type { CacheDriver } from '../contract/cache-driver.ts';
 import { Envelopes } from './envelopes.ts';
 import type { Protection } from './encryption-options.ts';
 
-export class EnvelopeCache implements CacheDriver {
+export class EncryptedCache implements CacheDriver {
   readonly #driver: CacheDriver;
   readonly #envelopes: Envelopes;
 

@@ -7,10 +7,10 @@ import { BlockKind } from '../../../src/format/block.ts';
 import { NodeEntries } from '../../../src/format/node-entries.ts';
 import { openNode } from '../../../src/format/node.ts';
 import type { Node } from '../../../src/format/node.ts';
-import { SharedLoads } from '../../../src/tree/shared-loads.ts';
+import { SingleFlight } from '../../../src/tree/single-flight.ts';
 
 const collect = (globalThis as unknown as { gc: (options?: { readonly type: 'minor' }) => void }).gc;
-const loads = new SharedLoads();
+const loads = new SingleFlight();
 const underWay: Promise<Node>[] = [];
 
 /** A block of some 64 KiB. */

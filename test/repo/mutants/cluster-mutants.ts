@@ -2,7 +2,7 @@
 import type { Mutant } from './mutant.ts';
 
 const ids = 'src/base/ids.ts';
-const backlog = 'src/coordination/backlog.ts';
+const backpressure = 'src/coordination/backpressure.ts';
 const follow = 'src/log/log-follower.ts';
 const membership = 'src/coordination/membership.ts';
 const rotation = 'src/coordination/rotation.ts';
@@ -51,7 +51,7 @@ export const clusterMutants: readonly Mutant[] = [
   },
   {
     name: 'backlog: no bound',
-    edits: [{ file: backlog, find: 'return room.bytesFor(follower.view) === 0;', replace: 'return false;' }],
+    edits: [{ file: backpressure, find: 'return room.bytesFor(follower.view) === 0;', replace: 'return false;' }],
     tests: ['test/features/protocol/backlog.slow.test.ts'],
   },
 ];

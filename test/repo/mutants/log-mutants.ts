@@ -4,7 +4,7 @@ import type { Mutant } from './mutant.ts';
 const batch = 'src/batch/batch.ts';
 const append = 'src/log/log-writer.ts';
 const freshness = 'src/coordination/freshness.ts';
-const fate = 'src/log/commit-outcome.ts';
+const outcome = 'src/log/commit-outcome.ts';
 const follow = 'src/log/log-follower.ts';
 const merge = 'src/merge/merger.ts';
 const block = 'src/format/block.ts';
@@ -151,9 +151,9 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: append,
-        find: 'fate = await this.#settleOnce(undecided, fresh && attempt === 1, signal)',
-        replace: `another = attempt === 1 ? undecided.commit : { ...undecided.commit, commitId: randomUuid(environment) };
-        const fate = await this.#settleOnce({ ...undecided, commit: another, bytes: encodeCommit(undecided.slot, another) }, fresh && attempt === 1, signal)`,
+        find: 'outcome = await this.#settleOnce(unsettled, fresh && attempt === 1, signal)',
+        replace: `another = attempt === 1 ? unsettled.commit : { ...unsettled.commit, commitId: randomUuid(environment) };
+        const outcome = await this.#settleOnce({ ...unsettled, commit: another, bytes: encodeCommit(unsettled.slot, another) }, fresh && attempt === 1, signal)`,
       },
     ],
   },
@@ -182,8 +182,9 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: append,
-        find: 'const fate = settling && (await untilAborted(settling.catch(lostForCertain), signal));',
-        replace: 'const fate = (void settling, void lostForCertain, void untilAborted, undefined as Fate | undefined);',
+        find: 'const outcome = settling && (await untilAborted(settling.catch(lostForCertain), signal));',
+        replace:
+          'const outcome = (void settling, void lostForCertain, void untilAborted, undefined as CommitOutcome | undefined);',
       },
     ],
     tests: ['test/simulation/sim/regressions.slow.test.ts'],
@@ -202,7 +203,7 @@ export const logMutants: readonly Mutant[] = [
     name: 'not in the list of applied commits read as "never applied"',
     edits: [
       {
-        file: fate,
+        file: outcome,
         find: `if (entry === undefined) return 'unknown';`,
         replace: `if (entry === undefined) return 'lost';`,
       },
@@ -212,7 +213,7 @@ export const logMutants: readonly Mutant[] = [
     name: 'asking later: a missing slot means no',
     edits: [
       {
-        file: fate,
+        file: outcome,
         find: `  if (stored === undefined) return 'unknown';
 `,
         replace: `  if (stored === undefined) return 'lost';
@@ -225,8 +226,8 @@ export const logMutants: readonly Mutant[] = [
     name: 'asking later: without the floor',
     edits: [
       {
-        file: fate,
-        find: '  if (block0.logFloor >= slot) return deadSlotFate(block0, slot, commitId);',
+        file: outcome,
+        find: '  if (block0.logFloor >= slot) return deadSlotOutcome(block0, slot, commitId);',
         replace: '  void block0;',
       },
     ],
@@ -237,7 +238,7 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: batch,
-        find: `if (error instanceof CommitOutcomeUnknownError) this.#undecided = { error, operations };
+        find: `if (error instanceof CommitOutcomeUnknownError) this.#unsettled = { error, operations };
       else {`,
         replace: '{',
       },
@@ -248,9 +249,9 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: append,
-        find: `      let fate: Fate = 'unknown';
+        find: `      let outcome: CommitOutcome = 'unknown';
       let failure: unknown;`,
-        replace: `      let fate: Fate = 'unknown';
+        replace: `      let outcome: CommitOutcome = 'unknown';
       let failure: unknown;
       conclude();`,
       },

@@ -2,9 +2,9 @@
 import type { Mutant } from './mutant.ts';
 
 const budget = ['test/features/memory/memory-budget.slow.test.ts'];
-const shared = ['src/cache/shared-memory.test.ts'];
+const shared = ['src/cache/memory-shares.test.ts'];
 const cache = 'src/cache/block-cache.ts';
-const memory = 'src/cache/shared-memory.ts';
+const memory = 'src/cache/memory-shares.ts';
 
 export const memoryMutants: readonly Mutant[] = [
   {
@@ -45,7 +45,7 @@ export const memoryMutants: readonly Mutant[] = [
     edits: [
       {
         file: 'src/engine/engine.ts',
-        find: '      // Nobody closes what was never open.\n      this.pool.close();\n',
+        find: '      // Nobody calls close() on an engine that was never open.\n      this.pool.close();\n',
         replace: '',
       },
     ],

@@ -9,7 +9,7 @@ const chunk = 'src/migration/chunk.ts';
 const daemon = 'src/migration/migration-daemon.ts';
 const translation = 'src/migration/row-translation.ts';
 const treeDiff = 'src/migration/tree-diff.ts';
-const besideRows = 'src/view/next-version.ts';
+const besideRows = 'src/view/next-version-rows.ts';
 const view = 'src/view/view.ts';
 
 export const migrationMutants: readonly Mutant[] = [
@@ -264,7 +264,7 @@ export const migrationMutants: readonly Mutant[] = [
     name: 'migration: what the old version writes and writes back counts as not written',
     edits: [
       {
-        file: 'src/view/next-version.ts',
+        file: 'src/view/next-version-rows.ts',
         find: '        if (at !== undefined) entries.addRow(key, 0, key.length, arena, at);',
         replace: '',
       },

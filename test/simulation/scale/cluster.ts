@@ -5,7 +5,7 @@
 import type { NewDocumentOf } from '../../../src/schema/schema.ts';
 import { BackpressureError, ContentionError } from '../../../src/base/errors.ts';
 import { sleep } from '../../../src/base/env.ts';
-import type { Follower } from '../../../src/log/log-follower.ts';
+import type { LogFollower } from '../../../src/log/log-follower.ts';
 import type { Polling } from '../../../src/coordination/polling.ts';
 import { Database } from '../../../src/api/database.ts';
 import { Types } from '../../../src/format/types.ts';
@@ -79,7 +79,7 @@ export class ScaleNode {
     return !this.process.isFrozen && this.instance.engine !== undefined;
   }
 
-  get follower(): Follower {
+  get follower(): LogFollower {
     return this.instance.running('The simulation').follower;
   }
 

@@ -2,7 +2,7 @@
  * Watches when commits come to be visible on every node, and when they are merged. It looks at what nodes have in memory, and
  * asks none of them for anything, so that it changes nothing.
  */
-import type { Follower } from '../../../src/log/log-follower.ts';
+import type { LogFollower } from '../../../src/log/log-follower.ts';
 import type { VirtualEnvironment } from '../../../src/testing/virtual-environment.ts';
 
 /** A distribution in three figures; all 0 where nothing was seen. */
@@ -23,7 +23,7 @@ export function spreadOf(values: readonly number[]): Spread {
 export interface Observed {
   readonly nodeId: number;
   readonly isLive: boolean;
-  readonly follower: Follower;
+  readonly follower: LogFollower;
   /** Milliseconds until a query would refresh before it answers. */
   readonly untilStaleMs: number;
 }
