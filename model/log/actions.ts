@@ -61,7 +61,7 @@ const list = [
   ['catch up', [follow, 'async #confirm('], (a) => `${nodeName(a)}: reads Block 0, and moves its view`],
   [
     'learn after a dead slot',
-    [append, 'deadSlotFate(versioned.block0'],
+    [append, 'deadSlotOutcome(versioned.block0'],
     (a, b) => `${nodeName(a)}: refreshes, since its slot is dead; ${fate(b)}`,
   ],
   ['merge', [merge, 'async #merge('], (a, b) => `${nodeName(a)}: merges up to slot ${b}`],
@@ -93,7 +93,7 @@ const list = [
   ],
   [
     'tell',
-    ['src/log/commit-outcome.ts', 'deadSlotFate'],
+    ['src/log/commit-outcome.ts', 'deadSlotOutcome'],
     (a, b, c) => `${nodeName(a)}: reads Block 0; of ${flush(b)}, ${c === 0 ? 'the slot is still missing' : fate(c)}`,
   ],
   [

@@ -71,8 +71,8 @@ export async function readOutcome(
   const stored = await log.read(slot, signal);
   const { block0 } = await register.refresh(signal);
   if (block0.logFloor >= slot) return deadSlotOutcome(block0, slot, commitId);
-  // A repair of the log went on without it, whatever lies in the slot.
-  if (block0.applied.some(({ seq, givenUp }) => seq === slot && givenUp === true)) return 'lost';
+  const known = appliedOutcome(block0, slot, commitId);
+  if (known !== undefined) return known;
   // An empty slot does not mean that the commit is lost: a delayed put may still land.
   if (stored === undefined) return 'unknown';
   return stored.commitId === commitId ? 'applied' : 'lost';
@@ -83,4 +83,18 @@ export function deadSlotOutcome(block0: Block0, slot: number, commitId: string):
   const entry = block0.applied.find(({ seq }) => seq === slot);
   if (entry === undefined) return 'unknown';
   return entry.id === commitId ? 'applied' : 'lost';
+}
+
+/**
+ * What Block 0 says of a slot that it has applied; undefined if it says nothing. It decides, whatever lies in the slot: where a
+ * commit went missing, a repair of the log applies a commit of nothing in its place, and the slot itself stays free.
+ */
+export function appliedOutcome(
+  { applied, appliedSeq }: Block0,
+  slot: number,
+  commitId: string,
+): 'applied' | 'lost' | undefined {
+  if (appliedSeq < slot) return undefined;
+  const found = applied.find(({ seq }) => seq === slot);
+  return found && (found.id === commitId && found.givenUp !== true ? 'applied' : 'lost');
 }

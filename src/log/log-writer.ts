@@ -21,6 +21,7 @@ import type { View } from '../view/view.ts';
 import { BlockGone } from '../tree/block-source.ts';
 import type { CommitLog } from './commit-log.ts';
 import {
+  appliedOutcome,
   deadSlotOutcome,
   NotCommittedError,
   lostForCertain,
@@ -428,6 +429,11 @@ export class LogWriter {
       const outcome = deadSlotOutcome(versioned.block0, slot, commit.commitId);
       await freshness.catchUp(signal);
       return outcome;
+    }
+    // A slot that a repair has given up may take a put, and yet Block 0 has gone on without it.
+    if (appliedOutcome(versioned.block0, slot, commit.commitId) === 'lost') {
+      await freshness.catchUp(signal);
+      return 'lost';
     }
     if (stored === undefined) return undefined;
     const own = stored.commitId === commit.commitId;

@@ -91,6 +91,26 @@ describe('a hole that cannot be seen, since the first slot that would be read is
     expect(await ids(other)).toEqual([7]);
   });
 
+  it.each(['skip', 'stop'] as const)(
+    'is taken by nobody who has not seen that a repair gave it up (%s)',
+    async (way) => {
+      const node = await cluster.start(1);
+      expect(await ids(node)).toEqual([]);
+      const other = await cluster.start(3, { polling: 'onDemand' });
+      await cluster.run(other.db.repair({ log: way }));
+      const left = way === 'skip' ? [2, 3, 4] : [];
+      expect(await ids(other)).toEqual(left);
+      // It still shows the state before the hole, and so puts its commit into the slot.
+      node.driver.takeLines();
+      await cluster.run(cluster.put(node, [7], 'new'));
+      expect(node.driver.takeLines().find((line) => line.startsWith('put'))).toBe(`put committed/${first} written`);
+      expect(await ids(node)).toEqual([...left, 7]);
+      await cluster.run(other.db.refresh());
+      expect(await ids(other)).toEqual([...left, 7]);
+      expect(await ids(await cluster.start(2))).toEqual([...left, 7]);
+    },
+  );
+
   it('is found by verify(), which lists the log', async () => {
     const node = await cluster.start(1);
     for (const deep of [false, true]) {

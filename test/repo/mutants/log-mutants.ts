@@ -24,6 +24,17 @@ export const logMutants: readonly Mutant[] = [
     tests: ['test/features/protocol/holes.test.ts'],
   },
   {
+    name: 'a slot that a repair of the log gave up won by a put',
+    edits: [
+      {
+        file: 'src/log/log-writer.ts',
+        find: "if (appliedOutcome(versioned.block0, slot, commit.commitId) === 'lost') {",
+        replace: "if (appliedOutcome(versioned.block0, slot, 'none') === 'applied') {",
+      },
+    ],
+    tests: ['test/features/protocol/holes.test.ts'],
+  },
+  {
     name: 'a hole in the log passed over',
     edits: [{ file: follow, find: 'behind: later < 0 ? undefined : next + later - i', replace: 'behind: undefined' }],
     tests: ['test/features/protocol/holes.test.ts'],
