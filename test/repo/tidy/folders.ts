@@ -93,6 +93,3 @@ export function foldersTable(): string {
   });
   return ['| Folder | What it holds |', '| --- | --- |', ...rows].join('\n');
 }
-
-export const tableStart = '<!-- folders: npm run docs:folders -->';
-export const tableEnd = '<!-- end of folders -->';
