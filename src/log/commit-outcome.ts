@@ -80,9 +80,7 @@ export async function readOutcome(
 
 /** The dead-slot rule: at or under the floor only the list of applied commits tells, if it reaches that far. */
 export function deadSlotOutcome(block0: Block0, slot: number, commitId: string): CommitOutcome {
-  const entry = block0.applied.find(({ seq }) => seq === slot);
-  if (entry === undefined) return 'unknown';
-  return entry.id === commitId ? 'applied' : 'lost';
+  return appliedOutcome(block0, slot, commitId) ?? 'unknown';
 }
 
 /**

@@ -215,8 +215,8 @@ export const logMutants: readonly Mutant[] = [
     edits: [
       {
         file: outcome,
-        find: `if (entry === undefined) return 'unknown';`,
-        replace: `if (entry === undefined) return 'lost';`,
+        find: `return appliedOutcome(block0, slot, commitId) ?? 'unknown';`,
+        replace: `return appliedOutcome(block0, slot, commitId) ?? 'lost';`,
       },
     ],
   },
