@@ -9,31 +9,24 @@
  * - A commit was validated on exactly the state that it follows: the view whose tail is the slot before it.
  */
 import type { SignalPool } from '../base/deadline.ts';
-import type { Environment } from '../base/env.ts';
 import { namingAborts } from '../base/until-aborted.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import { refuseRetired } from '../catalog/retired-versions.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { CommitMember } from '../format/commit.ts';
 import type { Bridge } from '../migration/bridge.ts';
-import type { StorageDriver } from '../storage/contract/driver.ts';
 import type { View } from '../view/view.ts';
 import { BlobUploads } from './blob-uploads.ts';
 import type { OperationSet } from './operation-set.ts';
 import type { TableOperations } from './operations.ts';
 import { prepareMember } from './prepare.ts';
+import type { PrepareOptions } from './prepare.ts';
 
 /** The parts of an instance that its flushes use. */
-export interface FlushContext {
-  readonly environment: Environment;
+export interface FlushContext extends Omit<PrepareOptions, 'slot'> {
   readonly engine: Engine;
   readonly bridge: Bridge;
   readonly blobs: BlobStore;
-  readonly driver: StorageDriver;
-  readonly prefix: string;
-  readonly blockSizeBytes: number;
-  /** A flush whose operations take more bytes than this stages its changes; otherwise the commit itself holds them. */
-  readonly maxCommitBytes: number;
   /** Signals that deadlines use again: once a deadline has ended, nothing listens to its signal any more. */
   readonly signals: SignalPool;
   /** Aborted when the instance is being stopped. */

@@ -27,7 +27,6 @@ import { StagedSink } from './staged-sink.ts';
 import { UniqueCheck } from './unique-check.ts';
 
 export interface PrepareOptions extends UploadOptions {
-  readonly environment: Environment;
   readonly blockSizeBytes: number;
   /** A flush whose operations take more bytes than this stages its changes; otherwise the commit itself holds them. */
   readonly maxCommitBytes: number;
