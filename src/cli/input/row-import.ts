@@ -68,6 +68,18 @@ export class ImportStopped extends Error {
   }
 }
 
+/** A way to take rows. */
+interface Taking {
+  /** Takes a row, or notes that it is bad. Throws, or rejects with, `LineError` for one that ends the import. */
+  readonly add: (file: InputFile, record: RowRecord) => void | Promise<void>;
+  /** How many rows wait to be committed. */
+  readonly count: () => number;
+  /** Commits them. */
+  readonly flush: () => Promise<void>;
+  /** How far the import is. */
+  readonly done: () => Imported;
+}
+
 /** A row and where it comes from. */
 interface Placed {
   readonly file: InputFile;
@@ -187,36 +199,20 @@ export class RowImport {
   }
 
   /** Where every good row is taken as it is. */
-  async #runDirectly(rows: DirectRows): Promise<Imported> {
-    const { session, rowsPerFlush } = this.#options;
+  #runDirectly(rows: DirectRows): Promise<Imported> {
     let done = nothingDone;
     const flush = async (): Promise<void> => {
       const { count } = rows;
       const last = await rows.flush((file) => (this.#file = file));
       done = { ...done, rows: done.rows + count, last: last ?? done.last };
     };
-    using progress = this.#progress('importing');
-    try {
-      for await (const { file, records } of this.#blocks(progress)) {
-        for (const record of records) {
-          rows.add(file, record);
-          if (rows.count < rowsPerFlush) continue;
-          // Between flushes, so that what is done is known.
-          session.signal.throwIfAborted();
-          await flush();
-        }
-        session.signal.throwIfAborted();
-      }
-      await flush();
-      return done;
-    } catch (error) {
-      throw new ImportStopped(done, this.#file, error);
-    }
+    const add = (file: InputFile, record: RowRecord): void => rows.add(file, record);
+    return this.#take({ add, count: () => rows.count, flush, done: () => done });
   }
 
   /** Where rows are looked up or tried out before, or have blobs. */
-  async #runPlaced(isLookedUp: boolean, isTriedOut: boolean): Promise<Imported> {
-    const { session, rowsPerFlush, mode, onBadRow } = this.#options;
+  #runPlaced(isLookedUp: boolean, isTriedOut: boolean): Promise<Imported> {
+    const { mode, onBadRow } = this.#options;
     let done = nothingDone;
     let rows: Placed[] = [];
     const flush = async (): Promise<void> => {
@@ -227,20 +223,31 @@ export class RowImport {
       if (mode === 'skip-existing') done = { ...done, skipped: done.skipped + rows.length - written };
       rows = [];
     };
+    const add = async (file: InputFile, record: RowRecord): Promise<void> => {
+      try {
+        if (record.problem !== undefined) throw record.problem;
+        if (isTriedOut) await this.#tryOut([record]);
+        else if (this.#blobFields.length > 0) await this.#withBlobs(record, false);
+        rows.push({ file, line: record.line, row: record.document, source: record });
+      } catch (error) {
+        if (onBadRow !== 'skip' || !(error instanceof LineError)) throw error;
+        await this.#options.rejects.add(file.name, error, record.text);
+      }
+    };
+    return this.#take({ add, count: () => rows.length, flush, done: () => done });
+  }
+
+  /** Adds all rows, and flushes whenever enough wait. Rejects with {@link ImportStopped}. */
+  async #take({ add, count, flush, done }: Taking): Promise<Imported> {
+    const { session, rowsPerFlush } = this.#options;
     using progress = this.#progress('importing');
     try {
       for await (const { file, records } of this.#blocks(progress)) {
         for (const record of records) {
-          try {
-            if (record.problem !== undefined) throw record.problem;
-            if (isTriedOut) await this.#tryOut([record]);
-            else if (this.#blobFields.length > 0) await this.#withBlobs(record, false);
-            rows.push({ file, line: record.line, row: record.document, source: record });
-          } catch (error) {
-            if (onBadRow !== 'skip' || !(error instanceof LineError)) throw error;
-            await this.#options.rejects.add(file.name, error, record.text);
-          }
-          if (rows.length < rowsPerFlush) continue;
+          const added = add(file, record);
+          // No promise for each row where nothing is waited for.
+          if (added !== undefined) await added;
+          if (count() < rowsPerFlush) continue;
           // Between flushes, so that what is done is known.
           session.signal.throwIfAborted();
           await flush();
@@ -248,9 +255,9 @@ export class RowImport {
         session.signal.throwIfAborted();
       }
       await flush();
-      return done;
+      return done();
     } catch (error) {
-      throw new ImportStopped(done, this.#file, error);
+      throw new ImportStopped(done(), this.#file, error);
     }
   }
 
