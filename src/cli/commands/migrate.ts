@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { defined } from '../../base/defined.ts';
 import { fieldChanges } from '../../migration/field-changes.ts';
 import { describeUsers } from '../../migration/migration-status.ts';
 import type { MigrationStatus } from '../../migration/migration-status.ts';
@@ -180,10 +181,11 @@ async function migrateOne(session: Session, place: Place, asked: Asked, each?: E
   const { table, schema, cancel, finishes, yes } = asked;
   const { signal } = session;
   const role = schema === undefined && !cancel && !finishes ? 'replica' : 'writer';
-  await using opened = await session.openAt(place, role, {
-    ...(finishes && { finishing: table }),
-    ...(each && { memory: each.memory }),
-  });
+  await using opened = await session.openAt(
+    place,
+    role,
+    defined({ finishing: finishes ? table : undefined, memory: each?.memory }),
+  );
   const task: Task = { session, opened, asked, each };
   const { db } = opened;
   // Throws where it is not there.
@@ -223,8 +225,10 @@ function migrateAll(session: Session, url: string, asked: Asked, concurrency: nu
     what: `migrating ${asked.table}`,
     concurrency,
     yes,
-    ...(question && { question }),
-    ...(schema && { prepare: (places) => tellChanges(session, places, schema) }),
+    ...defined({
+      question,
+      prepare: schema && ((places: readonly Place[]) => tellChanges(session, places, schema)),
+    }),
     run: async (each) => {
       // Who was asked has said yes for all of them.
       const { status, exitCode } = (await migrateOne(session, each.place, { ...asked, yes: true }, each)) as Migrated;
