@@ -112,6 +112,18 @@ describe('a commit that was not written', () => {
     expect(await nodes.names(replica, [1, 2])).toEqual([undefined, 'row 2']);
   });
 
+  it('is not "yes" for a put that lands where the log was trimmed and Block 0 lists the slot no more', async () => {
+    const error = await flushBlindly(false);
+    await nodes.run(nodes.insert(b, 2));
+    await commitMany(130);
+    await nodes.trimLog();
+    const { body } = a.driver.bodies.find(({ key }) => key === 'committed/1') ?? {};
+    await nodes.store.put(`${prefix}/${commitName(1)}`, body as Uint8Array, { if: 'absent' });
+    for (const node of [b, replica]) {
+      expect(await nodes.failure(node.db.resolveCommit(error))).toMatchObject({ code: 'COMMIT_OUTCOME_UNKNOWN' });
+    }
+  });
+
   it('is put again by the instance that has it, when asked there', async () => {
     const error = await flushBlindly(false);
     expect(await nodes.run(a.db.resolveCommit(error))).toBe(true);
